@@ -1,0 +1,90 @@
+# Every target does the set-up it needs. `make help` lists them.
+PYTHON ?= python3
+PORT ?= 8321
+STATE ?= .stint
+TOOLS ?= docs/examples/tools/template.yaml
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := install --quiet --disable-pip-version-check --no-deps --require-hashes
+export PYTHONPATH := layers/core:layers/runtime/python:.
+
+.DEFAULT_GOAL := help
+.PHONY: help setup run invoke sam-local test bench lint types arch validate build openapi lock clean
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+$(VENV)/.installed: requirements/dev.txt
+	@$(PYTHON) -c 'import sys; sys.exit("Stint needs Python 3.11 or newer; this is " + sys.version.split()[0] + ". Try: make PYTHON=python3.12 ...") if sys.version_info < (3, 11) else None'
+	@echo "Installing the development environment into $(VENV) (once) ..."
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/pip $(PIP) -r requirements/dev.txt
+	@touch $@
+
+# The local AWS engine pins botocore, so it lives in an environment of its own.
+.venv-ministack/.installed: requirements/ministack.txt
+	@echo "Installing the local AWS engine into .venv-ministack (once) ..."
+	@$(PYTHON) -m venv .venv-ministack
+	@.venv-ministack/bin/pip $(PIP) -r requirements/ministack.txt
+	@touch $@
+
+.venv-sam/.installed: requirements/sam.txt
+	@echo "Installing the SAM CLI into .venv-sam (once) ..."
+	@$(PYTHON) -m venv .venv-sam
+	@.venv-sam/bin/pip $(PIP) -r requirements/sam.txt
+	@touch $@
+
+setup: $(VENV)/.installed .venv-ministack/.installed ## install what `make run` and `make test` need
+
+run: setup ## start Stint on this machine: http://127.0.0.1:8321 (PORT=9000 elsewhere, FRESH=1 empty, TOOLS=template.yaml)
+	@exec $(BIN)/python -m infra.local --state $(STATE) --tools $(TOOLS) run --port $(PORT) $(if $(filter-out 0,$(FRESH)),--fresh)
+
+invoke: setup ## run one event: make invoke FUNCTION=turns EVENT=events/turns/create_turn.json
+	$(if $(and $(FUNCTION),$(EVENT)),,$(error usage: make invoke FUNCTION=turns EVENT=events/turns/create_turn.json (there are: $(wildcard events/*/*.json))))
+	@exec $(BIN)/python -m infra.local --state $(STATE) --tools $(TOOLS) invoke "$(FUNCTION)" "$(EVENT)"
+
+sam-local: setup ## prepare `sam local invoke` (needs Docker, `make build`, and `make run` in another terminal)
+	@$(BIN)/python -m infra.local.sam_template $(STATE)
+
+test: setup ## run the tests
+	@$(BIN)/pytest -q -n auto --dist loadfile $(ARGS)
+
+bench: setup ## ratios of one run: cold start, streaming, tools, memory; takes a minute
+	@exec $(BIN)/python -m infra.bench
+
+lint: $(VENV)/.installed ## ruff: rules and formatting
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+
+types: $(VENV)/.installed ## mypy, strict
+	@$(BIN)/mypy
+
+arch: $(VENV)/.installed ## the direction of imports
+	@$(BIN)/lint-imports --no-cache
+
+# SAM finds python3 with pip, and make, on PATH. A region is all that validation needs; no credentials.
+SAM := env -u PYTHONPATH -u MAKEFLAGS PATH="$(CURDIR)/.venv-sam/bin:$$PATH" SAM_CLI_TELEMETRY=0 \
+	AWS_DEFAULT_REGION="$${AWS_DEFAULT_REGION:-us-east-1}" sam
+TARGET := $(if $(RUNTIME),Runtime=$(RUNTIME)) $(if $(ARCHITECTURE),Architecture=$(ARCHITECTURE))
+
+validate: .venv-sam/.installed ## check the SAM template
+	@$(SAM) validate --lint
+
+build: .venv-sam/.installed $(VENV)/.installed ## build what is deployed (RUNTIME=python3.11 ARCHITECTURE=x86_64 for another target)
+	@$(SAM) build $(if $(strip $(TARGET)),--parameter-overrides "$(strip $(TARGET))")
+	@$(BIN)/python infra/bytecode.py
+
+COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header
+# What mcp asks for beyond its client, the part that is used (tests/events/test_shipped_services.py): a third of the layer.
+UNUSED := cffi click cryptography pycparser pyjwt python-multipart pywin32 sse-starlette uvicorn
+lock: $(VENV)/.installed ## resolve the dependencies again (the only target that looks for new versions)
+	@$(COMPILE) pyproject.toml --group dev -o requirements/dev.txt
+	@$(COMPILE) pyproject.toml -c requirements/dev.txt $(UNUSED:%=--no-emit-package %) -o layers/dependencies/requirements.txt
+	@$(COMPILE) requirements/ministack.in -o requirements/ministack.txt
+	@$(COMPILE) requirements/sam.in -o requirements/sam.txt
+
+openapi: $(VENV)/.installed ## write docs/openapi.json
+	@$(BIN)/python -m infra.openapi
+
+clean: ## remove every environment, build and stored state
+	@rm -rf .venv .venv-ministack .venv-sam .aws-sam .stint .mypy_cache .ruff_cache

@@ -1,0 +1,10 @@
+"""Agents and sessions: create, list, delete; agents: get."""
+
+from mangum import Mangum
+
+from stint.bootstrap import make_services
+from stint.http import agents
+from stint.http.app import create_app
+
+app = create_app("agents", agents.router, make_services=make_services, buffered=True)
+handler = Mangum(app, lifespan="off")

@@ -1,0 +1,63 @@
+"""`python -m infra.bench`: ratios of one run, behind `make bench`."""
+
+import asyncio
+import contextlib
+import os
+import sys
+import time
+
+from infra.bench.memory import measure_memory
+from infra.bench.processes import launcher
+from infra.bench.report import render
+from infra.bench.starts import measure_starts
+from infra.bench.streams import measure_streams
+from infra.bench.tools import measure_tools
+from infra.local.cloud import Plan, running_cloud, serving_front
+from infra.local.errors import LocalCloudError
+from infra.local.server import listen
+
+SETTINGS = {
+    "STINT_SCRIPTED_WORD_SECONDS": "0",
+    "AWS_REGION": "us-east-1",
+    "AWS_ACCESS_KEY_ID": "local",
+    "AWS_SECRET_ACCESS_KEY": "local",
+}
+
+
+async def bench() -> None:
+    """Run everything against one local cloud with an empty store."""
+    began = time.monotonic()
+    async with contextlib.AsyncExitStack() as stack:
+        cloud = await stack.enter_async_context(running_cloud(Plan(SETTINGS), None, silent))
+        listener = stack.enter_context(contextlib.closing(listen()))
+        front = await stack.enter_async_context(serving_front(cloud, listener, silent))
+        launch = await stack.enter_async_context(launcher(cloud, SETTINGS))
+        print(f"{os.cpu_count()} processors, Python {sys.version.split()[0]}. Absolute figures are this machine's.")
+        print(render("Cold start", "function", "bare", await measure_starts(launch)), flush=True)
+        async with launch.uvicorn("direct") as server:
+            rows = await measure_streams(front, server.url)
+        print(render("Streaming, everything warm", "front", "uvicorn", rows), flush=True)
+        print(render("Tools, everything warm", "at once", "sum", await measure_tools(front)), flush=True)
+        if sys.platform == "linux":
+            print(render("Peak memory, turns", "function", "uvicorn", await measure_memory(launch, front)))
+        print(f"\nMedians of interleaved runs, {time.monotonic() - began:.0f} s in all.")
+        print("bare: FastAPI on uvicorn with a DynamoDB client. uvicorn: the same app, without runtime and front.")
+
+
+def silent(subject: str, line: str) -> None:
+    """The log of the cloud is not looked at: what fails, fails the run."""
+
+
+def main() -> int:
+    try:
+        asyncio.run(bench())
+    except LocalCloudError as error:
+        print(f"bench: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,116 @@
+"""A client in a process of its own, so that what it costs is the same for every server.
+
+`python -m infra.bench.client URL SESSIONS TURNS MESSAGE` holds that many sessions at once, with that many streamed
+turns each, and prints a Measure as JSON. One turn per session comes before, so that everything is warm.
+"""
+
+import json
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from http.client import HTTPConnection
+from statistics import median
+from typing import Any
+from urllib.parse import urlsplit
+
+AGENT = {"agent_config": {"model": "scripted/bench", "instructions": "Answer briefly."}}
+
+
+@dataclass(frozen=True)
+class Measure:
+    """Medians of the turns: `first_event` in seconds, `events` a second; `turns` a second of all sessions."""
+
+    first_event: float
+    events: float
+    turns: float
+
+
+@dataclass(frozen=True)
+class Turn:
+    """`first` and `end` are seconds after the request was sent."""
+
+    first: float
+    end: float
+    events: int
+
+
+class Api:
+    """The calls that a measurement needs, over one connection."""
+
+    def __init__(self, url: str) -> None:
+        self._connection = HTTPConnection(urlsplit(url).netloc, timeout=60)
+
+    def create_agent(self) -> str:
+        return str(self.post("/v1/agents", AGENT)["agent_id"])
+
+    def create_session(self, agent: str) -> str:
+        path = f"/v1/agents/{agent}/session"
+        return f"{path}/{self.post(path, {'session_name': 'bench'})['session_id']}"
+
+    def post(self, path: str, body: object) -> Any:
+        return json.loads(self.call("POST", path, body))
+
+    def call(self, method: str, path: str, body: object = None) -> bytes:
+        """Send a request and read its whole answer, which must be 200."""
+        self._send(method, path, body)
+        with self._connection.getresponse() as response:
+            content = response.read()
+        if response.status != 200:
+            raise RuntimeError(f"{method} {path}: {response.status} {content[:500]!r}")
+        return content
+
+    def stream_turn(self, session: str, message: str) -> Turn:
+        began = time.perf_counter()
+        self._send("POST", f"{session}/turn", turn_body(message))
+        with self._connection.getresponse() as response:
+            received = response.read1()
+            first = time.perf_counter() - began
+            while piece := response.read1():
+                received += piece
+        end = time.perf_counter() - began
+        if b'"turn_complete"' not in received:
+            raise RuntimeError(f"no complete turn: {response.status} {received[-500:]!r}")
+        return Turn(first, end, received.count(b"\n\n"))
+
+    def close(self) -> None:
+        """Close the connection, which may be idle for longer than a server keeps it; the next call opens another."""
+        self._connection.close()
+
+    def _send(self, method: str, path: str, body: object) -> None:
+        content = None if body is None else json.dumps(body)
+        self._connection.request(method, path, content, {"Content-Type": "application/json"})
+
+
+def turn_body(message: str) -> dict[str, Any]:
+    return {"messages": [{"role": "user", "content": message}], "stream": True}
+
+
+def measure(url: str, sessions: int, turns: int, message: str) -> Measure:
+    agent = Api(url).create_agent()
+    starting = threading.Barrier(sessions + 1)
+
+    def hold_session() -> list[Turn]:
+        api = Api(url)
+        session = api.create_session(agent)
+        api.stream_turn(session, message)
+        api.close()
+        starting.wait(60)
+        return [api.stream_turn(session, message) for _ in range(turns)]
+
+    with ThreadPoolExecutor(sessions) as pool:
+        holding = [pool.submit(hold_session) for _ in range(sessions)]
+        starting.wait(60)
+        began = time.perf_counter()
+        done = [turn for session in holding for turn in session.result()]
+        elapsed = time.perf_counter() - began
+    return Measure(
+        first_event=median(turn.first for turn in done),
+        events=median((turn.events - 1) / (turn.end - turn.first) for turn in done),
+        turns=len(done) / elapsed,
+    )
+
+
+if __name__ == "__main__":
+    print(json.dumps(asdict(measure(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]))))

@@ -1,0 +1,54 @@
+"""Peak memory of the streaming function against the same app on uvicorn, after the same requests."""
+
+import asyncio
+from dataclasses import dataclass
+from pathlib import Path
+
+from infra.bench.client import Api, turn_body
+from infra.bench.processes import Launcher
+from infra.bench.report import Row
+
+BIG = "say: done\n" + "x" * 2_000_000
+
+
+@dataclass(frozen=True)
+class Step:
+    """A request that may raise the peak."""
+
+    name: str
+    method: str
+    path: str
+    body: object = None
+
+
+async def measure_memory(launcher: Launcher, front: str) -> list[Row]:
+    """Every figure is the highest so far: VmHWM of proc_pid_status(5), so this needs Linux."""
+    small, large = await asyncio.to_thread(make_sessions, front)
+    steps = [
+        Step("after a turn", "POST", f"{small}/turn", turn_body("say: done")),
+        Step("after a turn of 1,000 words", "POST", f"{small}/turn", turn_body("long: 1000 words")),
+        Step("after GET session, three 2 MB turns", "GET", large),
+    ]
+    async with launcher.function("turns") as function, launcher.uvicorn("direct") as server:
+        rows = [Row("idle", "MB", [peak(function.pid)], [peak(server.pid)])]
+        for step in steps:
+            await function.answer(launcher.event(step.method, step.path, step.body))
+            await asyncio.to_thread(Api(server.url).call, step.method, step.path, step.body)
+            rows.append(Row(step.name, "MB", [peak(function.pid)], [peak(server.pid)]))
+    return rows
+
+
+def make_sessions(front: str) -> tuple[str, str]:
+    """Make an empty session, and one that is large; gives their paths."""
+    api = Api(front)
+    agent = api.create_agent()
+    small, large = api.create_session(agent), api.create_session(agent)
+    for _ in range(3):
+        api.stream_turn(large, BIG)
+    return small, large
+
+
+def peak(pid: int) -> float:
+    """The most memory that a process has held, in MB."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    return int(status.split("VmHWM:")[1].split()[0]) / 1000

@@ -1,0 +1,149 @@
+"""The processes that are compared: functions as Lambda starts them, and uvicorn."""
+
+import asyncio
+import contextlib
+import json
+import os
+import re
+import signal
+import sys
+import tempfile
+import time
+from asyncio.subprocess import DEVNULL, PIPE
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from infra.local.cloud import Cloud, function_spec
+from infra.local.engine import ROOT
+from infra.local.errors import LocalCloudError
+from infra.local.function_process import FunctionProcess, Root
+from infra.local.guardian import Guardian
+from infra.local.invocation import Invocation
+from infra.local.invoke import find_function
+from infra.local.opt import link_runtime, merge_layers
+from infra.local.proxy_event import HttpRequest, make_event
+from infra.local.routing import Router
+
+START_SECONDS = 30.0
+LISTENING = re.compile(rb"running on (http://\S+)")
+
+
+@dataclass
+class Running:
+    """A started process; times are seconds after its start."""
+
+    pid: int
+    ready: float
+    began: float
+
+    def elapsed(self) -> float:
+        return time.perf_counter() - self.began
+
+
+@dataclass
+class RunningFunction(Running):
+    process: FunctionProcess
+
+    async def answer(self, event: bytes) -> bytes:
+        """Run one event to its end."""
+        invocation = Invocation("bench", event)
+        serving = asyncio.create_task(self.process.serve(invocation))
+        body = await invocation.read()
+        await serving
+        if invocation.error:
+            raise LocalCloudError(f"the function failed: {invocation.error.message}")
+        return body
+
+
+@dataclass
+class RunningServer(Running):
+    url: str
+
+
+class Launcher:
+    """Starts processes beside a running cloud, with the environment that the template gives to them."""
+
+    def __init__(self, cloud: Cloud, settings: Mapping[str, str], folder: Path) -> None:
+        self._cloud = cloud
+        self._services = {**cloud.engine.environment(), **settings}
+        self._folder = folder
+        self._guardian = Guardian()
+        self._router = Router(cloud.system.routes)
+
+    async def start(self) -> None:
+        await self._guardian.start(self._folder)
+        link_runtime(self._folder / "runtime")
+
+    async def stop(self) -> None:
+        await self._guardian.stop()
+
+    @contextlib.asynccontextmanager
+    async def function(self, name: str) -> AsyncIterator[RunningFunction]:
+        """Start a function; it is ready when it asks for its first event."""
+        function = find_function(self._cloud.system, name)
+        spec = function_spec(function, self._services, self._folder / "links", Path(sys.executable))
+        root = Root(self._folder / name, self._folder / "runtime")
+        if not root.opt.exists():
+            merge_layers(spec.layers, root.opt)
+        output: list[str] = []
+        began = time.perf_counter()
+        process = await FunctionProcess.start(spec, root, lambda _, line: output.append(line), self._guardian)
+        try:
+            if not await process.wait_until_ready(START_SECONDS):
+                raise LocalCloudError(f"function {name} did not start: " + "\n".join(output))
+            yield RunningFunction(process.pid, time.perf_counter() - began, began, process)
+        finally:
+            await process.stop()
+
+    @contextlib.asynccontextmanager
+    async def uvicorn(self, module: str) -> AsyncIterator[RunningServer]:
+        """Start uvicorn with the `app` of a module of this package; it is ready when it listens."""
+        function = find_function(self._cloud.system, "turns")
+        path = os.pathsep.join((str(ROOT / "layers" / "core"), str(ROOT)))
+        environment = {**function.environment, **self._services, "PYTHONPATH": path, "PATH": os.defpath}
+        command = (sys.executable, "-m", "uvicorn", f"infra.bench.{module}:app", "--port", "0", "--no-access-log")
+        began = time.perf_counter()
+        process = await asyncio.create_subprocess_exec(
+            *command, env=environment, stdin=DEVNULL, stdout=DEVNULL, stderr=PIPE, start_new_session=True
+        )
+        self._guardian.watch(process.pid)
+        try:
+            url = await listening(process)
+            yield RunningServer(process.pid, time.perf_counter() - began, began, url)
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                process.send_signal(signal.SIGKILL)
+            await process.communicate()
+            self._guardian.forget(process.pid)
+
+    def event(self, method: str, path: str, body: object = None) -> bytes:
+        """The event that API Gateway would make of a request."""
+        match = self._router.match(method, path)
+        if match is None:
+            raise LocalCloudError(f"there is no route {method} {path}")
+        headers = [("content-type", "application/json"), ("host", "127.0.0.1")]
+        content = b"" if body is None else json.dumps(body).encode()
+        request = HttpRequest(method, path, "", "", headers, content, "127.0.0.1", "127.0.0.1", 80)
+        return json.dumps(make_event(request, match, self._cloud.system.stage, ())).encode()
+
+
+async def listening(process: asyncio.subprocess.Process) -> str:
+    """The URL that uvicorn says it listens on."""
+    said = b""
+    while process.stderr and (line := await asyncio.wait_for(process.stderr.readline(), START_SECONDS)):
+        said += line
+        if found := LISTENING.search(line):
+            return found[1].decode()
+    raise LocalCloudError(f"uvicorn did not start: {said.decode('utf-8', 'replace')}")
+
+
+@contextlib.asynccontextmanager
+async def launcher(cloud: Cloud, settings: Mapping[str, str]) -> AsyncIterator[Launcher]:
+    with tempfile.TemporaryDirectory(prefix="stint-bench-", ignore_cleanup_errors=True) as folder:
+        made = Launcher(cloud, settings, Path(folder))
+        await made.start()
+        try:
+            yield made
+        finally:
+            await made.stop()

@@ -1,0 +1,27 @@
+"""The table of a run: Stint beside what it is compared with."""
+
+from dataclasses import dataclass
+from statistics import median
+
+
+@dataclass(frozen=True)
+class Row:
+    """Figures of one thing, several runs of each side; `unit` follows the medians."""
+
+    name: str
+    unit: str
+    ours: list[float]
+    theirs: list[float]
+
+
+def render(title: str, ours: str, theirs: str, rows: list[Row]) -> str:
+    """A table of medians, and of their ratio."""
+    lines = ["", f"{title:40}{ours:>12}{theirs:>12}{'ratio':>8}"]
+    for row in rows:
+        left, right = median(row.ours), median(row.theirs)
+        lines.append(f"  {row.name:38}{figure(left, row.unit):>12}{figure(right, row.unit):>12}{left / right:8.2f}")
+    return "\n".join(lines)
+
+
+def figure(value: float, unit: str) -> str:
+    return f"{value:.{0 if value >= 100 else 1}f} {unit}"

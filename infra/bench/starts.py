@@ -1,0 +1,42 @@
+"""Cold start: a function's process against a bare FastAPI process, interleaved."""
+
+import asyncio
+import json
+from collections import defaultdict
+
+from infra.bench.client import Api
+from infra.bench.processes import Launcher
+from infra.bench.report import Row
+
+ROUNDS = 5
+NOBODY = "00000000-0000-7000-8000-000000000000"
+READS = {
+    "turns": ("GET", f"/v1/agents/{NOBODY}/session/{NOBODY}"),
+    "agents": ("GET", f"/v1/agents/{NOBODY}"),
+    "registry": ("GET", "/v1/health"),
+}
+WORKER_EVENT = {"task": "delete", "tenant": "bench", "agent_id": NOBODY, "session_id": NOBODY}
+
+
+async def measure_starts(launcher: Launcher) -> list[Row]:
+    """Process start to the first /next, and to the end of a first request that reads one table.
+
+    The bare process is ready when it listens. The registry has no table to read: its request is the health check.
+    """
+    events = {name: launcher.event(*read) for name, read in READS.items()}
+    events["worker"] = json.dumps(WORKER_EVENT).encode()
+    ready: defaultdict[str, list[float]] = defaultdict(list)
+    answered: defaultdict[str, list[float]] = defaultdict(list)
+    for _ in range(ROUNDS):
+        async with launcher.uvicorn("bare") as server:
+            ready["bare"].append(server.ready * 1000)
+            await asyncio.to_thread(Api(server.url).call, "GET", "/")
+            answered["bare"].append(server.elapsed() * 1000)
+        for name, event in events.items():
+            async with launcher.function(name) as function:
+                ready[name].append(function.ready * 1000)
+                await function.answer(event)
+                answered[name].append(function.elapsed() * 1000)
+    return [Row(f"{name}: start to first /next", "ms", ready[name], ready["bare"]) for name in events] + [
+        Row(f"{name}: start to first answer", "ms", answered[name], answered["bare"]) for name in events
+    ]

@@ -1,0 +1,55 @@
+"""Adds bytecode to what `sam build` made, so that no cold start compiles.
+
+Lambda's file system is read-only and unzipped files get new times, so the bytecode is of the kind that is never
+compared with its source (https://peps.python.org/pep-0552/). Only the target's own Python version can make it.
+"""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import yaml
+
+BUILD = Path(".aws-sam/build")
+
+
+def main() -> int:
+    runtime = target_runtime(BUILD / "template.yaml")
+    interpreter = find_interpreter(runtime)
+    if interpreter is None:
+        print(f"No bytecode: {runtime} is not on this machine, so every cold start compiles (about a second).")
+        return 0
+    for folder in sorted(path for path in BUILD.iterdir() if path.is_dir()):
+        compile_folder(interpreter, folder)
+    print(f"Bytecode for {runtime} added.")
+    return 0
+
+
+def target_runtime(template: Path) -> str:
+    """The runtime that was built for: SAM writes it where the template says how the core layer is built."""
+    resources = yaml.safe_load(template.read_text())["Resources"]
+    return str(resources["CoreLayer"]["Metadata"]["BuildMethod"])
+
+
+def find_interpreter(runtime: str) -> str | None:
+    """An interpreter of exactly this version that starts."""
+    for candidate in (sys.executable, shutil.which(runtime)):
+        if candidate is None:
+            continue
+        version = "import sys; print('python%d.%d' % sys.version_info[:2])"
+        answer = subprocess.run([candidate, "-c", version], capture_output=True, text=True, check=False)
+        if answer.stdout.strip() == runtime:
+            return candidate
+    return None
+
+
+def compile_folder(interpreter: str, folder: Path) -> None:
+    """Compile in place; tracebacks show the paths that the files have in Lambda."""
+    place = "/opt" if (folder / "python").is_dir() else "/var/task"
+    command = [interpreter, "-m", "compileall", "-q", "--invalidation-mode", "unchecked-hash", "-j", "0"]
+    subprocess.run([*command, "-s", str(folder), "-p", place, str(folder)], check=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

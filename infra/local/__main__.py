@@ -1,0 +1,50 @@
+"""`python -m infra.local run|invoke`: the commands behind `make run` and `make invoke`."""
+
+import argparse
+import asyncio
+import os
+import sys
+import time
+from pathlib import Path
+
+
+def main() -> int:
+    began = time.monotonic()
+    arguments = parse_arguments()
+    # Heavy imports come after the arguments are known to be right.
+    from infra.local.cloud import Plan  # noqa: PLC0415
+    from infra.local.errors import LocalCloudError  # noqa: PLC0415
+    from infra.local.invoke import invoke  # noqa: PLC0415
+    from infra.local.run import run  # noqa: PLC0415
+    from infra.local.tool_functions import TOOLS  # noqa: PLC0415
+
+    plan = Plan(os.environ, tools=(arguments.tools or TOOLS).absolute())
+    try:
+        if arguments.command == "run":
+            asyncio.run(run(plan, arguments.port, arguments.state, fresh=arguments.fresh, began=began))
+            return 0
+        done = asyncio.run(invoke(plan, arguments.function, arguments.event, arguments.state))
+        return 0 if done else 1
+    except LocalCloudError as error:
+        print(f"stint: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+
+
+def parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m infra.local")
+    parser.add_argument("--state", type=Path, default=Path(".stint"), help="folder that keeps the data")
+    parser.add_argument("--tools", type=Path, help="SAM template of functions that can be tools")
+    commands = parser.add_subparsers(dest="command", required=True)
+    run = commands.add_parser("run", help="serve the API on 127.0.0.1")
+    run.add_argument("--port", type=int, default=8321)
+    run.add_argument("--fresh", action="store_true", help="forget what the state folder holds")
+    invoke = commands.add_parser("invoke", help="run one event through a function")
+    invoke.add_argument("function", help="its folder below functions/, or its logical id")
+    invoke.add_argument("event", type=Path, help="a JSON file, for example from events/")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

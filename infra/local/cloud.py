@@ -1,0 +1,143 @@
+"""The local cloud, put together: the engine, the functions with Lambda's API, and the front."""
+
+import asyncio
+import contextlib
+import socket
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from infra.local.engine import ROOT, Engine, RunningEngine
+from infra.local.environment import (
+    has_credentials,
+    parameter_overrides,
+    service_environment,
+    shell_region,
+    shell_settings,
+)
+from infra.local.errors import LocalCloudError
+from infra.local.front import Front, Log
+from infra.local.functions import Functions, FunctionSpec
+from infra.local.lambda_api import lambda_api
+from infra.local.layer_folders import layer_folders
+from infra.local.server import listen, serving
+from infra.local.system import Function, System
+from infra.local.tool_functions import TOOLS, tool_functions
+from infra.local.translation import translate
+
+TEMPLATE = ROOT / "template.yaml"
+# Processes of one function at a time. One more request waits; what comes then gets 429.
+CONCURRENCY = 16
+
+
+@dataclass(frozen=True)
+class Cloud:
+    """A running local cloud.
+
+    `model` serves the model ids that have no prefix; `services` is the environment by which functions find AWS.
+    """
+
+    system: System
+    engine: RunningEngine
+    functions: Functions
+    model: str
+    services: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to run. `shell` is the environment that settings come from; `python` runs the functions.
+
+    `tools` is a template with functions that can be tools.
+    """
+
+    shell: Mapping[str, str]
+    template: Path = TEMPLATE
+    tools: Path = TOOLS
+    python: Path = Path(sys.executable)
+    concurrency: int = CONCURRENCY
+
+
+@contextlib.asynccontextmanager
+async def running_cloud(plan: Plan, engine: Path | RunningEngine | None, log: Log) -> AsyncIterator[Cloud]:
+    """The functions of the template with Lambda's API, for `make invoke` and below the front.
+
+    `engine` is the state folder of an engine to start (None: a temporary one) or an engine that runs already.
+    `log` gets (subject, line). Raises LocalCloudError for what the user can mend.
+    """
+    async with contextlib.AsyncExitStack() as stack:
+        region = await asyncio.to_thread(shell_region, plan.shell)
+        translating = asyncio.create_task(asyncio.to_thread(translate_all, plan, region))
+        stack.callback(translating.cancel)
+        if not isinstance(engine, RunningEngine):
+            engine = await stack.enter_async_context(started(Engine(engine, region=region)))
+        settings = shell_settings(plan.shell)
+        translated, translated_tools = await translating
+        system = System(
+            plan.template,
+            translated,
+            region=region,
+            parameters=parameter_overrides(translated, settings),
+            outputs=engine.outputs,
+        )
+        links = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="stint-layers-")))
+        listener = stack.enter_context(contextlib.closing(listen()))
+        signs = await asyncio.to_thread(has_credentials)
+        services = service_environment(engine.environment(), base_url(listener), settings, signs=signs)
+        tools = tool_functions(plan.tools, translated_tools, region, system.functions)
+        specs = [function_spec(function, services, links, plan.python) for function in (*system.functions, *tools)]
+        functions = Functions(specs, concurrency=plan.concurrency, log=log)
+        stack.push_async_callback(functions.stop)
+        await stack.enter_async_context(serving(lambda_api(functions), listener))
+        yield Cloud(system, engine, functions, settings["STINT_DEFAULT_MODEL"], services)
+
+
+def translate_all(plan: Plan, region: str) -> list[dict[str, Any]]:
+    """Translate the system's template and that of the tools."""
+    return [translate(template, region) for template in (plan.template, plan.tools)]
+
+
+@contextlib.asynccontextmanager
+async def serving_front(cloud: Cloud, listener: socket.socket, log: Log) -> AsyncIterator[str]:
+    """The API of a running cloud on this socket; gives its base URL."""
+    async with serving(Front(cloud.system, cloud.functions, log), listener):
+        yield base_url(listener)
+
+
+@contextlib.asynccontextmanager
+async def started(engine: Engine) -> AsyncIterator[RunningEngine]:
+    """Start the engine in a thread; one that is interrupted while it starts is stopped as well."""
+    starting = asyncio.create_task(asyncio.to_thread(engine.start))
+    try:
+        await asyncio.shield(starting)
+        yield engine.running
+    finally:
+        await asyncio.wait([starting])
+        await asyncio.to_thread(engine.stop)
+
+
+def function_spec(function: Function, services: Mapping[str, str], links: Path, python: Path) -> FunctionSpec:
+    """The process of a template's function; `services` lies over the template's environment."""
+    if not function.code.is_dir():
+        raise LocalCloudError(f"function {function.logical_id}: its folder {function.code} does not exist")
+    environment = {**function.environment, **services}
+    wrapper = environment.pop("AWS_LAMBDA_EXEC_WRAPPER", None)
+    return FunctionSpec(
+        name=function.name,
+        handler=function.handler,
+        code=function.code,
+        layers=layer_folders(function.layers, links),
+        environment=environment,
+        timeout=function.timeout,
+        memory=function.memory,
+        wrapper=wrapper,
+        python=python,
+    )
+
+
+def base_url(listener: socket.socket) -> str:
+    host, port = listener.getsockname()[:2]
+    return f"http://{host}:{port}"

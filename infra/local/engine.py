@@ -1,0 +1,196 @@
+"""AWS services on this machine: a ministack process that holds the data resources of `infra/data.yaml`."""
+
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any, Self
+from urllib.request import ProxyHandler, build_opener
+
+import boto3
+from botocore.config import Config
+from botocore.exceptions import ClientError
+from infra.local.errors import LocalCloudError
+
+ROOT = Path(__file__).resolve().parents[2]
+PYTHON = ROOT / ".venv-ministack" / "bin" / "python"
+PROGRAM = Path(__file__).with_name("engine_process.py")
+DATA_TEMPLATE = ROOT / "infra" / "data.yaml"
+DATA_STACK = "stint-data"
+SERVICES = ("dynamodb", "s3", "sqs", "secretsmanager")
+START_SECONDS = 20.0
+STOP_SECONDS = 10.0
+
+
+@dataclass(frozen=True)
+class RunningEngine:
+    """Where a started engine is, and the names of the data resources in it."""
+
+    endpoint: str
+    region: str
+    outputs: dict[str, str]
+
+    def environment(self) -> dict[str, str]:
+        """The variables that make AWS clients use the engine; the credentials mean nothing."""
+        urls = {f"AWS_ENDPOINT_URL_{service.upper()}": self.endpoint for service in SERVICES}
+        region = {"AWS_REGION": self.region, "AWS_DEFAULT_REGION": self.region}
+        return urls | region | {"AWS_ACCESS_KEY_ID": "local", "AWS_SECRET_ACCESS_KEY": "local"}
+
+
+class Engine:
+    """Starts on entering, stops on leaving; state is saved when it stops, also when this process is killed.
+
+    `state_dir` keeps tables and objects from one start to the next; None means a temporary folder that goes
+    away. The engine separates data by region, so `region` must be that of every client. Raises
+    LocalCloudError when the engine is not installed, does not come up, or cannot hold the data resources.
+    """
+
+    def __init__(self, state_dir: Path | None = None, *, region: str = "us-east-1") -> None:
+        self.region = region
+        self.endpoint = ""
+        self.outputs: dict[str, str] = {}
+        self._kept = state_dir
+        self._folder = state_dir or Path()
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.stop()
+
+    @property
+    def pid(self) -> int:
+        """The process id while it runs."""
+        if self._process is None:
+            raise LocalCloudError("the local AWS engine is not running")
+        return self._process.pid
+
+    @property
+    def running(self) -> RunningEngine:
+        return RunningEngine(self.endpoint, self.region, self.outputs)
+
+    def environment(self) -> dict[str, str]:
+        """The variables that make AWS clients use the engine; the credentials mean nothing."""
+        return self.running.environment()
+
+    def start(self) -> None:
+        require_engine()
+        self._folder = self._kept or Path(tempfile.mkdtemp(prefix="stint-engine-"))
+        self._folder.mkdir(parents=True, exist_ok=True)
+        try:
+            with socket.create_server(("127.0.0.1", 0), backlog=128) as listener:
+                self.endpoint = f"http://127.0.0.1:{listener.getsockname()[1]}"
+                self._process = self._launch(listener)
+            self._await_ready()
+            self.outputs = self._hold_data_resources()
+        except BaseException:
+            self.stop()
+            raise
+
+    def stop(self) -> None:
+        """Stop and save. Safe to call twice."""
+        process, self._process = self._process, None
+        if process is not None and process.stdin is not None:
+            process.stdin.close()
+            try:
+                process.wait(STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        if self._kept is None and self._folder != Path():
+            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder = Path()
+
+    def _launch(self, listener: socket.socket) -> subprocess.Popen[bytes]:
+        with self._log() as log:
+            return subprocess.Popen(
+                [str(PYTHON), str(PROGRAM), str(listener.fileno())],
+                stdin=subprocess.PIPE,
+                stdout=log,
+                stderr=log,
+                pass_fds=[listener.fileno()],
+                env=self._settings(port=listener.getsockname()[1]),
+                start_new_session=True,
+            )
+
+    def _log(self) -> IO[bytes]:
+        return (self._folder / "engine.log").open("wb")
+
+    def _settings(self, port: int) -> dict[str, str]:
+        """ministack's own variables: optional listeners off, and no Docker daemon is looked for."""
+        folder = str(self._folder.resolve())
+        return {
+            "GATEWAY_PORT": str(port),
+            "BIND_HOST": "127.0.0.1",
+            "MINISTACK_HOST": "127.0.0.1",
+            "MINISTACK_REGION": self.region,
+            "SERVICES": ",".join((*SERVICES, "cloudformation", "sts")),
+            "PERSIST_STATE": "1" if self._kept else "0",
+            "STATE_DIR": f"{folder}/state",
+            "S3_PERSIST": "1" if self._kept else "0",
+            "S3_DATA_DIR": f"{folder}/s3",
+            "TMPDIR": folder,
+            "SFTP_ENABLED": "0",
+            "IOT_MTLS_ENABLED": "0",
+            "DOCKER_HOST": "unix:///nonexistent",
+            "LOG_LEVEL": "WARNING",
+        }
+
+    def _await_ready(self) -> None:
+        """The socket listens from the start, so one request waits in its queue until the engine answers."""
+        try:
+            direct = build_opener(ProxyHandler({}))
+            with direct.open(f"{self.endpoint}/_ministack/ready", timeout=START_SECONDS) as answer:
+                answer.read()
+        except OSError as error:
+            log = (self._folder / "engine.log").read_text(errors="replace").strip()
+            raise LocalCloudError(f"the local AWS engine did not start ({error}): {log[-2000:]}") from error
+
+    def _hold_data_resources(self) -> dict[str, str]:
+        cloudformation = boto3.client(
+            "cloudformation",
+            endpoint_url=self.endpoint,
+            region_name=self.region,
+            aws_access_key_id="local",
+            aws_secret_access_key="local",  # noqa: S106 - the engine checks no credentials
+            config=Config(retries={"total_max_attempts": 1}, proxies={}),
+        )
+        try:
+            return apply_stack(cloudformation, DATA_STACK, DATA_TEMPLATE.read_text())
+        finally:
+            cloudformation.close()
+
+
+def require_engine() -> None:
+    """Raise LocalCloudError when the engine is not installed."""
+    if not PYTHON.exists():
+        raise LocalCloudError(f"the local AWS engine is not installed ({PYTHON} is missing): run `make setup`")
+
+
+def apply_stack(cloudformation: Any, name: str, template: str) -> dict[str, str]:
+    """Create the stack, or update it when it is there, and return its outputs."""
+    try:
+        cloudformation.create_stack(StackName=name, TemplateBody=template)
+    except cloudformation.exceptions.AlreadyExistsException:
+        try:
+            cloudformation.update_stack(StackName=name, TemplateBody=template)
+        except ClientError as error:
+            if "No updates are to be performed" not in str(error):
+                raise
+    deadline = time.monotonic() + START_SECONDS
+    stack = cloudformation.describe_stacks(StackName=name)["Stacks"][0]
+    while stack["StackStatus"].endswith("_IN_PROGRESS") and time.monotonic() < deadline:
+        time.sleep(0.02)
+        stack = cloudformation.describe_stacks(StackName=name)["Stacks"][0]
+    if stack["StackStatus"] not in ("CREATE_COMPLETE", "UPDATE_COMPLETE"):
+        reason = stack.get("StackStatusReason", "no reason given")
+        raise LocalCloudError(
+            f"infra/data.yaml does not fit the stored state ({stack['StackStatus']}: {reason}): start with FRESH=1"
+        )
+    return {output["OutputKey"]: output["OutputValue"] for output in stack["Outputs"]}

@@ -1,0 +1,237 @@
+"""One function process, as Lambda runs it: a Runtime API of its own, its environment, its time-out."""
+
+import asyncio
+import contextlib
+import os
+import signal
+import uuid
+from asyncio.subprocess import PIPE, STDOUT, Process
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from infra.local.guardian import Guardian
+from infra.local.invocation import FunctionError, Invocation
+from infra.local.runtime_api import RuntimeApi
+
+Log = Callable[[str, str], None]
+
+# https://docs.aws.amazon.com/lambda/latest/dg/lambda-runtime-environment.html: the init phase has 10 seconds, and the
+# function's time-out when it is run again for the first invocation.
+INIT_TIMEOUT = 10.0
+# A killed process's last lines arrive at once; only a descendant in another session could hold the pipe open.
+_OUTPUT_TIMEOUT = 1.0
+
+_REGION = "us-east-1"
+_ACCOUNT = "000000000000"
+
+
+@dataclass(frozen=True)
+class FunctionSpec:
+    """A function as the template describes it.
+
+    `code` becomes LAMBDA_TASK_ROOT. Each of `layers` holds what goes into /opt. `timeout` is in seconds, `memory` in
+    MB. `wrapper` is AWS_LAMBDA_EXEC_WRAPPER, for example `/opt/stint-runtime`; without one the function runs on AWS's
+    own `awslambdaric`.
+    """
+
+    name: str
+    handler: str
+    code: Path
+    layers: tuple[Path, ...]
+    environment: Mapping[str, str]
+    timeout: float
+    memory: int
+    wrapper: str | None
+    python: Path
+
+    @property
+    def arn(self) -> str:
+        region = self.environment.get("AWS_REGION", _REGION)
+        return f"arn:aws:lambda:{region}:{_ACCOUNT}:function:{self.name}"
+
+
+@dataclass(frozen=True)
+class Root:
+    """The folders that stand for /opt and /var/runtime."""
+
+    opt: Path
+    runtime: Path
+
+
+class FunctionProcess:
+    """A started process; `serve` gives it one invocation at a time."""
+
+    def __init__(self, spec: FunctionSpec, api: RuntimeApi, process: Process, log: Log, guardian: Guardian) -> None:
+        self._spec = spec
+        self._api = api
+        self._process = process
+        self._guardian = guardian
+        self._invocation: Invocation | None = None
+        guardian.watch(process.pid)
+        self._output = asyncio.create_task(self._pass_on(log))
+        self._exited = asyncio.create_task(self._watch())
+
+    @classmethod
+    async def start(cls, spec: FunctionSpec, root: Root, log: Log, guardian: Guardian) -> "FunctionProcess":
+        """Start the process; it is ready when it asks for its first event."""
+        api = RuntimeApi()
+        address = await api.start()
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *_command(spec, root),
+                env=_environment(spec, root, address),
+                cwd=spec.code,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=PIPE,
+                stderr=STDOUT,
+                start_new_session=True,
+            )
+        except BaseException:
+            await api.stop()
+            raise
+        return cls(spec, api, process, log, guardian)
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def alive(self) -> bool:
+        """Tell whether the process can take another event."""
+        return not self._exited.done() and self._process.returncode is None
+
+    @property
+    def winding_down(self) -> bool:
+        """Tell whether the process has given its answer and has yet to ask for the next event."""
+        return self._invocation is not None and self._invocation.ended and self.alive
+
+    async def serve(self, invocation: Invocation) -> bool:
+        """Run one invocation to its end, work after the last byte included; a process that fails is killed.
+
+        Gives False when a process that has served before died while it waited and never read the event: Lambda then
+        starts another one, and so must the caller.
+        """
+        warm, self._invocation = self._invocation is not None, invocation
+        if not self._api.ready.is_set():
+            limit = max(INIT_TIMEOUT, self._spec.timeout)
+            if not await self.wait_until_ready(limit):
+                error = FunctionError.of("Sandbox.Timedout", _timed_out(invocation, limit))
+                await self._fail(invocation, self._api.init_error or error)
+                return True
+        self._api.dispatch(invocation, timeout=self._spec.timeout, arn=self._spec.arn)
+        if not await self.wait_until_ready(self._spec.timeout):
+            if warm and await self._died_waiting():
+                await self.stop()
+                return False
+            error = FunctionError.of("Sandbox.Timedout", _timed_out(invocation, self._spec.timeout))
+            await self._fail(invocation, error)
+        return True
+
+    async def stop(self) -> None:
+        """Kill the process and everything that it started."""
+        if not self._exited.done():
+            self._kill()
+        # asyncio.wait: the caller's cancellation must not cancel the watch.
+        await asyncio.wait({self._exited})
+        await asyncio.wait({self._output}, timeout=_OUTPUT_TIMEOUT)
+        self._output.cancel()
+        await self._api.stop()
+
+    async def wait_until_ready(self, seconds: float) -> bool:
+        """Wait for the process to ask for an event; tell whether it did in time."""
+        ready = asyncio.create_task(self._api.ready.wait())
+        try:
+            await asyncio.wait({ready, self._exited}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+            return ready.done() and self.alive
+        finally:
+            ready.cancel()
+
+    async def _died_waiting(self) -> bool:
+        if self._exited.done():
+            await self._api.wait_until_left(_OUTPUT_TIMEOUT)
+        return self._api.unread
+
+    async def _fail(self, invocation: Invocation, error: FunctionError) -> None:
+        """End the invocation: with the given error when time ran out, else with how the process ended."""
+        if self._exited.done():
+            error = self._api.init_error or _exit_error(invocation, self._exited.result())
+        invocation.finish(error)
+        await self.stop()
+
+    async def _watch(self) -> int:
+        code = await self._process.wait()
+        self._kill()
+        self._guardian.forget(self._process.pid)
+        return code
+
+    def _kill(self) -> None:
+        """Kill the group: the process, or what it left behind."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+
+    async def _pass_on(self, log: Log) -> None:
+        """Log the output line by line."""
+        rest = b""
+        while self._process.stdout and (data := await self._process.stdout.read(64 * 1024)):
+            *lines, rest = (rest + data).split(b"\n")
+            for line in lines:
+                log(self._spec.name, line.decode("utf-8", "replace"))
+        if rest:
+            log(self._spec.name, rest.decode("utf-8", "replace"))
+
+
+def _timed_out(invocation: Invocation, seconds: float) -> str:
+    return f"RequestId: {invocation.request_id} Error: Task timed out after {seconds:.2f} seconds"
+
+
+def _exit_error(invocation: Invocation, code: int) -> FunctionError:
+    how = f"signal: {signal.Signals(-code).name}" if code < 0 else f"exit status {code}"
+    message = f"RequestId: {invocation.request_id} Error: Runtime exited with error: {how}"
+    return FunctionError.of("Runtime.ExitError", message)
+
+
+def _command(spec: FunctionSpec, root: Root) -> list[str]:
+    managed = [str(spec.python.absolute()), "-m", "awslambdaric", spec.handler]
+    if spec.wrapper is None:
+        return managed
+    wrapper = Path(spec.wrapper)
+    for prefix, folder in (("/opt", root.opt), ("/var/task", spec.code.absolute())):
+        if wrapper.is_relative_to(prefix):
+            wrapper = folder / wrapper.relative_to(prefix)
+    return [str(wrapper), *managed]
+
+
+def _environment(spec: FunctionSpec, root: Root, address: str) -> dict[str, str]:
+    """What Lambda gives (lambda/latest/dg/configuration-envvars.html); nothing of this process's own environment."""
+    region = spec.environment.get("AWS_REGION", _REGION)
+    defaults = {
+        "PATH": f"/usr/local/bin:/usr/bin:/bin:{root.opt}/bin",
+        "LANG": "C.UTF-8",
+        "TZ": ":UTC",
+        "AWS_LAMBDA_INITIALIZATION_TYPE": "on-demand",
+        "AWS_REGION": region,
+        "AWS_DEFAULT_REGION": region,
+    }
+    reserved = {
+        "_HANDLER": spec.handler,
+        "AWS_LAMBDA_RUNTIME_API": address,
+        "AWS_LAMBDA_FUNCTION_NAME": spec.name,
+        "AWS_LAMBDA_FUNCTION_VERSION": "$LATEST",
+        "AWS_LAMBDA_FUNCTION_MEMORY_SIZE": str(spec.memory),
+        "AWS_LAMBDA_LOG_GROUP_NAME": f"/aws/lambda/{spec.name}",
+        "AWS_LAMBDA_LOG_STREAM_NAME": f"local/[$LATEST]{uuid.uuid4().hex}",
+        "AWS_EXECUTION_ENV": f"AWS_Lambda_{spec.python.name}",
+        "LAMBDA_TASK_ROOT": str(spec.code.absolute()),
+        "LAMBDA_RUNTIME_DIR": str(root.runtime),
+    }
+    environment = {**defaults, **spec.environment, **reserved}
+    if spec.wrapper is None:
+        environment["PYTHONPATH"] = _managed_path(spec, root)
+    return environment
+
+
+def _managed_path(spec: FunctionSpec, root: Root) -> str:
+    """The sys.path that the managed runtime makes inside itself."""
+    site_packages = sorted((root.opt / "python" / "lib").glob("python*/site-packages"))
+    return os.pathsep.join(map(str, [spec.code.absolute(), *site_packages, root.opt / "python", root.runtime]))

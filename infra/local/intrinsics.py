@@ -1,0 +1,115 @@
+"""CloudFormation's intrinsic functions, as far as a translated template uses them where the local cloud looks."""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from infra.local.errors import LocalCloudError
+
+NO_VALUE = object()
+_VARIABLE = re.compile(r"\$\{(!?)([^}]+)\}")
+
+ACCOUNT = "000000000000"
+STACK = "stint"
+
+
+def pseudo_parameters(region: str) -> dict[str, Any]:
+    """The values that CloudFormation itself gives to a template."""
+    return {
+        "AWS::AccountId": ACCOUNT,
+        "AWS::NoValue": NO_VALUE,
+        "AWS::Partition": "aws",
+        "AWS::Region": region,
+        "AWS::StackName": STACK,
+        "AWS::StackId": f"arn:aws:cloudformation:{region}:{ACCOUNT}:stack/{STACK}/local",
+        "AWS::URLSuffix": "amazonaws.com",
+    }
+
+
+class Resolver:
+    """Replaces Ref, Fn::GetAtt, Fn::Sub, Fn::Join and Fn::If by their values.
+
+    `references` are the values of Ref, `attributes` those of Fn::GetAtt as "Resource.Attribute". Whatever else
+    stands in a used place is a LocalCloudError that names it and the place.
+    """
+
+    def __init__(
+        self, references: Mapping[str, Any], attributes: Mapping[str, Any], conditions: Mapping[str, Any]
+    ) -> None:
+        self._references = references
+        self._attributes = attributes
+        self._conditions = conditions
+        self._functions: dict[str, Callable[[Any, str], Any]] = {
+            "Ref": self._ref,
+            "Fn::GetAtt": self._get_att,
+            "Fn::Sub": self._sub,
+            "Fn::Join": self._join,
+            "Fn::If": self._if,
+            "Fn::Equals": self._equals,
+            "Fn::Not": self._not,
+        }
+
+    def resolve(self, value: Any, where: str) -> Any:
+        """The value without intrinsic functions; entries that become AWS::NoValue disappear."""
+        if isinstance(value, list):
+            items = [self.resolve(item, f"{where}[{index}]") for index, item in enumerate(value)]
+            return [item for item in items if item is not NO_VALUE]
+        if not isinstance(value, dict):
+            return value
+        name = next(iter(value), "")
+        if len(value) == 1 and (name == "Ref" or name.startswith("Fn::")):
+            if name not in self._functions:
+                raise LocalCloudError(f"{where}: the local cloud does not know {name}")
+            return self._functions[name](value[name], where)
+        entries = {key: self.resolve(entry, f"{where}.{key}") for key, entry in value.items()}
+        return {key: entry for key, entry in entries.items() if entry is not NO_VALUE}
+
+    def text(self, value: Any, where: str) -> str:
+        """The value as CloudFormation writes it into a string property."""
+        resolved = self.resolve(value, where)
+        if isinstance(resolved, bool):
+            return str(resolved).lower()
+        if isinstance(resolved, str | int | float):
+            return str(resolved)
+        raise LocalCloudError(f"{where}: expected a text, found {value}")
+
+    def _ref(self, name: str, where: str) -> Any:
+        if name not in self._references:
+            raise LocalCloudError(f"{where}: the local cloud has no value for Ref {name}")
+        return self._references[name]
+
+    def _get_att(self, path: Any, where: str) -> Any:
+        name = path if isinstance(path, str) else ".".join(path)
+        if name not in self._attributes:
+            raise LocalCloudError(f"{where}: the local cloud has no value for Fn::GetAtt {name}")
+        return self._attributes[name]
+
+    def _sub(self, argument: Any, where: str) -> str:
+        template, own = (argument, {}) if isinstance(argument, str) else argument
+
+        def value_of(match: re.Match[str]) -> str:
+            literal, name = match.groups()
+            if literal:
+                return f"${{{name}}}"
+            if name in own:
+                return self.text(own[name], f"{where}.{name}")
+            return self.text({"Fn::GetAtt" if "." in name else "Ref": name}, where)
+
+        return _VARIABLE.sub(value_of, template)
+
+    def _join(self, argument: Any, where: str) -> str:
+        delimiter, values = argument
+        return str(delimiter).join(self.text(value, where) for value in values)
+
+    def _if(self, argument: Any, where: str) -> Any:
+        condition, then, otherwise = argument
+        if condition not in self._conditions:
+            raise LocalCloudError(f"{where}: there is no condition {condition}")
+        holds = self.resolve(self._conditions[condition], f"Conditions.{condition}")
+        return self.resolve(then if holds else otherwise, where)
+
+    def _equals(self, argument: Any, where: str) -> bool:
+        return self.text(argument[0], where) == self.text(argument[1], where)
+
+    def _not(self, argument: Any, where: str) -> bool:
+        return not self.resolve(argument[0], where)

@@ -1,0 +1,138 @@
+"""`make invoke`: one event through the function's own process."""
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+
+from infra.local.cloud import Plan, running_cloud
+from infra.local.engine import ROOT, RunningEngine
+from infra.local.errors import LocalCloudError
+from infra.local.invocation import Invocation
+from infra.local.proxy_response import Head, MalformedResponse, parse_buffered, read_prelude
+from infra.local.sample_ids import AGENT, MODEL, SHIELD, TOOLGROUP
+from infra.local.state import State
+from infra.local.system import Function, Invoke, System
+
+EVENTS = ROOT / "events"
+# https://docs.aws.amazon.com/apigateway/latest/developerguide/response-transfer-mode-lambda.html
+_STREAMED = "application/vnd.awslambda.http-integration-response"
+
+
+async def invoke(plan: Plan, function: str, event: Path, folder: Path) -> bool:
+    """Print the answer as it comes, and the function's log on standard error; False when the function failed.
+
+    The data is that of the state folder: of the running cloud when there is one, else of an engine of its own.
+    What the events of `events/` name is stored anew first.
+    """
+    payload = read_event(event)
+    running = State(folder).published_engine()
+    if running is not None:
+        return await invoke_on(running, plan, function, payload)
+    with State(folder) as state:
+        return await invoke_on(state.engine, plan, function, payload)
+
+
+async def invoke_on(engine: Path | RunningEngine, plan: Plan, name: str, payload: bytes) -> bool:
+    async with running_cloud(plan, engine, log_to_stderr) as cloud:
+        function = find_function(cloud.system, name)
+        await asyncio.to_thread(prepare, payload, {**function.environment, **cloud.services})
+        invocation = await cloud.functions.invoke(function.name, payload, stream=streams(cloud.system, function))
+        try:
+            await print_answer(invocation)
+        except MalformedResponse as error:
+            if invocation.error is None:
+                raise LocalCloudError(f"{function.name} gave no HTTP answer: {error}") from error
+    if invocation.error:
+        print(f"{function.name} failed: {invocation.error.payload.decode('utf-8', 'replace')}", file=sys.stderr)
+    return invocation.error is None
+
+
+def prepare(payload: bytes, environment: Mapping[str, str]) -> None:
+    """Store what the event names, when that is a sample of ours; no tool is found before its toolgroup is stored."""
+    if any(name.encode() in payload for name in (AGENT, MODEL, SHIELD, TOOLGROUP, "get_boiling_point")):
+        from infra.local.samples import store_samples  # noqa: PLC0415 - imports the product, which others do without
+
+        store_samples(environment)
+
+
+def streams(system: System, function: Function) -> bool:
+    """Tell whether the function's routes stream."""
+    integrations = (route.integration for route in system.routes)
+    return any(
+        integration.stream
+        for integration in integrations
+        if isinstance(integration, Invoke) and integration.function == function.name
+    )
+
+
+async def print_answer(invocation: Invocation) -> None:
+    """Print an HTTP answer as status, headers and body, anything else as it is; raises MalformedResponse."""
+    chunks = invocation.body()
+    if invocation.content_type == _STREAMED:
+        head, start = await read_prelude(chunks)
+        await print_http(head, start, chunks)
+        return
+    payload = b"".join([chunk async for chunk in chunks])
+    try:
+        head, body = parse_buffered(payload)
+    except MalformedResponse:
+        show(payload + b"\n")
+    else:
+        await print_http(head, body, chunks)
+
+
+async def print_http(head: Head, start: bytes, chunks: AsyncIterator[bytes]) -> None:
+    """Print the head, and the body: JSON in whole and indented, everything else as it comes."""
+    lines = [f"HTTP {head.status}", *(f"{name}: {value}" for name, value in head.headers)]
+    show("\n".join(lines).encode() + b"\n\n")
+    if dict(head.headers).get("content-type") == "application/json":
+        show(indented(start + b"".join([chunk async for chunk in chunks])) + b"\n")
+        return
+    show(start)
+    async for chunk in chunks:
+        show(chunk)
+
+
+def indented(body: bytes) -> bytes:
+    try:
+        return json.dumps(json.loads(body), indent=2, ensure_ascii=False).encode()
+    except ValueError:
+        return body
+
+
+def show(data: bytes) -> None:
+    """Print at once; what nobody reads any more goes nowhere, and the function still runs to its end."""
+    try:
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def find_function(system: System, name: str) -> Function:
+    """A function by its folder's name, its logical id, or its full name."""
+    for function in system.functions:
+        if name in (function.code.name, function.logical_id, function.name):
+            return function
+    known = ", ".join(sorted(function.code.name for function in system.functions))
+    raise LocalCloudError(f"there is no function {name!r}: choose FUNCTION={known.replace(', ', ' or ')}")
+
+
+def read_event(event: Path) -> bytes:
+    """Read a JSON file; raises LocalCloudError, with the events that there are, when it is none."""
+    try:
+        payload = event.read_bytes()
+        json.loads(payload)
+    except OSError as error:
+        known = " ".join(sorted(str(path.relative_to(ROOT)) for path in EVENTS.glob("*/*.json")))
+        raise LocalCloudError(f"cannot read the event {event}: {error.strerror}. There are: {known}") from error
+    except ValueError as error:
+        raise LocalCloudError(f"the event {event} is not JSON: {error}") from error
+    return payload
+
+
+def log_to_stderr(subject: str, line: str) -> None:
+    print(f"[{subject}] {line}", file=sys.stderr, flush=True)

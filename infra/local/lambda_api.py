@@ -1,0 +1,115 @@
+"""Lambda's public API, as far as the product calls it: Invoke and InvokeWithResponseStream.
+
+https://docs.aws.amazon.com/lambda/latest/api/API_Invoke.html and API_InvokeWithResponseStream.html
+"""
+
+import json
+from base64 import b64decode
+from collections.abc import AsyncIterator
+
+from infra.local.eventstream import encode_event
+from infra.local.functions import Functions, PayloadTooLarge, Throttled, UnknownFunction
+from infra.local.invocation import Invocation
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route
+
+CLIENT_CONTEXT_LIMIT = 3583
+_ERRORS = {
+    UnknownFunction: (404, "ResourceNotFoundException"),
+    Throttled: (429, "TooManyRequestsException"),
+    PayloadTooLarge: (413, "RequestTooLargeException"),
+}
+
+
+def lambda_api(functions: Functions) -> Starlette:
+    """Make the ASGI app; boto3's Lambda client finds it through AWS_ENDPOINT_URL_LAMBDA."""
+
+    async def invoke(request: Request) -> Response:
+        kind = request.headers.get("x-amz-invocation-type", "RequestResponse")
+        name, event = _name(request), await request.body() or b"{}"
+        if kind == "DryRun":
+            functions.require(name)
+            return Response(status_code=204)
+        if kind == "Event":
+            request_id = await functions.invoke_async(name, event)
+            return Response(status_code=202, headers={"x-amzn-RequestId": request_id})
+        return await _answer(await functions.invoke(name, event, stream=False, client_context=_client_context(request)))
+
+    async def invoke_with_response_stream(request: Request) -> Response:
+        invocation = await functions.invoke(_name(request), await request.body() or b"{}", stream=True)
+        headers = _headers(invocation) | {"X-Amzn-Remapped-Content-Type": invocation.content_type}
+        return StreamingResponse(_events(invocation), 200, headers, "application/vnd.amazon.eventstream")
+
+    return Starlette(
+        routes=[
+            Route("/2015-03-31/functions/{name}/invocations", invoke, methods=["POST"]),
+            Route(
+                "/2021-11-15/functions/{name}/response-streaming-invocations",
+                invoke_with_response_stream,
+                methods=["POST"],
+            ),
+        ],
+        exception_handlers={HTTPException: _refuse_request, **dict.fromkeys(_ERRORS, _refuse)},
+    )
+
+
+def _name(request: Request) -> str:
+    """The function's name, from a name or an ARN, with or without a qualifier."""
+    name: str = request.path_params["name"]
+    return name.split(":function:")[-1].split(":")[0]
+
+
+def _client_context(request: Request) -> str | None:
+    """The JSON of the header, which only a synchronous invocation passes on."""
+    header = request.headers.get("x-amz-client-context")
+    if header is None:
+        return None
+    try:
+        context = json.loads(b64decode(header, validate=True))
+    except ValueError:
+        context = None
+    if not isinstance(context, dict) or len(header) > CLIENT_CONTEXT_LIMIT:
+        raise HTTPException(
+            400, f"Client context must be a JSON object, at most {CLIENT_CONTEXT_LIMIT} bytes in Base64."
+        )
+    return json.dumps(context)
+
+
+def _headers(invocation: Invocation) -> dict[str, str]:
+    return {"x-amzn-RequestId": invocation.request_id, "X-Amz-Executed-Version": "$LATEST"}
+
+
+async def _answer(invocation: Invocation) -> Response:
+    body = await invocation.read()
+    headers = _headers(invocation)
+    if invocation.error:
+        headers["X-Amz-Function-Error"] = "Unhandled"
+        return Response(invocation.error.payload, 200, headers, "application/json")
+    return Response(body, 200, headers, invocation.content_type)
+
+
+async def _events(invocation: Invocation) -> AsyncIterator[bytes]:
+    async for chunk in invocation.body():
+        yield encode_event("PayloadChunk", "application/octet-stream", chunk)
+    end: dict[str, str] = {}
+    if error := invocation.error:
+        end = {"ErrorCode": error.type, "ErrorDetails": error.payload.decode("utf-8", "replace")}
+    yield encode_event("InvokeComplete", "application/json", json.dumps(end).encode())
+
+
+async def _refuse(_request: Request, error: Exception) -> Response:
+    status, error_type = _ERRORS[type(error)]
+    return _error(status, error_type, str(error))
+
+
+async def _refuse_request(_request: Request, error: Exception) -> Response:
+    status, detail = getattr(error, "status_code", 404), getattr(error, "detail", str(error))
+    return _error(status, "InvalidRequestContentException" if status == 400 else "UnknownOperationException", detail)
+
+
+def _error(status: int, error_type: str, message: str) -> Response:
+    body = json.dumps({"Type": "User", "Message": message, "message": message})
+    return Response(body, status, {"x-amzn-ErrorType": error_type}, "application/json")

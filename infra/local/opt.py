@@ -1,0 +1,33 @@
+"""/opt and /var/runtime of a function, made of symbolic links."""
+
+import importlib.util
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+# What the managed runtime's folder needs to run a plain handler.
+_RUNTIME_MODULES = ("awslambdaric", "runtime_client", "snapshot_restore_py", "simplejson")
+
+
+def merge_layers(layers: Sequence[Path], target: Path) -> None:
+    """Merge the content of layers into `target`: a later layer's file wins, as in Lambda."""
+    target.mkdir(parents=True, exist_ok=True)
+    found: dict[str, list[Path]] = {}
+    for layer in layers:
+        for entry in sorted(layer.iterdir()):
+            found.setdefault(entry.name, []).append(entry)
+    for name, entries in found.items():
+        if len(entries) > 1 and all(entry.is_dir() for entry in entries):
+            merge_layers(entries, target / name)
+        else:
+            (target / name).symlink_to(entries[-1].resolve())
+
+
+def link_runtime(target: Path, modules: Iterable[str] = _RUNTIME_MODULES) -> None:
+    """Link AWS's runtime client, as installed in this environment, into `target` (LAMBDA_RUNTIME_DIR)."""
+    target.mkdir(parents=True, exist_ok=True)
+    for module in modules:
+        spec = importlib.util.find_spec(module)
+        if spec and spec.origin:
+            path = Path(spec.origin)
+            path = path.parent if path.name == "__init__.py" else path
+            (target / path.name).symlink_to(path)

@@ -1,0 +1,128 @@
+"""`make run`: the local cloud until Ctrl-C."""
+
+import asyncio
+import contextlib
+import errno
+import json
+import os
+import shlex
+import signal
+import socket
+import time
+from pathlib import Path
+from typing import IO
+from urllib.parse import urlsplit
+
+from infra.local.cloud import Cloud, Plan, running_cloud, serving_front
+from infra.local.engine import RunningEngine, require_engine
+from infra.local.environment import OFFLINE_MODEL
+from infra.local.errors import LocalCloudError
+from infra.local.server import listen
+from infra.local.state import State
+
+WATCH_SECONDS = 2.0
+
+
+async def run(plan: Plan, port: int, folder: Path, *, fresh: bool, began: float) -> None:
+    """Serve until SIGINT or SIGTERM; a second one ends the process at once. `began` is a time.monotonic().
+
+    Raises LocalCloudError, before anything is started, when the port or the state folder is in use.
+    """
+    require_engine()
+    stop_on_signals()
+    with contextlib.closing(listen_on(port)) as listener, State(folder) as state:
+        if fresh:
+            state.clear()
+        with contextlib.closing(Logs(state.logs)) as logs, contextlib.suppress(asyncio.CancelledError):
+            async with (
+                running_cloud(plan, state.engine, logs) as cloud,
+                serving_front(cloud, listener, logs) as url,
+            ):
+                state.publish(url, cloud.engine)
+                say(welcome(cloud, url, folder, time.monotonic() - began))
+                await watch(cloud.engine)
+        say(f"Stopped. The state is kept in {folder}.")
+
+
+async def watch(engine: RunningEngine) -> None:
+    """Wait for as long as the engine lives. Raises LocalCloudError when it has died: nothing works without it."""
+    place = urlsplit(engine.endpoint)
+    while True:
+        await asyncio.sleep(WATCH_SECONDS)
+        try:
+            _, writer = await asyncio.open_connection(place.hostname, place.port)
+        except OSError:
+            raise LocalCloudError(
+                "the local AWS engine has died, and what was stored since its start is lost: start again"
+            ) from None
+        writer.close()
+
+
+def stop_on_signals() -> None:
+    """The first signal cancels the current task. The second ends this process, and with it all that it started."""
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    signals = (signal.SIGINT, signal.SIGTERM)
+
+    def stop(number: int) -> None:
+        for each in signals:
+            loop.add_signal_handler(each, os._exit, 128 + number)
+        say("\nStopping (again Ctrl-C: at once) ...")
+        if task:
+            task.cancel()
+
+    for each in signals:
+        loop.add_signal_handler(each, stop, each)
+
+
+def listen_on(port: int) -> socket.socket:
+    try:
+        return listen(port)
+    except OSError as error:
+        if error.errno != errno.EADDRINUSE:
+            raise LocalCloudError(f"cannot listen on 127.0.0.1:{port}: {error.strerror}") from error
+        raise LocalCloudError(
+            f"port {port} is in use: stop what uses it, or take another port: PORT={port + 1} make run"
+        ) from error
+
+
+def welcome(cloud: Cloud, url: str, folder: Path, seconds: float) -> str:
+    offline = cloud.model == OFFLINE_MODEL
+    note = " (not a language model; set OPENAI_API_KEY or OPENAI_BASE_URL for a real one)" if offline else ""
+    agent = {"agent_config": {"model": cloud.model, "instructions": "Answer briefly."}}
+    command = ["curl", "-sS", f"{url}/v1/agents", "-H", "content-type: application/json", "-d", json.dumps(agent)]
+    return "\n".join(
+        (
+            f"Stint serves {url} (ready in {seconds:.1f} s)",
+            f"  model  {cloud.model}{note}",
+            f"  state  {folder} (FRESH=1 make run starts empty)",
+            f"  logs   {folder / 'logs'}",
+            "Create an agent:",
+            f"  {shlex.join(command)}",
+            "Ctrl-C stops.",
+        )
+    )
+
+
+def say(text: str) -> None:
+    print(text, flush=True)
+
+
+class Logs:
+    """Requests and the API's own faults go to the terminal; what a function writes, to a file of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self._folder = folder
+        self._files: dict[str, IO[str]] = {}
+
+    def __call__(self, subject: str, line: str) -> None:
+        if subject == "api":
+            say(f"{time.strftime('%H:%M:%S')} {line}")
+            return
+        if subject not in self._files:
+            self._files[subject] = (self._folder / f"{subject}.log").open("a", buffering=1)
+        self._files[subject].write(line.rstrip("\n") + "\n")
+
+    def close(self) -> None:
+        for file in self._files.values():
+            file.close()

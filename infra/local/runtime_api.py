@@ -1,0 +1,227 @@
+"""Lambda's Runtime API, for one function process.
+
+https://docs.aws.amazon.com/lambda/latest/dg/runtimes-api.html; state errors and their words as in AWS's runtime
+interface emulator (aws-lambda-runtime-interface-emulator, internal/lambda/rapi).
+"""
+
+import asyncio
+import contextlib
+import json
+import time
+from base64 import b64decode
+from dataclasses import dataclass
+from typing import Literal
+
+import h11
+from infra.local.http_peer import HttpPeer
+from infra.local.invocation import FunctionError, Invocation, response_too_large
+
+State = Literal["init", "ready", "running", "answered"]
+Head = dict[str, str]
+
+BUFFERED_LIMIT = 6 * 1024 * 1024 + 100
+STREAMED_LIMIT = 200 * 1024 * 1024
+
+_ROOT = "/2018-06-01/runtime"
+_ERROR_TYPE = "lambda-runtime-function-error-type"
+_ERROR_BODY = "lambda-runtime-function-error-body"
+_MODE = "lambda-runtime-function-response-mode"
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """An invocation on its way to the process: what /next says about it."""
+
+    invocation: Invocation
+    deadline_ms: int
+    arn: str
+    trace_id: str
+
+
+class RuntimeApi:
+    """Serves one process: `ready` is set while it waits for work, `init_error` tells why it never did.
+
+    `unread` tells that the process died before it read the event that it was given: a connection that is closed with
+    unread bytes in it is reset (RFC 2525, 2.17), any other one ends.
+    """
+
+    def __init__(self, *, streamed_limit: int = STREAMED_LIMIT) -> None:
+        self.ready = asyncio.Event()
+        self.init_error: FunctionError | None = None
+        self.unread = False
+        self._streamed_limit = streamed_limit
+        self._state: State = "init"
+        self._current: Invocation | None = None
+        self._delivery: asyncio.Future[Delivery] | None = None
+        self._connections: set[asyncio.Task[None]] = set()
+        self._server: asyncio.Server | None = None
+
+    async def start(self) -> str:
+        """Listen on an ephemeral port of 127.0.0.1; gives `host:port`."""
+        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
+        host, port = self._server.sockets[0].getsockname()
+        return f"{host}:{port}"
+
+    async def stop(self) -> None:
+        """Close the port and every connection."""
+        if self._server:
+            self._server.close()
+        for connection in self._connections:
+            connection.cancel()
+        await asyncio.gather(*self._connections, return_exceptions=True)
+
+    async def wait_until_left(self, seconds: float) -> None:
+        """Wait for the end of the connections of a process that is dead."""
+        if self._connections:
+            await asyncio.wait(self._connections, timeout=seconds)
+
+    def dispatch(self, invocation: Invocation, *, timeout: float, arn: str) -> None:
+        """Give an event to the waiting process."""
+        if self._delivery is None:
+            raise RuntimeError("The process is not waiting for work.")
+        now = int(time.time())
+        trace_id = f"Root=1-{now:08x}-{invocation.request_id.replace('-', '')[:24]};Sampled=0"
+        self._current, self._state = invocation, "running"
+        self.ready.clear()
+        delivery, self._delivery = self._delivery, None
+        delivery.set_result(Delivery(invocation, int((time.time() + timeout) * 1000), arn, trace_id))
+
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        connection = asyncio.create_task(self._serve(reader, writer))
+        self._connections.add(connection)
+        connection.add_done_callback(self._connections.discard)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        peer = HttpPeer(reader, writer)
+        try:
+            with contextlib.suppress(ConnectionError, h11.RemoteProtocolError):
+                while request := await peer.request():
+                    await self._route(peer, request)
+        finally:
+            writer.close()
+
+    async def _route(self, peer: HttpPeer, request: h11.Request) -> None:
+        method, path = request.method.decode(), request.target.decode().removeprefix(_ROOT)
+        headers = {name.decode(): value.decode("latin-1") for name, value in request.headers}
+        match [method, *path.strip("/").split("/")]:
+            case ["GET", "invocation", "next"]:
+                await self._next(peer)
+            case ["POST", "invocation", request_id, "response"]:
+                await self._response(peer, request_id, headers)
+            case ["POST", "invocation", request_id, "error"]:
+                await self._error(peer, request_id, headers)
+            case ["POST", "init", "error"]:
+                self.init_error = FunctionError.reported(headers.get(_ERROR_TYPE), await peer.body(BUFFERED_LIMIT))
+                await peer.answer(202, _STATUS_OK)
+            case ["GET", "restore", "next"]:
+                await peer.answer(200, b"")
+            case _:
+                await _refuse(peer, 404, "NotFound", f"No such resource: {method} {path}")
+
+    async def _next(self, peer: HttpPeer) -> None:
+        if self._state == "running" or self._delivery:
+            await _refuse_transition(peer, self._state, "ready")
+            return
+        self._state, self._delivery = "ready", asyncio.get_running_loop().create_future()
+        self.ready.set()
+        delivery = await self._delivery
+        self.unread = peer.hung_up
+        headers = {
+            "Content-Type": "application/json",
+            "Lambda-Runtime-Aws-Request-Id": delivery.invocation.request_id,
+            "Lambda-Runtime-Deadline-Ms": str(delivery.deadline_ms),
+            "Lambda-Runtime-Invoked-Function-Arn": delivery.arn,
+            "Lambda-Runtime-Trace-Id": delivery.trace_id,
+        }
+        if (client_context := delivery.invocation.client_context) is not None:
+            headers["Lambda-Runtime-Client-Context"] = client_context
+        try:
+            await peer.answer(200, delivery.invocation.event, headers)
+            await peer.next_bytes()
+        except ConnectionError:
+            self.unread = not delivery.invocation.begun.is_set()
+            raise
+
+    async def _expect(self, peer: HttpPeer, request_id: str) -> Invocation | None:
+        """Give the invocation that may be answered; refuse any other request."""
+        if self._current is None or request_id != self._current.request_id:
+            await _refuse(peer, 400, "InvalidRequestID", "Invalid request ID")
+        elif self._state != "running":
+            await _refuse_transition(peer, self._state, "answered")
+        else:
+            return self._current
+        return None
+
+    async def _error(self, peer: HttpPeer, request_id: str, headers: Head) -> None:
+        invocation = await self._expect(peer, request_id)
+        if invocation is None:
+            return
+        self._state = "answered"
+        invocation.finish(FunctionError.reported(headers.get(_ERROR_TYPE), await peer.body(BUFFERED_LIMIT)))
+        await peer.answer(202, _STATUS_OK)
+
+    async def _response(self, peer: HttpPeer, request_id: str, headers: Head) -> None:
+        invocation = await self._expect(peer, request_id)
+        if invocation is None:
+            return
+        self._state = "answered"
+        mode = headers.get(_MODE)
+        if mode not in (None, "streaming"):
+            message = f"Invalid function response mode: {mode}"
+            invocation.finish(FunctionError.of("Runtime.InvalidResponseModeHeader", message))
+            await _refuse(peer, 400, "InvalidFunctionResponseMode", message)
+            return
+        streaming = mode == "streaming"
+        content_type = headers.get("content-type", "application/json")
+        try:
+            await (self._stream if streaming else self._buffer)(peer, invocation, content_type)
+        except (ConnectionError, h11.RemoteProtocolError) as error:
+            invocation.finish(FunctionError.of("Runtime.TruncatedResponse", f"The response was cut: {error}"))
+            raise
+
+    async def _buffer(self, peer: HttpPeer, invocation: Invocation, content_type: str) -> None:
+        body = await peer.body(BUFFERED_LIMIT)
+        if len(body) > BUFFERED_LIMIT:
+            await _refuse_size(peer, invocation, BUFFERED_LIMIT)
+            return
+        invocation.begin(content_type)
+        invocation.feed(body)
+        invocation.finish()
+        await peer.answer(202, _STATUS_OK)
+
+    async def _stream(self, peer: HttpPeer, invocation: Invocation, content_type: str) -> None:
+        invocation.begin(content_type)
+        left = self._streamed_limit
+        while isinstance(event := await peer.event(), h11.Data):
+            invocation.feed(bytes(event.data[:left]))
+            left -= len(event.data)
+            if left < 0:
+                await _refuse_size(peer, invocation, self._streamed_limit)
+                return
+        invocation.finish(_trailers_error(event) if isinstance(event, h11.EndOfMessage) else None)
+        await peer.answer(202, _STATUS_OK)
+
+
+_STATUS_OK = b'{"status":"OK"}\n'
+
+
+def _trailers_error(end: h11.EndOfMessage) -> FunctionError | None:
+    trailers = {name.decode(): value.decode("latin-1") for name, value in end.headers}
+    if _ERROR_TYPE not in trailers:
+        return None
+    return FunctionError.reported(trailers[_ERROR_TYPE], b64decode(trailers.get(_ERROR_BODY, "")))
+
+
+async def _refuse_size(peer: HttpPeer, invocation: Invocation, limit: int) -> None:
+    error = response_too_large(limit)
+    invocation.finish(error)
+    await _refuse(peer, 413, "RequestEntityTooLarge", error.message)
+
+
+async def _refuse_transition(peer: HttpPeer, state: State, target: State) -> None:
+    message = f"State transition from {state} to {target} failed for runtime. Error: State transition is not allowed"
+    await _refuse(peer, 403, "InvalidStateTransition", message)
+
+
+async def _refuse(peer: HttpPeer, status: int, error_type: str, message: str) -> None:
+    await peer.answer(status, json.dumps({"errorMessage": message, "errorType": error_type}).encode())

@@ -1,0 +1,55 @@
+"""HTTP servers of the local cloud."""
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import AsyncIterator, Generator
+from typing import Any
+
+import uvicorn
+
+# What is still open when the cloud stops gets this long to end.
+GRACE_SECONDS = 1
+
+
+class Server(uvicorn.Server):
+    """uvicorn that leaves the signals of the process alone."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Generator[None, None, None]:
+        yield
+
+
+@contextlib.asynccontextmanager
+async def serving(app: Any, listener: socket.socket) -> AsyncIterator[None]:
+    """Serve an ASGI app on a listening socket."""
+    config = uvicorn.Config(
+        app,
+        lifespan="off",
+        http="h11",
+        loop="asyncio",
+        access_log=False,
+        log_level="critical",
+        date_header=True,
+        server_header=False,
+        timeout_graceful_shutdown=GRACE_SECONDS,
+    )
+    server = Server(config)
+    task = asyncio.create_task(server.serve(sockets=[listener]))
+    try:
+        while not server.started:
+            if task.done():
+                task.result()
+            await asyncio.sleep(0.005)
+        yield
+    finally:
+        server.should_exit = True
+        await task
+
+
+def listen(port: int = 0) -> socket.socket:
+    """A listening socket on 127.0.0.1; port 0 takes a free one. Raises OSError when the port is in use."""
+    listener = socket.create_server(("127.0.0.1", port), backlog=256)
+    # asyncio sets it only on sockets that name their protocol. Without it a small event waits 40 ms for an ACK.
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return listener

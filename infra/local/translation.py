@@ -1,0 +1,40 @@
+"""The SAM template as CloudFormation gets it, made by AWS's own translator."""
+
+import logging
+from pathlib import Path
+from typing import Any
+
+from infra.local.errors import LocalCloudError
+
+# The translator takes code from S3 only: a local folder travels as the key of an object in this bucket.
+_BUCKET = "local"
+_SOURCES = {"AWS::Serverless::Function": "CodeUri", "AWS::Serverless::LayerVersion": "ContentUri"}
+
+
+def translate(template: Path, region: str) -> dict[str, Any]:
+    """Translate a SAM template; raises LocalCloudError with the translator's own words when it is not valid."""
+    import boto3  # noqa: PLC0415 - with the translator half a second, that only this function needs
+    from samtranslator.model.exceptions import InvalidDocumentException  # noqa: PLC0415
+    from samtranslator.parser.parser import Parser  # noqa: PLC0415
+    from samtranslator.translator.translator import Translator  # noqa: PLC0415
+    from samtranslator.yaml_helper import yaml_parse  # noqa: PLC0415
+
+    if not template.is_file():
+        raise LocalCloudError(f"there is no template {template}")
+    logging.getLogger("samtranslator").setLevel(logging.ERROR)
+    document = yaml_parse(template.read_text())
+    for resource in document["Resources"].values():
+        if source := _SOURCES.get(resource["Type"]):
+            resource["Properties"][source] = f"s3://{_BUCKET}/{resource['Properties'][source]}"
+    translator = Translator(managed_policy_map={}, sam_parser=Parser(), boto_session=boto3.Session(region_name=region))
+    try:
+        translated: dict[str, Any] = translator.translate(document, {})
+    except InvalidDocumentException as error:
+        causes = "; ".join(str(cause.message) for cause in error.causes)
+        raise LocalCloudError(f"{template} is not valid: {causes}") from error
+    return translated
+
+
+def source_folder(template: Path, content: dict[str, str]) -> Path:
+    """The folder that a translated function or layer takes its content from."""
+    return (template.parent / content["S3Key"]).resolve()

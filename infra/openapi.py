@@ -1,0 +1,29 @@
+"""Writes the OpenAPI document that GET /v1/openapi.json answers with to `docs/openapi.json`."""
+
+import json
+import sys
+import warnings
+from pathlib import Path
+
+from pydantic.warnings import UnsupportedFieldAttributeWarning
+
+from stint.http.inspection import describe_api
+
+DOCUMENT = Path(__file__).resolve().parents[1] / "docs" / "openapi.json"
+
+
+def main() -> int:
+    DOCUMENT.write_text(openapi_text())
+    print(f"Wrote {DOCUMENT}.")
+    return 0
+
+
+def openapi_text() -> str:
+    """The document as it is committed; it changes only where the API does."""
+    # As in stint.http.app, where the reason is given.
+    warnings.filterwarnings("ignore", category=UnsupportedFieldAttributeWarning)
+    return json.dumps(describe_api(), indent=2, ensure_ascii=False) + "\n"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,171 @@
+"""Concrete adapters, made when first used: their libraries are no cost to the cold start of who does not use them."""
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from typing import TYPE_CHECKING, TypeVar
+
+from pydantic import SecretStr
+
+from stint.documents.served import Served
+from stint.models.api_key import ApiKey
+from stint.models.port import Model
+from stint.models.routing import Router
+from stint.settings import load_settings
+from stint.shields.port import ShieldProvider
+from stint.tools.port import ToolProvider
+
+if TYPE_CHECKING:
+    from stint.net.guard import Guard
+
+T = TypeVar("T")
+
+
+class Lazily(Mapping[str, T]):
+    """Things that are made when first asked for: a provider's libraries are no cost to who does not use it."""
+
+    def __init__(self, makers: Mapping[str, Callable[[], T]]) -> None:
+        self.makers = makers
+        self.made: dict[str, T] = {}
+
+    def __getitem__(self, name: str) -> T:
+        if name not in self.made:
+            self.made[name] = self.makers[name]()
+        return self.made[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.makers)
+
+    def __len__(self) -> int:
+        return len(self.makers)
+
+
+@cache
+def make_router() -> Router:
+    return Router(
+        {"scripted": make_scripted, "openai": make_openai, "bedrock": make_bedrock}, load_settings().default_model
+    )
+
+
+def make_scripted() -> Model:
+    from stint.models.scripted import Scripted  # noqa: PLC0415
+
+    return Scripted(load_settings().scripted_word_seconds)
+
+
+def make_openai() -> Model:
+    from stint.models.openai_compatible import OpenAICompatible  # noqa: PLC0415
+
+    settings = load_settings()
+    key = ApiKey(settings.openai_api_key.get_secret_value(), settings.openai_secret_arn)
+    return OpenAICompatible(settings.openai_base_url, key, stall_timeout=settings.model_stall_seconds)
+
+
+def make_bedrock() -> Model:
+    from stint.models.bedrock import Bedrock, connect  # noqa: PLC0415
+    from stint.models.fetched_images import FetchedImages  # noqa: PLC0415
+
+    stall_timeout = load_settings().model_stall_seconds
+    return FetchedImages(Bedrock(lambda: connect(stall_timeout=stall_timeout)), fetch)
+
+
+@cache
+def make_guard() -> "Guard":
+    from stint.net.guard import Guard  # noqa: PLC0415
+
+    settings = load_settings()
+    return Guard(settings.allowed_hosts.split(","), refused=[settings.runtime_api])
+
+
+async def fetch(url: str) -> Served:
+    """Get a document through the guard."""
+    return await make_guard().fetch(url)
+
+
+async def check_url(url: str) -> None:
+    """Refuse a URL that the guard would not let be called."""
+    await make_guard().check(url)
+
+
+def tool_key(name: str, value: SecretStr) -> ApiKey:
+    return ApiKey(value.get_secret_value(), load_settings().tools_secret_arn, name)
+
+
+def make_mcp() -> ToolProvider:
+    from stint.tools.mcp import McpTools  # noqa: PLC0415
+
+    return McpTools(make_guard())
+
+
+def make_tavily() -> ToolProvider:
+    from stint.tools.search_engines import Tavily  # noqa: PLC0415
+    from stint.tools.web_search import WebSearch  # noqa: PLC0415
+
+    return WebSearch(Tavily(make_guard()), tool_key("TAVILY_SEARCH_API_KEY", load_settings().tavily_api_key))
+
+
+def make_brave() -> ToolProvider:
+    from stint.tools.search_engines import Brave  # noqa: PLC0415
+    from stint.tools.web_search import WebSearch  # noqa: PLC0415
+
+    return WebSearch(Brave(make_guard()), tool_key("BRAVE_SEARCH_API_KEY", load_settings().brave_api_key))
+
+
+def make_wolfram() -> ToolProvider:
+    from stint.tools.wolfram_alpha import WolframAlpha  # noqa: PLC0415
+
+    return WolframAlpha(make_guard(), tool_key("WOLFRAM_ALPHA_API_KEY", load_settings().wolfram_api_key))
+
+
+def make_http_endpoints() -> ToolProvider:
+    from stint.tools.http_endpoint import HttpEndpoints  # noqa: PLC0415
+
+    return HttpEndpoints(make_guard())
+
+
+def make_lambda_functions() -> ToolProvider:
+    from stint.tools.lambda_function import LambdaFunctions  # noqa: PLC0415
+
+    return LambdaFunctions()
+
+
+@cache
+def make_tool_providers() -> Mapping[str, ToolProvider]:
+    return Lazily(
+        {
+            "model-context-protocol": make_mcp,
+            "tavily-search": make_tavily,
+            "brave-search": make_brave,
+            "wolfram-alpha": make_wolfram,
+            "remote-execution": make_http_endpoints,
+            "lambda-function": make_lambda_functions,
+        }
+    )
+
+
+def make_deny_list() -> ShieldProvider:
+    from stint.shields.deny_list import DenyList  # noqa: PLC0415
+
+    return DenyList()
+
+
+def make_llama_guard() -> ShieldProvider:
+    from stint.shields.llama_guard import LlamaGuard  # noqa: PLC0415
+
+    return LlamaGuard(make_router().resolve)
+
+
+def make_bedrock_guardrails() -> ShieldProvider:
+    from stint.shields.bedrock_guardrails import BedrockGuardrails  # noqa: PLC0415
+
+    return BedrockGuardrails()
+
+
+@cache
+def make_shield_providers() -> Mapping[str, ShieldProvider]:
+    return Lazily(
+        {
+            "deny-list": make_deny_list,
+            "llama-guard": make_llama_guard,
+            "bedrock-guardrails": make_bedrock_guardrails,
+        }
+    )

@@ -1,0 +1,121 @@
+"""Composition: the one place that picks concrete adapters. Nothing is made before the first request."""
+
+from collections.abc import Mapping
+from functools import cache
+
+from stint.adapters import check_url, fetch, make_router, make_shield_providers, make_tool_providers
+from stint.domain.registrations import Configured, ModelRegisterRequest, ToolGroupRegisterRequest
+from stint.domain.registry import Model, Provider, ProviderHealth, ProviderList
+from stint.models.routing import Router
+from stint.services.agents import Agents
+from stint.services.deletions import Deletions
+from stint.services.openings import Opener
+from stint.services.plans import Planner
+from stint.services.reader import Reader
+from stint.services.registry import Catalogue, Registry, model_of, shield_of, toolgroup_of
+from stint.services.services import Services
+from stint.services.sessions import Sessions
+from stint.services.shields import Shields
+from stint.services.tools import Tools
+from stint.services.turns import Turns
+from stint.settings import Settings, load_settings
+from stint.store.clients import make_dynamodb, make_lambda, make_s3
+from stint.store.store import Store
+from stint.store.tasks import Tasks
+from stint.tools.port import ToolProvider
+
+WEB_SEARCH = "builtin::websearch"
+WOLFRAM_ALPHA = "builtin::wolfram_alpha"
+
+
+@cache
+def make_store() -> Store:
+    settings = load_settings()
+    return Store.open(make_dynamodb(), settings.table, make_s3, settings.bucket)
+
+
+def make_deletions() -> Deletions:
+    return Deletions(make_store().deletion, Tasks(make_lambda, load_settings().worker_function))
+
+
+@cache
+def make_services(tenant: str) -> Services:
+    """Compose the use cases of a tenant, once a process."""
+    return compose(tenant, load_settings(), make_store(), make_router(), make_deletions())
+
+
+def compose(
+    tenant: str,
+    settings: Settings,
+    store: Store,
+    router: Router,
+    deletions: Deletions,
+    tool_providers: Mapping[str, ToolProvider] | None = None,
+) -> Services:
+    """Put the use cases of a tenant together."""
+    known = configured(settings, router)
+    registry = Registry(tenant, store.registrations, known, providers(settings), router, settings.agent_cache_seconds)
+    agents = Agents(tenant, store.agents, deletions, settings.agent_cache_seconds)
+    opener = Opener(tenant, store, agents, settings.lease_seconds, settings.history_bytes)
+    tools = Tools(registry, tool_providers or make_tool_providers(), check_url, settings.tool_result_bytes)
+    shields = Shields(registry, make_shield_providers(), settings.output_shield_window or None)
+    planner = Planner(router, registry, tools, shields)
+    return Services(
+        agents=agents,
+        sessions=Sessions(tenant, store, agents, deletions, settings.session_expiry_days),
+        turns=Turns(tenant, store, agents, opener, planner, Reader(fetch, check_url)),
+        registry=registry,
+        tools=tools,
+        shields=shields,
+        heartbeat_seconds=settings.heartbeat_seconds,
+    )
+
+
+def configured(settings: Settings, router: Router) -> Catalogue:
+    """Gather what is there from the start: the named models, the tools that need no address, and STINT_REGISTRY."""
+    given = Configured.model_validate_json(settings.registry) if settings.registry else Configured()
+    names = [settings.default_model, *(name.strip() for name in settings.models.split(",") if name.strip())]
+    models = [describe_model(ModelRegisterRequest(model_id=name), router) for name in names]
+    models += [describe_model(request, router) for request in given.models]
+    builtin = {WEB_SEARCH: f"{settings.web_search}-search", WOLFRAM_ALPHA: "wolfram-alpha"}
+    requests = [ToolGroupRegisterRequest(toolgroup_id=name, provider_id=builtin[name]) for name in builtin]
+    toolgroups = [toolgroup_of(request, None) for request in (*requests, *given.toolgroups)]
+    shields = [shield_of(request, None) for request in given.shields]
+    return Catalogue(
+        {model.identifier: model for model in models},
+        {toolgroup.identifier: toolgroup for toolgroup in toolgroups},
+        {shield.identifier: shield for shield in shields},
+    )
+
+
+def describe_model(request: ModelRegisterRequest, router: Router) -> Model:
+    """Describe a configured model; without a provider of its own its id says which one it is."""
+    provider_id, provider_model_id = router.route(request.provider_model_id or request.model_id)
+    return model_of(request, request.provider_id or provider_id, provider_model_id).model_copy(update={"owner": None})
+
+
+def providers(settings: Settings) -> ProviderList:
+    """Describe who answers for models, tools and shields; what works inside the process is well by definition."""
+    inside = ProviderHealth(status="OK")
+    outside = ProviderHealth(status="Not Implemented")
+    url = {"url": settings.openai_base_url}
+    rows = [
+        ("inference", "scripted", "inline::scripted", {}, inside),
+        ("inference", "openai", "remote::openai-compatible", url, outside),
+        ("inference", "bedrock", "remote::bedrock", {}, outside),
+        ("safety", "deny-list", "inline::deny-list", {}, inside),
+        ("safety", "llama-guard", "remote::llama-guard", {}, outside),
+        ("safety", "bedrock-guardrails", "remote::bedrock-guardrails", {}, outside),
+        ("tool_runtime", "model-context-protocol", "remote::model-context-protocol", {}, outside),
+        ("tool_runtime", "tavily-search", "remote::tavily-search", {}, outside),
+        ("tool_runtime", "brave-search", "remote::brave-search", {}, outside),
+        ("tool_runtime", "wolfram-alpha", "remote::wolfram-alpha", {}, outside),
+        ("tool_runtime", "remote-execution", "remote::http-endpoint", {}, outside),
+        ("tool_runtime", "lambda-function", "remote::lambda-function", {}, outside),
+    ]
+    return ProviderList(
+        data=[
+            Provider(api=api, provider_id=name, provider_type=kind, config=config, health=health)
+            for api, name, kind, config, health in rows
+        ]
+    )

@@ -1,0 +1,74 @@
+"""MIME types: what a document is, and how it becomes text."""
+
+import re
+from dataclasses import dataclass
+from enum import Enum, auto
+
+from stint.documents.served import Unreadable
+
+ESSENCE = re.compile(r"\s*([\w!#$&^.+-]+/[\w!#$&^.+*-]+|\*/\*)?\s*", re.ASCII)
+CHARSET = re.compile(r";\s*charset\s*=\s*\"?([\w.:-]+)", re.ASCII | re.IGNORECASE)
+GENERIC = frozenset({"", "*/*", "text/*", "application/octet-stream", "binary/octet-stream", "application/binary"})
+HTML = frozenset({"text/html", "application/xhtml+xml"})
+TEXTS = frozenset(
+    f"application/{name}"
+    for name in ("json", "xml", "yaml", "x-yaml", "toml", "x-ndjson", "ndjson", "jsonl", "sql", "javascript", "csv")
+)
+
+
+class Kind(Enum):
+    text = auto()
+    html = auto()
+    pdf = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class MimeType:
+    """A media type in lower case without its parameters (RFC 9110, section 8.3.1), and the charset if it was given."""
+
+    essence: str
+    charset: str | None = None
+
+    @property
+    def generic(self) -> bool:
+        """Tell whether it says nothing about what the document is."""
+        return self.essence in GENERIC
+
+
+def parse_mime_type(text: str) -> MimeType:
+    """Parse a Content-Type.
+
+    Raises:
+        Unreadable: it is none.
+    """
+    found = ESSENCE.match(text)
+    if found is None or text[found.end() : found.end() + 1] not in ("", ";"):
+        raise Unreadable(f"{text[:60]!r} is no MIME type", "unsupported_document")
+    charset = CHARSET.search(text, found.end())
+    return MimeType((found[1] or "").lower(), charset[1] if charset else None)
+
+
+def choose(declared: MimeType, served: MimeType) -> MimeType:
+    """Choose what a document is taken for: what its sender says, unless that says nothing."""
+    return declared if not declared.generic or (served.generic and declared.essence) else served
+
+
+def kind_of(mime_type: MimeType) -> Kind:
+    """Tell how a document becomes text.
+
+    Raises:
+        Unreadable: it does not.
+    """
+    essence = mime_type.essence
+    if essence in HTML:
+        return Kind.html
+    if essence == "application/pdf":
+        return Kind.pdf
+    if essence.startswith("text/") or essence in TEXTS or essence.endswith(("+json", "+xml", "+yaml")):
+        return Kind.text
+    if not essence:
+        raise Unreadable("it has no MIME type: declare what it is, as mime_type", "unsupported_document")
+    raise Unreadable(
+        f"its MIME type {essence!r} is not supported; text/*, HTML, PDF, JSON, XML, YAML and Markdown are",
+        "unsupported_document",
+    )

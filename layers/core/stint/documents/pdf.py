@@ -1,0 +1,60 @@
+"""PDF as text."""
+
+import logging
+import time
+from io import BytesIO
+from typing import Any
+
+from stint.documents.served import Unreadable
+
+MOST_UNPACKED = 20_000_000
+"""Bytes of one stream of a PDF, unpacked: a small file can hold gigabytes of zeros."""
+
+
+def pdf_to_text(data: bytes, until: float, most_pages: int, most_characters: int) -> str:
+    """Give the text of a PDF's pages, an empty line between them. Layout and pictures are lost.
+
+    Raises:
+        Unreadable: it is broken, encrypted, has no text or too much, or the monotonic clock reached `until`.
+    """
+    import pypdf  # noqa: PLC0415 - 260 ms and 13 MB that only PDFs are to cost
+    from pypdf.errors import DependencyError, FileNotDecryptedError, LimitReachedError  # noqa: PLC0415
+
+    logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # its warnings repeat a document's content
+    try:
+        with pypdf.apply_configuration(
+            zlib_maximum_output_length=MOST_UNPACKED,
+            lzw_maximum_output_length=MOST_UNPACKED,
+            run_length_maximum_output_length=MOST_UNPACKED,
+        ):
+            reader = pypdf.PdfReader(BytesIO(data))
+            if reader.is_encrypted and not reader.decrypt(""):
+                raise Unreadable("the PDF is encrypted: remove its password, or send its text")
+            return join_pages(reader, until, most_pages, most_characters)
+    except Unreadable:
+        raise
+    except (DependencyError, FileNotDecryptedError):
+        raise Unreadable("the PDF is encrypted: remove its encryption, or send its text") from None
+    except LimitReachedError:
+        raise Unreadable("the PDF unpacks to too much: send a part, or its text", "document_too_large") from None
+    except Exception as error:  # noqa: BLE001 - a broken file leads the library into errors of every kind
+        raise Unreadable(f"the PDF is broken ({type(error).__name__}): repair it, or send its text") from None
+
+
+def join_pages(reader: Any, until: float, most_pages: int, most_characters: int) -> str:
+    count = len(reader.pages)
+    if count > most_pages:
+        raise Unreadable(f"the PDF has {count} pages, {most_pages} are the most: send a part", "document_too_large")
+    pages: list[str] = []
+    size = 0
+    for page in reader.pages:
+        if time.monotonic() >= until:
+            raise Unreadable("reading the PDF takes too long: send a part, or its text")
+        pages.append(page.extract_text().strip())
+        size += len(pages[-1])
+        if size > most_characters:
+            raise Unreadable(f"the PDF has more than {most_characters:,} characters: send a part", "document_too_large")
+    text = "\n\n".join(page for page in pages if page)
+    if not text:
+        raise Unreadable("the PDF holds no text, perhaps scanned pictures: send its text, or the pages as images")
+    return text.encode(errors="replace").decode()  # a font may map to halves of characters, which UTF-8 cannot hold

@@ -1,0 +1,67 @@
+"""Agents: a stored configuration that sessions run with."""
+
+from typing import Any
+
+from pydantic import Field, model_validator
+
+from stint.domain.inference import ResponseFormat, SamplingParams
+from stint.domain.schema import Request, Schema, Timestamp
+from stint.domain.tools import AgentToolGroup, ToolChoice, ToolConfig, ToolDef, ToolPromptFormat
+
+
+class AgentConfig(Request):
+    """How an agent behaves. `tool_choice` and `tool_prompt_format` are the deprecated forms of `tool_config`."""
+
+    sampling_params: SamplingParams = Field(default_factory=SamplingParams)
+    input_shields: list[str] = Field(default_factory=list)
+    output_shields: list[str] = Field(default_factory=list)
+    toolgroups: list[AgentToolGroup] = Field(default_factory=list)
+    client_tools: list[ToolDef] = Field(default_factory=list)
+    tool_choice: ToolChoice | None = None
+    tool_prompt_format: ToolPromptFormat | None = None
+    tool_config: ToolConfig = Field(default_factory=ToolConfig)
+    max_infer_iters: int = Field(default=10, ge=0)
+    model: str
+    instructions: str
+    name: str | None = None
+    enable_session_persistence: bool = False
+    response_format: ResponseFormat | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def fill_tool_config(cls, data: Any) -> Any:
+        """Copy the deprecated fields into a `tool_config` that is absent."""
+        if not isinstance(data, dict) or data.get("tool_config") is not None:
+            return data
+        deprecated = {key: data[key] for key in ("tool_choice", "tool_prompt_format") if data.get(key) is not None}
+        return {**data, "tool_config": deprecated}
+
+    @model_validator(mode="after")
+    def refuse_contradiction(self) -> "AgentConfig":
+        for key in ("tool_choice", "tool_prompt_format"):
+            value = getattr(self, key)
+            if value is not None and value != getattr(self.tool_config, key):
+                raise ValueError(f"{key} is deprecated. Use {key} in tool_config instead.")
+        return self
+
+
+class Agent(Schema):
+    agent_id: str
+    agent_config: AgentConfig
+    created_at: Timestamp
+
+
+class AgentList(Schema):
+    """A page of agents in creation order; `has_more` tells that others follow."""
+
+    data: list[Agent]
+    has_more: bool
+    url: str
+
+
+class AgentCreateRequest(Request):
+    agent_config: AgentConfig
+
+
+class AgentCreateResponse(Schema):
+    agent_id: str

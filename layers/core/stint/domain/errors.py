@@ -1,0 +1,134 @@
+"""What can go wrong, named by who is at fault. The HTTP status of each stands in `stint.http.errors`."""
+
+
+class StintError(Exception):
+    """An error that a caller may read.
+
+    `message` says what was wrong, where, and what to do; `param` names the field at fault.
+    `turn_id` is set once a turn was begun: from then on a repeated request would begin another one.
+    """
+
+    code = "server_error"
+    type = "server_error"
+
+    def __init__(self, message: str, *, code: str | None = None, param: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.code = code or type(self).code
+        self.param = param
+        self.turn_id: str | None = None
+
+
+class InvalidRequest(StintError):
+    """The caller sent something that cannot be done as it stands."""
+
+    code = "invalid_request"
+    type = "invalid_request_error"
+
+
+class NotFound(StintError):
+    """The caller named something that does not exist, exists no more, or has expired."""
+
+    code = "not_found"
+    type = "not_found"
+
+    def __init__(self, kind: str, identifier: str) -> None:
+        super().__init__(f"{kind} {identifier!r} not found", code=f"{kind.lower().replace(' ', '_')}_not_found")
+
+
+class Conflict(StintError):
+    """The request contradicts the present state; the state is unchanged."""
+
+    code = "conflict"
+    type = "conflict"
+
+
+class TooLarge(StintError):
+    """An answer or a request is larger than the platform can carry."""
+
+    code = "too_large"
+    type = "invalid_request_error"
+
+
+class NotSupported(StintError):
+    """A documented operation that this server does not offer."""
+
+    code = "not_supported"
+    type = "not_supported"
+
+
+class ModelError(StintError):
+    """The model's provider failed. `upstream_status` is its HTTP status, when it gave one."""
+
+    code = "model_error"
+    type = "model_error"
+
+    def __init__(self, message: str, *, code: str | None = None, upstream_status: int | None = None) -> None:
+        super().__init__(message, code=code)
+        self.upstream_status = upstream_status
+
+
+class ModelOverloaded(ModelError):
+    """The provider throttles or has no capacity. `retry_after` is in seconds, when it said so."""
+
+    code = "model_overloaded"
+
+    def __init__(self, message: str, *, upstream_status: int | None = None, retry_after: float | None = None) -> None:
+        super().__init__(message, upstream_status=upstream_status)
+        self.retry_after = retry_after
+
+
+class ContextLengthExceeded(ModelError):
+    """The conversation is longer than the model's context."""
+
+    code = "context_length_exceeded"
+    type = "invalid_request_error"
+
+
+class ToolUnavailable(StintError):
+    """A toolgroup's provider cannot be reached, or refuses the credentials it was given."""
+
+    code = "tool_unavailable"
+
+
+class ToolUnauthorized(ToolUnavailable):
+    """A toolgroup's provider refuses the credentials that the caller sent, or wants some."""
+
+    code = "tool_unauthorized"
+    type = "authentication_error"
+
+
+class ShieldFailed(StintError):
+    """A shield gave no judgement: what it was to check counts as not checked."""
+
+    code = "shield_failed"
+
+
+class DeadlineExceeded(StintError):
+    """The turn did not end before the function's or the route's time was over."""
+
+    code = "deadline_exceeded"
+
+
+class Interrupted(StintError):
+    """The turn lost its session to another request, or the process that ran it died."""
+
+    code = "interrupted"
+    type = "conflict"
+
+
+class StoreUnavailable(StintError):
+    """The database throttles or does not answer. `unsure` tells that a write may have happened all the same."""
+
+    code = "store_unavailable"
+
+    def __init__(self, message: str, *, unsure: bool = False) -> None:
+        super().__init__(message)
+        self.unsure = unsure
+
+
+class Unexpected(StintError):
+    """A fault of this server; the log has the details, the caller does not."""
+
+    def __init__(self) -> None:
+        super().__init__("An unexpected error occurred in the server. Its log tells more.")

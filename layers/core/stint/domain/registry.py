@@ -1,0 +1,75 @@
+"""What the registry lists: models and providers."""
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from stint.domain.registrations import Owner
+from stint.domain.schema import Schema
+
+LLAMA_STACK_VERSION = "0.2.12"
+"""The release of Llama Stack whose API this is: its clients compare major and minor."""
+
+
+class ModelEntry(Schema):
+    """A model in a list, with the keys of Llama Stack and those of OpenAI."""
+
+    identifier: str
+    provider_resource_id: str
+    provider_id: str
+    type: Literal["model"] = "model"
+    metadata: dict[str, Any] = Field(default_factory=dict)
+    model_type: Literal["llm"] = "llm"
+    id: str
+    object: Literal["model"] = "model"
+    created: int = 0
+    owned_by: str
+
+
+class Model(ModelEntry):
+    """A model by itself; nobody owns what the settings name."""
+
+    owner: Owner | None = None
+
+
+class ModelList(Schema):
+    data: list[ModelEntry]
+    object: Literal["list"] = "list"
+
+
+class ProviderHealth(Schema):
+    """`Not Implemented` says that nobody asked the provider."""
+
+    status: Literal["OK", "Error", "Not Implemented"]
+
+
+class Provider(Schema):
+    """A configured provider; its configuration bears no secrets."""
+
+    api: str
+    provider_id: str
+    provider_type: str
+    config: dict[str, Any] = Field(default_factory=dict)
+    health: ProviderHealth
+
+
+class ProviderList(Schema):
+    data: list[Provider]
+
+
+class Route(Schema):
+    route: str
+    method: str
+    provider_types: list[str] = Field(default_factory=list)
+
+
+class RouteList(Schema):
+    data: list[Route]
+
+
+class Health(Schema):
+    status: Literal["OK"] = "OK"
+
+
+class Version(Schema):
+    version: str = LLAMA_STACK_VERSION

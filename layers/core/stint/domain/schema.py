@@ -1,0 +1,51 @@
+"""What every wire object of Stint shares."""
+
+from datetime import UTC, datetime
+from functools import cache
+from types import NoneType
+from typing import Annotated, Any, get_args
+
+from pydantic import BaseModel, ConfigDict, PlainSerializer, model_validator
+
+
+class Schema(BaseModel):
+    """A wire object: the API shape, the object in memory and the stored document at once.
+
+    Unknown fields are ignored. Validators are built on first use, which keeps them out of the cold start.
+    """
+
+    model_config = ConfigDict(extra="ignore", defer_build=True, protected_namespaces=())
+
+
+@cache
+def fields_without_null(schema: type[Schema]) -> frozenset[str]:
+    """Names of the fields that have a default and do not admit null."""
+    return frozenset(
+        name
+        for name, field in schema.model_fields.items()
+        if not field.is_required() and NoneType not in get_args(field.annotation)
+    )
+
+
+class Request(Schema):
+    """A wire object that callers send: a null where null has no meaning stands for the default."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def drop_nulls(cls, data: Any) -> Any:
+        if not isinstance(data, dict):
+            return data
+        return {key: value for key, value in data.items() if value is not None or key not in fields_without_null(cls)}
+
+
+def format_timestamp(moment: datetime) -> str:
+    """Format as RFC 3339 in UTC, always with microseconds, as Llama Stack does."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+Timestamp = Annotated[datetime, PlainSerializer(format_timestamp, return_type=str, when_used="json")]
+
+
+def now() -> datetime:
+    """Tell the present moment, in UTC."""
+    return datetime.now(UTC)

@@ -1,0 +1,31 @@
+"""Sessions: the conversations of an agent."""
+
+from pydantic import Field
+
+from stint.domain.schema import Request, Schema, Timestamp
+from stint.domain.turns import Turn
+
+
+class Session(Schema):
+    """A session as the API shows it; lists leave `turns` empty."""
+
+    session_id: str
+    session_name: str
+    turns: list[Turn] = Field(default_factory=list)
+    started_at: Timestamp
+
+
+class SessionList(Schema):
+    """A page of sessions in creation order; `has_more` tells that others follow."""
+
+    data: list[Session]
+    has_more: bool
+    url: str
+
+
+class SessionCreateRequest(Request):
+    session_name: str
+
+
+class SessionCreateResponse(Schema):
+    session_id: str

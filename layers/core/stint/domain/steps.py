@@ -1,0 +1,71 @@
+"""Steps: what happened inside a turn, each a record of the turn's log."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from stint.domain.content import Content
+from stint.domain.schema import Schema, Timestamp
+from stint.domain.tools import ToolCall, ToolResponse
+
+StopReason = Literal["end_of_turn", "end_of_message", "out_of_tokens"]
+
+
+class CompletionMessage(Schema):
+    """An answer of the model.
+
+    `end_of_message` asks the client to run the tool calls and to resume; with `end_of_turn` and `out_of_tokens`
+    there is nothing to do.
+    """
+
+    role: Literal["assistant"] = "assistant"
+    content: Content = ""
+    stop_reason: StopReason = "end_of_turn"
+    tool_calls: list[ToolCall] = Field(default_factory=list)
+
+
+class StepCommon(Schema):
+    turn_id: str
+    step_id: str
+    started_at: Timestamp
+    completed_at: Timestamp | None = None
+
+
+class InferenceStep(StepCommon):
+    step_type: Literal["inference"] = "inference"
+    model_response: CompletionMessage
+
+
+class ToolExecutionStep(StepCommon):
+    step_type: Literal["tool_execution"] = "tool_execution"
+    tool_calls: list[ToolCall]
+    tool_responses: list[ToolResponse]
+
+
+class SafetyViolation(Schema):
+    violation_level: Literal["info", "warn", "error"]
+    user_message: str | None = None
+    metadata: dict[str, Any] = Field(default_factory=dict)
+
+
+class ShieldCallStep(StepCommon):
+    step_type: Literal["shield_call"] = "shield_call"
+    violation: SafetyViolation | None = None
+
+
+class MemoryRetrievalStep(StepCommon):
+    step_type: Literal["memory_retrieval"] = "memory_retrieval"
+    vector_db_ids: str
+    inserted_context: Content
+
+
+Step = Annotated[
+    InferenceStep | ToolExecutionStep | ShieldCallStep | MemoryRetrievalStep, Field(discriminator="step_type")
+]
+StepType = Literal["inference", "tool_execution", "shield_call", "memory_retrieval"]
+
+
+class StepResponse(Schema):
+    """The answer to GET step."""
+
+    step: Step

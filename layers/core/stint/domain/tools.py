@@ -1,0 +1,79 @@
+"""Tools: what an agent may call, what the model called, what came back."""
+
+from enum import StrEnum
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from stint.domain.content import Content
+from stint.domain.schema import Request, Schema
+
+
+class ToolParameter(Request):
+    name: str
+    parameter_type: str
+    description: str
+    required: bool = True
+    default: Any | None = None
+
+
+class ToolDef(Request):
+    """A tool that the client runs: the turn pauses when the model calls it."""
+
+    name: str = Field(min_length=1)
+    description: str | None = None
+    parameters: list[ToolParameter] | None = None
+    metadata: dict[str, Any] | None = None
+
+
+class AgentToolGroupWithArgs(Request):
+    name: str
+    args: dict[str, Any] = Field(default_factory=dict)
+
+
+AgentToolGroup = str | AgentToolGroupWithArgs
+
+
+class ToolChoice(StrEnum):
+    auto = "auto"
+    required = "required"
+    none = "none"
+
+
+ToolChoiceOrName = Annotated[ToolChoice | str, Field(union_mode="left_to_right")]
+ToolPromptFormat = Literal["json", "function_tag", "python_list"]
+SystemMessageBehavior = Literal["append", "replace"]
+
+
+class ToolConfig(Request):
+    """How the model uses tools. `tool_choice` may also be the name of one tool."""
+
+    tool_choice: ToolChoiceOrName = ToolChoice.auto
+    tool_prompt_format: ToolPromptFormat | None = None
+    system_message_behavior: SystemMessageBehavior = "append"
+
+
+class ToolCall(Schema):
+    """A call by the model. `arguments` is the raw string when the model's JSON could not be parsed."""
+
+    call_id: str
+    tool_name: str
+    arguments: dict[str, Any] | str
+    arguments_json: str | None = None
+
+
+class ToolResponse(Request):
+    """The answer to one call."""
+
+    call_id: str
+    tool_name: str
+    content: Content
+    metadata: dict[str, Any] | None = None
+
+
+class ToolResponseMessage(Request):
+    """A tool's answer sent as a message of a turn."""
+
+    role: Literal["tool"] = "tool"
+    call_id: str
+    content: Content

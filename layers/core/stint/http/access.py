@@ -1,0 +1,46 @@
+"""What a route needs: the services of the caller's tenant."""
+
+from collections.abc import Callable
+from typing import Annotated
+
+from fastapi import Depends, Request
+
+from stint.domain.errors import InvalidRequest
+from stint.domain.json_text import parse_json
+from stint.services.plans import NO_PROVIDER_DATA, ProviderData
+from stint.services.services import Services
+
+TENANT = "default"
+"""Whose data it is: everything that is stored lies under a tenant, and there is one."""
+
+PROVIDER_DATA_HEADER = "x-llamastack-provider-data"
+
+MakeServices = Callable[[str], Services]
+
+
+def services_of(request: Request) -> Services:
+    """Give the services of the tenant that calls; the first request of a process makes them."""
+    make_services: MakeServices = request.app.state.make_services
+    return make_services(TENANT)
+
+
+def provider_data_of(request: Request) -> ProviderData:
+    """Read the caller's keys for tools.
+
+    Raises:
+        InvalidRequest: the header is no JSON object.
+    """
+    header = request.headers.get(PROVIDER_DATA_HEADER)
+    if header is None:
+        return NO_PROVIDER_DATA
+    try:
+        data = parse_json(header.encode("latin-1"))
+    except ValueError:
+        data = None
+    if not isinstance(data, dict):
+        raise InvalidRequest("X-LlamaStack-Provider-Data must be a JSON object.", param=PROVIDER_DATA_HEADER)
+    return data
+
+
+Access = Annotated[Services, Depends(services_of)]
+Keys = Annotated[ProviderData, Depends(provider_data_of)]

@@ -1,0 +1,169 @@
+"""Errors as HTTP: the one table of statuses, and the one body."""
+
+import logging
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+from starlette.routing import Route
+
+from stint.domain.errors import (
+    Conflict,
+    ContextLengthExceeded,
+    DeadlineExceeded,
+    Interrupted,
+    InvalidRequest,
+    ModelError,
+    ModelOverloaded,
+    NotFound,
+    NotSupported,
+    ShieldFailed,
+    StintError,
+    StoreUnavailable,
+    TooLarge,
+    ToolUnauthorized,
+    ToolUnavailable,
+)
+from stint.domain.schema import Schema
+from stint.domain.turns import ErrorInfo
+
+logger = logging.getLogger(__name__)
+
+STATUS: dict[type[StintError], int] = {
+    InvalidRequest: 400,
+    ContextLengthExceeded: 400,
+    ToolUnauthorized: 401,
+    NotFound: 404,
+    Conflict: 409,
+    Interrupted: 409,
+    TooLarge: 413,
+    StintError: 500,
+    NotSupported: 501,
+    ModelError: 502,
+    ShieldFailed: 502,
+    ToolUnavailable: 502,
+    ModelOverloaded: 503,
+    StoreUnavailable: 503,
+    DeadlineExceeded: 504,
+}
+RETRY_AFTER_SECONDS = 1
+MAX_PROBLEMS = 20
+"""Problems of one request that are told; a long list can have as many as it has entries."""
+
+
+class ErrorObject(ErrorInfo):
+    """`turn_id` is there when a turn was begun before the error."""
+
+    turn_id: str = ""
+
+
+class ErrorResponse(Schema):
+    """The one body of every error; `detail` is the message, or the problems of an invalid request."""
+
+    error: ErrorObject
+    detail: str | dict[str, Any]
+
+
+def status_of(error: StintError) -> int:
+    """Look an error up in the table; a class that is not in it has its parent's status."""
+    return next(STATUS[kind] for kind in type(error).__mro__ if kind in STATUS)
+
+
+def body_of(error: StintError) -> dict[str, Any]:
+    """Give the `error` object: strings throughout, since some clients drop an error that bears a null."""
+    body: dict[str, Any] = ErrorInfo.of(error).model_dump()
+    if error.turn_id is not None:
+        body["turn_id"] = error.turn_id
+    return body
+
+
+def headers_of(error: StintError) -> dict[str, str]:
+    """Tell the client whether to repeat the request.
+
+    Clients repeat 409, 429 and 5xx by themselves and have no idempotency key: what is wrong with the request stays
+    wrong, and what has begun a turn would begin another one.
+    """
+    status = status_of(error)
+    headers = {}
+    if status < 500 or status == 501 or error.turn_id is not None:
+        headers["x-should-retry"] = "false"
+    if isinstance(error, ModelOverloaded) and error.retry_after is not None:
+        headers["retry-after"] = str(max(1, round(error.retry_after)))
+    elif status == 503 and error.turn_id is None:
+        headers["retry-after"] = str(RETRY_AFTER_SECONDS)
+    return headers
+
+
+def respond(error: StintError, detail: Any = None) -> JSONResponse:
+    """Answer with an error; `detail` is its message, unless there is more to tell."""
+    return JSONResponse(
+        {"error": body_of(error), "detail": detail or error.message},
+        status_code=status_of(error),
+        headers=headers_of(error),
+    )
+
+
+async def answer_stint_error(_: Request, error: StintError) -> JSONResponse:
+    if status_of(error) >= 500 and error.turn_id is None and not isinstance(error, NotSupported):
+        logger.error("The request failed", extra={"error_code": error.code, "error": error.message})
+    return respond(error)
+
+
+async def answer_invalid_request(_: Request, error: RequestValidationError) -> JSONResponse:
+    found = error.errors()
+    problems = [
+        {"loc": problem["loc"], "msg": words_of(problem), "type": problem["type"]} for problem in found[:MAX_PROBLEMS]
+    ]
+    fields = [field_of(problem) for problem in problems]
+    message = "; ".join(f"{field}: {problem['msg']}" for field, problem in zip(fields, problems, strict=True))
+    if len(found) > MAX_PROBLEMS:
+        message += f"; and {len(found) - MAX_PROBLEMS} more"
+    return respond(InvalidRequest(message, param=fields[0]), detail={"errors": problems})
+
+
+def words_of(problem: dict[str, Any]) -> str:
+    """Say what is wrong: of a body that is no JSON, or not called so, in words of our own."""
+    if problem["type"] == "json_invalid":
+        return f"The body is not valid JSON: {problem['ctx']['error']}"
+    if isinstance(problem["input"], bytes):
+        return "The body is not read as JSON: send it with the header content-type: application/json"
+    return str(problem["msg"])
+
+
+def field_of(problem: dict[str, Any]) -> str:
+    """Name the field at fault by its place inside the body, the query or the path."""
+    source, *path = problem["loc"]
+    if problem["type"] == "json_invalid" or not path:
+        return str(source)
+    return ".".join(str(part) for part in path)
+
+
+async def answer_http_exception(request: Request, error: HTTPException) -> JSONResponse:
+    where = f"{request.method} {request.url.path}"
+    headers = {"x-should-retry": "false"}
+    body = {"message": str(error.detail), "type": "invalid_request_error", "code": "invalid_request", "param": ""}
+    if error.status_code == 404:
+        message = f"There is no {where}. GET /v1/inspect/routes lists what there is."
+        body |= {"message": message, "type": "not_found", "code": "route_not_found"}
+    if error.status_code == 405:
+        headers["allow"] = ", ".join(methods_of(request))
+        message = f"{where} is not offered. Methods of this path: {headers['allow']}."
+        body |= {"message": message, "code": "method_not_allowed"}
+    return JSONResponse({"error": body, "detail": body["message"]}, status_code=error.status_code, headers=headers)
+
+
+def methods_of(request: Request) -> list[str]:
+    """List the methods that the API offers at the path of a request, in whichever function."""
+    routers = request.app.state.list_routers()
+    routes = (route for router in routers for route in router.routes if isinstance(route, Route))
+    matching = (route.methods or () for route in routes if route.path_regex.match(request.url.path))
+    return sorted({method for methods in matching for method in methods})
+
+
+def add_error_handlers(app: FastAPI) -> None:
+    """Make an app answer every error that it raises by design in the one body."""
+    app.exception_handler(StintError)(answer_stint_error)
+    app.exception_handler(RequestValidationError)(answer_invalid_request)
+    app.exception_handler(HTTPException)(answer_http_exception)

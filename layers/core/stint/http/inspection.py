@@ -1,0 +1,66 @@
+"""The whole API, described: its routes and its OpenAPI document."""
+
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+from fastapi import APIRouter, FastAPI, Response
+from fastapi.responses import JSONResponse
+from fastapi.routing import APIRoute
+
+from stint.domain.registry import LLAMA_STACK_VERSION, Route, RouteList
+from stint.domain.schema import Schema
+from stint.http import agents, registry, shields, tools, turns
+from stint.http.documents import document
+from stint.http.errors import ErrorResponse
+from stint.http.sse import StreamChunk, StreamError
+
+router = APIRouter(prefix="/v1", tags=["Registry"])
+ERRORS: dict[int | str, dict[str, Any]] = {
+    "4XX": {"model": ErrorResponse, "description": "The request is at fault."},
+    "5XX": {"model": ErrorResponse, "description": "The server, or a model's provider, is at fault."},
+}
+PARTS = (agents.router, turns.router, tools.router, shields.router, registry.router, router)
+
+
+@router.get("/inspect/routes", response_model=RouteList)
+async def list_routes() -> Response:
+    """List every route of the API, of whichever function."""
+    return document(RouteList(data=list(routes_of_api())))
+
+
+@router.get("/openapi.json", response_model=None)
+async def get_openapi() -> Response:
+    """Read the OpenAPI document of the whole API."""
+    return JSONResponse(describe_api())
+
+
+def routes_of_api() -> Iterator[Route]:
+    for part in PARTS:
+        for route in part.routes:
+            if isinstance(route, APIRoute):
+                yield from (Route(route=route.path, method=method) for method in sorted(route.methods or ()))
+
+
+@cache
+def describe_api() -> dict[str, Any]:
+    """Make the OpenAPI document. Operations have the names of the functions that answer them."""
+    app = FastAPI(
+        title="Stint",
+        version=LLAMA_STACK_VERSION,
+        summary="Llama Stack's Agents API on AWS.",
+        generate_unique_id_function=lambda route: route.name,
+        separate_input_output_schemas=False,
+    )
+    for part in PARTS:
+        app.include_router(part, responses=ERRORS)
+    described = app.openapi()
+    for schema in (StreamChunk, StreamError):
+        described["components"]["schemas"] |= schemas_of(schema)
+    return described
+
+
+def schemas_of(schema: type[Schema]) -> dict[str, Any]:
+    """Describe a class, and those it is made of, as components."""
+    described = schema.model_json_schema(ref_template="#/components/schemas/{model}")
+    return {**described.pop("$defs", {}), schema.__name__: described}

@@ -1,0 +1,176 @@
+"""What happens around every request, as plain ASGI: streams pass through untouched."""
+
+import logging
+import re
+from urllib.parse import quote
+from uuid import uuid4
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from stint.domain.errors import InvalidRequest, TooLarge, Unexpected
+from stint.domain.paging import carried_size
+from stint.domain.registry import LLAMA_STACK_VERSION
+from stint.http.errors import respond
+from stint.observability import Observation
+from stint.settings import load_settings
+
+logger = logging.getLogger(__name__)
+
+CLIENT_VERSION_HEADER = "x-llamastack-client-version"
+MAX_BUFFERED_BYTES = 5_500_000
+
+
+class Observed:
+    """Gives every request its ids, its log line and its figures."""
+
+    def __init__(self, app: ASGIApp, function: str) -> None:
+        self.app = app
+        self.function = function
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return await self.app(scope, receive, send)
+        context = scope.get("aws.context")
+        observation = Observation(context.aws_request_id if context else str(uuid4()), self.function)
+        scope["stint.observation"] = observation
+        status = 500
+
+        async def send_with_ids(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                headers = MutableHeaders(scope=message)
+                headers["x-request-id"] = observation.request_id
+                headers["x-trace-id"] = trace_id_of(scope)
+            await send(message)
+
+        try:
+            await self.app(scope, receive, send_with_ids)
+        finally:
+            route = getattr(scope.get("route"), "path", "unknown")
+            observation.end(scope["method"], route, status)
+
+
+class Slashless:
+    """Redirects a path that ends with a slash to the one without, as Llama Stack does, below whatever stage or base."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        path = scope["path"] if scope["type"] == "http" else ""
+        name = path.rstrip("/").rpartition("/")[2]
+        if not path.endswith("/") or not name:
+            return await self.app(scope, receive, send)
+        query = scope["query_string"].decode("latin-1")
+        location = f"../{quote(name)}{'?' if query else ''}{query}"
+        return await Response(status_code=307, headers={"location": location})(scope, receive, send)
+
+
+class Based:
+    """Finds the API below the base path of a custom domain, which Mangum leaves in the path."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and not scope.get("root_path"):
+            base, found, _ = scope["path"].partition("/v1/")
+            if base and found:
+                scope["root_path"] = base
+        await self.app(scope, receive, send)
+
+
+def trace_id_of(scope: Scope) -> str:
+    """Give 32 hexadecimal digits: those of the X-Ray trace when there is one."""
+    root = re.search(r"Root=1-([0-9a-f]{8})-([0-9a-f]{24})", Headers(scope=scope).get("x-amzn-trace-id", ""))
+    return "".join(root.groups()) if root else uuid4().hex
+
+
+class CrossOrigin:
+    """Lets the browsers of one origin read the answers (STINT_CORS_ORIGIN); API Gateway answers the preflights."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        origin = load_settings().cors_origin
+
+        async def send_with_origin(message: Message) -> None:
+            if origin and message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                headers["access-control-allow-origin"] = origin
+                headers["access-control-expose-headers"] = "x-request-id, x-trace-id, x-should-retry, retry-after"
+                headers.add_vary_header("origin")
+            await send(message)
+
+        await self.app(scope, receive, send_with_origin)
+
+
+class VersionChecked:
+    """Refuses Llama Stack clients of another major or minor version with 426, as Llama Stack does."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        version = Headers(scope=scope).get(CLIENT_VERSION_HEADER, "") if scope["type"] == "http" else ""
+        if re.match(r"\d+\.\d+(\.|$)", version) and version.split(".")[:2] != LLAMA_STACK_VERSION.split(".")[:2]:
+            message = f"Client version {version} is not compatible with server version {LLAMA_STACK_VERSION}."
+            error = InvalidRequest(f"{message} Please update your client.", code="client_version")
+            response = respond(error)
+            response.status_code = 426
+            return await response(scope, receive, send)
+        return await self.app(scope, receive, send)
+
+
+class FaultsAnswered:
+    """Answers a fault of this server in the one error body; the trace is in the log, and nowhere else."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        started = False
+
+        async def send_noting_start(message: Message) -> None:
+            nonlocal started
+            started = True
+            await send(message)
+
+        try:
+            await self.app(scope, receive, send_noting_start)
+        except Exception as error:
+            if started:
+                raise
+            logger.error("Unexpected error", exc_info=error)
+            await respond(Unexpected())(scope, receive, send)
+
+
+class Sized:
+    """Keeps the answers of a buffered function under Lambda's 6 MB.
+
+    The answer travels as a string inside JSON, so quotes and backslashes count twice:
+    https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        held: list[Message] = []
+
+        async def hold(message: Message) -> None:
+            held.append(message)
+
+        await self.app(scope, receive, hold)
+        size = carried_size(b"".join(message.get("body", b"") for message in held).decode())
+        if size > MAX_BUFFERED_BYTES:
+            advice = "Ask for less at a time with start_index and limit."
+            error = TooLarge(f"The answer has {size} bytes; at most {MAX_BUFFERED_BYTES} fit. {advice}")
+            await respond(error)(scope, receive, send)
+            return
+        for message in held:
+            await send(message)

@@ -1,0 +1,68 @@
+"""Routes of the registry group: models, providers, health, version."""
+
+from fastapi import APIRouter, Response
+
+from stint.domain.errors import NotSupported
+from stint.domain.registrations import ModelRegisterRequest
+from stint.domain.registry import Health, Model, ModelEntry, ModelList, Provider, ProviderList, Version
+from stint.http.access import Access
+from stint.http.documents import document, null
+from stint.http.requests import StrictRoute
+
+router = APIRouter(prefix="/v1", tags=["Registry"], route_class=StrictRoute)
+
+
+@router.get("/health", response_model=Health)
+async def check_health() -> Response:
+    """Tell that the function runs."""
+    return document(Health())
+
+
+@router.get("/version", response_model=Version)
+async def get_version() -> Response:
+    """Tell the release of Llama Stack whose API this is."""
+    return document(Version())
+
+
+@router.get("/models", response_model=ModelList)
+async def list_models(services: Access) -> Response:
+    """List the configured and registered models."""
+    models = (await services.registry.catalogue(fresh=True)).models.values()
+    return document(ModelList(data=[ModelEntry(**dict(model)) for model in models]))
+
+
+@router.post("/models", response_model=Model)
+async def register_model(body: ModelRegisterRequest, services: Access) -> Response:
+    """Register another name for a provider's model."""
+    return document(await services.registry.register_model(body))
+
+
+@router.get("/models/{model_id:path}", response_model=Model)
+async def get_model(model_id: str, services: Access) -> Response:
+    """Read a model; ids contain slashes."""
+    return document(await services.registry.get_model(model_id))
+
+
+@router.delete("/models/{model_id:path}", response_model=None)
+async def unregister_model(model_id: str, services: Access) -> Response:
+    """Unregister a model."""
+    await services.registry.unregister("model", model_id)
+    return null()
+
+
+@router.get("/providers", response_model=ProviderList)
+async def list_providers(services: Access) -> Response:
+    """List the configured providers."""
+    return document(services.registry.providers)
+
+
+@router.get("/providers/{provider_id}", response_model=Provider)
+async def get_provider(provider_id: str, services: Access) -> Response:
+    """Read a provider."""
+    return document(services.registry.get_provider(provider_id))
+
+
+@router.post("/telemetry/spans", response_model=None)
+async def query_spans() -> Response:
+    """Refused: traces are in AWS X-Ray and CloudWatch, not behind this API."""
+    raise NotSupported("POST /v1/telemetry/spans is not supported: traces and logs are in X-Ray and CloudWatch.")

@@ -1,0 +1,49 @@
+"""Routes of the registry group: shields."""
+
+from fastapi import APIRouter, Response
+
+from stint.domain.registrations import (
+    RegisteredShield,
+    RunShieldRequest,
+    RunShieldResponse,
+    ShieldEntry,
+    ShieldList,
+    ShieldRegisterRequest,
+)
+from stint.http.access import Access
+from stint.http.documents import document, null
+from stint.http.requests import StrictRoute
+
+router = APIRouter(prefix="/v1", tags=["Shields"], route_class=StrictRoute)
+
+
+@router.get("/shields", response_model=ShieldList)
+async def list_shields(services: Access) -> Response:
+    """List the configured and registered shields."""
+    shields = (await services.registry.catalogue(fresh=True)).shields.values()
+    return document(ShieldList(data=[ShieldEntry(**dict(shield)) for shield in shields]))
+
+
+@router.post("/shields", response_model=RegisteredShield)
+async def register_shield(body: ShieldRegisterRequest, services: Access) -> Response:
+    """Register a shield."""
+    return document(await services.shields.register(body))
+
+
+@router.get("/shields/{shield_id:path}", response_model=RegisteredShield)
+async def get_shield(shield_id: str, services: Access) -> Response:
+    """Read a shield."""
+    return document(await services.registry.get_shield(shield_id))
+
+
+@router.delete("/shields/{shield_id:path}", response_model=None)
+async def unregister_shield(shield_id: str, services: Access) -> Response:
+    """Unregister a shield."""
+    await services.registry.unregister("shield", shield_id)
+    return null()
+
+
+@router.post("/safety/run-shield", response_model=RunShieldResponse)
+async def run_shield(body: RunShieldRequest, services: Access) -> Response:
+    """Ask a shield about the last of some messages."""
+    return document(RunShieldResponse(violation=await services.shields.run(body.shield_id, body.messages)))

@@ -1,0 +1,81 @@
+"""Routes of the turns group: everything whose answer can be large, or takes long."""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request, Response
+
+from stint.domain.sessions import Session
+from stint.domain.steps import StepResponse
+from stint.domain.turns import Turn, TurnCreateRequest, TurnResumeRequest
+from stint.http.access import Access, Keys
+from stint.http.answers import answer_buffered, answer_streaming
+from stint.http.deadline import deadline_of
+from stint.http.documents import document
+from stint.http.requests import StrictRoute
+from stint.http.sse import STREAM_SCHEMA
+from stint.observability import Observation
+from stint.services.services import Services
+from stint.services.turnruns import TurnRun
+
+SESSION = "/v1/agents/{agent_id}/session/{session_id}"
+TURN = SESSION + "/turn/{turn_id}"
+STREAMS: dict[int | str, dict[str, Any]] = {
+    200: {"content": {"text/event-stream": {"schema": STREAM_SCHEMA}}, "description": "The turn, or its events."}
+}
+
+router = APIRouter(tags=["Turns"], route_class=StrictRoute)
+
+
+async def answer(request: Request, services: Services, turn: TurnRun, *, stream: bool) -> Response:
+    """Run a turn that was begun, and answer in the form the caller asked for."""
+    observation: Observation = request.scope["stint.observation"]
+    observation.name_turn(request.path_params["session_id"], turn.turn_id)
+    events = observation.follow(services.turns.run(turn), turn.used)
+    if stream:
+        return answer_streaming(events, services.heartbeat_seconds)
+    return await answer_buffered(events, services.heartbeat_seconds)
+
+
+@router.post(SESSION + "/turn", response_model=Turn, responses=STREAMS)
+async def create_turn(
+    agent_id: str, session_id: str, body: TurnCreateRequest, request: Request, services: Access, keys: Keys
+) -> Response:
+    """Begin a turn; with `stream` true the answer is a stream of events."""
+    turn = await services.turns.start(agent_id, session_id, body, deadline_of(request), keys)
+    return await answer(request, services, turn, stream=body.stream)
+
+
+@router.post(TURN + "/resume", response_model=Turn, responses=STREAMS)
+async def resume_turn(
+    agent_id: str,
+    session_id: str,
+    turn_id: str,
+    body: TurnResumeRequest,
+    request: Request,
+    services: Access,
+    keys: Keys,
+) -> Response:
+    """Answer the tool calls that a turn waits for, and let it go on."""
+    turn = await services.turns.resume(agent_id, session_id, turn_id, body, deadline_of(request), keys)
+    return await answer(request, services, turn, stream=body.stream)
+
+
+@router.get(TURN, response_model=Turn)
+async def get_turn(agent_id: str, session_id: str, turn_id: str, services: Access) -> Response:
+    """Read a turn."""
+    return document(await services.turns.get(agent_id, session_id, turn_id))
+
+
+@router.get(TURN + "/step/{step_id}", response_model=StepResponse)
+async def get_step(agent_id: str, session_id: str, turn_id: str, step_id: str, services: Access) -> Response:
+    """Read a step of a turn."""
+    return document(StepResponse(step=await services.turns.step(agent_id, session_id, turn_id, step_id)))
+
+
+@router.get(SESSION, response_model=Session)
+async def get_session(
+    agent_id: str, session_id: str, services: Access, turn_ids: Annotated[list[str] | None, Query()] = None
+) -> Response:
+    """Read a session with its turns in creation order, or with those of `turn_ids` (repeated, or joined by commas)."""
+    wanted = None if turn_ids is None else {part for value in turn_ids for part in value.split(",")}
+    return document(await services.sessions.get(agent_id, session_id, wanted))

@@ -1,0 +1,110 @@
+"""Amazon Bedrock's models over ConverseStream."""
+
+import re
+import threading
+from collections.abc import AsyncGenerator, Callable
+from typing import TYPE_CHECKING, Any
+
+import boto3
+from botocore.config import Config
+from botocore.exceptions import ClientError
+
+from stint.domain.inference import InferenceRequest, ModelChunk
+from stint.models.bedrock_errors import ERRORS, explain, message_of
+from stint.models.converse_answer import ConverseAnswer
+from stint.models.converse_call import ConverseCall
+from stint.models.converse_request import write_converse
+
+if TYPE_CHECKING:
+    from mypy_boto3_bedrock_runtime import BedrockRuntimeClient
+
+
+def connect(
+    region: str | None = None, *, connect_timeout: float = 5.0, stall_timeout: float = 60.0
+) -> "BedrockRuntimeClient":
+    """Make a client; time-outs are in seconds, the second is the longest silence of the service.
+
+    Connection errors, throttling and 5xx are repeated twice while the answer has not begun. boto3 itself finds the
+    credentials, and another endpoint in AWS_ENDPOINT_URL_BEDROCK_RUNTIME.
+    """
+    config = Config(
+        connect_timeout=connect_timeout,
+        read_timeout=stall_timeout,
+        retries={"mode": "standard", "total_max_attempts": 3},
+        max_pool_connections=50,
+    )
+    return boto3.session.Session(region_name=region).client("bedrock-runtime", config=config)
+
+
+class Bedrock:
+    """Models behind ConverseStream. The client is made when first used, in the thread of that call.
+
+    A model that refuses temperature 0, or temperature beside top_p (Claude's later models do), is asked again without
+    the first, or with temperature alone; this is remembered for the model.
+    """
+
+    def __init__(self, client: "Callable[[], BedrockRuntimeClient]" = connect) -> None:
+        self._make_client = client
+        self._made_client: BedrockRuntimeClient | None = None
+        self._lock = threading.Lock()
+        self._refused: dict[str, set[str]] = {}
+
+    async def stream(self, request: InferenceRequest) -> AsyncGenerator[ModelChunk, None]:
+        """Begin a model call and give its chunks as they come; see the port."""
+        parameters = write_converse(request)
+        answer = ConverseAnswer()
+        call = await self._open(parameters)
+        try:
+            while (event := await call.next_event()) is not None:
+                for chunk in answer.feed(event):
+                    yield chunk
+        except ERRORS as error:
+            raise explain(error, parameters) from error
+        finally:
+            call.close()
+        yield answer.finish()
+
+    async def _open(self, parameters: dict[str, Any]) -> ConverseCall:
+        while True:
+            call = ConverseCall(self._client, self._adapt(parameters))
+            try:
+                await call.open()
+            except ERRORS as error:
+                call.close()
+                if not (isinstance(error, ClientError) and self._learn(parameters, message_of(error))):
+                    raise explain(error, parameters) from error
+            except BaseException:
+                call.close()
+                raise
+            else:
+                return call
+
+    def _client(self) -> "BedrockRuntimeClient":
+        with self._lock:
+            if self._made_client is None:
+                self._made_client = self._make_client()
+            return self._made_client
+
+    def _learn(self, parameters: dict[str, Any], message: str) -> bool:
+        """Remember a parameter that the model does not take; tell whether asking again can help."""
+        config = parameters.get("inferenceConfig", {})
+        known = self._refused.get(parameters["modelId"], set())
+        if "temperature" not in message:
+            return False
+        if config.get("temperature") == 0.0:
+            refused = "temperature"
+        elif {"temperature", "topP"} <= set(config) and re.search("top_?p", message, re.IGNORECASE):
+            refused = "topP"
+        else:
+            return False
+        self._refused[parameters["modelId"]] = {*known, refused}
+        return refused not in known
+
+    def _adapt(self, parameters: dict[str, Any]) -> dict[str, Any]:
+        refused = self._refused.get(parameters["modelId"], set())
+        config = dict(parameters.get("inferenceConfig", {}))
+        if "temperature" in refused and config.get("temperature") == 0.0:
+            del config["temperature"]
+        if "topP" in refused and "temperature" in config:
+            config.pop("topP", None)
+        return {**parameters, "inferenceConfig": config}

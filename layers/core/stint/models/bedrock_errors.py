@@ -1,0 +1,81 @@
+"""What boto3 raises, as model errors."""
+
+import re
+from typing import Any
+
+from botocore.eventstream import ParserError
+from botocore.exceptions import (
+    BotoCoreError,
+    ClientError,
+    ConnectTimeoutError,
+    EndpointConnectionError,
+    NoCredentialsError,
+    NoRegionError,
+    ParamValidationError,
+    ReadTimeoutError,
+)
+from botocore.parsers import ResponseParserError
+from urllib3.exceptions import HTTPError
+from urllib3.exceptions import ReadTimeoutError as StreamTimeoutError
+
+from stint.domain.errors import ContextLengthExceeded, InvalidRequest, ModelError, ModelOverloaded, StintError
+from stint.models.refusals import is_about_length, parse_retry_after, shorten
+
+# The last three come from events that are damaged, or not of the documented form.
+ERRORS = (ClientError, BotoCoreError, HTTPError, OSError, ParserError, ResponseParserError, LookupError)
+OVERLOADED = frozenset(
+    {"throttlingexception", "toomanyrequestsexception", "serviceunavailableexception", "modelnotreadyexception"}
+)
+CREDENTIALS = "check the AWS credentials"
+HINTS = {
+    "accessdeniedexception": "allow bedrock:InvokeModelWithResponseStream on this model, and enable it in the region",
+    "resourcenotfoundexception": "check the model id and the region",
+    "expiredtokenexception": CREDENTIALS,
+    "invalidsignatureexception": CREDENTIALS,
+    "unrecognizedclientexception": CREDENTIALS,
+}
+
+
+def explain(error: Exception, parameters: dict[str, Any]) -> StintError:
+    """Make the error that an exception of boto3 means for a call with these parameters."""
+    match error:
+        case ClientError():
+            return _explain_refusal(error, parameters)
+        case ParamValidationError():
+            return InvalidRequest(f"Bedrock's Converse cannot take this request: {shorten(str(error))}")
+        case NoCredentialsError():
+            return ModelError("Bedrock cannot be called without AWS credentials: configure them")
+        case NoRegionError():
+            return ModelError("Bedrock cannot be called without a region: set AWS_DEFAULT_REGION")
+        case EndpointConnectionError() | ConnectTimeoutError():
+            return ModelError(f"cannot reach Bedrock: {error} (check the region and AWS_ENDPOINT_URL_BEDROCK_RUNTIME)")
+        case ReadTimeoutError() | StreamTimeoutError():
+            return ModelError("Bedrock was silent for too long")
+        case BotoCoreError():
+            return ModelError(f"Bedrock cannot be called: {shorten(str(error))}")
+        case ParserError() | ResponseParserError() | LookupError():
+            return ModelError(f"Bedrock sent an event that cannot be read ({type(error).__name__})")
+        case _:
+            return ModelError(f"Bedrock broke off its answer ({type(error).__name__})")
+
+
+def message_of(error: ClientError) -> str:
+    """Give the service's own words."""
+    return shorten(str(error.response.get("Error", {}).get("Message") or "no message"))
+
+
+def _explain_refusal(error: ClientError, parameters: dict[str, Any]) -> StintError:
+    code = str(error.response.get("Error", {}).get("Code", ""))
+    metadata = error.response.get("ResponseMetadata", {})
+    status = metadata.get("HTTPStatusCode")
+    hint = HINTS.get(code.lower(), "")
+    message = f"Bedrock answered {code or status}: {message_of(error)}{f' ({hint})' if hint else ''}"
+    if code.lower() in OVERLOADED:
+        retry_after = parse_retry_after(metadata.get("HTTPHeaders", {}).get("retry-after"))
+        return ModelOverloaded(message, upstream_status=status, retry_after=retry_after)
+    if code.lower() == "validationexception":
+        if is_about_length(message):
+            return ContextLengthExceeded(message, upstream_status=status)
+        if "additionalModelRequestFields" in parameters and re.search(r"top_?k|\[k\]", message, re.IGNORECASE):
+            return InvalidRequest(f"{message} (this model does not take top_k)", param="sampling_params")
+    return ModelError(message, upstream_status=status)

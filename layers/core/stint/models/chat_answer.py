@@ -1,0 +1,120 @@
+"""Chat completions chunks, read into model chunks."""
+
+import json
+import secrets
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from stint.domain.inference import Finished, FinishReason, ModelChunk, TextChunk, ToolCallChunk, Usage
+
+REASONS = {
+    "length": FinishReason.length,
+    "content_filter": FinishReason.content_filter,
+    "tool_calls": FinishReason.tool_calls,
+    "function_call": FinishReason.tool_calls,
+}
+
+
+@dataclass(slots=True)
+class _Call:
+    index: int
+    key: int | None
+    call_id: str = ""
+    name: str = ""
+    announced: bool = False
+    has_arguments: bool = False
+
+
+class ChatAnswer:
+    """One answer, fed chunk by chunk.
+
+    Reads what OpenAI documents, and the dialects of servers that say they are compatible: calls without an index or
+    an id, all calls under index 0, names in pieces or repeated, arguments as an object, usage in any chunk. Reasoning
+    texts are left out.
+    """
+
+    def __init__(self) -> None:
+        self._calls: list[_Call] = []
+        self._reason: str | None = None
+        self._usage: Usage | None = None
+
+    @property
+    def is_finished(self) -> bool:
+        """Tell whether the server has given a finish reason: after it only the usage can follow."""
+        return self._reason is not None
+
+    def feed(self, payload: dict[str, Any]) -> Iterator[ModelChunk]:
+        """Read the JSON of one chunk, or of a whole answer that was not streamed."""
+        if isinstance(payload.get("usage"), dict):
+            self._usage = _usage(payload["usage"])
+        for choice in payload.get("choices") or []:
+            if choice.get("index") not in (0, None):
+                continue
+            delta = choice.get("delta") or choice.get("message") or {}
+            yield from _texts(delta)
+            for piece in delta.get("tool_calls") or []:
+                yield from self._feed_call(piece)
+            self._reason = choice.get("finish_reason") or self._reason
+
+    def finish(self) -> Iterator[ModelChunk]:
+        """Give what was held back, and the end."""
+        for call in self._calls:
+            yield from self._announce(call)
+        reason = REASONS.get(self._reason or "stop", FinishReason.stop)
+        if reason in (FinishReason.stop, FinishReason.tool_calls):
+            reason = FinishReason.tool_calls if self._calls else FinishReason.stop
+        yield Finished(reason, self._usage)
+
+    def _feed_call(self, piece: dict[str, Any]) -> Iterator[ModelChunk]:
+        function = piece.get("function") or {}
+        name = function.get("name") or ""
+        call = self._find(piece.get("index"), piece.get("id") or "", name)
+        if not call.announced:
+            call.call_id = call.call_id or piece.get("id") or ""
+            call.name += "" if name == call.name else name
+        arguments = function.get("arguments") or ""
+        text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+        if text:
+            yield from self._announce(call)
+            call.has_arguments = True
+            yield ToolCallChunk(call.index, arguments=text)
+
+    def _find(self, key: int | None, call_id: str, name: str) -> _Call:
+        """Find the call that a piece belongs to, or begin one.
+
+        Pieces are bound by their index; without one, to the last call. A piece with a name and another id begins a
+        call all the same (Ollama gave every call index 0), and so does a name without index and id after arguments.
+        """
+        calls = [call for call in self._calls if key is None or call.key == key]
+        last = calls[-1] if calls else None
+        other_id = last is not None and call_id not in ("", last.call_id)
+        renamed = last is not None and key is None and not call_id and last.has_arguments
+        if last is None or (name and ((other_id and last.call_id) or renamed)):
+            last = _Call(index=len(self._calls), key=key)
+            self._calls.append(last)
+        return last
+
+    def _announce(self, call: _Call) -> Iterator[ModelChunk]:
+        """Send a call's id and name, once: when its arguments begin or the answer ends, as names come in pieces."""
+        if call.announced:
+            return
+        call.announced = True
+        if not call.call_id or any(other.call_id == call.call_id for other in self._calls if other is not call):
+            call.call_id = f"call_{secrets.token_hex(12)}"
+        yield ToolCallChunk(call.index, call_id=call.call_id, name=call.name)
+
+
+def _texts(delta: dict[str, Any]) -> Iterator[ModelChunk]:
+    """A refusal is the model's text, too. Content in parts is Mistral's form."""
+    for text in (delta.get("content"), delta.get("refusal")):
+        if isinstance(text, list):
+            text = "".join(part.get("text") or "" for part in text if isinstance(part, dict))
+        if text:
+            yield TextChunk(text)
+
+
+def _usage(usage: dict[str, Any]) -> Usage:
+    prompt, completion = usage.get("prompt_tokens") or 0, usage.get("completion_tokens") or 0
+    total = usage.get("total_tokens") or prompt + completion
+    return Usage(input_tokens=prompt, output_tokens=completion, total_tokens=total)

@@ -1,0 +1,86 @@
+"""A conversation as chat completions messages."""
+
+import json
+from typing import Any
+
+from stint.domain.content import Content, ImageContentItem, TextContentItem, items_of, text_of
+from stint.domain.inference import AssistantAnswer, ModelMessage, SystemText, ToolResult, UserInput
+from stint.domain.tools import ToolCall
+from stint.models.images import InlineImage, read_image
+from stint.models.tool_arguments import read_call_arguments
+
+Message = dict[str, Any]
+
+
+def write_messages(messages: tuple[ModelMessage, ...]) -> list[Message]:
+    """Write a conversation in the form of OpenAI's "Create chat completion", field `messages`.
+
+    Images of tool results follow in a user message behind the results: OpenAI and vLLM refuse images in tool
+    messages, and nothing may stand between an answer's calls and their results.
+
+    Raises:
+        InvalidRequest: an image cannot be read.
+    """
+    written: list[Message] = []
+    pending: list[Message] = []
+    for message in messages:
+        if pending and not isinstance(message, ToolResult):
+            written.append({"role": "user", "content": pending})
+            pending = []
+        match message:
+            case SystemText(text):
+                written.append({"role": "system", "content": text})
+            case UserInput(content):
+                written.append({"role": "user", "content": _user_content(content)})
+            case AssistantAnswer(text, calls):
+                written.append(_assistant(text, calls))
+            case ToolResult():
+                written.append(_tool(message))
+                pending += _tool_images(message)
+    return [*written, {"role": "user", "content": pending}] if pending else written
+
+
+def _user_content(content: Content) -> str | list[Message]:
+    """Text alone is a plain string, which every server takes; anything else is a list of parts."""
+    items = items_of(content)
+    if all(isinstance(item, TextContentItem) for item in items) and len(items) < 2:
+        return text_of(content)
+    return [_part(item) for item in items]
+
+
+def _part(item: TextContentItem | ImageContentItem) -> Message:
+    if isinstance(item, TextContentItem):
+        return {"type": "text", "text": item.text}
+    image = read_image(item.image)
+    return {"type": "image_url", "image_url": {"url": image.data_url if isinstance(image, InlineImage) else image}}
+
+
+def _assistant(text: str, calls: tuple[ToolCall, ...]) -> Message:
+    """Without text the content of a message with calls is null, as OpenAI's own answers have it."""
+    if not calls:
+        return {"role": "assistant", "content": text}
+    return {"role": "assistant", "content": text or None, "tool_calls": [_tool_call(call) for call in calls]}
+
+
+def _tool_call(call: ToolCall) -> Message:
+    arguments = call.arguments_json if isinstance(call.arguments, dict) else None
+    arguments = arguments or json.dumps(read_call_arguments(call), ensure_ascii=False)
+    return {"id": call.call_id, "type": "function", "function": {"name": call.tool_name, "arguments": arguments}}
+
+
+def _tool(result: ToolResult) -> Message:
+    text = text_of(result.content)
+    if not text and _images(result):
+        text = "(the image follows)"
+    return {"role": "tool", "tool_call_id": result.call_id, "content": text}
+
+
+def _tool_images(result: ToolResult) -> list[Message]:
+    images = _images(result)
+    if not images:
+        return []
+    return [{"type": "text", "text": f"From {result.tool_name}:"}, *(_part(image) for image in images)]
+
+
+def _images(result: ToolResult) -> list[ImageContentItem]:
+    return [item for item in items_of(result.content) if isinstance(item, ImageContentItem)]

@@ -1,0 +1,78 @@
+"""The HTTP answer to a chat completions request: a stream of events, one JSON document, or an error."""
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Any
+
+import httpx
+from httpx_sse import EventSource, ServerSentEvent
+
+from stint.domain.errors import ModelError
+from stint.domain.inference import ModelChunk
+from stint.models.chat_answer import ChatAnswer
+from stint.models.chat_errors import Failure, read_refusal
+
+DRAIN_SECONDS = 0.2
+
+
+async def read_response(response: httpx.Response, answer: ChatAnswer, key: str) -> AsyncGenerator[ModelChunk, None]:
+    """Give the chunks of a response, all but the end, which `answer` makes.
+
+    Servers that ignore `stream: true` answer with one JSON document, which is taken as well. `key` is struck out of
+    error messages.
+
+    Raises:
+        Failure: an error status, an error in the stream, broken JSON, or a stream that breaks off.
+    """
+    if not response.is_success:
+        body = (await response.aread()).decode(errors="replace")
+        raise Failure.refused(read_refusal(response.status_code, body, response.headers, key))
+    kind = response.headers.get("content-type", "").partition(";")[0].strip()
+    if kind == "application/json":
+        for chunk in _feed(answer, (await response.aread()).decode(errors="replace"), key):
+            yield chunk
+    elif kind == "text/event-stream":
+        async with aclosing(_read_events(response, answer, key)) as chunks:
+            async for chunk in chunks:
+                yield chunk
+    else:
+        message = f"the model's provider answered {kind or 'no content type'}, no event stream (check OPENAI_BASE_URL)"
+        raise Failure(ModelError(message, upstream_status=response.status_code))
+
+
+async def _read_events(response: httpx.Response, answer: ChatAnswer, key: str) -> AsyncGenerator[ModelChunk, None]:
+    async with aclosing(EventSource(response).aiter_sse()) as events:
+        async for event in events:
+            if event.data.strip() == "[DONE]":
+                await _drain(events)
+                return
+            if event.data:
+                for chunk in _feed(answer, event.data, key):
+                    yield chunk
+    if not answer.is_finished:
+        raise Failure(ModelError("the model's provider broke off its answer"), may_repeat=True)
+
+
+async def _drain(events: AsyncGenerator[ServerSentEvent, None]) -> None:
+    """Read to the end of the body: only then can the connection be used again."""
+    try:
+        async with asyncio.timeout(DRAIN_SECONDS):
+            async for _ in events:
+                pass
+    except (TimeoutError, httpx.RequestError):
+        return
+
+
+def _feed(answer: ChatAnswer, text: str, key: str) -> list[ModelChunk]:
+    try:
+        payload: Any = json.loads(text)
+    except ValueError as error:
+        raise Failure(ModelError(f"the model's provider sent broken JSON: {text[:100]!r}")) from error
+    if isinstance(payload, dict) and (payload.get("error") or payload.get("object") == "error"):
+        raise Failure.refused(read_refusal(None, text, {}, key))
+    try:
+        return list(answer.feed(payload))
+    except (AttributeError, TypeError, ValueError) as error:
+        raise Failure(ModelError(f"the model's provider sent what is no chat completion: {text[:100]!r}")) from error

@@ -1,0 +1,72 @@
+"""ConverseStream events, read into model chunks."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from stint.domain.errors import ContextLengthExceeded, ModelError
+from stint.domain.inference import Finished, FinishReason, ModelChunk, TextChunk, ToolCallChunk, Usage
+
+REASONS = {
+    "end_turn": FinishReason.stop,
+    "stop_sequence": FinishReason.stop,
+    "tool_use": FinishReason.tool_calls,
+    "max_tokens": FinishReason.length,
+    "guardrail_intervened": FinishReason.content_filter,
+    "content_filtered": FinishReason.content_filter,
+}
+
+
+class ConverseAnswer:
+    """One answer, fed event by event (API reference, ConverseStreamOutput). Reasoning content is left out."""
+
+    def __init__(self) -> None:
+        self._calls: dict[int, int] = {}
+        self._reason: FinishReason | None = None
+        self._usage: Usage | None = None
+
+    def feed(self, event: dict[str, Any]) -> Iterator[ModelChunk]:
+        """Read one event.
+
+        Raises:
+            ModelError: the model wrote something malformed; ContextLengthExceeded when its context is full.
+            LookupError: the event lacks a required field (boto3 gives what it could read of a damaged one).
+        """
+        match event:
+            case {"contentBlockStart": {"contentBlockIndex": block, "start": {"toolUse": call}}}:
+                index = self._calls.setdefault(block, len(self._calls))
+                yield ToolCallChunk(index, call_id=call["toolUseId"], name=call["name"])
+            case {"contentBlockDelta": content}:
+                yield from self._feed_delta(content["contentBlockIndex"], content["delta"])
+            case {"messageStop": stop}:
+                self._reason = _read_reason(stop["stopReason"])
+            case {"metadata": metadata}:
+                usage = metadata["usage"]
+                self._usage = Usage(
+                    input_tokens=usage["inputTokens"],
+                    output_tokens=usage["outputTokens"],
+                    total_tokens=usage["totalTokens"],
+                )
+
+    def _feed_delta(self, block: int, delta: dict[str, Any]) -> Iterator[ModelChunk]:
+        if delta.get("text"):
+            yield TextChunk(delta["text"])
+        if "toolUse" in delta and delta["toolUse"]["input"]:
+            yield ToolCallChunk(self._calls[block], arguments=delta["toolUse"]["input"])
+
+    def finish(self) -> Finished:
+        """Give the end.
+
+        Raises:
+            ModelError: the stream ended before the message did.
+        """
+        if self._reason is None:
+            raise ModelError("Bedrock broke off its answer")
+        return Finished(self._reason, self._usage)
+
+
+def _read_reason(reason: str) -> FinishReason:
+    if reason == "model_context_window_exceeded":
+        raise ContextLengthExceeded("the conversation and its answer are longer than the model's context")
+    if reason.startswith("malformed_"):
+        raise ModelError(f"the model's answer cannot be read (Bedrock's stop reason is {reason}): ask again")
+    return REASONS.get(reason, FinishReason.stop)

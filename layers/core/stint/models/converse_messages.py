@@ -1,0 +1,100 @@
+"""A conversation as Converse messages."""
+
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+from stint.domain.content import Content, TextContentItem, items_of, text_of
+from stint.domain.errors import InvalidRequest
+from stint.domain.inference import AssistantAnswer, ModelMessage, SystemText, ToolResult, UserInput
+from stint.domain.tools import ToolCall
+from stint.models.images import InlineImage, read_image
+from stint.models.tool_arguments import read_call_arguments
+
+Block = dict[str, Any]
+
+
+@dataclass(slots=True)
+class Conversation:
+    """`system` and `messages` of a Converse request."""
+
+    system: list[Block] = field(default_factory=list)
+    messages: list[Block] = field(default_factory=list)
+
+    def add(self, role: str, blocks: list[Block]) -> None:
+        """Append blocks. Roles must alternate: blocks of the same role join the message before."""
+        if not blocks:
+            return
+        if self.messages and self.messages[-1]["role"] == role:
+            self.messages[-1]["content"] += blocks
+        else:
+            self.messages.append({"role": role, "content": blocks})
+
+
+def write_conversation(messages: tuple[ModelMessage, ...], *, with_tools: bool) -> Conversation:
+    """Write a conversation in the form of Converse (API reference, Message and ContentBlock).
+
+    Tool results are user messages there. Texts without a visible character are refused there, so they are left out,
+    or replaced where something must stand. Without tools in the request, tool blocks are refused: earlier calls and
+    results are then told as text.
+
+    Raises:
+        InvalidRequest: an image cannot be read, or is a URL, which Bedrock does not fetch.
+    """
+    conversation = Conversation()
+    for message in messages:
+        match message:
+            case SystemText(text):
+                conversation.system += _text_blocks(text)
+            case UserInput(content):
+                conversation.add("user", _content_blocks(content) or [{"text": "(empty message)"}])
+            case AssistantAnswer(text, calls):
+                write_call = _tool_use if with_tools else _told_call
+                conversation.add("assistant", [*_text_blocks(text), *(write_call(call) for call in calls)])
+            case ToolResult():
+                conversation.add("user", [_tool_result(message) if with_tools else _told_result(message)])
+    return conversation
+
+
+def _text_blocks(text: str) -> list[Block]:
+    return [{"text": text}] if text.strip() else []
+
+
+def _content_blocks(content: Content) -> list[Block]:
+    blocks: list[Block] = []
+    for item in items_of(content):
+        if isinstance(item, TextContentItem):
+            blocks += _text_blocks(item.text)
+        else:
+            image = read_image(item.image)
+            if not isinstance(image, InlineImage):
+                raise InvalidRequest(
+                    f"Bedrock does not fetch images: send the bytes of {image} as base64 data", param="messages"
+                )
+            kind = image.media_type.removeprefix("image/")
+            blocks.append({"image": {"format": kind, "source": {"bytes": image.data}}})
+    return blocks
+
+
+def _tool_use(call: ToolCall) -> Block:
+    return {
+        "toolUse": {"toolUseId": _tool_use_id(call.call_id), "name": call.tool_name, "input": read_call_arguments(call)}
+    }
+
+
+def _tool_result(result: ToolResult) -> Block:
+    blocks = _content_blocks(result.content) or [{"text": "(empty result)"}]
+    return {"toolResult": {"toolUseId": _tool_use_id(result.call_id), "content": blocks}}
+
+
+def _told_call(call: ToolCall) -> Block:
+    return {"text": f"(called {call.tool_name} with {read_call_arguments(call)})"}
+
+
+def _told_result(result: ToolResult) -> Block:
+    return {"text": f"({result.tool_name} answered: {text_of(result.content)})"}
+
+
+def _tool_use_id(call_id: str) -> str:
+    """Fit an id, perhaps another provider's, into what ToolUseBlock admits."""
+    return re.sub(r"[^a-zA-Z0-9_.:-]", "_", call_id)[:64]

@@ -1,0 +1,58 @@
+"""Images as providers want them: inline with a media type, or by URL."""
+
+import base64
+import binascii
+from dataclasses import dataclass
+
+from stint.domain.content import ImageSource
+from stint.domain.errors import InvalidRequest
+
+SIGNATURES = ((b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/jpeg"), (b"GIF8", "image/gif"))
+
+
+@dataclass(frozen=True, slots=True)
+class InlineImage:
+    """The bytes of an image, and what they are (image/png, image/jpeg, image/gif or image/webp)."""
+
+    media_type: str
+    data: bytes
+
+    @property
+    def data_url(self) -> str:
+        return f"data:{self.media_type};base64,{base64.b64encode(self.data).decode()}"
+
+
+def read_image(source: ImageSource) -> InlineImage | str:
+    """Give an image's bytes, or its http(s) URL.
+
+    The media type is told from the bytes: callers send base64 without one, and data URLs with a wrong one.
+
+    Raises:
+        InvalidRequest: the data is not base64, is no image of a known kind, or the URL has another scheme.
+    """
+    address = source.data if source.url is None else source.url.uri
+    if address is None:
+        raise InvalidRequest("an image has neither data nor a URL", param="messages")
+    if address.startswith("data:"):
+        header, _, encoded = address.partition(",")
+        if not header.endswith(";base64"):
+            raise InvalidRequest("an image's data URL must be base64: data:image/png;base64,...", param="messages")
+        return _inline(encoded)
+    if source.url is None:
+        return _inline(address)
+    if not address.startswith(("http://", "https://")):
+        raise InvalidRequest(f"an image's URL must be http, https or data, not {address[:40]!r}", param="messages")
+    return address
+
+
+def _inline(encoded: str) -> InlineImage:
+    try:
+        data = base64.b64decode("".join(encoded.split()), validate=True)
+    except binascii.Error as error:
+        raise InvalidRequest("an image's data is not base64", param="messages") from error
+    for signature, media_type in SIGNATURES:
+        if data.startswith(signature):
+            return InlineImage(media_type, data)
+    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
+        return InlineImage("image/webp", data)
+    raise InvalidRequest("an image's data is not a PNG, JPEG, GIF or WebP", param="messages")

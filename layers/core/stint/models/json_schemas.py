@@ -1,0 +1,102 @@
+"""A json_schema response format as providers want it: a schema with a name."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from stint.domain.errors import InvalidRequest
+from stint.domain.inference import GrammarResponseFormat, JsonSchemaResponseFormat
+
+LITERALS = frozenset({"enum", "const", "default", "examples", "required"})
+NAMED = frozenset({"properties", "patternProperties", "$defs", "definitions"})
+
+
+@dataclass(frozen=True, slots=True)
+class NamedSchema:
+    """A JSON schema. `strict` asks for an answer that certainly satisfies it."""
+
+    name: str
+    schema: dict[str, Any]
+    strict: bool
+
+
+def read_schema(response_format: JsonSchemaResponseFormat | GrammarResponseFormat) -> NamedSchema:
+    """Read either form that clients send: Llama Stack's bare schema, or OpenAI's `{name, schema, strict}`.
+
+    A bare schema is strict when OpenAI would take it so, as a provider refuses strict with any other.
+
+    Raises:
+        InvalidRequest: the format is a grammar.
+    """
+    if isinstance(response_format, GrammarResponseFormat):
+        raise InvalidRequest(
+            "response_format of type grammar is not offered by this model's provider: use a json_schema",
+            param="response_format",
+        )
+    given = response_format.json_schema
+    wrapped = given.get("schema")
+    if isinstance(wrapped, dict) and "type" not in given:
+        strict = given.get("strict")
+        return NamedSchema(_name(given.get("name")), wrapped, is_strict(wrapped) if strict is None else bool(strict))
+    return NamedSchema(_name(given.get("title")), given, is_strict(given))
+
+
+def is_strict(schema: dict[str, Any]) -> bool:
+    """Tell whether every object of a schema requires all its properties and admits no others.
+
+    See "Structured outputs, supported schemas" in OpenAI's documentation.
+    """
+    if "properties" in schema or schema.get("type") == "object":
+        required = schema.get("required")
+        required = required if isinstance(required, list) else []
+        if schema.get("additionalProperties") is not False or any(name not in required for name in _properties(schema)):
+            return False
+    return all(is_strict(part) for part in _parts(schema))
+
+
+def close_objects(schema: dict[str, Any]) -> dict[str, Any]:
+    """Forbid further properties wherever a schema lists an object's properties and leaves others open.
+
+    Whatever satisfies the closed schema satisfies the open one; Bedrock takes closed objects only ("Get validated JSON
+    results from models", Amazon Bedrock User Guide).
+    """
+    closed = {key: _close(key, value) for key, value in schema.items()}
+    if _properties(schema):
+        closed.setdefault("additionalProperties", False)
+    return closed
+
+
+def _close(key: str, value: Any) -> Any:
+    if key in LITERALS:
+        return value
+    if isinstance(value, list):
+        return [close_objects(part) if isinstance(part, dict) else part for part in value]
+    if not isinstance(value, dict):
+        return value
+    if key in NAMED:
+        return {name: close_objects(part) if isinstance(part, dict) else part for name, part in value.items()}
+    return close_objects(value)
+
+
+def _parts(schema: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Give the schemas directly inside a schema."""
+    for key, value in schema.items():
+        if key in LITERALS:
+            continue
+        if key in NAMED and isinstance(value, dict):
+            values = list(value.values())
+        else:
+            values = value if isinstance(value, list) else [value]
+        yield from (part for part in values if isinstance(part, dict))
+
+
+def _properties(schema: dict[str, Any]) -> dict[str, Any]:
+    properties = schema.get("properties")
+    return properties if isinstance(properties, dict) else {}
+
+
+def _name(title: Any) -> str:
+    """Make a name of at most 64 letters, digits, underscores and hyphens."""
+    name = re.sub(r"[^A-Za-z0-9_-]+", "_", title)[:64] if isinstance(title, str) else ""
+    return name.strip("_") or "response"

@@ -1,0 +1,159 @@
+"""Chat completions over HTTP: OpenAI, vLLM, Ollama, Bedrock's OpenAI-compatible endpoints."""
+
+import asyncio
+import json
+import random
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+
+import httpx
+
+from stint.domain.errors import ModelError
+from stint.domain.inference import InferenceRequest, ModelChunk
+from stint.models.chat_answer import ChatAnswer
+from stint.models.chat_errors import Failure, Refusal
+from stint.models.chat_request import Body, write_request
+from stint.models.chat_response import read_response
+
+LONGEST_WAIT = 2.0
+# Parameters that some models refuse, by the word that their refusal bears.
+ADAPTABLE = {"temperature": "temperature", "max_tokens": "max_completion_tokens", "stream_options": "stream_options"}
+NOT_REPEATED = (httpx.ReadTimeout, httpx.WriteTimeout, httpx.UnsupportedProtocol, httpx.InvalidURL)
+
+
+class OpenAICompatible:
+    """Models behind `POST {base_url}/chat/completions`, streamed.
+
+    Connection errors, 429, 500, 502, 503 and 504 are repeated `repeats` times while nothing of the answer has come,
+    after `backoff` seconds, doubled each time and jittered, or after the server's Retry-After when that is at most 2 s.
+    Time-outs are in seconds; `stall_timeout` is the longest silence of the server. A function as `api_key` is called
+    in a thread before each request: it may ask a secret store, and should keep what it found.
+
+    A model that refuses temperature 0 or `max_tokens` (OpenAI's reasoning models do) or `stream_options` (older servers
+    do) is asked again without, or with `max_completion_tokens` for the second; this is remembered for the model.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        api_key: str | Callable[[], str | None] | None = None,
+        *,
+        connect_timeout: float = 5.0,
+        stall_timeout: float = 60.0,
+        repeats: int = 2,
+        backoff: float = 0.25,
+        client: httpx.AsyncClient | None = None,
+    ) -> None:
+        self._url = f"{base_url.strip().rstrip('/')}/chat/completions"
+        self._api_key = api_key
+        self._timeout = httpx.Timeout(stall_timeout, connect=connect_timeout)
+        self._repeats = repeats
+        self._backoff = backoff
+        self._given_client = client
+        self._own_client: tuple[asyncio.AbstractEventLoop, httpx.AsyncClient] | None = None
+        self._refused: dict[str, set[str]] = {}
+
+    async def stream(self, request: InferenceRequest) -> AsyncGenerator[ModelChunk, None]:
+        """Begin a model call and give its chunks as they come; see the port."""
+        body = write_request(request)
+        repeated = 0
+        begun = False
+        while True:
+            try:
+                async with aclosing(self._call(self._adapt(body))) as chunks:
+                    async for chunk in chunks:
+                        begun = True
+                        yield chunk
+                return
+            except Failure as failure:
+                if begun:
+                    raise failure.error from failure.__cause__
+                if failure.refusal is not None and self._learn(body, failure.refusal):
+                    continue
+                pause = self._pause(failure, repeated)
+                if pause is None:
+                    raise failure.error from failure.__cause__
+            repeated += 1
+            await asyncio.sleep(pause)
+
+    async def aclose(self) -> None:
+        """Close the connections, unless they belong to a given client."""
+        if self._own_client is not None:
+            _, client = self._own_client
+            self._own_client = None
+            await client.aclose()
+
+    async def _call(self, body: Body) -> AsyncGenerator[ModelChunk, None]:
+        key = await self._read_key()
+        headers = {"Accept": "text/event-stream", "Content-Type": "application/json"}
+        if key:
+            headers["Authorization"] = f"Bearer {key}"
+        content = json.dumps(body, ensure_ascii=False).encode(errors="replace")
+        answer = ChatAnswer()
+        try:
+            call = self._client().stream("POST", self._url, content=content, headers=headers, timeout=self._timeout)
+            async with call as response, aclosing(read_response(response, answer, key)) as chunks:
+                async for chunk in chunks:
+                    yield chunk
+        except (httpx.RequestError, httpx.InvalidURL) as error:
+            if not answer.is_finished:
+                raise Failure(self._explain(error), may_repeat=not isinstance(error, NOT_REPEATED)) from error
+        for chunk in answer.finish():
+            yield chunk
+
+    def _client(self) -> httpx.AsyncClient:
+        """Give the client of this event loop: connections cannot be used from another one."""
+        if self._given_client is not None:
+            return self._given_client
+        loop = asyncio.get_running_loop()
+        if self._own_client is None or self._own_client[0] is not loop:
+            self._own_client = (loop, httpx.AsyncClient())
+        return self._own_client[1]
+
+    async def _read_key(self) -> str:
+        key = await asyncio.to_thread(self._api_key) if callable(self._api_key) else self._api_key
+        key = (key or "").strip()
+        if not (key.isascii() and key.isprintable()):
+            raise ModelError("OPENAI_API_KEY holds characters that cannot be sent: set it again")
+        return key
+
+    def _explain(self, error: httpx.RequestError | httpx.InvalidURL) -> ModelError:
+        server = self._url.partition("://")[2].partition("/")[0].rpartition("@")[2] or self._url
+        match error:
+            case httpx.ReadTimeout() | httpx.WriteTimeout():
+                return ModelError(f"the model's provider at {server} was silent for {self._timeout.read:g} s")
+            case httpx.ConnectError() | httpx.ConnectTimeout() | httpx.UnsupportedProtocol() | httpx.InvalidURL():
+                reason = str(error) or f"no connection within {self._timeout.connect:g} s"
+                return ModelError(f"cannot reach the model's provider at {server}: {reason} (check OPENAI_BASE_URL)")
+            case _:
+                return ModelError(f"the model's provider at {server} broke the connection ({type(error).__name__})")
+
+    def _pause(self, failure: Failure, repeated: int) -> float | None:
+        """Tell how many seconds to wait before the call is repeated; None when it is not."""
+        wait = failure.refusal.retry_after if failure.refusal is not None else None
+        if not failure.may_repeat or repeated >= self._repeats or (wait or 0.0) > LONGEST_WAIT:
+            return None
+        return wait or self._backoff * 2**repeated * random.uniform(0.5, 1.0)  # noqa: S311 - jitter is no secret
+
+    def _learn(self, body: Body, refusal: Refusal) -> bool:
+        """Remember parameters that the model does not take; tell whether asking again can help."""
+        if refusal.status not in (400, 422) or refusal.is_about_length:
+            return False
+        known = self._refused.get(body["model"], set())
+        learnt = {name for name, word in ADAPTABLE.items() if name in body and word in refusal.message} - known
+        if body.get("temperature") != 0.0:
+            learnt.discard("temperature")
+        if learnt:
+            self._refused[body["model"]] = known | learnt
+        return bool(learnt)
+
+    def _adapt(self, body: Body) -> Body:
+        refused = self._refused.get(body["model"], set())
+        adapted = dict(body)
+        if "temperature" in refused and adapted.get("temperature") == 0.0:
+            del adapted["temperature"]
+        if "max_tokens" in refused and "max_tokens" in adapted:
+            adapted["max_completion_tokens"] = adapted.pop("max_tokens")
+        if "stream_options" in refused:
+            del adapted["stream_options"]
+        return adapted

@@ -1,0 +1,70 @@
+"""What a user tells the scripted model to do, a line each."""
+
+import re
+from dataclasses import dataclass, field
+from typing import Literal
+
+from stint.domain.errors import InvalidRequest
+
+LINE = re.compile(r"^[ \t]*(say|call|fail|slow|long|cut|repeat):[ \t]*(.*?)[ \t]*$", re.MULTILINE)
+COUNT = re.compile(r"(?:after )?(\d+(?:\.\d+)?)(?: words?| seconds?| times?)?")
+
+Failure = Literal["before", "overloaded", "context"]
+
+
+@dataclass(slots=True)
+class Directives:
+    """The directives of one message. `rest` is the message without them."""
+
+    rest: str = ""
+    says: str | None = None
+    calls: list[tuple[str, str]] = field(default_factory=list)
+    failure: Failure | None = None
+    fail_after: int | None = None
+    slow: float = 0.0
+    cut: int | None = None
+    repeat: int = 1
+
+
+def parse_directives(text: str) -> Directives:
+    """Read the directives of a message.
+
+    Raises:
+        InvalidRequest: a directive's value cannot be read.
+    """
+    directives = Directives(rest=LINE.sub("", text).strip())
+    for keyword, value in LINE.findall(text):
+        _apply(directives, keyword, value)
+    return directives
+
+
+def _apply(directives: Directives, keyword: str, value: str) -> None:
+    match keyword, value:
+        case "say", _:
+            directives.says = value if directives.says is None else f"{directives.says}\n{value}"
+        case "call", _:
+            name, _, arguments = value.partition(" ")
+            directives.calls.append((name, arguments.strip()))
+        case "fail", "before" | "overloaded" | "context":
+            directives.failure = value
+        case "fail", _:
+            directives.fail_after = int(_number(keyword, value))
+        case "slow", _:
+            directives.slow = _number(keyword, value)
+        case "long", _:
+            directives.says = " ".join(f"word{n}" for n in range(1, int(_number(keyword, value)) + 1))
+        case "cut", _:
+            directives.cut = int(_number(keyword, value))
+        case _:
+            directives.repeat = int(_number(keyword, value))
+
+
+def _number(keyword: str, value: str) -> float:
+    match = COUNT.fullmatch(value)
+    if match is None:
+        raise InvalidRequest(
+            f"the scripted model does not understand {keyword + ': ' + value!r}: "
+            "write for example `fail: before`, `fail: after 3 words`, `slow: 5`, `long: 1000 words`, `cut: 10 words`",
+            param="messages",
+        )
+    return float(match[1])

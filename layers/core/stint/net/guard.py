@@ -1,0 +1,194 @@
+"""The guard before every URL that a user supplies: documents, images, MCP servers, HTTP tools."""
+
+import asyncio
+import logging
+import socket
+import ssl
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+import httpx
+
+from stint.domain.errors import InvalidRequest
+from stint.net.addresses import Address, kind_of, parse_address
+from stint.net.allow_list import AllowList, Peer, normalise_host, split_port
+from stint.net.transport import CheckedTransport
+
+Resolve = Callable[[str, int], Awaitable[list[str]]]
+MAX_BYTES = 10_000_000
+MAX_REDIRECTS = 5
+
+
+async def resolve_host(host: str, port: int) -> list[str]:
+    """Ask the system's resolver, in a thread; literal addresses in any notation come back in their plain form."""
+    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(entry[4][0]) for entry in found))
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """A document from the web. `content_type` is as the server sent it, or empty."""
+
+    content_type: str
+    body: bytes
+
+
+class Guard:
+    """Lets callers reach the public internet, and of the rest only what `allowed` names (see `AllowList`).
+
+    `refused` are `host:port` places that stay closed whatever is allowed: Lambda's Runtime API lies on loopback and
+    would hand out other requests' events, so AWS_LAMBDA_RUNTIME_API belongs here. A refused place on loopback closes
+    its port on every loopback address. Proxies, cookies and credentials of the environment are not used.
+    """
+
+    def __init__(
+        self,
+        allowed: Iterable[str] = (),
+        *,
+        refused: Iterable[str] = (),
+        resolve: Resolve = resolve_host,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        self._allowed = AllowList(allowed)
+        self._refused = [split_port(place) for place in refused if place.strip()]
+        self._resolve = resolve
+        self._tls = tls
+
+    def transport(self, max_bytes: int = MAX_BYTES) -> httpx.AsyncBaseTransport:
+        """Make a transport for an httpx client; an answer of more than `max_bytes` raises InvalidRequest."""
+        # Their lines bear URLs (at INFO) and headers (at DEBUG), and with them callers' keys.
+        for library in ("httpx", "httpcore"):
+            logging.getLogger(library).setLevel(logging.WARNING)
+        if self._tls is None:
+            self._tls = httpx.create_ssl_context(trust_env=False)
+        return CheckedTransport(self._find, self._inspect, self._tls, max_bytes)
+
+    def client(
+        self,
+        *,
+        timeout: float = 30.0,
+        max_bytes: int = MAX_BYTES,
+        headers: Mapping[str, str] | None = None,
+        redirects: int = 0,
+    ) -> httpx.AsyncClient:
+        """Make a client for one conversation; close it after. `timeout` (seconds) is that of each wait, not of all.
+
+        Requests raise InvalidRequest (`url_not_allowed`) for a place that is closed, after a redirect as before one.
+        """
+        return httpx.AsyncClient(
+            transport=self.transport(max_bytes),
+            timeout=timeout,
+            headers={"Accept-Encoding": "gzip", **(headers or {})},
+            follow_redirects=redirects > 0,
+            max_redirects=redirects,
+            trust_env=False,
+        )
+
+    async def check(self, url: str) -> None:
+        """Tell beforehand whether a URL may be called; a later call checks again.
+
+        Raises:
+            InvalidRequest: `url_not_allowed`, or `url_unavailable` when the host has no address.
+        """
+        parsed = self.read(url)
+        await self._find(parsed.host, parsed.port or _default_port(parsed))
+
+    async def fetch(self, url: str, *, timeout: float = 20.0, max_bytes: int = MAX_BYTES) -> Fetched:
+        """GET a document, following at most 5 redirects; `timeout` is in seconds, for all of it.
+
+        Raises:
+            InvalidRequest: `url_not_allowed`, `url_too_large`, or `url_unavailable` with what the server answered.
+        """
+        parsed = self.read(url)
+        try:
+            async with (
+                asyncio.timeout(timeout),
+                self.client(timeout=timeout, max_bytes=max_bytes, redirects=MAX_REDIRECTS) as client,
+            ):
+                response = await client.get(parsed)
+        except (TimeoutError, httpx.TimeoutException) as error:
+            raise _unavailable(parsed, f"it did not answer within {timeout:g} s") from error
+        except httpx.TooManyRedirects as error:
+            raise _unavailable(parsed, f"it redirects more than {MAX_REDIRECTS} times") from error
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            raise _unavailable(parsed, f"the connection failed ({type(error).__name__})") from error
+        if response.status_code != httpx.codes.OK:
+            raise _unavailable(parsed, f"it answered {response.status_code}, not 200")
+        return Fetched(response.headers.get("content-type", ""), response.content)
+
+    def read(self, text: str) -> httpx.URL:
+        """Parse a URL, and refuse one that could not be called wherever its host leads; asks no resolver.
+
+        Raises:
+            InvalidRequest: `url_not_allowed`.
+        """
+        try:
+            url = httpx.URL(text)
+        except (httpx.InvalidURL, ValueError) as error:
+            raise InvalidRequest(f"{text[:80]!r} is no URL: {error}", code="url_not_allowed") from error
+        self._inspect(url)
+        return url
+
+    def _inspect(self, url: httpx.URL) -> None:
+        if url.scheme not in ("http", "https"):
+            raise _not_allowed(url.host or str(url)[:80], f"its scheme is {url.scheme!r}, not http or https")
+        if not url.host:
+            raise _not_allowed(str(url)[:80], "it has no host")
+        if url.port is not None and not 0 < url.port < 65536:
+            raise _not_allowed(url.host, f"there is no port {url.port}")
+        if url.userinfo:
+            raise _not_allowed(url.host, "it bears a user name or password: send credentials in a header")
+
+    async def _find(self, host: str, port: int) -> list[Address]:
+        """Resolve a host; every address must be admitted, as whoever owns the name chooses their order."""
+        try:
+            found = await self._resolve(host, port)
+        except (OSError, UnicodeError) as error:
+            raise InvalidRequest(
+                f"the host {host!r} cannot be found; check its spelling", code="url_unavailable"
+            ) from error
+        addresses = [self._check(host, port, text) for text in found]
+        if not addresses:
+            raise InvalidRequest(f"the host {host!r} has no address", code="url_unavailable")
+        return addresses
+
+    def _check(self, host: str, port: int, text: str) -> Address:
+        try:
+            address = parse_address(text)
+        except ValueError as error:
+            raise _not_allowed(host, f"it resolves to {text}, which is no plain address") from error
+        if self._is_refused(address, host, port):
+            raise _not_allowed(host, f"port {port} there belongs to the platform")
+        kind = kind_of(address)
+        if kind and not self._allowed.admits(Peer(normalise_host(host), port, address)):
+            raise _not_allowed(host, f"it resolves to {address}, a {kind} address")
+        return address
+
+    def _is_refused(self, address: Address, host: str, port: int) -> bool:
+        for refused_host, refused_port in self._refused:
+            if refused_port not in (None, port):
+                continue
+            if refused_host in (str(address), normalise_host(host)):
+                return True
+            if _is_local(refused_host) and kind_of(address) in ("loopback", "unspecified"):
+                return True
+        return False
+
+
+def _is_local(host: str) -> bool:
+    try:
+        return kind_of(parse_address(host)) in ("loopback", "unspecified")
+    except ValueError:
+        return host == "localhost"
+
+
+def _default_port(url: httpx.URL) -> int:
+    return 443 if url.scheme == "https" else 80
+
+
+def _not_allowed(host: str, reason: str) -> InvalidRequest:
+    return InvalidRequest(f"the URL of {host!r} may not be called: {reason}", code="url_not_allowed")
+
+
+def _unavailable(url: httpx.URL, reason: str) -> InvalidRequest:
+    return InvalidRequest(f"{url.host!r} could not be read: {reason}", code="url_unavailable")

@@ -1,0 +1,77 @@
+"""HTTP that connects only to addresses that were checked."""
+
+import ssl
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any
+
+import httpcore
+import httpx
+
+from stint.domain.errors import InvalidRequest
+from stint.net.addresses import Address
+from stint.net.body import ENCODINGS, BoundedBody
+
+Find = Callable[[str, int], Awaitable[list[Address]]]
+SocketOptions = Iterable[Any] | None
+
+
+class CheckedBackend(httpcore.AsyncNetworkBackend):
+    """Opens connections to the addresses that `find` gives for a host, tried in order, and to no other.
+
+    `find` resolves and checks in one; no name is resolved behind it, so an answer that changes between check and
+    connection (DNS rebinding) changes nothing. TLS, which begins later, still verifies the name.
+    """
+
+    def __init__(self, find: Find, backend: httpcore.AsyncNetworkBackend) -> None:
+        self._find = find
+        self._backend = backend
+
+    async def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: SocketOptions = None,
+    ) -> httpcore.AsyncNetworkStream:
+        failure: Exception = httpcore.ConnectError(f"{host} has no address")
+        for address in await self._find(host, port):
+            try:
+                return await self._backend.connect_tcp(str(address), port, timeout, local_address, socket_options)
+            except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
+                failure = error
+        raise failure
+
+    async def sleep(self, seconds: float) -> None:
+        await self._backend.sleep(seconds)
+
+
+class CheckedTransport(httpx.AsyncHTTPTransport):
+    """httpx's transport over `CheckedBackend`. `inspect` sees each request first, redirected ones too."""
+
+    def __init__(self, find: Find, inspect: Callable[[httpx.URL], None], tls: ssl.SSLContext, max_bytes: int) -> None:
+        super().__init__(verify=tls, trust_env=False)
+        # httpx offers no parameter for the backend; the pool is empty yet, and closing it is not needed.
+        self._pool = httpcore.AsyncConnectionPool(
+            ssl_context=tls, network_backend=CheckedBackend(find, httpcore.AnyIOBackend())
+        )
+        self._inspect = inspect
+        self._max_bytes = max_bytes
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        self._inspect(request.url)
+        response = await super().handle_async_request(request)
+        encoding = response.headers.get("content-encoding", "").strip().lower()
+        if encoding and encoding != "identity" and encoding not in ENCODINGS:
+            await response.aclose()
+            raise InvalidRequest(
+                f"{request.url.host} answered in an encoding that was not asked for: {encoding[:40]!r}",
+                code="url_unavailable",
+            )
+        packed = encoding in ENCODINGS
+        if packed:
+            del response.headers["content-encoding"]
+            response.headers.pop("content-length", None)
+        assert isinstance(response.stream, httpx.AsyncByteStream)  # noqa: S101 - an asynchronous transport's always is
+        response.stream = BoundedBody(response.stream, request.url.host, self._max_bytes, packed=packed)
+        return response

@@ -1,0 +1,85 @@
+"""Logs and metrics: one JSON line a request, figures in CloudWatch's embedded metric format. No message content.
+
+Modules log through the standard library (`logging.getLogger(__name__)`); Powertools formats what reaches "stint".
+"""
+
+import time
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from functools import cache
+
+from aws_lambda_powertools.logging import Logger
+from aws_lambda_powertools.metrics import EphemeralMetrics, MetricUnit
+
+from stint.domain.events import Event, TurnAwaitingInput, TurnComplete, TurnFailed, TurnStart
+from stint.domain.inference import Usage
+
+NAMESPACE = "Stint"
+
+
+@cache
+def make_logger() -> Logger:
+    """Set up the JSON logger "stint", whose level is POWERTOOLS_LOG_LEVEL; once a process."""
+    return Logger(service="stint")
+
+
+@cache
+def process_started() -> float:
+    """Give the time of the process's first request: whoever sees it made is the cold start."""
+    return time.monotonic()
+
+
+@dataclass(slots=True)
+class Observation:
+    """What is observed of one request."""
+
+    request_id: str
+    function: str
+    started: float = field(default_factory=time.monotonic)
+    metrics: EphemeralMetrics = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.metrics = EphemeralMetrics(namespace=NAMESPACE, service=self.function)
+        cold_start = process_started.cache_info().currsize == 0
+        process_started()
+        make_logger().thread_safe_append_keys(request_id=self.request_id, cold_start=cold_start)
+        if cold_start:
+            self.count("ColdStart")
+
+    def name_turn(self, session_id: str, turn_id: str) -> None:
+        """Put a turn's ids into every line that follows."""
+        make_logger().thread_safe_append_keys(session_id=session_id, turn_id=turn_id)
+
+    def count(self, name: str, value: float = 1) -> None:
+        self.metrics.add_metric(name=name, unit=MetricUnit.Count, value=value)
+
+    async def follow(self, events: AsyncIterator[Event], used: Usage | None) -> AsyncIterator[Event]:
+        """Pass a turn's events on, and measure them; `used` is what the turn had used before it was resumed."""
+        first = True
+        async for event in events:
+            if first:
+                self.metrics.add_metric(
+                    name="TimeToFirstEvent", unit=MetricUnit.Milliseconds, value=self.elapsed_milliseconds()
+                )
+                first = False
+            if isinstance(event, TurnStart):
+                self.count("Turns")
+            if isinstance(event, TurnComplete | TurnAwaitingInput | TurnFailed):
+                self.count("TurnErrors", int(isinstance(event, TurnFailed)))
+                self.count_tokens(event.turn.usage or Usage(), used or Usage())
+            yield event
+
+    def count_tokens(self, usage: Usage, used: Usage) -> None:
+        self.count("InputTokens", usage.input_tokens - used.input_tokens)
+        self.count("OutputTokens", usage.output_tokens - used.output_tokens)
+
+    def elapsed_milliseconds(self) -> float:
+        return round((time.monotonic() - self.started) * 1000, 1)
+
+    def end(self, method: str, route: str, status: int) -> None:
+        """Write the request's line and its figures."""
+        self.count("Errors", int(status >= 500))
+        extra = {"method": method, "route": route, "status": status, "duration_ms": self.elapsed_milliseconds()}
+        make_logger().info("Request", extra=extra)
+        self.metrics.flush_metrics()
+        make_logger().thread_safe_clear_keys()

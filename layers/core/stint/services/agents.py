@@ -1,0 +1,92 @@
+"""Agents: create, read, list, delete."""
+
+import asyncio
+import time
+from dataclasses import dataclass
+
+from stint.domain.agents import Agent, AgentConfig
+from stint.domain.errors import TooLarge
+from stint.domain.ids import new_id
+from stint.domain.paging import MAX_BYTES, Page, Window, carried_size
+from stint.domain.schema import now
+from stint.domain.tasks import DeletionTask
+from stint.services.deletions import Deletions
+from stint.store.agents import Agents as AgentStore
+
+CACHED_CONFIGS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class CachedConfig:
+    config: AgentConfig
+    until: float
+
+
+class Agents:
+    """The agents of a tenant. A configuration never changes, so a warm process keeps some for a short time."""
+
+    def __init__(self, tenant: str, store: AgentStore, deletions: Deletions, cache_seconds: float) -> None:
+        self.tenant = tenant
+        self.store = store
+        self.deletions = deletions
+        self.cache_seconds = cache_seconds
+        self.cache: dict[str, CachedConfig] = {}
+
+    async def create(self, config: AgentConfig) -> str:
+        """Store an agent, and give its id.
+
+        Raises:
+            TooLarge: the configuration would not fit into an answer.
+        """
+        size = carried_size(config.model_dump_json())
+        if size > MAX_BYTES:
+            raise TooLarge(f"The agent_config has {size} bytes; at most {MAX_BYTES} fit.", param="agent_config")
+        agent = Agent(agent_id=new_id(), agent_config=config, created_at=now())
+        await asyncio.to_thread(self.store.create, self.tenant, agent)
+        return agent.agent_id
+
+    async def get(self, agent_id: str) -> Agent:
+        """Read an agent.
+
+        Raises:
+            NotFound: there is none of this id.
+        """
+        return await asyncio.to_thread(self.store.get, self.tenant, agent_id)
+
+    async def list(self, window: Window) -> Page[Agent]:
+        """List agents in creation order."""
+        return await asyncio.to_thread(self.store.list, self.tenant, window)
+
+    async def config(self, agent_id: str) -> AgentConfig:
+        """Read an agent's configuration, from this process when it has it; that the agent exists is always read.
+
+        Raises:
+            NotFound: there is none of this id.
+        """
+        cached = self.cache.get(agent_id)
+        if cached is not None and time.monotonic() < cached.until:
+            await asyncio.to_thread(self.store.exists, self.tenant, agent_id)
+            return cached.config
+        config = (await self.get(agent_id)).agent_config
+        while len(self.cache) >= CACHED_CONFIGS:
+            self.cache.pop(next(iter(self.cache)))
+        self.cache[agent_id] = CachedConfig(config, time.monotonic() + self.cache_seconds)
+        return config
+
+    async def require(self, agent_id: str) -> None:
+        """Make sure that an agent exists.
+
+        Raises:
+            NotFound: there is none of this id.
+        """
+        await asyncio.to_thread(self.store.exists, self.tenant, agent_id)
+
+    async def delete(self, agent_id: str) -> None:
+        """Delete an agent with its sessions and turns: gone for every reader when this returns.
+
+        Raises:
+            NotFound: there is none of this id.
+        """
+        await asyncio.to_thread(self.store.mark_deleted, self.tenant, agent_id)
+        self.cache.pop(agent_id, None)
+        await asyncio.to_thread(self.deletions.finish, DeletionTask(tenant=self.tenant, agent_id=agent_id))

@@ -1,0 +1,96 @@
+"""A model's answer, assembled from its chunks while they come."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from stint.domain.events import Delta, TextDelta, ToolCallDelta
+from stint.domain.ids import new_id
+from stint.domain.inference import Finished, FinishReason, ModelChunk, TextChunk, ToolCallChunk, Usage
+from stint.domain.json_text import parse_json
+from stint.domain.schema import now
+from stint.domain.steps import CompletionMessage, InferenceStep, StopReason
+from stint.domain.tools import ToolCall
+
+
+@dataclass(slots=True)
+class PartialCall:
+    call_id: str = ""
+    name: str = ""
+    arguments: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Answer:
+    """What a model has said so far. `usage` is None when the provider counts nothing."""
+
+    turn_id: str
+    step_id: str = field(default_factory=new_id)
+    started_at: datetime = field(default_factory=now)
+    text: list[str] = field(default_factory=list)
+    calls: list[ToolCall] = field(default_factory=list)
+    finish: FinishReason | None = None
+    usage: Usage | None = None
+    partial: dict[int, PartialCall] = field(default_factory=dict)
+
+    def take(self, chunk: ModelChunk) -> Iterator[Delta]:
+        """Take one chunk, and give what it adds to the answer."""
+        match chunk:
+            case TextChunk():
+                if text := storable(chunk.text):
+                    self.text.append(text)
+                    yield TextDelta(text=text)
+            case ToolCallChunk():
+                self.extend_call(chunk)
+            case Finished():
+                yield from self.complete_calls()
+                self.finish, self.usage = chunk.reason, chunk.usage
+
+    def extend_call(self, chunk: ToolCallChunk) -> None:
+        call = self.partial.setdefault(chunk.index, PartialCall())
+        call.call_id = call.call_id or storable(chunk.call_id)
+        call.name += storable(chunk.name)
+        call.arguments.append(storable(chunk.arguments))
+
+    def complete_calls(self) -> Iterator[Delta]:
+        """Close the calls, in the order of their index: providers may interleave the pieces of several."""
+        for index in sorted(self.partial):
+            yield self.complete_call(self.partial[index])
+
+    def complete_call(self, partial: PartialCall) -> ToolCallDelta:
+        call = parse_call(partial, {call.call_id for call in self.calls})
+        self.calls.append(call)
+        if isinstance(call.arguments, str):
+            return ToolCallDelta(tool_call=call.arguments, parse_status="failed")
+        return ToolCallDelta(tool_call=call, parse_status="succeeded")
+
+    def to_step(self) -> InferenceStep:
+        """Give the whole answer as a step."""
+        stop_reason: StopReason = "out_of_tokens" if self.finish is FinishReason.length else "end_of_turn"
+        message = CompletionMessage(content="".join(self.text), stop_reason=stop_reason, tool_calls=self.calls)
+        return InferenceStep(
+            turn_id=self.turn_id,
+            step_id=self.step_id,
+            started_at=self.started_at,
+            completed_at=now(),
+            model_response=message,
+        )
+
+
+def storable(text: str) -> str:
+    """Replace halves of surrogate pairs, which a model's JSON can hold and UTF-8 cannot."""
+    return text if text.isascii() else text.encode(errors="replace").decode()
+
+
+def parse_call(partial: PartialCall, taken: set[str]) -> ToolCall:
+    """Make a call of its pieces; its id is new when the model gave none, or gave one twice."""
+    call_id = partial.call_id if partial.call_id and partial.call_id not in taken else f"call_{new_id()}"
+    text = "".join(partial.arguments)
+    try:
+        arguments: Any = parse_json(text) if text.strip() else {}
+    except ValueError:
+        arguments = None
+    if not isinstance(arguments, dict):
+        return ToolCall(call_id=call_id, tool_name=partial.name, arguments=text, arguments_json=text)
+    return ToolCall(call_id=call_id, tool_name=partial.name, arguments=arguments, arguments_json=text or "{}")

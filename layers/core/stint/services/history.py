@@ -1,0 +1,104 @@
+"""Turns as the model's messages (Llama Stack's mapping, with tool results bound to their calls)."""
+
+from collections.abc import Iterable
+
+from stint.documents.marker import mark_document
+from stint.domain.content import TextContentItem, items_of, text_of
+from stint.domain.inference import AssistantAnswer, ModelMessage, ToolResult, UserInput
+from stint.domain.steps import InferenceStep, ShieldCallStep, Step, ToolExecutionStep
+from stint.domain.tools import ToolCall, ToolResponseMessage
+from stint.domain.turns import StoredTurn, TurnHeader
+from stint.shields.port import REFUSAL
+
+NO_RESULT = "No result came for this call."
+BLOCKED = "[A shield has blocked this.]"
+
+
+class Transcript:
+    """The messages of a conversation in the making.
+
+    Providers want each tool call answered right behind the answer that made it, so what follows closes the calls
+    that are still open with a result that says that none came. `answered` tells that the model spoke last in the turn:
+    what a shield then blocks is the answer.
+    """
+
+    def __init__(self) -> None:
+        self.messages: list[ModelMessage] = []
+        self.open: dict[str, ToolCall] = {}
+        self.answered = False
+
+    def add(self, message: ModelMessage) -> None:
+        """Append a message; a result goes to the open call that it answers."""
+        if isinstance(message, ToolResult):
+            self.open.pop(message.call_id, None)
+        else:
+            self.close()
+        if isinstance(message, AssistantAnswer):
+            self.open = {call.call_id: call for call in message.tool_calls}
+        self.messages.append(message)
+
+    def close(self) -> None:
+        """Answer every open call."""
+        for call in list(self.open.values()):
+            self.add(ToolResult(call.call_id, call.tool_name, NO_RESULT))
+
+    def add_input(self, header: TurnHeader) -> None:
+        """Append what the user sent: results of open calls, then documents, then all else."""
+        self.answered = False
+        rest: list[ModelMessage] = []
+        for message in header.input_messages:
+            if not isinstance(message, ToolResponseMessage):
+                rest.append(UserInput(message.content))
+            elif call := self.open.get(message.call_id):
+                self.add(ToolResult(message.call_id, call.tool_name, message.content))
+            else:
+                note = TextContentItem(text=f"Result of tool call {message.call_id}:")
+                rest.append(UserInput([note, *items_of(message.content)]))
+        for document in header.documents:
+            self.add(UserInput(mark_document(document.text, document.mime_type)))
+        for other in rest:
+            self.add(other)
+
+    def add_step(self, step: Step) -> None:
+        """Append what a step said to the model, or what the model said in it."""
+        match step:
+            case InferenceStep(model_response=answer):
+                self.answered = True
+                text = text_of(answer.content)
+                if text or answer.tool_calls:
+                    self.add(AssistantAnswer(text, tuple(answer.tool_calls)))
+            case ToolExecutionStep(tool_responses=responses):
+                self.answered = False
+                for response in responses:
+                    call = self.open.get(response.call_id)
+                    self.add(ToolResult(response.call_id, (call or response).tool_name, response.content))
+            case ShieldCallStep(violation=violation) if violation is not None:
+                if not self.answered:
+                    self.blank_input()
+                self.add(AssistantAnswer(violation.user_message or REFUSAL))
+            case _:
+                pass
+
+    def blank_input(self) -> None:
+        """Take what was said behind the last answer out of the messages: an input shield has blocked it."""
+        self.close()
+        for place in reversed(range(len(self.messages))):
+            match self.messages[place]:
+                case AssistantAnswer():
+                    return
+                case ToolResult(call_id=call_id, tool_name=name):
+                    self.messages[place] = ToolResult(call_id, name, BLOCKED)
+                case UserInput():
+                    self.messages[place] = UserInput(BLOCKED)
+                case _:
+                    pass
+
+
+def transcribe(turns: Iterable[StoredTurn]) -> Transcript:
+    """Put stored turns, whatever became of them, into the model's messages."""
+    transcript = Transcript()
+    for turn in turns:
+        transcript.add_input(turn.header)
+        for step in turn.steps:
+            transcript.add_step(step)
+    return transcript

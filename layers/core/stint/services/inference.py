@@ -1,0 +1,71 @@
+"""A model call under way."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable
+from typing import TypeVar
+
+from stint.domain.errors import DeadlineExceeded, ModelError
+from stint.domain.inference import Finished, InferenceRequest, ModelChunk
+from stint.models.port import Model
+
+T = TypeVar("T")
+
+TIME_IS_OVER = (
+    "The time for this request was over before the turn ended. What was finished is stored; "
+    "ask for less in one turn, or raise StreamTimeoutSeconds in the template."
+)
+
+
+class Inference:
+    """A model call that begins at once, so that it is being opened while other work goes on."""
+
+    def __init__(self, model: Model, request: InferenceRequest) -> None:
+        self.chunks = model.stream(request)
+        self.first: asyncio.Task[ModelChunk | None] = asyncio.create_task(self.read_one())
+
+    async def read_one(self) -> ModelChunk | None:
+        return await anext(self.chunks, None)
+
+    async def read(self, deadline: float) -> AsyncGenerator[ModelChunk, None]:
+        """Give the chunks as they come; the last one is `Finished`.
+
+        `deadline` is a time of the event loop's clock.
+
+        Raises:
+            ModelError: the model failed, or its answer has no end.
+            DeadlineExceeded: the deadline passed first.
+        """
+        clock = asyncio.get_running_loop().time
+        chunk = await before(deadline, self.first)
+        while chunk is not None:
+            yield chunk
+            if isinstance(chunk, Finished):
+                return
+            if clock() >= deadline:  # a time-out alone never strikes while the chunks are there already
+                raise DeadlineExceeded(TIME_IS_OVER)
+            chunk = await before(deadline, self.read_one())
+        raise ModelError("The model's answer broke off: it has no end.")
+
+    async def close(self) -> None:
+        """End the call, whether or not it was read."""
+        self.first.cancel()
+        await asyncio.gather(self.first, return_exceptions=True)
+        aclose = getattr(self.chunks, "aclose", None)
+        if aclose is not None:
+            await aclose()
+
+
+async def before(deadline: float, awaitable: Awaitable[T]) -> T:
+    """Await something until a time of the event loop's clock.
+
+    Raises:
+        DeadlineExceeded: the time came first.
+    """
+    limit = asyncio.timeout_at(deadline)
+    try:
+        async with limit:
+            return await awaitable
+    except TimeoutError:
+        if not limit.expired():  # a time-out of what was awaited
+            raise
+        raise DeadlineExceeded(TIME_IS_OVER) from None

@@ -1,0 +1,47 @@
+"""Turns whose process died: how they end, and how a reader tells them from those that run."""
+
+import asyncio
+import time
+from datetime import datetime
+
+from stint.domain.errors import Interrupted
+from stint.domain.turns import ErrorInfo, StoredTurn, TurnEnding, TurnRecord, TurnStatus
+from stint.store.sessions import SessionRecord
+from stint.store.store import Store
+
+MESSAGE = "The process that ran this turn ended before the turn did. What was finished is stored."
+
+
+def interruption(at: datetime) -> TurnEnding:
+    """Give the ending of a turn whose process died."""
+    return TurnEnding(status=TurnStatus.failed, completed_at=at, error=ErrorInfo.of(Interrupted(MESSAGE)))
+
+
+async def settled(store: Store, tenant: str, agent_id: str, record: SessionRecord, turn: StoredTurn) -> StoredTurn:
+    """Give a turn as a reader is to see it: one whose process died has failed, before the next turn seals it.
+
+    `record` and `turn` may have been read side by side, so a turn that seems to be left behind is looked at again:
+    its log has not grown, and in between nobody held the session for it. Its time of completion is the last sign of
+    life in it.
+
+    Raises:
+        NotFound: the session was deleted meanwhile.
+    """
+    ids = (tenant, agent_id, record.session_id)
+    while turn.status is TurnStatus.in_progress and not runs(record, turn.header.turn_id):
+        record = await asyncio.to_thread(store.sessions.get, *ids)
+        seen, turn = turn, await asyncio.to_thread(store.turns.get, *ids, turn.header.turn_id)
+        if len(turn.records) == len(seen.records) and not runs(record, turn.header.turn_id):
+            turn.records.append(TurnRecord(ending=interruption(last_sign_of_life(turn))))
+    return turn
+
+
+def runs(record: SessionRecord, turn_id: str) -> bool:
+    """Tell whether a session is held for a turn."""
+    held = record.lease_until is not None and record.lease_until > time.time() * 1000
+    return held and record.lease_turn == turn_id
+
+
+def last_sign_of_life(turn: StoredTurn) -> datetime:
+    completed = [step.completed_at for step in turn.steps if step.completed_at is not None]
+    return max(completed, default=turn.header.started_at)

@@ -1,0 +1,125 @@
+"""Opening a session for a turn: all that is read before the model is called, in one storage round trip."""
+
+import asyncio
+import logging
+from dataclasses import dataclass
+from typing import TypeVar
+
+from stint.domain.agents import AgentConfig
+from stint.domain.schema import now
+from stint.domain.turns import StoredTurn, TurnStatus
+from stint.services.agents import Agents
+from stint.services.hold import Hold, lease_span
+from stint.services.interruptions import interruption
+from stint.store.leases import Lease
+from stint.store.store import Store
+from stint.store.turns import History
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+
+def value_of(outcome: T | BaseException) -> T:
+    """Give what was awaited beside other things, or raise what became of it."""
+    if isinstance(outcome, BaseException):
+        raise outcome
+    return outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """A session that is held for a turn, with what is needed to run it.
+
+    `turns` are those that the model is to see, in creation order; `last` is the session's last one, seen or not.
+    """
+
+    config: AgentConfig
+    hold: Hold
+    turns: list[StoredTurn]
+    last: StoredTurn | None
+
+
+@dataclass(frozen=True, slots=True)
+class Opener:
+    """Opens the sessions of a tenant. `history_bytes` bounds what is read of a conversation, in bytes of JSON."""
+
+    tenant: str
+    store: Store
+    agents: Agents
+    lease_seconds: float
+    history_bytes: int
+
+    async def open(self, agent_id: str, session_id: str, turn_id: str, deadline: float, *, resume: bool) -> Opening:
+        """Take the lease, and read the agent and the history beside it.
+
+        Raises:
+            NotFound: there is no such agent or session, or it has expired.
+            Conflict: another turn runs in the session, or a resumed turn is not its last one.
+        """
+        asked, span = asyncio.get_running_loop().time(), lease_span(self.lease_seconds, deadline)
+        config, lease, history = await asyncio.gather(
+            self.agents.config(agent_id),
+            self.acquire(agent_id, session_id, turn_id, resume=resume, seconds=span),
+            self.read(agent_id, session_id),
+            return_exceptions=True,
+        )
+        if isinstance(lease, BaseException):
+            raise config if isinstance(config, BaseException) else lease
+        hold = Hold(self.store.leases, lease, self.lease_seconds, deadline, asked + span)
+        async with hold.released_on_error():
+            found = value_of(config)
+            whole = await self.settle(hold, value_of(history))
+            return Opening(found, hold, self.view(whole, resume=resume), whole.turns[-1] if whole.turns else None)
+
+    async def settle(self, hold: Hold, history: History) -> History:
+        """Make sure that the history is whole and that no turn in it runs.
+
+        It was read beside the lease, so it is read again when it does not end where the lease says. While the lease
+        is held no other turn runs: one that looks so was left behind by a process that died, and is sealed.
+        """
+        lease = hold.lease
+        if lease.taken_over_turn is not None:
+            await self.seal(lease, lease.taken_over_turn)
+        if lease.taken_over_turn is not None or history.last != lease.last:
+            history = await self.read(lease.agent_id, lease.session_id)
+        dead = [turn.header.turn_id for turn in history.turns if turn.status is TurnStatus.in_progress]
+        for turn_id in dead:
+            await self.seal(lease, turn_id)
+        if dead:
+            history = await self.read(lease.agent_id, lease.session_id)
+        hold.last = history.last
+        return history
+
+    def view(self, history: History, *, resume: bool) -> list[StoredTurn]:
+        """Choose what the model sees: the newest turns that fit, and the one to be resumed in any case."""
+        turns = history.turns
+        if not resume and turns and turns[-1].size > self.history_bytes:
+            turns = []
+        if len(turns) < len(history.turns) or not history.complete:
+            logger.warning(
+                "The history is longer than STINT_HISTORY_BYTES: the model does not see the older turns",
+                extra={"turns_shown": len(turns), "history_bytes": self.history_bytes},
+            )
+        return turns
+
+    async def seal(self, lease: Lease, turn_id: str) -> None:
+        """End a turn whose process died."""
+        logger.warning("A turn whose process died is sealed", extra={"sealed_turn_id": turn_id})
+        await asyncio.to_thread(self.store.turns.seal, lease, turn_id, interruption(now()))
+
+    async def acquire(self, agent_id: str, session_id: str, turn_id: str, *, resume: bool, seconds: float) -> Lease:
+        return await asyncio.to_thread(
+            self.store.leases.acquire,
+            self.tenant,
+            agent_id,
+            session_id,
+            turn_id,
+            resume=resume,
+            seconds=seconds,
+        )
+
+    async def read(self, agent_id: str, session_id: str) -> History:
+        return await asyncio.to_thread(
+            self.store.turns.history, self.tenant, agent_id, session_id, max_bytes=self.history_bytes
+        )

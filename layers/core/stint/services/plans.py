@@ -1,0 +1,159 @@
+"""What a turn will do: the agent's configuration with the turn's overrides, checked before anything is written."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from stint.domain.agents import AgentConfig
+from stint.domain.errors import InvalidRequest, StoreUnavailable
+from stint.domain.inference import (
+    GrammarResponseFormat,
+    InferenceRequest,
+    JsonSchemaResponseFormat,
+    ModelMessage,
+    SamplingParams,
+    SystemText,
+)
+from stint.domain.schema import Schema
+from stint.domain.tools import ToolChoice, ToolConfig
+from stint.domain.turns import TurnOverrides
+from stint.models.json_schemas import read_schema
+from stint.models.port import Model
+from stint.models.routing import Router
+from stint.services.outputs import check_schema
+from stint.services.registry import Registry
+from stint.services.screening import BoundShield
+from stint.services.shields import Shields
+from stint.services.toolbox import Toolbox
+from stint.services.tools import Tools
+
+ProviderData = Mapping[str, Any]
+"""The caller's keys for tools (X-LlamaStack-Provider-Data): never stored, never logged."""
+
+NO_PROVIDER_DATA: ProviderData = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Everything about a turn's model calls that does not change from one to the next."""
+
+    model: Model
+    model_id: str
+    instructions: str
+    sampling: SamplingParams
+    tool_config: ToolConfig
+    toolbox: Toolbox
+    max_infer_iters: int
+    response_format: JsonSchemaResponseFormat | GrammarResponseFormat | None
+    answer_schema: dict[str, Any] | None
+    input_shields: tuple[BoundShield, ...]
+    output_shields: tuple[BoundShield, ...]
+    shield_window: int | None
+
+    def request(self, messages: Iterable[ModelMessage]) -> InferenceRequest:
+        """Make the model call that follows these messages."""
+        system = (SystemText(self.instructions),) if self.instructions else ()
+        return InferenceRequest(
+            model=self.model_id,
+            messages=(*system, *messages),
+            tools=self.toolbox.signatures,
+            tool_choice=self.tool_config.tool_choice,
+            sampling=self.sampling,
+            response_format=self.response_format,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Planner:
+    """Makes the plans of a tenant's turns."""
+
+    router: Router
+    registry: Registry
+    tools: Tools
+    shields: Shields
+
+    async def prepare(self) -> None:
+        """Read the registry beside what a session is opened with; a plan that finds nothing ready reads it itself."""
+        with suppress(StoreUnavailable):
+            await self.registry.catalogue()
+
+    async def plan(self, agent: AgentConfig, overrides: TurnOverrides, provider_data: ProviderData) -> Plan:
+        """Merge and check what a turn needs.
+
+        Raises:
+            InvalidRequest: an unknown model, toolgroup, shield or tool choice, or two tools of one name; names it.
+        """
+        config = override(agent, overrides)
+        input_shields = await self.shields.find(config.input_shields, "input_shields")
+        output_shields = await self.shields.find(config.output_shields, "output_shields")
+        schema = answer_schema(config.response_format)
+        refuse_repeated_names(tool.name for tool in config.client_tools)
+        model, model_id = self.router.resolve(await self.registry.route(config.model))
+        toolbox = await self.tools.open(config, overrides.toolgroups, provider_data)
+        refuse_unknown_choice(config.tool_config, [signature.name for signature in toolbox.signatures])
+        return Plan(
+            model=model,
+            model_id=model_id,
+            instructions=config.instructions,
+            sampling=config.sampling_params,
+            tool_config=config.tool_config,
+            toolbox=toolbox,
+            max_infer_iters=max(config.max_infer_iters, 1),
+            response_format=config.response_format,
+            answer_schema=schema,
+            input_shields=input_shields,
+            output_shields=output_shields,
+            shield_window=self.shields.window,
+        )
+
+
+def answer_schema(response_format: JsonSchemaResponseFormat | GrammarResponseFormat | None) -> dict[str, Any] | None:
+    """Give the JSON schema that answers are checked against, if there is one.
+
+    Raises:
+        InvalidRequest: it is a grammar, which no provider takes, or no valid schema.
+    """
+    if response_format is None:
+        return None
+    schema = read_schema(response_format).schema
+    check_schema(schema)
+    return schema
+
+
+def override(agent: AgentConfig, overrides: TurnOverrides) -> AgentConfig:
+    """Give the agent's configuration with what a turn replaces in it; toolgroups are added elsewhere."""
+    changes = given(overrides, but="toolgroups")
+    for name in ("sampling_params", "tool_config"):
+        if name in changes:
+            base: Schema = getattr(agent, name)
+            changes[name] = base.model_copy(update=given(changes[name]))
+    return agent.model_copy(update=changes)
+
+
+def given(overrides: Schema, *, but: str = "") -> dict[str, Any]:
+    """List the fields that have a value."""
+    fields = {name: getattr(overrides, name) for name in type(overrides).model_fields if name != but}
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def refuse_repeated_names(names: Iterable[str]) -> None:
+    for name, count in Counter(names).items():
+        if count > 1:
+            raise InvalidRequest(
+                f"Tool {name!r} is declared {count} times; names of tools must differ.",
+                code="duplicate_tool",
+                param="client_tools",
+            )
+
+
+def refuse_unknown_choice(tool_config: ToolConfig, names: list[str]) -> None:
+    choice = tool_config.tool_choice
+    if isinstance(choice, ToolChoice) or choice in names:
+        return
+    raise InvalidRequest(
+        f"Tool choice {choice!r} is neither auto, required or none nor one of the tools: {names}",
+        code="tool_not_found",
+        param="tool_config.tool_choice",
+    )

@@ -1,0 +1,243 @@
+"""The registry: models, toolgroups and shields, as configured and as registered."""
+
+import asyncio
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from stint.domain.errors import Conflict, InvalidRequest, NotFound
+from stint.domain.registrations import (
+    ModelRegisterRequest,
+    Owner,
+    RegisteredShield,
+    ShieldRegisterRequest,
+    ToolGroup,
+    ToolGroupRegisterRequest,
+)
+from stint.domain.registry import Model, Provider, ProviderList
+from stint.models.routing import Router
+from stint.store.registrations import Kind, Registrations
+
+APIS: Mapping[Kind, str] = {"model": "inference", "shield": "safety", "tool_group": "tool_runtime"}
+
+
+@dataclass(frozen=True, slots=True)
+class Catalogue:
+    """Everything there is, by identifier."""
+
+    models: Mapping[str, Model] = field(default_factory=dict)
+    toolgroups: Mapping[str, ToolGroup] = field(default_factory=dict)
+    shields: Mapping[str, RegisteredShield] = field(default_factory=dict)
+
+
+class Registry:
+    """The registry of a tenant. What is configured cannot be unregistered; what is stored is kept for a while."""
+
+    def __init__(
+        self,
+        tenant: str,
+        store: Registrations,
+        configured: Catalogue,
+        providers: ProviderList,
+        router: Router,
+        cache_seconds: float,
+    ) -> None:
+        self.tenant = tenant
+        self.store = store
+        self.configured = configured
+        self.providers = providers
+        self.router = router
+        self.cache_seconds = cache_seconds
+        self.cached: tuple[float, Catalogue] | None = None
+        self.no_alias: set[str] = set()
+
+    async def catalogue(self, *, fresh: bool = False) -> Catalogue:
+        """Give everything there is, from this process when it has read it lately."""
+        if self.cached is None or fresh or time.monotonic() > self.cached[0]:
+            if not fresh:
+                self.no_alias.clear()
+            stored = await asyncio.to_thread(self.store.read, self.tenant)
+            self.cached = (time.monotonic() + self.cache_seconds, merge(self.configured, stored))
+        return self.cached[1]
+
+    async def find_toolgroup(self, name: str) -> tuple[ToolGroup, str | None] | None:
+        """Find what `group` or `group/tool` names: the toolgroup, and the tool when one is named.
+
+        What this process does not know may have been registered since it read last, so it reads again.
+        """
+        for fresh in (False, True):
+            toolgroups = (await self.catalogue(fresh=fresh)).toolgroups
+            if name in toolgroups:
+                return toolgroups[name], None
+            group, found, tool_name = name.rpartition("/")
+            if found and group in toolgroups:
+                return toolgroups[group], tool_name
+        return None
+
+    async def find_shield(self, identifier: str) -> RegisteredShield | None:
+        """Find a shield, reading again when this process does not know it."""
+        for fresh in (False, True):
+            shields = (await self.catalogue(fresh=fresh)).shields
+            if identifier in shields:
+                return shields[identifier]
+        return None
+
+    async def route(self, model_id: str) -> str:
+        """Give the id by which the router knows a model: a registered one is another name of a provider's.
+
+        An id that names no provider may have become an alias since this process read last: it reads again, once for
+        each id while it keeps what it has read.
+        """
+        model = (await self.catalogue()).models.get(model_id)
+        if model is None and model_id not in self.no_alias and self.router.route(model_id)[1] == model_id:
+            model = (await self.catalogue(fresh=True)).models.get(model_id)
+            self.no_alias.add(model_id)
+        return model_id if model is None else f"{model.provider_id}/{model.provider_resource_id}"
+
+    async def get_toolgroup(self, identifier: str) -> ToolGroup:
+        """Read a toolgroup. Raises NotFound."""
+        found = await self.find_toolgroup(identifier)
+        if found is None or found[1] is not None:
+            raise NotFound("Toolgroup", identifier)
+        return found[0]
+
+    async def get_shield(self, identifier: str) -> RegisteredShield:
+        """Read a shield. Raises NotFound."""
+        found = await self.find_shield(identifier)
+        if found is None:
+            raise NotFound("Shield", identifier)
+        return found
+
+    async def get_model(self, identifier: str) -> Model:
+        """Read a listed model; agents may use any model of a configured provider all the same. Raises NotFound."""
+        found = (await self.catalogue(fresh=True)).models.get(identifier)
+        if found is None:
+            raise NotFound("Model", identifier)
+        return found
+
+    def get_provider(self, provider_id: str) -> Provider:
+        """Read a provider. Raises NotFound."""
+        for provider in self.providers.data:
+            if provider.provider_id == provider_id:
+                return provider
+        raise NotFound("Provider", provider_id)
+
+    async def register_model(self, request: ModelRegisterRequest) -> Model:
+        """Register another name for a provider's model; see `register`."""
+        routed, bare = self.router.route(request.provider_model_id or request.model_id)
+        provider_id = request.provider_id or routed
+        model = model_of(request, provider_id, bare if provider_id == routed else request.provider_model_id or bare)
+        await self.register("model", model)
+        return model
+
+    async def register_toolgroup(self, request: ToolGroupRegisterRequest) -> ToolGroup:
+        """Register a toolgroup; see `register`."""
+        toolgroup = toolgroup_of(request, Owner())
+        await self.register("tool_group", toolgroup)
+        return toolgroup
+
+    async def register_shield(self, request: ShieldRegisterRequest) -> RegisteredShield:
+        """Register a shield; see `register`."""
+        shield = shield_of(request, Owner())
+        await self.register("shield", shield)
+        return shield
+
+    async def register(self, kind: Kind, document: Model | ToolGroup | RegisteredShield) -> None:
+        """Store a registration.
+
+        Raises:
+            InvalidRequest: its provider is not one of this API's.
+            Conflict: the identifier is taken.
+        """
+        api = APIS[kind]
+        known = [provider.provider_id for provider in self.providers.data if provider.api == api]
+        if document.provider_id not in known:
+            raise InvalidRequest(
+                f"Provider {document.provider_id!r} is not one of {known}.",
+                code="provider_not_found",
+                param="provider_id",
+            )
+        if document.identifier in self.configured_of(kind):
+            raise Conflict(
+                f"{document.identifier!r} is part of the configuration: choose another name.", code="identifier_taken"
+            )
+        await asyncio.to_thread(self.store.create, self.tenant, kind, document.identifier, document)
+        self.cached = None
+
+    async def unregister(self, kind: Kind, identifier: str) -> None:
+        """Delete a registration.
+
+        Raises:
+            NotFound: there is none of this identifier.
+            Conflict: it is part of the configuration.
+        """
+        if identifier in self.configured_of(kind):
+            raise Conflict(
+                f"{identifier!r} is part of the configuration and cannot be unregistered.", code="configured"
+            )
+        await asyncio.to_thread(self.store.delete, self.tenant, kind, identifier)
+        self.cached = None
+
+    def configured_of(self, kind: Kind) -> Mapping[str, Model | ToolGroup | RegisteredShield]:
+        configured = self.configured
+        kinds: dict[Kind, Mapping[str, Model | ToolGroup | RegisteredShield]] = {
+            "model": configured.models,
+            "shield": configured.shields,
+            "tool_group": configured.toolgroups,
+        }
+        return kinds[kind]
+
+
+def merge(configured: Catalogue, stored: Mapping[tuple[str, str], bytes]) -> Catalogue:
+    """Put what is stored beside what is configured, which wins: it may have been configured later."""
+    models: dict[str, Model] = {}
+    toolgroups: dict[str, ToolGroup] = {}
+    shields: dict[str, RegisteredShield] = {}
+    for (kind, identifier), raw in stored.items():
+        if kind == "model":
+            models[identifier] = Model.model_validate_json(raw)
+        elif kind == "tool_group":
+            toolgroups[identifier] = ToolGroup.model_validate_json(raw)
+        elif kind == "shield":
+            shields[identifier] = RegisteredShield.model_validate_json(raw)
+    return Catalogue(
+        {**configured.models, **models, **configured.models},
+        {**configured.toolgroups, **toolgroups, **configured.toolgroups},
+        {**configured.shields, **shields, **configured.shields},
+    )
+
+
+def model_of(request: ModelRegisterRequest, provider_id: str, provider_model_id: str) -> Model:
+    """Make the registration of a model."""
+    return Model(
+        identifier=request.model_id,
+        provider_resource_id=provider_model_id,
+        provider_id=provider_id,
+        metadata=request.metadata,
+        id=request.model_id,
+        owned_by=provider_id,
+        owner=Owner(),
+    )
+
+
+def toolgroup_of(request: ToolGroupRegisterRequest, owner: Owner | None) -> ToolGroup:
+    """Make the registration of a toolgroup."""
+    return ToolGroup(
+        identifier=request.toolgroup_id,
+        provider_resource_id=request.toolgroup_id,
+        provider_id=request.provider_id,
+        mcp_endpoint=request.mcp_endpoint,
+        args=request.args,
+        owner=owner,
+    )
+
+
+def shield_of(request: ShieldRegisterRequest, owner: Owner | None) -> RegisteredShield:
+    """Make the registration of a shield; `provider_id` defaults to the deny list, which needs nothing."""
+    return RegisteredShield(
+        identifier=request.shield_id,
+        provider_resource_id=request.provider_shield_id or request.shield_id,
+        provider_id=request.provider_id or "deny-list",
+        params=request.params,
+        owner=owner,
+    )

@@ -1,0 +1,99 @@
+"""A run of the loop: what it works with, and where it writes."""
+
+from collections.abc import AsyncIterator, Awaitable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Protocol
+
+from stint.domain.content import Content
+from stint.domain.inference import AssistantAnswer, Usage
+from stint.domain.schema import now
+from stint.domain.steps import Step
+from stint.domain.turns import ErrorInfo, TurnEnding, TurnStatus
+from stint.services.history import Transcript
+from stint.services.holdback import Check
+from stint.services.inference import Inference, before
+from stint.services.plans import Plan
+from stint.services.screening import Screening, screen
+
+
+class Log(Protocol):
+    """Where a run is written."""
+
+    async def append(self, step: Step | None, ending: TurnEnding | None = None) -> None:
+        """Store a record; return when it is stored, and with an ending when the session is free again.
+
+        Raises:
+            Interrupted: somebody else ended the run.
+        """
+        ...
+
+    def check(self) -> None:
+        """Make sure that the run is still ours, before it does something that cannot be undone.
+
+        Raises:
+            Interrupted: somebody else may have ended it.
+        """
+        ...
+
+    async def keep(self, content: Content) -> str:
+        """Put away a result that is too long for a record, and give its key in the blob store."""
+        ...
+
+
+@dataclass(slots=True)
+class Run:
+    """A run of the loop. `deadline` is a time of the event loop's clock; `inference` is the call being opened."""
+
+    turn_id: str
+    plan: Plan
+    transcript: Transcript
+    log: Log
+    deadline: float
+    iterations: int = 0
+    usage: Usage | None = None
+    inference: Inference | None = None
+
+    def open_inference(self) -> Inference:
+        """Begin the next model call, unless it was begun already."""
+        if self.inference is None:
+            self.transcript.close()
+            self.inference = Inference(self.plan.model, self.plan.request(self.transcript.messages))
+        return self.inference
+
+    @asynccontextmanager
+    async def opened(self) -> AsyncIterator[None]:
+        """Let the first model call be opened while other work goes on; it is dropped when that work fails.
+
+        Input shields come first: what they block is in no model call.
+        """
+        if not self.plan.input_shields:
+            self.open_inference()
+        try:
+            yield
+        except BaseException:
+            await self.close_inference()
+            raise
+
+    async def close_inference(self) -> None:
+        inference, self.inference = self.inference, None
+        if inference is not None:
+            await inference.close()
+
+    def output_check(self) -> Check | None:
+        """Give the check of an answer by the output shields, in the light of the conversation."""
+        shields, said = self.plan.output_shields, tuple(self.transcript.messages)
+
+        def check(answer: AssistantAnswer) -> Awaitable[Screening]:
+            return before(self.deadline, screen(shields, (*said, answer), "assistant-output"))
+
+        return check if shields else None
+
+    def end(self, status: TurnStatus, error: ErrorInfo | None = None) -> TurnEnding:
+        return TurnEnding(status=status, completed_at=now(), usage=self.usage, error=error)
+
+    def count(self, usage: Usage | None) -> None:
+        """Add the usage of one model call."""
+        self.iterations += 1
+        if usage is not None:
+            self.usage = usage if self.usage is None else self.usage + usage

@@ -1,0 +1,99 @@
+"""Shields around a conversation: several are asked at once, and their judgement is one step."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from stint.domain.errors import ShieldFailed, StintError
+from stint.domain.ids import new_id
+from stint.domain.inference import ModelMessage
+from stint.domain.schema import now
+from stint.domain.steps import SafetyViolation, ShieldCallStep
+from stint.shields.port import Shield, ShieldProvider, Touchpoint
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class BoundShield:
+    """A shield with the provider that checks for it."""
+
+    shield: Shield
+    provider: ShieldProvider
+
+
+@dataclass(frozen=True, slots=True)
+class Screening:
+    """What the shields said at one touchpoint: a step of the turn."""
+
+    touchpoint: Touchpoint
+    started_at: datetime
+    completed_at: datetime
+    violation: SafetyViolation | None
+    step_id: str = field(default_factory=new_id)
+
+    def to_step(self, turn_id: str) -> ShieldCallStep:
+        return ShieldCallStep(
+            turn_id=turn_id,
+            step_id=self.step_id,
+            started_at=self.started_at,
+            completed_at=self.completed_at,
+            violation=self.violation,
+        )
+
+
+async def screen(shields: Sequence[BoundShield], messages: Sequence[ModelMessage], touchpoint: Touchpoint) -> Screening:
+    """Ask all shields at once. The violation is the first one of level error in the order of the list.
+
+    It wins over a shield that fails: whatever that one would have said, the text stays blocked. Violations of other
+    levels are logged. What no longer matters is not waited for.
+
+    Raises:
+        ShieldFailed: none found a violation, and not all gave a judgement.
+    """
+    started_at = now()
+    checks = [asyncio.create_task(ask(bound, messages, touchpoint)) for bound in shields]
+    try:
+        violation = await first_violation(shields, checks)
+    finally:
+        for check in checks:
+            check.cancel()
+        await asyncio.gather(*checks, return_exceptions=True)
+    return Screening(touchpoint, started_at, now(), violation)
+
+
+async def ask(bound: BoundShield, messages: Sequence[ModelMessage], touchpoint: Touchpoint) -> SafetyViolation | None:
+    """Ask one shield. Raises ShieldFailed, whatever went wrong in it: without a judgement nothing has passed."""
+    try:
+        return await bound.provider.check(bound.shield, messages, touchpoint)
+    except ShieldFailed:
+        raise
+    except StintError as error:
+        raise ShieldFailed(error.message) from error
+    except Exception as error:  # noqa: BLE001 - a provider's fault is no pass
+        extra = {"shield_id": bound.shield.shield_id, "fault": type(error).__name__}
+        logger.error("A shield failed unexpectedly", extra=extra)
+        raise ShieldFailed(f"Shield {bound.shield.shield_id!r} failed unexpectedly.") from None
+
+
+async def first_violation(
+    shields: Sequence[BoundShield], checks: Sequence[Awaitable[SafetyViolation | None]]
+) -> SafetyViolation | None:
+    failure: ShieldFailed | None = None
+    for bound, check in zip(shields, checks, strict=True):
+        try:
+            violation = await check
+        except ShieldFailed as error:
+            failure = failure or error
+            continue
+        if violation is None:
+            continue
+        if violation.violation_level == "error":
+            return violation
+        found = {"shield_id": bound.shield.shield_id, "level": violation.violation_level}
+        logger.warning("A shield objects without blocking", extra=found)
+    if failure is not None:
+        raise failure
+    return None

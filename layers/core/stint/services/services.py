@@ -1,0 +1,23 @@
+"""The use cases of one tenant, as the routes call them."""
+
+from dataclasses import dataclass
+
+from stint.services.agents import Agents
+from stint.services.registry import Registry
+from stint.services.sessions import Sessions
+from stint.services.shields import Shields
+from stint.services.tools import Tools
+from stint.services.turns import Turns
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """`heartbeat_seconds` is the silence after which a connection is kept open by a sign of life."""
+
+    agents: Agents
+    sessions: Sessions
+    turns: Turns
+    registry: Registry
+    tools: Tools
+    shields: Shields
+    heartbeat_seconds: float

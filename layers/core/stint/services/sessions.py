@@ -1,0 +1,90 @@
+"""Sessions: create, read, list, delete."""
+
+import asyncio
+import time
+from collections.abc import Set
+
+from stint.domain.errors import TooLarge
+from stint.domain.ids import new_id
+from stint.domain.paging import MAX_BYTES, Page, Window, carried_size
+from stint.domain.schema import now
+from stint.domain.sessions import Session
+from stint.domain.tasks import DeletionTask
+from stint.services.agents import Agents
+from stint.services.deletions import Deletions
+from stint.services.interruptions import settled
+from stint.services.openings import value_of
+from stint.store.store import Store
+
+SECONDS_A_DAY = 86_400
+
+
+class Sessions:
+    """The sessions of a tenant. Those of an agent without persistence expire `expiry_days` after their creation."""
+
+    def __init__(self, tenant: str, store: Store, agents: Agents, deletions: Deletions, expiry_days: float) -> None:
+        self.tenant = tenant
+        self.store = store
+        self.agents = agents
+        self.deletions = deletions
+        self.expiry_days = expiry_days
+
+    async def create(self, agent_id: str, session_name: str) -> str:
+        """Store a session, and give its id.
+
+        Raises:
+            NotFound: there is no such agent.
+            TooLarge: the name would not fit into an answer.
+        """
+        size = carried_size(session_name)
+        if size > MAX_BYTES:
+            raise TooLarge(f"The session_name has {size} bytes; at most {MAX_BYTES} fit.", param="session_name")
+        config = await self.agents.config(agent_id)
+        session = Session(session_id=new_id(), session_name=session_name, started_at=now())
+        expires_at = None
+        if not config.enable_session_persistence:
+            expires_at = int(time.time() + self.expiry_days * SECONDS_A_DAY)
+        await asyncio.to_thread(self.store.sessions.create, self.tenant, agent_id, session, expires_at)
+        return session.session_id
+
+    async def get(self, agent_id: str, session_id: str, turn_ids: Set[str] | None = None) -> Session:
+        """Read a session with its turns in creation order; `turn_ids` picks some.
+
+        Raises:
+            NotFound: there is no such agent or session.
+        """
+        agent, session, found = await asyncio.gather(
+            self.agents.require(agent_id),
+            asyncio.to_thread(self.store.sessions.get, self.tenant, agent_id, session_id),
+            asyncio.to_thread(self.store.turns.history, self.tenant, agent_id, session_id, None),
+            return_exceptions=True,
+        )
+        value_of(agent)
+        record, history = value_of(session), value_of(found)
+        wanted = [turn for turn in history.turns if turn_ids is None or turn.header.turn_id in turn_ids]
+        turns = [(await settled(self.store, self.tenant, agent_id, record, turn)).to_turn() for turn in wanted]
+        return Session(session_id=session_id, session_name=record.name, turns=turns, started_at=record.started_at)
+
+    async def list(self, agent_id: str, window: Window) -> Page[Session]:
+        """List an agent's sessions in creation order, without their turns.
+
+        Raises:
+            NotFound: there is no such agent.
+        """
+        agent, page = await asyncio.gather(
+            self.agents.require(agent_id),
+            asyncio.to_thread(self.store.sessions.list, self.tenant, agent_id, window),
+            return_exceptions=True,
+        )
+        value_of(agent)
+        return value_of(page)
+
+    async def delete(self, agent_id: str, session_id: str) -> None:
+        """Delete a session with its turns: gone for every reader when this returns.
+
+        Raises:
+            NotFound: there is no such session.
+        """
+        await asyncio.to_thread(self.store.sessions.mark_deleted, self.tenant, agent_id, session_id)
+        task = DeletionTask(tenant=self.tenant, agent_id=agent_id, session_id=session_id)
+        await asyncio.to_thread(self.deletions.finish, task)

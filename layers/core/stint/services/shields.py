@@ -1,0 +1,94 @@
+"""Shields: found by name, checked when registered, asked by themselves."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from stint.domain.content import text_of
+from stint.domain.errors import InvalidRequest
+from stint.domain.inference import AssistantAnswer, ModelMessage, SystemText, ToolResult, UserInput
+from stint.domain.registrations import RegisteredShield, SafetyMessage, ShieldRegisterRequest, SystemMessage
+from stint.domain.steps import CompletionMessage, SafetyViolation
+from stint.domain.tools import ToolResponseMessage
+from stint.services.registry import Registry, shield_of
+from stint.services.screening import BoundShield, ask
+from stint.shields.port import Shield, ShieldProvider, Touchpoint
+
+
+@dataclass(frozen=True, slots=True)
+class Shields:
+    """The shields of a tenant. `window` is in characters; None holds a whole answer back until it is checked."""
+
+    registry: Registry
+    providers: Mapping[str, ShieldProvider]
+    window: int | None
+
+    async def find(self, names: Iterable[str], param: str) -> tuple[BoundShield, ...]:
+        """Find the shields that an agent or a turn names in the field `param`.
+
+        Raises:
+            InvalidRequest: one of them is not registered; names it.
+        """
+        return tuple([await self.bind(name, param) for name in names])
+
+    async def bind(self, name: str, param: str) -> BoundShield:
+        registered = await self.registry.find_shield(name)
+        if registered is None:
+            raise InvalidRequest(
+                f"Shield {name!r} is not registered. GET /v1/shields lists those that are.",
+                code="shield_not_found",
+                param=param,
+            )
+        provider = self.providers.get(registered.provider_id)
+        if provider is None:
+            raise InvalidRequest(
+                f"Shield {name!r} names the provider {registered.provider_id!r}, which there is not: mend "
+                "STINT_REGISTRY.",
+                code="provider_not_found",
+                param=param,
+            )
+        shield = as_port(registered)
+        provider.validate(shield)
+        return BoundShield(shield, provider)
+
+    async def register(self, request: ShieldRegisterRequest) -> RegisteredShield:
+        """Register a shield.
+
+        Raises:
+            InvalidRequest: its provider is unknown, or cannot use its parameters.
+            Conflict: the identifier is taken.
+        """
+        shield = shield_of(request, None)
+        if shield.provider_id in self.providers:
+            self.providers[shield.provider_id].validate(as_port(shield))
+        return await self.registry.register_shield(request)
+
+    async def run(self, name: str, messages: Sequence[SafetyMessage]) -> SafetyViolation | None:
+        """Ask one shield about the last of some messages.
+
+        Raises:
+            InvalidRequest: there is no such shield, or there are no messages.
+            ShieldFailed: it gave no judgement.
+        """
+        if not messages:
+            raise InvalidRequest("There is no message to check.", param="messages")
+        shield = await self.bind(name, "shield_id")
+        touchpoint: Touchpoint = "assistant-output" if isinstance(messages[-1], CompletionMessage) else "user-input"
+        return await ask(shield, [as_model_message(each) for each in messages], touchpoint)
+
+
+def as_port(shield: RegisteredShield) -> Shield:
+    """Give a registered shield as its provider takes it."""
+    return Shield(shield.identifier, shield.provider_id, shield.provider_resource_id, shield.params)
+
+
+def as_model_message(message: SafetyMessage) -> ModelMessage:
+    """Give a message of the safety API as shields read it."""
+    match message:
+        case SystemMessage():
+            return SystemText(text_of(message.content))
+        case CompletionMessage():
+            return AssistantAnswer(text_of(message.content), tuple(message.tool_calls))
+        case ToolResponseMessage():
+            return ToolResult(message.call_id, "", message.content)
+        case _:
+            return UserInput(message.content)

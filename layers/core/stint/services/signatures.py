@@ -1,0 +1,78 @@
+"""Client tools as the model sees them: JSON schemas in place of Llama Stack's lists of parameters, and back."""
+
+from typing import Any
+
+from stint.domain.inference import ToolSignature
+from stint.domain.tools import ToolDef, ToolParameter
+
+JSON_TYPES = {
+    "str": "string",
+    "int": "integer",
+    "float": "number",
+    "bool": "boolean",
+    "list": "array",
+    "tuple": "array",
+    "set": "array",
+    "dict": "object",
+    "none": "null",
+    "nonetype": "null",
+}
+
+
+def signature_of(tool: ToolDef) -> ToolSignature:
+    """Describe a client tool to the model as a JSON schema."""
+    parameters = tool.parameters or []
+    schema = {
+        "type": "object",
+        "properties": {parameter.name: schema_of(parameter) for parameter in parameters},
+        "required": [parameter.name for parameter in parameters if parameter.required],
+    }
+    return ToolSignature(tool.name, tool.description or "", schema)
+
+
+def schema_of(parameter: ToolParameter) -> dict[str, Any]:
+    """Translate a parameter; Python's names of types, which client libraries send, become JSON schema's."""
+    schema: dict[str, Any] = {}
+    if json_type := json_type_of(parameter.parameter_type):
+        schema["type"] = json_type
+    if json_type == "array":
+        schema["items"] = {}
+    if parameter.description:
+        schema["description"] = parameter.description
+    if parameter.default is not None:
+        schema["default"] = parameter.default
+    return schema
+
+
+def json_type_of(name: str) -> str | None:
+    """Name the JSON type of a Python or JSON type name; None when there is no single one (`Any`, unions)."""
+    bare = name.strip().split("[")[0].lower().removeprefix("typing.")
+    if bare in JSON_TYPES.values():
+        return bare
+    return JSON_TYPES.get(bare)
+
+
+def parameters_of(signature: ToolSignature) -> list[ToolParameter]:
+    """Flatten a JSON schema to the list of parameters that the tools API shows; nested schemas show by type only."""
+    properties = signature.parameters.get("properties", {})
+    required = signature.parameters.get("required", [])
+    return [
+        ToolParameter(
+            name=name,
+            parameter_type=type_name(schema),
+            description=str(schema.get("description", "")) if isinstance(schema, dict) else "",
+            required=name in required,
+            default=schema.get("default") if isinstance(schema, dict) else None,
+        )
+        for name, schema in properties.items()
+    ]
+
+
+def type_name(schema: Any) -> str:
+    """Name the JSON type of a schema; "object" when it has none of its own (a reference, a union)."""
+    if isinstance(schema, dict) and "anyOf" in schema:
+        return next((name for name in map(type_name, schema["anyOf"]) if name != "null"), "object")
+    declared = schema.get("type") if isinstance(schema, dict) else None
+    if isinstance(declared, list):
+        declared = next((name for name in declared if name != "null"), None)
+    return str(declared or "object")

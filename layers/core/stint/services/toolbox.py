@@ -1,0 +1,85 @@
+"""The tools of a turn: which the client runs, which the server runs, and what comes of a call."""
+
+import json
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from traceback import format_tb
+from typing import Any
+
+from stint.domain.content import Content
+from stint.domain.errors import StintError
+from stint.domain.inference import ToolSignature
+from stint.domain.tools import ToolCall, ToolResponse
+from stint.tools.outcomes import failure, head_of
+from stint.tools.port import MODEL_NAMES, Invocation, Toolgroup, ToolOutcome, ToolProvider
+
+logger = logging.getLogger(__name__)
+
+Keep = Callable[[Content], Awaitable[str]]
+"""Puts away a result that is too long for the model, and gives its key in the blob store."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerTool:
+    """A tool that the server runs. `args` are fixed by the agent or the turn, and win over the model's arguments."""
+
+    signature: ToolSignature
+    toolgroup: Toolgroup
+    provider: ToolProvider
+    args: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Toolbox:
+    """All tools of a turn by name.
+
+    `provider_data` bears the caller's keys; `result_bytes` is the most that a model gets of a result.
+    """
+
+    client: Mapping[str, ToolSignature] = field(default_factory=dict)
+    server: Mapping[str, ServerTool] = field(default_factory=dict)
+    provider_data: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    result_bytes: int = 256_000
+
+    @property
+    def signatures(self) -> tuple[ToolSignature, ...]:
+        """What the model is shown: the client's tools first, as Llama Stack has it."""
+        return (*self.client.values(), *(tool.signature for tool in self.server.values()))
+
+    def is_for_client(self, call: ToolCall) -> bool:
+        """Tell whether the client is to run a call; calls that nobody can run are answered here."""
+        return call.tool_name in self.client and not isinstance(call.arguments, str)
+
+    async def respond(self, call: ToolCall, keep: Keep) -> ToolResponse:
+        """Answer a call: whatever goes wrong is told to the model, so that it can go on."""
+        outcome = await self.invoke(call)
+        content, metadata = outcome.content, {**outcome.metadata}
+        if len(json.dumps(metadata.get("structured_content"))) > self.result_bytes:
+            del metadata["structured_content"]  # its text form is the content, and is kept whole
+        head = head_of(content, self.result_bytes)
+        if head is not content:
+            metadata["full_result"] = await keep(content)
+        if outcome.error:
+            metadata["error"] = True
+        return ToolResponse(call_id=call.call_id, tool_name=call.tool_name, content=head, metadata=metadata or None)
+
+    async def invoke(self, call: ToolCall) -> ToolOutcome:
+        tool = self.server.get(call.tool_name) or self.server.get(MODEL_NAMES.get(call.tool_name, ""))
+        if isinstance(call.arguments, str) and (tool is not None or call.tool_name in self.client):
+            return failure("The arguments of this call are not a JSON object, so the tool did not run. Call it again.")
+        if tool is None or isinstance(call.arguments, str):
+            names = ", ".join(signature.name for signature in self.signatures) or "none"
+            return failure(f"There is no tool named {call.tool_name!r}. The tools are: {names}.")
+        invocation = Invocation(
+            tool.signature.name, {**call.arguments, **tool.args}, call.call_id, dict(self.provider_data)
+        )
+        try:
+            return await tool.provider.invoke(tool.toolgroup, invocation)
+        except StintError as error:
+            return failure(error.message)
+        except Exception as error:  # noqa: BLE001 - told to the model; its words may hold a caller's key
+            where = "".join(format_tb(error.__traceback__))
+            extra = {"toolgroup_id": tool.toolgroup.toolgroup_id, "fault": type(error).__name__, "where": where}
+            logger.error("A tool failed unexpectedly", extra=extra)
+            return failure("The tool failed unexpectedly.")

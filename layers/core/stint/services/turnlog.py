@@ -1,0 +1,95 @@
+"""The log of a turn that runs: its records in the store, its place in the session."""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from stint.domain.content import Content
+from stint.domain.errors import StoreUnavailable
+from stint.domain.ids import new_id
+from stint.domain.schema import Schema
+from stint.domain.steps import Step
+from stint.domain.turns import PendingCalls, StoredTurn, TurnEnding, TurnRecord, TurnStatus, unanswered_calls
+from stint.services.hold import Hold
+from stint.store.sessions import LastTurn
+from stint.store.turns import Turns as TurnStore
+
+
+class KeptResult(Schema):
+    """A result that is not plain text, as it lies in the blob store."""
+
+    content: Content
+
+
+@dataclass(slots=True)
+class TurnLog:
+    """Writes a turn under the hold of its session, and keeps in `turn` what is stored."""
+
+    store: TurnStore
+    hold: Hold
+    turn: StoredTurn
+
+    async def put_header(self) -> None:
+        """Write the first record of a new turn.
+
+        Raises:
+            Interrupted: the session was lost.
+        """
+        self.hold.check()
+        with self.begun_if_unsure():
+            await asyncio.to_thread(self.store.put_header, self.hold.lease, self.turn.header)
+        self.mark()
+
+    async def append(self, step: Step | None, ending: TurnEnding | None = None) -> None:
+        """Store a record; with an ending the session is free again when this returns.
+
+        Raises:
+            Interrupted: the session was lost, or somebody else ended the turn.
+        """
+        self.hold.check()
+        record = TurnRecord(step=step, ending=ending)
+        if ending is not None and ending.status is TurnStatus.awaiting_input:
+            await self.put_pending(step, ending)
+        with self.begun_if_unsure():
+            await asyncio.to_thread(self.store.append, self.hold.lease, len(self.turn.records), record)
+        self.turn.records.append(record)
+        self.mark()
+        if ending is not None:
+            await self.hold.release()
+
+    @contextmanager
+    def begun_if_unsure(self) -> Iterator[None]:
+        """Count the turn as begun when nobody knows whether its first write happened: it must not begin twice."""
+        try:
+            yield
+        except StoreUnavailable as error:
+            if error.unsure:
+                error.turn_id = self.turn.header.turn_id
+            raise
+
+    def check(self) -> None:
+        """Make sure that the session is still held. Raises Interrupted."""
+        self.hold.check()
+
+    async def keep(self, content: Content) -> str:
+        """Put away a result that is too long for a record, among the turn's blobs."""
+        text = content if isinstance(content, str) else KeptResult(content=content).model_dump_json()
+        return await asyncio.to_thread(self.store.put_body, self.hold.lease, text.encode())
+
+    async def put_pending(self, step: Step | None, pause: TurnEnding) -> None:
+        """Note the calls that the client is to answer, before the pause is visible."""
+        steps = [*self.turn.steps, *([step] if step else [])]
+        pending = calls_of_pause(self.turn.header.turn_id, steps, pause)
+        await asyncio.to_thread(self.store.put_pending, self.hold.lease, pending)
+
+    def mark(self) -> None:
+        """Note that the session's history ends here."""
+        self.hold.last = LastTurn(self.turn.header.turn_id, len(self.turn.records))
+
+
+def calls_of_pause(turn_id: str, steps: list[Step], pause: TurnEnding) -> PendingCalls:
+    """Note the calls that a paused turn waits for."""
+    return PendingCalls(
+        turn_id=turn_id, step_id=new_id(), started_at=pause.completed_at, tool_calls=unanswered_calls(steps)
+    )

@@ -1,0 +1,51 @@
+"""A turn that was begun, and how it begins and ends."""
+
+from dataclasses import dataclass
+
+from stint.domain.events import RunEnded, StepComplete, TerminalEvent, TurnAwaitingInput, TurnComplete, TurnStart
+from stint.domain.inference import Usage
+from stint.domain.schema import now
+from stint.domain.turns import DocumentText, TurnCreateRequest, TurnHeader, TurnOverrides, TurnStatus
+from stint.services.openings import Opening
+from stint.services.runs import Run
+from stint.services.turnlog import TurnLog
+
+
+@dataclass(slots=True)
+class TurnRun:
+    """A turn that was begun: its announcement is the first event, the loop's events follow.
+
+    `used` is what a resumed turn had used before.
+    """
+
+    run: Run
+    log: TurnLog
+    announcement: TurnStart | StepComplete
+    used: Usage | None = None
+
+    @property
+    def turn_id(self) -> str:
+        return self.run.turn_id
+
+
+def terminal_event(turn: TurnRun, end: RunEnded) -> TerminalEvent:
+    """Give the end of a run as the end of its turn."""
+    shown = turn.log.turn.to_turn()
+    if end.status is TurnStatus.awaiting_input:
+        return TurnAwaitingInput(turn=shown)
+    return TurnComplete(turn=shown)
+
+
+def make_header(
+    opening: Opening, request: TurnCreateRequest, documents: list[DocumentText], overrides: TurnOverrides
+) -> TurnHeader:
+    """Make the first record of a turn."""
+    lease = opening.hold.lease
+    return TurnHeader(
+        turn_id=lease.turn_id,
+        session_id=lease.session_id,
+        input_messages=request.messages,
+        documents=documents,
+        started_at=now(),
+        overrides=overrides,
+    )

@@ -1,0 +1,226 @@
+"""Turns: begin, resume, run, read.
+
+`start` and `resume` do everything that can fail with a status; what they return is run by `run`, which never raises.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+
+from stint.domain.errors import Conflict, NotFound, StintError, Unexpected
+from stint.domain.events import (
+    Event,
+    RunEnded,
+    StepComplete,
+    TurnFailed,
+    TurnStart,
+)
+from stint.domain.ids import new_id
+from stint.domain.schema import now
+from stint.domain.steps import Step
+from stint.domain.turns import (
+    ErrorInfo,
+    PendingCalls,
+    StoredTurn,
+    Turn,
+    TurnCreateRequest,
+    TurnEnding,
+    TurnOverrides,
+    TurnRecord,
+    TurnResumeRequest,
+    TurnStatus,
+)
+from stint.services.agents import Agents
+from stint.services.history import transcribe
+from stint.services.interruptions import settled
+from stint.services.loop import run_loop
+from stint.services.openings import Opener, Opening, value_of
+from stint.services.plans import NO_PROVIDER_DATA, Planner, ProviderData
+from stint.services.reader import Reader
+from stint.services.resumptions import answered_step, not_waiting, resumed_run, waiting_calls
+from stint.services.runs import Run
+from stint.services.toolcalls import match_responses
+from stint.services.turnlog import TurnLog
+from stint.services.turnruns import TurnRun, make_header, terminal_event
+from stint.store.leases import Lease
+from stint.store.store import Store
+
+logger = logging.getLogger(__name__)
+
+
+class Turns:
+    """The turns of a tenant."""
+
+    def __init__(
+        self, tenant: str, store: Store, agents: Agents, opener: Opener, planner: Planner, reader: Reader
+    ) -> None:
+        self.tenant = tenant
+        self.store = store
+        self.agents = agents
+        self.opener = opener
+        self.planner = planner
+        self.reader = reader
+
+    async def start(
+        self,
+        agent_id: str,
+        session_id: str,
+        request: TurnCreateRequest,
+        deadline: float,
+        provider_data: ProviderData = NO_PROVIDER_DATA,
+    ) -> TurnRun:
+        """Begin a turn: when this returns, its header is stored and the model is being called.
+
+        `deadline` is a time of the event loop's clock. `provider_data` bears the caller's keys for tools.
+
+        Raises:
+            NotFound: there is no such agent or session.
+            Conflict: another turn runs in the session.
+            InvalidRequest: the agent's configuration, or the request, names something unknown.
+        """
+        await self.reader.check_images(message.content for message in request.messages)
+        documents = await self.reader.read(request.documents)
+        opened, _ = await asyncio.gather(
+            self.opener.open(agent_id, session_id, new_id(), deadline, resume=False),
+            self.planner.prepare(),
+            return_exceptions=True,
+        )
+        opening = value_of(opened)
+        async with opening.hold.released_on_error():
+            overrides = TurnOverrides(**{name: getattr(request, name) for name in TurnOverrides.model_fields})
+            plan = await self.planner.plan(opening.config, overrides, provider_data)
+            header = make_header(opening, request, documents, overrides)
+            log = TurnLog(self.store.turns, opening.hold, StoredTurn(header))
+            transcript = transcribe(opening.turns)
+            transcript.add_input(header)
+            run = Run(header.turn_id, plan, transcript, log, deadline)
+            async with run.opened():
+                await self.cancel_waiting(opening)
+                await log.put_header()
+        return TurnRun(run, log, TurnStart(turn_id=run.turn_id))
+
+    async def cancel_waiting(self, opening: Opening) -> None:
+        """End the turn that waits for its client: whoever begins another one has given it up."""
+        last = opening.last
+        if last is None or last.ending is None or last.status is not TurnStatus.awaiting_input:
+            return
+        ending = TurnEnding(status=TurnStatus.cancelled, completed_at=now(), usage=last.ending.usage)
+        turn_id = last.header.turn_id
+        await asyncio.to_thread(self.store.turns.seal, opening.hold.lease, turn_id, ending)
+        await self.forget_calls(opening.hold.lease, turn_id)
+
+    async def forget_calls(self, lease: Lease, turn_id: str) -> None:
+        """Delete the note of the calls a turn waited for. A failure is only logged: nobody reads it any more."""
+        try:
+            await asyncio.to_thread(self.store.turns.delete_pending, lease, turn_id)
+        except StintError as error:
+            logger.warning("A note of answered calls was left behind", extra={"error": error.message})
+
+    async def resume(
+        self,
+        agent_id: str,
+        session_id: str,
+        turn_id: str,
+        request: TurnResumeRequest,
+        deadline: float,
+        provider_data: ProviderData = NO_PROVIDER_DATA,
+    ) -> TurnRun:
+        """Answer the calls a turn waits for: when this returns, they are stored and the model is being called.
+
+        Raises:
+            NotFound: there is no such agent, session or turn.
+            Conflict: the turn does not wait for input, or another one runs in the session.
+            InvalidRequest: the responses do not match the calls. Nothing has changed then.
+        """
+        await self.reader.check_images(response.content for response in request.tool_responses)
+        opening, turn, pending = await self.open_waiting(agent_id, session_id, turn_id, deadline)
+        async with opening.hold.released_on_error():
+            responses = match_responses(pending.tool_calls, request.tool_responses)
+            log = TurnLog(self.store.turns, opening.hold, turn)
+            plan = await self.planner.plan(opening.config, turn.header.overrides, provider_data)
+            step = answered_step(pending, responses)
+            transcript = transcribe(opening.turns)
+            transcript.add_step(step)
+            run = resumed_run(turn, plan, transcript, log, deadline)
+            async with run.opened():
+                await log.append(step)
+        await self.forget_calls(log.hold.lease, turn_id)
+        announcement = StepComplete(step_type=step.step_type, step_id=step.step_id, step_details=step)
+        return TurnRun(run, log, announcement, used=run.usage)
+
+    async def open_waiting(
+        self, agent_id: str, session_id: str, turn_id: str, deadline: float
+    ) -> tuple[Opening, StoredTurn, PendingCalls]:
+        """Open a session whose last turn is the named one and waits, with that turn and its calls."""
+        opened, noted, _ = await asyncio.gather(
+            self.opener.open(agent_id, session_id, turn_id, deadline, resume=True),
+            asyncio.to_thread(self.store.turns.get_pending, self.tenant, agent_id, session_id, turn_id),
+            self.planner.prepare(),
+            return_exceptions=True,
+        )
+        if isinstance(opened, Conflict) and opened.code == "not_last_turn":
+            raise not_waiting(await self.get(agent_id, session_id, turn_id))
+        opening = value_of(opened)
+        async with opening.hold.released_on_error():
+            last = opening.last
+            pause = last.ending if last is not None and last.header.turn_id == turn_id else None
+            if last is None or pause is None or pause.status is not TurnStatus.awaiting_input:
+                raise not_waiting(await self.get(agent_id, session_id, turn_id))
+            return opening, last, waiting_calls(last, pause, value_of(noted))
+
+    async def run(self, turn: TurnRun) -> AsyncGenerator[Event, None]:
+        """Run a turn that was begun; the last event is the terminal one, and nothing is raised."""
+        yield turn.announcement
+        try:
+            async with aclosing(run_loop(turn.run)) as events:
+                async for event in events:
+                    yield terminal_event(turn, event) if isinstance(event, RunEnded) else event
+        except StintError as error:
+            yield await self.fail(turn, error)
+        except Exception:
+            logger.exception("Unexpected error in a turn")
+            yield await self.fail(turn, Unexpected())
+        finally:
+            turn.log.hold.stop()
+
+    async def fail(self, turn: TurnRun, error: StintError) -> TurnFailed:
+        """Store that a turn failed. When even that fails, the next turn seals this one."""
+        logger.warning("The turn failed", extra={"error_code": error.code, "error": error.message})
+        error.turn_id = turn.turn_id
+        ending = turn.run.end(TurnStatus.failed, ErrorInfo.of(error))
+        try:
+            await turn.log.append(None, ending)
+        except Exception:  # nothing may be raised here, whatever is wrong with the store
+            logger.warning("The end of a failed turn was not stored", exc_info=True)
+            turn.log.turn.records.append(TurnRecord(ending=ending))
+            await turn.log.hold.release()
+        return TurnFailed(error, turn.log.turn.to_turn())
+
+    async def get(self, agent_id: str, session_id: str, turn_id: str) -> Turn:
+        """Read a turn.
+
+        Raises:
+            NotFound: there is no such agent, session or turn.
+        """
+        agent, session, turn = await asyncio.gather(
+            self.agents.require(agent_id),
+            asyncio.to_thread(self.store.sessions.get, self.tenant, agent_id, session_id),
+            asyncio.to_thread(self.store.turns.get, self.tenant, agent_id, session_id, turn_id),
+            return_exceptions=True,
+        )
+        value_of(agent)
+        record = value_of(session)
+        return (await settled(self.store, self.tenant, agent_id, record, value_of(turn))).to_turn()
+
+    async def step(self, agent_id: str, session_id: str, turn_id: str, step_id: str) -> Step:
+        """Read a step of a turn.
+
+        Raises:
+            NotFound: there is no such agent, session, turn or step.
+        """
+        turn = await self.get(agent_id, session_id, turn_id)
+        for step in turn.steps:
+            if step.step_id == step_id:
+                return step
+        raise NotFound("Step", step_id)

@@ -1,0 +1,112 @@
+"""Amazon Bedrock's guardrails, through ApplyGuardrail: no model is called.
+
+https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_ApplyGuardrail.html
+"""
+
+import asyncio
+import re
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from stint.domain.errors import InvalidRequest, ShieldFailed
+from stint.domain.inference import ModelMessage
+from stint.domain.steps import SafetyViolation
+from stint.models.bedrock import connect
+from stint.shields.guardrail_answers import explain, read_answer
+from stint.shields.port import Shield, Touchpoint
+from stint.shields.texts import read, spoken
+
+if TYPE_CHECKING:
+    from mypy_boto3_bedrock_runtime import BedrockRuntimeClient
+
+GUARDRAIL = re.compile(
+    r"(?P<id>[a-z0-9]+|arn:aws[^:]*:bedrock:[a-z0-9-]+:\d{12}:guardrail/[a-z0-9]+)(?::(?P<version>\w+))?"
+)
+VERSION = re.compile(r"[1-9][0-9]{0,7}|DRAFT")
+SOURCES = {"user-input": "INPUT", "assistant-output": "OUTPUT"}
+PIECE = 20_000
+"""Characters of one request: the default quota is 25 text units of 1,000 characters."""
+OVERLAP = 500
+
+
+class BedrockGuardrails:
+    """Applies the guardrail that `provider_shield_id` names: its id or ARN, with `:VERSION` or a version in the params.
+
+    Long texts are checked in pieces of 20,000 characters that overlap by 500; the first one that is objected to ends
+    the check. Texts only: an image is a note in the text. The client is made when first used.
+    """
+
+    def __init__(self, client: "Callable[[], BedrockRuntimeClient]" = lambda: connect(stall_timeout=15.0)) -> None:
+        self._make_client = client
+        self._made_client: BedrockRuntimeClient | None = None
+        self._lock = threading.Lock()
+
+    def validate(self, shield: Shield) -> None:
+        """Check a shield's registration; see the port."""
+        guardrail_of(shield)
+
+    async def check(
+        self, shield: Shield, messages: Sequence[ModelMessage], touchpoint: Touchpoint
+    ) -> SafetyViolation | None:
+        """Check what was said last; see the port."""
+        try:
+            guardrail, version = guardrail_of(shield)
+        except InvalidRequest as error:
+            raise ShieldFailed(error.message) from error
+        text = "\n\n".join(read(message) for message in spoken(messages))
+        for piece in pieces(text):
+            answer = await asyncio.to_thread(self._apply, shield, guardrail, version, SOURCES[touchpoint], piece)
+            if violation := read_answer(answer, shield.shield_id):
+                return violation
+        return None
+
+    def _apply(self, shield: Shield, guardrail: str, version: str, source: Any, text: str) -> Any:
+        try:
+            return self._client().apply_guardrail(
+                guardrailIdentifier=guardrail,
+                guardrailVersion=version,
+                source=source,
+                content=[{"text": {"text": text}}],
+            )
+        except (ClientError, BotoCoreError) as error:
+            raise ShieldFailed(explain(error, shield.shield_id)) from error
+
+    def _client(self) -> "BedrockRuntimeClient":
+        with self._lock:
+            if self._made_client is None:
+                self._made_client = self._make_client()
+            return self._made_client
+
+
+def guardrail_of(shield: Shield) -> tuple[str, str]:
+    """Give a guardrail's id or ARN, and its version: that of the params, of the id, or DRAFT.
+
+    Raises:
+        InvalidRequest: one of them is not of the documented form.
+    """
+    found = GUARDRAIL.fullmatch(shield.provider_shield_id)
+    if found is None:
+        raise InvalidRequest(
+            f"Shield {shield.shield_id!r}: {shield.provider_shield_id!r} is neither the id nor the ARN of a guardrail, "
+            "with or without :VERSION.",
+            param="provider_shield_id",
+        )
+    given = shield.params.get("guardrailVersion") or shield.params.get("guardrail_version")
+    version = str(given or found["version"] or "DRAFT")
+    if VERSION.fullmatch(version) is None:
+        raise InvalidRequest(
+            f"Shield {shield.shield_id!r}: the guardrail's version must be a number or DRAFT, not {version!r}.",
+            param="params.guardrailVersion",
+        )
+    return found["id"], version
+
+
+def pieces(text: str) -> Iterator[str]:
+    """Cut a text into overlapping pieces; blank ones are left out, since Bedrock refuses them."""
+    for start in range(0, max(len(text) - OVERLAP, 1), PIECE - OVERLAP):
+        piece = text[start : start + PIECE]
+        if piece.strip():
+            yield piece

@@ -1,0 +1,188 @@
+"""Llama Guard 3: a language model that classifies conversations, behind any configured provider of models.
+
+The prompt and the answers are those of the model card of Llama Guard 3
+(https://www.llama.com/docs/model-cards-and-prompt-formats/llama-guard-3/).
+"""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import aclosing
+from itertools import groupby
+from typing import Any, cast
+
+from stint.domain.errors import InvalidRequest, ShieldFailed, StintError
+from stint.domain.inference import (
+    AssistantAnswer,
+    InferenceRequest,
+    ModelMessage,
+    SamplingParams,
+    SystemText,
+    TextChunk,
+    ToolResult,
+    UserInput,
+)
+from stint.domain.steps import SafetyViolation
+from stint.models.port import Model
+from stint.shields.port import REFUSAL, Shield, Touchpoint
+from stint.shields.texts import read
+
+CATEGORIES = {
+    "S1": "Violent Crimes",
+    "S2": "Non-Violent Crimes",
+    "S3": "Sex Crimes",
+    "S4": "Child Exploitation",
+    "S5": "Defamation",
+    "S6": "Specialized Advice",
+    "S7": "Privacy",
+    "S8": "Intellectual Property",
+    "S9": "Indiscriminate Weapons",
+    "S10": "Hate",
+    "S11": "Self-Harm",
+    "S12": "Sexual Content",
+    "S13": "Elections",
+    "S14": "Code Interpreter Abuse",
+}
+PROMPT = """\
+Task: Check if there is unsafe content in '{role}' messages in conversations according our safety policy with the \
+below categories.
+
+<BEGIN UNSAFE CONTENT CATEGORIES>
+{categories}
+<END UNSAFE CONTENT CATEGORIES>
+
+<BEGIN CONVERSATION>
+
+{conversation}
+
+<END CONVERSATION>
+
+Provide your safety assessment for ONLY THE LAST {role} message in the above conversation:
+ - First line must read 'safe' or 'unsafe'.
+ - If unsafe, a second line must include a comma-separated list of violated categories."""
+UNSAFE = re.compile(r"unsafe\s*\n\s*(S\d+(?:\s*,\s*S\d+)*)")
+MARKERS = re.compile(r"<(?=\||(?:BEGIN|END) )")
+LONGEST_ANSWER = 128
+"""Tokens: enough for all fourteen categories."""
+
+
+class LlamaGuard:
+    """Asks a Llama Guard 3 model: the one that `provider_shield_id` names, as model ids are written here.
+
+    `params.excluded_categories` lists categories (S1 to S14) that are no violation. The model reads texts: an image is
+    a note in its prompt, and a call of a tool is its name with its arguments.
+    """
+
+    def __init__(self, resolve: Callable[[str], tuple[Model, str]]) -> None:
+        """`resolve` gives the adapter of a model id and the id that its provider knows (`Router.resolve`)."""
+        self._resolve = resolve
+
+    def validate(self, shield: Shield) -> None:
+        """Check a shield's registration; see the port."""
+        self._resolve(shield.provider_shield_id)
+        categories_of(shield)
+
+    async def check(
+        self,
+        shield: Shield,
+        messages: Sequence[ModelMessage],
+        touchpoint: Touchpoint,  # noqa: ARG002 - the role of the last message says it
+    ) -> SafetyViolation | None:
+        """Check what was said last, in the light of the whole conversation; see the port."""
+        try:
+            categories = categories_of(shield)
+            answer = await self._ask(shield.provider_shield_id, write_prompt(messages, categories))
+        except ShieldFailed:
+            raise
+        except StintError as error:
+            raise ShieldFailed(
+                f"Shield {shield.shield_id!r} gave no judgement: its model {shield.provider_shield_id!r} failed: "
+                f"{error.message}"
+            ) from error
+        violated = read_judgement(answer, shield.shield_id)
+        counted = [code for code in violated if code in categories or code not in CATEGORIES]
+        if not counted:
+            return None
+        metadata = {"violation_type": ",".join(counted)}
+        return SafetyViolation(violation_level="error", user_message=REFUSAL, metadata=metadata)
+
+    async def _ask(self, model_id: str, prompt: str) -> str:
+        model, provider_model_id = self._resolve(model_id)
+        sampling = SamplingParams(max_tokens=LONGEST_ANSWER)
+        request = InferenceRequest(provider_model_id, (UserInput(prompt),), sampling=sampling)
+        texts = []
+        # Every adapter streams with an async generator, which wants to be closed where it was opened.
+        async with aclosing(cast("Any", model.stream(request))) as chunks:
+            async for chunk in chunks:
+                if isinstance(chunk, TextChunk):
+                    texts.append(chunk.text)
+        return "".join(texts)
+
+
+def categories_of(shield: Shield) -> dict[str, str]:
+    """Give the categories that count.
+
+    Raises:
+        InvalidRequest: `excluded_categories` is no list of known categories, or leaves none.
+    """
+    excluded = shield.params.get("excluded_categories") or []
+    unknown = [code for code in excluded if code not in CATEGORIES] if isinstance(excluded, list) else [excluded]
+    if unknown or len(set(excluded)) == len(CATEGORIES):
+        raise InvalidRequest(
+            f"Shield {shield.shield_id!r}: params.excluded_categories must be a list of some of "
+            f"{', '.join(CATEGORIES)}, not {excluded!r}.",
+            param="params.excluded_categories",
+        )
+    return {code: name for code, name in CATEGORIES.items() if code not in excluded}
+
+
+def write_prompt(messages: Sequence[ModelMessage], categories: dict[str, str]) -> str:
+    """Write the policy and the conversation; the last role in it is the one that is judged.
+
+    Raises:
+        ShieldFailed: nobody said anything.
+    """
+    said = [message for message in messages if not isinstance(message, SystemText)]
+    if not said:
+        raise ShieldFailed("There is no message to check.")
+    return PROMPT.format(
+        role=role_of(said[-1]),
+        categories="\n".join(f"{code}: {name}." for code, name in categories.items()),
+        conversation="\n\n".join(write_conversation(said)),
+    )
+
+
+def write_conversation(messages: Sequence[ModelMessage]) -> Iterator[str]:
+    """Write what each side said, one after another.
+
+    Messages of one role in a row become one, as only the last one is judged; a document or a second result would else
+    go unchecked. What looks like a marker of the prompt is taken apart.
+    """
+    for role, group in groupby(messages, key=role_of):
+        yield f"{role}: " + MARKERS.sub("< ", "\n".join(read(message) for message in group))
+
+
+def role_of(message: ModelMessage) -> str:
+    match message:
+        case AssistantAnswer():
+            return "Assistant"
+        case ToolResult():
+            return "Tool"
+        case _:
+            return "User"
+
+
+def read_judgement(answer: str, shield_id: str) -> list[str]:
+    """Read the codes of the violated categories; none when the conversation is safe.
+
+    Raises:
+        ShieldFailed: the answer is no judgement.
+    """
+    text = answer.strip()
+    if text == "safe":
+        return []
+    if found := UNSAFE.fullmatch(text):
+        return [code.strip() for code in found[1].split(",")]
+    raise ShieldFailed(
+        f"Shield {shield_id!r} gave no judgement: its model answered neither 'safe' nor 'unsafe' with categories. "
+        "Is it a Llama Guard 3 model?"
+    )

@@ -1,0 +1,60 @@
+"""Agents in the table: a small list entry and a document."""
+
+from stint.domain.agents import Agent
+from stint.domain.errors import NotFound
+from stint.domain.paging import Page, Window
+from stint.store import keys
+from stint.store.documents import Documents, fitting
+from stint.store.liveness import is_live, mark_deleted
+from stint.store.table import Table
+
+
+class Agents:
+    """An agent exists while its list entry does and is not marked; ids that name none raise NotFound."""
+
+    def __init__(self, table: Table, documents: Documents) -> None:
+        self._table = table
+        self._documents = documents
+
+    def create(self, tenant: str, agent: Agent) -> None:
+        """Store an agent under its own new id: the document first, so that what is listed can be read."""
+        key = keys.agent_config(tenant, agent.agent_id)
+        self._documents.put_new(key._asdict(), agent, keys.agent_blobs(tenant, agent.agent_id))
+        entry = keys.agent(tenant, agent.agent_id)._asdict()
+        self._table.put_new(entry | {"size": len(agent.model_dump_json().encode())})
+
+    def get(self, tenant: str, agent_id: str) -> Agent:
+        """Read an agent: entry and document in one call."""
+        entry, config = keys.agent(tenant, agent_id), keys.agent_config(tenant, agent_id)
+        found = self._table.get_many([entry, config])
+        if config not in found or not is_live(found.get(entry)):
+            raise NotFound("Agent", agent_id)
+        [raw] = self._documents.read([found[config]])
+        return Agent.model_validate_json(raw)
+
+    def exists(self, tenant: str, agent_id: str) -> None:
+        """Raise NotFound unless the agent exists: one strongly consistent read of one unit."""
+        if not is_live(self._table.get(keys.agent(tenant, agent_id))):
+            raise NotFound("Agent", agent_id)
+
+    def list(self, tenant: str, window: Window) -> Page[Agent]:
+        """List agents in creation order, up to MAX_BYTES of JSON, at least one.
+
+        One that is deleted between the two reads is left out.
+        """
+        entries, more = self._table.live_page(keys.agents(tenant), window)
+        shown = fitting([entry["size"] for entry in entries])
+        wanted = [keys.agent_config(tenant, entry["sk"]) for entry in entries[:shown]]
+        found = self._table.get_many(wanted)
+        documents = self._documents.read([found[key] for key in wanted if key in found])
+        return Page([Agent.model_validate_json(raw) for raw in documents], more or shown < len(entries))
+
+    def mark_deleted(self, tenant: str, agent_id: str) -> None:
+        """Hide an agent from every read at once; marking it again is no error."""
+        if mark_deleted(self._table, keys.agent(tenant, agent_id)) is None:
+            raise NotFound("Agent", agent_id)
+
+    def remove(self, tenant: str, agent_id: str) -> None:
+        """Delete an agent's records, the list entry last."""
+        self._table.delete(keys.agent_config(tenant, agent_id))
+        self._table.delete(keys.agent(tenant, agent_id))

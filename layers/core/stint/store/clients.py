@@ -1,0 +1,37 @@
+"""Clients of the AWS services; region, credentials and endpoints come from the environment as botocore reads it."""
+
+from typing import TYPE_CHECKING, cast
+
+from botocore.config import Config
+from botocore.session import get_session
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+    from mypy_boto3_lambda import LambdaClient
+    from mypy_boto3_s3 import S3Client
+
+ATTEMPTS = 3
+POOL = 16
+
+
+def make_dynamodb() -> "DynamoDBClient":
+    return cast("DynamoDBClient", _make("dynamodb", read_timeout=5))
+
+
+def make_s3() -> "S3Client":
+    return cast("S3Client", _make("s3", read_timeout=20))
+
+
+def make_lambda() -> "LambdaClient":
+    return cast("LambdaClient", _make("lambda", read_timeout=10))
+
+
+def _make(service: str, read_timeout: float) -> object:
+    config = Config(
+        connect_timeout=2,
+        read_timeout=read_timeout,
+        max_pool_connections=POOL,
+        retries={"mode": "standard", "total_max_attempts": ATTEMPTS},
+    )
+    # Not boto3: its resources and its transfer manager, which nothing here uses, would be loaded at every cold start.
+    return get_session().create_client(service, config=config)

@@ -1,0 +1,92 @@
+"""Deleting sessions and agents: hidden first, then children before parents, until done or time is over."""
+
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
+
+from stint.store import keys
+from stint.store.agents import Agents
+from stint.store.blobs import Blobs
+from stint.store.failures import ConditionFailed
+from stint.store.liveness import mark_deleted
+from stint.store.logs import ENDS, log_of
+from stint.store.sessions import Sessions
+from stint.store.table import WRITE_BATCH, Table
+
+SEAL_SECONDS = 3_600
+"""How long the seal of a deleted turn stays: longer than any function that still writes to it can run."""
+
+THREADS = 8
+
+
+class Deletion:
+    """Hides and deletes. Each method may be stopped and repeated at any point; what does not exist is done.
+
+    `deadline` is on the monotonic clock; the methods return whether nothing is left to do.
+    """
+
+    def __init__(self, table: Table, blobs: Blobs, agents: Agents, sessions: Sessions) -> None:
+        self._table = table
+        self._blobs = blobs
+        self._agents = agents
+        self._sessions = sessions
+
+    def delete_session(self, tenant: str, agent_id: str, session_id: str, deadline: float) -> bool:
+        """Mark a session, stop its running turn, and delete its turns, blobs and record."""
+        if time.monotonic() >= deadline:
+            return False
+        session = mark_deleted(self._table, keys.session(tenant, agent_id, session_id))
+        if session is None:
+            return True
+        if "lease_turn" in session:
+            self._stop(tenant, agent_id, session_id, session["lease_turn"])
+        for _ in self._empty_session(tenant, agent_id, session_id, ephemeral="expires_at" in session):
+            if time.monotonic() >= deadline:
+                return False
+        self._sessions.remove(tenant, agent_id, session_id)
+        return True
+
+    def delete_agent(self, tenant: str, agent_id: str, deadline: float) -> bool:
+        """Mark an agent and delete its sessions, side by side, and then its own records and blobs."""
+        if mark_deleted(self._table, keys.agent(tenant, agent_id)) is None:
+            return True
+
+        def delete(session_id: str) -> bool:
+            return self.delete_session(tenant, agent_id, session_id, deadline)
+
+        with ThreadPoolExecutor(THREADS) as threads:
+            if not all(threads.map(delete, self._sessions.ids(tenant, agent_id))):
+                return False
+        for ephemeral in (False, True):
+            for _ in self._blobs.delete_prefix(keys.agent_blobs(tenant, agent_id, ephemeral=ephemeral)):
+                if time.monotonic() >= deadline:
+                    return False
+        self._agents.remove(tenant, agent_id)
+        return True
+
+    def _stop(self, tenant: str, agent_id: str, session_id: str, turn_id: str) -> None:
+        """Put a seal wherever the turn's writer may write next, for an hour: log, header and pending calls."""
+        now = int(time.time())
+        seal = {"sealed_at": now, "expires_at": now + SEAL_SECONDS}
+        header = keys.turn(tenant, agent_id, session_id, turn_id)
+        items = list(self._table.query(header.pk, prefix=turn_id, attributes=ENDS))
+        while not (log := log_of(items)).ended:
+            place = keys.record(tenant, agent_id, session_id, turn_id, len(log.records))._asdict()
+            try:
+                self._table.put_new(place | seal)
+                break
+            except ConditionFailed as refused:
+                items.append(refused.found)
+        self._table.put(header._asdict() | seal)
+        self._table.put(keys.pending(tenant, agent_id, session_id, turn_id)._asdict() | seal)
+
+    def _empty_session(self, tenant: str, agent_id: str, session_id: str, *, ephemeral: bool) -> Iterator[None]:
+        """Delete what a session holds but seals, a batch per step."""
+        for pk in (keys.turns(tenant, agent_id, session_id), keys.pending_calls(tenant, agent_id, session_id)):
+            items = self._table.query(pk, attributes=ENDS)
+            doomed = (keys.Key(pk, item["sk"]) for item in items if "sealed_at" not in item)
+            while batch := list(islice(doomed, WRITE_BATCH)):
+                self._table.delete_many(batch)
+                yield
+        yield from self._blobs.delete_prefix(keys.session_blobs(tenant, agent_id, session_id, ephemeral=ephemeral))

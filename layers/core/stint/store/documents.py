@@ -1,0 +1,114 @@
+"""Documents inside items: compact JSON, compressed when that saves a unit, in S3 when it is large."""
+
+import zlib
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from hashlib import sha256
+from itertools import accumulate
+from typing import TypeVar
+
+from stint.domain.errors import NotFound
+from stint.domain.paging import MAX_BYTES
+from stint.domain.schema import Schema
+from stint.store.blobs import Blobs
+from stint.store.failures import BlobMissing, ConditionFailed
+from stint.store.items import Item, size, write_units
+from stint.store.table import Table
+
+D = TypeVar("D", bound=Schema)
+
+MAX_ITEM = 300_000
+"""Bytes of an item above which its document goes to S3; DynamoDB refuses items of more than 400 KB."""
+
+THREADS = 8
+
+
+class Documents:
+    """Writes and reads documents as part of records.
+
+    An item carries its document as `doc` (text, or bytes when compressed), or `blob`, `length` and `sha256` of
+    the object in S3; `size` counts the document's bytes of JSON when `doc` is not that JSON.
+    """
+
+    def __init__(self, table: Table, blobs: Blobs) -> None:
+        self._table = table
+        self._blobs = blobs
+
+    def put_new(self, item: Item, document: Schema, prefix: str) -> None:
+        """Write a record with a document where none is; `prefix` is where a blob of it goes.
+
+        Raises ConditionFailed with the record that stands there; the blob is then taken back.
+        """
+        packed = self.pack(item, document, prefix)
+        try:
+            self._table.put_new(packed)
+        except ConditionFailed:
+            if "blob" in packed:
+                self._blobs.delete(packed["blob"])
+            raise
+
+    def put_body(self, prefix: str, body: bytes) -> str:
+        """Put a body that belongs to no record under a prefix, and give its key."""
+        return self._blobs.put(prefix, body)
+
+    def pack(self, item: Item, document: Schema, prefix: str) -> Item:
+        """Give the item with the document in it; one that is too large is in S3 when this returns."""
+        text = to_json(document)
+        plain = item | {"doc": text}
+        if write_units(plain) == 1:
+            return plain
+        raw = text.encode()
+        body = zlib.compress(raw)
+        packed = item | {"doc": body, "size": len(raw)}
+        chosen = packed if write_units(packed) < write_units(plain) else plain
+        if size(chosen) <= MAX_ITEM:
+            return chosen
+        body = min(body, raw, key=len)
+        key = self._blobs.put(prefix, body)
+        return item | {"blob": key, "length": len(body), "sha256": sha256(body).digest(), "size": len(raw)}
+
+    def read(self, items: Sequence[Item]) -> list[bytes]:
+        """Give the JSON of each item's document; those in S3 are fetched side by side.
+
+        Raises NotFound for a blob that was deleted meanwhile.
+        """
+        large = [item for item in items if "blob" in item]
+        if len(large) < 2:
+            fetched = iter([self._fetch(item) for item in large])
+        else:
+            with ThreadPoolExecutor(min(THREADS, len(large))) as threads:
+                fetched = iter(list(threads.map(self._fetch, large)))
+        return [next(fetched) if "blob" in item else _inline(item["doc"]) for item in items]
+
+    def _fetch(self, item: Item) -> bytes:
+        try:
+            body = self._blobs.get(item["blob"], item["length"], item["sha256"])
+        except BlobMissing as error:
+            raise NotFound("Document", item["blob"]) from error
+        return body if item["length"] == item["size"] else zlib.decompress(body)
+
+
+def _inline(doc: str | bytes) -> bytes:
+    return doc.encode() if isinstance(doc, str) else zlib.decompress(doc)
+
+
+def json_size(item: Item) -> int:
+    """Count the bytes of JSON of an item's document, without reading it."""
+    return int(item["size"]) if "size" in item else len(item["doc"].encode())
+
+
+def to_json(document: Schema) -> str:
+    """Give compact JSON; nulls are left out when the document reads back equal without them."""
+    short = document.model_dump_json(exclude_none=True)
+    try:
+        same = type(document).model_validate_json(short) == document
+    except ValueError:  # a null was a required field's value
+        same = False
+    return short if same else document.model_dump_json()
+
+
+def fitting(sizes: Iterable[int]) -> int:
+    """Count how many leading documents fit into one answer; the first one always does."""
+    totals = list(accumulate(sizes))
+    return max(bisect_right(totals, MAX_BYTES), min(1, len(totals)))

@@ -1,0 +1,64 @@
+"""What the AWS services answer when they refuse, in the words of the domain."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from stint.domain.errors import StintError, StoreUnavailable
+
+TRY_AGAIN = frozenset(
+    {
+        "InternalError",
+        "InternalServerError",
+        "LimitExceededException",
+        "ProvisionedThroughputExceededException",
+        "RequestLimitExceeded",
+        "ServiceUnavailable",
+        "SlowDown",
+        "ThrottlingException",
+        "TransactionInProgressException",
+    }
+)
+
+
+class ConditionFailed(Exception):
+    """A condition of a write did not hold. `item` is what stands in its place, None when nothing does."""
+
+    def __init__(self, item: dict[str, Any] | None) -> None:
+        super().__init__("the condition of a write did not hold")
+        self.item = item
+
+    @property
+    def found(self) -> dict[str, Any]:
+        """What stands where something new was to be written."""
+        return self.item or {}
+
+
+class BlobMissing(Exception):
+    """No object has this key."""
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """Turn botocore's errors into ConditionFailed (item undecoded), BlobMissing, StoreUnavailable and StintError."""
+    try:
+        yield
+    except ClientError as error:
+        raise _translate(error) from error
+    except BotoCoreError as error:
+        raise StoreUnavailable("The database does not answer: try again.", unsure=True) from error
+
+
+def _translate(error: ClientError) -> Exception:
+    code = error.response["Error"].get("Code", "")
+    if code == "ConditionalCheckFailedException":
+        response: Any = error.response
+        return ConditionFailed(response.get("Item"))
+    if code == "NoSuchKey":
+        return BlobMissing()
+    status = error.response["ResponseMetadata"].get("HTTPStatusCode", 500)
+    if code in TRY_AGAIN or status >= 500:
+        return StoreUnavailable("The database is overloaded or down: try again.", unsure=status >= 500)
+    return StintError(f"The database refused the request ({code}).")

@@ -1,0 +1,25 @@
+"""Which records count: neither marked for deletion nor expired, whatever DynamoDB has removed yet."""
+
+import time
+from typing import TypeGuard
+
+from stint.store.failures import ConditionFailed
+from stint.store.items import Item
+from stint.store.keys import Key
+from stint.store.table import Table
+
+
+def is_live(item: Item | None) -> TypeGuard[Item]:
+    return item is not None and "deleted_at" not in item and not is_expired(item)
+
+
+def is_expired(item: Item) -> bool:
+    return "expires_at" in item and int(item["expires_at"]) <= time.time()
+
+
+def mark_deleted(table: Table, key: Key) -> Item | None:
+    """Hide a record from every read at once and give it as it was left; None when there is none."""
+    try:
+        return table.update(key, {"deleted_at": int(time.time())}, "attribute_exists(pk)")
+    except ConditionFailed:
+        return None

@@ -1,0 +1,162 @@
+"""Sessions in the table: one small record each, which also carries the lease and the last turn."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
+
+from stint.domain.errors import NotFound
+from stint.domain.paging import Page, Window
+from stint.domain.schema import Schema
+from stint.domain.sessions import Session
+from stint.store import keys
+from stint.store.documents import Documents, fitting
+from stint.store.items import Item
+from stint.store.liveness import is_expired, is_live, mark_deleted
+from stint.store.table import Table
+
+MAX_INLINE_NAME = 200
+"""Bytes of a name that the session's record holds, so that it stays under 1 KB: every lease costs one unit."""
+
+ENTRY_BYTES = 200
+"""What a session needs in a list beside its name, as JSON."""
+
+
+class LastTurn(NamedTuple):
+    """Where a session's history ends: the last turn and the number of records in its log."""
+
+    turn_id: str
+    records: int
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRecord:
+    """A session as it is stored.
+
+    `expires_at` is in seconds, `lease_until` in milliseconds of the epoch; the lease may have run out.
+    """
+
+    session_id: str
+    name: str
+    started_at: datetime
+    expires_at: int | None
+    lease_turn: str | None
+    lease_until: int | None
+    last: LastTurn | None
+
+
+class SessionName(Schema):
+    """A name that is too long for the session's record."""
+
+    name: str
+
+
+class Sessions:
+    """Ids that name no session, or a deleted or expired one, raise NotFound.
+
+    Whether the agent exists is asked only by `create`.
+    """
+
+    def __init__(self, table: Table, documents: Documents) -> None:
+        self._table = table
+        self._documents = documents
+
+    def create(self, tenant: str, agent_id: str, session: Session, expires_at: int | None) -> None:
+        """Store a session; `expires_at` (seconds of the epoch) is the end of one that is not kept.
+
+        The agent is asked for after the write: a deletion that begins later finds the session. Raises NotFound
+        when it began before.
+        """
+        key = keys.session(tenant, agent_id, session.session_id)
+        expiry = {} if expires_at is None else {"expires_at": expires_at}
+        started = session.model_dump(mode="json", include={"started_at"})
+        if len(session.session_name.encode()) <= MAX_INLINE_NAME:
+            name: Item = {"name": session.session_name}
+        else:
+            name = {"name_size": name_bytes(session.session_name)}
+            self._put_name(tenant, agent_id, session, expiry)
+        self._table.put_new(key._asdict() | started | name | expiry)
+        if not is_live(self._table.get(keys.agent(tenant, agent_id))):
+            self._table.delete(key)
+            self._table.delete(keys.session_name(tenant, agent_id, session.session_id))
+            raise NotFound("Agent", agent_id)
+
+    def _put_name(self, tenant: str, agent_id: str, session: Session, expiry: Item) -> None:
+        self._documents.put_new(
+            keys.session_name(tenant, agent_id, session.session_id)._asdict() | expiry,
+            SessionName(name=session.session_name),
+            keys.session_blobs(tenant, agent_id, session.session_id, ephemeral=bool(expiry)),
+        )
+
+    def get(self, tenant: str, agent_id: str, session_id: str) -> SessionRecord:
+        item = self._table.get(keys.session(tenant, agent_id, session_id))
+        if not is_live(item):
+            raise NotFound("Session", session_id)
+        named = self._with_names(tenant, agent_id, [item])
+        if not named:
+            raise NotFound("Session", session_id)
+        return session_record(named[0])
+
+    def list(self, tenant: str, agent_id: str, window: Window) -> Page[Session]:
+        """List sessions in creation order, up to MAX_BYTES of JSON, at least one; their turns are left empty."""
+        items, more = self._table.live_page(keys.sessions(tenant, agent_id), window)
+        shown = fitting(ENTRY_BYTES + (item.get("name_size") or name_bytes(item["name"])) for item in items)
+        named = map(session_record, self._with_names(tenant, agent_id, items[:shown]))
+        data = [
+            Session(session_id=record.session_id, session_name=record.name, started_at=record.started_at)
+            for record in named
+        ]
+        return Page(data, more or shown < len(items))
+
+    def _with_names(self, tenant: str, agent_id: str, items: Sequence[Item]) -> Sequence[Item]:
+        """Add the long names; a session that is deleted meanwhile is left out."""
+        wanted = {item["sk"]: keys.session_name(tenant, agent_id, item["sk"]) for item in items if "name_size" in item}
+        if not wanted:
+            return items
+        found = self._table.get_many(list(wanted.values()))
+        present = [session_id for session_id, key in wanted.items() if key in found]
+        documents = self._documents.read([found[wanted[session_id]] for session_id in present])
+        names = {
+            session_id: SessionName.model_validate_json(raw).name
+            for session_id, raw in zip(present, documents, strict=True)
+        }
+        return [
+            item | {"name": names.get(item["sk"], item.get("name"))}
+            for item in items
+            if "name" in item or item["sk"] in names
+        ]
+
+    def mark_deleted(self, tenant: str, agent_id: str, session_id: str) -> None:
+        """Hide a session from every read at once, and let no lease be taken; marking it again is no error."""
+        item = mark_deleted(self._table, keys.session(tenant, agent_id, session_id))
+        if item is None or is_expired(item):
+            raise NotFound("Session", session_id)
+
+    def remove(self, tenant: str, agent_id: str, session_id: str) -> None:
+        """Delete the session's own record."""
+        self._table.delete(keys.session(tenant, agent_id, session_id))
+
+    def ids(self, tenant: str, agent_id: str) -> Iterator[str]:
+        """Give the ids of all sessions whose records are there, deleted and expired ones too."""
+        return (item["sk"] for item in self._table.query(keys.sessions(tenant, agent_id), attributes="sk"))
+
+
+def name_bytes(name: str) -> int:
+    """Count the bytes of a name as JSON: those of control characters are six."""
+    return len(SessionName(name=name).model_dump_json().encode())
+
+
+def session_record(item: Item) -> SessionRecord:
+    return SessionRecord(
+        session_id=item["sk"],
+        name=item["name"],
+        started_at=datetime.fromisoformat(item["started_at"]),
+        expires_at=item.get("expires_at"),
+        lease_turn=item.get("lease_turn"),
+        lease_until=item.get("lease_until"),
+        last=last_turn(item),
+    )
+
+
+def last_turn(item: Item) -> LastTurn | None:
+    return LastTurn(item["last_turn"], item["last_records"]) if "last_turn" in item else None

@@ -1,0 +1,218 @@
+"""The DynamoDB table: reads that see every finished write, and conditional writes that may be repeated."""
+
+import random
+import secrets
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from stint.domain.errors import StoreUnavailable
+from stint.domain.paging import MAX_ENTRIES, Window
+from stint.store.failures import ConditionFailed, translated
+from stint.store.items import Item, decode, encode
+from stint.store.keys import Key
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+GET_BATCH = 100
+WRITE_BATCH = 25
+BATCH_ATTEMPTS = 8
+THREADS = 8
+SMALL_PAGE = 100
+"""Entries that a list reads at least at a time: hidden ones cost no call each."""
+LARGE_PAGE = 50_000
+"""More entries than an answer holds: as much as a list reads at most at a time."""
+
+LIVE = "attribute_not_exists(deleted_at) AND (attribute_not_exists(expires_at) OR expires_at > :now)"
+"""Holds for a record that is neither marked for deletion nor expired; `:now` is in seconds."""
+
+
+class Table:
+    """One table with string keys `pk` and `sk`. Thread-safe.
+
+    Every read is strongly consistent. All methods raise StoreUnavailable when DynamoDB throttles or does not
+    answer, after the client's own retries.
+    """
+
+    def __init__(self, client: "DynamoDBClient", name: str) -> None:
+        self._client = client
+        self._name = name
+
+    def get(self, key: Key) -> Item | None:
+        with translated():
+            answer = self._client.get_item(TableName=self._name, Key=_key(key), ConsistentRead=True)
+        return decode(answer["Item"]) if "Item" in answer else None
+
+    def get_many(self, keys: Sequence[Key]) -> dict[Key, Item]:
+        """Read records side by side, up to 100 a call; those that do not exist are left out."""
+        parts = [keys[at : at + GET_BATCH] for at in range(0, len(keys), GET_BATCH)]
+        if len(parts) < 2:
+            return {key: item for part in parts for key, item in self._get_part(part)}
+        with ThreadPoolExecutor(min(THREADS, len(parts))) as threads:
+            return {key: item for found in threads.map(self._get_part, parts) for key, item in found}
+
+    def _get_part(self, keys: Sequence[Key]) -> list[tuple[Key, Item]]:
+        found: list[tuple[Key, Item]] = []
+        left: Any = {self._name: {"Keys": [_key(key) for key in keys], "ConsistentRead": True}}
+        for _ in _attempts():
+            with translated():
+                answer = self._client.batch_get_item(RequestItems=left)
+            items = map(decode, answer["Responses"].get(self._name, []))
+            found += [(Key(item["pk"], item["sk"]), item) for item in items]
+            left = answer.get("UnprocessedKeys")
+            if not left:
+                break
+        return found
+
+    def query(
+        self,
+        pk: str,
+        *,
+        prefix: str | None = None,
+        before: str | None = None,
+        newest_first: bool = False,
+        attributes: str | None = None,
+    ) -> Iterator[Item]:
+        """Read a partition in key order, 1 MB a call: sort keys that have a prefix, or lie below `before`."""
+        request: dict[str, Any] = {"ScanIndexForward": not newest_first}
+        if attributes:
+            request["ProjectionExpression"] = attributes
+        if prefix is not None:
+            yield from self._items(pk, request, "begins_with(sk, :sk)", {":sk": prefix})
+        elif before is not None:
+            yield from self._items(pk, request, "sk < :sk", {":sk": before})
+        else:
+            yield from self._items(pk, request)
+
+    def _items(
+        self, pk: str, request: dict[str, Any], condition: str = "", values: Item | None = None
+    ) -> Iterator[Item]:
+        while True:
+            answer = self._query(pk, request, condition, values)
+            yield from map(decode, answer["Items"])
+            if "LastEvaluatedKey" not in answer:
+                return
+            request["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
+
+    def _query(
+        self, pk: str, request: dict[str, Any], condition: str = "", values: Item | None = None
+    ) -> dict[str, Any]:
+        with translated():
+            answer: Any = self._client.query(
+                TableName=self._name,
+                ConsistentRead=True,
+                KeyConditionExpression=f"pk = :pk AND {condition}" if condition else "pk = :pk",
+                ExpressionAttributeValues=encode({":pk": pk} | (values or {})),
+                **request,
+            )
+        return dict(answer)
+
+    def live_page(self, pk: str, window: Window) -> tuple[list[Item], bool]:
+        """List the live records of a partition that a window shows, and tell whether more follow.
+
+        Far entries are counted, not carried: DynamoDB reads up to 1 MB a call to skip them.
+        """
+        request: dict[str, Any] = {"FilterExpression": LIVE}
+        values = {":now": int(time.time())}
+        skip = window.start
+        while skip >= SMALL_PAGE:
+            answer = self._query(pk, request | {"Select": "COUNT", "Limit": min(skip, LARGE_PAGE)}, values=values)
+            skip -= answer["Count"]
+            if "LastEvaluatedKey" not in answer:
+                return [], False
+            request["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
+        limit = MAX_ENTRIES if window.limit is None else min(window.limit, LARGE_PAGE)
+        request["Limit"] = max(SMALL_PAGE, skip + limit + 1)
+        found = list(islice(self._items(pk, request, values=values), skip, skip + limit + 1))
+        return found[:limit], len(found) > limit
+
+    def put(self, item: Item, *, condition: str | None = None) -> None:
+        """Write a record, in place of what stands there. Raises ConditionFailed."""
+        request: dict[str, Any] = {"ConditionExpression": condition} if condition else {}
+        with translated():
+            self._client.put_item(TableName=self._name, Item=encode(item), **request)
+
+    def put_new(self, item: Item) -> None:
+        """Write a record where none is. Raises ConditionFailed with the record that stands there.
+
+        botocore repeats a write whose answer was lost; the repetition then meets its own record, which a random
+        `nonce` tells from an equal record of somebody else.
+        """
+        sent = item | {"nonce": secrets.token_bytes(6)}
+        try:
+            with translated():
+                self._client.put_item(
+                    TableName=self._name,
+                    Item=encode(sent),
+                    ConditionExpression="attribute_not_exists(pk)",
+                    ReturnValuesOnConditionCheckFailure="ALL_OLD",
+                )
+        except ConditionFailed as refused:
+            found = decode(refused.found)
+            if found != sent:
+                raise ConditionFailed(found) from refused
+
+    def update(
+        self, key: Key, assign: Mapping[str, Any], condition: str, values: Mapping[str, Any] | None = None
+    ) -> Item:
+        """Change attributes (None removes one) and give the whole record as it is then.
+
+        Raises ConditionFailed with the record as it stands, or None when there is none.
+        """
+        changed = {name: value for name, value in assign.items() if value is not None}
+        removed = [name for name in assign if name not in changed]
+        expression = f"SET {', '.join(f'{name} = :set_{name}' for name in changed)}" if changed else ""
+        expression += f" REMOVE {', '.join(removed)}" if removed else ""
+        named = {f":set_{name}": value for name, value in changed.items()} | dict(values or {})
+        try:
+            with translated():
+                answer = self._client.update_item(
+                    TableName=self._name,
+                    Key=_key(key),
+                    UpdateExpression=expression,
+                    ConditionExpression=condition,
+                    ExpressionAttributeValues=encode(named),
+                    ReturnValues="ALL_NEW",
+                    ReturnValuesOnConditionCheckFailure="ALL_OLD",
+                )
+        except ConditionFailed as refused:
+            raise ConditionFailed(decode(refused.item) if refused.item else None) from refused
+        return decode(answer["Attributes"])
+
+    def delete(self, key: Key, *, unless: str | None = None) -> None:
+        """Delete a record, if it is there and has no attribute of the name `unless`."""
+        request: dict[str, Any] = {"ConditionExpression": f"attribute_not_exists({unless})"} if unless else {}
+        with suppress(ConditionFailed), translated():
+            self._client.delete_item(TableName=self._name, Key=_key(key), **request)
+
+    def delete_existing(self, key: Key) -> bool:
+        """Delete a record, and tell whether it was there."""
+        with translated():
+            answer = self._client.delete_item(TableName=self._name, Key=_key(key), ReturnValues="ALL_OLD")
+        return "Attributes" in answer
+
+    def delete_many(self, keys: Sequence[Key]) -> None:
+        """Delete up to 25 records in one call; those that do not exist are passed over."""
+        left: Any = {self._name: [{"DeleteRequest": {"Key": _key(key)}} for key in keys]}
+        for _ in _attempts():
+            with translated():
+                left = self._client.batch_write_item(RequestItems=left).get("UnprocessedItems")
+            if not left:
+                break
+
+
+def _key(key: Key) -> dict[str, Any]:
+    return encode(key._asdict())
+
+
+def _attempts() -> Iterator[None]:
+    """Allow some attempts with growing pauses. Raises StoreUnavailable when none of them is the last."""
+    for attempt in range(BATCH_ATTEMPTS):
+        if attempt:
+            time.sleep(random.uniform(0, 0.025 * 2**attempt))  # noqa: S311 - spreads the load, hides nothing
+        yield
+    raise StoreUnavailable("The database is overloaded: try again.")

@@ -1,0 +1,176 @@
+"""Turns in the table: a header, and an append-only log in which every place is written once."""
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from stint.domain.errors import Conflict, Interrupted, NotFound
+from stint.domain.turns import PendingCalls, StoredTurn, TurnEnding, TurnHeader, TurnRecord, TurnStatus
+from stint.store import keys
+from stint.store.documents import Documents
+from stint.store.failures import ConditionFailed
+from stint.store.items import Item
+from stint.store.leases import Lease
+from stint.store.liveness import is_expired
+from stint.store.logs import ENDS, Log, log_of, logs
+from stint.store.sessions import LastTurn
+from stint.store.table import Table
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """A session's turns in creation order; `complete` tells that none was left out. `last` is where it ends."""
+
+    turns: list[StoredTurn]
+    complete: bool
+    last: LastTurn | None
+
+
+class Turns:
+    """Writers hold the session's lease, yet it is the log that keeps them apart: each place is given once.
+
+    A turn shows once its header is stored. Records behind a final one are ignored.
+    """
+
+    def __init__(self, table: Table, documents: Documents) -> None:
+        self._table = table
+        self._documents = documents
+
+    def put_header(self, lease: Lease, header: TurnHeader) -> None:
+        """Begin a turn. Raises Interrupted when it was sealed before it began."""
+        key = keys.turn(lease.tenant, lease.agent_id, lease.session_id, header.turn_id)
+        try:
+            self._documents.put_new(_item(lease, key), header, _blobs(lease, header.turn_id))
+        except ConditionFailed:
+            raise _interrupted(header.turn_id) from None
+
+    def append(self, lease: Lease, index: int, record: TurnRecord) -> None:
+        """Add a record at the next place of the log of the lease's turn.
+
+        Raises Interrupted when somebody else's record stands there: the turn was taken over, or deleted. Raises
+        Conflict when only the place for the ending is left.
+        """
+        if index == keys.LAST_INDEX and not record.final:
+            raise Conflict(
+                f"Turn {lease.turn_id} has {index} records, the most it can have: create another turn.",
+                code="turn_full",
+            )
+        try:
+            self._write(lease, lease.turn_id, index, record)
+        except ConditionFailed:
+            raise _interrupted(lease.turn_id) from None
+
+    def _write(self, lease: Lease, turn_id: str, index: int, record: TurnRecord) -> None:
+        item = _item(lease, keys.record(lease.tenant, lease.agent_id, lease.session_id, turn_id, index))
+        if record.ending is not None:
+            item["ended_as"] = record.ending.status.value
+        self._documents.put_new(item, record, _blobs(lease, turn_id))
+
+    def seal(self, lease: Lease, turn_id: str, ending: TurnEnding) -> int:
+        """End another turn of the lease's session, whose writer may be gone, and count the records of its log.
+
+        What that writer stores meanwhile is kept, and its next record is refused. A turn found ended is left as it
+        is; so is one that awaits input, unless the ending is `cancelled`. A turn without a header is kept from
+        ever beginning.
+        """
+        header = keys.turn(lease.tenant, lease.agent_id, lease.session_id, turn_id)
+        items = list(self._table.query(header.pk, prefix=turn_id, attributes=ENDS))
+        while True:
+            log = log_of(items)
+            if log.ended or (log.paused and ending.status is not TurnStatus.cancelled):
+                return len(log.records)
+            try:
+                if log.header is None:
+                    self._table.put_new(_item(lease, header) | {"sealed_at": int(time.time())})
+                    return 0
+                self._write(lease, turn_id, len(log.records), TurnRecord(ending=ending))
+                return len(log.records) + 1
+            except ConditionFailed as refused:
+                items.append(refused.found)
+
+    def history(self, tenant: str, agent_id: str, session_id: str, max_bytes: int | None = None) -> History:
+        """Read a session's turns: one Query per MB, and the blobs side by side.
+
+        With `max_bytes` of JSON, the newest turns that fit, and at least one. A session that does not exist has an
+        empty history; one that has expired raises NotFound.
+        """
+        chosen: list[Log] = []
+        total, complete = 0, True
+        items = self._table.query(keys.turns(tenant, agent_id, session_id), before=keys.AFTER_TURNS, newest_first=True)
+        for log in logs(_unexpired(items, session_id)):
+            if log.header is None:
+                continue
+            total += log.size
+            if chosen and max_bytes is not None and total > max_bytes:
+                complete = False
+                break
+            chosen.append(log)
+        turns = self._read(chosen[::-1])
+        last = LastTurn(turns[-1].header.turn_id, len(turns[-1].records)) if turns else None
+        return History(turns, complete, last)
+
+    def get(self, tenant: str, agent_id: str, session_id: str, turn_id: str) -> StoredTurn:
+        """Read one turn. Raises NotFound."""
+        pk, prefix = keys.turn(tenant, agent_id, session_id, turn_id)
+        log = log_of(_unexpired(self._table.query(pk, prefix=prefix), session_id))
+        if log.header is None:
+            raise NotFound("Turn", turn_id)
+        return self._read([log])[0]
+
+    def _read(self, found: list[Log]) -> list[StoredTurn]:
+        documents = iter(self._documents.read([item for log in found for item in log.items]))
+        return [
+            StoredTurn(
+                header=TurnHeader.model_validate_json(next(documents)),
+                records=[TurnRecord.model_validate_json(next(documents)) for _ in log.records],
+                size=log.size,
+            )
+            for log in found
+        ]
+
+    def put_body(self, lease: Lease, body: bytes) -> str:
+        """Put a body among the blobs of the lease's turn, and give its key."""
+        return self._documents.put_body(_blobs(lease, lease.turn_id), body)
+
+    def put_pending(self, lease: Lease, pending: PendingCalls) -> None:
+        """Note which calls the lease's turn waits for. Raises Interrupted when the session was deleted."""
+        key = keys.pending(lease.tenant, lease.agent_id, lease.session_id, lease.turn_id)
+        item = self._documents.pack(_item(lease, key), pending, _blobs(lease, lease.turn_id))
+        try:
+            self._table.put(item, condition="attribute_not_exists(sealed_at)")
+        except ConditionFailed:
+            raise _interrupted(lease.turn_id) from None
+
+    def get_pending(self, tenant: str, agent_id: str, session_id: str, turn_id: str) -> PendingCalls | None:
+        """Read the calls that a turn waits for; None when it waits for none."""
+        item = self._table.get(keys.pending(tenant, agent_id, session_id, turn_id))
+        if item is None or "sealed_at" in item or is_expired(item):
+            return None
+        [raw] = self._documents.read([item])
+        return PendingCalls.model_validate_json(raw)
+
+    def delete_pending(self, lease: Lease, turn_id: str) -> None:
+        """Forget the calls that a turn of the lease's session waited for."""
+        key = keys.pending(lease.tenant, lease.agent_id, lease.session_id, turn_id)
+        self._table.delete(key, unless="sealed_at")
+
+
+def _item(lease: Lease, key: keys.Key) -> Item:
+    """Begin a record that lives as long as its session."""
+    return key._asdict() | ({} if lease.expires_at is None else {"expires_at": lease.expires_at})
+
+
+def _blobs(lease: Lease, turn_id: str) -> str:
+    ephemeral = lease.expires_at is not None
+    return keys.turn_blobs(lease.tenant, lease.agent_id, lease.session_id, turn_id, ephemeral=ephemeral)
+
+
+def _unexpired(items: Iterator[Item], session_id: str) -> Iterator[Item]:
+    for item in items:
+        if is_expired(item):
+            raise NotFound("Session", session_id)
+        yield item
+
+
+def _interrupted(turn_id: str) -> Interrupted:
+    return Interrupted(f"Turn {turn_id} was ended by another request: the session was taken over or deleted.")

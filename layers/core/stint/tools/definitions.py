@@ -1,0 +1,75 @@
+"""Tools that a registration defines itself."""
+
+from typing import Any, TypeVar
+
+from pydantic import Field, ValidationError, field_validator
+
+from stint.domain.errors import InvalidRequest
+from stint.domain.inference import ToolSignature
+from stint.domain.schema import Request
+from stint.tools.outcomes import TIMEOUT
+from stint.tools.port import Toolgroup
+
+LONGEST_TIMEOUT = 840.0
+"""Seconds: a little less than a function can run."""
+
+
+class ToolDefinition(Request):
+    """What every such tool has. `parameters` is a JSON schema of type object, `timeout` is in seconds."""
+
+    name: str = Field(min_length=1)
+    description: str = ""
+    parameters: dict[str, Any] = Field(default_factory=lambda: {"type": "object", "properties": {}})
+    timeout: float = Field(default=TIMEOUT, gt=0, le=LONGEST_TIMEOUT)
+
+    @field_validator("parameters")
+    @classmethod
+    def require_object(cls, schema: dict[str, Any]) -> dict[str, Any]:
+        if schema.get("type") != "object" or not isinstance(schema.get("properties", {}), dict):
+            raise ValueError('must be a JSON schema of an object: {"type": "object", "properties": {...}}')
+        return schema
+
+    @property
+    def signature(self) -> ToolSignature:
+        return ToolSignature(self.name, self.description, self.parameters)
+
+
+CONCEALED = "********"
+Definition = TypeVar("Definition", bound=ToolDefinition)
+
+
+def read_definitions(toolgroup: Toolgroup, kind: type[Definition]) -> dict[str, Definition]:
+    """Read `{"tools": [...]}`, a registration's args; the tools by name, in their order.
+
+    Raises:
+        InvalidRequest: it is malformed, or a name appears twice; the message says where, without the values.
+    """
+    where = f"the args of the toolgroup {toolgroup.toolgroup_id!r}"
+    entries = toolgroup.config.get("tools")
+    if not isinstance(entries, list):
+        raise InvalidRequest(f'{where} must define its tools: {{"tools": [...]}}', param="args")
+    definitions: dict[str, Definition] = {}
+    for index, entry in enumerate(entries):
+        try:
+            definition = kind.model_validate(entry)
+        except ValidationError as error:
+            faults = "; ".join(f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in error.errors())
+            raise InvalidRequest(f"{where} are malformed: tools.{index}: {faults}", param="args") from None
+        if definition.name in definitions:
+            raise InvalidRequest(f"{where} define {definition.name!r} twice", param="args")
+        definitions[definition.name] = definition
+    return definitions
+
+
+def conceal(config: dict[str, Any]) -> dict[str, Any]:
+    """Give a registration's args without the values of headers: what the registry shows."""
+    tools = config.get("tools")
+    if not isinstance(tools, list):
+        return config
+    shown = [
+        {**tool, "headers": dict.fromkeys(tool["headers"], CONCEALED)}
+        if isinstance(tool, dict) and isinstance(tool.get("headers"), dict)
+        else tool
+        for tool in tools
+    ]
+    return {**config, "tools": shown}

@@ -1,0 +1,73 @@
+"""HTTP requests of tools, and what their failures mean."""
+
+import asyncio
+import json
+from typing import Any
+
+import httpx
+
+from stint.domain.errors import InvalidRequest, ToolUnavailable
+from stint.domain.json_text import parse_json
+from stint.net.guard import Guard
+from stint.tools.outcomes import timed_out
+
+LONGEST_MESSAGE = 2000
+
+
+class ToolFailure(Exception):
+    """A call that failed in a way that the model should hear of."""
+
+
+async def send(
+    guard: Guard, service: str, method: str, url: str | httpx.URL, *, timeout: float, **parts: Any
+) -> httpx.Response:
+    """Send one request, follow no redirect, and read the whole answer; `timeout` is in seconds, for all of it.
+
+    Raises:
+        ToolFailure: it took too long, or the answer is too large or broken.
+        ToolUnavailable: there is no connection.
+        InvalidRequest: the guard refuses the URL.
+    """
+    try:
+        async with asyncio.timeout(timeout), guard.client(timeout=timeout) as client:
+            return await client.request(method, url, **parts)
+    except (TimeoutError, httpx.TimeoutException) as error:
+        raise ToolFailure(timed_out(timeout).content) from error
+    except httpx.ConnectError as error:
+        raise ToolUnavailable(f"{service} cannot be reached") from error
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        raise ToolFailure(f"{service} could not be called ({type(error).__name__}).") from error
+    except InvalidRequest as error:
+        if error.code == "url_not_allowed":
+            raise
+        raise ToolFailure(f"{service} gave no usable answer: {error.message}.") from error
+
+
+def read_answer(service: str, response: httpx.Response, key: str) -> Any:
+    """Give the JSON of an answer.
+
+    Raises:
+        ToolUnavailable: the service refuses the key.
+        ToolFailure: it answered something else than 200 with JSON; the message bears its own words, without the key.
+    """
+    if response.status_code in (401, 403):
+        raise ToolUnavailable(f"{service} refuses the API key ({response.status_code})")
+    if response.status_code != httpx.codes.OK:
+        raise ToolFailure(f"{service} answered {response.status_code}: {shorten(response.text).replace(key, '***')}")
+    try:
+        return parse_json(response.content)
+    except ValueError as error:
+        raise ToolFailure(f"{service} answered something else than JSON.") from error
+
+
+def shorten(text: str) -> str:
+    """Cut a message after 2,000 characters."""
+    return text if len(text) <= LONGEST_MESSAGE else f"{text[:LONGEST_MESSAGE]}..."
+
+
+def read_query(arguments: dict[str, Any]) -> str:
+    """Give the argument `query`. Raises ToolFailure when it is missing, empty or no text."""
+    query = arguments.get("query")
+    if not isinstance(query, str) or not query.strip():
+        raise ToolFailure(f'The argument "query" must be a text, not {json.dumps(query)[:80]}.')
+    return query

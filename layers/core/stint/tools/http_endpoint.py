@@ -1,0 +1,118 @@
+"""REST endpoints as tools (Llama Stack's oldest design calls this remote execution)."""
+
+import base64
+import string
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+
+from stint.domain.errors import InvalidRequest
+from stint.domain.inference import ToolSignature
+from stint.net.guard import Guard
+from stint.tools.definitions import read_definitions
+from stint.tools.headers import read_headers, strike
+from stint.tools.http_calls import ToolFailure, send, shorten
+from stint.tools.http_request import EndpointDefinition, write_request
+from stint.tools.outcomes import attachment, data_url, failure, read_image, unknown_tool
+from stint.tools.port import ATTACHMENTS, Invocation, Toolgroup, ToolOutcome
+from stint.tools.templates import names_in
+
+TEXTS = frozenset({"application/xml", "application/x-ndjson", "application/x-www-form-urlencoded"})
+
+
+class HttpEndpoints:
+    """Runs tools that are HTTP requests. A registration's args define them:
+
+        {"tools": [{
+            "name": "create_ticket",
+            "description": "Open a ticket in a project.",
+            "parameters": {"type": "object", "properties": {"project": {"type": "string"}, ...}, "required": [...]},
+            "url": "https://tickets.example.com/projects/{project}/tickets",
+            "method": "POST",
+            "params": {"notify": "{notify}"},
+            "headers": {"X-Api-Key": "..."},
+            "body": {"title": "{title}", "labels": ["from-agent", "{label}"]},
+            "timeout": 10
+        }]}
+
+    See `EndpointDefinition` for how arguments find their place. The id of the call travels as `Idempotency-Key`. A
+    caller's own credentials come with each request in `provider_data["http_headers"]`, `{origin: {header: value}}`
+    with an origin such as `https://tickets.example.com`, and go nowhere else. Redirects are not followed.
+
+    2xx is the tool's result: text and JSON as text, PNG, JPEG, GIF and WebP as an image, anything else as an attachment
+    for the user. The metadata has `status`. The values of headers are struck out of what the model sees.
+    """
+
+    def __init__(self, guard: Guard) -> None:
+        self._guard = guard
+
+    async def list_tools(self, toolgroup: Toolgroup, _provider_data: dict[str, Any], /) -> list[ToolSignature]:
+        """List the tools that the registration defines; asks nobody. See the port."""
+        return [tool.signature for tool in read_definitions(toolgroup, EndpointDefinition).values()]
+
+    async def invoke(self, toolgroup: Toolgroup, invocation: Invocation, /) -> ToolOutcome:
+        """Send the request; see the port."""
+        tools = read_definitions(toolgroup, EndpointDefinition)
+        tool = tools.get(invocation.tool_name)
+        if tool is None:
+            return unknown_tool(invocation.tool_name, list(tools))
+        callers = read_origin_headers(invocation.provider_data, tool.origin)
+        secrets = {**{name: value for name, value in tool.headers.items() if not any(names_in(value))}, **callers}
+        try:
+            request = write_request(tool, invocation.arguments)
+            response = await send(
+                self._guard,
+                "The endpoint",
+                tool.method,
+                request.url,
+                timeout=tool.timeout,
+                headers={**request.headers, **callers, "Idempotency-Key": write_key(invocation.call_id)},
+                content=request.content,
+            )
+        except ToolFailure as error:
+            return failure(str(error))
+        return read_response(response, secrets)
+
+
+def read_response(response: httpx.Response, secrets: dict[str, str]) -> ToolOutcome:
+    """Make an outcome of an answer."""
+    metadata: dict[str, Any] = {"status": response.status_code}
+    media_type = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if not response.is_success:
+        text = shorten(strike(response.text, secrets)) if is_text(media_type) else media_type
+        reason = "it redirects elsewhere, which is not followed" if response.has_redirect_location else text
+        message = f"The endpoint answered {response.status_code}: {reason or response.reason_phrase}"
+        return ToolOutcome(content=message, metadata=metadata, error=True)
+    if media_type.startswith("image/") and (image := read_image(base64.b64encode(response.content).decode())):
+        return ToolOutcome(content=[image], metadata=metadata)
+    if is_text(media_type) or not response.content:
+        text = strike(response.text, secrets)
+        return ToolOutcome(content=text or f"({response.status_code}, no content)", metadata=metadata)
+    note = f"[The user received the answer as an attachment: {media_type}, {len(response.content)} bytes]"
+    attached = [attachment(data_url(response.content, media_type), media_type)]
+    return ToolOutcome(content=note, metadata={**metadata, ATTACHMENTS: attached})
+
+
+def write_key(call_id: str) -> str:
+    """Write a call's id as a header's value; models' servers make ids of plain ASCII, clients could make any."""
+    return quote(call_id, safe=string.punctuation + " ")
+
+
+def is_text(media_type: str) -> bool:
+    """Tell whether a media type is text; an answer without one is taken for text."""
+    return (
+        not media_type
+        or media_type.startswith("text/")
+        or media_type.endswith(("/json", "+json", "+xml"))
+        or media_type in TEXTS
+    )
+
+
+def read_origin_headers(provider_data: dict[str, Any], origin: str) -> dict[str, str]:
+    """Give the headers that the caller sends to an origin. Raises InvalidRequest when `http_headers` is malformed."""
+    given = provider_data.get("http_headers") or {}
+    if not isinstance(given, dict):
+        raise InvalidRequest('http_headers must be {"https://host": {...}}', param="http_headers")
+    ours = next((headers for place, headers in given.items() if place.rstrip("/").lower() == origin), None)
+    return read_headers(ours, "http_headers")

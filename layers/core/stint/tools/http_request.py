@@ -1,0 +1,127 @@
+"""The request that an HTTP endpoint tool makes of a call."""
+
+import json
+import re
+from dataclasses import dataclass
+from typing import Any, Literal
+from urllib.parse import quote, urlsplit
+
+import httpx
+from pydantic import Field, field_validator
+
+from stint.domain.errors import InvalidRequest
+from stint.tools.definitions import ToolDefinition
+from stint.tools.headers import read_headers
+from stint.tools.http_calls import ToolFailure
+from stint.tools.templates import PLACEHOLDER, Absent, fill, fill_text, names_in, text_of
+
+BODILESS = frozenset({"GET", "HEAD", "DELETE"})
+
+
+class EndpointDefinition(ToolDefinition):
+    """A tool that is one HTTP request, after templates (see `stint.tools.templates`).
+
+    A placeholder in `url` stands behind the host, in the path or the query, and is escaped. `params` go into the query.
+    A `body` that is a text is sent as it is, any other as JSON. Arguments that no template names go into the query (of
+    GET, HEAD and DELETE, or beside a body that is no object), else into the body as its fields.
+    """
+
+    url: str
+    method: Literal["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"] = "GET"
+    params: dict[str, Any] = Field(default_factory=dict)
+    headers: dict[str, str] = Field(default_factory=dict)
+    body: Any = None
+
+    @field_validator("method", mode="before")
+    @classmethod
+    def raise_case(cls, method: Any) -> Any:
+        return method.upper() if isinstance(method, str) else method
+
+    @field_validator("url")
+    @classmethod
+    def keep_host_fixed(cls, url: str) -> str:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ValueError("must begin with http:// or https:// and a host")
+        if "{" in parts.netloc:
+            raise ValueError("the host cannot come from an argument")
+        return url
+
+    @field_validator("headers")
+    @classmethod
+    def check_headers(cls, headers: dict[str, str]) -> dict[str, str]:
+        try:
+            return read_headers(headers, "headers")
+        except InvalidRequest as error:
+            raise ValueError(error.message) from None
+
+    @property
+    def origin(self) -> str:
+        parts = urlsplit(self.url)
+        return f"{parts.scheme}://{parts.netloc}".lower()
+
+
+@dataclass(frozen=True, slots=True)
+class EndpointRequest:
+    """A request, ready to be sent; `content` has its type in the headers."""
+
+    url: httpx.URL
+    headers: dict[str, str]
+    content: bytes | None
+
+
+def write_request(tool: EndpointDefinition, arguments: dict[str, Any]) -> EndpointRequest:
+    """Fill a tool's templates. Raises ToolFailure when an argument cannot stand where its template puts it."""
+    names = {*tool.parameters.get("properties", {}), *arguments}
+    used = {*names_in(tool.url), *names_in(tool.params), *names_in(tool.headers), *names_in(tool.body)}
+    spare = {name: value for name, value in arguments.items() if name not in used}
+    body = fill(tool.body, arguments, names) if tool.body is not None else Absent.ABSENT
+    query = fill(tool.params, arguments, names)
+    if tool.method in BODILESS or not (body is Absent.ABSENT or isinstance(body, dict)):
+        query = {**spare, **query}
+    elif spare:
+        body = {**spare, **({} if body is Absent.ABSENT else body)}
+    headers = {name: fill_text(value, arguments, names) for name, value in tool.headers.items()}
+    try:
+        read_headers(headers, "headers")
+        url = httpx.URL(fill_url(tool.url, arguments, names))
+    except (InvalidRequest, httpx.InvalidURL) as error:
+        raise ToolFailure(f"The arguments cannot be sent: {error}.") from None
+    url = url.copy_merge_params(write_query(query)) if query else url
+    return EndpointRequest(url, {**content_type(body), **headers}, write_body(body))
+
+
+def fill_url(template: str, arguments: dict[str, Any], names: set[str]) -> str:
+    """Fill a URL, each argument escaped so that it stays within its segment or field."""
+
+    def escape(found: re.Match[str]) -> str:
+        name = found[1]
+        if name not in names:
+            return found[0]
+        value = text_of(arguments.get(name, ""))
+        if value in ("", ".", ".."):
+            raise ToolFailure(f"The argument {name!r} is part of the address and cannot be {value!r}.")
+        return quote(value, safe="")
+
+    return PLACEHOLDER.sub(escape, template)
+
+
+def write_query(query: dict[str, Any]) -> dict[str, str | list[str]]:
+    """Write query fields; a list repeats its field, an object is JSON, null is left out."""
+    return {
+        name: [text_of(entry) for entry in value] if isinstance(value, list) else text_of(value)
+        for name, value in query.items()
+        if value is not None
+    }
+
+
+def content_type(body: Any) -> dict[str, str]:
+    if body is Absent.ABSENT:
+        return {}
+    return {"Content-Type": "text/plain; charset=utf-8" if isinstance(body, str) else "application/json"}
+
+
+def write_body(body: Any) -> bytes | None:
+    if body is Absent.ABSENT:
+        return None
+    return (body if isinstance(body, str) else json.dumps(body, ensure_ascii=False)).encode()

@@ -1,0 +1,160 @@
+"""Sessions with MCP servers, over streamable HTTP or the older HTTP+SSE transport."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import httpx
+
+from stint.domain.errors import InvalidRequest, StintError, ToolUnauthorized, ToolUnavailable
+from stint.net.guard import Guard
+from stint.tools.mcp_package import prepare_mcp
+from stint.tools.mcp_watch import Refused, Watch
+
+if TYPE_CHECKING:
+    from mcp.client.session import ClientSession
+
+T = TypeVar("T")
+Conversation = Callable[["ClientSession"], Awaitable[T]]
+
+# Answers that say something of the caller or the moment; any other 4xx says that the transport is not offered.
+NOT_ABOUT_TRANSPORT = frozenset({401, 403, 407, 408, 429})
+
+
+class McpFailure(Exception):
+    """The server answered with a JSON-RPC error."""
+
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class McpSessions:
+    """Holds one conversation per connection: nothing is left running between two invocations of a function.
+
+    Which transport an endpoint has is found as the specification asks: a POST first, and when it is refused with 4xx a
+    GET that must begin an event stream (Transports, "Backwards Compatibility"); it is remembered for the process.
+    """
+
+    def __init__(self, guard: Guard, *, timeout: float, max_bytes: int) -> None:
+        self._guard = guard
+        self._timeout = timeout
+        self._max_bytes = max_bytes
+        self._sse_endpoints: set[str] = set()
+
+    async def hold(self, url: str, headers: dict[str, str], conversation: Conversation[T]) -> T:
+        """Connect, initialize, hold the conversation, and leave.
+
+        Raises:
+            TimeoutError: it took longer than the time-out.
+            McpFailure: the server answered with a JSON-RPC error.
+            ToolUnavailable: the server cannot be reached, refuses the credentials, or breaks the protocol.
+            InvalidRequest: the guard refuses the URL, or the answer is too large.
+        """
+        self._guard.read(url)
+        first: Refused | None = None
+        if url not in self._sse_endpoints:
+            try:
+                return await self._attempt(url, headers, conversation, sse=False)
+            except Refused as refused:
+                if not 400 <= refused.status < 500 or not refused.opening or refused.status in NOT_ABOUT_TRANSPORT:
+                    raise explain(url, refused) from refused
+                first = refused
+        try:
+            result = await self._attempt(url, headers, conversation, sse=True)
+        except Refused as refused:
+            self._sse_endpoints.discard(url)
+            raise explain(url, refused, first) from refused
+        self._sse_endpoints.add(url)
+        return result
+
+    async def _attempt(self, url: str, headers: dict[str, str], conversation: Conversation[T], *, sse: bool) -> T:
+        prepare_mcp()
+        from mcp.client.session import ClientSession  # noqa: PLC0415 - imported when first used
+        from mcp.types import Implementation  # noqa: PLC0415
+
+        watch = Watch(self._guard.transport(self._max_bytes), ("GET", "POST") if sse else ("POST",))
+        client = httpx.AsyncClient(
+            transport=watch, timeout=self._timeout, headers={"Accept-Encoding": "gzip", **headers}, trust_env=False
+        )
+        results: list[T] = []
+        try:
+            async with asyncio.timeout(self._timeout) as clock:
+                watch.stop = lambda: expire(clock)
+                async with (
+                    open_streams(url, client, sse=sse) as (read, write),
+                    ClientSession(read, write, client_info=Implementation(name="stint", version="1")) as session,
+                ):
+                    await session.initialize()
+                    results.append(await conversation(session))
+        except Exception as error:
+            if not results:
+                raise translate(url, watch.failure or first_of(error)) from error
+        return results[0]
+
+
+@contextlib.asynccontextmanager
+async def open_streams(url: str, client: httpx.AsyncClient, *, sse: bool) -> AsyncIterator[tuple[Any, Any]]:
+    """Open the message streams of a transport; the client is closed with them."""
+    if sse:
+        from mcp.client.sse import sse_client  # noqa: PLC0415
+
+        async with sse_client(url, httpx_client_factory=lambda *_, **__: client) as streams:
+            yield streams
+    else:
+        from mcp.client.streamable_http import streamable_http_client  # noqa: PLC0415
+
+        async with client, streamable_http_client(url, http_client=client) as (read, write, _):
+            yield read, write
+
+
+def expire(clock: asyncio.Timeout) -> None:
+    """Let a time-out happen now, unless it is over anyway."""
+    with contextlib.suppress(RuntimeError):
+        clock.reschedule(asyncio.get_running_loop().time())
+
+
+def first_of(error: BaseException) -> BaseException:
+    """Give the first error of a group."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
+
+
+def translate(url: str, error: BaseException) -> Exception:
+    """Make the error that a failure of the conversation means."""
+    from mcp.shared.exceptions import McpError  # noqa: PLC0415
+
+    match error:
+        case InvalidRequest(code="url_unavailable"):
+            return ToolUnavailable(error.message)
+        case Refused() | TimeoutError() | StintError():
+            return error
+        case McpError():
+            return McpFailure(error.error.code, error.error.message)
+        case httpx.TimeoutException():
+            return TimeoutError()
+        case httpx.HTTPStatusError():
+            return ToolUnavailable(f"the MCP server at {host_of(url)} answered {error.response.status_code}")
+        case httpx.HTTPError():
+            return ToolUnavailable(f"the MCP server at {host_of(url)} cannot be reached ({type(error).__name__})")
+        case _:
+            return ToolUnavailable(f"the MCP server at {host_of(url)} broke the protocol ({type(error).__name__})")
+
+
+def explain(url: str, refused: Refused, earlier: Refused | None = None) -> ToolUnavailable:
+    """Tell why a server refused; never with the headers that it refused."""
+    if refused.status in (401, 403):
+        return ToolUnauthorized(
+            f"the MCP server at {host_of(url)} refuses the credentials ({refused.status}): send them in the header "
+            'X-LlamaStack-Provider-Data as {"mcp_headers": {"<URL of the endpoint>": {"Authorization": "Bearer ..."}}}'
+        )
+    answers = " and ".join(str(one) for one in (earlier, refused) if one)
+    hint = ": check the endpoint's URL" if refused.status in (400, 404, 405) else ""
+    return ToolUnavailable(f"the MCP server at {host_of(url)} answered {answers}{hint}")
+
+
+def host_of(url: str) -> str:
+    """Name a server without path and query, which may bear keys."""
+    return httpx.URL(url).netloc.decode()

@@ -1,0 +1,72 @@
+"""An MCP conversation's HTTP, watched: the `mcp` package drops some failures and would wait for ever."""
+
+from collections.abc import AsyncIterator, Callable, Collection
+
+import httpx
+
+from stint.domain.errors import StintError
+
+
+class Refused(Exception):
+    """The server answered a request with an error. `opening` tells that it was the first of the conversation."""
+
+    def __init__(self, method: str, status: int, *, opening: bool) -> None:
+        super().__init__(f"{status} to {method}")
+        self.method = method
+        self.status = status
+        self.opening = opening
+
+
+class Watch(httpx.AsyncBaseTransport):
+    """Remembers the first failure of a request whose method is in `methods`, and calls `stop`."""
+
+    def __init__(self, transport: httpx.AsyncBaseTransport, methods: Collection[str]) -> None:
+        self._transport = transport
+        self._methods = methods
+        self._answered = 0
+        self.failure: Exception | None = None
+        self.stop: Callable[[], None] = lambda: None
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        watched = request.method in self._methods
+        try:
+            response = await self._transport.handle_async_request(request)
+        except (httpx.HTTPError, StintError) as error:
+            if watched:
+                self.note(error)
+            raise
+        if watched and response.is_error:
+            self.note(Refused(request.method, response.status_code, opening=self._answered == 0))
+        self._answered += 1
+        if watched:
+            assert isinstance(response.stream, httpx.AsyncByteStream)  # noqa: S101 - an asynchronous transport's is
+            response.stream = WatchedBody(response.stream, self)
+        return response
+
+    async def aclose(self) -> None:
+        await self._transport.aclose()
+
+    def note(self, failure: Exception) -> None:
+        """Remember a failure; those that follow from it are not remembered."""
+        if self.failure is None:
+            self.failure = failure
+            self.stop()
+
+
+class WatchedBody(httpx.AsyncByteStream):
+    """A body whose failure is noted."""
+
+    def __init__(self, body: httpx.AsyncByteStream, watch: Watch) -> None:
+        self._body = body
+        self._watch = watch
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        try:
+            async for chunk in self._body:
+                yield chunk
+        except (httpx.HTTPError, StintError) as error:
+            self._watch.note(error)
+            raise
+
+    async def aclose(self) -> None:
+        await self._body.aclose()

@@ -1,0 +1,85 @@
+"""Outcomes that all providers share."""
+
+import base64
+import binascii
+import json
+from typing import Any
+
+from stint.domain.content import Content, ContentItem, ImageContentItem, ImageSource, TextContentItem, items_of
+from stint.tools.port import ToolOutcome
+
+TIMEOUT = 30.0
+"""Seconds that a tool gets when its registration does not say."""
+
+IMAGE_SIGNATURES = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF8")
+
+
+def failure(message: str) -> ToolOutcome:
+    """Tell the model why a tool failed."""
+    return ToolOutcome(content=message, error=True)
+
+
+def timed_out(seconds: float) -> ToolOutcome:
+    """Tell the model that a tool took too long; it may still be at work."""
+    return failure(f"The tool did not answer within {seconds:g} s. Whether it did its work is not known.")
+
+
+def unknown_tool(name: str, known: list[str]) -> ToolOutcome:
+    """Tell the model that a toolgroup has no such tool."""
+    return failure(f"There is no tool named {name!r}. The tools are: {', '.join(known) or 'none'}.")
+
+
+def attachment(url: str, media_type: str) -> dict[str, Any]:
+    """Describe a document for the metadata key ATTACHMENTS."""
+    return {"content": {"uri": url}, "mime_type": media_type}
+
+
+def data_url(data: bytes, media_type: str) -> str:
+    """Write bytes as a data URL (RFC 2397)."""
+    return f"data:{media_type};base64,{base64.b64encode(data).decode()}"
+
+
+def read_image(encoded: str) -> ImageContentItem | None:
+    """Give an image that models can see, from its base64: a PNG, JPEG, GIF or WebP. None when it is anything else."""
+    try:
+        head = base64.b64decode(encoded, validate=True)[:12]
+    except binascii.Error:
+        return None
+    if head.startswith(IMAGE_SIGNATURES) or (head[:4], head[8:]) == (b"RIFF", b"WEBP"):
+        return ImageContentItem(image=ImageSource(data=encoded))
+    return None
+
+
+def write_json(value: Any) -> str:
+    """Write a value as compact JSON for the model, characters unescaped."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def head_of(content: Content, limit: int) -> Content:
+    """Give what the model gets of a content: the first `limit` bytes, and a note when that is not all.
+
+    Bytes are those of UTF-8 text and of base64 image data; an image that does not fit whole is left out.
+    """
+    items = items_of(content)
+    total = sum(map(_size_of, items))
+    if total <= limit:
+        return content
+    head: list[ContentItem] = []
+    left = limit
+    for item in items:
+        size = _size_of(item)
+        if size <= left:
+            head.append(item)
+        elif isinstance(item, TextContentItem):
+            head.append(TextContentItem(text=item.text.encode()[:left].decode("utf-8", "ignore")))
+            break
+        left -= min(size, left)
+    note = f"[The result has {total} bytes and was cut: only the first {limit} are shown.]"
+    return [*head, TextContentItem(text=note)]
+
+
+def _size_of(item: ContentItem) -> int:
+    if isinstance(item, ImageContentItem):
+        image = item.image
+        return len(image.data or (image.url.uri if image.url else ""))
+    return len(item.text.encode())

@@ -1,0 +1,60 @@
+"""Templates: JSON values in which `{name}` stands for an argument of the call."""
+
+import json
+import re
+from collections.abc import Collection, Iterator
+from enum import Enum
+from typing import Any
+
+PLACEHOLDER = re.compile(r"\{([A-Za-z_][A-Za-z0-9_.-]*)\}")
+
+
+class Absent(Enum):
+    """What a placeholder gives whose argument was not sent."""
+
+    ABSENT = "absent"
+
+
+def names_in(template: Any) -> Iterator[str]:
+    """Give the names that occur as placeholders."""
+    if isinstance(template, str):
+        yield from PLACEHOLDER.findall(template)
+    elif isinstance(template, dict | list):
+        for part in template.values() if isinstance(template, dict) else template:
+            yield from names_in(part)
+
+
+def fill(template: Any, arguments: dict[str, Any], names: Collection[str]) -> Any:
+    """Fill a template. `names` are the tool's parameters; other braces stay as they are.
+
+    A text that is one placeholder becomes the argument itself, whatever its type; within a longer text it becomes its
+    text. Where an argument was not sent, a field or an entry that is its placeholder is left out (a whole template
+    gives ABSENT), and within a longer text there is nothing.
+    """
+    if isinstance(template, str):
+        whole = PLACEHOLDER.fullmatch(template)
+        if whole and whole[1] in names:
+            return arguments.get(whole[1], Absent.ABSENT)
+        return fill_text(template, arguments, names)
+    if isinstance(template, dict):
+        filled = {key: fill(part, arguments, names) for key, part in template.items()}
+        return {key: part for key, part in filled.items() if part is not Absent.ABSENT}
+    if isinstance(template, list):
+        return [part for part in (fill(part, arguments, names) for part in template) if part is not Absent.ABSENT]
+    return template
+
+
+def fill_text(template: str, arguments: dict[str, Any], names: Collection[str]) -> str:
+    """Fill a text; the arguments as texts."""
+
+    def value_of(found: re.Match[str]) -> str:
+        if found[1] not in names:
+            return found[0]
+        return text_of(arguments[found[1]]) if found[1] in arguments else ""
+
+    return PLACEHOLDER.sub(value_of, template)
+
+
+def text_of(value: Any) -> str:
+    """Write an argument as text: texts as they are, anything else as JSON."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,83 @@
+"""Web search, in one shape whoever searches."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
+
+from stint.domain.inference import ToolSignature
+from stint.tools.api_keys import Key, find_key
+from stint.tools.http_calls import ToolFailure, read_query
+from stint.tools.outcomes import failure, unknown_tool, write_json
+from stint.tools.port import MODEL_NAMES, Invocation, Toolgroup, ToolOutcome
+
+WEB_SEARCH = ToolSignature(
+    name="web_search",
+    description="Search the web for information",
+    parameters={
+        "type": "object",
+        "properties": {"query": {"type": "string", "description": "The query to search for"}},
+        "required": ["query"],
+    },
+)
+MAX_RESULTS = 3
+MOST_RESULTS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A page that was found. `score` is the engine's own, where it has one."""
+
+    title: str
+    url: str
+    content: str
+    score: float | None = None
+
+
+class SearchEngine(Protocol):
+    """A search service: `name` for messages, `key_name` for the caller's key in the provider data."""
+
+    name: ClassVar[str]
+    key_name: ClassVar[str]
+
+    async def search(self, query: str, limit: int, key: str) -> list[Hit]:
+        """Find at most `limit` pages, best first. Raises ToolFailure and ToolUnavailable."""
+        ...
+
+
+class WebSearch:
+    """The tool `web_search`, also called by the name `brave_search` that models know it by.
+
+    A registration's args may have `max_results` (1 to 20, default 3), and so may the args that an agent gives. The
+    result is the JSON text `{"query", "top_k": [{"url", "title", "content", "score"?}]}`.
+    """
+
+    def __init__(self, engine: SearchEngine, api_key: Key = None) -> None:
+        self._engine = engine
+        self._api_key = api_key
+
+    async def list_tools(self, _toolgroup: Toolgroup, _provider_data: dict[str, Any], /) -> list[ToolSignature]:
+        """List the one tool; asks nobody."""
+        return [WEB_SEARCH]
+
+    async def invoke(self, toolgroup: Toolgroup, invocation: Invocation, /) -> ToolOutcome:
+        """Search; see the port."""
+        if invocation.tool_name not in (WEB_SEARCH.name, MODEL_NAMES[WEB_SEARCH.name]):
+            return unknown_tool(invocation.tool_name, [WEB_SEARCH.name])
+        engine = self._engine
+        key = await find_key(engine.key_name, self._api_key, invocation.provider_data, engine.name)
+        try:
+            query = read_query(invocation.arguments)
+            hits = await engine.search(query, limit_of({**toolgroup.config, **invocation.arguments}), key)
+        except ToolFailure as error:
+            return failure(str(error))
+        return ToolOutcome(content=write_json({"query": query, "top_k": [write_hit(hit) for hit in hits]}))
+
+
+def limit_of(arguments: dict[str, Any]) -> int:
+    """Give `max_results`, within what both engines take."""
+    limit = arguments.get("max_results")
+    return min(max(limit, 1), MOST_RESULTS) if isinstance(limit, int) else MAX_RESULTS
+
+
+def write_hit(hit: Hit) -> dict[str, Any]:
+    score = {} if hit.score is None else {"score": hit.score}
+    return {"url": hit.url, "title": hit.title, "content": hit.content, **score}

@@ -1,0 +1,91 @@
+"""Wolfram|Alpha, through its Full Results API (products.wolframalpha.com/api/documentation)."""
+
+from typing import Any
+
+from stint.domain.errors import ToolUnavailable
+from stint.domain.inference import ToolSignature
+from stint.net.guard import Guard
+from stint.tools.api_keys import Key, find_key
+from stint.tools.http_calls import ToolFailure, read_answer, read_query, send
+from stint.tools.outcomes import TIMEOUT, failure, unknown_tool, write_json
+from stint.tools.port import Invocation, Toolgroup, ToolOutcome
+
+SERVICE = "Wolfram|Alpha"
+KEY_NAME = "wolfram_alpha_api_key"
+WOLFRAM_ALPHA = ToolSignature(
+    name="wolfram_alpha",
+    description="Query WolframAlpha for computational knowledge",
+    parameters={
+        "type": "object",
+        "properties": {"query": {"type": "string", "description": "The query to compute"}},
+        "required": ["query"],
+    },
+)
+# What says nothing to a model: of the whole answer, and of each pod.
+_RESULT_NOISE = {"assumptions", "datatypes", "error", "host", "id", "numpods", "parsetimedout", "parsetiming"}
+_RESULT_NOISE |= {"recalculate", "related", "server", "timedout", "timedoutpods", "timing", "version"}
+_POD_NOISE = {"error", "expressiontypes", "id", "infos", "numsubpods", "position", "scanner", "states"}
+
+
+class WolframAlpha:
+    """The tool `wolfram_alpha`; a registration needs no args.
+
+    The result is Wolfram|Alpha's own JSON without what concerns its machinery, and without the pods behind the one
+    called "Result". `app_id` is the server's; a caller sends `wolfram_alpha_api_key` in the provider data.
+    """
+
+    def __init__(
+        self,
+        guard: Guard,
+        app_id: Key = None,
+        *,
+        base_url: str = "https://api.wolframalpha.com/v2",
+        timeout: float = TIMEOUT,
+    ) -> None:
+        self._guard = guard
+        self._app_id = app_id
+        self._url = f"{base_url.rstrip('/')}/query"
+        self._timeout = timeout
+
+    async def list_tools(self, _toolgroup: Toolgroup, _provider_data: dict[str, Any], /) -> list[ToolSignature]:
+        """List the one tool; asks nobody."""
+        return [WOLFRAM_ALPHA]
+
+    async def invoke(self, _toolgroup: Toolgroup, invocation: Invocation, /) -> ToolOutcome:
+        """Ask; see the port."""
+        if invocation.tool_name != WOLFRAM_ALPHA.name:
+            return unknown_tool(invocation.tool_name, [WOLFRAM_ALPHA.name])
+        app_id = await find_key(KEY_NAME, self._app_id, invocation.provider_data, SERVICE)
+        try:
+            query = read_query(invocation.arguments)
+            parameters = {"input": query, "appid": app_id, "format": "plaintext", "output": "json"}
+            response = await send(self._guard, SERVICE, "GET", self._url, timeout=self._timeout, params=parameters)
+            return read_result(read_answer(SERVICE, response, app_id))
+        except ToolFailure as error:
+            return failure(str(error))
+
+
+def read_result(answer: Any) -> ToolOutcome:
+    """Shape an answer for the model. Raises ToolFailure and ToolUnavailable for what is none."""
+    result = answer.get("queryresult") if isinstance(answer, dict) else None
+    if not isinstance(result, dict):
+        raise ToolFailure(f"{SERVICE} answered in a form that is not its documented one.")
+    if isinstance(error := result.get("error"), dict):
+        if str(error.get("code")) == "1":
+            raise ToolUnavailable(f"{SERVICE} refuses the app id")
+        raise ToolFailure(f"{SERVICE} failed: {error.get('msg')}")
+    shaped = {key: value for key, value in result.items() if key not in _RESULT_NOISE}
+    if isinstance(pods := result.get("pods"), list):
+        shaped["pods"] = read_pods(pods)
+    return ToolOutcome(content=write_json({"queryresult": shaped}))
+
+
+def read_pods(pods: list[Any]) -> list[dict[str, Any]]:
+    """Give the pods up to the one called "Result"; all of them when there is none."""
+    shaped: list[dict[str, Any]] = []
+    for pod in pods:
+        if isinstance(pod, dict):
+            shaped.append({key: value for key, value in pod.items() if key not in _POD_NOISE})
+            if pod.get("title") == "Result":
+                break
+    return shaped

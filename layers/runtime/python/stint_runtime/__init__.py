@@ -1,0 +1,1 @@
+"""Runs an ASGI app on AWS Lambda's managed Python runtimes and streams its response."""

@@ -1,0 +1,62 @@
+"""The Lambda context, with the attributes of the managed Python runtime.
+
+https://docs.aws.amazon.com/lambda/latest/dg/python-context.html
+"""
+
+import json
+import time
+from collections.abc import Mapping
+from types import SimpleNamespace
+from typing import Any
+
+from stint_runtime.client import Invocation
+
+_CLIENT = ("installation_id", "app_title", "app_version_name", "app_version_code", "app_package_name")
+
+
+class LambdaContext:
+    """What Lambda says about the invocation.
+
+    `route_timeout_ms` is the integration's time-out (API Gateway's TimeoutInMillis): the caller is gone after it,
+    whatever time the function itself has left.
+    """
+
+    def __init__(self, invocation: Invocation, environment: Mapping[str, str], route_timeout_ms: int | None) -> None:
+        headers = invocation.headers
+        self.aws_request_id = invocation.request_id
+        self.invoked_function_arn = headers.get("lambda-runtime-invoked-function-arn", "")
+        self.tenant_id = headers.get("lambda-runtime-aws-tenant-id")
+        self.function_name = environment.get("AWS_LAMBDA_FUNCTION_NAME", "")
+        self.function_version = environment.get("AWS_LAMBDA_FUNCTION_VERSION", "")
+        self.memory_limit_in_mb = environment.get("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", "")
+        self.log_group_name = environment.get("AWS_LAMBDA_LOG_GROUP_NAME", "")
+        self.log_stream_name = environment.get("AWS_LAMBDA_LOG_STREAM_NAME", "")
+        self.client_context = _client_context(headers.get("lambda-runtime-client-context"))
+        self.identity = _identity(headers.get("lambda-runtime-cognito-identity"))
+        route_deadline = invocation.received_ms + route_timeout_ms if route_timeout_ms else invocation.deadline_ms
+        self._deadline_ms = min(invocation.deadline_ms, route_deadline)
+
+    def get_remaining_time_in_millis(self) -> int:
+        """Milliseconds until the function or its route times out, whichever is first; never negative."""
+        return max(0, self._deadline_ms - time.time_ns() // 1_000_000)
+
+
+def _client_context(text: str | None) -> SimpleNamespace | None:
+    """Give `custom` and `env` as the dicts that they are, `client` with attributes."""
+    if not text:
+        return None
+    fields: dict[str, Any] = json.loads(text)
+    client = fields.get("client")
+    return SimpleNamespace(
+        custom=fields.get("custom"),
+        env=fields.get("env"),
+        client=client and SimpleNamespace(**{name: client.get(name) for name in _CLIENT}),
+    )
+
+
+def _identity(text: str | None) -> SimpleNamespace:
+    fields = json.loads(text) if text else {}
+    return SimpleNamespace(
+        cognito_identity_id=fields.get("cognitoIdentityId"),
+        cognito_identity_pool_id=fields.get("cognitoIdentityPoolId"),
+    )

@@ -1,0 +1,68 @@
+"""What went wrong, in the words of the Runtime API."""
+
+import json
+import re
+import sys
+import time
+import traceback
+from dataclasses import dataclass
+
+_REASON = re.compile(r"[A-Z][A-Za-z]+")
+_MESSAGE_LIMIT = 4096
+_STACK_LIMIT = 40
+
+
+class DeadlineExceeded(Exception):
+    """The app was still at work when the time for the invocation ran out."""
+
+
+class ResponseIncomplete(Exception):
+    """The app returned and its response was not complete."""
+
+
+class Stopped(Exception):
+    """The process was told to end while an invocation ran."""
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionError:
+    """A failure as Lambda takes it.
+
+    `reason` is the `category.reason` of the header Lambda-Runtime-Function-Error-Type; the other fields are the
+    JSON body (https://docs.aws.amazon.com/lambda/latest/dg/runtimes-api.html).
+    """
+
+    reason: str
+    type: str
+    message: str
+    stack: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, exception: BaseException, reason: str | None = None) -> "FunctionError":
+        """Describe an exception; message and stack are cut because the error also travels as a header."""
+        name = type(exception).__name__
+        return cls(
+            reason=reason or f"Function.{name if _REASON.fullmatch(name) else 'UnknownReason'}",
+            type=name,
+            message=str(exception)[:_MESSAGE_LIMIT],
+            stack=tuple(traceback.format_exception(exception)[-_STACK_LIMIT:]),
+        )
+
+    def to_json(self) -> bytes:
+        """Give the body that the Runtime API wants."""
+        body = {"errorMessage": self.message, "errorType": self.type, "stackTrace": self.stack}
+        return json.dumps(body).encode()
+
+
+def log(level: str, message: str, **fields: object) -> None:
+    """Write one JSON line to stderr."""
+    now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    line = {"timestamp": now, "level": level, "logger": "stint_runtime", "message": message, **fields}
+    sys.stderr.write(json.dumps(line) + "\n")
+    sys.stderr.flush()
+
+
+def log_failure(error: FunctionError, request_id: str | None) -> None:
+    """Write a failure down, once, where it is reported."""
+    fields = {"errorType": error.type, "errorReason": error.reason, "stackTrace": error.stack}
+    log("ERROR", error.message, requestId=request_id, **fields)

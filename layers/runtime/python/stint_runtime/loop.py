@@ -1,0 +1,113 @@
+"""The loop: take an event, run the app, answer, take the next one."""
+
+import asyncio
+import json
+import os
+from dataclasses import dataclass
+
+from stint_runtime.client import Invocation, RuntimeApi
+from stint_runtime.context import LambdaContext
+from stint_runtime.errors import DeadlineExceeded, FunctionError, ResponseIncomplete, Stopped, log_failure
+from stint_runtime.exchange import App, Exchange
+from stint_runtime.response import BufferedResponse, Response, StreamedResponse
+from stint_runtime.scope import Scope, http_scope, is_proxy_event, request_body
+
+# The app is cancelled this long before the deadline, and has GRACE seconds to say a last word.
+MARGIN = 0.5
+GRACE = 0.25
+
+_OTHER_EVENT = json.dumps(
+    {"message": "This function serves Amazon API Gateway REST proxy events; it did nothing with this event."}
+).encode()
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """`route_timeout_ms`: the integration's time-out; `buffered`: answer in one piece, as `sam local` needs it."""
+
+    route_timeout_ms: int | None = None
+    buffered: bool = False
+
+
+async def run(app: App, api: RuntimeApi, options: Options) -> None:
+    """Serve events for ever. Raises OSError when the Runtime API is gone, SystemExit when the app asks for it."""
+    while True:
+        invocation = await api.next()
+        _set_trace_id(invocation)
+        await _serve(app, api, invocation, options)
+
+
+def _set_trace_id(invocation: Invocation) -> None:
+    trace_id = invocation.headers.get("lambda-runtime-trace-id")
+    if trace_id:
+        os.environ["_X_AMZN_TRACE_ID"] = trace_id
+    else:
+        os.environ.pop("_X_AMZN_TRACE_ID", None)
+
+
+async def _serve(app: App, api: RuntimeApi, invocation: Invocation, options: Options) -> None:
+    try:
+        context = LambdaContext(invocation, os.environ, options.route_timeout_ms)
+        event = json.loads(invocation.payload)
+        request = (http_scope(event, context), request_body(event)) if is_proxy_event(event) else None
+    except Exception as exception:  # noqa: BLE001  # no event, however malformed, may end the process
+        error = FunctionError.of(exception, "Runtime.UnmarshalError")
+        log_failure(error, invocation.request_id)
+        await api.fail(invocation, error)
+        return
+    if request is None:
+        await api.respond(invocation, _OTHER_EVENT)
+    else:
+        response = (BufferedResponse if options.buffered else StreamedResponse)(api, invocation)
+        await _run_app(app, *request, response)
+
+
+async def _run_app(app: App, scope: Scope, body: bytes, response: Response) -> None:
+    context: LambdaContext = scope["aws.context"]
+    exchange = Exchange(scope["method"], body, response)
+    task = asyncio.create_task(_outcome(app, scope, exchange))
+    try:
+        failure = await _before_deadline(task, context)
+    except asyncio.CancelledError:
+        await _cancel(task)
+        await _settle(exchange, response, Stopped("The process was told to end."), context)
+        raise
+    await _settle(exchange, response, failure, context)
+    if isinstance(failure, SystemExit | KeyboardInterrupt) or not task.done():
+        raise SystemExit(1)
+
+
+async def _outcome(app: App, scope: Scope, exchange: Exchange) -> BaseException | None:
+    """Run the app; its exception is a result: a SystemExit that leaves a task would tear the event loop down."""
+    try:
+        await app(scope, exchange.receive, exchange.send)
+    except BaseException as exception:  # noqa: BLE001  # the edge: every failure of the app is reported
+        return exception
+    return None if exchange.complete else ResponseIncomplete("The app returned before its response was complete.")
+
+
+async def _before_deadline(task: asyncio.Task[BaseException | None], context: LambdaContext) -> BaseException | None:
+    seconds = context.get_remaining_time_in_millis() / 1000 - MARGIN
+    await asyncio.wait({task}, timeout=max(0.0, seconds))
+    if task.done():
+        return task.result()
+    await _cancel(task)
+    return DeadlineExceeded(f"The app was still at work {MARGIN} s before the deadline and was cancelled.")
+
+
+async def _cancel(task: asyncio.Task[BaseException | None]) -> None:
+    task.cancel()
+    await asyncio.wait({task}, timeout=GRACE)
+
+
+async def _settle(
+    exchange: Exchange, response: Response, failure: BaseException | None, context: LambdaContext
+) -> None:
+    """End the response if the app has not, and write a failure down."""
+    if failure:
+        error = FunctionError.of(failure)
+        log_failure(error, context.aws_request_id)
+        if not exchange.complete:
+            exchange.end()
+            await response.fail(error)
+    await response.close()

@@ -1,0 +1,106 @@
+"""Where a response goes: to Lambda as a stream, or in one piece."""
+
+import json
+from base64 import b64encode
+from collections.abc import Iterable
+from typing import Any, Protocol
+
+from stint_runtime.client import Invocation, ResponseStream, RuntimeApi
+from stint_runtime.errors import FunctionError
+
+Headers = list[tuple[bytes, bytes]]
+
+_DELIMITER = bytes(8)
+_PRELUDE_LIMIT = 16 * 1024
+
+
+class Response(Protocol):
+    """A response being written. `write` with `last` completes it."""
+
+    async def write(self, status: int, headers: Headers, data: bytes, *, last: bool) -> None: ...
+
+    async def fail(self, error: FunctionError) -> None: ...
+
+    async def close(self) -> None: ...
+
+
+class StreamedResponse:
+    """Sends prelude, delimiter and body as they come.
+
+    https://docs.aws.amazon.com/apigateway/latest/developerguide/response-transfer-mode-lambda.html
+    """
+
+    def __init__(self, api: RuntimeApi, invocation: Invocation) -> None:
+        self._api = api
+        self._invocation = invocation
+        self._stream: ResponseStream | None = None
+
+    async def write(self, status: int, headers: Headers, data: bytes, *, last: bool) -> None:
+        """Send bytes at once; the prelude leaves with the first of them, so that a failure before has a status."""
+        if not self._stream:
+            data = prelude(status, headers) + data
+            self._stream = await self._api.stream(self._invocation)
+        await self._stream.write(data, last=last)
+
+    async def fail(self, error: FunctionError) -> None:
+        """Report on the error path while nothing has left, in the trailers after that."""
+        if self._stream:
+            await self._stream.fail(error)
+        else:
+            await self._api.fail(self._invocation, error)
+
+    async def close(self) -> None:
+        """Wait until Lambda has taken the response."""
+        if self._stream:
+            await self._stream.close()
+
+
+class BufferedResponse:
+    """Collects the response and answers with an ordinary proxy response."""
+
+    def __init__(self, api: RuntimeApi, invocation: Invocation) -> None:
+        self._api = api
+        self._invocation = invocation
+        self._body = bytearray()
+
+    async def write(self, status: int, headers: Headers, data: bytes, *, last: bool) -> None:
+        """Keep bytes; answer when they are the last."""
+        self._body += data
+        if last:
+            answer = {**_head(status, headers), **_body(bytes(self._body))}
+            await self._api.respond(self._invocation, json.dumps(answer).encode())
+
+    async def fail(self, error: FunctionError) -> None:
+        """Report on the error path: nothing has left."""
+        await self._api.fail(self._invocation, error)
+
+    async def close(self) -> None:
+        """Nothing is left to wait for."""
+
+
+def prelude(status: int, headers: Headers) -> bytes:
+    """Write status, headers and the delimiter; API Gateway looks for it in the first 16 KB only."""
+    text = json.dumps(_head(status, headers), separators=(",", ":")).encode("ascii") + _DELIMITER
+    if len(text) > _PRELUDE_LIMIT:
+        raise ValueError(f"The response headers take {len(text)} bytes; API Gateway allows {_PRELUDE_LIMIT}.")
+    return text
+
+
+def _head(status: int, headers: Iterable[tuple[bytes, bytes]]) -> dict[str, Any]:
+    values: dict[str, list[str]] = {}
+    for name, value in headers:
+        values.setdefault(name.decode("latin-1").lower(), []).append(value.decode("latin-1"))
+    head: dict[str, Any] = {
+        "statusCode": status,
+        "headers": {name: found[0] for name, found in values.items() if len(found) == 1},
+    }
+    if repeated := {name: found for name, found in values.items() if len(found) > 1}:
+        head["multiValueHeaders"] = repeated
+    return head
+
+
+def _body(data: bytes) -> dict[str, Any]:
+    try:
+        return {"body": data.decode(), "isBase64Encoded": False}
+    except UnicodeDecodeError:
+        return {"body": b64encode(data).decode(), "isBase64Encoded": True}

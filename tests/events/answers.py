@@ -1,0 +1,65 @@
+"""Answers of functions, held against the OpenAPI document."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from infra.local.invoke import EVENTS
+from infra.local.proxy_response import Head
+from jsonschema import Draft202012Validator
+
+FILES = sorted(EVENTS.glob("*/*.json"))
+HTTP_FILES = [file for file in FILES if file.parent.name != "worker"]
+# Everything else answers 200.
+REFUSED = {"query_spans": 501}
+
+
+@dataclass(frozen=True)
+class Operation:
+    """An operation of the OpenAPI document."""
+
+    name: str
+    method: str
+    path: str
+    responses: dict[str, Any]
+
+    @classmethod
+    def all(cls, openapi: dict[str, Any]) -> dict[str, "Operation"]:
+        return {
+            operation["operationId"]: cls(operation["operationId"], method.upper(), path, operation["responses"])
+            for path, operations in openapi["paths"].items()
+            for method, operation in operations.items()
+        }
+
+    def schema(self, status: int, media_type: str) -> dict[str, Any]:
+        """The schema of its answers of this status."""
+        response = self.responses.get(str(status)) or self.responses[f"{status // 100}XX"]
+        schema: dict[str, Any] = response["content"][media_type]["schema"]
+        return schema
+
+
+def operation_of(file: Path, operations: dict[str, Operation]) -> Operation:
+    """The operation whose name the file bears, or begins with; the longest of several."""
+    names = [name for name in operations if f"{file.stem}_".startswith(f"{name}_")]
+    assert names, f"{file} bears no operation's name"
+    return operations[max(names, key=len)]
+
+
+def check_answer(openapi: dict[str, Any], operation: Operation, head: Head, body: bytes) -> None:
+    """Assert that the document describes this answer."""
+    media_type = dict(head.headers)["content-type"].split(";")[0]
+    schema = operation.schema(head.status, media_type) | {"components": openapi["components"]}
+    validator = Draft202012Validator(schema)
+    for document in documents(media_type, body):
+        validator.validate(document)
+
+
+def documents(media_type: str, body: bytes) -> list[Any]:
+    """The JSON documents of an answer: one, or one per server-sent event."""
+    if media_type == "application/json":
+        return [json.loads(body)]
+    *events, end = body.decode().split("\n\n")
+    assert end == ""
+    assert all(event.startswith("data: ") for event in events)
+    return [json.loads(event.removeprefix("data: ")) for event in events]

@@ -1,0 +1,87 @@
+import importlib.util
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+from infra.local.engine import ROOT
+
+pytestmark = pytest.mark.built
+
+# https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html: function and layers, unzipped.
+UNZIPPED_LIMIT = 250 * 1024 * 1024
+FUNCTIONS = {"Agents", "Turns", "Registry", "Worker"}
+LAYERS = {"CoreLayer", "RuntimeLayer", "DependenciesLayer"}
+# Bits of a .pyc's second word, https://peps.python.org/pep-0552/: hash-based, and not compared with the source.
+UNCHECKED_HASH = 1
+
+
+def size(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+def entries(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()} - {"__pycache__"}
+
+
+def test_the_wrapper_lies_at_the_root_of_its_layer_and_is_executable(build: Path) -> None:
+    wrapper = build / "RuntimeLayer" / "stint-runtime"
+
+    assert wrapper.stat().st_mode & 0o555 == 0o555
+    assert entries(build / "RuntimeLayer") == {"python", "stint-runtime"}
+    assert not list((build / "RuntimeLayer" / "python").rglob("stint-runtime"))
+    template = yaml.safe_load((build / "template.yaml").read_text())
+    variables = template["Resources"]["Turns"]["Properties"]["Environment"]["Variables"]
+    assert variables["AWS_LAMBDA_EXEC_WRAPPER"] == f"/opt/{wrapper.name}"
+
+
+def test_every_function_fits_with_its_layers(build: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    sizes = {folder.name: size(folder) for folder in sorted(build.iterdir()) if folder.is_dir()}
+
+    with capsys.disabled():
+        print("\nunzipped: " + ", ".join(f"{name} {bytes_ / 1e6:.1f} MB" for name, bytes_ in sizes.items()))
+
+    assert set(sizes) >= FUNCTIONS | LAYERS
+    layers = sum(sizes[layer] for layer in LAYERS)
+    for function in FUNCTIONS:
+        assert layers + sizes[function] < UNZIPPED_LIMIT
+
+
+def test_every_source_has_bytecode_that_is_never_compared_with_it(build: Path) -> None:
+    sources = [path for name in FUNCTIONS | LAYERS for path in (build / name).rglob("*.py")]
+    bytecode = [Path(importlib.util.cache_from_source(str(path))) for path in sources]
+
+    assert len(sources) > 500
+    assert [path for path in bytecode if not path.is_file()] == []
+    flags = {int.from_bytes(path.read_bytes()[4:8], "little") for path in bytecode}
+    assert flags == {UNCHECKED_HASH}
+
+
+def test_nothing_but_the_product_is_shipped(build: Path) -> None:
+    assert entries(build / "CoreLayer" / "python") == {"stint"}
+    assert entries(build / "RuntimeLayer" / "python") == {"stint_runtime"}
+    for function in FUNCTIONS:
+        assert entries(build / function) == {"app.py"}
+    for layer in LAYERS:
+        names = {path.name for path in (build / layer).rglob("*") if path.is_dir()}
+        assert not names & {"tests", "bin", ".git", ".mypy_cache", ".pytest_cache"}
+
+
+def test_the_dependencies_are_those_of_the_lock_file_and_no_more(build: Path) -> None:
+    lock = (ROOT / "layers" / "dependencies" / "requirements.txt").read_text()
+    locked = {(name.lower(), version) for name, version in re.findall(r"^([\w.-]+)==([^\s;\\]+)", lock, re.MULTILINE)}
+
+    found = {
+        distribution_of(path)
+        for path in (build / "DependenciesLayer" / "python").iterdir()
+        if path.suffix == ".dist-info"
+    }
+
+    assert {"fastapi", "boto3", "httpx", "mangum"} <= {name for name, _ in found}
+    assert found <= locked
+
+
+def distribution_of(folder: Path) -> tuple[str, str]:
+    """Name and version, as the lock file writes them, of an installed distribution."""
+    name, version = folder.name.removesuffix(".dist-info").rsplit("-", 1)
+    return name.lower().replace("_", "-"), version

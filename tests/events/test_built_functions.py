@@ -1,0 +1,180 @@
+import asyncio
+import contextlib
+import json
+import re
+import sysconfig
+from collections import defaultdict
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+from infra.local.cloud import Cloud, Plan, running_cloud
+from infra.local.engine import Engine
+from infra.local.invocation import Invocation
+from infra.local.invoke import EVENTS, find_function, prepare, streams
+from infra.local.proxy_response import Head, parse_buffered, read_prelude
+from infra.local.sample_ids import AGENT
+from tests.events.answers import HTTP_FILES, REFUSED, Operation, check_answer, documents, operation_of
+
+from stint.http.inspection import describe_api
+
+pytestmark = [pytest.mark.built, pytest.mark.asyncio(loop_scope="module")]
+
+OPENAPI = describe_api()
+OPERATIONS = Operation.all(OPENAPI)
+# What the interpreter writes with -v.
+IMPORTED = re.compile(r"import '([\w.]+)' #")
+LOADED = re.compile(r"# code object from '?([^']+)'?$")
+MANAGED = re.compile(r"/stint-functions-[^/]+/runtime/")
+STDLIB = sysconfig.get_path("stdlib")
+NOT_IN_LAMBDA = {"openai", "uvicorn", "moto", "pytest", "llama_stack_client", "infra", "tests"}
+PROVIDERS = {"stint.models.bedrock", "stint.models.openai_compatible"}
+FIRST_EVENT = {"agents": "get_agent", "turns": "create_turn_streaming", "registry": "list_models"}
+
+
+@dataclass
+class Built:
+    """The built functions, and the log of each."""
+
+    cloud: Cloud
+    log: dict[str, list[str]]
+
+    async def invoke(self, file: Path) -> Invocation:
+        """Replay an event after its samples are stored."""
+        payload = await asyncio.to_thread(file.read_bytes)
+        function = find_function(self.cloud.system, f"stint-{file.parent.name}")
+        await asyncio.to_thread(prepare, payload, {**function.environment, **self.cloud.services})
+        return await self.cloud.functions.invoke(function.name, payload, stream=streams(self.cloud.system, function))
+
+    async def answer(self, file: Path) -> tuple[Head, bytes]:
+        """Replay an event of API Gateway, and read the whole answer."""
+        invocation = await self.invoke(file)
+        chunks = invocation.body()
+        if file.parent.name == "turns":
+            head, start = await read_prelude(chunks)
+            body = start + b"".join([chunk async for chunk in chunks])
+        else:
+            head, body = parse_buffered(b"".join([chunk async for chunk in chunks]))
+        assert invocation.error is None
+        return head, body
+
+    def imported(self, group: str) -> set[str]:
+        """The modules that the processes of a function have imported."""
+        return {match[1] for line in self.log[f"stint-{group}"] if (match := IMPORTED.match(line))}
+
+    def code(self, group: str) -> set[Path]:
+        """The files from which they have taken code."""
+        return {Path(match[1]) for line in self.log[f"stint-{group}"] if (match := LOADED.match(line))}
+
+
+@contextlib.asynccontextmanager
+async def running(build: Path, interpreter: Path, engine: Engine) -> AsyncIterator[Built]:
+    log: dict[str, list[str]] = defaultdict(list)
+    plan = Plan({}, template=build / "template.yaml", python=interpreter)
+    async with running_cloud(plan, engine.running, lambda name, line: log[name].append(line)) as cloud:
+        yield Built(cloud, log)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def built(build: Path, interpreter: Path, engine: Engine) -> AsyncIterator[Built]:
+    async with running(build, interpreter, engine) as built:
+        yield built
+
+
+@pytest.mark.parametrize("file", HTTP_FILES, ids=[f"{file.parent.name}/{file.stem}" for file in HTTP_FILES])
+async def test_an_event_is_answered_as_the_openapi_document_says(built: Built, file: Path) -> None:
+    operation = operation_of(file, OPERATIONS)
+
+    head, body = await built.answer(file)
+
+    assert head.status == REFUSED.get(operation.name, 200), body
+    check_answer(OPENAPI, operation, head, body)
+
+
+@pytest.mark.parametrize(
+    ("event", "last"), [("create_turn_streaming", "turn_awaiting_input"), ("resume_turn_streaming", "turn_complete")]
+)
+async def test_a_streamed_turn_ends_with_its_terminal_event(built: Built, event: str, last: str) -> None:
+    head, body = await built.answer(EVENTS / "turns" / f"{event}.json")
+
+    payloads = [document["event"]["payload"] for document in documents("text/event-stream", body)]
+    assert dict(head.headers)["content-type"].startswith("text/event-stream")
+    assert [payload["event_type"] for payload in payloads].index(last) == len(payloads) - 1
+
+
+async def test_a_session_is_read_behind_a_stage_and_behind_a_base_path(built: Built) -> None:
+    _, behind_stage = await built.answer(EVENTS / "turns" / "get_session.json")
+    _, behind_base_path = await built.answer(EVENTS / "turns" / "get_session_custom_domain.json")
+
+    session = json.loads(behind_stage)
+    assert [turn["status"] for turn in session["turns"]] == ["completed", "awaiting_input"]
+    assert json.loads(behind_base_path) == session
+
+
+async def test_the_document_that_is_served_is_the_one_of_the_code(built: Built) -> None:
+    _, body = await built.answer(EVENTS / "registry" / "get_openapi.json")
+
+    assert json.loads(body) == OPENAPI
+
+
+async def test_a_lambda_function_is_a_tool_that_hears_the_arguments_alone(built: Built) -> None:
+    _, body = await built.answer(EVENTS / "registry" / "invoke_tool.json")
+
+    result = json.loads(body)
+    assert (result["error_code"], result["error_message"]) == (0, None)
+    assert json.loads(result["content"]) == {"liquid": "polyjuice", "boiling_point": -100, "unit": "Celsius"}
+    lines = [line for line in built.log["get-boiling-point"] if line.startswith("call ")]
+    assert lines
+    assert all(re.fullmatch(r"call call_[0-9a-f-]{36}: polyjuice", line) for line in lines)
+
+
+async def test_a_shield_finds_what_its_registration_forbids(built: Built) -> None:
+    _, body = await built.answer(EVENTS / "registry" / "run_shield.json")
+
+    assert json.loads(body)["violation"]["violation_level"] == "error"
+
+
+async def test_the_worker_finishes_a_deletion(built: Built) -> None:
+    get_agent = (EVENTS / "agents" / "get_agent.json").read_bytes()
+
+    invocation = await built.invoke(EVENTS / "worker" / "delete_agent.json")
+    done = await invocation.read()
+    after = await built.cloud.functions.invoke("stint-agents", get_agent, stream=False)
+    head, _ = parse_buffered(await after.read())
+    _, agents = await built.answer(EVENTS / "agents" / "list_agents.json")
+
+    assert (done, invocation.error) == (b"null", None)
+    assert head.status == 404
+    assert AGENT not in agents.decode()
+
+
+@pytest.mark.parametrize("group", FIRST_EVENT)
+async def test_a_function_imports_no_more_than_its_first_event_needs(
+    build: Path, interpreter: Path, engine: Engine, group: str
+) -> None:
+    async with running(build, interpreter, engine) as built:
+        await built.answer(EVENTS / group / f"{FIRST_EVENT[group]}.json")
+
+        imported = built.imported(group)
+    packages = {name.split(".")[0] for name in imported}
+    assert {"stint.http.app", "fastapi", "app"} <= imported
+    assert not packages & NOT_IN_LAMBDA
+    assert "httpx" not in packages
+    assert not imported & PROVIDERS
+    assert ("stint_runtime" in packages) == (group == "turns")
+    assert ("mangum" in packages) == (group != "turns")
+
+
+@pytest.mark.parametrize("group", FIRST_EVENT)
+async def test_a_function_runs_on_what_was_built_and_never_compiles(built: Built, group: str, build: Path) -> None:
+    await built.answer(EVENTS / group / f"{FIRST_EVENT[group]}.json")
+
+    code = built.code(group)
+    shipped = {path for path in code if path.resolve().is_relative_to(build)}
+    runtime = {path for path in code if MANAGED.search(str(path))}
+    standard = {path for path in code if path.is_relative_to(STDLIB) and "site-packages" not in path.parts}
+    assert {path.name.split(".")[0] for path in shipped} >= {"app", "observability", "applications"}
+    assert code - shipped - runtime - standard == set()
+    assert {path for path in shipped if path.suffix != ".pyc"} == set()

@@ -1,0 +1,80 @@
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from infra.local import sam_template
+from infra.local.engine import ROOT
+from infra.local.errors import LocalCloudError
+from infra.local.sample_ids import AWAITING_TURN
+from tests.events.answers import documents
+
+
+def invoke(function: str, event: Path | str, state: Path) -> subprocess.CompletedProcess[str]:
+    """`make invoke`, without what the shell may set for functions."""
+    shell = {name: value for name, value in os.environ.items() if not name.startswith(("STINT_", "OPENAI_", "AWS_"))}
+    command = [sys.executable, "-m", "infra.local", "--state", str(state), "invoke", function, str(event)]
+    environment = shell | {"PYTHONPATH": "layers/core:."}
+    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=40)
+
+
+def test_an_event_finds_what_it_names_whatever_the_last_one_did(tmp_path: Path) -> None:
+    deletion = invoke("worker", "events/worker/delete_agent.json", tmp_path)
+    resumption = invoke("turns", "events/turns/resume_turn_streaming.json", tmp_path)
+
+    assert (deletion.returncode, deletion.stdout) == (0, "null\n"), deletion.stderr
+    head, _, body = resumption.stdout.partition("\n\n")
+    assert head.startswith("HTTP 200\n"), resumption.stderr
+    assert "content-type: text/event-stream" in head
+    payload = documents("text/event-stream", body.encode())[-1]["event"]["payload"]
+    assert payload["event_type"] == "turn_complete"
+    assert payload["turn"]["turn_id"] == AWAITING_TURN
+
+
+def test_json_is_printed_to_be_read(tmp_path: Path) -> None:
+    answer = invoke("registry", "events/registry/get_version.json", tmp_path)
+
+    head, _, body = answer.stdout.partition("\n\n")
+    assert head.startswith("HTTP 200\n"), answer.stderr
+    assert body == '{\n  "version": "0.2.12"\n}\n'
+
+
+def test_a_missing_event_is_one_line_that_lists_those_there_are(tmp_path: Path) -> None:
+    answer = invoke("turns", "events/turns/missing.json", tmp_path)
+
+    (line,) = answer.stderr.splitlines()
+    assert line.startswith("stint: cannot read the event events/turns/missing.json")
+    assert "events/turns/create_turn.json" in line
+
+
+def test_an_event_that_is_no_json_is_refused(tmp_path: Path) -> None:
+    broken = tmp_path / "event.json"
+    broken.write_text("{")
+
+    answer = invoke("turns", broken, tmp_path / "state")
+
+    (line,) = answer.stderr.splitlines()
+    assert "is not JSON" in line
+
+
+def test_sam_local_needs_a_running_cloud(tmp_path: Path) -> None:
+    with pytest.raises(LocalCloudError, match="make run"):
+        sam_template.running_environment(tmp_path)
+
+
+@pytest.mark.built
+def test_the_template_for_sam_local_declares_what_leads_to_the_data(
+    build: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sam_template, "LOCAL", tmp_path / "local.yaml")
+    sam_template.write_template({"AWS_ENDPOINT_URL_S3": "http://127.0.0.1:9", "STINT_TABLE": "table"})
+
+    built = yaml.safe_load((build / "template.yaml").read_text())
+    local = yaml.safe_load(sam_template.LOCAL.read_text())
+    declared = built["Globals"]["Function"]["Environment"]["Variables"]
+    variables = local["Globals"]["Function"]["Environment"]["Variables"]
+    assert variables == declared | {"AWS_ENDPOINT_URL_S3": "http://127.0.0.1:9", "STINT_TABLE": "table"}
+    built_for = built["Resources"]["CoreLayer"]["Metadata"]["BuildMethod"]
+    assert local["Parameters"]["Runtime"]["Default"] == built_for

@@ -1,0 +1,73 @@
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from infra.local.engine import ROOT
+
+pytestmark = pytest.mark.built
+
+PROGRAM = """
+from aws_lambda_powertools.utilities.parameters import SecretsProvider
+from stint.models.bedrock import connect
+from stint.store.clients import make_dynamodb, make_lambda, make_s3
+for client in (make_dynamodb(), make_lambda(), make_s3(), connect(), SecretsProvider().client):
+    print(client.meta.service_model.service_name)
+"""
+
+
+def test_every_client_can_be_made_of_what_is_shipped(build: Path) -> None:
+    path = os.pathsep.join(str(build / layer / "python") for layer in ("CoreLayer", "DependenciesLayer"))
+    environment = {"PYTHONPATH": path, "AWS_DEFAULT_REGION": "eu-west-1", "PATH": os.defpath}
+
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", PROGRAM], env=environment, capture_output=True, text=True, timeout=30, check=False
+    )
+
+    assert done.stderr == ""
+    assert done.stdout.split() == ["dynamodb", "lambda", "s3", "bedrock-runtime", "secretsmanager"]
+
+
+EVERYTHING = """
+import asyncio, importlib, pkgutil, sys
+import stint
+for module in pkgutil.walk_packages(stint.__path__, "stint."):
+    importlib.import_module(module.name)
+from stint.domain.content import text_of
+from stint.net.guard import Guard
+from stint.tools.mcp import McpTools
+from stint.tools.port import Invocation, Toolgroup
+
+async def add(url):
+    tools, group = McpTools(Guard(["127.0.0.1"])), Toolgroup("g", "model-context-protocol", mcp_endpoint=url)
+    await tools.list_tools(group, {})
+    return text_of((await tools.invoke(group, Invocation("add", {"a": 1, "b": 2}, "call_1", {}))).content)
+
+for path in ("mcp", "sse"):
+    print(asyncio.run(add(f"{sys.argv[1]}/{path}")))
+"""
+
+
+@pytest.fixture
+def mcp_server() -> Iterator[str]:
+    command = [sys.executable, "-m", "tests.servers.mcp_server"]
+    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    with process:
+        assert process.stdout
+        yield f"http://127.0.0.1:{process.stdout.readline().strip()}"
+        process.kill()
+
+
+def test_everything_imports_and_both_transports_of_mcp_work_without_what_is_left_out(
+    build: Path, mcp_server: str
+) -> None:
+    path = os.pathsep.join(str(build / layer / "python") for layer in ("CoreLayer", "DependenciesLayer"))
+    environment = {"PYTHONPATH": path, "PATH": os.defpath}
+    command = [sys.executable, "-S", "-c", EVERYTHING, mcp_server]
+
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=30, check=False)
+
+    assert done.stderr == ""
+    assert done.stdout.split() == ["3", "3"]

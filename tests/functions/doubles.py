@@ -1,0 +1,94 @@
+"""Models and failures that tests put at the edge of the system."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import contextmanager
+from io import BytesIO
+from typing import TYPE_CHECKING, Any
+
+import httpx
+from botocore.awsrequest import AWSResponse
+from botocore.compat import HTTPHeaders
+
+from stint.domain.errors import DeadlineExceeded, ModelError
+from stint.domain.inference import Finished, FinishReason, InferenceRequest, ModelChunk, TextChunk
+from stint.models.scripted import Scripted
+
+if TYPE_CHECKING:
+    from botocore.awsrequest import AWSPreparedRequest
+
+HEARTBEAT = 0.5
+
+
+class Recorder:
+    """The scripted model, which keeps what it is asked."""
+
+    def __init__(self) -> None:
+        self.scripted = Scripted(word_delay=0)
+        self.requests: list[InferenceRequest] = []
+
+    def stream(self, request: InferenceRequest) -> AsyncGenerator[ModelChunk, None]:
+        self.requests.append(request)
+        return self.scripted.stream(request)
+
+
+class Faulty:
+    """Does what its id says: before the first word, after it, or never."""
+
+    async def stream(self, request: InferenceRequest) -> AsyncGenerator[ModelChunk, None]:
+        match request.model:
+            case "crash":
+                raise ZeroDivisionError("a fault of the adapter")
+            case "late":
+                raise DeadlineExceeded("The time was over.")
+            case "slow-failure":
+                await asyncio.sleep(2.5 * HEARTBEAT)
+                raise ModelError("the model gave up")
+            case "line-breaks":
+                yield TextChunk("one\u2028two\u0085three\u2029four\nfive\rsix")
+            case "quick-steps":
+                for _ in range(12):
+                    await asyncio.sleep(HEARTBEAT / 8)
+                    yield TextChunk("tick ")
+        yield Finished(FinishReason.stop)
+
+
+class Raw(BytesIO):
+    """A body as botocore reads it."""
+
+    def stream(self, *_: Any, **__: Any) -> Iterator[bytes]:
+        yield self.read()
+
+
+class Faults:
+    """Failures of DynamoDB, put in place of its answers; retries by the SDK are off, so one is enough."""
+
+    def __init__(self, client: Any) -> None:
+        self.operation = ""
+        self.left = 0
+        self.code = ""
+        self.performed = False
+        client.meta.events.register("before-send.dynamodb", self.answer)
+
+    @contextmanager
+    def fail(
+        self, operation: str, code: str = "ThrottlingException", *, times: int = 1000, performed: bool = False
+    ) -> Iterator[None]:
+        """Fail an operation; a `performed` one takes effect, and only its answer is lost."""
+        self.operation, self.code, self.left, self.performed = operation, code, times, performed
+        try:
+            yield
+        finally:
+            self.left = 0
+
+    def answer(self, request: "AWSPreparedRequest", **_: Any) -> AWSResponse | None:
+        url, target = str(request.url), request.headers["X-Amz-Target"]
+        target = target.decode() if isinstance(target, bytes) else target
+        if not self.left or not target.endswith(f".{self.operation}"):
+            return None
+        self.left -= 1
+        if self.performed:
+            assert isinstance(request.body, bytes)
+            httpx.post(url, headers=dict(request.headers.items()), content=request.body, trust_env=False)
+        body = Raw(f'{{"__type": "com.amazonaws#{self.code}", "message": "as the test asked"}}'.encode())
+        return AWSResponse(url, 500 if self.performed else 400, HTTPHeaders(), body)

@@ -1,0 +1,99 @@
+import json
+from typing import Any
+
+import httpx
+import pytest
+from tests.functions.talk import agent_config, assert_error, create_agent, open_session, turn, turns_of
+
+from stint.domain.ids import new_id
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        (b"", "required"),
+        (b"{bad", "not valid JSON"),
+        (b'{"agent_config": ', "not valid JSON"),
+        (b"[]", "dictionary"),
+        (b'"text"', "dictionary"),
+        (b"null", "dictionary"),
+        (b"\xff\xfe{}", "not UTF-8"),
+        (b"[" * 100_000, "deeper"),
+        (b'{"agent_config": NaN}', "NaN is not JSON"),
+        (b'{"agent_config": ' + b"9" * 5_000 + b"}", "integer string conversion"),
+    ],
+)
+def test_a_body_that_is_no_json_object_is_400(http: httpx.Client, session: str, body: bytes, words: str) -> None:
+    for path in ("/v1/agents", f"{session}/turn", f"{session}/turn/{new_id()}/resume"):
+        error = assert_error(http.post(path, content=body), 400, "invalid_request")
+
+        assert words in error["message"]
+        assert error["param"] == "body"
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ("NaN", "NaN is not JSON"),
+        ("-Infinity", "-Infinity is not JSON"),
+        ("1e999", "too large"),
+        ('"\\ud800"', "surrogate"),
+        ('{"\\udfff": 1}', "surrogate"),
+        ("[" * 150 + "]" * 150, "deeper"),
+        ("[" * 250 + "]" * 250, "deeper"),
+        ("[" * 900 + "]" * 900, "deeper"),
+    ],
+)
+def test_values_that_could_not_be_read_back_are_400(http: httpx.Client, value: str, words: str) -> None:
+    tool = json.dumps({"name": "w", "metadata": {"key": "HERE"}}).replace('"HERE"', value)
+    body = json.dumps({"agent_config": agent_config(client_tools=["HERE"])}).replace('"HERE"', tool)
+
+    response = http.post("/v1/agents", content=body)
+
+    assert words in assert_error(response, 400, "invalid_request")["message"]
+
+
+def test_values_at_the_edge_of_json_are_kept(http: httpx.Client) -> None:
+    deep: Any = "bottom"
+    for _ in range(90):
+        deep = [deep]
+    metadata = {"deep": deep, "long": 10**300, "nul": "a\u0000b", "pair": "🙂", "": None, "tiny": 5e-324}
+
+    agent = create_agent(http, client_tools=[{"name": "w", "metadata": metadata}])
+
+    [tool] = http.get(f"/v1/agents/{agent}").json()["agent_config"]["client_tools"]
+    assert tool["metadata"] == metadata
+
+
+def test_numbers_without_measure_do_no_harm(http: httpx.Client) -> None:
+    for config in (
+        {"max_infer_iters": 10**40},
+        {"max_infer_iters": 0},
+        {"sampling_params": {"strategy": {"type": "top_k", "top_k": 10**40}, "max_tokens": 10**40}},
+    ):
+        assert turn(http, open_session(http, **config), "say: fine")["status"] == "completed"
+
+
+def test_a_negative_number_of_iterations_is_refused_by_name(http: httpx.Client) -> None:
+    config = {"model": "scripted/demo", "instructions": "", "max_infer_iters": -1}
+
+    error = assert_error(http.post("/v1/agents", json={"agent_config": config}), 400, "invalid_request")
+
+    assert error["param"] == "agent_config.max_infer_iters"
+
+
+def test_strange_text_is_said_and_shown(http: httpx.Client, session: str) -> None:
+    text = "nul \u0000, pair 🙂, break \u2028, bell \u0007, right to left \u202e"
+
+    shown = turn(http, session, text)
+
+    assert shown["input_messages"][0]["content"] == text
+    assert turns_of(http, session) == [shown]
+
+
+def test_a_thousand_faults_are_not_all_told(http: httpx.Client, session: str) -> None:
+    response = http.post(f"{session}/turn", json={"messages": [{"role": "user"}] * 1_000})
+
+    error = assert_error(response, 400, "invalid_request")
+    assert "980 more" in error["message"]
+    assert len(response.json()["detail"]["errors"]) == 20

@@ -1,0 +1,76 @@
+import httpx
+
+MODEL = ["identifier", "provider_resource_id", "provider_id", "type", "metadata", "model_type"]
+OPENAI = ["id", "object", "created", "owned_by"]
+
+
+def test_a_model_bears_llama_stacks_keys_and_openais(http: httpx.Client) -> None:
+    listed, single = http.get("/v1/models").json(), http.get("/v1/models/scripted/demo").json()
+
+    [entry] = listed["data"]
+    assert list(listed) == ["data", "object"]
+    assert list(entry) == MODEL + OPENAI
+    assert entry["provider_resource_id"] == "demo"
+    assert (entry["type"], entry["model_type"], entry["object"]) == ("model", "llm", "model")
+    assert single == entry | {"owner": None}
+
+
+def test_what_is_there_from_the_start_is_listed(http: httpx.Client) -> None:
+    toolgroups, tools = http.get("/v1/toolgroups").json()["data"], http.get("/v1/tools").json()["data"]
+
+    assert [group["identifier"] for group in toolgroups] == ["builtin::websearch", "builtin::wolfram_alpha"]
+    assert [(tool["identifier"], tool["toolgroup_id"]) for tool in tools] == [
+        ("web_search", "builtin::websearch"),
+        ("wolfram_alpha", "builtin::wolfram_alpha"),
+    ]
+    assert http.get("/v1/shields").json() == {"data": []}
+
+
+def test_an_unknown_toolgroup_has_no_tools(http: httpx.Client) -> None:
+    response = http.get("/v1/tools", params={"toolgroup_id": "mcp::nowhere"})
+
+    assert response.status_code == 404
+    assert response.json()["error"]["code"] == "toolgroup_not_found"
+
+
+def test_ids_with_slashes_are_names_not_paths(http: httpx.Client) -> None:
+    for path, kind in (("models", "model"), ("toolgroups", "toolgroup"), ("shields", "shield"), ("tools", "tool")):
+        response = http.get(f"/v1/{path}/mcp::a/b/c")
+
+        assert response.status_code == 404
+        assert response.json()["error"]["code"] == f"{kind}_not_found"
+        assert "mcp::a/b/c" in response.json()["error"]["message"]
+
+
+def test_providers_tell_no_secrets(http: httpx.Client) -> None:
+    providers = http.get("/v1/providers").json()["data"]
+
+    keys = ["api", "provider_id", "provider_type", "config", "health"]
+    assert all(list(provider) == keys for provider in providers)
+    assert {provider["api"] for provider in providers} == {"inference", "safety", "tool_runtime"}
+    assert http.get("/v1/providers/openai").json() == providers[1]
+    assert list(providers[1]["config"]) == ["url"]
+
+
+def test_every_route_is_listed_and_answers(http: httpx.Client) -> None:
+    routes = http.get("/v1/inspect/routes").json()["data"]
+
+    assert [list(route) for route in routes] == [["route", "method", "provider_types"]] * len(routes)
+    assert len(routes) == len({(route["route"], route["method"]) for route in routes})
+    for route in routes:
+        path = route["route"].replace(":path}", "}")
+        response = http.request(route["method"], path.replace("{", "").replace("}", ""))
+        assert response.json().get("error", {}).get("code") not in ("route_not_found", "method_not_allowed")
+
+
+def test_health_and_version(http: httpx.Client) -> None:
+    assert http.get("/v1/health").json() == {"status": "OK"}
+    assert http.get("/v1/version").json() == {"version": "0.2.12"}
+
+
+def test_spans_are_not_supported_by_name(http: httpx.Client) -> None:
+    response = http.post("/v1/telemetry/spans", json={})
+
+    assert (response.status_code, response.json()["error"]["code"]) == (501, "not_supported")
+    assert "/v1/telemetry/spans" in response.json()["error"]["message"]
+    assert response.headers["x-should-retry"] == "false"

@@ -1,0 +1,126 @@
+"""The whole API in this process, composed like the functions but for the models and the clients of AWS."""
+
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from types import TracebackType
+from typing import Any, Self
+
+import boto3
+import uvicorn
+from botocore.config import Config
+from fastapi import FastAPI
+from infra.local.engine import Engine
+from tests.functions.doubles import HEARTBEAT, Faults, Faulty, Recorder
+
+from stint.bootstrap import compose
+from stint.domain.inference import InferenceRequest
+from stint.http import agents
+from stint.http.app import create_app
+from stint.http.inspection import PARTS
+from stint.models.port import Model
+from stint.models.routing import Router
+from stint.models.scripted import Scripted
+from stint.services.deletions import Deletions
+from stint.services.services import Services
+from stint.settings import Settings
+from stint.store.store import Store
+from stint.store.tasks import Tasks
+from stint.tools.port import ToolProvider
+
+LEASE = 1.0
+
+
+class World:
+    """Everything behind the routes. `tenant` changes from test to test: each begins with nothing stored."""
+
+    def __init__(self, engine: Engine) -> None:
+        table, bucket = engine.outputs["TableName"], engine.outputs["BucketName"]
+        self.settings = Settings(table=table, bucket=bucket, lease_seconds=LEASE, heartbeat_seconds=HEARTBEAT)
+        config = Config(max_pool_connections=32, retries={"total_max_attempts": 1})
+        self.dynamodb: Any = boto3.client("dynamodb", config=config)
+        self.s3 = boto3.client("s3", config=config)
+        self.store = Store.open(self.dynamodb, self.settings.table, lambda: self.s3, self.settings.bucket)
+        self.faults = Faults(self.dynamodb)
+        self.recorder = Recorder()
+        self.tenant = ""
+        self.tool_providers: Mapping[str, ToolProvider] | None = None
+        self.made: dict[str, Services] = {}
+
+    def make_services(self, _: str) -> Services:
+        if self.tenant not in self.made:
+            self.made[self.tenant] = self.compose(self.tenant)
+        return self.made[self.tenant]
+
+    def compose(self, tenant: str) -> Services:
+        settings, store = self.settings, self.store
+        models: dict[str, Callable[[], Model]] = {
+            "scripted": lambda: Scripted(word_delay=0),
+            "recorded": lambda: self.recorder,
+            "faulty": Faulty,
+        }
+        router = Router(models, settings.default_model)
+        deletions = Deletions(store.deletion, Tasks(lambda: boto3.client("lambda"), "worker"))
+        return compose(tenant, settings, store, router, deletions, self.tool_providers)
+
+    def app(self, *, buffered: bool = False) -> FastAPI:
+        parts = [agents.router] if buffered else PARTS
+        return create_app("all", *parts, make_services=self.make_services, buffered=buffered)
+
+    @property
+    def last_request(self) -> InferenceRequest:
+        """What a `recorded/` model was asked last."""
+        return self.recorder.requests[-1]
+
+    def close(self) -> None:
+        self.dynamodb.close()
+        self.s3.close()
+
+
+def wait_until(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 10
+    while not holds():
+        assert time.monotonic() < deadline, "waited ten seconds in vain"
+        time.sleep(0.002)
+
+
+class Served:
+    """An app behind uvicorn, in a thread. `posts` counts the POSTs by the last part of their path."""
+
+    def __init__(self, app: FastAPI) -> None:
+        self.posts: dict[str, int] = defaultdict(int)
+        self.running = 0
+        config = uvicorn.Config(self.counted(app), port=0, log_level="critical", lifespan="off", access_log=False)
+        self.server = uvicorn.Server(config)
+        self.thread = threading.Thread(target=self.server.run, daemon=True)
+
+    def counted(self, app: FastAPI) -> Callable[..., Any]:
+        async def count(scope: Any, receive: Any, send: Any) -> None:
+            if scope.get("method") == "POST":
+                self.posts[scope["path"].rsplit("/", 1)[-1]] += 1
+            self.running += 1
+            try:
+                await app(scope, receive, send)
+            finally:
+                self.running -= 1
+
+        return count
+
+    def settle(self) -> None:
+        """Wait until every request is dealt with, its log lines included."""
+        wait_until(lambda: self.running == 0)
+
+    @property
+    def url(self) -> str:
+        port = self.server.servers[0].sockets[0].getsockname()[1]
+        return f"http://127.0.0.1:{port}"
+
+    def __enter__(self) -> Self:
+        self.thread.start()
+        wait_until(lambda: self.server.started)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.server.should_exit = True
+        self.thread.join(10)

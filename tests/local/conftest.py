@@ -1,0 +1,53 @@
+import asyncio
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+import pytest
+from infra.local.cloud import Plan, base_url, running_cloud, serving_front
+from infra.local.engine import RunningEngine
+from infra.local.server import listen
+
+APPS = Path(__file__).parent / "apps"
+NO_ENGINE = RunningEngine("http://127.0.0.1:9", "us-east-1", {})
+
+
+@dataclass(frozen=True)
+class Api:
+    """The API of `apps/template.yaml`; functions leave marks in `marks`, faults of the front are in `log`."""
+
+    client: httpx.Client
+    marks: Path
+    log: list[str]
+
+
+@pytest.fixture(scope="module")
+def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
+    marks = tmp_path_factory.mktemp("marks")
+    log: list[str] = []
+    shell = {"STINT_CORS_ORIGIN": "https://example.org", "STINT_MARK_FOLDER": str(marks)}
+    plan = Plan(shell, template=APPS / "template.yaml", concurrency=2)
+    listener = listen()
+    loop = asyncio.new_event_loop()
+    stopping = asyncio.Event()
+    ready = threading.Event()
+
+    async def serve() -> None:
+        def note(subject: str, line: str) -> None:
+            log.append(f"{subject}: {line}")
+
+        async with running_cloud(plan, NO_ENGINE, note) as cloud, serving_front(cloud, listener, note):
+            ready.set()
+            await stopping.wait()
+
+    thread = threading.Thread(target=loop.run_until_complete, args=(serve(),))
+    thread.start()
+    assert ready.wait(20)
+    with httpx.Client(base_url=base_url(listener), timeout=20, trust_env=False) as client:
+        yield Api(client, marks, log)
+    loop.call_soon_threadsafe(stopping.set)
+    thread.join()
+    loop.close()
+    listener.close()

@@ -1,0 +1,86 @@
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from infra.local.engine import ROOT
+from infra.local.server import listen
+
+
+class Run:
+    """`make run` as a process; `lines` is what it has printed so far."""
+
+    def __init__(self, state: Path, port: int, *options: str, shell: dict[str, str] | None = None) -> None:
+        command = [sys.executable, "-m", "infra.local", "--state", str(state), "run", "--port", str(port), *options]
+        self.state = state
+        self.lines: list[str] = []
+        self.process = subprocess.Popen(
+            command,
+            cwd=ROOT,
+            env=clean_shell() | (shell or {}),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+
+    def read_until(self, text: str) -> str:
+        """The line that holds the text; fails when the process ends before it."""
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self.lines.append(line)
+            if text in line:
+                return line
+        raise AssertionError(f"ended without {text!r}: {''.join(self.lines)}")
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def port(self) -> int:
+        (port,) = re.findall(r"serves http://127\.0\.0\.1:(\d+)", "".join(self.lines))
+        return int(port)
+
+    def stop(self, number: int = signal.SIGINT) -> int:
+        self.process.send_signal(number)
+        return self.wait()
+
+    def wait(self) -> int:
+        try:
+            self.lines.append(self.process.communicate(timeout=15)[0])
+        finally:
+            self.process.kill()
+            self.process.wait()
+        return self.process.returncode
+
+
+def free_port() -> int:
+    with listen() as listener:
+        port: int = listener.getsockname()[1]
+        return port
+
+
+def clean_shell() -> dict[str, str]:
+    """The shell of somebody who has set nothing: other tests in this process may have."""
+    return {name: value for name, value in os.environ.items() if not name.startswith(("STINT_", "OPENAI_", "AWS_"))}
+
+
+def all_end(processes: set[int], within: float) -> bool:
+    deadline = time.monotonic() + within
+    while any(is_running(pid) for pid in processes):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.05)
+    return True
+
+
+def is_running(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True

@@ -1,0 +1,122 @@
+from typing import Any
+
+import pytest
+from infra.local.engine import RunningEngine
+from infra.local.environment import (
+    has_credentials,
+    parameter_overrides,
+    service_environment,
+    shell_region,
+    shell_settings,
+)
+
+ENGINE = RunningEngine("http://127.0.0.1:1", "eu-west-1", {}).environment()
+LAMBDA = "http://127.0.0.1:2"
+
+
+@pytest.mark.parametrize(
+    ("shell", "model"),
+    [
+        ({}, "scripted/demo"),
+        ({"OPENAI_API_KEY": "k"}, "openai/gpt-4.1-mini"),
+        ({"OPENAI_BASE_URL": "http://127.0.0.1/v1"}, "openai/gpt-4.1-mini"),
+        ({"OPENAI_API_KEY": "k", "STINT_DEFAULT_MODEL": "bedrock/x"}, "bedrock/x"),
+    ],
+)
+def test_the_model_is_one_that_can_be_reached(shell: dict[str, str], model: str) -> None:
+    assert shell_settings(shell)["STINT_DEFAULT_MODEL"] == model
+
+
+def test_only_settings_reach_the_functions() -> None:
+    shell = {
+        "STINT_MODELS": "a",
+        "AWS_PROFILE": "p",
+        "HOME": "/h",
+        "https_proxy": "x",
+        "EDITOR": "vi",
+        "PYTHONPATH": ".",
+    }
+
+    settings = shell_settings(shell)
+
+    made = {"STINT_DEFAULT_MODEL", "STINT_ALLOWED_HOSTS"}
+    assert set(settings) == {"STINT_MODELS", "AWS_PROFILE", "HOME", "https_proxy", *made}
+
+
+def test_loopback_may_be_reached_unless_the_shell_says_what_may() -> None:
+    assert shell_settings({})["STINT_ALLOWED_HOSTS"] == "127.0.0.0/8,::1/128"
+    assert shell_settings({"STINT_ALLOWED_HOSTS": ""})["STINT_ALLOWED_HOSTS"] == ""
+
+
+def test_functions_find_the_engine_and_the_lambda_service() -> None:
+    environment = service_environment(ENGINE, LAMBDA, {}, signs=False)
+
+    assert environment["AWS_ENDPOINT_URL_DYNAMODB"] == environment["AWS_ENDPOINT_URL_S3"] == "http://127.0.0.1:1"
+    assert environment["AWS_ENDPOINT_URL_LAMBDA"] == LAMBDA
+    assert environment["AWS_REGION"] == "eu-west-1"
+    assert environment["AWS_ACCESS_KEY_ID"]
+    assert "AWS_ENDPOINT_URL" not in environment
+
+
+def test_an_endpoint_that_the_shell_names_wins() -> None:
+    settings = {"AWS_ENDPOINT_URL_DYNAMODB": "http://other"}
+
+    environment = service_environment(ENGINE, LAMBDA, settings, signs=False)
+
+    assert environment["AWS_ENDPOINT_URL_DYNAMODB"] == "http://other"
+    assert environment["AWS_ENDPOINT_URL_S3"] == "http://127.0.0.1:1"
+
+
+def test_an_endpoint_for_every_service_replaces_the_engine_but_not_lambda() -> None:
+    environment = service_environment(ENGINE, LAMBDA, {"AWS_ENDPOINT_URL": "http://other"}, signs=False)
+
+    assert environment["AWS_ENDPOINT_URL"] == "http://other"
+    assert environment["AWS_ENDPOINT_URL_LAMBDA"] == LAMBDA
+    assert "AWS_ENDPOINT_URL_DYNAMODB" not in environment
+
+
+def test_clients_use_the_region_of_the_engine_that_the_shell_named() -> None:
+    environment = service_environment(
+        ENGINE, LAMBDA, {"AWS_REGION": "eu-west-1", "AWS_DEFAULT_REGION": "x"}, signs=False
+    )
+
+    assert shell_region({"AWS_REGION": "eu-west-1"}) == "eu-west-1"
+    assert environment["AWS_REGION"] == environment["AWS_DEFAULT_REGION"] == "eu-west-1"
+
+
+def test_real_credentials_are_not_covered_by_the_engines() -> None:
+    environment = service_environment(ENGINE, LAMBDA, {"AWS_PROFILE": "p"}, signs=True)
+
+    assert environment["AWS_PROFILE"] == "p"
+    assert "AWS_ACCESS_KEY_ID" not in environment
+
+
+def test_loopback_never_goes_through_a_proxy() -> None:
+    environment = service_environment(ENGINE, LAMBDA, {"no_proxy": "intern"}, signs=False)
+
+    assert environment["NO_PROXY"] == environment["no_proxy"] == "intern,127.0.0.1,localhost"
+
+
+def test_credentials_are_found_without_asking_the_metadata_service(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "credentials"))
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
+
+    without = has_credentials()
+    (tmp_path / "credentials").write_text("[default]\naws_access_key_id = a\naws_secret_access_key = b\n")
+
+    assert not without
+    assert has_credentials()
+
+
+def test_a_variable_of_the_shell_sets_the_parameter_behind_it() -> None:
+    variables = {"STINT_CORS_ORIGIN": {"Ref": "CorsOrigin"}, "STINT_TABLE": {"Fn::GetAtt": ["Data", "Outputs.T"]}}
+    function = {"Type": "AWS::Lambda::Function", "Properties": {"Environment": {"Variables": variables}}}
+    translated = {"Parameters": {"CorsOrigin": {}}, "Resources": {"Agents": function}}
+
+    overrides = parameter_overrides(translated, {"STINT_CORS_ORIGIN": "*", "STINT_TABLE": "t", "STINT_OTHER": "o"})
+
+    assert overrides == {"CorsOrigin": "*"}

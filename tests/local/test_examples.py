@@ -1,0 +1,66 @@
+"""The shell examples of the documentation, run as printed but for the port."""
+
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+
+import pytest
+from infra.local.engine import ROOT
+from tests.local.run_process import Run, free_port
+
+pytestmark = pytest.mark.skipif(shutil.which("curl") is None, reason="the examples call curl")
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    run = Run(tmp_path_factory.mktemp("run") / "state", free_port())
+    run.read_until("Ctrl-C stops")
+    yield f"{run.url}/v1"
+    run.stop()
+
+
+def examples(document: str, after: str) -> str:
+    """The shell blocks behind a text, but for those that start a server of their own or leave for the web."""
+    text = (ROOT / document).read_text()
+    blocks = re.findall(r"```sh\n(.*?)```", text[text.index(after) :], flags=re.DOTALL)
+    elsewhere = ("docs/examples", "web_search")
+    return "\n".join(block for block in blocks if "curl" in block and not any(word in block for word in elsewhere))
+
+
+def run_shell(script: str, base: str) -> str:
+    script = script.replace("http://127.0.0.1:8321/v1", base)
+    prelude = f"BASE={base}\nJSON='content-type: application/json'\n"
+    done = subprocess.run(["bash", "-ec", prelude + script], capture_output=True, text=True, timeout=50, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
+
+def test_the_tool_and_the_shield_of_readme(base: str) -> None:
+    script = examples("README.md", "A tool that the server runs")
+
+    said = run_shell(script, base)
+
+    assert "get_boiling_point answered: " in said
+    assert said.count('"event_type":"turn_complete"') == 2
+    assert '"violation_level":"error"' in said
+    for path in ("toolgroups/chemistry", "shields/secrets"):
+        run_shell(f"curl -sS -X DELETE $BASE/{path}", base)
+
+
+def test_the_examples_of_tools(base: str) -> None:
+    script = examples("docs/tools.md", "## Lambda functions")
+
+    said = run_shell(script, base)
+
+    assert said.count('\\"boiling_point\\":-100') >= 2
+    assert '\\"identifier\\":\\"scripted/demo\\"' in said
+    assert '"event_type":"turn_complete"' in said
+
+
+def test_the_examples_of_shields(base: str) -> None:
+    said = run_shell(examples("docs/shields.md", "## Deny list"), base)
+
+    assert said.count('"user_message":"I do not talk about that."') >= 2
+    assert '"code":"shield_failed"' in said
+    assert said.count("The launch code is 0000") == 1

@@ -1,0 +1,261 @@
+import json
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from infra.local.engine import ROOT
+from infra.local.server import listen
+from tests.local.run_process import Run, all_end, clean_shell, free_port
+
+READY_SECONDS = 8.0
+Start = Callable[..., Run]
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
+    """One that the tests share which only ask it."""
+    run = Run(tmp_path_factory.mktemp("running"), free_port())
+    run.read_until("Ctrl-C stops")
+    yield run
+    run.stop()
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    runs: list[Run] = []
+
+    def start(
+        *options: str, port: int | None = None, state: Path = tmp_path / "state", shell: dict[str, str] | None = None
+    ) -> Run:
+        """With a port of its own it is awaited; with a given one the test looks at what happens."""
+        run = Run(state, port or free_port(), *options, shell=shell)
+        runs.append(run)
+        if port is None:
+            run.read_until("Ctrl-C stops")
+        return run
+
+    yield start
+    for run in runs:
+        if run.process.returncode is None:
+            run.stop()
+
+
+def children_of(process: int) -> set[int]:
+    """Every process below this one."""
+    table = subprocess.run(["ps", "-eo", "pid=,ppid="], capture_output=True, text=True, check=True).stdout
+    parents = {int(pid): int(parent) for pid, parent in (line.split() for line in table.splitlines())}
+    found: set[int] = set()
+    while more := {child for child, parent in parents.items() if parent in found | {process}} - found:
+        found |= more
+    return found
+
+
+def get_agent(url: str, agent: str) -> int:
+    return httpx.get(f"{url}/v1/agents/{agent}", trust_env=False, timeout=30).status_code
+
+
+def create_agent(url: str) -> str:
+    config = {"model": "scripted/demo", "instructions": "Answer briefly."}
+    response = httpx.post(f"{url}/v1/agents", json={"agent_config": config}, trust_env=False, timeout=30)
+    assert response.status_code == 200, response.text
+    return str(response.json()["agent_id"])
+
+
+def test_it_is_ready_soon_and_its_curl_works_as_printed(running: Run) -> None:
+    (seconds,) = re.findall(r"ready in ([\d.]+) s", "".join(running.lines))
+    command = next(line for line in running.lines if line.lstrip().startswith("curl"))
+
+    answer = subprocess.run(shlex.split(command), capture_output=True, text=True, check=True, timeout=30).stdout
+
+    assert float(seconds) < READY_SECONDS
+    assert "scripted/demo" in "".join(running.lines)
+    assert json.loads(answer)["agent_id"]
+
+
+def test_signals_leave_no_process_and_state_is_kept_until_it_is_cleared(start: Start) -> None:
+    first = start()
+    agent = create_agent(first.url)
+    processes = children_of(first.process.pid)
+    interrupted = first.stop(signal.SIGINT)
+    first_ended = all_end(processes, within=5)
+
+    second = start()
+    kept = get_agent(second.url, agent)
+    processes |= children_of(second.process.pid)
+    terminated = second.stop(signal.SIGTERM)
+    second_ended = all_end(processes, within=5)
+
+    third = start("--fresh")
+    cleared = get_agent(third.url, agent)
+
+    assert len(processes) >= 6
+    assert (interrupted, first_ended, kept) == (0, True, 200)
+    assert (terminated, second_ended, cleared) == (0, True, 404)
+
+
+def test_a_process_killed_hard_leaves_no_other(start: Start) -> None:
+    run = start()
+    create_agent(run.url)
+    started = children_of(run.process.pid)
+
+    run.stop(signal.SIGKILL)
+
+    assert all_end(started, within=10)
+
+
+def test_ctrl_c_while_it_starts_leaves_no_process(start: Start) -> None:
+    run = start(port=free_port())
+    deadline = time.monotonic() + 10
+    while not (started := children_of(run.process.pid)) and time.monotonic() < deadline:
+        time.sleep(0.02)
+
+    code = run.stop()
+
+    assert started
+    assert code == 0
+    assert all_end(started, within=5)
+    assert "Traceback" not in "".join(run.lines)
+
+
+def test_a_port_in_use_is_one_clear_line(start: Start, tmp_path: Path) -> None:
+    with listen() as taken:
+        port = taken.getsockname()[1]
+        run = start(port=port)
+
+        code = run.wait()
+
+    assert code == 1
+    assert "".join(run.lines).startswith(f"stint: port {port} is in use")
+    assert "".join(run.lines).count("\n") == 1
+    assert not (tmp_path / "state").exists()
+
+
+def test_a_second_run_on_the_same_state_is_refused(start: Start, running: Run) -> None:
+    second = start(state=running.state, port=free_port())
+
+    code = second.wait()
+
+    assert code == 1
+    assert f"is in use by process {running.process.pid}" in "".join(second.lines)
+    assert running.url in "".join(second.lines)
+
+
+def test_the_shell_sets_the_model_and_cors(start: Start) -> None:
+    shell = {"OPENAI_BASE_URL": "http://127.0.0.1:9/v1", "STINT_CORS_ORIGIN": "https://a.example"}
+
+    run = start(shell=shell)
+    preflight = httpx.options(f"{run.url}/v1/agents", trust_env=False)
+    answer = httpx.get(f"{run.url}/v1/agents", trust_env=False, timeout=30)
+
+    assert any("model  openai/" in line for line in run.lines)
+    assert preflight.headers["access-control-allow-origin"] == "https://a.example"
+    assert answer.headers["access-control-allow-origin"] == "https://a.example"
+
+
+def test_invoke_uses_the_data_of_the_running_cloud(running: Run, tmp_path: Path) -> None:
+    agent = create_agent(running.url)
+    event = tmp_path / "event.json"
+    event.write_text(json.dumps(proxy_event("GET", "/v1/agents", "/v1/agents")))
+
+    done = invoke(running.state, "agents", event)
+
+    assert done.returncode == 0, done.stderr
+    assert agent in done.stdout
+
+
+def test_invoke_brings_its_own_engine_and_streams(tmp_path: Path) -> None:
+    path = "/v1/agents/a/session/s/turn/t"
+    event = tmp_path / "event.json"
+    event.write_text(json.dumps(proxy_event("GET", path, "/v1/agents/{agent_id}/session/{session_id}/turn/{turn_id}")))
+
+    done = invoke(tmp_path / "state", "turns", event)
+
+    head, _, body = done.stdout.partition("\n\n")
+    assert done.returncode == 0, done.stderr
+    assert head.startswith("HTTP 404\n")
+    assert json.loads(body)["error"]["message"]
+
+
+def test_invoke_names_the_functions_there_are(tmp_path: Path) -> None:
+    event = tmp_path / "event.json"
+    event.write_text("{}")
+
+    done = invoke(tmp_path / "state", "nothing", event)
+
+    assert done.returncode == 1
+    assert "agents or registry or turns or worker" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_invoke_names_a_missing_event(tmp_path: Path) -> None:
+    done = invoke(tmp_path / "state", "agents", tmp_path / "missing.json")
+
+    assert done.returncode == 1
+    assert "missing.json" in done.stderr
+
+
+def invoke(state: Path, function: str, event: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "infra.local", "--state", str(state), "invoke", function, str(event)]
+    return subprocess.run(command, cwd=ROOT, env=clean_shell(), capture_output=True, text=True, check=False, timeout=40)
+
+
+def proxy_event(method: str, path: str, resource: str) -> dict[str, object]:
+    context = {"stage": "prod", "requestId": "r", "path": path, "identity": {"sourceIp": "127.0.0.1"}}
+    return {
+        "resource": resource,
+        "path": path,
+        "httpMethod": method,
+        "headers": {"host": "localhost"},
+        "multiValueHeaders": {"host": ["localhost"]},
+        "queryStringParameters": None,
+        "multiValueQueryStringParameters": None,
+        "pathParameters": None,
+        "stageVariables": None,
+        "requestContext": context | {"httpMethod": method, "resourcePath": resource},
+        "body": None,
+        "isBase64Encoded": False,
+    }
+
+
+def test_a_turn_that_outlasts_its_time_ends_with_an_event_and_leaves_the_session_free(start: Start) -> None:
+    run = start(shell={"STREAM_ROUTE_TIMEOUT_SECONDS": "5", "STINT_SCRIPTED_WORD_SECONDS": "0"})
+    agent = create_agent(run.url)
+    with httpx.Client(base_url=f"{run.url}/v1/agents/{agent}", trust_env=False, timeout=30) as client:
+        session = client.post("/session", json={"session_name": "s"}).json()["session_id"]
+        slow = {"messages": [{"role": "user", "content": "slow: 20"}]}
+
+        streamed = client.post(f"/session/{session}/turn", json=slow | {"stream": True})
+        buffered = client.post(f"/session/{session}/turn", json=slow)
+        turns = client.get(f"/session/{session}").json()["turns"]
+        quick = {"messages": [{"role": "user", "content": "say: quick"}]}
+        after = client.post(f"/session/{session}/turn", json=quick).json()
+
+    last = json.loads(streamed.text.strip().splitlines()[-1].removeprefix("data: "))
+    assert (streamed.status_code, last["error"]["code"]) == (200, "deadline_exceeded")
+    assert (buffered.status_code, buffered.json()["error"]["code"]) == (504, "deadline_exceeded")
+    assert buffered.headers["x-should-retry"] == "false"
+    assert [(turn["status"], turn["error"]["code"]) for turn in turns] == [("failed", "deadline_exceeded")] * 2
+    assert [turn["turn_id"] for turn in turns] == [last["error"]["turn_id"], buffered.json()["error"]["turn_id"]]
+    assert after["output_message"]["content"] == "quick"
+
+
+def test_it_says_so_and_ends_when_the_engine_dies(start: Start) -> None:
+    run = start()
+    engine = next(pid for pid in children_of(run.process.pid) if "engine_process" in command_of(pid))
+
+    os.kill(engine, signal.SIGKILL)
+
+    assert run.wait() == 1
+    assert "the local AWS engine has died" in "".join(run.lines)
+
+
+def command_of(process: int) -> str:
+    return subprocess.run(["ps", "-o", "args=", "-p", str(process)], capture_output=True, text=True, check=False).stdout

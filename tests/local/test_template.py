@@ -1,0 +1,226 @@
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from infra.local.engine import ROOT
+from infra.local.errors import LocalCloudError
+from infra.local.gateway_response import MALFORMED, NO_ROUTE, THROTTLED, TIMED_OUT, TOO_LARGE, Refusal, render
+from infra.local.intrinsics import Resolver
+from infra.local.proxy_event import HttpRequest
+from infra.local.routing import Router
+from infra.local.system import Invoke, Mock, System
+from infra.local.translation import translate
+
+TEMPLATE = ROOT / "template.yaml"
+OUTPUTS = {"TableName": "table", "BucketName": "bucket"}
+# A function's resource policy holds 20 KB; a statement of API Gateway takes up to 600 bytes.
+PERMISSIONS = 30
+
+
+@pytest.fixture(scope="module")
+def translated() -> dict[str, Any]:
+    return translate(TEMPLATE, "us-east-1")
+
+
+@pytest.fixture
+def system(translated: dict[str, Any]) -> System:
+    return System(TEMPLATE, translated, outputs=OUTPUTS)
+
+
+def of_type(translated: dict[str, Any], kind: str) -> dict[str, Any]:
+    return {name: resource for name, resource in translated["Resources"].items() if resource["Type"] == kind}
+
+
+def test_every_route_of_a_streaming_function_streams_and_outlives_it(system: System) -> None:
+    streaming = {
+        function.name: function for function in system.functions if "AWS_LAMBDA_EXEC_WRAPPER" in function.environment
+    }
+    invocations = [route.integration for route in system.routes if isinstance(route.integration, Invoke)]
+
+    assert streaming
+    for invocation in invocations:
+        assert invocation.stream == (invocation.function in streaming)
+        if invocation.stream:
+            function = streaming[invocation.function]
+            assert invocation.timeout >= function.timeout
+            assert function.environment["STREAM_ROUTE_TIMEOUT_SECONDS"] == f"{invocation.timeout:.0f}"
+
+
+def test_one_parameter_sets_both_time_outs_of_a_stream(translated: dict[str, Any]) -> None:
+    system = System(TEMPLATE, translated, parameters={"StreamTimeoutSeconds": "120"}, outputs=OUTPUTS)
+
+    streaming = [function for function in system.functions if "AWS_LAMBDA_EXEC_WRAPPER" in function.environment]
+    routes = [route.integration for route in system.routes if isinstance(route.integration, Invoke)]
+    assert {function.timeout for function in streaming} == {120}
+    assert {integration.timeout for integration in routes if integration.stream} == {120}
+
+
+def test_a_buffered_function_ends_before_its_route_does(system: System) -> None:
+    timeouts = {function.name: function.timeout for function in system.functions}
+
+    for route in system.routes:
+        if isinstance(route.integration, Invoke) and not route.integration.stream:
+            assert timeouts[route.integration.function] <= route.integration.timeout == 29
+
+
+def test_the_api_is_regional(translated: dict[str, Any]) -> None:
+    (api,) = of_type(translated, "AWS::ApiGateway::RestApi").values()
+
+    assert api["Properties"]["EndpointConfiguration"]["Types"] == ["REGIONAL"]
+
+
+def test_permissions_fit_into_a_resource_policy(translated: dict[str, Any]) -> None:
+    permissions = of_type(translated, "AWS::Lambda::Permission").values()
+
+    count = Counter(json.dumps(permission["Properties"]["FunctionName"]) for permission in permissions)
+    assert max(count.values()) <= PERMISSIONS
+
+
+def test_no_role_may_scan_or_remove_the_table_and_two_call_models_and_tools(translated: dict[str, Any]) -> None:
+    actions = {
+        name: {action for statement in statements(role) for action in as_list(statement["Action"])}
+        for name, role in of_type(translated, "AWS::IAM::Role").items()
+    }
+
+    for allowed in actions.values():
+        assert not {"dynamodb:Scan", "dynamodb:DeleteTable", "dynamodb:*", "s3:*", "s3:DeleteBucket", "*"} & allowed
+    for service in ("bedrock:", "secretsmanager:"):
+        callers = {name for name, allowed in actions.items() if any(action.startswith(service) for action in allowed)}
+        assert callers == {"TurnsRole", "RegistryRole"}
+    writes = {"dynamodb:DeleteItem", "dynamodb:PutItem"}
+    assert {action for action in actions["RegistryRole"] if "dynamodb:" in action} == {*writes, "dynamodb:Query"}
+
+
+def test_functions_that_may_be_tools_are_those_of_a_parameter(translated: dict[str, Any]) -> None:
+    roles = of_type(translated, "AWS::IAM::Role")
+    invoked = {
+        name: [each for each in statements(roles[name]) if each["Action"] == "lambda:InvokeFunction"]
+        for name in ("TurnsRole", "RegistryRole")
+    }
+
+    for granted in invoked.values():
+        assert [statement["Resource"] for statement in granted] == [{"Ref": "ToolFunctionArns"}]
+    assert translated["Parameters"]["ToolFunctionArns"]["Default"] == ""
+    for conditional in (raw for name in invoked for raw in raw_statements(roles[name]) if "Fn::If" in raw):
+        assert conditional["Fn::If"][2] == {"Ref": "AWS::NoValue"}
+
+
+def statements(role: dict[str, Any]) -> list[dict[str, Any]]:
+    """The statements of a role's own policies; of Fn::If the one that grants."""
+    return [statement["Fn::If"][1] if "Fn::If" in statement else statement for statement in raw_statements(role)]
+
+
+def raw_statements(role: dict[str, Any]) -> list[dict[str, Any]]:
+    policies = role["Properties"].get("Policies", [])
+    return [each for policy in policies for each in as_list(policy["PolicyDocument"]["Statement"])]
+
+
+def as_list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def test_every_function_has_a_log_group_with_retention(translated: dict[str, Any]) -> None:
+    groups = of_type(translated, "AWS::Logs::LogGroup")
+
+    assert all("RetentionInDays" in group["Properties"] for group in groups.values())
+    for function in of_type(translated, "AWS::Lambda::Function").values():
+        assert function["Properties"]["LoggingConfig"]["LogGroup"]["Ref"] in groups
+
+
+def test_functions_get_the_names_of_the_data_resources(system: System) -> None:
+    for function in system.functions:
+        assert function.environment["STINT_TABLE"] == "table"
+        assert function.environment["STINT_BUCKET"] == "bucket"
+        assert function.environment["STINT_WORKER_FUNCTION"] in {each.name for each in system.functions}
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "function"),
+    [
+        ("POST", "/v1/agents", "stint-agents"),
+        ("PUT", "/v1/agents", "stint-agents"),
+        ("GET", "/v1/agents/a", "stint-agents"),
+        ("POST", "/v1/agents/a/session", "stint-agents"),
+        ("GET", "/v1/agents/a/sessions", "stint-agents"),
+        ("DELETE", "/v1/agents/a/session/s", "stint-agents"),
+        ("GET", "/v1/agents/a/session/s", "stint-turns"),
+        ("POST", "/v1/agents/a/session/s/turn", "stint-turns"),
+        ("GET", "/v1/agents/a/session/s/turn/t", "stint-turns"),
+        ("GET", "/v1/agents/a/session/s/turn/t/step/1", "stint-turns"),
+        ("POST", "/v1/agents/a/session/s/turn/t/resume", "stint-turns"),
+        ("GET", "/v1/models/openai/gpt", "stint-registry"),
+        ("POST", "/v1/tool-runtime/invoke", "stint-registry"),
+        ("POST", "/v1/safety/run-shield", "stint-registry"),
+        ("GET", "/v1/health", "stint-registry"),
+        ("POST", "/v1/telemetry/spans", "stint-registry"),
+        ("GET", "/v1/agents/a/nothing", "stint-registry"),
+        ("GET", "/nothing/at/all", "stint-registry"),
+    ],
+)
+def test_routes_lead_to_their_group(system: System, method: str, path: str, function: str) -> None:
+    match = Router(system.routes).match(method, path)
+
+    assert match is not None
+    assert isinstance(match.route.integration, Invoke)
+    assert match.route.integration.function == function
+
+
+@pytest.mark.parametrize(
+    ("refusal", "status"), [(NO_ROUTE, 404), (TOO_LARGE, 413), (THROTTLED, 429), (MALFORMED, 502), (TIMED_OUT, 504)]
+)
+def test_gateway_responses_have_the_error_body(system: System, refusal: Refusal, status: int) -> None:
+    request = HttpRequest("GET", "/x", "", "", [], b"", "127.0.0.1", "localhost", 80)
+
+    head, body = render(refusal, request, system.gateway_responses)
+
+    document = json.loads(body)
+    assert head.status == status
+    assert set(document["error"]) == {"message", "type", "code", "param"}
+    assert document["detail"] == document["error"]["message"]
+    headers = dict(head.headers)
+    assert ("Retry-After" in headers) == (status == 429)
+    assert ("x-should-retry" in headers) == (status != 429)
+
+
+def test_cors_headers_exist_only_with_an_origin(translated: dict[str, Any]) -> None:
+    closed = System(TEMPLATE, translated, outputs=OUTPUTS)
+    opened = System(TEMPLATE, translated, outputs=OUTPUTS, parameters={"CorsOrigin": "https://a.example"})
+
+    for system, origin in ((closed, None), (opened, "https://a.example")):
+        preflights = [route.integration for route in system.routes if isinstance(route.integration, Mock)]
+        assert {preflight.headers.get("Access-Control-Allow-Origin") for preflight in preflights} == {origin}
+        responses = system.gateway_responses.values()
+        assert {response.headers.get("Access-Control-Allow-Origin") for response in responses} == {origin}
+
+
+def test_the_data_outlives_the_stack() -> None:
+    class Loader(yaml.SafeLoader):
+        """Reads CloudFormation's short tags as text."""
+
+    Loader.add_multi_constructor("!", lambda loader, suffix, node: suffix)
+    resources = yaml.load((ROOT / "infra" / "data.yaml").read_text(), Loader)["Resources"]
+
+    for name in ("Table", "Bucket"):
+        assert resources[name]["DeletionPolicy"] == resources[name]["UpdateReplacePolicy"] == "Retain"
+
+
+def test_a_value_that_is_not_known_is_named_with_its_place() -> None:
+    resolver = Resolver({}, {}, {})
+
+    with pytest.raises(LocalCloudError, match=r"Turns\.Environment\.X\.a\[0\].*Fn::ImportValue"):
+        resolver.resolve({"a": [{"Fn::ImportValue": "x"}]}, "Turns.Environment.X")
+    with pytest.raises(LocalCloudError, match=r"here.*Ref Nothing"):
+        resolver.resolve({"Fn::Sub": "a-${Nothing}"}, "here")
+    with pytest.raises(LocalCloudError, match=r"here.*Fn::GetAtt Table\.Arn"):
+        resolver.resolve({"Fn::GetAtt": ["Table", "Arn"]}, "here")
+
+
+def test_a_template_that_is_not_valid_is_refused_in_the_translators_words(tmp_path: Path) -> None:
+    template = tmp_path / "template.yaml"
+    template.write_text("Resources:\n  F:\n    Type: AWS::Serverless::Function\n    Properties: {CodeUri: x}\n")
+
+    with pytest.raises(LocalCloudError, match=r"\[F\]"):
+        translate(template, "us-east-1")

@@ -1,0 +1,129 @@
+"""A Bedrock runtime that speaks ConverseStream: strict in what it takes, scripted in what it answers.
+
+Answers are `application/vnd.amazon.eventstream`, encoded as the Amazon Event Stream specification has it (Smithy 2.0):
+a prelude of two lengths and their checksum, headers, a payload, a checksum of it all.
+
+Unscripted, it repeats the last user message, or tells the tool results.
+"""
+
+import json
+import re
+import struct
+from binascii import crc32
+from typing import Any
+from urllib.parse import unquote
+
+from tests.servers.scripted_http import Part, Received, Reply, ScriptedHTTPServer
+
+EVENT_STREAM = {"Content-Type": "application/vnd.amazon.eventstream"}
+PATH = re.compile(r"/model/([^/]+)/converse-stream")
+STRING = 7
+
+
+class ConverseStreamServer(ScriptedHTTPServer):
+    """Serves `POST /model/{modelId}/converse-stream`."""
+
+    def __init__(self, port: int = 0) -> None:
+        super().__init__(answer, port)
+
+    @property
+    def bodies(self) -> list[Any]:
+        return [request.json() for request in self.requests]
+
+
+def answer(received: Received) -> Reply:
+    if received.method != "POST" or PATH.fullmatch(received.path) is None:
+        return error(404, "UnknownOperationException", received.path)
+    body = received.json()
+    fault = find_fault(body)
+    if fault:
+        return error(400, "ValidationException", fault)
+    blocks = body["messages"][-1]["content"]
+    results = [block["toolResult"] for block in blocks if "toolResult" in block]
+    texts = [block["text"] for block in blocks if "text" in block]
+    if results:
+        texts = [f"{result['toolUseId']} gave {result['content'][0].get('text')}" for result in results]
+    return stream(*text_block("You said: " + "; ".join(texts)))
+
+
+def find_fault(body: dict[str, Any]) -> str | None:
+    """Tell what Bedrock would refuse in a request."""
+    open_calls: set[str] = set()
+    for place, message in enumerate(body["messages"]):
+        if message["role"] != ("user", "assistant")[place % 2]:
+            return "A conversation must alternate between user and assistant roles, and begin with user."
+        if not message["content"]:
+            return f"The content field in the Message object at messages.{place} is empty."
+        if any("text" in block and not block["text"].strip() for block in message["content"]):
+            return "The text field in the ContentBlock object is blank. Add text to the text field, and try again."
+        tool_blocks = [block for block in message["content"] if {"toolUse", "toolResult"} & set(block)]
+        if tool_blocks and "toolConfig" not in body:
+            return "The toolConfig field must be defined when using toolUse and toolResult content blocks."
+        answered = {block["toolResult"]["toolUseId"] for block in tool_blocks if "toolResult" in block}
+        if answered != open_calls:
+            return f"Expected toolResult blocks at messages.{place}.content for the following Ids: {sorted(open_calls)}"
+        open_calls = {block["toolUse"]["toolUseId"] for block in tool_blocks if "toolUse" in block}
+    return None
+
+
+def model_of(received: Received) -> str:
+    match = PATH.fullmatch(received.path)
+    return unquote(match[1]) if match else ""
+
+
+def encode(headers: dict[str, str], payload: bytes) -> bytes:
+    """Encode one message of an event stream."""
+    encoded = b""
+    for name, value in headers.items():
+        encoded += struct.pack("!B", len(name)) + name.encode()
+        encoded += struct.pack("!BH", STRING, len(value.encode())) + value.encode()
+    lengths = struct.pack("!II", 16 + len(encoded) + len(payload), len(encoded))
+    message = lengths + struct.pack("!I", crc32(lengths)) + encoded + payload
+    return message + struct.pack("!I", crc32(message))
+
+
+def event(name: str, payload: Any) -> bytes:
+    headers = {":event-type": name, ":content-type": "application/json", ":message-type": "event"}
+    return encode(headers, json.dumps(payload).encode())
+
+
+def exception(name: str, message: str) -> bytes:
+    headers = {":exception-type": name, ":content-type": "application/json", ":message-type": "exception"}
+    return encode(headers, json.dumps({"message": message}).encode())
+
+
+def text_block(text: str, block: int = 0) -> list[bytes]:
+    """Make the events of a text, one for each word."""
+    pieces = re.findall(r"\S+\s*|\s+", text)
+    deltas = [event("contentBlockDelta", {"contentBlockIndex": block, "delta": {"text": piece}}) for piece in pieces]
+    return [*deltas, event("contentBlockStop", {"contentBlockIndex": block})]
+
+
+def tool_block(call_id: str, name: str, *inputs: str, block: int = 0) -> list[bytes]:
+    """Make the events of a tool call whose input comes in pieces."""
+    start = {"contentBlockIndex": block, "start": {"toolUse": {"toolUseId": call_id, "name": name}}}
+    deltas = [
+        event("contentBlockDelta", {"contentBlockIndex": block, "delta": {"toolUse": {"input": piece}}})
+        for piece in inputs
+    ]
+    return [event("contentBlockStart", start), *deltas, event("contentBlockStop", {"contentBlockIndex": block})]
+
+
+def stream(*parts: Part, stop: str = "end_turn", usage: tuple[int, int] = (5, 7)) -> Reply:
+    """Make a whole answer around blocks."""
+    counted = {"inputTokens": usage[0], "outputTokens": usage[1], "totalTokens": sum(usage)}
+    return begun(
+        *parts,
+        event("messageStop", {"stopReason": stop}),
+        event("metadata", {"usage": counted, "metrics": {"latencyMs": 12}}),
+    )
+
+
+def begun(*parts: Part, ending: Any = "finish") -> Reply:
+    """Make an answer that ends after the given parts."""
+    return Reply((event("messageStart", {"role": "assistant"}), *parts), headers=EVENT_STREAM, ending=ending)
+
+
+def error(status: int, code: str, message: str, headers: dict[str, str] | None = None) -> Reply:
+    body = json.dumps({"message": message}).encode()
+    return Reply((body,), status, {"x-amzn-ErrorType": code, **(headers or {})})

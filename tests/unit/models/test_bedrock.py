@@ -1,0 +1,500 @@
+import asyncio
+import base64
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.servers import converse_stream as converse
+from tests.servers.converse_stream import ConverseStreamServer
+from tests.servers.scripted_http import Reply
+
+from stint.domain.content import ImageContentItem, ImageSource, TextContentItem
+from stint.domain.errors import ContextLengthExceeded, InvalidRequest, ModelError, ModelOverloaded
+from stint.domain.inference import (
+    AssistantAnswer,
+    Finished,
+    FinishReason,
+    InferenceRequest,
+    ModelChunk,
+    SamplingParams,
+    SystemText,
+    TextChunk,
+    ToolCallChunk,
+    ToolResult,
+    ToolSignature,
+    Usage,
+    UserInput,
+)
+from stint.domain.tools import ToolCall, ToolChoice
+from stint.models.bedrock import Bedrock, connect
+
+if TYPE_CHECKING:
+    from mypy_boto3_bedrock_runtime import BedrockRuntimeClient
+
+ADD = ToolSignature("add", "Adds", {"type": "object", "properties": {"a": {"type": "integer"}}})
+HELLO = InferenceRequest("eu.amazon.nova-pro-v1:0", (UserInput("Hello you"),))
+PNG = b"\x89PNG\r\n\x1a\n...."
+
+
+@pytest.fixture(scope="module")
+def endpoint() -> Iterator[ConverseStreamServer]:
+    with ConverseStreamServer() as server:
+        yield server
+
+
+@pytest.fixture
+def aws(endpoint: ConverseStreamServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL_BEDROCK_RUNTIME", endpoint.url)
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+
+
+@pytest.fixture(scope="module")
+def shared() -> dict[str, "BedrockRuntimeClient"]:
+    return {}
+
+
+@pytest.fixture
+def client(aws: None, shared: dict[str, "BedrockRuntimeClient"]) -> "BedrockRuntimeClient":
+    if "client" not in shared:
+        shared["client"] = connect("eu-central-1")
+    return shared["client"]
+
+
+@pytest.fixture
+def model(client: "BedrockRuntimeClient") -> Bedrock:
+    return Bedrock(lambda: client)
+
+
+@pytest.fixture
+def server(endpoint: ConverseStreamServer) -> Iterator[ConverseStreamServer]:
+    endpoint.forget()
+    yield endpoint
+    assert_no_threads()
+
+
+def assert_no_threads() -> None:
+    deadline = time.monotonic() + 5
+    while names := [thread.name for thread in threading.enumerate() if thread.name.startswith("bedrock")]:
+        assert time.monotonic() < deadline, f"threads are left: {names}"
+        time.sleep(0.005)
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(5):
+        while not condition():  # noqa: ASYNC110 - what is waited for happens in another thread
+            await asyncio.sleep(0.001)
+
+
+async def collect(model: Bedrock, request: InferenceRequest = HELLO) -> list[ModelChunk]:
+    return [chunk async for chunk in model.stream(request)]
+
+
+def text_in(chunks: list[ModelChunk]) -> str:
+    return "".join(chunk.text for chunk in chunks if isinstance(chunk, TextChunk))
+
+
+def end_of(chunks: list[ModelChunk]) -> Finished:
+    assert isinstance(chunks[-1], Finished)
+    return chunks[-1]
+
+
+class TestAnswers:
+    async def test_text_comes_in_the_pieces_of_the_service_with_the_usage(
+        self, model: Bedrock, server: ConverseStreamServer
+    ) -> None:
+        chunks = await collect(model)
+
+        assert chunks == [
+            *(TextChunk(piece) for piece in ("You ", "said: ", "Hello ", "you")),
+            Finished(FinishReason.stop, Usage(input_tokens=5, output_tokens=7, total_tokens=12)),
+        ]
+
+    async def test_text_and_two_calls_whose_input_is_streamed(
+        self, model: Bedrock, server: ConverseStreamServer
+    ) -> None:
+        reasoning = {"contentBlockIndex": 0, "delta": {"reasoningContent": {"text": "hm"}}}
+        server.script(
+            converse.stream(
+                converse.event("contentBlockDelta", reasoning),
+                *converse.text_block("Moment.", block=1),
+                *converse.tool_block("t1", "add", "", '{"a"', ": 1}", block=2),
+                *converse.tool_block("t2", "now", block=3),
+                stop="tool_use",
+            )
+        )
+
+        chunks = await collect(model)
+
+        assert chunks[:-1] == [
+            TextChunk("Moment."),
+            ToolCallChunk(0, call_id="t1", name="add"),
+            ToolCallChunk(0, arguments='{"a"'),
+            ToolCallChunk(0, arguments=": 1}"),
+            ToolCallChunk(1, call_id="t2", name="now"),
+        ]
+        assert end_of(chunks).reason is FinishReason.tool_calls
+
+    @pytest.mark.parametrize(
+        ("stop", "reason"),
+        [
+            ("end_turn", FinishReason.stop),
+            ("stop_sequence", FinishReason.stop),
+            ("max_tokens", FinishReason.length),
+            ("guardrail_intervened", FinishReason.content_filter),
+            ("content_filtered", FinishReason.content_filter),
+            ("something_new", FinishReason.stop),
+        ],
+    )
+    async def test_stop_reasons(
+        self, model: Bedrock, server: ConverseStreamServer, stop: str, reason: FinishReason
+    ) -> None:
+        server.script(converse.stream(stop=stop))
+
+        assert end_of(await collect(model)).reason is reason
+
+    async def test_a_conversation_with_tools_satisfies_a_strict_service(
+        self, model: Bedrock, server: ConverseStreamServer
+    ) -> None:
+        calls = tuple(ToolCall(call_id=f"call/{n}", tool_name="add", arguments={"a": n}) for n in (1, 2))
+        messages = (
+            SystemText("Be kind"),
+            SystemText(" "),
+            UserInput("Add"),
+            UserInput([TextContentItem(text=""), ImageContentItem(image=ImageSource(data=b64(PNG)))]),
+            AssistantAnswer("", calls),
+            ToolResult("call/1", "add", "3"),
+            ToolResult("call/2", "add", ""),
+            UserInput("And?"),
+            AssistantAnswer(" ", ()),
+            UserInput(""),
+        )
+
+        chunks = await collect(model, InferenceRequest(HELLO.model, messages, tools=(ADD,)))
+
+        assert text_in(chunks) == "You said: call_1 gave 3; call_2 gave (empty result)"
+        body = server.bodies[0]
+        assert body["system"] == [{"text": "Be kind"}]
+        assert body["messages"][0]["content"][1] == {"image": {"format": "png", "source": {"bytes": b64(PNG)}}}
+        assert body["toolConfig"] == {
+            "tools": [{"toolSpec": {"name": "add", "description": "Adds", "inputSchema": {"json": ADD.parameters}}}]
+        }
+
+    @pytest.mark.parametrize(
+        ("tools", "choice"), [((ADD,), ToolChoice.none), ((), ToolChoice.auto)], ids=["choice none", "no tools"]
+    )
+    async def test_earlier_calls_are_told_as_text_when_there_are_no_tools(
+        self, model: Bedrock, server: ConverseStreamServer, tools: tuple[ToolSignature, ...], choice: ToolChoice
+    ) -> None:
+        call = ToolCall(call_id="t1", tool_name="add", arguments={"a": 1})
+        messages = (UserInput("Add"), AssistantAnswer("", (call,)), ToolResult("t1", "add", "3"))
+
+        chunks = await collect(model, InferenceRequest(HELLO.model, messages, tools=tools, tool_choice=choice))
+
+        assert text_in(chunks) == "You said: (add answered: 3)"
+        assert "toolConfig" not in server.bodies[0]
+
+    @pytest.mark.parametrize(
+        "model_id",
+        [
+            "us.anthropic.claude-sonnet-4-5-20250929-v1:0",
+            "arn:aws:bedrock:eu-central-1:123456789012:inference-profile/eu.amazon.nova-pro-v1:0",
+        ],
+    )
+    async def test_model_ids_of_every_form_reach_the_service(
+        self, model: Bedrock, server: ConverseStreamServer, model_id: str
+    ) -> None:
+        await collect(model, InferenceRequest(model_id, HELLO.messages))
+
+        assert converse.model_of(server.requests[0]) == model_id
+
+    async def test_the_connection_is_used_again(self, model: Bedrock, server: ConverseStreamServer) -> None:
+        await collect(model)
+        await collect(model)
+
+        first, second = server.requests
+        assert first.connection == second.connection
+
+
+class TestSilence:
+    async def test_chunks_arrive_one_by_one_and_other_tasks_run_meanwhile(
+        self, model: Bedrock, server: ConverseStreamServer
+    ) -> None:
+        gates = [threading.Event(), threading.Event()]
+        server.script(converse.stream(gates[0], *converse.text_block("a "), gates[1], *converse.text_block("b ")))
+        received: list[ModelChunk] = []
+
+        async def read() -> None:
+            async for chunk in model.stream(HELLO):
+                received.append(chunk)
+
+        task = asyncio.create_task(read())
+        for count, gate in enumerate(gates):
+            begin = time.monotonic()
+            for _ in range(20):
+                await asyncio.sleep(0.001)
+            assert time.monotonic() - begin < 1
+            assert len(received) == count
+            gate.set()
+            await until(lambda: len(received) > count)  # noqa: B023 - called within this round
+        await task
+
+        assert text_in(received) == "a b "
+
+    async def test_a_slow_reader_holds_the_service_back(self, model: Bedrock, server: ConverseStreamServer) -> None:
+        sent = threading.Event()
+        block = converse.event("contentBlockDelta", {"contentBlockIndex": 0, "delta": {"text": "x" * 1_000_000}})
+        server.script(converse.stream(*[block] * 30, sent.set))
+        stream = model.stream(HELLO)
+
+        await anext(stream)
+        await asyncio.sleep(0.2)
+
+        assert not sent.is_set()
+        assert len(text_in([chunk async for chunk in stream])) == 29_000_000
+        assert sent.is_set()
+
+    @pytest.mark.parametrize("how", ["aclose", "cancel"])
+    async def test_leaving_ends_the_request_and_the_thread(
+        self, model: Bedrock, server: ConverseStreamServer, how: str
+    ) -> None:
+        server.script(converse.stream(*converse.text_block("a"), threading.Event()))
+        stream = model.stream(HELLO)
+        await anext(stream)
+
+        if how == "aclose":
+            await stream.aclose()
+        else:
+            task = asyncio.ensure_future(anext(stream))
+            await asyncio.sleep(0.02)
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+        assert await asyncio.to_thread(server.requests[0].left.wait, 5)
+
+    async def test_leaving_before_the_answer_begins_does_not_wait_for_it(
+        self, model: Bedrock, server: ConverseStreamServer
+    ) -> None:
+        gate = threading.Event()
+        server.script(Reply((), headers=converse.EVENT_STREAM, before=gate))
+        task = asyncio.ensure_future(anext(model.stream(HELLO)))
+        await until(lambda: bool(server.requests))
+
+        task.cancel()
+        async with asyncio.timeout(2):
+            await asyncio.gather(task, return_exceptions=True)
+        gate.set()
+
+        assert task.cancelled()
+
+    async def test_a_stall_ends_the_call(self, aws: None, server: ConverseStreamServer) -> None:
+        server.script(converse.begun(*converse.text_block("half"), ending="hang"))
+        model = Bedrock(lambda: connect("eu-central-1", stall_timeout=0.2))
+        stream = model.stream(HELLO)
+        await anext(stream)
+
+        with pytest.raises(ModelError, match="silent"):
+            await anext(stream)
+
+
+class TestFailures:
+    async def test_throttling_is_repeated_and_then_an_overload(
+        self, model: Bedrock, server: ConverseStreamServer
+    ) -> None:
+        server.script(*[converse.error(429, "ThrottlingException", "Too many tokens", {"Retry-After": "7"})] * 3)
+
+        with pytest.raises(ModelOverloaded, match="ThrottlingException: Too many tokens") as caught:
+            await collect(model)
+
+        assert len(server.requests) == 3
+        assert caught.value.upstream_status == 429
+        assert caught.value.retry_after == 7
+
+    async def test_a_passing_failure_is_repeated(self, model: Bedrock, server: ConverseStreamServer) -> None:
+        server.script(converse.error(503, "ServiceUnavailableException", "later"))
+
+        assert text_in(await collect(model)) == "You said: Hello you"
+
+    @pytest.mark.parametrize(
+        ("name", "message", "error"),
+        [
+            ("throttlingException", "Too many requests", ModelOverloaded),
+            ("serviceUnavailableException", "No capacity", ModelOverloaded),
+            ("modelStreamErrorException", "It broke", ModelError),
+            ("internalServerException", "It broke", ModelError),
+            ("validationException", "Input is too long for requested model.", ContextLengthExceeded),
+            ("somethingNewException", "Surprise", ModelError),
+        ],
+    )
+    async def test_an_exception_in_the_stream_is_raised(
+        self, model: Bedrock, server: ConverseStreamServer, name: str, message: str, error: type[ModelError]
+    ) -> None:
+        server.script(converse.begun(*converse.text_block("half"), converse.exception(name, message)))
+        stream = model.stream(HELLO)
+
+        first = await anext(stream)
+
+        assert first == TextChunk("half")
+        with pytest.raises(error) as caught:
+            await anext(stream)
+        assert type(caught.value) is error
+        assert len(server.requests) == 1
+
+    @pytest.mark.parametrize(
+        ("status", "code", "message", "error", "match"),
+        [
+            (403, "AccessDeniedException", "You may not", ModelError, "InvokeModelWithResponseStream"),
+            (403, "UnrecognizedClientException", "Bad token", ModelError, "check the AWS credentials"),
+            (404, "ResourceNotFoundException", "No such model", ModelError, "check the model id and the region"),
+            (400, "ValidationException", "The model identifier is invalid", ModelError, "identifier is invalid"),
+            (400, "ValidationException", "Input is too long for requested model.", ContextLengthExceeded, "too long"),
+            (
+                400,
+                "ValidationException",
+                "The model returned the following errors: prompt is too long: 210000 tokens > 200000 maximum",
+                ContextLengthExceeded,
+                "too long",
+            ),
+        ],
+    )
+    async def test_refusals_are_told_apart(
+        self,
+        model: Bedrock,
+        server: ConverseStreamServer,
+        status: int,
+        code: str,
+        message: str,
+        error: type[ModelError],
+        match: str,
+    ) -> None:
+        server.script(converse.error(status, code, message))
+
+        with pytest.raises(error, match=match) as caught:
+            await collect(model)
+
+        assert type(caught.value) is error
+        assert caught.value.upstream_status == status
+        assert len(server.requests) == 1
+
+    @pytest.mark.parametrize(
+        ("stop", "error"),
+        [
+            ("model_context_window_exceeded", ContextLengthExceeded),
+            ("malformed_model_output", ModelError),
+            ("malformed_tool_use", ModelError),
+        ],
+    )
+    async def test_stop_reasons_that_are_failures(
+        self, model: Bedrock, server: ConverseStreamServer, stop: str, error: type[ModelError]
+    ) -> None:
+        server.script(converse.stream(*converse.text_block("a"), stop=stop))
+
+        with pytest.raises(error):
+            await collect(model)
+
+    @pytest.mark.parametrize("ending", ["cut", "finish"])
+    async def test_a_cut_stream_is_an_error(self, model: Bedrock, server: ConverseStreamServer, ending: str) -> None:
+        server.script(converse.begun(*converse.text_block("half"), ending=ending))
+
+        with pytest.raises(ModelError, match="broke off"):
+            await collect(model)
+
+    @pytest.mark.parametrize(
+        "damaged",
+        [
+            converse.event("contentBlockDelta", {"contentBlockIndex": 0, "delta": {"text": "a"}})[:-1] + b"!",
+            converse.encode({":event-type": "messageStop", ":message-type": "event"}, b"{broken"),
+            converse.event("contentBlockDelta", {"contentBlockIndex": 9, "delta": {"toolUse": {"input": "{}"}}}),
+            converse.event("metadata", {"usage": {}}),
+        ],
+        ids=["checksum", "JSON", "unknown block", "missing field"],
+    )
+    async def test_a_damaged_event_is_an_error(
+        self, model: Bedrock, server: ConverseStreamServer, damaged: bytes
+    ) -> None:
+        server.script(converse.stream(damaged))
+
+        with pytest.raises(ModelError, match="cannot be read"):
+            await collect(model)
+
+    async def test_no_service_at_all_says_what_to_check(self, aws: None, monkeypatch: pytest.MonkeyPatch) -> None:
+        with ConverseStreamServer() as gone:
+            monkeypatch.setenv("AWS_ENDPOINT_URL_BEDROCK_RUNTIME", gone.url)
+
+        with pytest.raises(ModelError, match="cannot reach Bedrock"):
+            await collect(Bedrock(lambda: connect("eu-central-1")))
+        assert_no_threads()
+
+    async def test_a_missing_region_says_what_to_set(self, aws: None, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.delenv("AWS_ENDPOINT_URL_BEDROCK_RUNTIME")
+        monkeypatch.delenv("AWS_DEFAULT_REGION", raising=False)
+        monkeypatch.setenv("AWS_CONFIG_FILE", "/nowhere")
+
+        with pytest.raises(ModelError, match="set AWS_DEFAULT_REGION"):
+            await collect(Bedrock())
+        assert_no_threads()
+
+    async def test_missing_credentials_say_so(self, aws: None, monkeypatch: pytest.MonkeyPatch) -> None:
+        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+            monkeypatch.delenv(name)
+        monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+        monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", "/nowhere")
+
+        with pytest.raises(ModelError, match="without AWS credentials"):
+            await collect(Bedrock(lambda: connect("eu-central-1")))
+
+
+class TestParametersThatAModelRefuses:
+    async def test_temperature_zero_is_left_out_for_models_that_refuse_it(
+        self, model: Bedrock, server: ConverseStreamServer
+    ) -> None:
+        server.script(converse.error(400, "ValidationException", "`temperature` is deprecated for this model."))
+
+        await collect(model)
+        await collect(model)
+
+        configs = [body.get("inferenceConfig") for body in server.bodies]
+        assert configs == [{"temperature": 0.0}, {}, {}]
+
+    async def test_top_p_gives_way_to_temperature_for_models_that_take_one(
+        self, model: Bedrock, server: ConverseStreamServer
+    ) -> None:
+        message = "The model returned the following errors: `temperature` and `top_p` cannot both be specified"
+        server.script(converse.error(400, "ValidationException", message))
+        params = sampling(strategy={"type": "top_p", "temperature": 0.5})
+
+        await collect(model, InferenceRequest("anthropic.claude-9", HELLO.messages, sampling=params))
+
+        assert [body["inferenceConfig"] for body in server.bodies] == [
+            {"temperature": 0.5, "topP": 0.95},
+            {"temperature": 0.5},
+        ]
+
+    async def test_a_temperature_that_was_chosen_is_not_dropped(
+        self, model: Bedrock, server: ConverseStreamServer
+    ) -> None:
+        server.script(converse.error(400, "ValidationException", "`temperature` is deprecated for this model."))
+        params = sampling(strategy={"type": "top_p", "temperature": 0.5, "top_p": None})
+
+        with pytest.raises(ModelError, match="deprecated"):
+            await collect(model, InferenceRequest("anthropic.claude-9", HELLO.messages, sampling=params))
+
+    async def test_top_k_that_a_model_refuses_is_named(self, model: Bedrock, server: ConverseStreamServer) -> None:
+        message = "Malformed input request: #: extraneous key [top_k] is not permitted"
+        server.script(converse.error(400, "ValidationException", message))
+        params = sampling(strategy={"type": "top_k", "top_k": 5})
+
+        with pytest.raises(InvalidRequest, match="does not take top_k") as caught:
+            await collect(model, InferenceRequest("meta.llama3", HELLO.messages, sampling=params))
+
+        assert caught.value.param == "sampling_params"
+
+
+def b64(data: bytes) -> str:
+    return base64.b64encode(data).decode()
+
+
+def sampling(**fields: Any) -> SamplingParams:
+    return SamplingParams.model_validate(fields)

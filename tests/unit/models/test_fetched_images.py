@@ -1,0 +1,92 @@
+import base64
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass, field
+
+import pytest
+
+from stint.domain.content import URL, ImageContentItem, ImageSource, TextContentItem
+from stint.domain.errors import InvalidRequest
+from stint.domain.inference import (
+    AssistantAnswer,
+    Finished,
+    FinishReason,
+    InferenceRequest,
+    ModelChunk,
+    TextChunk,
+    ToolResult,
+    UserInput,
+)
+from stint.models.fetched_images import FetchedImages
+
+PNG = b"\x89PNG\r\n\x1a\n rest"
+
+
+@dataclass
+class Web:
+    asked: list[str] = field(default_factory=list)
+    body: bytes = PNG
+
+    async def fetch(self, url: str) -> "Web":
+        self.asked.append(url)
+        if "169.254" in url:
+            raise InvalidRequest("169.254.169.254 may not be called.", code="url_not_allowed")
+        return self
+
+
+@dataclass
+class Asked:
+    requests: list[InferenceRequest] = field(default_factory=list)
+    closed: bool = False
+
+    async def stream(self, request: InferenceRequest) -> AsyncGenerator[ModelChunk, None]:
+        self.requests.append(request)
+        try:
+            yield TextChunk("a cat")
+            yield Finished(FinishReason.stop)
+        finally:
+            self.closed = True
+
+
+def image(url: str) -> ImageContentItem:
+    return ImageContentItem(image=ImageSource(url=URL(uri=url)))
+
+
+async def test_images_behind_urls_come_with_the_request_wherever_they_stand() -> None:
+    web, model = Web(), Asked()
+    known = image("data:image/png;base64,aGk=")
+    messages = (
+        UserInput([TextContentItem(text="look"), image("https://example.org/a.png"), known]),
+        AssistantAnswer("ok"),
+        ToolResult("c", "camera", image("HTTP://example.org/b.png")),
+    )
+
+    chunks = [chunk async for chunk in FetchedImages(model, web.fetch).stream(InferenceRequest("m", messages))]
+
+    filled = ImageContentItem(image=ImageSource(data=base64.b64encode(PNG).decode()))
+    assert chunks == [TextChunk("a cat"), Finished(FinishReason.stop)]
+    assert model.requests[0].messages == (
+        UserInput([TextContentItem(text="look"), filled, known]),
+        AssistantAnswer("ok"),
+        ToolResult("c", "camera", [filled]),
+    )
+    assert web.asked == ["https://example.org/a.png", "HTTP://example.org/b.png"]
+
+
+async def test_a_url_that_may_not_be_called_is_refused_before_the_model_is_asked() -> None:
+    model = Asked()
+    request = InferenceRequest("m", (UserInput(image("http://169.254.169.254/latest")),))
+
+    with pytest.raises(InvalidRequest, match="may not be called"):
+        await anext(FetchedImages(model, Web().fetch).stream(request))
+
+    assert model.requests == []
+
+
+async def test_closing_ends_the_models_call() -> None:
+    model = Asked()
+    stream = FetchedImages(model, Web().fetch).stream(InferenceRequest("m", (UserInput("hi"),)))
+
+    await anext(stream)
+    await stream.aclose()
+
+    assert model.closed

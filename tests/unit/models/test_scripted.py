@@ -1,0 +1,277 @@
+import time
+
+import pytest
+
+from stint.domain.content import ImageContentItem, ImageSource
+from stint.domain.errors import ContextLengthExceeded, InvalidRequest, ModelError, ModelOverloaded
+from stint.domain.inference import (
+    AssistantAnswer,
+    Finished,
+    FinishReason,
+    InferenceRequest,
+    JsonSchemaResponseFormat,
+    ModelChunk,
+    ModelMessage,
+    SamplingParams,
+    SystemText,
+    TextChunk,
+    ToolCallChunk,
+    ToolResult,
+    ToolSignature,
+    Usage,
+    UserInput,
+)
+from stint.domain.tools import ToolCall, ToolChoice
+from stint.models.scripted import Scripted
+
+WEATHER = ToolSignature(
+    "get_weather",
+    "The weather of a city",
+    {"type": "object", "properties": {"city": {"type": "string"}, "days": {"type": "integer"}}, "required": ["city"]},
+)
+ADD = ToolSignature(
+    "add",
+    "Adds",
+    {"type": "object", "properties": {"a": {"type": "number"}, "b": {"type": "number"}}, "required": ["a", "b"]},
+)
+SEND = ToolSignature(
+    "send-mail",
+    "Sends",
+    {
+        "type": "object",
+        "properties": {
+            "to": {"type": "string"},
+            "subject": {"type": "string"},
+            "urgent": {"type": "boolean"},
+            "format": {"enum": ["html", "text"]},
+        },
+        "required": ["to", "subject", "urgent", "format"],
+    },
+)
+
+
+def ask(text: str, *history: ModelMessage, **fields: object) -> InferenceRequest:
+    return InferenceRequest("demo", (*history, UserInput(text)), **fields)  # type: ignore[arg-type]  # fields vary
+
+
+async def answer(request: InferenceRequest) -> list[ModelChunk]:
+    return [chunk async for chunk in Scripted(word_delay=0).stream(request)]
+
+
+def text_in(chunks: list[ModelChunk]) -> str:
+    return "".join(chunk.text for chunk in chunks if isinstance(chunk, TextChunk))
+
+
+def calls_in(chunks: list[ModelChunk]) -> list[tuple[str, str]]:
+    calls: dict[int, tuple[str, str]] = {}
+    for chunk in chunks:
+        if isinstance(chunk, ToolCallChunk):
+            name, arguments = calls.get(chunk.index, ("", ""))
+            calls[chunk.index] = (name + chunk.name, arguments + chunk.arguments)
+    return list(calls.values())
+
+
+async def test_first_answer_repeats_the_input_and_says_that_it_is_no_language_model() -> None:
+    chunks = await answer(ask("Hello there", SystemText("Be kind")))
+
+    assert text_in(chunks).startswith("You said: Hello there")
+    assert "not a language model" in text_in(chunks)
+    assert "OPENAI_BASE_URL" in text_in(chunks)
+    assert len(chunks) > 10
+
+
+async def test_later_answers_are_short_unless_it_is_asked_who_it_is() -> None:
+    history = (UserInput("Hello"), AssistantAnswer("You said: Hello"))
+
+    plain = await answer(ask("More", *history))
+    who = await answer(ask("Who are you?", *history))
+
+    assert text_in(plain) == "You said: More"
+    assert "not a language model" in text_in(who)
+
+
+async def test_words_leave_one_by_one_and_the_text_is_whole() -> None:
+    request = ask("say: one  two\tthree")
+
+    chunks = await answer(request)
+
+    assert chunks[:-1] == [TextChunk("one  "), TextChunk("two\t"), TextChunk("three")]
+    assert chunks[-1] == Finished(FinishReason.stop, Usage(input_tokens=4, output_tokens=3, total_tokens=7))
+
+
+async def test_same_messages_get_the_same_answer() -> None:
+    request = ask("add 1 and 2", tools=(ADD,))
+
+    assert await answer(request) == await answer(request)
+
+
+@pytest.mark.parametrize(
+    ("text", "tool", "arguments"),
+    [
+        ("What is the weather in Paris? Use get_weather.", WEATHER, '{"city": "Paris"}'),
+        ("get weather for Rome please", WEATHER, '{"city": "Rome"}'),
+        ('GET_WEATHER "New York"', WEATHER, '{"city": "New York"}'),
+        ("get_weather city=Oslo days=3", WEATHER, '{"city": "Oslo", "days": 3}'),
+        ("weather in Oslo? get_weather days=3", WEATHER, '{"city": "Oslo", "days": 3}'),
+        ("get_weather city='New York'", WEATHER, '{"city": "New York"}'),
+        ('get_weather with {"city": "Bern", "days": 2} now', WEATHER, '{"city": "Bern", "days": 2}'),
+        ("get_weather", WEATHER, '{"city": ""}'),
+        ("add 17 and 4.5", ADD, '{"a": 17, "b": 4.5}'),
+        ("please add -1 to 2", ADD, '{"a": -1, "b": 2}'),
+        (
+            "send mail to 'Ada' about 'the engine' as text, not at once",
+            SEND,
+            '{"to": "Ada", "subject": "the engine", "urgent": false, "format": "text"}',
+        ),
+    ],
+)
+async def test_calls_the_tool_that_the_message_names(text: str, tool: ToolSignature, arguments: str) -> None:
+    chunks = await answer(ask(text, tools=(tool,)))
+
+    assert calls_in(chunks) == [(tool.name, arguments)]
+    assert text_in(chunks) == ""
+    assert isinstance(chunks[-1], Finished)
+    assert chunks[-1].reason is FinishReason.tool_calls
+
+
+async def test_calls_several_named_tools_in_the_order_of_the_message() -> None:
+    chunks = await answer(ask("say: Just a moment.\nadd 1 and 2, then get_weather in Oslo", tools=(WEATHER, ADD)))
+
+    assert text_in(chunks) == "Just a moment."
+    assert calls_in(chunks) == [("add", '{"a": 1, "b": 2}'), ("get_weather", '{"city": "Oslo"}')]
+    assert [c.call_id for c in chunks if isinstance(c, ToolCallChunk) and c.call_id] == ["call_1", "call_2"]
+
+
+async def test_a_tool_that_is_part_of_another_word_is_not_called() -> None:
+    chunks = await answer(ask("my address", tools=(ADD,)))
+
+    assert calls_in(chunks) == []
+    assert "when you name it: add" in text_in(chunks)
+
+
+@pytest.mark.parametrize(
+    ("choice", "names"),
+    [(ToolChoice.none, []), (ToolChoice.required, ["get_weather"]), ("add", ["add"]), (ToolChoice.auto, [])],
+)
+async def test_tool_choice_is_respected(choice: ToolChoice | str, names: list[str]) -> None:
+    chunks = await answer(ask("hello 1 2", tools=(WEATHER, ADD), tool_choice=choice))
+
+    assert [name for name, _ in calls_in(chunks)] == names
+
+
+async def test_tool_choice_none_silences_a_named_tool() -> None:
+    chunks = await answer(ask("add 1 2", tools=(ADD,), tool_choice=ToolChoice.none))
+
+    assert calls_in(chunks) == []
+
+
+def after_call(text: str, rounds: int = 1) -> tuple[ModelMessage, ...]:
+    history: list[ModelMessage] = [UserInput(text)]
+    for number in range(1, rounds + 1):
+        call = ToolCall(call_id=f"call_{number}", tool_name="add", arguments={})
+        history += [AssistantAnswer("", (call,)), ToolResult(f"call_{number}", "add", "3")]
+    return tuple(history)
+
+
+async def test_answers_with_the_tool_results() -> None:
+    request = InferenceRequest("demo", after_call("add 1 2"), tools=(ADD,), tool_choice=ToolChoice.required)
+
+    chunks = await answer(request)
+
+    assert text_in(chunks) == "add answered: 3"
+    assert calls_in(chunks) == []
+
+
+async def test_repeat_calls_again_for_each_round_of_results() -> None:
+    second = await answer(InferenceRequest("demo", after_call("repeat: 2\nadd 1 2"), tools=(ADD,)))
+    third = await answer(InferenceRequest("demo", after_call("repeat: 2\nadd 1 2", rounds=2), tools=(ADD,)))
+
+    assert second[0] == ToolCallChunk(0, call_id="call_2", name="add")
+    assert text_in(third) == "add answered: 3"
+
+
+async def test_call_directive_sends_any_name_and_any_arguments() -> None:
+    chunks = await answer(ask('call: add {"a": 1,\ncall: no_such_tool', tools=(ADD,)))
+
+    assert calls_in(chunks) == [("add", '{"a": 1,'), ("no_such_tool", "")]
+
+
+async def test_say_without_text_is_no_answer_at_all() -> None:
+    chunks = await answer(ask("say:"))
+
+    assert chunks == [Finished(FinishReason.stop, Usage(input_tokens=1, output_tokens=0, total_tokens=1))]
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [("fail: before", ModelError), ("fail: overloaded", ModelOverloaded), ("fail: context", ContextLengthExceeded)],
+)
+async def test_fails_before_the_first_chunk_when_told_to(text: str, error: type[ModelError]) -> None:
+    stream = Scripted(word_delay=0).stream(ask(text))
+
+    with pytest.raises(error):
+        await anext(stream)
+
+
+async def test_fails_in_the_middle_when_told_to() -> None:
+    stream = Scripted(word_delay=0).stream(ask("fail: after 2 words"))
+
+    chunks = [await anext(stream), await anext(stream)]
+
+    assert [type(chunk) for chunk in chunks] == [TextChunk, TextChunk]
+    with pytest.raises(ModelError, match="after 2 words"):
+        await anext(stream)
+
+
+async def test_long_gives_as_many_words_as_told() -> None:
+    chunks = await answer(ask("long: 1000 words"))
+
+    assert len(text_in(chunks).split()) == 1000
+
+
+@pytest.mark.parametrize("text", ["cut: 3 words\nsay: a b c d", "say: a b c d"])
+async def test_an_answer_that_is_cut_finishes_with_length(text: str) -> None:
+    chunks = await answer(ask(text, sampling=SamplingParams(max_tokens=3)))
+
+    assert text_in(chunks) == "a b c "
+    assert isinstance(chunks[-1], Finished)
+    assert chunks[-1].reason is FinishReason.length
+
+
+async def test_an_answer_can_be_cut_within_the_arguments_of_a_call() -> None:
+    chunks = await answer(ask("cut: 2 words\nadd 1 2", tools=(ADD,)))
+
+    assert calls_in(chunks) == [("add", '{"a": ')]
+    assert isinstance(chunks[-1], Finished)
+    assert chunks[-1].reason is FinishReason.length
+
+
+async def test_slow_waits_before_the_first_chunk() -> None:
+    begin = time.monotonic()
+
+    await answer(ask("slow: 0.05"))
+
+    assert time.monotonic() - begin >= 0.05
+
+
+async def test_a_directive_that_cannot_be_read_names_itself() -> None:
+    with pytest.raises(InvalidRequest, match="fail: sometimes") as caught:
+        await answer(ask("fail: sometimes"))
+
+    assert caught.value.param == "messages"
+
+
+async def test_json_schema_is_answered_with_an_object_of_that_form() -> None:
+    schema = {"type": "object", "properties": {"name": {"type": "string"}, "age": {"type": "integer"}}}
+    response_format = JsonSchemaResponseFormat(json_schema={**schema, "required": ["name", "age"]})
+
+    chunks = await answer(ask("This is Ada, 36", response_format=response_format))
+
+    assert text_in(chunks) == '{"name": "Ada", "age": 36}'
+
+
+async def test_images_are_counted() -> None:
+    image = ImageContentItem(image=ImageSource(data="aGk="))
+    request = InferenceRequest("demo", (UserInput([image, image]),))
+
+    assert "(with 2 images)" in text_in(await answer(request))

@@ -1,0 +1,70 @@
+"""Faults and order of DynamoDB calls, through botocore's own events."""
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from botocore.exceptions import ConnectionClosedError
+from tests.unit.store.conftest import Cloud
+
+LOST = "stint.lost"
+
+
+@contextmanager
+def watching(cloud: Cloud, see: Callable[[str, str, dict[str, Any]], None]) -> Iterator[None]:
+    """Call `see` with operation, body and context before each call is sent; what it raises, the caller gets."""
+
+    def before(model: Any, params: dict[str, Any], context: dict[str, Any], **_: Any) -> None:
+        see(model.name, str(params["body"]), context)
+
+    events = cloud.dynamodb.meta.events
+    events.register_first("before-call", before)
+    try:
+        yield
+    finally:
+        events.unregister("before-call", before)
+
+
+@contextmanager
+def failing(cloud: Cloud, operation: str, marker: str = "", *, lost: bool = False, times: int = 99) -> Iterator[None]:
+    """Let calls whose body holds `marker` fail; with `lost` they are done, and their answers get lost."""
+    left = times
+
+    def see(name: str, body: str, context: dict[str, Any]) -> None:
+        nonlocal left
+        if name != operation or marker not in body or not left:
+            return
+        left -= 1
+        if not lost:
+            raise ConnectionClosedError(endpoint_url="test")
+        context[LOST] = True
+
+    def after(context: dict[str, Any], **_: Any) -> None:
+        if LOST in context:
+            raise ConnectionClosedError(endpoint_url="test")
+
+    events = cloud.dynamodb.meta.events
+    events.register_last("after-call", after)
+    try:
+        with watching(cloud, see):
+            yield
+    finally:
+        events.unregister("after-call", after)
+
+
+@contextmanager
+def held_together(cloud: Cloud, *operations: str) -> Iterator[Counter[str]]:
+    """Let none of the first calls go before all of `operations` are there: they must be made side by side."""
+    barrier = threading.Barrier(len(operations))
+    expected, seen = Counter(operations), Counter[str]()
+
+    def see(name: str, body: str, context: dict[str, Any]) -> None:
+        seen[name] += 1
+        if seen.total() <= expected.total():
+            barrier.wait(10)
+
+    with watching(cloud, see):
+        yield seen
+    assert seen & expected == expected

@@ -1,0 +1,278 @@
+"""A tenant's services over a real store, with models that play what a test wrote."""
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from stint.bootstrap import compose
+from stint.domain.agents import AgentConfig
+from stint.domain.content import Content
+from stint.domain.events import (
+    Event,
+    RunEnded,
+    StepComplete,
+    StepProgress,
+    StepStart,
+    TextDelta,
+    ToolCallDelta,
+    TurnAwaitingInput,
+    TurnComplete,
+    TurnFailed,
+    TurnStart,
+)
+from stint.domain.inference import (
+    Finished,
+    FinishReason,
+    InferenceRequest,
+    ModelChunk,
+    SamplingParams,
+    TextChunk,
+    ToolCallChunk,
+    ToolSignature,
+)
+from stint.domain.steps import Step
+from stint.domain.tasks import DeletionTask
+from stint.domain.tools import ToolConfig, ToolDef, ToolParameter, ToolResponse
+from stint.domain.turns import Turn, TurnCreateRequest, TurnEnding, TurnRecord, TurnResumeRequest, UserMessage
+from stint.models.port import Model
+from stint.models.routing import Router
+from stint.models.scripted import Scripted
+from stint.services.deletions import Deletions
+from stint.services.history import Transcript
+from stint.services.plans import Plan
+from stint.services.runs import Run
+from stint.services.toolbox import Toolbox
+from stint.services.turnruns import TurnRun
+from stint.settings import Settings
+from stint.store.store import Store
+from stint.tools.port import ToolProvider
+
+Part = ModelChunk | Exception | asyncio.Event
+STOP = Finished(FinishReason.stop)
+CALLED = Finished(FinishReason.tool_calls)
+TERMINAL = (TurnComplete, TurnAwaitingInput, TurnFailed)
+
+
+def said(text: str = "Hi") -> list[Part]:
+    return [TextChunk(text), STOP]
+
+
+def called(*names: str, text: str = "", arguments: str = "{}") -> list[Part]:
+    """An answer that calls tools by the ids c0, c1 and so on."""
+    calls = [ToolCallChunk(place, f"c{place}", name, arguments) for place, name in enumerate(names)]
+    return [*([TextChunk(text)] if text else []), *calls, CALLED]
+
+
+@dataclass
+class Script:
+    """A model that plays one answer after the other; an Event in an answer is waited for, an exception raised."""
+
+    answers: list[list[Part]]
+    requests: list[InferenceRequest] = field(default_factory=list)
+    closed: int = 0
+    opened: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def stream(self, request: InferenceRequest) -> AsyncGenerator[ModelChunk, None]:
+        answer = self.answers[len(self.requests)]
+        self.requests.append(request)
+        self.opened.set()
+        try:
+            for part in answer:
+                if isinstance(part, asyncio.Event):
+                    await part.wait()
+                elif isinstance(part, Exception):
+                    raise part
+                else:
+                    yield part
+        finally:
+            self.closed += 1
+
+
+def script(*answers: list[Part]) -> Script:
+    return Script(list(answers))
+
+
+def shape(events: list[Any]) -> list[str]:
+    """Events in few words."""
+    return [word_for(event) for event in events]
+
+
+def word_for(event: Event | RunEnded) -> str:
+    match event:
+        case StepProgress(delta=TextDelta(text=text)):
+            return f"text {text}"
+        case StepProgress(delta=ToolCallDelta(parse_status=status)):
+            return f"call {status}"
+        case StepStart(step_type=kind):
+            return f"start {kind}"
+        case StepComplete(step_type=kind):
+            return f"complete {kind}"
+        case TurnStart():
+            return "turn_start"
+        case TurnFailed(error=error):
+            return f"failed {error.code}"
+        case RunEnded():
+            return f"ended {event.status.value}"
+        case TurnComplete() | TurnAwaitingInput():
+            return event.event_type
+    raise TypeError(type(event))
+
+
+class ListLog:
+    """A log in memory, for the loop alone."""
+
+    def __init__(self) -> None:
+        self.records: list[TurnRecord] = []
+        self.kept: list[Content] = []
+
+    async def append(self, step: Step | None, ending: TurnEnding | None = None) -> None:
+        self.records.append(TurnRecord(step=step, ending=ending))
+
+    def check(self) -> None:
+        pass
+
+    async def keep(self, content: Content) -> str:
+        self.kept.append(content)
+        return f"blob-{len(self.kept)}"
+
+
+def run_of(model: Model, *, tools: tuple[str, ...] = (), iters: int = 10, seconds: float = 30, log: Any = None) -> Run:
+    toolbox = Toolbox({name: ToolSignature(name, "", {}) for name in tools})
+    plan = Plan(model, "m", "", SamplingParams(), ToolConfig(), toolbox, iters, None, None, (), (), None)
+    return Run("t", plan, Transcript(), log or ListLog(), asyncio.get_running_loop().time() + seconds)
+
+
+class Inbox:
+    """A worker that does nothing yet."""
+
+    def __init__(self) -> None:
+        self.tasks: list[DeletionTask] = []
+
+    def leave(self, task: DeletionTask) -> None:
+        self.tasks.append(task)
+
+
+def tool(name: str) -> ToolDef:
+    parameters = [ToolParameter(name="city", parameter_type="str", description="", required=False)]
+    return ToolDef(name=name, description="", parameters=parameters)
+
+
+class Stage:
+    """One session of one agent, as its clients use it. Two stages over the same ids are two processes."""
+
+    def __init__(
+        self,
+        store: Store,
+        tenant: str,
+        model: Model,
+        lease: float = 30,
+        history: int = 4_000_000,
+        providers: Mapping[str, ToolProvider] | None = None,
+        **settings: Any,
+    ) -> None:
+        self.store, self.tenant, self.model = store, tenant, model
+        self.inbox = Inbox()
+        self.deletions = Deletions(store.deletion, self.inbox)
+        chosen = Settings(lease_seconds=lease, history_bytes=history, **settings)
+        router = Router({"test": lambda: model, "scripted": lambda: Scripted(0)}, "test/m")
+        services = compose(tenant, chosen, store, router, self.deletions, providers)
+        self.services, self.agents, self.sessions, self.turns = (
+            services,
+            services.agents,
+            services.sessions,
+            services.turns,
+        )
+        self.agent_id = self.session_id = ""
+
+    async def open(self, *tools: str, **config: Any) -> "Stage":
+        """Create the agent, with client tools of these names, and the session."""
+        config = {"model": "test/m", "instructions": "", "client_tools": [tool(name) for name in tools]} | config
+        self.agent_id = await self.agents.create(AgentConfig(**config))
+        self.session_id = await self.sessions.create(self.agent_id, "talk")
+        return self
+
+    def beside(self, model: Model, lease: float = 30, history: int = 4_000_000) -> "Stage":
+        """Another process that serves the same session."""
+        other = Stage(self.store, self.tenant, model, lease, history)
+        other.agent_id, other.session_id = self.agent_id, self.session_id
+        return other
+
+    @property
+    def ids(self) -> tuple[str, str, str]:
+        return self.tenant, self.agent_id, self.session_id
+
+    async def start(self, text: str = "Hello", seconds: float = 30, **request: Any) -> TurnRun:
+        body = TurnCreateRequest(**({"messages": [UserMessage(content=text)]} | request))
+        return await self.turns.start(self.agent_id, self.session_id, body, deadline(seconds))
+
+    async def resume(self, turn_id: str, *answers: tuple[str, str], seconds: float = 30) -> TurnRun:
+        responses = [ToolResponse(call_id=call_id, tool_name="t", content=text) for call_id, text in answers]
+        body = TurnResumeRequest(tool_responses=responses)
+        return await self.turns.resume(self.agent_id, self.session_id, turn_id, body, deadline(seconds))
+
+    async def play(self, turn: TurnRun) -> list[Event]:
+        return [event async for event in self.turns.run(turn)]
+
+    async def turn(self, text: str = "Hello", **request: Any) -> Turn:
+        """Run a whole turn, and give how it ended."""
+        return ended(await self.play(await self.start(text, **request)))
+
+    async def resumed(self, turn_id: str, *answers: tuple[str, str]) -> Turn:
+        return ended(await self.play(await self.resume(turn_id, *answers)))
+
+    async def get(self, turn_id: str) -> Turn:
+        return await self.turns.get(self.agent_id, self.session_id, turn_id)
+
+    async def stored(self) -> list[Turn]:
+        history = await asyncio.to_thread(self.store.turns.history, *self.ids)
+        return [turn.to_turn() for turn in history.turns]
+
+    async def lease_turn(self) -> str | None:
+        return (await asyncio.to_thread(self.store.sessions.get, *self.ids)).lease_turn
+
+    async def lease_runs_out(self) -> None:
+        """Wait until whoever holds the session may lose it."""
+        record = await asyncio.to_thread(self.store.sessions.get, *self.ids)
+        await until(lambda: time.time() * 1000 > (record.lease_until or 0))
+
+
+def deadline(seconds: float) -> float:
+    return asyncio.get_running_loop().time() + seconds
+
+
+def ended(events: list[Event]) -> Turn:
+    """Give the turn of the terminal event: the last one, and the only one of its kind."""
+    assert [isinstance(event, TERMINAL) for event in events] == [False] * (len(events) - 1) + [True]
+    return cast("TurnComplete", events[-1]).turn
+
+
+async def until(condition: Callable[[], Any], seconds: float = 10) -> None:
+    """Wait until a condition holds."""
+    async with asyncio.timeout(seconds):
+        while not condition():  # noqa: ASYNC110 - what is waited for happens outside of this loop
+            await asyncio.sleep(0.005)
+
+
+async def die(turn: TurnRun) -> None:
+    """Let the process of a turn die: nobody runs the turn on, and its lease runs out at once."""
+    await turn.run.close_inference()
+    await run_out(turn)
+
+
+async def run_out(turn: TurnRun) -> None:
+    """Let a turn's lease run out at once, renewed no more, while its holder believes to have it."""
+    hold = turn.log.hold
+    hold.stop()
+    await asyncio.gather(hold.renewal, return_exceptions=True)
+    await asyncio.to_thread(hold.leases.renew, hold.lease, 0)
+    await asyncio.sleep(0.002)
+
+
+async def collect(events: AsyncIterator[Any], into: list[Any] | None = None) -> list[Any]:
+    """Read all events; those before an exception are in `into`."""
+    seen = [] if into is None else into
+    async for event in events:
+        seen.append(event)
+    return seen

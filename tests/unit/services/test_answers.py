@@ -1,0 +1,74 @@
+import pytest
+
+from stint.domain.events import TextDelta, ToolCallDelta
+from stint.domain.inference import Finished, FinishReason, ModelChunk, TextChunk, ToolCallChunk
+from stint.domain.tools import ToolCall
+from stint.services.answers import Answer
+
+END = Finished(FinishReason.tool_calls)
+
+
+def answer_of(*chunks: ModelChunk) -> tuple[Answer, list[TextDelta | ToolCallDelta]]:
+    answer = Answer(turn_id="t")
+    return answer, [delta for chunk in chunks for delta in answer.take(chunk)]
+
+
+def call_of(arguments: str) -> ToolCall:
+    [call] = answer_of(ToolCallChunk(0, "c0", "add", arguments), END)[0].calls
+    return call
+
+
+def test_the_pieces_of_several_calls_may_come_interleaved() -> None:
+    answer, deltas = answer_of(
+        ToolCallChunk(1, "c1", "sub", '{"b":'),
+        ToolCallChunk(0, "c0", "add"),
+        ToolCallChunk(1, arguments=" 2}"),
+        ToolCallChunk(0, arguments='{"a": 1}'),
+        END,
+    )
+
+    assert [(call.call_id, call.tool_name, call.arguments) for call in answer.calls] == [
+        ("c0", "add", {"a": 1}),
+        ("c1", "sub", {"b": 2}),
+    ]
+    assert [delta.parse_status for delta in deltas if isinstance(delta, ToolCallDelta)] == ["succeeded", "succeeded"]
+
+
+@pytest.mark.parametrize("arguments", ["", "  ", "{}"])
+def test_no_arguments_are_an_empty_object(arguments: str) -> None:
+    assert call_of(arguments).arguments == {}
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    ['{"a": ', "[1]", "3", '{"a": NaN}', '{"a": 1e999}', '{"a": "\\ud83d"}', '{"a":' * 300 + "1" + "}" * 300],
+    ids=["cut", "array", "number", "nan", "infinite", "half a character", "too deep"],
+)
+def test_arguments_that_are_no_storable_object_stay_text(arguments: str) -> None:
+    answer, [delta] = answer_of(ToolCallChunk(0, "c0", "add", arguments), END)
+
+    assert answer.calls[0].arguments == answer.calls[0].arguments_json == arguments
+    assert delta == ToolCallDelta(tool_call=arguments, parse_status="failed")
+
+
+def test_ids_that_are_missing_or_repeated_are_made_anew() -> None:
+    answer, _ = answer_of(*(ToolCallChunk(index, call_id, "add") for index, call_id in enumerate(["c", "c", ""])), END)
+
+    ids = [call.call_id for call in answer.calls]
+    assert ids[0] == "c"
+    assert len(set(ids)) == 3
+    assert all(ids)
+
+
+def test_text_that_utf8_cannot_hold_is_replaced() -> None:
+    answer, deltas = answer_of(TextChunk("a\ud83d"), TextChunk("ü"), Finished(FinishReason.stop))
+
+    assert deltas == [TextDelta(text="a?"), TextDelta(text="ü")]
+    assert answer.to_step().model_response.content == "a?ü"
+
+
+@pytest.mark.parametrize("reason", FinishReason)
+def test_only_a_cut_answer_is_out_of_tokens(reason: FinishReason) -> None:
+    step = answer_of(Finished(reason))[0].to_step()
+
+    assert (step.model_response.stop_reason == "out_of_tokens") == (reason is FinishReason.length)

@@ -1,0 +1,179 @@
+from typing import Any
+
+from stint.documents.marker import mark_document
+from stint.domain.content import URL, ImageContentItem, ImageSource, TextContentItem
+from stint.domain.inference import AssistantAnswer, ModelMessage, ToolResult, UserInput
+from stint.domain.schema import now
+from stint.domain.steps import (
+    CompletionMessage,
+    InferenceStep,
+    SafetyViolation,
+    ShieldCallStep,
+    Step,
+    ToolExecutionStep,
+)
+from stint.domain.tools import ToolCall, ToolResponse, ToolResponseMessage
+from stint.domain.turns import (
+    DocumentText,
+    StoredTurn,
+    TurnEnding,
+    TurnHeader,
+    TurnOverrides,
+    TurnRecord,
+    TurnStatus,
+    UserMessage,
+)
+from stint.services.history import BLOCKED, NO_RESULT, transcribe
+
+IMAGE = ImageContentItem(image=ImageSource(url=URL(uri="data:image/png;base64,AAAA")))
+VIOLATION = SafetyViolation(violation_level="error", user_message="I can't.")
+DOCUMENT = DocumentText(text="worse", mime_type="text/plain")
+COMMON: dict[str, Any] = {"turn_id": "t", "step_id": "s", "started_at": now()}
+
+
+def turn(*said: Any, steps: list[Step] | None = None, documents: Any = (), status: str = "completed") -> StoredTurn:
+    messages = [UserMessage(content=each) if isinstance(each, str) else each for each in said]
+    header = TurnHeader(
+        turn_id="t",
+        session_id="s",
+        input_messages=messages,
+        documents=list(documents),
+        started_at=now(),
+        overrides=TurnOverrides(),
+    )
+    records = [TurnRecord(step=step) for step in steps or []]
+    return StoredTurn(header, [*records, TurnRecord(ending=TurnEnding(status=TurnStatus(status), completed_at=now()))])
+
+
+def answer(text: str = "", *call_ids: str) -> InferenceStep:
+    calls = [call(call_id) for call_id in call_ids]
+    return InferenceStep(**COMMON, model_response=CompletionMessage(content=text, tool_calls=calls))
+
+
+def call(call_id: str) -> ToolCall:
+    return ToolCall(call_id=call_id, tool_name="add", arguments={})
+
+
+def execution(*call_ids: str) -> ToolExecutionStep:
+    responses = [ToolResponse(call_id=each, tool_name="add", content=f"result {each}") for each in call_ids]
+    return ToolExecutionStep(**COMMON, tool_calls=[call(each) for each in call_ids], tool_responses=responses)
+
+
+def tool_message(call_id: str) -> ToolResponseMessage:
+    return ToolResponseMessage(call_id=call_id, content=f"late {call_id}")
+
+
+def messages_of(*turns: StoredTurn) -> list[ModelMessage]:
+    transcript = transcribe(turns)
+    transcript.close()
+    return transcript.messages
+
+
+def test_turns_come_in_order_and_results_are_bound_to_their_calls() -> None:
+    messages = messages_of(
+        turn("one", steps=[answer("Let me see.", "a", "b"), execution("a", "b"), answer("1")]),
+        turn("two", steps=[answer("2")]),
+    )
+
+    assert messages == [
+        UserInput("one"),
+        AssistantAnswer("Let me see.", (call("a"), call("b"))),
+        ToolResult("a", "add", "result a"),
+        ToolResult("b", "add", "result b"),
+        AssistantAnswer("1"),
+        UserInput("two"),
+        AssistantAnswer("2"),
+    ]
+
+
+def test_failed_and_cancelled_turns_stay_with_their_input_and_steps() -> None:
+    messages = messages_of(turn("one", status="failed"), turn("two", steps=[answer("x", "a")], status="cancelled"))
+
+    assert messages == [
+        UserInput("one"),
+        UserInput("two"),
+        AssistantAnswer("x", (call("a"),)),
+        ToolResult("a", "add", NO_RESULT),
+    ]
+
+
+def test_calls_without_an_answer_are_closed_before_what_follows_and_only_in_the_view() -> None:
+    first = turn("one", steps=[answer("", "a", "b"), execution("b")])
+    before = first.header.model_dump_json(), [record.model_dump_json() for record in first.records]
+
+    messages = messages_of(first, turn("two"))
+
+    assert messages[2:] == [
+        ToolResult("b", "add", "result b"),
+        ToolResult("a", "add", NO_RESULT),
+        UserInput("two"),
+    ]
+    assert (first.header.model_dump_json(), [record.model_dump_json() for record in first.records]) == before
+
+
+def test_tool_messages_of_a_new_turn_answer_waiting_calls_wherever_they_stand() -> None:
+    document = DocumentText(text="facts", mime_type="text/plain")
+    waiting = turn("one", steps=[answer("", "a", "b")], status="cancelled")
+
+    messages = messages_of(waiting, turn("two", tool_message("b"), documents=[document]))
+
+    assert messages[2:] == [
+        ToolResult("b", "add", "late b"),
+        ToolResult("a", "add", NO_RESULT),
+        UserInput(mark_document("facts", "text/plain")),
+        UserInput("two"),
+    ]
+
+
+def test_tool_messages_that_answer_nothing_become_user_input() -> None:
+    waiting = turn("one", steps=[answer("", "a")], status="cancelled")
+
+    messages = messages_of(waiting, turn(tool_message("a"), tool_message("a"), tool_message("x")))
+
+    assert messages[2] == ToolResult("a", "add", "late a")
+    assert messages[3:] == [
+        UserInput([TextContentItem(text=f"Result of tool call {each}:"), TextContentItem(text=f"late {each}")])
+        for each in ("a", "x")
+    ]
+
+
+def test_images_reach_the_model_and_context_does_not() -> None:
+    content: list[TextContentItem | ImageContentItem] = [TextContentItem(text="what is this?"), IMAGE]
+
+    messages = messages_of(turn(UserMessage(content=content, context="secret")))
+
+    assert messages == [UserInput(content)]
+
+
+def test_a_shields_words_take_the_place_of_an_answer_that_it_blocked() -> None:
+    steps: list[Step] = [ShieldCallStep(**COMMON), answer(), ShieldCallStep(**COMMON, violation=VIOLATION)]
+
+    assert messages_of(turn("one", steps=steps)) == [UserInput("one"), AssistantAnswer("I can't.")]
+
+
+def test_unlike_the_original_what_an_input_shield_blocked_is_in_no_later_call_as_users_would_ask_for_it_again() -> None:
+    blocked = turn("bad", steps=[ShieldCallStep(**COMMON, violation=VIOLATION)], documents=[DOCUMENT])
+
+    messages = messages_of(turn("one", steps=[answer("fine")]), blocked, turn("three"))
+
+    assert messages == [
+        UserInput("one"),
+        AssistantAnswer("fine"),
+        UserInput(BLOCKED),
+        UserInput(BLOCKED),
+        AssistantAnswer("I can't."),
+        UserInput("three"),
+    ]
+
+
+def test_results_that_an_input_shield_blocked_stay_bound_to_their_calls() -> None:
+    steps: list[Step] = [answer("", "c1"), execution("c1"), ShieldCallStep(**COMMON, violation=VIOLATION)]
+
+    _, _, result, words = messages_of(turn("one", steps=steps))
+
+    assert result == ToolResult("c1", "add", BLOCKED)
+    assert words == AssistantAnswer("I can't.")
+
+
+def test_an_empty_answer_is_left_out() -> None:
+    assert messages_of(turn("one", steps=[answer()])) == [UserInput("one")]

@@ -1,0 +1,226 @@
+from datetime import UTC, datetime
+from itertools import pairwise
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from stint.domain.errors import ShieldFailed
+from stint.domain.events import Delta, TextDelta, ToolCallDelta
+from stint.domain.inference import (
+    AssistantAnswer,
+    Finished,
+    FinishReason,
+    ModelChunk,
+    TextChunk,
+    ToolCallChunk,
+    UserInput,
+)
+from stint.domain.steps import SafetyViolation
+from stint.services.answers import Answer
+from stint.services.holdback import Check, Holdback
+from stint.services.screening import BoundShield, Screening, screen
+from stint.shields.deny_list import DenyList
+from stint.shields.port import Shield
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+BLOCK = SafetyViolation(violation_level="error", user_message="No.")
+
+
+def deny(*phrases: str, asked: list[AssistantAnswer] | None = None) -> Check:
+    bound = BoundShield(Shield("words", "deny-list", "words", {"phrases": list(phrases)}), DenyList())
+
+    async def check(answer: AssistantAnswer) -> Screening:
+        if asked is not None:
+            asked.append(answer)
+        return await screen([bound], [UserInput("hi"), answer], "assistant-output")
+
+    return check
+
+
+async def let_through(holdback: Holdback, chunks: list[ModelChunk]) -> tuple[list[Delta], Answer]:
+    """Read an answer as the loop does: what leaves would be in an event."""
+    answer, left = Answer(turn_id="turn"), []
+    for chunk in chunks:
+        for delta in answer.take(chunk):
+            left += await holdback.take(delta)
+        if holdback.blocked:
+            break
+    left += await holdback.finish(answer.calls)
+    return left, answer
+
+
+def chunked(*texts: str) -> list[ModelChunk]:
+    return [*(TextChunk(text) for text in texts), Finished(FinishReason.stop)]
+
+
+def text_of(deltas: list[Delta]) -> str:
+    return "".join(delta.text for delta in deltas if isinstance(delta, TextDelta))
+
+
+WORDS = st.sampled_from(["bomb", "red", "mercury", "a", "tea", "fine", "bo", "mb", "reds", "Bomb", "x" * 30])
+SPACES = st.sampled_from([" ", " ", "\n", "  ", "", ", "])
+TEXTS = st.lists(st.tuples(WORDS, SPACES), max_size=40).map(lambda parts: "".join(map("".join, parts)))
+PHRASES = st.lists(st.sampled_from(["bomb", "red mercury", "tea fine", "mercury a tea", "absent"]), max_size=3)
+MODES = st.one_of(st.none(), st.integers(1, 60))
+
+
+@st.composite
+def cut(draw: st.DrawFn, text: str) -> list[str]:
+    places = sorted(draw(st.sets(st.integers(0, len(text)), max_size=12)) | {0, len(text)})
+    return [text[start:end] for start, end in pairwise(places)]
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.data(), TEXTS, PHRASES, MODES)
+async def test_nothing_of_what_is_forbidden_leaves_and_all_of_what_is_allowed_does(
+    data: st.DataObject, text: str, phrases: list[str], window: int | None
+) -> None:
+    chunks = chunked(*data.draw(cut(text)))
+    judged = await deny(*phrases)(AssistantAnswer(text))
+
+    holdback = Holdback(deny(*phrases), window, overlap=25)
+    left, answer = await let_through(holdback, chunks)
+
+    assert holdback.blocked is (judged.violation is not None)
+    if holdback.blocked:
+        said = text_of(left)
+        assert text.startswith(said)
+        assert window is not None or not said
+        assert (await deny(*phrases)(AssistantAnswer(said))).violation is None
+        assert said == text_of_redacted(holdback, answer)
+    else:
+        assert text_of(left) == text
+
+
+def text_of_redacted(holdback: Holdback, answer: Answer) -> str:
+    message = holdback.redact(answer.to_step()).model_response
+    assert message.tool_calls == []
+    assert isinstance(message.content, str)
+    return message.content
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.data(), st.text("ab ", max_size=60), st.text("ab ", max_size=60), st.integers(1, 40), st.integers(0, 300))
+async def test_not_even_the_beginning_of_a_phrase_leaves(
+    data: st.DataObject, before: str, behind: str, window: int, extra: int
+) -> None:
+    phrase = "forbidden words here"
+    text = f"{before} {phrase} {behind}"
+    assume(phrase not in before)
+
+    left, _ = await let_through(Holdback(deny(phrase), window, len(phrase) + extra), chunked(*data.draw(cut(text))))
+
+    assert len(text_of(left)) <= len(before) + 1
+
+
+async def test_without_a_window_all_is_held_until_the_whole_answer_passed() -> None:
+    asked: list[AssistantAnswer] = []
+    holdback = Holdback(deny("bomb", asked=asked))
+
+    during = [await holdback.take(TextDelta(text=word)) for word in ("all ", "is ", "well")]
+    left = await holdback.finish()
+
+    assert during == [[], [], []]
+    assert left == [TextDelta(text="all is well")]
+    assert asked == [AssistantAnswer("all is well")]
+    assert holdback.screening is not None
+    assert holdback.screening.violation is None
+
+
+async def test_with_a_window_text_leaves_while_the_model_still_writes() -> None:
+    asked: list[AssistantAnswer] = []
+    holdback = Holdback(deny("bomb", asked=asked), window=10, overlap=4)
+
+    during = [text_of(await holdback.take(TextDelta(text=word))) for word in ["word "] * 6]
+    rest = text_of(await holdback.finish())
+
+    assert during == ["", "word w", "", "ord word w", "", "ord word w"]
+    assert rest == "ord "
+    assert [answer.text for answer in asked] == ["word " * 2, "word " * 4, "word " * 6]
+
+
+async def test_a_text_without_spaces_is_checked_all_the_same() -> None:
+    holdback = Holdback(deny("炸弹"), window=4, overlap=2)
+
+    assert text_of(await holdback.take(TextDelta(text="我喜欢茶"))) == "我喜"
+    assert text_of(await holdback.take(TextDelta(text="和炸弹的书"))) == ""
+    assert holdback.blocked
+
+
+async def test_when_the_shields_object_nothing_more_is_asked_or_leaves() -> None:
+    asked: list[AssistantAnswer] = []
+    holdback = Holdback(deny("bomb", asked=asked), window=5, overlap=0)
+
+    left = [await holdback.take(TextDelta(text=text)) for text in ("fine, ", "a bomb ", "and more words ")]
+
+    assert [text_of(deltas) for deltas in left] == ["fine, ", "", ""]
+    assert await holdback.finish() == []
+    assert len(asked) == 2
+    assert holdback.screening is not None
+    assert holdback.screening.violation is not None
+
+
+async def test_tool_calls_leave_behind_the_text_and_only_when_they_passed_too() -> None:
+    def answer_with(argument: str) -> list[ModelChunk]:
+        call = ToolCallChunk(0, "1", "send", f'{{"text": "{argument}"}}')
+        return [TextChunk("Sending. "), call, Finished(FinishReason.tool_calls)]
+
+    passed, _ = await let_through(Holdback(deny("bomb"), window=5, overlap=0), answer_with("tea"))
+    blocked = Holdback(deny("bomb"), window=5, overlap=0)
+    left, answer = await let_through(blocked, answer_with("b\\u006fmb"))
+
+    assert [type(delta) for delta in passed] == [TextDelta, ToolCallDelta]
+    assert left == [TextDelta(text="Sending. ")]
+    assert blocked.blocked
+    assert text_of_redacted(blocked, answer) == "Sending. "
+
+
+async def test_the_unreadable_arguments_of_a_call_are_held_too() -> None:
+    call = ToolCallChunk(0, "1", "send", '{"text": "bomb')
+
+    left, _ = await let_through(Holdback(deny("bomb")), [call, Finished(FinishReason.tool_calls)])
+
+    assert left == []
+
+
+async def test_a_shield_that_fails_lets_nothing_leave() -> None:
+    async def fail(_: AssistantAnswer) -> Screening:
+        raise ShieldFailed("down")
+
+    holdback = Holdback(fail, window=4)
+
+    with pytest.raises(ShieldFailed):
+        await holdback.take(TextDelta(text="some text"))
+    with pytest.raises(ShieldFailed):
+        await holdback.finish()
+
+
+async def test_several_checks_are_one_screening_that_begins_with_the_first() -> None:
+    found = [
+        Screening("assistant-output", NOW.replace(second=place), NOW.replace(second=place + 1), violation)
+        for place, violation in enumerate([None, None, BLOCK])
+    ]
+    answers = iter(found)
+
+    async def check(_: AssistantAnswer) -> Screening:
+        return next(answers)
+
+    holdback = Holdback(check, window=2, overlap=0)
+    for _ in range(3):
+        await holdback.take(TextDelta(text="hi "))
+
+    screening = holdback.screening
+    assert screening is not None
+    assert (screening.step_id, screening.started_at) == (found[0].step_id, found[0].started_at)
+    assert (screening.completed_at, screening.violation) == (found[2].completed_at, BLOCK)
+
+
+async def test_without_shields_every_delta_leaves_as_it_is() -> None:
+    holdback = Holdback(None)
+    deltas: list[Delta] = [TextDelta(text="a"), ToolCallDelta(tool_call="x", parse_status="failed")]
+
+    assert [await holdback.take(delta) for delta in deltas] == [[delta] for delta in deltas]
+    assert await holdback.finish() == []
+    assert not holdback.blocked
+    assert holdback.screening is None

@@ -1,0 +1,158 @@
+import json
+import subprocess
+import sys
+import time
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from stint.domain.errors import InvalidRequest, ModelError
+from stint.services.outputs import check_schema, validate_output
+
+PERSON = {
+    "type": "object",
+    "properties": {
+        "name": {"type": "string", "minLength": 1},
+        "age": {"type": "integer"},
+        "friends": {"type": "array", "items": {"$ref": "#"}},
+        "phone": {"type": "string", "pattern": r"^\d{3}-\d{4}$"},
+    },
+    "required": ["name"],
+    "additionalProperties": False,
+}
+
+
+def refusal(schema: dict[str, Any]) -> str:
+    with pytest.raises(InvalidRequest) as caught:
+        check_schema(schema)
+    assert (caught.value.code, caught.value.param) == ("invalid_json_schema", "response_format")
+    return caught.value.message
+
+
+def problem(text: str, schema: dict[str, Any]) -> str:
+    with pytest.raises(ModelError) as caught:
+        validate_output(text, schema)
+    assert caught.value.code == "response_format_mismatch"
+    return caught.value.message
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        '{"name": "Ada"}',
+        ' {"name": "Ada", "age": 3, "friends": [{"name": "Bob"}]}\n',
+        '{"name":"A","phone":"555-1234"}',
+    ],
+)
+def test_an_answer_of_the_right_form_passes(answer: str) -> None:
+    check_schema(PERSON)
+
+    validate_output(answer, PERSON)
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ("Sure! Here it is", "it is not JSON"),
+        ('{"name": "Ada"', "it is not JSON"),
+        ("", "it is not JSON"),
+        ('{"name": NaN}', "it is not JSON"),
+        ("[]", 'at $: it does not satisfy type "object"'),
+        ("{}", "at $: 'name' is a required property"),
+        ('{"name": "Ada", "age": "3"}', 'at $.age: it does not satisfy type "integer"'),
+        (
+            '{"name": "Ada", "friends": [{"name": "B"}, {"name": 1}]}',
+            'at $.friends[1].name: it does not satisfy type "string"',
+        ),
+        ('{"name": "Ada", "phone": "x"}', "at $.phone: it does not satisfy pattern"),
+        ('{"name": "Ada", "more": 1}', "at $: it does not satisfy additionalProperties false"),
+        ('{"age": "3", "phone": 1}', "at $.age"),
+    ],
+)
+def test_an_answer_that_departs_is_told_where(answer: str, said: str) -> None:
+    assert said in problem(answer, PERSON)
+
+
+def test_the_message_does_not_repeat_the_answer_as_it_is_logged() -> None:
+    said = problem('{"name": ["hunter2"], "phone": "hunter2", "hunter2": 1}', PERSON) + problem("hunter2", PERSON)
+
+    assert "hunter2" not in said
+
+
+def test_the_message_stays_short_however_long_the_answer_is() -> None:
+    wrong = json.dumps({"name": "Ada", "friends": [{"name": 1, "age": "x" * 5000}] * 500})
+
+    assert len(problem(wrong, PERSON)) < 1000
+
+
+@pytest.mark.parametrize(
+    ("schema", "said"),
+    [
+        ({"type": "objekt"}, "at $.type: 'objekt'"),
+        ({"properties": {"a": {"minimum": "3"}}}, "at $.properties.a.minimum"),
+        ({"properties": {"a": {"pattern": "("}}}, "at $.properties.a.pattern"),
+        ({"$schema": 5}, "$schema is not a string"),
+        ({"$ref": "https://example.com/person.json"}, "'https://example.com/person.json' leads out of the schema"),
+        ({"items": {"anyOf": [{"$ref": "file:///etc/passwd"}]}}, "leads out of the schema"),
+        ({"properties": {"const": {"$ref": "other.json"}}}, "leads out of the schema"),
+        ({"properties": {"a": {"$ref": "#/$defs/nope"}}}, "'#/$defs/nope' leads to nothing"),
+        ({"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/a"}}}, "without end"),
+    ],
+)
+def test_a_schema_that_cannot_be_used_is_refused_and_told_where(schema: dict[str, Any], said: str) -> None:
+    assert said in refusal(schema)
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {},
+        {"$schema": "http://json-schema.org/draft-07/schema#", "definitions": {"a": {}}, "$ref": "#/definitions/a"},
+        {"$schema": "https://example.com/unknown", "type": "object"},
+        {"$id": "https://example.com/x", "$defs": {"a": {"$anchor": "here"}}, "properties": {"b": {"$ref": "#here"}}},
+        {"properties": {"$ref": {"type": "string"}}, "required": ["$ref"]},
+        {"const": {"$ref": "https://example.com/data"}},
+        {"pattern": r"^(?=.*\d)\w+$"},
+    ],
+)
+def test_what_only_looks_like_a_fault_is_accepted(schema: dict[str, Any]) -> None:
+    check_schema(schema)
+
+
+def test_a_schema_that_doubles_at_every_step_is_refused_in_bounded_time() -> None:
+    steps = {f"s{step}": {"allOf": [{"$ref": f"#/$defs/s{step + 1}"}] * 2} for step in range(40)}
+    begin = time.monotonic()
+
+    assert "without end" in refusal({"$ref": "#/$defs/s0", "$defs": {**steps, "s40": {}}})
+    assert time.monotonic() - begin < 20
+
+
+def test_a_pattern_on_which_backtracking_never_ends_is_matched_at_once() -> None:
+    schema = {"type": "string", "pattern": r"^(\w+\s?)*$"}
+
+    assert "pattern" in problem(json.dumps("word " * 200 + "!"), schema)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.text(max_size=30) | st.recursive(st.none() | st.integers() | st.text(), st.lists).map(json.dumps))
+def test_every_answer_either_passes_or_is_a_mismatch(answer: str) -> None:
+    try:
+        validate_output(answer, PERSON)
+    except ModelError as error:
+        mismatch = error
+    else:
+        assert json.loads(answer)["name"]
+        return
+    assert mismatch.code == "response_format_mismatch"
+
+
+def test_nothing_is_imported_before_a_schema_is_checked() -> None:
+    code = "import sys, stint.services.outputs; print('jsonschema' in sys.modules, 'referencing' in sys.modules)"
+
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env={"PYTHONPATH": "layers/core"}
+    )
+
+    assert done.stdout.split() == ["False", "False"]

@@ -1,0 +1,102 @@
+"""Documents to store."""
+
+from datetime import timedelta
+
+from stint.domain.agents import Agent, AgentConfig
+from stint.domain.ids import new_id
+from stint.domain.schema import now
+from stint.domain.sessions import Session
+from stint.domain.steps import CompletionMessage, InferenceStep
+from stint.domain.tools import ToolCall
+from stint.domain.turns import (
+    PendingCalls,
+    StoredTurn,
+    TurnEnding,
+    TurnHeader,
+    TurnOverrides,
+    TurnRecord,
+    TurnStatus,
+    UserMessage,
+)
+from stint.store.leases import Lease
+from stint.store.sessions import LastTurn
+from stint.store.store import Store
+
+PROSE = (
+    "The lamp above the harbour had been out since Tuesday, and nobody could say whose task it was to climb up and "
+    "change it. Marta wrote a note, pinned it beside the tide table, and went home along the wall as she always did. "
+)
+
+
+def agent(instructions: str = "Be brief.", name: str | None = None) -> Agent:
+    config = AgentConfig(model="scripted/demo", instructions=instructions, name=name)
+    return Agent(agent_id=new_id(), agent_config=config, created_at=now())
+
+
+def session(name: str = "talk") -> Session:
+    return Session(session_id=new_id(), session_name=name, started_at=now())
+
+
+def header(turn_id: str, session_id: str, text: str = "Hello") -> TurnHeader:
+    return TurnHeader(
+        turn_id=turn_id,
+        session_id=session_id,
+        input_messages=[UserMessage(content=text)],
+        started_at=now(),
+        overrides=TurnOverrides(),
+    )
+
+
+def step(turn_id: str, text: str = "Hi") -> InferenceStep:
+    return InferenceStep(
+        turn_id=turn_id,
+        step_id=new_id(),
+        started_at=now() - timedelta(seconds=1),
+        completed_at=now(),
+        model_response=CompletionMessage(content=text),
+    )
+
+
+def ending(status: TurnStatus = TurnStatus.completed) -> TurnEnding:
+    return TurnEnding(status=status, completed_at=now())
+
+
+def record(turn_id: str, text: str = "Hi", status: TurnStatus | None = None) -> TurnRecord:
+    return TurnRecord(step=step(turn_id, text), ending=ending(status) if status else None)
+
+
+def pending(turn_id: str, arguments: str = "{}") -> PendingCalls:
+    calls = [ToolCall(call_id="c1", tool_name="look", arguments=arguments)]
+    return PendingCalls(turn_id=turn_id, step_id=new_id(), started_at=now(), tool_calls=calls)
+
+
+class Conversation:
+    """A session of a new agent, and the writes that make turns in it."""
+
+    def __init__(self, store: Store, tenant: str, expires_at: int | None = None) -> None:
+        self.store, self.tenant = store, tenant
+        created, begun = agent(), session()
+        self.agent_id, self.session_id = created.agent_id, begun.session_id
+        store.agents.create(tenant, created)
+        store.sessions.create(tenant, self.agent_id, begun, expires_at)
+        self.ids = (tenant, self.agent_id, self.session_id)
+
+    def acquire(self, turn_id: str | None = None, *, resume: bool = False, seconds: float = 30) -> Lease:
+        return self.store.leases.acquire(*self.ids, turn_id or new_id(), resume=resume, seconds=seconds)
+
+    def begin(self, text: str = "Hello", *, seconds: float = 30) -> Lease:
+        lease = self.acquire(seconds=seconds)
+        self.store.turns.put_header(lease, header(lease.turn_id, self.session_id, text))
+        return lease
+
+    def turn(self, text: str = "Hello", answer: str = "Hi", status: TurnStatus = TurnStatus.completed) -> str:
+        lease = self.begin(text)
+        self.store.turns.append(lease, 0, record(lease.turn_id, answer, status))
+        self.store.leases.release(lease, LastTurn(lease.turn_id, 1))
+        return lease.turn_id
+
+    def turns(self) -> list[StoredTurn]:
+        return self.store.turns.history(*self.ids).turns
+
+    def statuses(self) -> list[TurnStatus]:
+        return [turn.status for turn in self.turns()]

@@ -1,0 +1,213 @@
+import secrets
+import threading
+import time
+from typing import Any
+
+import pytest
+from tests.unit.store.conftest import Cloud
+from tests.unit.store.samples import Conversation, agent, header, pending, record, session
+
+from stint.domain.errors import Interrupted, NotFound
+from stint.domain.paging import Window
+from stint.domain.turns import TurnStatus
+from stint.store.leases import Lease
+from stint.store.sessions import LastTurn
+from stint.store.store import Store
+
+NEVER = float("inf")
+
+
+def kinds(cloud: Cloud, tenant: str) -> set[str]:
+    """The kinds of records that a tenant has."""
+    return {item["pk"]["S"].split("#")[1].split(":")[0] for item in cloud.items(tenant)}
+
+
+def fill(talk: Conversation) -> None:
+    """Add a small turn, a large one, and one that waits for its client."""
+    for text in ("short", secrets.token_urlsafe(500_000)):
+        talk.turn(text)
+    lease = talk.begin()
+    talk.store.turns.put_pending(lease, pending(lease.turn_id))
+    talk.store.turns.append(lease, 0, record(lease.turn_id, status=TurnStatus.awaiting_input))
+    talk.store.leases.release(lease, LastTurn(lease.turn_id, 1))
+
+
+@pytest.mark.parametrize("expires_in", [None, 600, 1])
+def test_a_deleted_session_leaves_nothing(cloud: Cloud, tenant: str, expires_in: int | None) -> None:
+    talk = Conversation(cloud.store, tenant, expires_in and int(time.time()) + expires_in)
+    fill(talk)
+    assert cloud.blobs(tenant)
+    while expires_in == 1 and cloud.store.sessions.list(tenant, talk.agent_id, Window()).data:
+        time.sleep(0.05)
+
+    done = cloud.store.deletion.delete_session(*talk.ids, NEVER)
+
+    assert done
+    assert kinds(cloud, tenant) == {"agent"}
+    assert cloud.blobs(tenant) == []
+    assert cloud.store.deletion.delete_session(*talk.ids, NEVER)
+
+
+def test_another_session_is_left_alone(cloud: Cloud, tenant: str) -> None:
+    talk, other = Conversation(cloud.store, tenant), Conversation(cloud.store, tenant)
+    for one in (talk, other):
+        fill(one)
+    before = other.turns()
+
+    cloud.store.deletion.delete_session(*talk.ids, NEVER)
+
+    assert other.turns() == before
+
+
+def test_the_writer_of_a_running_turn_stores_nothing_more(cloud: Cloud, tenant: str) -> None:
+    talk = Conversation(cloud.store, tenant)
+    lease = talk.begin(secrets.token_urlsafe(500_000))
+    cloud.store.turns.append(lease, 0, record(lease.turn_id))
+
+    cloud.store.deletion.delete_session(*talk.ids, NEVER)
+
+    with pytest.raises(Interrupted):
+        cloud.store.turns.append(lease, 1, record(lease.turn_id, secrets.token_urlsafe(500_000)))
+    with pytest.raises(Interrupted):
+        cloud.store.turns.put_pending(lease, pending(lease.turn_id))
+    with pytest.raises(Interrupted):
+        cloud.store.leases.renew(lease, 30)
+    cloud.store.turns.delete_pending(lease, lease.turn_id)
+    cloud.store.leases.release(lease, LastTurn(lease.turn_id, 1))
+    seals = [item for item in cloud.items(tenant) if "#agent" not in item["pk"]["S"]]
+    assert len(seals) == 3
+    for seal in seals:
+        assert "doc" not in seal
+        assert int(seal["expires_at"]["N"]) == pytest.approx(time.time() + 3_600, abs=30)
+    assert cloud.blobs(tenant) == []
+    assert talk.turns() == []
+
+
+def test_a_turn_whose_header_was_not_written_yet_never_begins(cloud: Cloud, tenant: str) -> None:
+    talk = Conversation(cloud.store, tenant)
+    lease = talk.acquire()
+
+    cloud.store.deletion.delete_session(*talk.ids, NEVER)
+
+    with pytest.raises(Interrupted):
+        cloud.store.turns.put_header(lease, header(lease.turn_id, talk.session_id))
+    with pytest.raises(Interrupted):
+        cloud.store.turns.append(lease, 0, record(lease.turn_id))
+
+
+def test_a_resumed_turn_is_stopped_too(cloud: Cloud, tenant: str) -> None:
+    talk = Conversation(cloud.store, tenant)
+    turn_id = talk.turn(status=TurnStatus.awaiting_input)
+    lease = talk.acquire(turn_id, resume=True)
+
+    cloud.store.deletion.delete_session(*talk.ids, NEVER)
+
+    with pytest.raises(Interrupted):
+        cloud.store.turns.append(lease, 1, record(turn_id))
+
+
+def test_a_deletion_while_a_turn_writes_leaves_only_seals(cloud: Cloud, tenant: str) -> None:
+    for _ in range(5):
+        talk = Conversation(cloud.store, tenant)
+        lease = talk.begin()
+        begun, interrupted = threading.Event(), threading.Event()
+        writer = threading.Thread(target=write, args=(talk, lease, begun, interrupted))
+        writer.start()
+        begun.wait(10)
+
+        cloud.store.deletion.delete_session(*talk.ids, NEVER)
+        writer.join(10)
+
+        assert interrupted.is_set()
+        left = [item for item in cloud.items(tenant) if talk.session_id in item["pk"]["S"] + item["sk"]["S"]]
+        assert len(left) == 3
+        assert all("sealed_at" in item for item in left)
+
+
+def write(talk: Conversation, lease: Lease, begun: threading.Event, interrupted: threading.Event) -> None:
+    try:
+        for index in range(1_000):
+            talk.store.turns.append(lease, index, record(lease.turn_id))
+            if index == 3:
+                begun.set()
+            time.sleep(0.01)
+    except Interrupted:
+        interrupted.set()
+
+
+def test_a_deletion_stops_at_its_deadline_and_goes_on_later(own_cloud: Cloud, tenant: str) -> None:
+    talk = Conversation(own_cloud.store, tenant)
+    pk = f"{tenant}#session:{talk.agent_id}:{talk.session_id}"
+    own_cloud.write({"pk": pk, "sk": f"{number:04d}"} for number in range(60))
+
+    deadline = time.monotonic() + 0.5
+
+    def dawdle(**_: Any) -> None:
+        time.sleep(max(0, deadline - time.monotonic()))
+
+    own_cloud.dynamodb.meta.events.register("after-call.dynamodb.BatchWriteItem", dawdle)
+
+    done = own_cloud.store.deletion.delete_session(*talk.ids, deadline)
+
+    assert not done
+    assert 0 < len([item for item in own_cloud.items(tenant) if item["pk"]["S"] == pk]) < 60
+    with pytest.raises(NotFound):
+        own_cloud.store.sessions.get(*talk.ids)
+    assert own_cloud.store.deletion.delete_session(*talk.ids, NEVER)
+    assert kinds(own_cloud, tenant) == {"agent"}
+
+
+def test_a_deleted_agent_leaves_nothing(cloud: Cloud, tenant: str) -> None:
+    created = agent(secrets.token_urlsafe(375_000))
+    cloud.store.agents.create(tenant, created)
+    for number in range(12):
+        expires_at = int(time.time()) + 600 if number % 2 else None
+        cloud.store.sessions.create(tenant, created.agent_id, session("x" * number * 50), expires_at)
+    other = Conversation(cloud.store, tenant)
+    fill(other)
+
+    cloud.store.agents.mark_deleted(tenant, created.agent_id)
+    done = cloud.store.deletion.delete_agent(tenant, created.agent_id, NEVER)
+
+    assert done
+    assert all(other.agent_id in item["pk"]["S"] + item["sk"]["S"] for item in cloud.items(tenant))
+    assert all(other.agent_id in key for key in cloud.blobs(tenant))
+    assert len(other.turns()) == 3
+    with pytest.raises(NotFound):
+        cloud.store.agents.mark_deleted(tenant, created.agent_id)
+    assert cloud.store.deletion.delete_agent(tenant, created.agent_id, NEVER)
+
+
+def test_the_deletion_of_an_agent_stops_at_its_deadline(cloud: Cloud, tenant: str) -> None:
+    talk = Conversation(cloud.store, tenant)
+    fill(talk)
+
+    done = cloud.store.deletion.delete_agent(tenant, talk.agent_id, time.monotonic())
+
+    assert not done
+    assert cloud.store.agents.list(tenant, Window()).data == []
+    assert kinds(cloud, tenant) == {"agent", "session", "in_progress_tool_call_step"}
+    assert cloud.store.deletion.delete_agent(tenant, talk.agent_id, NEVER)
+    assert cloud.items(tenant) == []
+    assert cloud.blobs(tenant) == []
+
+
+def test_a_session_created_while_its_agent_is_deleted_does_not_stay(store: Store, tenant: str) -> None:
+    for _ in range(10):
+        created = agent()
+        store.agents.create(tenant, created)
+        creator = threading.Thread(target=create_until_refused, args=(store, tenant, created.agent_id))
+        creator.start()
+
+        store.deletion.delete_agent(tenant, created.agent_id, NEVER)
+        creator.join(10)
+
+        assert list(store.sessions.ids(tenant, created.agent_id)) == []
+
+
+def create_until_refused(store: Store, tenant: str, agent_id: str) -> None:
+    try:
+        for _ in range(100):
+            store.sessions.create(tenant, agent_id, session(), None)
+    except NotFound:
+        return

@@ -1,0 +1,247 @@
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from tests.unit.store.conftest import Cloud, lose_first_answer
+from tests.unit.store.samples import Conversation, ending, record
+
+from stint.domain.errors import Conflict, Interrupted, NotFound
+from stint.domain.ids import new_id
+from stint.domain.turns import TurnStatus
+from stint.store.leases import Lease
+from stint.store.sessions import LastTurn
+from stint.store.store import Store
+
+
+@pytest.fixture
+def talk(store: Store, tenant: str) -> Conversation:
+    return Conversation(store, tenant)
+
+
+def run_out(talk: Conversation, turn_id: str | None = None) -> Lease:
+    """Take a lease and let it run out."""
+    return talk.acquire(turn_id, seconds=-0.001)
+
+
+def test_a_first_lease_knows_no_last_turn(talk: Conversation) -> None:
+    turn_id = new_id()
+
+    lease = talk.acquire(turn_id)
+
+    assert (lease.turn_id, lease.last, lease.taken_over_turn, lease.expires_at) == (turn_id, None, None, None)
+    shown = talk.store.sessions.get(*talk.ids)
+    assert shown.lease_turn == turn_id
+    assert shown.lease_until == pytest.approx((time.time() + 30) * 1000, abs=5_000)
+
+
+def test_a_lease_tells_where_the_history_ends_and_when_the_session_expires(store: Store, tenant: str) -> None:
+    expires_at = int(time.time()) + 60
+    talk = Conversation(store, tenant, expires_at)
+    turn_id = talk.turn()
+
+    lease = talk.acquire()
+
+    assert lease.last == LastTurn(turn_id, 1)
+    assert lease.expires_at == expires_at
+
+
+def test_a_session_runs_one_turn_at_a_time(talk: Conversation) -> None:
+    running = talk.acquire()
+
+    for resume in (False, True):
+        with pytest.raises(Conflict, match=f"running turn {running.turn_id}: wait") as raised:
+            talk.acquire(resume=resume)
+        assert raised.value.code == "session_locked"
+
+
+def test_a_released_lease_can_be_taken_again(talk: Conversation) -> None:
+    first = talk.acquire()
+    talk.store.leases.release(first, None)
+
+    second = talk.acquire()
+
+    assert second.last is None
+    assert second.taken_over_turn is None
+
+
+def test_a_release_without_a_new_turn_keeps_the_last_one(talk: Conversation) -> None:
+    turn_id = talk.turn()
+    lease = talk.acquire()
+
+    talk.store.leases.release(lease, lease.last)
+
+    assert talk.store.sessions.get(*talk.ids).last == LastTurn(turn_id, 1)
+
+
+def test_an_id_made_by_a_slow_clock_is_made_anew(talk: Conversation) -> None:
+    slow = new_id()
+    last = talk.turn()
+
+    lease = talk.acquire(slow)
+
+    assert lease.turn_id > last
+    assert lease.last == LastTurn(last, 1)
+
+
+def test_an_id_made_by_a_slow_clock_sorts_behind_a_turn_that_is_taken_over(talk: Conversation) -> None:
+    slow = new_id()
+    dead = run_out(talk)
+
+    lease = talk.acquire(slow)
+
+    assert lease.turn_id > dead.turn_id
+    assert lease.taken_over_turn == dead.turn_id
+
+
+def test_the_last_turn_can_be_resumed_and_no_other(talk: Conversation) -> None:
+    first = talk.turn(status=TurnStatus.awaiting_input)
+    second = talk.turn(status=TurnStatus.awaiting_input)
+
+    with pytest.raises(Conflict) as raised:
+        talk.acquire(first, resume=True)
+    lease = talk.acquire(second, resume=True)
+
+    assert raised.value.code == "not_last_turn"
+    assert lease.turn_id == second
+
+
+@pytest.mark.parametrize("turn_id", ["01990000-0000-7000-8000-000000000000", "nonsense", ""])
+def test_a_turn_that_is_not_there_is_not_resumed(talk: Conversation, turn_id: str) -> None:
+    with pytest.raises((Conflict, NotFound)) as raised:
+        talk.acquire(turn_id, resume=True)
+
+    assert raised.value.code in ("not_last_turn", "turn_not_found")
+
+
+def test_a_session_that_is_not_there_gives_no_lease(talk: Conversation) -> None:
+    for session_id in (new_id(), "nonsense"):
+        with pytest.raises(NotFound) as raised:
+            talk.store.leases.acquire(talk.tenant, talk.agent_id, session_id, new_id(), resume=False, seconds=30)
+        assert raised.value.code == "session_not_found"
+
+
+def test_a_lease_that_ran_out_is_taken_over(talk: Conversation) -> None:
+    dead = run_out(talk)
+
+    lease = talk.acquire()
+
+    assert lease.taken_over_turn == dead.turn_id
+    with pytest.raises(Interrupted):
+        talk.store.leases.renew(dead, 30)
+
+
+def test_a_turn_whose_holder_died_before_the_release_can_be_resumed(talk: Conversation) -> None:
+    dead = talk.begin(seconds=-0.001)
+    talk.store.turns.append(dead, 0, record(dead.turn_id, status=TurnStatus.awaiting_input))
+
+    lease = talk.acquire(dead.turn_id, resume=True)
+    sealed = talk.store.turns.seal(lease, dead.turn_id, ending(TurnStatus.failed))
+
+    assert lease.taken_over_turn == dead.turn_id
+    assert sealed == 1
+    assert talk.statuses() == [TurnStatus.awaiting_input]
+
+
+def test_a_renewed_lease_is_not_taken_over(talk: Conversation) -> None:
+    lease = run_out(talk)
+
+    talk.store.leases.renew(lease, 30)
+
+    with pytest.raises(Conflict):
+        talk.acquire()
+
+
+def test_the_release_of_a_lost_lease_changes_nothing(talk: Conversation) -> None:
+    dead = run_out(talk)
+    lease = talk.acquire()
+
+    talk.store.leases.release(dead, LastTurn(dead.turn_id, 7))
+
+    shown = talk.store.sessions.get(*talk.ids)
+    assert shown.lease_turn == lease.turn_id
+    assert shown.last is None
+
+
+@pytest.mark.parametrize("removed", [False, True])
+def test_the_lease_of_a_deleted_session_is_not_renewed(talk: Conversation, removed: bool) -> None:
+    lease = talk.acquire()
+    talk.store.sessions.mark_deleted(*talk.ids)
+    if removed:
+        talk.store.sessions.remove(*talk.ids)
+
+    with pytest.raises(Interrupted):
+        talk.store.leases.renew(lease, 30)
+    talk.store.leases.release(lease, LastTurn(lease.turn_id, 1))
+
+    with pytest.raises(NotFound):
+        talk.store.sessions.get(*talk.ids)
+
+
+def test_sixteen_requests_get_one_lease(cloud: Cloud, talk: Conversation) -> None:
+    with ThreadPoolExecutor(16) as threads:
+        outcomes = list(threads.map(lambda _: outcome(talk), range(32)))
+
+    assert outcomes.count("session_locked") == 31
+    assert len(set(outcomes)) == 2
+
+
+def test_a_takeover_has_one_winner(cloud: Cloud, talk: Conversation) -> None:
+    dead = run_out(talk)
+
+    with ThreadPoolExecutor(16) as threads:
+        outcomes = list(threads.map(lambda _: outcome(talk), range(32)))
+
+    assert outcomes.count("session_locked") == 31
+    assert outcomes.count(f"took over {dead.turn_id}") == 1
+
+
+def test_a_renewal_and_a_takeover_do_not_both_succeed(cloud: Cloud, talk: Conversation) -> None:
+    for _ in range(20):
+        dead = run_out(talk)
+        with ThreadPoolExecutor(2) as threads:
+            renewal = threads.submit(renewed, talk, dead)
+            takeover = threads.submit(outcome, talk)
+
+        assert renewal.result() is (takeover.result() == "session_locked")
+        talk.store.sessions.remove(*talk.ids)
+        talk = Conversation(talk.store, talk.tenant)
+
+
+@pytest.mark.parametrize("dead", [False, True])
+def test_a_lease_whose_answer_was_lost_is_held_all_the_same(own_cloud: Cloud, tenant: str, dead: bool) -> None:
+    talk = Conversation(own_cloud.store, tenant)
+    over = run_out(talk).turn_id if dead else None
+    sent = lose_first_answer(own_cloud, "UpdateItem", after=200)
+
+    lease = talk.acquire()
+
+    assert sent[-2:] == [200, 400]
+    assert lease.taken_over_turn == over
+    assert talk.store.sessions.get(*talk.ids).lease_turn == lease.turn_id
+
+
+def test_a_release_whose_answer_was_lost_is_done(own_cloud: Cloud, tenant: str) -> None:
+    talk = Conversation(own_cloud.store, tenant)
+    lease = talk.acquire()
+    sent = lose_first_answer(own_cloud, "UpdateItem")
+
+    talk.store.leases.release(lease, LastTurn(lease.turn_id, 3))
+
+    assert sent == [200, 400]
+    assert talk.store.sessions.get(*talk.ids).last == LastTurn(lease.turn_id, 3)
+
+
+def outcome(talk: Conversation) -> str:
+    try:
+        lease = talk.acquire()
+    except Conflict as conflict:
+        return conflict.code
+    return f"took over {lease.taken_over_turn}"
+
+
+def renewed(talk: Conversation, lease: Lease) -> bool:
+    try:
+        talk.store.leases.renew(lease, 30)
+    except Interrupted:
+        return False
+    return True

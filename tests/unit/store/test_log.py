@@ -1,0 +1,135 @@
+"""Sessions under random use, against a model of three lines: what was stored, by whom, and who may still store."""
+
+from typing import Any
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
+from tests.unit.store.conftest import Cloud
+from tests.unit.store.samples import Conversation, ending, header, pending, record
+
+from stint.domain.errors import Conflict, Interrupted
+from stint.domain.turns import TurnRecord, TurnStatus
+from stint.store.leases import Lease
+from stint.store.sessions import LastTurn
+from stint.store.store import Store
+
+TEXTS = st.text(max_size=20) | st.integers(900, 4_000).map("x".__mul__)
+ENDINGS = st.sampled_from([TurnStatus.awaiting_input, TurnStatus.completed, TurnStatus.failed])
+
+
+class Log(RuleBasedStateMachine):
+    """`logs` holds the records of each turn that began; `dead` the leases whose holders were taken for dead."""
+
+    store: Store
+    tenant: str
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.talk = Conversation(self.store, self.tenant)
+        self.logs: dict[str, list[TurnRecord]] = {}
+        self.lease: Lease | None = None
+        self.dead: list[Lease] = []
+
+    @property
+    def last(self) -> LastTurn | None:
+        return LastTurn(max(self.logs), len(self.logs[max(self.logs)])) if self.logs else None
+
+    def status(self) -> TurnStatus | None:
+        records = self.logs[max(self.logs)] if self.logs else []
+        return records[-1].ending.status if records and records[-1].ending else None
+
+    @precondition(lambda self: self.lease is None)
+    @rule(text=TEXTS)
+    def create(self, text: str) -> None:
+        self.lease = self.talk.acquire()
+        assert self.lease.last == self.last
+        if self.status() is TurnStatus.awaiting_input:
+            self.store.turns.seal(self.lease, max(self.logs), cancelled := ending(TurnStatus.cancelled))
+            self.logs[max(self.logs)].append(TurnRecord(ending=cancelled))
+        self.store.turns.put_header(self.lease, header(self.lease.turn_id, self.talk.session_id, text))
+        self.logs[self.lease.turn_id] = []
+
+    @precondition(lambda self: self.lease is None and self.status() is TurnStatus.awaiting_input)
+    @rule()
+    def resume(self) -> None:
+        self.lease = self.talk.acquire(max(self.logs), resume=True)
+        self.append(record(self.lease.turn_id, "answers"))
+
+    @precondition(lambda self: self.lease is not None)
+    @rule(text=TEXTS)
+    def step(self, text: str) -> None:
+        assert self.lease is not None
+        self.append(record(self.lease.turn_id, text))
+
+    @precondition(lambda self: self.lease is not None)
+    @rule(text=TEXTS, status=ENDINGS)
+    def end(self, text: str, status: TurnStatus) -> None:
+        assert self.lease is not None
+        self.append(record(self.lease.turn_id, text, status))
+        self.store.leases.release(self.lease, self.last)
+        self.lease = None
+
+    @precondition(lambda self: self.lease is not None)
+    @rule()
+    def take_over(self) -> None:
+        assert self.lease is not None
+        self.store.leases.renew(self.lease, -0.001)
+        self.dead.append(self.lease)
+        lease = self.talk.acquire()
+        assert lease.taken_over_turn == self.lease.turn_id
+        failed = ending(TurnStatus.failed)
+        count = self.store.turns.seal(lease, lease.taken_over_turn, failed)
+        self.logs[lease.taken_over_turn].append(TurnRecord(ending=failed))
+        assert count == len(self.logs[lease.taken_over_turn])
+        self.store.leases.release(lease, self.last)
+        self.lease = None
+
+    @precondition(lambda self: self.lease is not None)
+    @rule(resume=st.booleans())
+    def second_request(self, resume: bool) -> None:
+        with pytest.raises(Conflict):
+            self.talk.acquire(resume=resume)
+
+    @precondition(lambda self: self.dead)
+    @rule()
+    def dead_writer_returns(self) -> None:
+        for lease in self.dead:
+            with pytest.raises(Interrupted):
+                self.store.turns.append(lease, len(self.logs[lease.turn_id]) - 1, record(lease.turn_id, "late"))
+            with pytest.raises(Interrupted):
+                self.store.leases.renew(lease, 30)
+            self.store.leases.release(lease, LastTurn(lease.turn_id, 999))
+
+    @invariant()
+    def reads_as_written(self) -> None:
+        history = self.store.turns.history(*self.talk.ids)
+        assert {turn.header.turn_id: turn.records for turn in history.turns} == self.logs
+        assert [turn.header.turn_id for turn in history.turns] == sorted(self.logs)
+        assert history.last == self.last
+
+    def append(self, entry: TurnRecord) -> None:
+        assert self.lease is not None
+        log = self.logs[self.lease.turn_id]
+        if entry.ending and entry.ending.status is TurnStatus.awaiting_input:
+            self.store.turns.put_pending(self.lease, pending(self.lease.turn_id))
+        self.store.turns.append(self.lease, len(log), entry)
+        log.append(entry)
+
+
+@pytest.fixture(params=["cloud", "mocked"])
+def any_cloud(request: pytest.FixtureRequest) -> Any:
+    """Two implementations of DynamoDB that know nothing of each other."""
+    return request.getfixturevalue(request.param)
+
+
+def test_a_session_reads_as_it_was_written_whatever_happens(any_cloud: Cloud, tenant: str) -> None:
+    class Session(Log):
+        store = any_cloud.store
+
+    Session.tenant = tenant
+    run_state_machine_as_test(
+        Session,
+        settings=settings(max_examples=8, stateful_step_count=15, deadline=None, derandomize=True, database=None),
+    )

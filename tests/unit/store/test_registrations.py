@@ -1,0 +1,54 @@
+import pytest
+
+from stint.domain.content import URL
+from stint.domain.errors import Conflict, NotFound
+from stint.domain.registrations import ShieldEntry, ToolGroup
+from stint.store.store import Store
+
+
+def toolgroup(identifier: str) -> ToolGroup:
+    return ToolGroup(
+        identifier=identifier,
+        provider_resource_id=identifier,
+        provider_id="model-context-protocol",
+        mcp_endpoint=URL(uri="https://mcp.example.org"),
+    )
+
+
+def test_what_is_registered_reads_back(store: Store, tenant: str) -> None:
+    store.registrations.create(tenant, "tool_group", "mcp::one/two#three", toolgroup("mcp::one/two#three"))
+    shield = ShieldEntry(identifier="s", provider_resource_id="s", provider_id="deny-list", params={"words": ["x"]})
+    store.registrations.create(tenant, "shield", "s", shield)
+
+    found = store.registrations.read(tenant)
+
+    assert ToolGroup.model_validate_json(found["tool_group", "mcp::one/two#three"]) == toolgroup("mcp::one/two#three")
+    assert ShieldEntry.model_validate_json(found["shield", "s"]) == shield
+    assert len(found) == 2
+
+
+def test_a_taken_identifier_is_a_conflict_and_changes_nothing(store: Store, tenant: str) -> None:
+    store.registrations.create(tenant, "tool_group", "g", toolgroup("g"))
+
+    with pytest.raises(Conflict, match="Toolgroup 'g' is registered already") as refused:
+        store.registrations.create(tenant, "tool_group", "g", toolgroup("other"))
+
+    assert refused.value.code == "toolgroup_exists"
+    assert ToolGroup.model_validate_json(store.registrations.read(tenant)["tool_group", "g"]) == toolgroup("g")
+
+
+def test_what_is_deleted_is_gone_and_deleting_it_again_is_not_found(store: Store, tenant: str) -> None:
+    store.registrations.create(tenant, "model", "m", toolgroup("m"))
+
+    store.registrations.delete(tenant, "model", "m")
+
+    assert store.registrations.read(tenant) == {}
+    with pytest.raises(NotFound, match="Model 'm' not found"):
+        store.registrations.delete(tenant, "model", "m")
+
+
+def test_the_same_registration_may_come_twice(store: Store, tenant: str) -> None:
+    for _ in range(2):
+        store.registrations.create(tenant, "tool_group", "g", toolgroup("g"))
+
+    assert len(store.registrations.read(tenant)) == 1

@@ -1,0 +1,166 @@
+"""The fence: what keeps two writers of a turn apart."""
+
+import secrets
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from tests.unit.store.conftest import Cloud, lose_first_answer
+from tests.unit.store.samples import Conversation, ending, header, record
+
+from stint.domain.errors import Conflict, Interrupted, NotFound
+from stint.domain.turns import TurnRecord, TurnStatus
+from stint.store.keys import LAST_INDEX
+from stint.store.leases import Lease
+from stint.store.sessions import LastTurn
+from stint.store.store import Store
+
+
+@pytest.fixture
+def talk(store: Store, tenant: str) -> Conversation:
+    return Conversation(store, tenant)
+
+
+def test_a_place_in_the_log_is_given_once(talk: Conversation, store: Store) -> None:
+    lease = talk.begin()
+    kept = record(lease.turn_id, "mine")
+    store.turns.append(lease, 0, kept)
+
+    with pytest.raises(Interrupted):
+        store.turns.append(lease, 0, record(lease.turn_id, "late"))
+
+    assert talk.turns()[0].records == [kept]
+
+
+def test_the_dead_writer_meets_the_seal(talk: Conversation, store: Store) -> None:
+    dead = talk.begin(seconds=-0.001)
+    store.turns.append(dead, 0, record(dead.turn_id))
+    lease = talk.acquire()
+
+    count = store.turns.seal(lease, dead.turn_id, ending(TurnStatus.failed))
+
+    assert count == 2
+    with pytest.raises(Interrupted):
+        store.turns.append(dead, 1, record(dead.turn_id, "late", TurnStatus.completed))
+    [stored] = talk.turns()
+    assert stored.status is TurnStatus.failed
+    assert len(stored.steps) == 1
+
+
+def test_records_behind_a_final_one_are_ignored(talk: Conversation, store: Store) -> None:
+    lease = talk.begin()
+    store.turns.append(lease, 0, record(lease.turn_id, status=TurnStatus.completed))
+    store.turns.append(lease, 1, record(lease.turn_id, "behind"))
+
+    assert len(talk.turns()[0].records) == 1
+    assert store.turns.history(*talk.ids).last == LastTurn(lease.turn_id, 1)
+
+
+@pytest.mark.parametrize("status", [TurnStatus.completed, TurnStatus.failed, TurnStatus.cancelled])
+def test_a_turn_found_ended_is_left_as_it_is(talk: Conversation, store: Store, status: TurnStatus) -> None:
+    turn_id = talk.turn(status=status)
+    before = talk.turns()
+
+    count = store.turns.seal(talk.acquire(), turn_id, ending(TurnStatus.failed))
+
+    assert count == 1
+    assert talk.turns() == before
+
+
+def test_a_paused_turn_is_cancelled_but_does_not_fail(talk: Conversation, store: Store) -> None:
+    turn_id = talk.turn(status=TurnStatus.awaiting_input)
+    lease = talk.acquire()
+
+    assert store.turns.seal(lease, turn_id, ending(TurnStatus.failed)) == 1
+    assert talk.statuses() == [TurnStatus.awaiting_input]
+    assert store.turns.seal(lease, turn_id, ending(TurnStatus.cancelled)) == 2
+    assert talk.statuses() == [TurnStatus.cancelled]
+
+
+def test_a_turn_that_went_on_after_a_pause_is_sealed(talk: Conversation, store: Store) -> None:
+    turn_id = talk.turn(status=TurnStatus.awaiting_input)
+    resumed = talk.acquire(turn_id, resume=True, seconds=-0.001)
+    store.turns.append(resumed, 1, record(turn_id, "going on"))
+
+    count = store.turns.seal(talk.acquire(), turn_id, ending(TurnStatus.failed))
+
+    assert count == 3
+    assert talk.statuses() == [TurnStatus.failed]
+
+
+def test_a_turn_sealed_before_it_began_never_begins(talk: Conversation, store: Store) -> None:
+    first = talk.turn()
+    dead = talk.acquire(seconds=-0.001)
+    lease = talk.acquire()
+
+    counts = [store.turns.seal(lease, dead.turn_id, ending(TurnStatus.failed)) for _ in range(2)]
+
+    assert counts == [0, 0]
+    with pytest.raises(Interrupted):
+        store.turns.put_header(dead, header(dead.turn_id, talk.session_id))
+    with pytest.raises(NotFound):
+        store.turns.get(*talk.ids, dead.turn_id)
+    assert store.turns.history(*talk.ids).last == LastTurn(first, 1)
+
+
+def test_the_last_place_of_a_log_is_for_the_ending(talk: Conversation, store: Store) -> None:
+    lease = talk.begin()
+
+    with pytest.raises(Conflict, match="create another turn"):
+        store.turns.append(lease, LAST_INDEX, record(lease.turn_id))
+    store.turns.append(lease, LAST_INDEX, record(lease.turn_id, status=TurnStatus.completed))
+
+    assert talk.statuses() == [TurnStatus.completed]
+
+
+def test_the_dead_writer_and_the_sealer_leave_one_log_without_gaps(cloud: Cloud, talk: Conversation) -> None:
+    for _ in range(8):
+        dead = talk.begin(seconds=-0.001)
+        lease = talk.acquire()
+        with ThreadPoolExecutor(18) as threads:
+            writers = [threads.submit(write_until_interrupted, cloud.store, dead) for _ in range(2)]
+            sealers = [
+                threads.submit(cloud.store.turns.seal, lease, dead.turn_id, ending(TurnStatus.failed))
+                for _ in range(16)
+            ]
+
+        counts = {sealer.result() for sealer in sealers}
+        stored = cloud.store.turns.get(*talk.ids, dead.turn_id)
+        finals = [one for one in stored.records if one.final]
+
+        assert len(finals) == 1
+        assert finals[0] is stored.records[-1]
+        assert counts == {len(stored.records)}
+        assert sum(writer.result() for writer in writers) == len(stored.records) - 1
+        cloud.store.leases.release(lease, LastTurn(dead.turn_id, len(stored.records)))
+
+
+def write_until_interrupted(store: Store, lease: Lease) -> int:
+    """Append at every place until somebody else's record stands at one; count what was stored."""
+    for index in range(LAST_INDEX):
+        try:
+            store.turns.append(lease, index, record(lease.turn_id, f"step {index}"))
+        except Interrupted:
+            return index
+    return LAST_INDEX
+
+
+@pytest.mark.parametrize("size", [10, 600_000])
+def test_a_record_whose_answer_was_lost_is_stored_once(own_cloud: Cloud, tenant: str, size: int) -> None:
+    talk = Conversation(own_cloud.store, tenant)
+    lease = talk.begin()
+    kept = record(lease.turn_id, secrets.token_urlsafe(size), TurnStatus.completed)
+    sent = lose_first_answer(own_cloud, "PutItem")
+
+    own_cloud.store.turns.append(lease, 0, kept)
+
+    assert sent == [200, 400]
+    assert talk.turns()[0].records == [kept]
+
+
+def test_a_record_with_nothing_but_the_ending_reads_back(talk: Conversation, store: Store) -> None:
+    lease = talk.begin()
+    only = TurnRecord(ending=ending(TurnStatus.failed))
+
+    store.turns.append(lease, 0, only)
+
+    assert talk.turns()[0].records == [only]

@@ -1,0 +1,200 @@
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from tests.unit.store.conftest import Cloud, lose_first_answer
+
+from stint.domain.errors import StintError, StoreUnavailable
+from stint.domain.ids import new_id
+from stint.domain.paging import Window
+from stint.store import clients
+from stint.store.failures import ConditionFailed
+from stint.store.keys import Key
+from stint.store.table import Table
+
+
+@pytest.fixture
+def table(cloud: Cloud) -> Table:
+    return Table(cloud.dynamodb, cloud.table)
+
+
+def fill(cloud: Cloud, pk: str, count: int, hidden: Callable[[int], bool] = lambda _: False) -> None:
+    marks = ({"deleted_at": 1} if hidden(number) else {} for number in range(count))
+    cloud.write({"pk": pk, "sk": f"{number:04d}"} | mark for number, mark in enumerate(marks))
+
+
+@pytest.mark.parametrize(
+    ("start", "limit", "first", "count", "more"),
+    [
+        (0, None, 0, 300, False),
+        (0, 300, 0, 300, False),
+        (0, 299, 0, 299, True),
+        (0, 0, 0, 0, True),
+        (99, 1, 198, 1, True),
+        (250, 10, 500, 10, True),
+        (299, 10, 598, 1, False),
+        (300, 10, 0, 0, False),
+        (5_000, None, 0, 0, False),
+        (0, 10**20, 0, 300, False),
+        (10**20, 10**20, 0, 0, False),
+    ],
+)
+def test_a_page_counts_only_live_entries(
+    cloud: Cloud, tenant: str, table: Table, start: int, limit: int | None, first: int, count: int, more: bool
+) -> None:
+    fill(cloud, tenant, 600, hidden=lambda number: number % 2 == 1)
+
+    found, has_more = table.live_page(tenant, Window(start, limit))
+
+    assert [item["sk"] for item in found] == [f"{first + 2 * step:04d}" for step in range(count)]
+    assert has_more is more
+
+
+def test_hidden_entries_cost_no_call_each(cloud: Cloud, tenant: str, table: Table) -> None:
+    fill(cloud, tenant, 500, hidden=lambda number: number < 490)
+    cloud.forget()
+
+    found, _ = table.live_page(tenant, Window(3, 5))
+
+    assert [item["sk"] for item in found] == [f"{number:04d}" for number in range(493, 498)]
+    assert cloud.calls["Query"] <= 6
+
+
+def test_a_list_without_a_limit_ends_at_a_thousand(cloud: Cloud, tenant: str, table: Table) -> None:
+    fill(cloud, tenant, 1_001)
+
+    found, has_more = table.live_page(tenant, Window())
+
+    assert len(found) == 1_000
+    assert has_more
+
+
+def test_a_write_that_finds_another_record_tells_which(tenant: str, table: Table) -> None:
+    table.put_new({"pk": tenant, "sk": "b", "doc": "mine"})
+
+    with pytest.raises(ConditionFailed) as refused:
+        table.put_new({"pk": tenant, "sk": "b", "doc": "mine"})
+
+    assert refused.value.item is not None
+    assert refused.value.item["doc"] == "mine"
+
+
+def test_reading_many_leaves_out_what_is_missing(cloud: Cloud, tenant: str, table: Table) -> None:
+    fill(cloud, tenant, 250)
+    wanted = [Key(tenant, f"{number:04d}") for number in range(0, 500, 2)]
+
+    found = table.get_many(wanted)
+
+    assert sorted(found) == wanted[:125]
+
+
+def test_what_a_batch_leaves_over_is_asked_for_again(own_cloud: Cloud, tenant: str) -> None:
+    table = Table(own_cloud.dynamodb, own_cloud.table)
+    fill(own_cloud, tenant, 4)
+    wanted = [Key(tenant, f"{number:04d}") for number in range(4)]
+    refused: list[dict[str, Any]] = []
+
+    def leave_over(parsed: dict[str, Any], **_: Any) -> None:
+        if not refused:
+            refused.append(parsed["Responses"][own_cloud.table].pop())
+            key = {name: refused[0][name] for name in ("pk", "sk")}
+            parsed["UnprocessedKeys"] = {own_cloud.table: {"Keys": [key], "ConsistentRead": True}}
+
+    own_cloud.dynamodb.meta.events.register("after-call.dynamodb.BatchGetItem", leave_over)
+
+    found = table.get_many(wanted)
+
+    assert refused
+    assert sorted(found) == wanted
+
+
+def test_a_batch_that_is_never_finished_is_unavailable(own_cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = Table(own_cloud.dynamodb, own_cloud.table)
+    monkeypatch.setattr("stint.store.table.time.sleep", lambda _: None)
+    left = {own_cloud.table: [{"DeleteRequest": {"Key": {"pk": {"S": "a"}, "sk": {"S": "b"}}}}]}
+    own_cloud.dynamodb.meta.events.register(
+        "after-call.dynamodb.BatchWriteItem", lambda parsed, **_: parsed.update(UnprocessedItems=left)
+    )
+
+    with pytest.raises(StoreUnavailable):
+        table.delete_many([Key("a", "b")])
+
+    assert own_cloud.calls["BatchWriteItem"] == 8
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "error"),
+    [
+        (400, "ThrottlingException", StoreUnavailable),
+        (400, "ProvisionedThroughputExceededException", StoreUnavailable),
+        (500, "InternalServerError", StoreUnavailable),
+        (503, "Whatever", StoreUnavailable),
+        (400, "ResourceNotFoundException", StintError),
+        (400, "AccessDeniedException", StintError),
+    ],
+)
+def test_errors_are_those_of_the_domain(own_cloud: Cloud, status: int, code: str, error: type[StintError]) -> None:
+    def refuse(parsed: dict[str, Any], http_response: Any, **_: Any) -> None:
+        http_response.status_code = status
+        parsed.update(Error={"Code": code, "Message": "arn:aws:secret"}, ResponseMetadata={"HTTPStatusCode": status})
+
+    own_cloud.dynamodb.meta.events.register("after-call.dynamodb.GetItem", refuse)
+
+    with pytest.raises(StintError) as raised:
+        Table(own_cloud.dynamodb, own_cloud.table).get(Key("a", "b"))
+
+    assert type(raised.value) is error
+    assert "arn" not in raised.value.message
+
+
+def test_a_database_that_does_not_answer_is_unavailable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", "http://127.0.0.1:9")
+    monkeypatch.setattr("botocore.retries.standard.ExponentialBackoff.delay_amount", lambda *_: 0)
+    client = clients.make_dynamodb()
+
+    with pytest.raises(StoreUnavailable, match="does not answer"):
+        Table(client, "table").get(Key("a", "b"))
+
+    client.close()
+
+
+def test_clients_have_time_outs_retries_and_a_pool() -> None:
+    for client in (clients.make_dynamodb(), clients.make_s3()):
+        config: Any = client.meta.config
+
+        assert config.retries == {"mode": "standard", "total_max_attempts": 3}
+        assert config.connect_timeout <= 5
+        assert config.read_timeout <= 20
+        assert config.max_pool_connections >= 10
+        client.close()
+
+
+def test_a_write_that_is_repeated_after_a_lost_answer_succeeds(own_cloud: Cloud, tenant: str) -> None:
+    table = Table(own_cloud.dynamodb, own_cloud.table)
+    sent = lose_first_answer(own_cloud, "PutItem")
+
+    table.put_new({"pk": f"{tenant}#agent", "sk": new_id(), "doc": "x"})
+
+    assert sent == [200, 400]
+
+
+def test_a_repeated_write_does_not_take_an_equal_record_of_another_for_its_own(cloud: Cloud, tenant: str) -> None:
+    table = Table(cloud.dynamodb, cloud.table)
+    item = {"pk": f"{tenant}#agent", "sk": new_id(), "doc": "x"}
+    outcomes: list[str] = []
+
+    def write() -> None:
+        try:
+            table.put_new(dict(item))
+            outcomes.append("written")
+        except ConditionFailed:
+            outcomes.append("refused")
+
+    threads = [threading.Thread(target=write) for _ in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert sorted(outcomes) == ["refused"] * 15 + ["written"]

@@ -1,0 +1,108 @@
+"""What happens when the package and the functions are imported: little, and nothing outside the process."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+FUNCTIONS = sorted(path.parent.name for path in ROOT.glob("functions/*/app.py"))
+
+# Third-party packages that a cold start may load. Each costs every user a wait: another one needs a reason.
+ALLOWED = {
+    *("annotated_doc", "annotated_types", "anyio", "aws_lambda_powertools", "botocore", "certifi", "dateutil"),
+    *("dotenv", "fastapi", "idna", "jmespath", "mangum", "opentelemetry", "pydantic", "pydantic_core"),
+    *("pydantic_settings", "python_multipart", "six", "sniffio", "starlette", "typing_extensions", "typing_inspection"),
+    "urllib3",
+}
+
+# The second import finds every library loaded: what reads the environment then is the package itself.
+SECOND_IMPORT = """
+import importlib, os, pkgutil, socket, sys
+from collections.abc import Mapping
+import botocore.client, httpx
+import stint
+
+def import_all():
+    for module in pkgutil.walk_packages(stint.__path__, "stint."):
+        importlib.import_module(module.name)
+    return [name for name in sys.modules if name.startswith("stint.")]
+
+def refuse(*_, **__):
+    raise AssertionError("a client was made, or a connection")
+
+class Poisoned(Mapping):
+    def __getitem__(self, name):
+        if str(name).startswith("PYDANTIC_"):  # pydantic's own, at every model
+            raise KeyError(name)
+        raise AssertionError(f"the environment was read: {name}")
+
+    def __iter__(self):
+        raise AssertionError("the environment was read")
+
+    __len__ = __iter__
+
+for name in import_all():
+    del sys.modules[name]
+os.environ = Poisoned()
+botocore.client.ClientCreator.create_client = httpx.Client.__init__ = httpx.AsyncClient.__init__ = refuse
+socket.socket.connect = socket.getaddrinfo = refuse
+for statement in sys.argv[1:]:
+    exec(statement)
+print(len(import_all()))
+"""
+
+
+def run(program: str, *arguments: str, path: Path = ROOT / "layers" / "core") -> "subprocess.CompletedProcess[str]":
+    environment = {"PATH": os.defpath, "PYTHONPATH": os.pathsep.join((str(path), str(ROOT / "layers" / "core")))}
+    command = (sys.executable, "-c", program, *arguments)
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=30, check=False)
+
+
+def modules_of(function: str) -> set[str]:
+    found = run("import app, json, sys; print(json.dumps(list(sys.modules)))", path=ROOT / "functions" / function)
+    modules: list[Any] = json.loads(found.stdout)
+    return set(modules)
+
+
+def test_importing_the_package_reads_no_environment_and_makes_no_client() -> None:
+    done = run(SECOND_IMPORT)
+
+    assert done.stderr == ""
+    assert int(done.stdout) > 60
+
+
+@pytest.mark.parametrize(
+    ("statement", "complaint"),
+    [
+        ("from stint.settings import load_settings; load_settings()", "the environment was read"),
+        ("from stint.models.openai_compatible import httpx; httpx.AsyncClient()", "a client was made"),
+        ("import botocore.client as c; c.ClientCreator.create_client(None, 's3')", "a client was made"),
+        ("socket.create_connection(('127.0.0.1', 9))", "or a connection"),
+    ],
+)
+def test_a_side_effect_at_import_would_be_seen(statement: str, complaint: str) -> None:
+    done = run(SECOND_IMPORT, statement)
+
+    assert complaint in done.stderr
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_a_cold_start_loads_only_known_packages(function: str) -> None:
+    own = {"stint", "app", "__main__"}
+
+    loaded = {name.partition(".")[0] for name in modules_of(function)} - set(sys.stdlib_module_names) - own
+
+    assert {"pydantic", "botocore"} <= loaded
+    assert {name for name in loaded if not name.startswith("_")} <= ALLOWED
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_a_cold_start_loads_no_model_adapter(function: str) -> None:
+    adapters = {f"stint.models.{name}" for name in ("openai_compatible", "bedrock", "scripted")}
+
+    assert modules_of(function) & adapters == set()

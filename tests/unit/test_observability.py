@@ -1,0 +1,47 @@
+from collections.abc import AsyncIterator
+from typing import Any
+
+from stint.domain.events import Event, TurnAwaitingInput, TurnComplete, TurnStart
+from stint.domain.inference import Usage
+from stint.domain.schema import now
+from stint.domain.steps import CompletionMessage
+from stint.domain.turns import Turn, TurnStatus
+from stint.observability import Observation
+
+
+async def play(*events: Event) -> AsyncIterator[Event]:
+    for event in events:
+        yield event
+
+
+def turn(tokens: int) -> Turn:
+    usage = Usage(input_tokens=tokens, output_tokens=1, total_tokens=tokens + 1)
+    return Turn(
+        turn_id="t",
+        session_id="s",
+        input_messages=[],
+        steps=[],
+        output_message=CompletionMessage(),
+        started_at=now(),
+        status=TurnStatus.completed,
+        usage=usage,
+    )
+
+
+async def measure(used: Usage | None, *events: Event) -> dict[str, Any]:
+    observation = Observation("r", "turns")
+    followed = [event async for event in observation.follow(play(*events), used)]
+    assert followed == list(events)
+    return dict(observation.metrics.serialize_metric_set())
+
+
+async def test_a_turn_that_pauses_is_one_turn_and_its_tokens_count_once() -> None:
+    paused = turn(4)
+
+    before = await measure(None, TurnStart(turn_id="t"), TurnAwaitingInput(turn=paused))
+    after = await measure(paused.usage, TurnComplete(turn=turn(9)))
+
+    assert (before["Turns"], before["InputTokens"]) == ([1.0], [4.0])
+    assert "Turns" not in after
+    assert after["InputTokens"] == [5.0]
+    assert "TimeToFirstEvent" in after

@@ -1,0 +1,46 @@
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+
+import httpx
+import pytest
+from tests.servers.scripted_http import Received, Reply, ScriptedHTTPServer
+
+from stint.net.guard import Guard
+
+LOOPBACK = ("127.0.0.0/8", "::1/128")
+
+
+@pytest.fixture
+def guard() -> Guard:
+    return Guard(LOOPBACK)
+
+
+@pytest.fixture(scope="session")
+def mcp_server() -> Iterator[str]:
+    """The base URL of a real MCP server in a process of its own."""
+    process = subprocess.Popen([sys.executable, "-m", "tests.servers.mcp_server"], stdout=subprocess.PIPE, text=True)
+    assert process.stdout
+    yield f"http://127.0.0.1:{process.stdout.readline().strip()}"
+    process.kill()
+    process.communicate()
+
+
+@pytest.fixture
+def seen(mcp_server: str) -> Callable[[str], int]:
+    """Tell how often the MCP server saw something, see its `/stats`."""
+
+    def count(what: str) -> int:
+        stats: dict[str, int] = httpx.get(f"{mcp_server}/stats", trust_env=False).json()
+        return stats.get(what, 0)
+
+    return count
+
+
+@pytest.fixture
+def server() -> Iterator[ScriptedHTTPServer]:
+    def answer(received: Received) -> Reply:
+        return Reply((received.body,))
+
+    with ScriptedHTTPServer(answer) as server:
+        yield server

@@ -1,0 +1,386 @@
+import asyncio
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.servers.mcp_server import PNG, TOKEN
+from tests.servers.scripted_http import Reply, ScriptedHTTPServer
+
+from stint.domain.content import ImageContentItem, text_of
+from stint.domain.errors import InvalidRequest, ToolUnavailable
+from stint.net.guard import Guard
+from stint.tools.mcp import McpTools
+from stint.tools.outcomes import data_url
+from stint.tools.port import ATTACHMENTS, Invocation, Toolgroup, ToolOutcome
+
+PATHS = ["/mcp", "/json/mcp", "/sse"]
+Count = Callable[[str], int]
+
+
+def group(url: str) -> Toolgroup:
+    return Toolgroup("mcp::test", "model-context-protocol", mcp_endpoint=url)
+
+
+def call(name: str, /, provider_data: dict[str, Any] | None = None, **arguments: Any) -> Invocation:
+    return Invocation(name, arguments, "call_1", provider_data or {})
+
+
+def credentials(url: str, value: str = TOKEN) -> dict[str, Any]:
+    return {"mcp_headers": {url: {"Authorization": value}}}
+
+
+@pytest.fixture(params=PATHS)
+def url(mcp_server: str, request: pytest.FixtureRequest) -> str:
+    return f"{mcp_server}{request.param}"
+
+
+@pytest.fixture
+def tools(guard: Guard) -> McpTools:
+    return McpTools(guard, timeout=10)
+
+
+async def invoke(tools: McpTools, url: str, name: str, /, **arguments: Any) -> ToolOutcome:
+    return await tools.invoke(group(url), call(name, **arguments))
+
+
+async def test_tools_are_listed_with_their_whole_schemas(tools: McpTools, url: str) -> None:
+    listed = {tool.name: tool for tool in await tools.list_tools(group(url), {})}
+
+    assert listed["add"].description == "Add two integers."
+    order = listed["order"].parameters
+    assert order["required"] == ["items"]
+    assert order["properties"]["items"]["items"] == {"$ref": "#/$defs/Item"}
+    assert order["$defs"]["Item"]["properties"]["size"]["enum"] == ["small", "large"]
+    assert order["$defs"]["Item"]["required"] == ["name"]
+
+
+async def test_a_call_gives_the_tools_content(tools: McpTools, url: str) -> None:
+    outcome = await invoke(tools, url, "order", items=[{"name": "tea", "size": "large"}], note=None)
+
+    assert (text_of(outcome.content), outcome.error, outcome.metadata) == ("large tea (None)", False, {})
+
+
+async def test_structured_content_is_metadata_beside_the_text(tools: McpTools, url: str) -> None:
+    outcome = await invoke(tools, url, "total", numbers=[1, 2])
+
+    assert json.loads(text_of(outcome.content)) == {"total": 3}
+    assert outcome.metadata == {"structured_content": {"total": 3}}
+
+
+async def test_structured_content_alone_is_the_text_too(tools: McpTools, url: str) -> None:
+    assert text_of((await invoke(tools, url, "structured_only")).content) == '{"answer":42}'
+
+
+async def test_a_tool_that_fails_is_an_outcome(tools: McpTools, url: str) -> None:
+    outcome = await invoke(tools, url, "boom", why="rain")
+
+    assert outcome.error
+    assert "boom: rain" in text_of(outcome.content)
+
+
+@pytest.mark.parametrize(("name", "arguments"), [("nosuch", {}), ("add", {"a": "x"})])
+async def test_an_unknown_tool_or_wrong_arguments_are_outcomes(
+    tools: McpTools, url: str, name: str, arguments: dict[str, Any]
+) -> None:
+    outcome = await tools.invoke(group(url), Invocation(name, arguments, "call_1"))
+
+    assert outcome.error
+    assert name in text_of(outcome.content)
+
+
+async def test_a_tool_that_says_nothing_gives_empty_content(tools: McpTools, url: str) -> None:
+    assert (await invoke(tools, url, "nothing")).content == []
+
+
+async def test_messages_beside_the_answer_are_passed_over(tools: McpTools, url: str) -> None:
+    assert text_of((await invoke(tools, url, "report", steps=3)).content) == "reported"
+
+
+async def test_images_are_content_for_the_model(tools: McpTools, url: str) -> None:
+    outcome = await invoke(tools, url, "picture")
+
+    assert isinstance(outcome.content, list)
+    text, image = outcome.content
+    assert text_of([text]) == "a dot"
+    assert isinstance(image, ImageContentItem)
+    assert data_url(PNG, "image/png").endswith(f",{image.image.data}")
+    assert outcome.metadata == {}
+
+
+async def test_what_a_model_cannot_read_is_attached_for_the_user(tools: McpTools, url: str) -> None:
+    outcome = await invoke(tools, url, "mixed")
+
+    assert [(one["content"]["uri"][:27], one["mime_type"]) for one in outcome.metadata[ATTACHMENTS]] == [
+        ("data:image/svg+xml;base64,P", "image/svg+xml"),
+        ("data:audio/wav;base64,AAAA", "audio/wav"),
+        ("data:image/png;base64,iVBOR", "image/png"),
+        ("https://files.example/r.csv", "text/csv"),
+        ("data:application/pdf;base64", "application/pdf"),
+    ]
+    assert text_of(outcome.content).splitlines() == [
+        "for the model",
+        "[The user received an attachment: image (image/svg+xml)]",
+        "[The user received an attachment: audio (audio/wav)]",
+        "[The user received an attachment: report (text/csv) https://files.example/r.csv]",
+        "[The user received an attachment: file:///r.pdf (application/pdf)]",
+        "plain text",
+    ]
+
+
+async def test_a_call_takes_one_session_and_one_request_for_the_tool(
+    tools: McpTools, mcp_server: str, seen: Count
+) -> None:
+    await invoke(tools, f"{mcp_server}/mcp", "add", a=1, b=2)
+    before = seen("POST /mcp"), seen("DELETE /mcp")
+
+    await invoke(tools, f"{mcp_server}/mcp", "add", a=1, b=2)
+
+    assert (seen("POST /mcp") - before[0], seen("DELETE /mcp") - before[1]) == (3, 1)
+
+
+async def test_the_transport_of_an_endpoint_is_remembered(tools: McpTools, mcp_server: str, seen: Count) -> None:
+    await invoke(tools, f"{mcp_server}/sse", "add", a=1, b=2)
+    before = seen("POST /sse")
+
+    await invoke(tools, f"{mcp_server}/sse", "add", a=1, b=2)
+
+    assert before > 0
+    assert seen("POST /sse") == before
+
+
+async def test_a_list_is_kept_for_its_time(guard: Guard, mcp_server: str, seen: Count) -> None:
+    tools = McpTools(guard, list_seconds=0.2)
+    url = f"{mcp_server}/mcp"
+    first = await tools.list_tools(group(url), {})
+    before = seen("POST /mcp")
+
+    assert await tools.list_tools(group(url), {}) == first
+    assert seen("POST /mcp") == before
+
+    await asyncio.sleep(0.2)
+    await tools.list_tools(group(url), {})
+    assert seen("POST /mcp") > before
+
+
+async def test_a_list_is_read_again_after_a_call_of_a_tool_that_is_gone(tools: McpTools, guard: Guard) -> None:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "tests.servers.mcp_server", stdout=asyncio.subprocess.PIPE
+    )
+    assert process.stdout
+    url = f"http://127.0.0.1:{(await process.stdout.readline()).decode().strip()}/mcp"
+    listed = await tools.list_tools(group(url), {})
+    await invoke(tools, url, "retire")
+
+    assert "add" in {tool.name for tool in await tools.list_tools(group(url), {})}
+    assert (await invoke(tools, url, "add", a=1, b=2)).error
+    assert {tool.name for tool in listed} - {tool.name for tool in await tools.list_tools(group(url), {})} == {"add"}
+    process.kill()
+    await process.wait()
+
+
+@pytest.mark.parametrize("path", ["/private/mcp", "/private/sse"])
+async def test_missing_or_wrong_credentials_are_told_apart_from_failures(
+    tools: McpTools, mcp_server: str, path: str
+) -> None:
+    url = f"{mcp_server}{path}"
+
+    for data in ({}, credentials(url, "Bearer wrong-token")):
+        with pytest.raises(ToolUnavailable, match=r"refuses the credentials \(401\).*mcp_headers") as caught:
+            await tools.list_tools(group(url), data)
+        assert "wrong-token" not in caught.value.message
+        with pytest.raises(ToolUnavailable, match="refuses the credentials"):
+            await tools.invoke(group(url), call("add", data, a=1, b=2))
+
+
+@pytest.mark.parametrize("path", ["/private/mcp", "/private/sse"])
+@pytest.mark.parametrize("form", ["object", "lines", "slash"])
+async def test_credentials_come_with_each_request(tools: McpTools, mcp_server: str, path: str, form: str) -> None:
+    url = f"{mcp_server}{path}"
+    data = {
+        "object": credentials(url),
+        "lines": {"mcp_headers": {url: [f"Authorization: {TOKEN}"], "https://other.example": ["X: y"]}},
+        "slash": credentials(f"{url}/"),
+    }[form]
+
+    outcome = await tools.invoke(group(url), call("header", data, name="authorization"))
+
+    assert text_of(outcome.content) == TOKEN
+
+
+async def test_a_list_is_not_shared_between_callers_with_other_credentials(tools: McpTools, mcp_server: str) -> None:
+    url = f"{mcp_server}/private/mcp"
+
+    assert await tools.list_tools(group(url), credentials(url))
+    with pytest.raises(ToolUnavailable):
+        await tools.list_tools(group(url), {})
+
+
+async def test_credentials_for_one_endpoint_do_not_go_to_another(tools: McpTools, mcp_server: str) -> None:
+    data = credentials("https://other.example/mcp")
+
+    outcome = await tools.invoke(group(f"{mcp_server}/mcp"), call("header", data, name="authorization"))
+
+    assert text_of(outcome.content) == "None"
+
+
+@pytest.mark.parametrize(
+    "headers", ["x", {"url": "x"}, {"url": {"Host": "x"}}, {"url": {"A": "b\r\nC: d"}}, {"url": 1}]
+)
+async def test_malformed_headers_are_the_callers_fault(tools: McpTools, headers: Any) -> None:
+    with pytest.raises(InvalidRequest, match="mcp_headers"):
+        await tools.list_tools(group("url"), {"mcp_headers": headers})
+
+
+@pytest.mark.parametrize("path", ["/mcp", "/sse"])
+async def test_a_slow_tool_is_timed_out_and_nothing_is_left_running(
+    guard: Guard, mcp_server: str, path: str, seen: Count
+) -> None:
+    tools = McpTools(guard, timeout=1)
+    tasks = asyncio.all_tasks()
+    began = time.monotonic()
+
+    outcome = await invoke(tools, f"{mcp_server}{path}", "sleep", seconds=30)
+
+    assert outcome.error
+    assert "did not answer within 1 s" in text_of(outcome.content)
+    assert time.monotonic() - began < 3
+    assert asyncio.all_tasks() == tasks
+
+
+@pytest.mark.parametrize("path", PATHS)
+async def test_a_cancelled_call_ends_at_once_and_leaves_nothing(tools: McpTools, mcp_server: str, path: str) -> None:
+    await invoke(tools, f"{mcp_server}{path}", "add", a=1, b=2)
+    tasks = asyncio.all_tasks()
+    running = asyncio.create_task(invoke(tools, f"{mcp_server}{path}", "sleep", seconds=30))
+    await asyncio.sleep(0.3)
+
+    running.cancel()
+
+    with pytest.raises(asyncio.CancelledError):
+        await asyncio.wait_for(running, 2)
+    assert asyncio.all_tasks() == tasks
+
+
+async def test_calls_run_side_by_side(tools: McpTools, mcp_server: str) -> None:
+    urls = [f"{mcp_server}{path}" for path in PATHS * 3]
+
+    outcomes = await asyncio.gather(*(invoke(tools, url, "add", a=n, b=1) for n, url in enumerate(urls)))
+
+    assert [text_of(outcome.content) for outcome in outcomes] == [str(n + 1) for n in range(9)]
+
+
+@pytest.mark.parametrize("path", PATHS)
+async def test_an_answer_over_the_limit_is_an_outcome_at_once(guard: Guard, mcp_server: str, path: str) -> None:
+    tools = McpTools(guard, timeout=10, max_bytes=100_000)
+
+    outcome = await asyncio.wait_for(invoke(tools, f"{mcp_server}{path}", "big", size=200_000), 5)
+
+    assert outcome.error
+    assert "more than 100000 bytes" in text_of(outcome.content)
+
+
+async def test_the_guard_holds_for_mcp_servers(mcp_server: str) -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        await McpTools(Guard()).list_tools(group(f"{mcp_server}/mcp"), {})
+
+    assert caught.value.code == "url_not_allowed"
+
+
+async def test_a_server_that_is_not_there_is_unavailable(tools: McpTools) -> None:
+    with pytest.raises(ToolUnavailable, match=r"127.0.0.1:1 cannot be reached \(ConnectError\)"):
+        await tools.list_tools(group("http://127.0.0.1:1/mcp?key=secret"), {})
+
+
+@pytest.mark.parametrize("url", ["http://x\n.example", "ftp://x.example", "http://user:pw@x.example"])
+async def test_an_endpoint_that_is_no_url_is_refused(tools: McpTools, url: str) -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        await tools.list_tools(group(url), {})
+
+    assert caught.value.code == "url_not_allowed"
+
+
+async def test_a_host_that_nobody_knows_is_unavailable() -> None:
+    async def resolve(host: str, port: int) -> list[str]:
+        raise OSError("no such host")
+
+    with pytest.raises(ToolUnavailable, match=r"'x.example' cannot be found"):
+        await McpTools(Guard(resolve=resolve)).list_tools(group("https://x.example/mcp"), {})
+
+
+async def test_a_toolgroup_without_an_endpoint_says_so(tools: McpTools) -> None:
+    with pytest.raises(InvalidRequest, match=r"mcp::test.*mcp_endpoint"):
+        await tools.list_tools(Toolgroup("mcp::test", "model-context-protocol"), {})
+
+
+@pytest.mark.parametrize(
+    ("replies", "words"),
+    [
+        ([Reply(status=500)], "answered 500 to POST"),
+        ([Reply(status=429)], "answered 429 to POST"),
+        ([Reply(status=404), Reply(status=404)], "answered 404 to POST and 404 to GET"),
+        ([Reply(status=405), Reply(status=401)], "refuses the credentials"),
+        ([Reply(status=302, headers={"Location": "http://169.254.169.254/"})], "answered 302"),
+        ([Reply(status=0)], "cannot be reached"),
+        ([Reply((b'{"jsonrpc": "2.0"',), ending="cut")], "cannot be reached"),
+        ([Reply((b'{"jsonrpc":"2.0","id":0,"result":{"no":1}}',))], "broke the protocol"),
+        ([Reply((b'{"jsonrpc":"2.0","id":0,"error":{"code":-32000,"message":"closed on Sundays"}}',))], "Sundays"),
+    ],
+)
+async def test_a_server_that_fails_is_told_of_at_once(
+    tools: McpTools, server: ScriptedHTTPServer, replies: list[Reply], words: str
+) -> None:
+    server.script(*replies)
+
+    with pytest.raises(ToolUnavailable) as caught:
+        await asyncio.wait_for(tools.list_tools(group(f"{server.url}/mcp"), {}), 3)
+
+    assert words in caught.value.message
+
+
+async def test_a_server_that_is_silent_is_unavailable_after_the_time_out(
+    guard: Guard, server: ScriptedHTTPServer
+) -> None:
+    server.script(Reply(ending="hang"))
+
+    with pytest.raises(ToolUnavailable, match=r"did not list its tools within 0.5 s"):
+        await McpTools(guard, timeout=0.5).list_tools(group(server.url), {})
+
+
+async def test_the_log_bears_neither_arguments_nor_keys(
+    tools: McpTools, mcp_server: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("DEBUG")
+    url = f"{mcp_server}/private/mcp"
+
+    await tools.invoke(group(url), call("boom", credentials(url), why="a-secret-reason"))
+
+    assert TOKEN not in caplog.text
+    assert "a-secret-reason" not in caplog.text
+
+
+CORE = Path(__file__).parents[3] / "layers" / "core"
+
+
+def test_the_client_brings_no_server_along() -> None:
+    script = """
+import asyncio, sys
+from stint.tools.mcp import McpTools
+from stint.tools.port import Toolgroup
+from stint.net.guard import Guard
+assert "mcp" not in sys.modules
+try:
+    asyncio.run(McpTools(Guard(["127.0.0.1"])).list_tools(Toolgroup("g", "p", mcp_endpoint="http://127.0.0.1:1"), {}))
+except Exception as error:
+    print(type(error).__name__)
+print({"mcp.client.session", "uvicorn", "starlette", "jsonschema", "cryptography", "mcp.server"} & set(sys.modules))
+"""
+
+    command, environment = [sys.executable, "-c", script], {"PYTHONPATH": str(CORE)}
+    out = subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
+
+    assert out.split() == ["ToolUnavailable", "{'mcp.client.session'}"]

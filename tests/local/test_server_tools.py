@@ -126,7 +126,7 @@ def test_the_same_not_streamed_after_the_process_was_killed_in_the_pause(client:
 
 def kill_streaming_functions(run: Run) -> int:
     """Kill -9 the function processes of this run that stream; tell how many there were."""
-    table = subprocess.run(["ps", "-eo", "pid=,ppid=,args="], capture_output=True, text=True, check=True).stdout
+    table = subprocess.run(["ps", "-ww", "-eo", "pid=,ppid=,args="], capture_output=True, text=True, check=True).stdout
     rows = [line.split(None, 2) for line in table.splitlines()]
     doomed = [int(pid) for pid, parent, args in rows if int(parent) == run.process.pid and "stint_runtime" in args]
     for pid in doomed:

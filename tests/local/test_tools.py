@@ -149,7 +149,7 @@ def text_of(content: Any) -> str:
 
 def kill_turns(run: Run) -> int:
     """Kill -9 the processes of this run's streaming functions; tell how many there were."""
-    table = subprocess.run(["ps", "-eo", "pid=,ppid=,args="], capture_output=True, text=True, check=True).stdout
+    table = subprocess.run(["ps", "-ww", "-eo", "pid=,ppid=,args="], capture_output=True, text=True, check=True).stdout
     rows = [line.split(None, 2) for line in table.splitlines()]
     found = [int(pid) for pid, parent, args in rows if int(parent) == run.process.pid and "stint_runtime" in args]
     for pid in found:

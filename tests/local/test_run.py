@@ -258,4 +258,6 @@ def test_it_says_so_and_ends_when_the_engine_dies(start: Start) -> None:
 
 
 def command_of(process: int) -> str:
-    return subprocess.run(["ps", "-ww", "-o", "args=", "-p", str(process)], capture_output=True, text=True, check=False).stdout
+    return subprocess.run(
+        ["ps", "-ww", "-o", "args=", "-p", str(process)], capture_output=True, text=True, check=False
+    ).stdout

@@ -12,6 +12,8 @@ from tests.functions.talk import (
 )
 from tests.functions.world import World
 
+from stint.domain.inference import Decoding
+
 
 def test_nulls_and_unknown_fields_of_a_turn_change_nothing(http: httpx.Client) -> None:
     session = open_session(http)
@@ -49,12 +51,12 @@ def test_only_fields_of_a_turn_that_are_present_and_not_null_override_the_agents
     turn(http, session, "say: c")
     not_at_all = world.last_request
 
-    assert partly.sampling.model_dump() == sampling | {"max_tokens": 7}
+    assert partly.decoding == Decoding(top_k=3, max_tokens=7, repetition_penalty=1.2, stop=("X",))
     assert partly.tool_choice == "none"
-    assert wholly.sampling.model_dump() == sampling | {"strategy": {"type": "greedy"}, "stop": []}
+    assert wholly.decoding == Decoding(temperature=0.0, max_tokens=50, repetition_penalty=1.2)
     assert wholly.tool_choice == "auto"
     assert not any(message.text == "Be brief." for message in wholly.messages if hasattr(message, "text"))
-    assert not_at_all.sampling.model_dump() == sampling
+    assert not_at_all.decoding == Decoding(top_k=3, max_tokens=50, repetition_penalty=1.2, stop=("X",))
     assert not_at_all.tool_choice == "none"
     assert not_at_all.messages[0] == partly.messages[0] != wholly.messages[0]
 
@@ -67,8 +69,8 @@ def test_a_turns_overrides_hold_after_its_pause(http: httpx.Client, world: World
 
     first, second = world.recorder.requests
     assert first.messages[0] == second.messages[0]
-    assert first.sampling == second.sampling
-    assert second.sampling.max_tokens == 99
+    assert first.decoding == second.decoding
+    assert second.decoding.max_tokens == 99
 
 
 @pytest.mark.parametrize(

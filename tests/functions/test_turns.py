@@ -48,7 +48,13 @@ def test_a_turn_has_every_key_in_llama_stacks_order_nulls_included(http: httpx.C
     assert list(answer["output_message"]) == ANSWER
     assert answer["output_attachments"] == []
     assert (answer["status"], answer["error"]) == ("completed", None)
-    assert list(answer["usage"]) == ["input_tokens", "output_tokens", "total_tokens"]
+    assert list(answer["usage"]) == [
+        "input_tokens",
+        "output_tokens",
+        "total_tokens",
+        "cached_tokens",
+        "reasoning_tokens",
+    ]
     [step] = answer["steps"]
     assert list(step) == [*STEP, "model_response"]
     assert list(step["model_response"]) == ANSWER

@@ -14,6 +14,7 @@ from stint.domain.content import ImageContentItem, ImageSource, TextContentItem
 from stint.domain.errors import ContextLengthExceeded, InvalidRequest, ModelError, ModelOverloaded
 from stint.domain.inference import (
     AssistantAnswer,
+    Decoding,
     Finished,
     FinishReason,
     InferenceRequest,
@@ -34,7 +35,8 @@ if TYPE_CHECKING:
     from mypy_boto3_bedrock_runtime import BedrockRuntimeClient
 
 ADD = ToolSignature("add", "Adds", {"type": "object", "properties": {"a": {"type": "integer"}}})
-HELLO = InferenceRequest("eu.amazon.nova-pro-v1:0", (UserInput("Hello you"),))
+GREEDY = Decoding(temperature=0.0)
+HELLO = InferenceRequest("eu.amazon.nova-pro-v1:0", (UserInput("Hello you"),), decoding=GREEDY)
 PNG = b"\x89PNG\r\n\x1a\n...."
 
 
@@ -463,9 +465,9 @@ class TestParametersThatAModelRefuses:
     ) -> None:
         message = "The model returned the following errors: `temperature` and `top_p` cannot both be specified"
         server.script(converse.error(400, "ValidationException", message))
-        params = sampling(strategy={"type": "top_p", "temperature": 0.5})
+        params = decoding(strategy={"type": "top_p", "temperature": 0.5})
 
-        await collect(model, InferenceRequest("anthropic.claude-9", HELLO.messages, sampling=params))
+        await collect(model, InferenceRequest("anthropic.claude-9", HELLO.messages, decoding=params))
 
         assert [body["inferenceConfig"] for body in server.bodies] == [
             {"temperature": 0.5, "topP": 0.95},
@@ -476,18 +478,18 @@ class TestParametersThatAModelRefuses:
         self, model: Bedrock, server: ConverseStreamServer
     ) -> None:
         server.script(converse.error(400, "ValidationException", "`temperature` is deprecated for this model."))
-        params = sampling(strategy={"type": "top_p", "temperature": 0.5, "top_p": None})
+        params = decoding(strategy={"type": "top_p", "temperature": 0.5, "top_p": None})
 
         with pytest.raises(ModelError, match="deprecated"):
-            await collect(model, InferenceRequest("anthropic.claude-9", HELLO.messages, sampling=params))
+            await collect(model, InferenceRequest("anthropic.claude-9", HELLO.messages, decoding=params))
 
     async def test_top_k_that_a_model_refuses_is_named(self, model: Bedrock, server: ConverseStreamServer) -> None:
         message = "Malformed input request: #: extraneous key [top_k] is not permitted"
         server.script(converse.error(400, "ValidationException", message))
-        params = sampling(strategy={"type": "top_k", "top_k": 5})
+        params = decoding(strategy={"type": "top_k", "top_k": 5})
 
         with pytest.raises(InvalidRequest, match="does not take top_k") as caught:
-            await collect(model, InferenceRequest("meta.llama3", HELLO.messages, sampling=params))
+            await collect(model, InferenceRequest("meta.llama3", HELLO.messages, decoding=params))
 
         assert caught.value.param == "sampling_params"
 
@@ -496,5 +498,5 @@ def b64(data: bytes) -> str:
     return base64.b64encode(data).decode()
 
 
-def sampling(**fields: Any) -> SamplingParams:
-    return SamplingParams.model_validate(fields)
+def decoding(**fields: Any) -> Decoding:
+    return SamplingParams.model_validate(fields).to_decoding()

@@ -130,7 +130,7 @@ class TestSampling:
         ],
     )
     def test_every_strategy_is_mapped(self, fields: dict[str, Any], sent: dict[str, Any]) -> None:
-        body = written(sampling=SamplingParams.model_validate(fields))
+        body = written(decoding=SamplingParams.model_validate(fields).to_decoding())
 
         assert {
             name: body[name] for name in body if name not in ("model", "messages", "stream", "stream_options")

@@ -7,6 +7,7 @@ from stint.domain.content import URL, ImageContentItem, ImageSource
 from stint.domain.errors import InvalidRequest
 from stint.domain.inference import (
     AssistantAnswer,
+    Decoding,
     GrammarResponseFormat,
     InferenceRequest,
     JsonSchemaResponseFormat,
@@ -36,7 +37,7 @@ def written(model: str = "amazon.nova-pro-v1:0", **fields: Any) -> dict[str, Any
     ],
 )
 def test_sampling_is_the_inference_config(fields: dict[str, Any], sent: dict[str, Any]) -> None:
-    assert written(sampling=SamplingParams.model_validate(fields))["inferenceConfig"] == sent
+    assert written(decoding=SamplingParams.model_validate(fields).to_decoding())["inferenceConfig"] == sent
 
 
 @pytest.mark.parametrize(
@@ -51,7 +52,7 @@ def test_sampling_is_the_inference_config(fields: dict[str, Any], sent: dict[str
 def test_top_k_is_named_as_the_family_names_it(model: str, sent: dict[str, Any]) -> None:
     params = SamplingParams.model_validate({"strategy": {"type": "top_k", "top_k": 9}})
 
-    parameters = written(model, sampling=params)
+    parameters = written(model, decoding=params.to_decoding())
 
     assert parameters["additionalModelRequestFields"] == sent
     assert "inferenceConfig" not in parameters
@@ -59,7 +60,7 @@ def test_top_k_is_named_as_the_family_names_it(model: str, sent: dict[str, Any])
 
 def test_a_repetition_penalty_is_refused_by_name() -> None:
     with pytest.raises(InvalidRequest, match="repetition_penalty") as caught:
-        written(sampling=SamplingParams(repetition_penalty=1.1))
+        written(decoding=Decoding(repetition_penalty=1.1))
 
     assert caught.value.param == "sampling_params.repetition_penalty"
 

@@ -18,6 +18,7 @@ from stint.domain.content import URL, ImageContentItem, ImageSource, TextContent
 from stint.domain.errors import ContextLengthExceeded, InvalidRequest, ModelError, ModelOverloaded
 from stint.domain.inference import (
     AssistantAnswer,
+    Decoding,
     Finished,
     FinishReason,
     InferenceRequest,
@@ -35,7 +36,7 @@ from stint.domain.tools import ToolCall
 from stint.models.openai_compatible import OpenAICompatible
 
 KEY = "sk-secret-123"
-HELLO = InferenceRequest("demo", (UserInput("Hello you"),))
+HELLO = InferenceRequest("demo", (UserInput("Hello you"),), decoding=Decoding(temperature=0.0))
 ADD = ToolSignature("add", "Adds", {"type": "object", "properties": {"a": {"type": "integer"}}})
 
 
@@ -83,8 +84,8 @@ def end_of(chunks: list[ModelChunk]) -> Finished:
     return chunks[-1]
 
 
-def sampling(**fields: Any) -> SamplingParams:
-    return SamplingParams.model_validate(fields)
+def decoding(**fields: Any) -> Decoding:
+    return SamplingParams.model_validate(fields).to_decoding()
 
 
 class TestAnswers:
@@ -620,7 +621,7 @@ class TestParametersThatAModelRefuses:
             chat.error(400, "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead."),
             chat.error(400, "Unsupported value: 'temperature' does not support 0 with this model."),
         )
-        request = InferenceRequest("o9", HELLO.messages, sampling=sampling(max_tokens=5))
+        request = InferenceRequest("o9", HELLO.messages, decoding=decoding(max_tokens=5))
 
         await collect(model, request)
         await collect(model, request)
@@ -657,17 +658,17 @@ class TestParametersThatAModelRefuses:
         strategy = {"type": "top_p", "temperature": 0.7}
 
         with pytest.raises(ModelError, match=r"does not support 0\.7"):
-            await collect(model, InferenceRequest("o9", HELLO.messages, sampling=sampling(strategy=strategy)))
+            await collect(model, InferenceRequest("o9", HELLO.messages, decoding=decoding(strategy=strategy)))
 
     @pytest.mark.parametrize("name", ["top_k", "repetition_penalty"])
     async def test_a_parameter_that_openai_does_not_know_is_named(
         self, model: OpenAICompatible, server: ChatCompletionsServer, name: str
     ) -> None:
         server.script(chat.error(400, f"Unrecognized request argument supplied: {name}"))
-        params = sampling(strategy={"type": "top_k", "top_k": 5}, repetition_penalty=1.2)
+        params = decoding(strategy={"type": "top_k", "top_k": 5}, repetition_penalty=1.2)
 
         with pytest.raises(InvalidRequest, match=f"does not take {name}") as caught:
-            await collect(model, InferenceRequest("demo", HELLO.messages, sampling=params))
+            await collect(model, InferenceRequest("demo", HELLO.messages, decoding=params))
 
         assert caught.value.param == "sampling_params"
 

@@ -6,13 +6,13 @@ from stint.domain.content import ImageContentItem, ImageSource
 from stint.domain.errors import ContextLengthExceeded, InvalidRequest, ModelError, ModelOverloaded
 from stint.domain.inference import (
     AssistantAnswer,
+    Decoding,
     Finished,
     FinishReason,
     InferenceRequest,
     JsonSchemaResponseFormat,
     ModelChunk,
     ModelMessage,
-    SamplingParams,
     SystemText,
     TextChunk,
     ToolCallChunk,
@@ -231,7 +231,7 @@ async def test_long_gives_as_many_words_as_told() -> None:
 
 @pytest.mark.parametrize("text", ["cut: 3 words\nsay: a b c d", "say: a b c d"])
 async def test_an_answer_that_is_cut_finishes_with_length(text: str) -> None:
-    chunks = await answer(ask(text, sampling=SamplingParams(max_tokens=3)))
+    chunks = await answer(ask(text, decoding=Decoding(max_tokens=3)))
 
     assert text_in(chunks) == "a b c "
     assert isinstance(chunks[-1], Finished)

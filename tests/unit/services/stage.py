@@ -23,11 +23,11 @@ from stint.domain.events import (
     TurnStart,
 )
 from stint.domain.inference import (
+    Decoding,
     Finished,
     FinishReason,
     InferenceRequest,
     ModelChunk,
-    SamplingParams,
     TextChunk,
     ToolCallChunk,
     ToolSignature,
@@ -140,7 +140,7 @@ class ListLog:
 
 def run_of(model: Model, *, tools: tuple[str, ...] = (), iters: int = 10, seconds: float = 30, log: Any = None) -> Run:
     toolbox = Toolbox({name: ToolSignature(name, "", {}) for name in tools})
-    plan = Plan(model, "m", "", SamplingParams(), ToolConfig(), toolbox, iters, None, None, (), (), None)
+    plan = Plan(model, "m", "", Decoding(), ToolConfig(), toolbox, iters, None, None, (), (), None)
     return Run("t", plan, Transcript(), log or ListLog(), asyncio.get_running_loop().time() + seconds)
 
 

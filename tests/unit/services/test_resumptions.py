@@ -160,7 +160,7 @@ async def test_another_process_resumes_with_the_turns_own_overrides(make_stage: 
 
     [request] = model.requests
     assert getattr(request.messages[0], "text", None) == "Sing."
-    assert request.sampling.max_tokens == 7
+    assert request.decoding.max_tokens == 7
 
 
 async def test_iterations_and_usage_are_counted_across_resumes(make_stage: MakeStage) -> None:

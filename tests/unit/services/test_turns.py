@@ -121,7 +121,7 @@ async def test_a_turn_changes_its_agents_configuration_for_itself_alone(make_sta
 
     first, second = model.requests
     assert [getattr(each.messages[0], "text", None) for each in (first, second)] == ["Sing.", "Be brief."]
-    assert [each.sampling.max_tokens for each in (first, second)] == [5, 0]
+    assert [each.decoding.max_tokens for each in (first, second)] == [5, None]
 
 
 async def test_steps_are_read_by_their_ids(make_stage: MakeStage) -> None:

@@ -1,6 +1,6 @@
 """A model call: what goes in, and the closed union of what comes out."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 
@@ -31,6 +31,25 @@ SamplingStrategy = Annotated[
 ]
 
 
+@dataclass(frozen=True, slots=True)
+class Decoding:
+    """How tokens are chosen, as both APIs and every provider can say it. None is the provider's default.
+
+    `frequency_penalty` and `presence_penalty` are OpenAI's (added to a token's score, 0 is none), `repetition_penalty`
+    is Hugging Face's (the score is divided by it, 1 is none).
+    """
+
+    temperature: float | None = None
+    top_p: float | None = None
+    top_k: int | None = None
+    max_tokens: int | None = None
+    frequency_penalty: float | None = None
+    presence_penalty: float | None = None
+    repetition_penalty: float | None = None
+    stop: tuple[str, ...] | None = None
+    seed: int | None = None
+
+
 class SamplingParams(Request):
     """How tokens are chosen. `max_tokens` 0 or null leaves the length to the provider."""
 
@@ -38,6 +57,21 @@ class SamplingParams(Request):
     max_tokens: int | None = 0
     repetition_penalty: float = 1.0
     stop: list[str] | None = None
+
+    def to_decoding(self) -> Decoding:
+        """Give the same in the words of a model call: greedy is temperature 0, and what has no effect is left out."""
+        decoding = Decoding(
+            max_tokens=self.max_tokens or None,
+            repetition_penalty=None if self.repetition_penalty == 1.0 else self.repetition_penalty,
+            stop=tuple(self.stop) if self.stop else None,
+        )
+        match self.strategy:
+            case GreedySamplingStrategy():
+                return replace(decoding, temperature=0.0)
+            case TopPSamplingStrategy(temperature=temperature, top_p=top_p):
+                return replace(decoding, temperature=temperature, top_p=top_p)
+            case TopKSamplingStrategy(top_k=top_k):
+                return replace(decoding, top_k=top_k)
 
 
 class JsonSchemaResponseFormat(Request):
@@ -51,6 +85,37 @@ class GrammarResponseFormat(Request):
 
 
 ResponseFormat = Annotated[JsonSchemaResponseFormat | GrammarResponseFormat, Field(discriminator="type")]
+
+
+@dataclass(frozen=True, slots=True)
+class ReasoningOptions:
+    """What is asked of a model that reasons before it answers.
+
+    `effort` is none, minimal, low, medium, high, xhigh or max; `summary` is auto, concise or detailed. None is the
+    provider's default.
+    """
+
+    effort: str | None = None
+    summary: str | None = None
+
+
+class Reasoning(Schema):
+    """What a model thought before its answer, in the form in which its provider takes it back.
+
+    `signature` and `redacted` belong to the adapter: opaque to everybody else, and sent back unchanged with the text.
+    """
+
+    text: str = ""
+    signature: str = ""
+    redacted: str = ""
+
+
+class AnswerDetails(Schema):
+    """What an inference step of an answer does not say. `filtered`: the provider's content filter ended it."""
+
+    reasoning: Reasoning | None = None
+    refusal: bool = False
+    filtered: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +136,7 @@ class AssistantAnswer:
 
     text: str
     tool_calls: tuple[ToolCall, ...] = ()
+    reasoning: Reasoning | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,37 +153,53 @@ ModelMessage = SystemText | UserInput | AssistantAnswer | ToolResult
 
 @dataclass(frozen=True, slots=True)
 class ToolSignature:
-    """A tool as the model sees it; `parameters` is a JSON schema of type object."""
+    """A tool as the model sees it; `parameters` is a JSON schema of type object.
+
+    `strict` asks for arguments that certainly satisfy the schema; None is the provider's default.
+    """
 
     name: str
     description: str
     parameters: dict[str, Any]
+    strict: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class InferenceRequest:
-    """One call of a model. `model` is the provider's own id, without the routing prefix."""
+    """One call of a model. `model` is the provider's own id, without the routing prefix.
+
+    `parallel_tool_calls` None is the provider's default; `reasoning` None says nothing about it.
+    """
 
     model: str
     messages: tuple[ModelMessage, ...]
     tools: tuple[ToolSignature, ...] = ()
     tool_choice: ToolChoice | str = ToolChoice.auto
-    sampling: SamplingParams = field(default_factory=SamplingParams)
+    decoding: Decoding = Decoding()
     response_format: JsonSchemaResponseFormat | GrammarResponseFormat | None = None
+    parallel_tool_calls: bool | None = None
+    reasoning: ReasoningOptions | None = None
 
 
 class Usage(Schema):
-    """Tokens as the provider counted them, summed over the model calls of a turn."""
+    """Tokens as the provider counted them, summed over the model calls of a turn.
+
+    `cached_tokens` are a part of the input that the provider had read before, `reasoning_tokens` a part of the output.
+    """
 
     input_tokens: int = 0
     output_tokens: int = 0
     total_tokens: int = 0
+    cached_tokens: int = 0
+    reasoning_tokens: int = 0
 
     def __add__(self, other: "Usage") -> "Usage":
         return Usage(
             input_tokens=self.input_tokens + other.input_tokens,
             output_tokens=self.output_tokens + other.output_tokens,
             total_tokens=self.total_tokens + other.total_tokens,
+            cached_tokens=self.cached_tokens + other.cached_tokens,
+            reasoning_tokens=self.reasoning_tokens + other.reasoning_tokens,
         )
 
 
@@ -132,6 +214,22 @@ class FinishReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TextChunk:
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReasoningChunk:
+    """A piece of the model's reasoning. The pieces of each field, joined, are a `Reasoning`."""
+
+    text: str = ""
+    signature: str = ""
+    redacted: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RefusalChunk:
+    """A piece of the text with which the model refuses to answer."""
+
     text: str
 
 
@@ -157,4 +255,4 @@ class Finished:
     usage: Usage | None = None
 
 
-ModelChunk = TextChunk | ToolCallChunk | Finished
+ModelChunk = TextChunk | ReasoningChunk | RefusalChunk | ToolCallChunk | Finished

@@ -32,7 +32,7 @@ def write_messages(messages: tuple[ModelMessage, ...]) -> list[Message]:
                 written.append({"role": "system", "content": text})
             case UserInput(content):
                 written.append({"role": "user", "content": _user_content(content)})
-            case AssistantAnswer(text, calls):
+            case AssistantAnswer(text=text, tool_calls=calls):
                 written.append(_assistant(text, calls))
             case ToolResult():
                 written.append(_tool(message))

@@ -2,14 +2,7 @@
 
 from typing import Any
 
-from stint.domain.inference import (
-    GreedySamplingStrategy,
-    InferenceRequest,
-    SamplingParams,
-    ToolSignature,
-    TopKSamplingStrategy,
-    TopPSamplingStrategy,
-)
+from stint.domain.inference import Decoding, InferenceRequest, ToolSignature
 from stint.domain.tools import ToolChoice
 from stint.models.chat_messages import write_messages
 from stint.models.json_schemas import read_schema
@@ -30,7 +23,7 @@ def write_request(request: InferenceRequest) -> Body:
         "messages": write_messages(request.messages),
         "stream": True,
         "stream_options": {"include_usage": True},
-        **_sampling(request.sampling),
+        **_decoding(request.decoding),
         **_tools(request.tools, request.tool_choice),
     }
     if request.response_format is not None:
@@ -40,17 +33,11 @@ def write_request(request: InferenceRequest) -> Body:
     return body
 
 
-def _sampling(sampling: SamplingParams) -> Body:
-    parameters: Body = {"max_tokens": sampling.max_tokens or None, "stop": sampling.stop or None}
-    match sampling.strategy:
-        case GreedySamplingStrategy():
-            parameters["temperature"] = 0.0
-        case TopPSamplingStrategy() as strategy:
-            parameters |= {"temperature": strategy.temperature, "top_p": strategy.top_p}
-        case TopKSamplingStrategy() as strategy:
-            parameters["top_k"] = strategy.top_k
-    if sampling.repetition_penalty != 1.0:
-        parameters["repetition_penalty"] = sampling.repetition_penalty
+def _decoding(decoding: Decoding) -> Body:
+    names = ("temperature", "top_p", "top_k", "max_tokens", "seed")
+    penalties = ("frequency_penalty", "presence_penalty", "repetition_penalty")
+    parameters: Body = {name: getattr(decoding, name) for name in (*names, *penalties)}
+    parameters["stop"] = list(decoding.stop) if decoding.stop else None
     return {name: value for name, value in parameters.items() if value is not None}
 
 

@@ -48,7 +48,7 @@ def write_conversation(messages: tuple[ModelMessage, ...], *, with_tools: bool) 
                 conversation.system += _text_blocks(text)
             case UserInput(content):
                 conversation.add("user", _content_blocks(content) or [{"text": "(empty message)"}])
-            case AssistantAnswer(text, calls):
+            case AssistantAnswer(text=text, tool_calls=calls):
                 write_call = _tool_use if with_tools else _told_call
                 conversation.add("assistant", [*_text_blocks(text), *(write_call(call) for call in calls)])
             case ToolResult():

@@ -4,14 +4,7 @@ import json
 from typing import Any
 
 from stint.domain.errors import InvalidRequest
-from stint.domain.inference import (
-    GreedySamplingStrategy,
-    InferenceRequest,
-    SamplingParams,
-    ToolSignature,
-    TopKSamplingStrategy,
-    TopPSamplingStrategy,
-)
+from stint.domain.inference import Decoding, InferenceRequest, ToolSignature
 from stint.domain.tools import ToolChoice
 from stint.models.converse_messages import write_conversation
 from stint.models.json_schemas import close_objects, read_schema
@@ -33,8 +26,8 @@ def write_converse(request: InferenceRequest) -> Parameters:
         "modelId": request.model,
         "messages": conversation.messages,
         "system": conversation.system,
-        "inferenceConfig": _inference_config(request.sampling),
-        "additionalModelRequestFields": _additional_fields(request.model, request.sampling),
+        "inferenceConfig": _inference_config(request.decoding),
+        "additionalModelRequestFields": _additional_fields(request.model, request.decoding),
         "toolConfig": tools,
     }
     if request.response_format is not None:
@@ -45,33 +38,32 @@ def write_converse(request: InferenceRequest) -> Parameters:
     return {name: value for name, value in parameters.items() if value or name == "messages"}
 
 
-def _inference_config(sampling: SamplingParams) -> Parameters:
-    if sampling.repetition_penalty != 1.0:
+def _inference_config(decoding: Decoding) -> Parameters:
+    if decoding.repetition_penalty is not None:
         raise InvalidRequest(
             "Bedrock's Converse has no repetition_penalty: leave it out or set it to 1.0",
             param="sampling_params.repetition_penalty",
         )
-    config: Parameters = {"maxTokens": sampling.max_tokens or None, "stopSequences": sampling.stop or None}
-    match sampling.strategy:
-        case GreedySamplingStrategy():
-            config["temperature"] = 0.0
-        case TopPSamplingStrategy() as strategy:
-            config |= {"temperature": strategy.temperature, "topP": strategy.top_p}
+    config: Parameters = {
+        "maxTokens": decoding.max_tokens,
+        "stopSequences": list(decoding.stop) if decoding.stop else None,
+        "temperature": decoding.temperature,
+        "topP": decoding.top_p,
+    }
     return {name: value for name, value in config.items() if value is not None}
 
 
-def _additional_fields(model: str, sampling: SamplingParams) -> Parameters:
+def _additional_fields(model: str, decoding: Decoding) -> Parameters:
     """Write top_k, which Converse leaves to each family: Amazon's and Cohere's have their own names for it.
 
     See "Inference request parameters and response fields for foundation models", Amazon Bedrock User Guide. A family
     that has none refuses it by name.
     """
-    if not isinstance(sampling.strategy, TopKSamplingStrategy):
+    if decoding.top_k is None:
         return {}
-    top_k = sampling.strategy.top_k
     if "amazon.nova" in model:
-        return {"inferenceConfig": {"topK": top_k}}
-    return {"k" if "cohere." in model else "top_k": top_k}
+        return {"inferenceConfig": {"topK": decoding.top_k}}
+    return {"k" if "cohere." in model else "top_k": decoding.top_k}
 
 
 def _tools(tools: tuple[ToolSignature, ...], choice: ToolChoice | str) -> Parameters:

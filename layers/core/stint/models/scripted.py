@@ -73,7 +73,7 @@ class Scripted:
         chunks = _answer(request, directives)
         await asyncio.sleep(directives.slow)
         _raise_failure(directives)
-        limits = [limit for limit in (request.sampling.max_tokens, directives.cut) if limit]
+        limits = [limit for limit in (request.decoding.max_tokens, directives.cut) if limit]
         sent = chunks[: min(limits, default=len(chunks))]
         for count, chunk in enumerate(sent):
             if count == directives.fail_after:

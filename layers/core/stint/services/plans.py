@@ -3,17 +3,18 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from stint.domain.agents import AgentConfig
 from stint.domain.errors import InvalidRequest, StoreUnavailable
 from stint.domain.inference import (
+    Decoding,
     GrammarResponseFormat,
     InferenceRequest,
     JsonSchemaResponseFormat,
     ModelMessage,
-    SamplingParams,
+    ReasoningOptions,
     SystemText,
 )
 from stint.domain.schema import Schema
@@ -37,12 +38,16 @@ NO_PROVIDER_DATA: ProviderData = {}
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Everything about a turn's model calls that does not change from one to the next."""
+    """Everything about a run's model calls that does not change from one to the next.
+
+    `max_output_tokens` and `max_tool_calls` bound the run as a whole. A plan that `shortens` leaves out the older part
+    of a conversation that is too long for the model.
+    """
 
     model: Model
     model_id: str
     instructions: str
-    sampling: SamplingParams
+    decoding: Decoding
     tool_config: ToolConfig
     toolbox: Toolbox
     max_infer_iters: int
@@ -51,17 +56,29 @@ class Plan:
     input_shields: tuple[BoundShield, ...]
     output_shields: tuple[BoundShield, ...]
     shield_window: int | None
+    parallel_tool_calls: bool | None = None
+    reasoning: ReasoningOptions | None = None
+    max_output_tokens: int | None = None
+    max_tool_calls: int | None = None
+    shortens: bool = False
 
-    def request(self, messages: Iterable[ModelMessage]) -> InferenceRequest:
-        """Make the model call that follows these messages."""
+    @property
+    def calls_at_once(self) -> int | None:
+        """Tell how many calls of one answer count; None when all do."""
+        return 1 if self.parallel_tool_calls is False else None
+
+    def request(self, messages: Iterable[ModelMessage], max_tokens: int | None = None) -> InferenceRequest:
+        """Make the model call that follows these messages; `max_tokens` wins over the plan's own."""
         system = (SystemText(self.instructions),) if self.instructions else ()
         return InferenceRequest(
             model=self.model_id,
             messages=(*system, *messages),
             tools=self.toolbox.signatures,
             tool_choice=self.tool_config.tool_choice,
-            sampling=self.sampling,
+            decoding=self.decoding if max_tokens is None else replace(self.decoding, max_tokens=max_tokens),
             response_format=self.response_format,
+            parallel_tool_calls=self.parallel_tool_calls,
+            reasoning=self.reasoning,
         )
 
 
@@ -97,7 +114,7 @@ class Planner:
             model=model,
             model_id=model_id,
             instructions=config.instructions,
-            sampling=config.sampling_params,
+            decoding=config.sampling_params.to_decoding(),
             tool_config=config.tool_config,
             toolbox=toolbox,
             max_infer_iters=max(config.max_infer_iters, 1),

@@ -13,9 +13,9 @@ from typing import Any, cast
 from stint.domain.errors import InvalidRequest, ShieldFailed, StintError
 from stint.domain.inference import (
     AssistantAnswer,
+    Decoding,
     InferenceRequest,
     ModelMessage,
-    SamplingParams,
     SystemText,
     TextChunk,
     ToolResult,
@@ -107,8 +107,8 @@ class LlamaGuard:
 
     async def _ask(self, model_id: str, prompt: str) -> str:
         model, provider_model_id = self._resolve(model_id)
-        sampling = SamplingParams(max_tokens=LONGEST_ANSWER)
-        request = InferenceRequest(provider_model_id, (UserInput(prompt),), sampling=sampling)
+        decoding = Decoding(temperature=0.0, max_tokens=LONGEST_ANSWER)
+        request = InferenceRequest(provider_model_id, (UserInput(prompt),), decoding=decoding)
         texts = []
         # Every adapter streams with an async generator, which wants to be closed where it was opened.
         async with aclosing(cast("Any", model.stream(request))) as chunks:

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from stint.bootstrap import compose
 from stint.domain.agents import AgentConfig
-from stint.domain.content import Content
+from stint.domain.content import Content, text_of
 from stint.domain.events import (
     Event,
     RunEnded,
@@ -23,11 +23,15 @@ from stint.domain.events import (
     TurnStart,
 )
 from stint.domain.inference import (
+    AnswerDetails,
+    AssistantAnswer,
     Decoding,
     Finished,
     FinishReason,
     InferenceRequest,
     ModelChunk,
+    ModelMessage,
+    SystemText,
     TextChunk,
     ToolCallChunk,
     ToolSignature,
@@ -94,6 +98,11 @@ def script(*answers: list[Part]) -> Script:
     return Script(list(answers))
 
 
+def words_of(message: ModelMessage) -> str:
+    """The text of a message."""
+    return message.text if isinstance(message, SystemText | AssistantAnswer) else text_of(message.content)
+
+
 def shape(events: list[Any]) -> list[str]:
     """Events in few words."""
     return [word_for(event) for event in events]
@@ -127,7 +136,9 @@ class ListLog:
         self.records: list[TurnRecord] = []
         self.kept: list[Content] = []
 
-    async def append(self, step: Step | None, ending: TurnEnding | None = None) -> None:
+    async def append(
+        self, step: Step | None, ending: TurnEnding | None = None, details: AnswerDetails | None = None, /
+    ) -> None:
         self.records.append(TurnRecord(step=step, ending=ending))
 
     def check(self) -> None:

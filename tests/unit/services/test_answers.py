@@ -1,14 +1,24 @@
 import pytest
 
-from stint.domain.events import TextDelta, ToolCallDelta
-from stint.domain.inference import Finished, FinishReason, ModelChunk, TextChunk, ToolCallChunk
+from stint.domain.events import ReasoningProgress, RefusalDelta, TextDelta, ToolCallDelta
+from stint.domain.inference import (
+    AnswerDetails,
+    Finished,
+    FinishReason,
+    ModelChunk,
+    Reasoning,
+    ReasoningChunk,
+    RefusalChunk,
+    TextChunk,
+    ToolCallChunk,
+)
 from stint.domain.tools import ToolCall
 from stint.services.answers import Answer
 
 END = Finished(FinishReason.tool_calls)
 
 
-def answer_of(*chunks: ModelChunk) -> tuple[Answer, list[TextDelta | ToolCallDelta]]:
+def answer_of(*chunks: ModelChunk) -> tuple[Answer, list[TextDelta | ToolCallDelta | ReasoningProgress]]:
     answer = Answer(turn_id="t")
     return answer, [delta for chunk in chunks for delta in answer.take(chunk)]
 
@@ -72,3 +82,39 @@ def test_only_a_cut_answer_is_out_of_tokens(reason: FinishReason) -> None:
     step = answer_of(Finished(reason))[0].to_step()
 
     assert (step.model_response.stop_reason == "out_of_tokens") == (reason is FinishReason.length)
+
+
+def test_reasoning_is_told_piece_by_piece_and_kept_whole_beside_the_step() -> None:
+    answer, deltas = answer_of(
+        ReasoningChunk("Let me "), ReasoningChunk("see."), ReasoningChunk(signature="s1"), TextChunk("42"), END
+    )
+
+    assert [delta.text for delta in deltas if isinstance(delta, ReasoningProgress)] == ["Let me ", "see."]
+    assert answer.details() == AnswerDetails(reasoning=Reasoning(text="Let me see.", signature="s1"))
+    assert answer.to_step().model_response.content == "42"
+
+
+def test_a_refusal_is_text_that_says_so() -> None:
+    answer, deltas = answer_of(RefusalChunk("I "), RefusalChunk("cannot."), Finished(FinishReason.stop))
+
+    assert deltas == [RefusalDelta(text="I "), RefusalDelta(text="cannot.")]
+    assert answer.details() == AnswerDetails(refusal=True)
+    assert answer.to_step().model_response.content == "I cannot."
+
+
+def test_a_filtered_answer_is_told_and_a_plain_one_has_no_details() -> None:
+    assert answer_of(TextChunk("x"), Finished(FinishReason.content_filter))[0].details() == AnswerDetails(filtered=True)
+    assert answer_of(TextChunk("x"), Finished(FinishReason.stop))[0].details() is None
+
+
+def test_only_the_first_calls_count_where_their_number_is_limited() -> None:
+    answer = Answer(turn_id="t", max_calls=1)
+
+    deltas = [
+        delta
+        for chunk in (ToolCallChunk(0, "c0", "add", "{}"), ToolCallChunk(1, "c1", "add", "{}"), END)
+        for delta in answer.take(chunk)
+    ]
+
+    assert [call.call_id for call in answer.calls] == ["c0"]
+    assert len(deltas) == 1

@@ -17,6 +17,10 @@ class TextDelta(Schema):
     text: str
 
 
+class RefusalDelta(TextDelta):
+    """Text by which the model declines to answer; the Agents API shows it as any other text."""
+
+
 class ToolCallDelta(Schema):
     """A tool call, or the text of one that could not be parsed."""
 
@@ -75,6 +79,14 @@ class TurnFailed:
 
 
 @dataclass(frozen=True, slots=True)
+class ReasoningProgress:
+    """A piece of what the model thinks before it answers; the Agents API has no event for it."""
+
+    step_id: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class RunEnded:
     """The loop's last event: the run is complete, or waits for the client."""
 
@@ -87,4 +99,5 @@ Payload = Annotated[
     TurnStart | StepStart | StepProgress | StepComplete | TurnComplete | TurnAwaitingInput,
     Field(discriminator="event_type"),
 ]
+LoopEvent = StepEvent | ReasoningProgress | RunEnded
 Event = TurnStart | StepEvent | TerminalEvent

@@ -158,13 +158,20 @@ class TurnHeader(Schema):
     overrides: TurnOverrides
 
 
+IncompleteReason = Literal["max_output_tokens", "max_tool_calls", "content_filter"]
+
+
 class TurnEnding(Schema):
-    """How a turn, or the part of it before a pause, ended. Nothing follows an ending but the one of a pause."""
+    """How a turn, or the part of it before a pause, ended. Nothing follows an ending but the one of a pause.
+
+    `incomplete_reason` tells what cut a completed turn short.
+    """
 
     status: TurnStatus
     completed_at: Timestamp
     usage: Usage | None = None
     error: ErrorInfo | None = None
+    incomplete_reason: IncompleteReason | None = None
 
 
 class TurnRecord(Schema):

@@ -5,9 +5,20 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from stint.domain.events import Delta, TextDelta, ToolCallDelta
+from stint.domain.events import Delta, ReasoningProgress, RefusalDelta, TextDelta, ToolCallDelta
 from stint.domain.ids import new_id
-from stint.domain.inference import Finished, FinishReason, ModelChunk, TextChunk, ToolCallChunk, Usage
+from stint.domain.inference import (
+    AnswerDetails,
+    Finished,
+    FinishReason,
+    ModelChunk,
+    Reasoning,
+    ReasoningChunk,
+    RefusalChunk,
+    TextChunk,
+    ToolCallChunk,
+    Usage,
+)
 from stint.domain.json_text import parse_json
 from stint.domain.schema import now
 from stint.domain.steps import CompletionMessage, InferenceStep, StopReason
@@ -23,9 +34,13 @@ class PartialCall:
 
 @dataclass(slots=True)
 class Answer:
-    """What a model has said so far. `usage` is None when the provider counts nothing."""
+    """What a model has said so far. `usage` is None when the provider counts nothing.
+
+    Of the calls, only the first `max_calls` are taken.
+    """
 
     turn_id: str
+    max_calls: int | None = None
     step_id: str = field(default_factory=new_id)
     started_at: datetime = field(default_factory=now)
     text: list[str] = field(default_factory=list)
@@ -33,14 +48,30 @@ class Answer:
     finish: FinishReason | None = None
     usage: Usage | None = None
     partial: dict[int, PartialCall] = field(default_factory=dict)
+    thoughts: list[ReasoningChunk] = field(default_factory=list)
+    refusal: bool = False
 
-    def take(self, chunk: ModelChunk) -> Iterator[Delta]:
+    @property
+    def begun(self) -> bool:
+        """Tell whether anything of the answer has come."""
+        return bool(self.text or self.partial or self.finish or self.thoughts)
+
+    def take(self, chunk: ModelChunk) -> Iterator[Delta | ReasoningProgress]:
         """Take one chunk, and give what it adds to the answer."""
         match chunk:
             case TextChunk():
                 if text := storable(chunk.text):
                     self.text.append(text)
                     yield TextDelta(text=text)
+            case RefusalChunk():
+                if text := storable(chunk.text):
+                    self.refusal = True
+                    self.text.append(text)
+                    yield RefusalDelta(text=text)
+            case ReasoningChunk():
+                self.thoughts.append(chunk)
+                if chunk.text:
+                    yield ReasoningProgress(self.step_id, storable(chunk.text))
             case ToolCallChunk():
                 self.extend_call(chunk)
             case Finished():
@@ -55,7 +86,7 @@ class Answer:
 
     def complete_calls(self) -> Iterator[Delta]:
         """Close the calls, in the order of their index: providers may interleave the pieces of several."""
-        for index in sorted(self.partial):
+        for index in sorted(self.partial)[: self.max_calls]:
             yield self.complete_call(self.partial[index])
 
     def complete_call(self, partial: PartialCall) -> ToolCallDelta:
@@ -64,6 +95,22 @@ class Answer:
         if isinstance(call.arguments, str):
             return ToolCallDelta(tool_call=call.arguments, parse_status="failed")
         return ToolCallDelta(tool_call=call, parse_status="succeeded")
+
+    def reasoning(self) -> Reasoning | None:
+        """Give what the model thought; None when it thought nothing."""
+        if not self.thoughts:
+            return None
+        return Reasoning(
+            text=storable("".join(chunk.text for chunk in self.thoughts)),
+            signature="".join(chunk.signature for chunk in self.thoughts),
+            redacted="".join(chunk.redacted for chunk in self.thoughts),
+        )
+
+    def details(self) -> AnswerDetails | None:
+        """Give what a step does not say of the answer; None when there is nothing."""
+        filtered = self.finish is FinishReason.content_filter
+        details = AnswerDetails(reasoning=self.reasoning(), refusal=self.refusal, filtered=filtered)
+        return details if details != AnswerDetails() else None
 
     def to_step(self) -> InferenceStep:
         """Give the whole answer as a step."""

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from stint.documents.marker import mark_document
 from stint.domain.content import TextContentItem, items_of, text_of
-from stint.domain.inference import AssistantAnswer, ModelMessage, ToolResult, UserInput
+from stint.domain.inference import AnswerDetails, AssistantAnswer, ModelMessage, SystemText, ToolResult, UserInput
 from stint.domain.steps import InferenceStep, ShieldCallStep, Step, ToolExecutionStep
 from stint.domain.tools import ToolCall, ToolResponseMessage
 from stint.domain.turns import StoredTurn, TurnHeader
@@ -59,14 +59,29 @@ class Transcript:
         for other in rest:
             self.add(other)
 
-    def add_step(self, step: Step) -> None:
+    def shorten(self) -> bool:
+        """Leave out the older half of what was said, up to a message of the user; tell whether that was possible.
+
+        Instructions stay, and so does the newest exchange.
+        """
+        starts = [place for place, message in enumerate(self.messages) if isinstance(message, UserInput)]
+        half = len(self.messages) // 2
+        cut = next((place for place in starts[1:] if place >= half), starts[-1] if starts else 0)
+        kept = [message for message in self.messages[:cut] if isinstance(message, SystemText)]
+        if len(kept) == cut:
+            return False
+        self.messages = [*kept, *self.messages[cut:]]
+        return True
+
+    def add_step(self, step: Step, details: AnswerDetails | None = None) -> None:
         """Append what a step said to the model, or what the model said in it."""
         match step:
             case InferenceStep(model_response=answer):
                 self.answered = True
                 text = text_of(answer.content)
                 if text or answer.tool_calls:
-                    self.add(AssistantAnswer(text, tuple(answer.tool_calls)))
+                    reasoning = details.reasoning if details else None
+                    self.add(AssistantAnswer(text, tuple(answer.tool_calls), reasoning))
             case ToolExecutionStep(tool_responses=responses):
                 self.answered = False
                 for response in responses:

@@ -6,151 +6,132 @@ It knows neither sessions nor HTTP. What it stores goes through a `Log`; a step 
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 
-from stint.domain.errors import DeadlineExceeded, ModelError
-from stint.domain.events import RunEnded, StepComplete, StepEvent, StepProgress, StepStart, ToolCallDelta
+from stint.domain.errors import ContextLengthExceeded, DeadlineExceeded, ModelError
+from stint.domain.events import (
+    LoopEvent,
+    ReasoningProgress,
+    RunEnded,
+    StepComplete,
+    StepEvent,
+    StepProgress,
+    StepStart,
+    ToolCallDelta,
+)
 from stint.domain.ids import new_id
-from stint.domain.inference import FinishReason
+from stint.domain.inference import AnswerDetails
 from stint.domain.schema import now
 from stint.domain.steps import Step, ToolExecutionStep
 from stint.domain.tools import ToolCall, ToolResponse
-from stint.domain.turns import TurnStatus
+from stint.domain.turns import TurnEnding, TurnStatus
 from stint.services.answers import Answer
 from stint.services.holdback import Holdback
 from stint.services.inference import before
+from stint.services.moves import Answers, NextMove, Stop, decide, ending_of, status_after
 from stint.services.outputs import validate_output
 from stint.services.runs import Run
-from stint.services.screening import screen
+from stint.services.screening import Screening, screen
 from stint.shields.port import Touchpoint
 
 
-@dataclass(slots=True)
-class Screened:
-    """What the input shields said."""
-
-    blocked: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Stop:
-    """The turn is complete."""
-
-
-@dataclass(frozen=True, slots=True)
-class Pause:
-    """The client has tool calls to answer."""
-
-
-@dataclass(frozen=True, slots=True)
-class Answers:
-    """The server runs calls; then the model goes on, or the turn waits for the client's calls."""
-
-    calls: list[ToolCall]
-    then_pause: bool
-
-
-NextMove = Stop | Pause | Answers
-
-
-def decide(run: Run, answer: Answer) -> NextMove:
-    """Tell what follows an answer of the model."""
-    exhausted = run.iterations >= run.plan.max_infer_iters
-    if not answer.calls or answer.finish is FinishReason.length or exhausted:
-        return Stop()
-    server = [call for call in answer.calls if not run.plan.toolbox.is_for_client(call)]
-    if server:
-        return Answers(server, then_pause=len(server) < len(answer.calls))
-    return Pause()
-
-
-async def run_loop(run: Run) -> AsyncGenerator[StepEvent | RunEnded, None]:
-    """Run until the turn is complete or waits for the client; the last event is `RunEnded`.
+async def run_loop(run: Run) -> AsyncGenerator[LoopEvent, None]:
+    """Run until the run is complete or waits for the client; the last event is `RunEnded`.
 
     Raises:
         StintError: the model, a shield, the store or the time failed; what was stored before is kept.
     """
     try:
         if run.plan.input_shields:
-            screened = Screened()
-            async for event in screen_input(run, screened):
-                yield event
-            if screened.blocked:
-                yield RunEnded(TurnStatus.completed)
+            step_id = new_id()
+            yield shield_start(step_id, "user-input")
+            screening = await screen_input(run, step_id)
+            ending = run.end(TurnStatus.completed) if screening.violation else None
+            yield await store(run, screening.to_step(run.turn_id), ending)
+            if ending is not None:
+                yield RunEnded(ending.status)
                 return
+        move: NextMove = Answers(run.approved)
         while True:
-            answer = Answer(turn_id=run.turn_id)
-            holdback = Holdback(run.output_check(), run.plan.shield_window)
-            async with aclosing(infer(run, answer, holdback)) as events:
-                async for event in events:
-                    yield event
-            move = Stop() if holdback.blocked else decide(run, answer)
-            async for event in conclude(run, answer, holdback, move):
-                yield event
             if isinstance(move, Answers):
                 async with aclosing(answer_calls(run, move)) as events:
                     async for event in events:
                         yield event
-            if isinstance(move, Answers) and not move.then_pause:
-                continue
-            yield RunEnded(TurnStatus.completed if isinstance(move, Stop) else TurnStatus.awaiting_input)
-            return
+                if move.then is not None:
+                    move = move.then
+            if not isinstance(move, Answers):
+                yield RunEnded(status_after(move))
+                return
+            answer = Answer(run.turn_id, max_calls=run.plan.calls_at_once)
+            holdback = Holdback(run.output_check(), run.plan.shield_window)
+            async with aclosing(infer(run, answer, holdback)) as chunks:
+                async for progress in chunks:
+                    yield progress
+            move = Stop() if holdback.blocked else decide(run, answer)
+            async for event in conclude(run, answer, holdback, move):
+                yield event
     finally:
         await run.close_inference()
 
 
-def status_after(move: NextMove) -> TurnStatus | None:
-    """Tell how the record of the answer itself ends the run; None when more records follow."""
-    match move:
-        case Stop():
-            return TurnStatus.completed
-        case Pause():
-            return TurnStatus.awaiting_input
-        case Answers():
-            return None
-
-
-async def screen_input(run: Run, screened: Screened) -> AsyncGenerator[StepEvent, None]:
+async def screen_input(run: Run, step_id: str) -> Screening:
     """Ask the input shields about what came last; a violation completes the turn."""
-    step_id = new_id()
-    yield shield_start(step_id, "user-input")
     run.transcript.close()
     checking = screen(run.plan.input_shields, run.transcript.messages, "user-input")
-    screening = replace(await before(run.deadline, checking), step_id=step_id)
-    screened.blocked = screening.violation is not None
-    yield await store(run, screening.to_step(run.turn_id), TurnStatus.completed if screened.blocked else None)
+    return replace(await before(run.deadline, checking), step_id=step_id)
 
 
-async def infer(run: Run, answer: Answer, holdback: Holdback) -> AsyncGenerator[StepEvent, None]:
-    """Read one answer of the model; the output shields let pass what may leave."""
+async def infer(
+    run: Run, answer: Answer, holdback: Holdback
+) -> AsyncGenerator[StepStart | StepProgress | ReasoningProgress, None]:
+    """Read one answer of the model; the output shields let pass what may leave.
+
+    A conversation that is too long for the model loses its older half, if the plan allows that.
+    """
     yield StepStart(step_type="inference", step_id=answer.step_id)
-    async with aclosing(run.open_inference().read(run.deadline)) as chunks:
-        async for chunk in chunks:
-            for delta in answer.take(chunk):
-                for passed in await holdback.take(delta):
-                    yield StepProgress(step_type="inference", step_id=answer.step_id, delta=passed)
-            if holdback.blocked:
-                break
+    while True:
+        try:
+            async with aclosing(read_answer(run, answer, holdback)) as events:
+                async for event in events:
+                    yield event
+            break
+        except ContextLengthExceeded:
+            if answer.begun or not run.plan.shortens or not run.transcript.shorten():
+                raise
+            await run.close_inference()
     await run.close_inference()
     run.count(answer.usage)
     for passed in await holdback.finish(answer.calls):
         yield StepProgress(step_type="inference", step_id=answer.step_id, delta=passed)
 
 
+async def read_answer(
+    run: Run, answer: Answer, holdback: Holdback
+) -> AsyncGenerator[StepProgress | ReasoningProgress, None]:
+    """Read the chunks of an answer until it is complete or blocked."""
+    async with aclosing(run.open_inference().read(run.deadline)) as chunks:
+        async for chunk in chunks:
+            for delta in answer.take(chunk):
+                if isinstance(delta, ReasoningProgress):
+                    yield delta
+                    continue
+                for passed in await holdback.take(delta):
+                    yield StepProgress(step_type="inference", step_id=answer.step_id, delta=passed)
+            if holdback.blocked:
+                return
+
+
 async def conclude(run: Run, answer: Answer, holdback: Holdback, move: NextMove) -> AsyncGenerator[StepEvent, None]:
     """Store and announce an answer, and behind it what the output shields said of it."""
-    step, status, screening = answer.to_step(), status_after(move), holdback.screening
-    if screening is None:
-        problem = mismatch_of(run, answer, move)
-        yield await store(run, step, None if problem else status)
-        if problem:
-            raise problem
-        return
-    yield await store(run, holdback.redact(step) if holdback.blocked else step, None)
-    yield shield_start(screening.step_id, "assistant-output")
+    step: Step = answer.to_step()
+    details = answer.details()
     problem = None if holdback.blocked else mismatch_of(run, answer, move)
-    yield await store(run, screening.to_step(run.turn_id), None if problem else status)
+    if holdback.screening is not None:
+        yield await store(run, holdback.redact(answer.to_step()) if holdback.blocked else step, None, details)
+        yield shield_start(holdback.screening.step_id, "assistant-output")
+        step, details = holdback.screening.to_step(run.turn_id), None
+    yield await store(run, step, None if problem else ending_of(run, move), details)
     if problem:
         raise problem
 
@@ -158,7 +139,8 @@ async def conclude(run: Run, answer: Answer, holdback: Holdback, move: NextMove)
 def mismatch_of(run: Run, answer: Answer, move: NextMove) -> ModelError | None:
     """Tell how a final answer departs from the form that was asked for; one that was cut short is not checked."""
     schema = run.plan.answer_schema
-    if schema is None or not isinstance(move, Stop) or answer.calls or answer.finish is FinishReason.length:
+    final = isinstance(move, Stop) and move.incomplete is None and not answer.calls and not answer.refusal
+    if schema is None or not final:
         return None
     try:
         validate_output("".join(answer.text), schema)
@@ -172,11 +154,13 @@ def shield_start(step_id: str, touchpoint: Touchpoint) -> StepStart:
 
 
 async def answer_calls(run: Run, move: Answers) -> AsyncGenerator[StepEvent, None]:
-    """Run calls side by side, a step each in the model's order; the last step carries the pause.
+    """Run calls side by side, a step each in the model's order; the last step carries what ends the run.
 
     When time runs out, what the later tools have done already is stored as well: it cannot be undone.
     """
-    run.log.check()
+    if move.calls:
+        run.log.check()
+    run.tool_calls += len(move.calls)
     started_at = now()
     answering = [asyncio.create_task(run.plan.toolbox.respond(call, run.log.keep)) for call in move.calls]
     left = list(zip(move.calls, answering, strict=True))
@@ -189,9 +173,8 @@ async def answer_calls(run: Run, move: Answers) -> AsyncGenerator[StepEvent, Non
             yield StepProgress(step_type="tool_execution", step_id=step_id, delta=delta)
             response = await before(run.deadline, task)
             left.pop(0)
-            pause = move.then_pause and not left
             step = tool_step(run, step_id, started_at, call, response)
-            yield await store(run, step, TurnStatus.awaiting_input if pause else None)
+            yield await store(run, step, None if left else ending_of(run, move.then))
     except DeadlineExceeded:
         for call, task in left:
             if task.done() and not task.cancelled():
@@ -216,8 +199,8 @@ def tool_step(
     )
 
 
-async def store(run: Run, step: Step, status: TurnStatus | None) -> StepComplete:
+async def store(run: Run, step: Step, ending: TurnEnding | None, details: AnswerDetails | None = None) -> StepComplete:
     """Store a step, then announce it."""
-    run.transcript.add_step(step)
-    await run.log.append(step, run.end(status) if status else None)
+    run.transcript.add_step(step, details)
+    await run.log.append(step, ending, details)
     return StepComplete(step_type=step.step_type, step_id=step.step_id, step_details=step)

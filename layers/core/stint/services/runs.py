@@ -2,14 +2,15 @@
 
 from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from stint.domain.content import Content
-from stint.domain.inference import AssistantAnswer, Usage
+from stint.domain.inference import AnswerDetails, AssistantAnswer, Usage
 from stint.domain.schema import now
 from stint.domain.steps import Step
-from stint.domain.turns import ErrorInfo, TurnEnding, TurnStatus
+from stint.domain.tools import ToolCall
+from stint.domain.turns import ErrorInfo, IncompleteReason, TurnEnding, TurnStatus
 from stint.services.history import Transcript
 from stint.services.holdback import Check
 from stint.services.inference import Inference, before
@@ -20,8 +21,12 @@ from stint.services.screening import Screening, screen
 class Log(Protocol):
     """Where a run is written."""
 
-    async def append(self, step: Step | None, ending: TurnEnding | None = None) -> None:
+    async def append(
+        self, step: Step | None, ending: TurnEnding | None = None, details: AnswerDetails | None = None, /
+    ) -> None:
         """Store a record; return when it is stored, and with an ending when the session is free again.
+
+        `details` are of the answer that an inference step holds.
 
         Raises:
             Interrupted: somebody else ended the run.
@@ -43,13 +48,19 @@ class Log(Protocol):
 
 @dataclass(slots=True)
 class Run:
-    """A run of the loop. `deadline` is a time of the event loop's clock; `inference` is the call being opened."""
+    """A run of the loop. `deadline` is a time of the event loop's clock; `inference` is the call being opened.
+
+    `approved` calls are those of an earlier answer that the server is to run first. `tool_calls` counts what the
+    server has run.
+    """
 
     turn_id: str
     plan: Plan
     transcript: Transcript
     log: Log
     deadline: float
+    approved: list[ToolCall] = field(default_factory=list)
+    tool_calls: int = 0
     iterations: int = 0
     usage: Usage | None = None
     inference: Inference | None = None
@@ -58,7 +69,8 @@ class Run:
         """Begin the next model call, unless it was begun already."""
         if self.inference is None:
             self.transcript.close()
-            self.inference = Inference(self.plan.model, self.plan.request(self.transcript.messages))
+            request = self.plan.request(self.transcript.messages, self.output_tokens_left())
+            self.inference = Inference(self.plan.model, request)
         return self.inference
 
     @asynccontextmanager
@@ -67,7 +79,7 @@ class Run:
 
         Input shields come first: what they block is in no model call.
         """
-        if not self.plan.input_shields:
+        if not self.plan.input_shields and not self.approved:
             self.open_inference()
         try:
             yield
@@ -89,8 +101,25 @@ class Run:
 
         return check if shields else None
 
-    def end(self, status: TurnStatus, error: ErrorInfo | None = None) -> TurnEnding:
-        return TurnEnding(status=status, completed_at=now(), usage=self.usage, error=error)
+    def end(
+        self,
+        status: TurnStatus,
+        error: ErrorInfo | None = None,
+        incomplete_reason: IncompleteReason | None = None,
+    ) -> TurnEnding:
+        return TurnEnding(
+            status=status, completed_at=now(), usage=self.usage, error=error, incomplete_reason=incomplete_reason
+        )
+
+    def tool_calls_left(self) -> int | None:
+        """Tell how many more calls the server may run; None when that is not limited."""
+        limit = self.plan.max_tool_calls
+        return None if limit is None else max(limit - self.tool_calls, 0)
+
+    def output_tokens_left(self) -> int | None:
+        """Tell how many tokens the model may still write in this run; None when that is not limited."""
+        limit = self.plan.max_output_tokens
+        return None if limit is None else max(limit - (self.usage.output_tokens if self.usage else 0), 0)
 
     def count(self, usage: Usage | None) -> None:
         """Add the usage of one model call."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from stint.domain.content import Content
 from stint.domain.errors import StoreUnavailable
 from stint.domain.ids import new_id
+from stint.domain.inference import AnswerDetails
 from stint.domain.schema import Schema
 from stint.domain.steps import Step
 from stint.domain.turns import PendingCalls, StoredTurn, TurnEnding, TurnRecord, TurnStatus, unanswered_calls
@@ -41,7 +42,9 @@ class TurnLog:
             await asyncio.to_thread(self.store.put_header, self.hold.lease, self.turn.header)
         self.mark()
 
-    async def append(self, step: Step | None, ending: TurnEnding | None = None) -> None:
+    async def append(
+        self, step: Step | None, ending: TurnEnding | None = None, _details: AnswerDetails | None = None, /
+    ) -> None:
         """Store a record; with an ending the session is free again when this returns.
 
         Raises:

@@ -11,6 +11,7 @@ from contextlib import aclosing
 from stint.domain.errors import Conflict, NotFound, StintError, Unexpected
 from stint.domain.events import (
     Event,
+    ReasoningProgress,
     RunEnded,
     StepComplete,
     TurnFailed,
@@ -175,7 +176,8 @@ class Turns:
         try:
             async with aclosing(run_loop(turn.run)) as events:
                 async for event in events:
-                    yield terminal_event(turn, event) if isinstance(event, RunEnded) else event
+                    if not isinstance(event, ReasoningProgress):
+                        yield terminal_event(turn, event) if isinstance(event, RunEnded) else event
         except StintError as error:
             yield await self.fail(turn, error)
         except Exception:

@@ -1,0 +1,71 @@
+"""What follows an answer of the model."""
+
+from dataclasses import dataclass
+
+from stint.domain.inference import FinishReason
+from stint.domain.tools import ToolCall
+from stint.domain.turns import IncompleteReason, TurnEnding, TurnStatus
+from stint.services.answers import Answer
+from stint.services.runs import Run
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """The run is complete, or was cut short."""
+
+    incomplete: IncompleteReason | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """The client has tool calls to answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """The server runs calls; then comes `then`, or the model goes on."""
+
+    calls: list[ToolCall]
+    then: Stop | Pause | None = None
+
+
+NextMove = Stop | Pause | Answers
+
+
+def decide(run: Run, answer: Answer) -> NextMove:
+    """Tell what follows an answer of the model."""
+    if reason := cut_short(run, answer):
+        return Stop(reason)
+    if not answer.calls or run.iterations >= run.plan.max_infer_iters:
+        return Stop()
+    server = [call for call in answer.calls if not run.plan.toolbox.is_for_client(call)]
+    if not server:
+        return Pause()
+    allowed = server[: run.tool_calls_left()]
+    if len(allowed) < len(server):
+        stop = Stop("max_tool_calls")
+        return Answers(allowed, stop) if allowed else stop
+    return Answers(server, Pause() if len(server) < len(answer.calls) else None)
+
+
+def cut_short(run: Run, answer: Answer) -> IncompleteReason | None:
+    """Tell what broke an answer off; none of its calls is run."""
+    if answer.finish is FinishReason.content_filter:
+        return "content_filter"
+    spent = answer.calls and run.output_tokens_left() == 0
+    return "max_output_tokens" if answer.finish is FinishReason.length or spent else None
+
+
+def status_after(move: Stop | Pause) -> TurnStatus:
+    return TurnStatus.completed if isinstance(move, Stop) else TurnStatus.awaiting_input
+
+
+def ending_of(run: Run, move: NextMove | None) -> TurnEnding | None:
+    """Give the ending that the record before a move carries; None when more records follow."""
+    match move:
+        case Stop(incomplete=reason):
+            return run.end(TurnStatus.completed, incomplete_reason=reason)
+        case Pause():
+            return run.end(TurnStatus.awaiting_input)
+        case _:
+            return None

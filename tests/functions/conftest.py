@@ -1,5 +1,7 @@
 import asyncio
 import json
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -10,8 +12,11 @@ from llama_stack_client import LlamaStackClient
 from mangum import Mangum
 from tests.functions.talk import open_session
 from tests.functions.world import Served, World
+from tests.servers.chat_completions import ChatCompletionsServer
 
 from stint.domain.ids import new_id
+from stint.net.guard import Guard
+from stint.tools.mcp import McpTools
 
 
 @pytest.fixture(scope="session")
@@ -61,6 +66,48 @@ def client(server: Served) -> Iterator[LlamaStackClient]:
 @pytest.fixture
 def session(http: httpx.Client) -> str:
     return open_session(http)
+
+
+@pytest.fixture(scope="session")
+def shared_chat() -> Iterator[ChatCompletionsServer]:
+    with ChatCompletionsServer() as server:
+        yield server
+
+
+@pytest.fixture
+def chat(shared_chat: ChatCompletionsServer, world: World) -> Iterator[ChatCompletionsServer]:
+    """The chat-completions server behind `openai/` models."""
+    shared_chat.forget()
+    world.chat_url = shared_chat.base_url
+    world.made.clear()
+    yield shared_chat
+    world.chat_url = ""
+
+
+@pytest.fixture(scope="session")
+def mcp_server() -> Iterator[str]:
+    """The base URL of a real MCP server in a process of its own."""
+    process = subprocess.Popen([sys.executable, "-m", "tests.servers.mcp_server"], stdout=subprocess.PIPE, text=True)
+    assert process.stdout
+    yield f"http://127.0.0.1:{process.stdout.readline().strip()}"
+    process.kill()
+    process.communicate()
+
+
+@pytest.fixture
+def mcp(mcp_server: str, world: World) -> Iterator[str]:
+    """The toolgroup of that server, configured from the start."""
+    group = {
+        "toolgroup_id": "mcp::peer",
+        "provider_id": "model-context-protocol",
+        "mcp_endpoint": {"uri": f"{mcp_server}/mcp"},
+    }
+    settings = world.settings
+    world.settings = settings.model_copy(update={"registry": json.dumps({"toolgroups": [group]})})
+    world.tool_providers = {"model-context-protocol": McpTools(Guard(["127.0.0.1"]))}
+    world.made.clear()
+    yield "mcp::peer"
+    world.settings, world.tool_providers = settings, None
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Any, Self
 
 import boto3
+import httpx
 import uvicorn
 from botocore.config import Config
 from fastapi import FastAPI
@@ -19,6 +20,7 @@ from stint.domain.inference import InferenceRequest
 from stint.http import agents
 from stint.http.app import create_app
 from stint.http.inspection import PARTS
+from stint.models.openai_compatible import OpenAICompatible
 from stint.models.port import Model
 from stint.models.routing import Router
 from stint.models.scripted import Scripted
@@ -44,6 +46,7 @@ class World:
         self.store = Store.open(self.dynamodb, self.settings.table, lambda: self.s3, self.settings.bucket)
         self.faults = Faults(self.dynamodb)
         self.recorder = Recorder()
+        self.chat_url = ""
         self.tenant = ""
         self.tool_providers: Mapping[str, ToolProvider] | None = None
         self.made: dict[str, Services] = {}
@@ -60,6 +63,9 @@ class World:
             "recorded": lambda: self.recorder,
             "faulty": Faulty,
         }
+        if self.chat_url:
+            short = httpx.AsyncClient(limits=httpx.Limits(max_keepalive_connections=0), trust_env=False)
+            models["openai"] = lambda: OpenAICompatible(self.chat_url, repeats=0, client=short)
         router = Router(models, settings.default_model)
         deletions = Deletions(store.deletion, Tasks(lambda: boto3.client("lambda"), "worker"))
         return compose(tenant, settings, store, router, deletions, self.tool_providers)

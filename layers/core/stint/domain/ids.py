@@ -1,5 +1,6 @@
 """Identifiers: UUIDv7, so that the order of keys is the order of creation (RFC 9562, section 5.7)."""
 
+import base64
 import re
 import secrets
 import threading
@@ -7,6 +8,8 @@ import time
 import uuid
 
 PATTERN = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+
+HEX = re.compile(r"[0-9a-f]{32}")
 
 _lock = threading.Lock()
 _last = 0
@@ -32,6 +35,40 @@ def new_id(after: str | None = None) -> str:
 def is_id(value: str) -> bool:
     """Tell whether a string has the form of an id: anything else cannot name a stored object."""
     return PATTERN.fullmatch(value) is not None
+
+
+def new_name(prefix: str) -> str:
+    """Make an id in the form that OpenAI's clients know: `resp_`, `msg_` .. and the 32 hex digits of a new id."""
+    return f"{prefix}_{hex_of(new_id())}"
+
+
+def hex_of(identifier: str) -> str:
+    """Give the 32 hex digits of an id with dashes."""
+    return identifier.replace("-", "")
+
+
+def is_name(prefix: str, value: str) -> bool:
+    """Tell whether a string is a name that `new_name` may have made: anything else cannot name a stored object."""
+    return value.startswith(f"{prefix}_") and HEX.fullmatch(value[len(prefix) + 1 :]) is not None
+
+
+def item_name(prefix: str, step_id: str, place: int) -> str:
+    """Derive the id of an item from the step it stems from, so that whoever reads the step gives it the same one.
+
+    `place` is 0 for the reasoning of an answer, 1 for its message, 2 and on for its calls.
+    """
+    return f"{prefix}_{hex_of(step_id)}{place:02d}"
+
+
+def pack_name(name: str) -> str:
+    """Write the 16 bytes of a name's digits in 22 characters (base64, url-safe), without its prefix."""
+    digits = name.rpartition("_")[2]
+    return base64.urlsafe_b64encode(bytes.fromhex(digits)).rstrip(b"=").decode()
+
+
+def unpack_name(prefix: str, packed: str) -> str:
+    """Give the name that `pack_name` wrote."""
+    return f"{prefix}_{base64.urlsafe_b64decode(packed + '==').hex()}"
 
 
 def _ticks_of(identifier: str) -> int:

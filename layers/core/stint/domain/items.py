@@ -1,0 +1,208 @@
+"""Items: what goes into a response and what comes out of it, in the order of the conversation."""
+
+import re
+from typing import Annotated, Any, Literal
+
+from pydantic import Discriminator, Field, Tag, ValidationInfo, field_validator, model_validator
+
+from stint.domain.fields import LONG_TEXT, Omitted, invalid
+from stint.domain.ids import new_name
+from stint.domain.mcp_items import McpApprovalRequest, McpApprovalResponse, McpCall, McpListTools
+from stint.domain.parts import InputPart, MessagePart, ReasoningText, SummaryText, Text
+from stint.domain.schema import Request
+
+ItemStatus = Literal["in_progress", "completed", "incomplete"]
+Role = Literal["user", "system", "developer", "assistant"]
+Phase = Literal["commentary", "final_answer"]
+PARTS_OF: dict[str, tuple[str, ...]] = {
+    "user": ("input_text", "input_image", "input_file"),
+    "system": ("input_text",),
+    "developer": ("input_text",),
+    "assistant": ("output_text", "refusal"),
+}
+
+
+class Message(Request):
+    """What a role says. A string as its content, and the text of an assistant's history, are read as parts."""
+
+    type: Literal["message"] = "message"
+    id: str = ""
+    status: ItemStatus = "completed"
+    role: Role
+    content: list[MessagePart]
+    phase: Omitted[Phase] = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def read_content(cls, data: Any) -> Any:
+        if not isinstance(data, dict):
+            return data
+        kind = "output_text" if data.get("role") == "assistant" else "input_text"
+        content = data.get("content")
+        if isinstance(content, str):
+            return data | {"content": [{"type": kind, "text": content}]}
+        if isinstance(content, list) and kind == "output_text":
+            return data | {"content": [as_output(part) for part in content]}
+        return data
+
+    @field_validator("content")
+    @classmethod
+    def check_parts(cls, content: list[MessagePart], info: ValidationInfo) -> list[MessagePart]:
+        role = info.data.get("role")
+        for index, part in enumerate(content):
+            if role in PARTS_OF and part.type not in PARTS_OF[role]:
+                expected = ", ".join(PARTS_OF[role])
+                raise invalid(f"Part {index} is {part.type}; a message of role {role} has parts of type {expected}.")
+        return content
+
+
+def as_output(part: Any) -> Any:
+    """Read an input text that a client sends as an assistant's words."""
+    is_input = isinstance(part, dict) and part.get("type") == "input_text"
+    return part | {"type": "output_text"} if is_input else part
+
+
+class FunctionCall(Request):
+    """A call that the client is to run. `arguments` is the text that the model wrote."""
+
+    type: Literal["function_call"] = "function_call"
+    id: str = ""
+    call_id: str
+    name: str
+    arguments: str
+    status: ItemStatus = "completed"
+
+
+def form_of(output: Any) -> str:
+    return "text" if isinstance(output, str) else "parts"
+
+
+CallOutput = Annotated[
+    Annotated[str, Field(max_length=LONG_TEXT), Tag("text")] | Annotated[list[InputPart], Tag("parts")],
+    Discriminator(form_of),
+]
+
+
+class FunctionCallOutput(Request):
+    """The client's answer to a call."""
+
+    type: Literal["function_call_output"] = "function_call_output"
+    id: str = ""
+    call_id: str
+    output: CallOutput
+    status: ItemStatus = "completed"
+
+
+class ReasoningItem(Request):
+    """What a model thought. `encrypted_content` is opaque to clients: see `domain.opaque`."""
+
+    type: Literal["reasoning"] = "reasoning"
+    id: str = ""
+    summary: list[SummaryText] = Field(default_factory=list)
+    content: Omitted[list[ReasoningText]] = None
+    encrypted_content: Omitted[str] = None
+    status: Omitted[ItemStatus] = None
+
+
+class CompactionItem(Request):
+    """A conversation in short, opaque to clients: see `domain.opaque`."""
+
+    type: Literal["compaction"] = "compaction"
+    id: str = ""
+    encrypted_content: Text
+    created_by: Omitted[str] = None
+
+
+class ItemReference(Request):
+    """Stands in a request for the stored item of this id."""
+
+    type: Literal["item_reference"] = "item_reference"
+    id: Annotated[str, Field(min_length=1)]
+
+
+class WebSearchSource(Request):
+    type: Literal["url"] = "url"
+    url: str
+
+
+class WebSearchAction(Request):
+    """A search. `sources` are told to who includes `web_search_call.action.sources`."""
+
+    type: Literal["search"] = "search"
+    query: str = ""
+    queries: Omitted[list[str]] = None
+    sources: Omitted[list[WebSearchSource]] = None
+
+
+class WebSearchCall(Request):
+    type: Literal["web_search_call"] = "web_search_call"
+    id: str = ""
+    status: Literal["in_progress", "searching", "completed", "failed", "incomplete"] = "completed"
+    action: WebSearchAction
+
+
+OutputItem = Annotated[
+    Message
+    | FunctionCall
+    | ReasoningItem
+    | CompactionItem
+    | McpListTools
+    | McpCall
+    | McpApprovalRequest
+    | WebSearchCall,
+    Field(discriminator="type"),
+]
+"""What a response answers with."""
+
+Item = Annotated[
+    Message
+    | FunctionCall
+    | FunctionCallOutput
+    | ReasoningItem
+    | CompactionItem
+    | McpListTools
+    | McpCall
+    | McpApprovalRequest
+    | McpApprovalResponse
+    | WebSearchCall,
+    Field(discriminator="type"),
+]
+"""What is stored of a response's input, and in a conversation."""
+
+PREFIXES: dict[str, str] = {
+    "message": "msg",
+    "function_call": "fc",
+    "function_call_output": "fco",
+    "reasoning": "rs",
+    "compaction": "cmp",
+    "mcp_list_tools": "mcpl",
+    "mcp_call": "mcp",
+    "mcp_approval_request": "mcpr",
+    "mcp_approval_response": "mcpa",
+    "web_search_call": "ws",
+}
+DIGITS = re.compile(r"[0-9a-f]{32}([0-9]{2,4})?")
+
+
+def is_item_id(kind: str, identifier: str) -> bool:
+    """Tell whether an id has the form that this server gives to items of a type."""
+    prefix, _, digits = identifier.partition("_")
+    return prefix == PREFIXES[kind] and DIGITS.fullmatch(digits) is not None
+
+
+def name_item(item: Item, *, anew: bool = False) -> Item:
+    """Give an id to an item that has none, or none of this server's; `anew` gives one in any case."""
+    if not anew and is_item_id(item.type, item.id):
+        return item
+    return item.model_copy(update={"id": new_name(PREFIXES[item.type])})
+
+
+def name_items(items: list[Item]) -> list[Item]:
+    """Give every item an id of its own: the second of two with one id gets a new one."""
+    seen: set[str] = set()
+    named = []
+    for item in items:
+        item = name_item(item, anew=item.id in seen)
+        seen.add(item.id)
+        named.append(item)
+    return named

@@ -1,0 +1,72 @@
+"""Items of MCP servers: their tools, the calls of these, and the client's consent."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Discriminator, Field, Tag
+
+from stint.domain.fields import Omitted
+from stint.domain.schema import Request
+
+
+class McpToolInfo(Request):
+    name: str
+    description: str | None = None
+    input_schema: dict[str, Any] = Field(default_factory=dict)
+    annotations: dict[str, Any] | None = None
+
+
+class McpListTools(Request):
+    """The tools of a server, as it listed them. With `error` it listed none."""
+
+    type: Literal["mcp_list_tools"] = "mcp_list_tools"
+    id: str = ""
+    server_label: str
+    tools: list[McpToolInfo] = Field(default_factory=list)
+    error: Omitted[str] = None
+
+
+class McpError(Request):
+    """Why a call failed: the tool said so (`content`), or the protocol or HTTP did (`code`, `message`)."""
+
+    type: Literal["mcp_tool_execution_error", "mcp_protocol_error", "http_error"]
+    content: Omitted[Any] = None
+    code: Omitted[int] = None
+    message: Omitted[str] = None
+
+
+def form_of_error(error: Any) -> str:
+    return "text" if isinstance(error, str) else "object"
+
+
+class McpCall(Request):
+    """A call of a server's tool, run here. A failed one has an `error` and no `output`."""
+
+    type: Literal["mcp_call"] = "mcp_call"
+    id: str = ""
+    server_label: str
+    name: str
+    arguments: str
+    output: str | None = None
+    error: (
+        Annotated[Annotated[str, Tag("text")] | Annotated[McpError, Tag("object")], Discriminator(form_of_error)] | None
+    ) = None
+    status: Literal["in_progress", "completed", "incomplete", "calling", "failed"] = "completed"
+    approval_request_id: Omitted[str] = None
+
+
+class McpApprovalRequest(Request):
+    """A call of a server's tool that waits for the client's consent."""
+
+    type: Literal["mcp_approval_request"] = "mcp_approval_request"
+    id: str = ""
+    server_label: str
+    name: str
+    arguments: str
+
+
+class McpApprovalResponse(Request):
+    type: Literal["mcp_approval_response"] = "mcp_approval_response"
+    id: str = ""
+    approval_request_id: str
+    approve: bool
+    reason: Omitted[str] = None

@@ -1,0 +1,120 @@
+"""Parts: what the content of a message, or the output of a call, is made of."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from stint.domain.fields import LONG_TEXT, KnownTypes, Nothing, Omitted, Only, Refused, invalid
+from stint.domain.schema import Request
+
+MAX_IMAGE = 20_971_520
+MAX_FILE = 33_554_432
+"""Characters of an image's address and of a file's base64 data, as Open Responses has it."""
+
+NO_FILES = "There is no store of files here: send the data itself, or a URL"
+CacheBreakpoint = Annotated[Nothing, Refused("Prompts are not cached by explicit breakpoints here: leave it out")]
+Text = Annotated[str, Field(max_length=LONG_TEXT)]
+
+
+class InputText(Request):
+    type: Literal["input_text"] = "input_text"
+    text: Text
+    prompt_cache_breakpoint: CacheBreakpoint = None
+
+
+class InputImage(Request):
+    """An image by its URL: https, http or data. `detail` is a hint, kept and not passed on."""
+
+    type: Literal["input_image"] = "input_image"
+    image_url: Annotated[str, Field(max_length=MAX_IMAGE)]
+    detail: Literal["low", "high", "auto"] = "auto"
+    file_id: Annotated[Nothing, Refused(NO_FILES)] = None
+    prompt_cache_breakpoint: CacheBreakpoint = None
+
+
+class InputFile(Request):
+    """A file: `file_data` is a data URL, or the base64 of a file whose type its `filename` tells; or a URL."""
+
+    type: Literal["input_file"] = "input_file"
+    filename: Omitted[str] = None
+    file_data: Omitted[Annotated[str, Field(max_length=MAX_FILE)]] = None
+    file_url: Omitted[str] = None
+    file_id: Annotated[Nothing, Refused(NO_FILES)] = None
+    detail: Annotated[
+        Omitted[str], Only(("auto",), "Only auto is offered: files are read as text"), Field(exclude=True)
+    ] = None
+    prompt_cache_breakpoint: CacheBreakpoint = None
+
+    @model_validator(mode="after")
+    def require_one_source(self) -> "InputFile":
+        if (self.file_data is None) == (self.file_url is None):
+            raise invalid("A file has either file_data or file_url.")
+        return self
+
+
+class UrlCitation(Request):
+    """A source of the characters from `start_index` to `end_index` of a text."""
+
+    type: Literal["url_citation"] = "url_citation"
+    url: str
+    start_index: Annotated[int, Field(ge=0)]
+    end_index: Annotated[int, Field(ge=0)]
+    title: str
+
+
+NO_FILE_CITATIONS = "there are no stored files here to cite"
+Annotation = Annotated[
+    UrlCitation,
+    BeforeValidator(
+        KnownTypes(
+            "annotation",
+            ("url_citation",),
+            dict.fromkeys(("file_citation", "container_file_citation", "file_path"), NO_FILE_CITATIONS),
+        )
+    ),
+]
+
+
+class OutputText(Request):
+    """What a model wrote. `logprobs` are kept when a client sends some; no provider here gives them."""
+
+    type: Literal["output_text"] = "output_text"
+    text: Text
+    annotations: list[Annotation] = Field(default_factory=list)
+    logprobs: list[dict[str, Any]] = Field(default_factory=list)
+
+
+class RefusalPart(Request):
+    """What a model wrote in place of an answer."""
+
+    type: Literal["refusal"] = "refusal"
+    refusal: Text
+
+
+class SummaryText(Request):
+    type: Literal["summary_text"] = "summary_text"
+    text: Text
+
+
+class ReasoningText(Request):
+    type: Literal["reasoning_text"] = "reasoning_text"
+    text: Text
+
+
+REFUSED_PARTS = {
+    "input_audio": "no provider here hears",
+    "input_video": "no provider here watches",
+    "computer_screenshot": "the computer tool is not offered",
+}
+INPUT_PARTS = ("input_text", "input_image", "input_file")
+OUTPUT_PARTS = ("output_text", "refusal")
+
+InputPart = Annotated[
+    Annotated[InputText | InputImage | InputFile, Field(discriminator="type")],
+    BeforeValidator(KnownTypes("content part", INPUT_PARTS, REFUSED_PARTS)),
+]
+MessagePart = Annotated[
+    Annotated[InputText | InputImage | InputFile | OutputText | RefusalPart, Field(discriminator="type")],
+    BeforeValidator(KnownTypes("content part", INPUT_PARTS + OUTPUT_PARTS, REFUSED_PARTS)),
+]
+OutputPart = Annotated[OutputText | RefusalPart, Field(discriminator="type")]

@@ -1,0 +1,120 @@
+"""Options of a response: the form of its text, how much it reasons, what of it is shown."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, ConfigDict, Field
+
+from stint.domain.fields import KnownTypes, Omitted, Only, refusal
+from stint.domain.inference import ReasoningOptions
+from stint.domain.schema import Request
+
+
+class PlainText(Request):
+    type: Literal["text"] = "text"
+
+
+class JsonObject(Request):
+    """The text is a JSON object; the model has to be told which."""
+
+    type: Literal["json_object"] = "json_object"
+
+
+class JsonSchema(Request):
+    """The text is JSON of this schema; without one, any JSON object."""
+
+    model_config = ConfigDict(validate_by_name=True, validate_by_alias=True, serialize_by_alias=True)
+
+    type: Literal["json_schema"] = "json_schema"
+    name: Annotated[str, Field(pattern=r"^[a-zA-Z0-9_-]{1,64}$")] = "response"
+    description: str | None = None
+    json_schema: Annotated[dict[str, Any] | None, Field(alias="schema")] = None
+    strict: bool = False
+
+
+TextFormat = Annotated[
+    Annotated[PlainText | JsonObject | JsonSchema, Field(discriminator="type")],
+    BeforeValidator(
+        KnownTypes(
+            "text format",
+            ("text", "json_object", "json_schema"),
+            {"grammar": "no provider here takes one", "python": "no provider here checks it"},
+        )
+    ),
+]
+
+
+class TextOptions(Request):
+    """The form of the answer. `verbosity` medium is what every model does unasked."""
+
+    format: TextFormat = Field(default_factory=PlainText)
+    verbosity: Annotated[
+        Omitted[Literal["low", "medium", "high"]],
+        Only(("medium",), "Providers take no verbosity here, only medium is offered: ask for it in the instructions"),
+    ] = None
+
+
+Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
+Summary = Literal["auto", "concise", "detailed"]
+
+
+class ReasoningSettings(Request):
+    """How much a model reasons, and whether it sums that up; null is the provider's default."""
+
+    effort: Effort | None = None
+    summary: Summary | None = None
+
+
+class ReasoningRequest(ReasoningSettings):
+    """`generate_summary` is an older name of `summary`."""
+
+    generate_summary: Annotated[Omitted[Summary], Field(exclude=True)] = None
+    context: Annotated[
+        Omitted[str],
+        Only(("auto",), "Only auto is offered: reasoning goes with its items"),
+        Field(exclude=True),
+    ] = None
+    mode: Annotated[Omitted[str], Only(("standard",), "Only standard is offered"), Field(exclude=True)] = None
+
+    def to_settings(self) -> ReasoningSettings | None:
+        """Give what is stored and shown; None when nothing is asked for."""
+        summary = self.summary or self.generate_summary
+        return ReasoningSettings(effort=self.effort, summary=summary) if self.effort or summary else None
+
+
+def to_options(settings: ReasoningSettings | None) -> ReasoningOptions | None:
+    """Give the settings in the words of a model call."""
+    return None if settings is None else ReasoningOptions(effort=settings.effort, summary=settings.summary)
+
+
+class StreamOptions(Request):
+    """`include_obfuscation` pads the deltas of a stream, so that their sizes tell nothing. Off unless asked for."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    include_obfuscation: bool = False
+
+
+REFUSED_INCLUDES = {
+    "message.output_text.logprobs": "no provider here gives log probabilities",
+    "web_search_call.results": "ask for web_search_call.action.sources",
+}
+
+
+def check_include(value: Any) -> Any:
+    if isinstance(value, str) and value in REFUSED_INCLUDES:
+        raise refusal(f"{value} is not supported: {REFUSED_INCLUDES[value]}.")
+    return value
+
+
+Include = Annotated[
+    Literal[
+        "reasoning.encrypted_content",
+        "web_search_call.action.sources",
+        "message.input_image.image_url",
+        "file_search_call.results",
+        "computer_call_output.output.image_url",
+        "code_interpreter_call.outputs",
+    ],
+    BeforeValidator(check_include),
+]
+"""What of a response is shown on request: the first two. Images always are, and the tools of the others are refused."""

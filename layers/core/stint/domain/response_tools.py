@@ -1,0 +1,249 @@
+"""Tools of a response, and which of them the model may or must call."""
+
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Discriminator, Field, Tag, field_validator
+
+from stint.domain.fields import KnownTypes, Nothing, Omitted, Only, Refused, invalid
+from stint.domain.schema import Request
+
+ToolName = Annotated[str, Field(pattern=r"^[a-zA-Z0-9_-]{1,64}$")]
+NO_SEARCH = "There is no tool search here: declare the tool in full"
+NO_PROGRAMS = "There is no programmatic tool calling here: the model calls its tools directly"
+DeferLoading = Annotated[Omitted[bool], Only((False,), NO_SEARCH), Field(exclude=True)]
+AllowedCallers = Annotated[Omitted[list[str]], Only((["direct"],), NO_PROGRAMS), Field(exclude=True)]
+
+
+class FunctionTool(Request):
+    """A function that the client runs. `parameters` is a JSON schema of type object; null stands for none."""
+
+    type: Literal["function"] = "function"
+    name: ToolName
+    description: str | None = None
+    parameters: dict[str, Any] | None = None
+    strict: bool | None = None
+    defer_loading: DeferLoading = None
+    allowed_callers: AllowedCallers = None
+    asynchronous: Annotated[
+        Omitted[bool],
+        Only((False,), "A call is answered before the model goes on: leave async out"),
+        Field(alias="async", exclude=True),
+    ] = None
+    output_schema: Annotated[Nothing, Refused("What a function answers is not checked here: leave it out")] = None
+
+
+class McpToolFilter(Request):
+    """Some of a server's tools: those of these names, and those that declare to read only, or not to."""
+
+    tool_names: Omitted[list[str]] = None
+    read_only: Omitted[bool] = None
+
+    def matches(self, name: str, read_only: bool) -> bool:
+        """Tell whether a tool is one of them. An empty filter matches every tool."""
+        by_name = self.tool_names is None or name in self.tool_names
+        return by_name and self.read_only in (None, read_only)
+
+
+class McpApprovalFilter(Request):
+    """Which calls wait for consent: a tool of neither list does so, unless `always` alone is given."""
+
+    always: Omitted[McpToolFilter] = None
+    never: Omitted[McpToolFilter] = None
+
+
+def form_of_filter(value: Any) -> str:
+    return "names" if isinstance(value, list) else "filter"
+
+
+AllowedNames = Annotated[
+    Annotated[list[str], Tag("names")] | Annotated[McpToolFilter, Tag("filter")], Discriminator(form_of_filter)
+]
+
+
+def form_of_approval(value: Any) -> str:
+    return "mode" if isinstance(value, str) else "filter"
+
+
+Approval = Annotated[
+    Annotated[Literal["always", "never"], Tag("mode")] | Annotated[McpApprovalFilter, Tag("filter")],
+    Discriminator(form_of_approval),
+]
+
+
+class McpTool(Request):
+    """The tools of an MCP server, called from here.
+
+    `authorization` is an OAuth token, sent as a bearer; it and the `headers` are used for this response only, and
+    neither stored nor shown.
+    """
+
+    type: Literal["mcp"] = "mcp"
+    server_label: ToolName
+    connector_id: Annotated[Nothing, Refused("There are no connectors here: give the server_url")] = None
+    tunnel_id: Annotated[Nothing, Refused("There are no tunnels here: give the server_url")] = None
+    server_url: str
+    server_description: str | None = None
+    headers: dict[str, str] | None = None
+    authorization: str | None = None
+    allowed_tools: AllowedNames | None = None
+    require_approval: Approval = "always"
+    defer_loading: DeferLoading = None
+    allowed_callers: AllowedCallers = None
+
+    @field_validator("server_url")
+    @classmethod
+    def check_url(cls, url: str) -> str:
+        if not url.startswith(("https://", "http://")):
+            raise invalid("The server_url begins with https:// or http://.")
+        return url
+
+    @property
+    def bears_credentials(self) -> bool:
+        return bool(self.headers or self.authorization)
+
+    def allows(self, name: str, read_only: bool = False) -> bool:
+        """Tell whether the model may call a tool of this server."""
+        match self.allowed_tools:
+            case None:
+                return True
+            case McpToolFilter() as some:
+                return some.matches(name, read_only)
+            case names:
+                return name in names
+
+    def needs_approval(self, name: str, read_only: bool = False) -> bool:
+        """Tell whether a call of a tool waits for the client's consent."""
+        if not isinstance(self.require_approval, McpApprovalFilter):
+            return self.require_approval == "always"
+        always, never = self.require_approval.always, self.require_approval.never
+        if always is not None and always.matches(name, read_only):
+            return True
+        if never is not None:
+            return not never.matches(name, read_only)
+        return always is None
+
+
+NO_FILTERS = "The search engines are asked without filters, places and offline modes here: leave it out"
+
+
+class WebSearchTool(Request):
+    """A web search that runs here. `search_context_size` low, medium and high fetch more and more pages."""
+
+    type: Literal["web_search", "web_search_2025_08_26", "web_search_preview", "web_search_preview_2025_03_11"]
+    search_context_size: Literal["low", "medium", "high"] = "medium"
+    filters: Annotated[Nothing, Refused(NO_FILTERS)] = None
+    user_location: Annotated[Nothing, Refused(NO_FILTERS)] = None
+    external_web_access: Annotated[Omitted[bool], Only((True,), NO_FILTERS), Field(exclude=True)] = None
+    search_content_types: Annotated[
+        Omitted[list[str]], Only((["text"],), "Only text is searched for here"), Field(exclude=True)
+    ] = None
+
+
+WEB_SEARCH_TYPES = ("web_search", "web_search_2025_08_26", "web_search_preview", "web_search_preview_2025_03_11")
+REFUSED_TOOLS = {
+    "file_search": "there are no vector stores here",
+    "code_interpreter": "there is no container to run code in",
+    "image_generation": "no provider here draws",
+    "computer": "there is no computer to use here",
+    "computer_use": "there is no computer to use here",
+    "computer_use_preview": "there is no computer to use here",
+    "shell": "there is no shell here: declare a function",
+    "local_shell": "declare a function that runs the command",
+    "apply_patch": "declare a function that takes the patch",
+    "custom": "providers take functions with JSON arguments only: declare a function",
+    "namespace": "declare its tools one by one",
+    "tool_search": "declare the tools in full",
+    "programmatic_tool_calling": "the model calls its tools directly",
+}
+ResponseTool = Annotated[
+    Annotated[FunctionTool | McpTool | WebSearchTool, Field(discriminator="type")],
+    BeforeValidator(KnownTypes("tool", ("function", "mcp", *WEB_SEARCH_TYPES), REFUSED_TOOLS)),
+]
+
+
+def concealed(tools: Sequence[ResponseTool]) -> list[ResponseTool]:
+    """Give the tools as they are stored and shown: without authorization and headers."""
+    secret = {"headers": None, "authorization": None}
+    return [tool.model_copy(update=secret) if isinstance(tool, McpTool) else tool for tool in tools]
+
+
+class FunctionChoice(Request):
+    """The model must call this function."""
+
+    type: Literal["function"] = "function"
+    name: str
+
+
+class McpChoice(Request):
+    """The model must call a tool of this server: the one of this name, if given."""
+
+    type: Literal["mcp"] = "mcp"
+    server_label: str
+    name: Omitted[str] = None
+
+
+class WebSearchChoice(Request):
+    """The model must search the web."""
+
+    type: Literal["web_search", "web_search_2025_08_26", "web_search_preview", "web_search_preview_2025_03_11"]
+
+
+NamedChoice = Annotated[
+    Annotated[FunctionChoice | McpChoice | WebSearchChoice, Field(discriminator="type")],
+    BeforeValidator(KnownTypes("tool choice", ("function", "mcp", *WEB_SEARCH_TYPES), REFUSED_TOOLS)),
+]
+
+
+class AllowedToolsChoice(Request):
+    """The model sees all tools, and may call these only."""
+
+    type: Literal["allowed_tools"] = "allowed_tools"
+    mode: Literal["auto", "required", "none"] = "auto"
+    tools: Annotated[list[NamedChoice], Field(min_length=1, max_length=128)]
+
+
+def form_of_choice(value: Any) -> str:
+    if isinstance(value, str):
+        return "mode"
+    kind = value.get("type") if isinstance(value, dict) else getattr(value, "type", None)
+    return "allowed_tools" if kind == "allowed_tools" else "tool"
+
+
+ResponseToolChoice = Annotated[
+    Annotated[Literal["none", "auto", "required"], Tag("mode")]
+    | Annotated[AllowedToolsChoice, Tag("allowed_tools")]
+    | Annotated[NamedChoice, Tag("tool")],
+    Discriminator(form_of_choice),
+]
+
+
+def check_tools(tools: list[ResponseTool]) -> list[ResponseTool]:
+    """Refuse two functions, or two servers, of one name."""
+    names = [tool.name for tool in tools if isinstance(tool, FunctionTool)]
+    labels = [tool.server_label for tool in tools if isinstance(tool, McpTool)]
+    for kind, given in (("functions have the name", names), ("MCP servers have the label", labels)):
+        twice = next((name for name in given if given.count(name) > 1), None)
+        if twice is not None:
+            raise invalid(f"Two {kind} {twice!r}: a name stands for one.")
+    return tools
+
+
+def check_choice(choice: ResponseToolChoice, tools: Sequence[ResponseTool]) -> None:
+    """Refuse a choice of a tool that the request does not declare."""
+    if choice == "required" and not tools:
+        raise invalid("A tool is required, and the request declares none in tools.")
+    named = choice.tools if isinstance(choice, AllowedToolsChoice) else [] if isinstance(choice, str) else [choice]
+    for each in named:
+        if not any(stands_for(each, tool) for tool in tools):
+            what = each.name if isinstance(each, FunctionChoice) else getattr(each, "server_label", each.type)
+            raise invalid(f"The {each.type} tool {what!r} is not among the tools of the request.")
+
+
+def stands_for(choice: NamedChoice, tool: ResponseTool) -> bool:
+    """Tell whether a choice names a declared tool; what an MCP server offers is not looked at."""
+    if isinstance(choice, FunctionChoice):
+        return isinstance(tool, FunctionTool) and tool.name == choice.name
+    if isinstance(choice, McpChoice):
+        return isinstance(tool, McpTool) and tool.server_label == choice.server_label
+    return isinstance(tool, WebSearchTool)

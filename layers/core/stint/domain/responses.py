@@ -1,0 +1,152 @@
+"""Responses as they are stored: a header with the request, and an append-only log of records."""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Literal
+
+from pydantic import Field
+
+from stint.domain.errors import StintError
+from stint.domain.fields import Metadata, Omitted
+from stint.domain.inference import AnswerDetails, Decoding, Usage
+from stint.domain.items import Item
+from stint.domain.mcp_items import McpListTools
+from stint.domain.response_options import Include, ReasoningSettings, TextOptions
+from stint.domain.response_tools import ResponseTool, ResponseToolChoice
+from stint.domain.schema import Schema
+from stint.domain.steps import Step
+
+Truncation = Literal["auto", "disabled"]
+ServiceTier = Literal["auto", "default", "flex", "scale", "priority", "fast", "ultrafast"]
+CacheRetention = Literal["in_memory", "in-memory", "24h"]
+MAX_INFER_ITERS = 10
+"""Model calls of a response, unless the request says otherwise."""
+
+
+class ResponseStatus(StrEnum):
+    queued = "queued"
+    in_progress = "in_progress"
+    completed = "completed"
+    incomplete = "incomplete"
+    failed = "failed"
+    cancelled = "cancelled"
+
+
+class ResponseError(Schema):
+    """Why a response failed, in the words of the API's error body."""
+
+    code: str
+    message: str
+    type: str = "server_error"
+    param: str = ""
+
+    @classmethod
+    def of(cls, error: StintError) -> "ResponseError":
+        return cls(code=error.code, message=error.message, type=error.type, param=error.param or "")
+
+
+class ResponseSettings(Schema):
+    """What a request asked for, apart from its input: None is the default, so that a plain one takes no room."""
+
+    instructions: Omitted[str] = None
+    tools: list[ResponseTool] = Field(default_factory=list)
+    tool_choice: Omitted[ResponseToolChoice] = None
+    text: Omitted[TextOptions] = None
+    reasoning: Omitted[ReasoningSettings] = None
+    temperature: Omitted[float] = None
+    top_p: Omitted[float] = None
+    presence_penalty: Omitted[float] = None
+    frequency_penalty: Omitted[float] = None
+    parallel_tool_calls: Omitted[bool] = None
+    max_output_tokens: Omitted[int] = None
+    max_tool_calls: Omitted[int] = None
+    max_infer_iters: Omitted[int] = None
+    truncation: Omitted[Truncation] = None
+    include: list[Include] = Field(default_factory=list)
+    metadata: Metadata = Field(default_factory=dict)
+    service_tier: Omitted[ServiceTier] = None
+    safety_identifier: Omitted[str] = None
+    prompt_cache_key: Omitted[str] = None
+    prompt_cache_retention: Omitted[CacheRetention] = None
+    user: Omitted[str] = None
+    store: Omitted[bool] = None
+    include_obfuscation: Omitted[bool] = None
+
+    def to_decoding(self) -> Decoding:
+        """Give how the model is to choose its tokens."""
+        return Decoding(
+            temperature=self.temperature,
+            top_p=self.top_p,
+            max_tokens=self.max_output_tokens,
+            frequency_penalty=self.frequency_penalty,
+            presence_penalty=self.presence_penalty,
+        )
+
+
+class ResponseHeader(Schema):
+    """The first record of a response: written once, before the response is announced, and never rewritten.
+
+    `input` are the request's own items, not those of the responses before it. `depth` counts these; `ancestors` are
+    their ids, each in 22 characters, back to and including the last one whose depth is a multiple of 16. `until` is
+    the time (seconds since 1970) after which one that does not run in the background, and has no ending, is dead.
+    `listed` are the tools of MCP servers as they were listed when the response began.
+    """
+
+    response_id: str
+    created_at: int
+    model: str
+    settings: ResponseSettings = Field(default_factory=ResponseSettings)
+    input: list[Item] = Field(default_factory=list)
+    previous_response_id: Omitted[str] = None
+    conversation_id: Omitted[str] = None
+    ancestors: list[str] = Field(default_factory=list)
+    depth: int = 0
+    background: bool = False
+    until: float = 0.0
+    listed: list[McpListTools] = Field(default_factory=list)
+
+
+class ResponseEnding(Schema):
+    """How a response ended; nothing follows it. `completed_at` is in seconds, of a completed one only.
+
+    `incomplete_reason` is max_output_tokens, content_filter or max_tool_calls.
+    """
+
+    status: ResponseStatus
+    completed_at: Omitted[int] = None
+    usage: Omitted[Usage] = None
+    error: Omitted[ResponseError] = None
+    incomplete_reason: Omitted[str] = None
+
+
+class ResponseRecord(Schema):
+    """One entry of a response's log: a step with what it does not say itself, an ending, or the last step with it."""
+
+    step: Omitted[Step] = None
+    details: Omitted[AnswerDetails] = None
+    ending: Omitted[ResponseEnding] = None
+
+
+@dataclass(slots=True)
+class StoredResponse:
+    """A response as the store keeps it. `records` ends with the first ending; `size` is in bytes of JSON."""
+
+    header: ResponseHeader
+    records: list[ResponseRecord] = field(default_factory=list)
+    size: int = 0
+
+    @property
+    def ending(self) -> ResponseEnding | None:
+        return self.records[-1].ending if self.records else None
+
+    @property
+    def status(self) -> ResponseStatus:
+        """Tell what the log says: a background response with an empty one is queued, or was just taken up."""
+        if self.ending is not None:
+            return self.ending.status
+        waits = self.header.background and not self.records
+        return ResponseStatus.queued if waits else ResponseStatus.in_progress
+
+    @property
+    def steps(self) -> list[Step]:
+        return [record.step for record in self.records if record.step is not None]

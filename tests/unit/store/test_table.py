@@ -89,6 +89,44 @@ def test_reading_many_leaves_out_what_is_missing(cloud: Cloud, tenant: str, tabl
     assert sorted(found) == wanted[:125]
 
 
+def test_many_records_are_written_and_deleted_25_a_call(cloud: Cloud, tenant: str, table: Table) -> None:
+    made = [Key(tenant, f"{number:04d}") for number in range(60)]
+    cloud.forget()
+
+    table.put_many([key._asdict() | {"number": int(key.sk)} for key in made])
+    found = table.get_many(made)
+    table.delete_many(made)
+
+    assert [found[key]["number"] for key in made] == list(range(60))
+    assert cloud.calls == {"BatchWriteItem": 6, "BatchGetItem": 1}
+    assert table.get_many(made) == {}
+
+
+def test_a_record_that_is_taken_is_given_as_it_was(tenant: str, table: Table) -> None:
+    table.put({"pk": tenant, "sk": "a", "doc": "mine"})
+
+    taken = [table.take(Key(tenant, "a")) for _ in range(2)]
+
+    assert taken == [{"pk": tenant, "sk": "a", "doc": "mine"}, None]
+
+
+@pytest.mark.parametrize("page", [None, 3])
+def test_a_partition_is_read_from_any_place_in_either_direction(
+    cloud: Cloud, tenant: str, table: Table, page: int | None
+) -> None:
+    cloud.write({"pk": tenant, "sk": f"{number:04d}", "model": "odd" if number % 2 else "even"} for number in range(20))
+
+    def read(**asked: Any) -> list[int]:
+        return [int(item["sk"]) for item in table.query(tenant, page=page, **asked)]
+
+    assert read(after="0015") == [16, 17, 18, 19]
+    assert read(after="0003", newest_first=True) == [2, 1, 0]
+    assert read(since="0018") == [18, 19]
+    assert read(prefix="001", after="0012", newest_first=True) == [11, 10]
+    assert read(after="0011", model="odd") == [13, 15, 17, 19]
+    assert read(before="0003") == [0, 1, 2]
+
+
 def test_what_a_batch_leaves_over_is_asked_for_again(own_cloud: Cloud, tenant: str) -> None:
     table = Table(own_cloud.dynamodb, own_cloud.table)
     fill(own_cloud, tenant, 4)
@@ -160,8 +198,9 @@ def test_a_database_that_does_not_answer_is_unavailable(monkeypatch: pytest.Monk
 
 
 def test_clients_have_time_outs_retries_and_a_pool() -> None:
-    for client in (clients.make_dynamodb(), clients.make_s3()):
-        config: Any = client.meta.config
+    made: list[Any] = [clients.make_dynamodb(), clients.make_s3(), clients.make_sqs(), clients.make_events()]
+    for client in made:
+        config = client.meta.config
 
         assert config.retries == {"mode": "standard", "total_max_attempts": 3}
         assert config.connect_timeout <= 5

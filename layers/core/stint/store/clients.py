@@ -9,6 +9,9 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
     from mypy_boto3_lambda import LambdaClient
     from mypy_boto3_s3 import S3Client
+    from mypy_boto3_sqs import SQSClient
+
+    from stint.store.bus import EventsClient
 
 ATTEMPTS = 3
 POOL = 16
@@ -24,6 +27,14 @@ def make_s3() -> "S3Client":
 
 def make_lambda() -> "LambdaClient":
     return cast("LambdaClient", _make("lambda", read_timeout=10))
+
+
+def make_sqs() -> "SQSClient":
+    return cast("SQSClient", _make("sqs", read_timeout=5))
+
+
+def make_events() -> "EventsClient":
+    return cast("EventsClient", _make("events", read_timeout=5))
 
 
 def _make(service: str, read_timeout: float) -> object:

@@ -41,17 +41,20 @@ class BlobMissing(Exception):
 
 
 @contextmanager
-def translated() -> Iterator[None]:
-    """Turn botocore's errors into ConditionFailed (item undecoded), BlobMissing, StoreUnavailable and StintError."""
+def translated(service: str = "database") -> Iterator[None]:
+    """Turn botocore's errors into ConditionFailed (item undecoded), BlobMissing, StoreUnavailable and StintError.
+
+    `service` is what the messages call the one that refused.
+    """
     try:
         yield
     except ClientError as error:
-        raise _translate(error) from error
+        raise _translate(error, service) from error
     except BotoCoreError as error:
-        raise StoreUnavailable("The database does not answer: try again.", unsure=True) from error
+        raise StoreUnavailable(f"The {service} does not answer: try again.", unsure=True) from error
 
 
-def _translate(error: ClientError) -> Exception:
+def _translate(error: ClientError, service: str) -> Exception:
     code = error.response["Error"].get("Code", "")
     if code == "ConditionalCheckFailedException":
         response: Any = error.response
@@ -60,5 +63,5 @@ def _translate(error: ClientError) -> Exception:
         return BlobMissing()
     status = error.response["ResponseMetadata"].get("HTTPStatusCode", 500)
     if code in TRY_AGAIN or status >= 500:
-        return StoreUnavailable("The database is overloaded or down: try again.", unsure=status >= 500)
-    return StintError(f"The database refused the request ({code}).")
+        return StoreUnavailable(f"The {service} is overloaded or down: try again.", unsure=status >= 500)
+    return StintError(f"The {service} refused the request ({code}).")

@@ -4,7 +4,6 @@ import random
 import secrets
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -14,6 +13,7 @@ from stint.domain.paging import MAX_ENTRIES, Window
 from stint.store.failures import ConditionFailed, translated
 from stint.store.items import Item, decode, encode
 from stint.store.keys import Key
+from stint.store.parallel import side_by_side
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 GET_BATCH = 100
 WRITE_BATCH = 25
 BATCH_ATTEMPTS = 8
-THREADS = 8
 SMALL_PAGE = 100
 """Entries that a list reads at least at a time: hidden ones cost no call each."""
 LARGE_PAGE = 50_000
@@ -50,10 +49,7 @@ class Table:
     def get_many(self, keys: Sequence[Key]) -> dict[Key, Item]:
         """Read records side by side, up to 100 a call; those that do not exist are left out."""
         parts = [keys[at : at + GET_BATCH] for at in range(0, len(keys), GET_BATCH)]
-        if len(parts) < 2:
-            return {key: item for part in parts for key, item in self._get_part(part)}
-        with ThreadPoolExecutor(min(THREADS, len(parts))) as threads:
-            return {key: item for found in threads.map(self._get_part, parts) for key, item in found}
+        return {key: item for found in side_by_side(self._get_part, parts) for key, item in found}
 
     def _get_part(self, keys: Sequence[Key]) -> list[tuple[Key, Item]]:
         found: list[tuple[Key, Item]] = []
@@ -74,19 +70,35 @@ class Table:
         *,
         prefix: str | None = None,
         before: str | None = None,
+        since: str | None = None,
+        after: str | None = None,
+        model: str | None = None,
         newest_first: bool = False,
         attributes: str | None = None,
+        page: int | None = None,
     ) -> Iterator[Item]:
-        """Read a partition in key order, 1 MB a call: sort keys that have a prefix, or lie below `before`."""
+        """Read a partition in key order: sort keys that have a prefix, lie below `before`, or from `since` on.
+
+        A call reads 1 MB, or `page` records. `after` is the sort key behind which to begin, in the order asked for.
+        `model` keeps the records that have this attribute; the others are read all the same.
+        """
         request: dict[str, Any] = {"ScanIndexForward": not newest_first}
         if attributes:
             request["ProjectionExpression"] = attributes
-        if prefix is not None:
-            yield from self._items(pk, request, "begins_with(sk, :sk)", {":sk": prefix})
-        elif before is not None:
-            yield from self._items(pk, request, "sk < :sk", {":sk": before})
-        else:
-            yield from self._items(pk, request)
+        if page is not None:
+            request["Limit"] = page
+        if after is not None:
+            request["ExclusiveStartKey"] = _key(Key(pk, after))
+        values: Item = {}
+        if model is not None:
+            request["FilterExpression"] = "model = :model"
+            values[":model"] = model
+        conditions = {"begins_with(sk, :sk)": prefix, "sk < :sk": before, "sk >= :sk": since}
+        for condition, sk in conditions.items():
+            if sk is not None:
+                yield from self._items(pk, request, condition, values | {":sk": sk})
+                return
+        yield from self._items(pk, request, values=values)
 
     def _items(
         self, pk: str, request: dict[str, Any], condition: str = "", values: Item | None = None
@@ -135,6 +147,10 @@ class Table:
         request: dict[str, Any] = {"ConditionExpression": condition} if condition else {}
         with translated():
             self._client.put_item(TableName=self._name, Item=encode(item), **request)
+
+    def put_many(self, items: Sequence[Item]) -> None:
+        """Write records in place of what stands there, 25 a call, side by side; some may stand when this raises."""
+        self._write_many([{"PutRequest": {"Item": encode(item)}} for item in items])
 
     def put_new(self, item: Item) -> None:
         """Write a record where none is. Raises ConditionFailed with the record that stands there.
@@ -191,13 +207,23 @@ class Table:
 
     def delete_existing(self, key: Key) -> bool:
         """Delete a record, and tell whether it was there."""
+        return self.take(key) is not None
+
+    def take(self, key: Key) -> Item | None:
+        """Delete a record, and give it as it was."""
         with translated():
             answer = self._client.delete_item(TableName=self._name, Key=_key(key), ReturnValues="ALL_OLD")
-        return "Attributes" in answer
+        return decode(answer["Attributes"]) if "Attributes" in answer else None
 
     def delete_many(self, keys: Sequence[Key]) -> None:
-        """Delete up to 25 records in one call; those that do not exist are passed over."""
-        left: Any = {self._name: [{"DeleteRequest": {"Key": _key(key)}} for key in keys]}
+        """Delete records, up to 25 a call, side by side; those that do not exist are passed over."""
+        self._write_many([{"DeleteRequest": {"Key": _key(key)}} for key in keys])
+
+    def _write_many(self, requests: Sequence[Any]) -> None:
+        side_by_side(self._write_part, [requests[at : at + WRITE_BATCH] for at in range(0, len(requests), WRITE_BATCH)])
+
+    def _write_part(self, requests: Sequence[Any]) -> None:
+        left: Any = {self._name: requests}
         for _ in _attempts():
             with translated():
                 left = self._client.batch_write_item(RequestItems=left).get("UnprocessedItems")

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from stint.domain.tasks import DeletionTask
+from stint.domain.tasks import AnyDeletionTask
 from stint.store.failures import translated
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ class Tasks:
         self._connect = connect
         self._function = function
 
-    def leave(self, task: DeletionTask) -> None:
+    def leave(self, task: AnyDeletionTask) -> None:
         """Hand a task over. Raises StoreUnavailable when Lambda does not take it."""
         with translated():
             self._connect().invoke(

@@ -1,0 +1,46 @@
+import json
+from collections.abc import Iterator
+
+import pytest
+from moto import mock_aws
+
+from stint.domain.errors import StintError
+from stint.domain.tasks import ResponseTask
+from stint.store.clients import make_sqs
+from stint.store.queue import Queue
+
+
+@pytest.fixture(autouse=True)
+def aws() -> Iterator[None]:
+    with mock_aws():
+        yield
+
+
+def test_a_task_arrives_as_its_json() -> None:
+    sqs = make_sqs()
+    url = sqs.create_queue(QueueName="work")["QueueUrl"]
+    task = ResponseTask(tenant="acme", response_id="resp_1")
+
+    Queue(make_sqs, url).send(task)
+
+    [message] = sqs.receive_message(QueueUrl=url)["Messages"]
+    assert json.loads(message["Body"]) == {"kind": "response", "tenant": "acme", "response_id": "resp_1"}
+
+
+def test_a_queue_makes_its_client_at_first_use_and_once() -> None:
+    made = []
+    url = make_sqs().create_queue(QueueName="work")["QueueUrl"]
+    queue = Queue(lambda: made.append(make_sqs()) or made[-1], url)  # type: ignore[func-returns-value]  # appends, then gives
+    before = len(made)
+
+    for _ in range(2):
+        queue.send(ResponseTask(tenant="acme", response_id="resp_1"))
+
+    assert (before, len(made)) == (0, 1)
+
+
+def test_a_queue_that_refuses_is_told_in_the_words_of_the_domain() -> None:
+    queue = Queue(make_sqs, "https://sqs.us-east-1.amazonaws.com/123456789012/nowhere")
+
+    with pytest.raises(StintError, match="The queue refused the request"):
+        queue.send(ResponseTask(tenant="acme", response_id="resp_1"))

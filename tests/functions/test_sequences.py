@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 from tests.functions.sequences import ADD, calls, last_turn, outline, says, sequence
-from tests.functions.talk import WEATHER, data, open_session, resume, say, turn, turns_of
+from tests.functions.talk import WEATHER, data, open_session, say, turn, turns_of
 from tests.servers.chat_completions import ChatCompletionsServer, stream
 from tests.servers.scripted_http import Reply
 
@@ -129,68 +129,6 @@ def test_text_beside_a_call_is_streamed_as_recorded_and_unlike_there_kept_as_use
     assert chat.bodies[1]["messages"][2]["content"] == "thinking"
 
 
-def test_a_client_tool_pauses_the_turn_and_its_answer_resumes_it_as_recorded(
-    http: httpx.Client, chat: ChatCompletionsServer, asking: str
-) -> None:
-    chat.script(calls(ASK), calls(ASK), says("final"))
-
-    told = [say(http, asking, "weather?", stream=True)]
-    for answer in ("sunny", "rainy"):
-        told.append(resume(http, asking, last_turn(told[-1]), answer, stream=True))
-
-    pause = [
-        "start inference",
-        "call succeeded get_weather",
-        "complete inference",
-        "turn_awaiting_input end_of_message",
-    ]
-    assert [sequence(each) for each in told] == [
-        ["turn_start", *pause],
-        ["complete tool_execution", *pause],
-        ["complete tool_execution", "start inference", "text final", *END],
-    ]
-    paused = last_turn(told[0])
-    assert paused["output_message"]["content"] == ""
-    assert paused["output_message"]["tool_calls"] == paused["steps"][0]["model_response"]["tool_calls"]
-    assert paused["steps"][0]["model_response"]["stop_reason"] == "end_of_turn"
-    assert turns_of(http, asking) == [last_turn(told[2])]
-
-
-def test_a_resumed_step_has_an_id_of_its_own_as_reading_it_would_give_another_step(
-    http: httpx.Client, chat: ChatCompletionsServer, asking: str
-) -> None:
-    chat.script(calls(ASK), says("fine"))
-    paused = last_turn(say(http, asking, "weather?", stream=True))
-
-    told = resume(http, asking, paused, "sunny", stream=True)
-
-    steps = last_turn(told)["steps"]
-    assert len({step["step_id"] for step in steps}) == len(steps) == 3
-    assert data(told)[0]["event"]["payload"]["step_details"] == steps[1]
-    path = f"{asking}/turn/{paused['turn_id']}/step/{steps[1]['step_id']}"
-    assert http.get(path).json() == {"step": steps[1]}
-    assert paused["steps"][0]["completed_at"] <= steps[1]["started_at"] <= steps[1]["completed_at"]
-
-
-def test_server_tools_run_before_a_turn_waits_for_the_clients_as_recorded(
-    http: httpx.Client, chat: ChatCompletionsServer, mcp: str
-) -> None:
-    session = open_session(http, model="openai/m", toolgroups=[mcp], client_tools=[WEATHER])
-    chat.script(calls(ASK, ADD), says("done"))
-
-    told = [say(http, session, "both", stream=True)]
-    told.append(resume(http, session, last_turn(told[0]), "sunny", stream=True))
-
-    assert sequence(told[0]) == [
-        *["turn_start", "start inference", "call succeeded get_weather", "call succeeded add", "complete inference"],
-        *TOOL,
-        "turn_awaiting_input end_of_message",
-    ]
-    output = last_turn(told[0])["output_message"]
-    assert [call["tool_name"] for call in output["tool_calls"]] == ["get_weather"]
-    assert sequence(told[1]) == ["complete tool_execution", "start inference", "text done", *END]
-
-
 @pytest.mark.parametrize(("allowed", "rounds"), [(0, 0), (1, 0), (2, 1), (3, 2)])
 def test_exhausted_iterations_complete_the_turn_as_nobody_could_answer_its_calls(
     http: httpx.Client, chat: ChatCompletionsServer, adding: str, allowed: int, rounds: int
@@ -205,22 +143,6 @@ def test_exhausted_iterations_complete_the_turn_as_nobody_could_answer_its_calls
     assert last_turn(told)["output_message"]["tool_calls"] == []
     assert len(last_turn(told)["steps"][-1]["model_response"]["tool_calls"]) == 1
     assert sequence(after)[-1] == "turn_complete end_of_turn"
-
-
-def test_iterations_count_across_resumes_as_recorded_and_the_last_one_completes_the_turn(
-    http: httpx.Client, chat: ChatCompletionsServer
-) -> None:
-    session = open_session(http, model="openai/m", client_tools=[WEATHER], max_infer_iters=2)
-    chat.script(calls(ASK), calls(ASK))
-    paused = last_turn(say(http, session, "loop", stream=True))
-
-    told = sequence(resume(http, session, paused, "sunny", stream=True))
-    beyond = resume(http, session, paused, "sunny", stream=True)
-
-    recorded = ["complete tool_execution", "start inference", "call succeeded get_weather", "complete inference"]
-    assert told == [*recorded, "turn_complete end_of_turn"]
-    assert beyond.status_code == 409
-    assert len(chat.bodies) == 2
 
 
 @pytest.mark.parametrize("arguments", ['{"a": ', "[1]", '"x"'])

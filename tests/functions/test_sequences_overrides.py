@@ -27,7 +27,8 @@ def test_toolgroups_of_a_turn_are_added_as_the_apis_own_words_say_and_are_gone_i
     told = sequence(say(http, session, "2+3?", stream=True, toolgroups=[f"{mcp}/add"]))
     with_them = offered(chat)
     others: list[list[str]] = []
-    for none in ([], None):
+    nothing: list[list[str] | None] = [[], None]
+    for none in nothing:
         turn(http, session, "hello", toolgroups=none)
         others.append(offered(chat))
 

@@ -1,4 +1,7 @@
+import secrets
+
 import pytest
+from tests.unit.store.conftest import Cloud
 
 from stint.domain.content import URL
 from stint.domain.errors import Conflict, NotFound
@@ -52,3 +55,39 @@ def test_the_same_registration_may_come_twice(store: Store, tenant: str) -> None
         store.registrations.create(tenant, "tool_group", "g", toolgroup("g"))
 
     assert len(store.registrations.read(tenant)) == 1
+
+
+def large(identifier: str) -> ToolGroup:
+    """A registration that does not fit into an item, however well it is compressed."""
+    return toolgroup(identifier).model_copy(update={"args": {"text": secrets.token_hex(400_000)}})
+
+
+def test_the_blob_of_a_large_registration_goes_with_it(cloud: Cloud, tenant: str) -> None:
+    store, document = cloud.store, large("g")
+    store.registrations.create(tenant, "tool_group", "g", document)
+    assert ToolGroup.model_validate_json(store.registrations.read(tenant)["tool_group", "g"]) == document
+    assert len(cloud.blobs(tenant)) == 1
+
+    store.registrations.delete(tenant, "tool_group", "g")
+
+    assert cloud.blobs(tenant) == []
+
+
+def test_a_registration_whose_blob_is_gone_hides_no_other(cloud: Cloud, tenant: str) -> None:
+    store = cloud.store
+    for document in (toolgroup("a"), large("b"), toolgroup("c"), large("d")):
+        store.registrations.create(tenant, "tool_group", document.identifier, document)
+    for key in cloud.blobs(tenant):
+        cloud.s3.delete_object(Bucket=cloud.bucket, Key=key)
+
+    assert [identifier for _, identifier in store.registrations.read(tenant)] == ["a", "c"]
+
+
+def test_what_is_stored_and_valid_no_more_is_a_conflict_and_can_be_deleted(store: Store, tenant: str) -> None:
+    store.registrations.create(tenant, "tool_group", "g", URL(uri="no toolgroup"))
+
+    with pytest.raises(Conflict):
+        store.registrations.create(tenant, "tool_group", "g", toolgroup("g"))
+    store.registrations.delete(tenant, "tool_group", "g")
+
+    assert store.registrations.read(tenant) == {}

@@ -44,8 +44,7 @@ class Documents:
         try:
             self._table.put_new(packed)
         except ConditionFailed:
-            if "blob" in packed:
-                self._blobs.delete(packed["blob"])
+            self.delete_blob(packed)
             raise
 
     def put_body(self, prefix: str, body: bytes) -> str:
@@ -80,6 +79,11 @@ class Documents:
             with ThreadPoolExecutor(min(THREADS, len(large))) as threads:
                 fetched = iter(list(threads.map(self._fetch, large)))
         return [next(fetched) if "blob" in item else _inline(item["doc"]) for item in items]
+
+    def delete_blob(self, item: Item) -> None:
+        """Delete the object in S3 that holds a record's document, if there is one."""
+        if "blob" in item:
+            self._blobs.delete(item["blob"])
 
     def _fetch(self, item: Item) -> bytes:
         try:

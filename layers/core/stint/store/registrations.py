@@ -1,15 +1,19 @@
 """What callers have registered, a small partition that is read whole."""
 
+import logging
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Literal, TypeVar
 
-from stint.domain.errors import Conflict, NotFound
+from stint.domain.errors import Conflict, NotFound, StintError, StoreUnavailable
 from stint.domain.schema import Schema
 from stint.store import keys
 from stint.store.documents import Documents
 from stint.store.failures import ConditionFailed
+from stint.store.items import Item
 from stint.store.table import Table
 
+logger = logging.getLogger(__name__)
 S = TypeVar("S", bound=Schema)
 Kind = Literal["model", "shield", "tool_group"]
 NAMES: Mapping[str, str] = {"model": "Model", "shield": "Shield", "tool_group": "Toolgroup"}
@@ -29,7 +33,7 @@ class Registrations:
             self._documents.put_new(key._asdict(), document, keys.registration_blobs(tenant))
         except ConditionFailed as refused:
             found = self._documents.read([refused.item] if refused.item else [])
-            if any(type(document).model_validate_json(raw) == document for raw in found):
+            if any(_is(document, raw) for raw in found):
                 return
             raise Conflict(
                 f"{NAMES[kind]} {identifier!r} is registered already: unregister it first, or choose another name.",
@@ -37,12 +41,39 @@ class Registrations:
             ) from None
 
     def read(self, tenant: str) -> "dict[tuple[str, str], bytes]":
-        """Read every registration: its JSON by kind and identifier."""
+        """Read every registration: its JSON by kind and identifier. One that cannot be read is left out and logged."""
         items = list(self._table.query(keys.registrations(tenant)))
-        documents = self._documents.read(items)
-        return {keys.split_registration(item["sk"]): raw for item, raw in zip(items, documents, strict=True)}
+        try:
+            documents: list[bytes | None] = [*self._documents.read(items)]
+        except StoreUnavailable:
+            raise
+        except StintError:
+            documents = [self._read_one(item) for item in items]
+        found = zip(items, documents, strict=True)
+        return {keys.split_registration(item["sk"]): raw for item, raw in found if raw is not None}
+
+    def _read_one(self, item: Item) -> bytes | None:
+        try:
+            return self._documents.read([item])[0]
+        except StoreUnavailable:
+            raise
+        except StintError as error:
+            extra = {"registration": item["sk"], "error": error.message}
+            logger.error("A stored registration cannot be read and is left out: register it anew", extra=extra)
+            return None
 
     def delete(self, tenant: str, kind: Kind, identifier: str) -> None:
-        """Delete a registration. Raises NotFound when there is none."""
-        if not self._table.delete_existing(keys.registration(tenant, kind, identifier)):
+        """Delete a registration, and its blob when it is a large one. Raises NotFound when there is none."""
+        deleted = self._table.take(keys.registration(tenant, kind, identifier))
+        if deleted is None:
             raise NotFound(NAMES[kind], identifier)
+        with suppress(StoreUnavailable):  # it is unregistered all the same, and nothing leads to its blob
+            self._documents.delete_blob(deleted)
+
+
+def _is(document: Schema, raw: bytes) -> bool:
+    """Tell whether what is stored is this document; what is valid no more is another one."""
+    try:
+        return type(document).model_validate_json(raw) == document
+    except ValueError:
+        return False

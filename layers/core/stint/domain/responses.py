@@ -89,7 +89,8 @@ class ResponseHeader(Schema):
     `input` are the request's own items, not those of the responses before it. `depth` counts these; `ancestors` are
     their ids, each in 22 characters, back to and including the last one whose depth is a multiple of 16. `until` is
     the time (seconds since 1970) after which one that does not run in the background, and has no ending, is dead.
-    `listed` are the tools of MCP servers as they were listed when the response began.
+    `listed` are the tools of MCP servers as they were listed when the response began. `texts` are those of the files in
+    the input, in their order: what the model is shown of them.
     """
 
     response_id: str
@@ -104,6 +105,7 @@ class ResponseHeader(Schema):
     background: bool = False
     until: float = 0.0
     listed: list[McpListTools] = Field(default_factory=list)
+    texts: list[str] = Field(default_factory=list)
 
 
 class ResponseEnding(Schema):
@@ -120,8 +122,12 @@ class ResponseEnding(Schema):
 
 
 class ResponseRecord(Schema):
-    """One entry of a response's log: a step with what it does not say itself, an ending, or the last step with it."""
+    """One entry of a response's log: a step with what it does not say itself, an ending, or the last step with it.
 
+    `listed` are the tools of MCP servers, as a response that runs in the background finds them when it begins.
+    """
+
+    listed: Omitted[list[McpListTools]] = None
     step: Omitted[Step] = None
     details: Omitted[AnswerDetails] = None
     ending: Omitted[ResponseEnding] = None

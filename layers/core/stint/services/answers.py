@@ -62,12 +62,12 @@ class Answer:
             case TextChunk():
                 if text := storable(chunk.text):
                     self.text.append(text)
-                    yield TextDelta(text=text)
+                    yield RefusalDelta(text=text) if self.refusal else TextDelta(text=text)
             case RefusalChunk():
                 if text := storable(chunk.text):
-                    self.refusal = True
+                    self.refusal = self.refusal or not self.text
                     self.text.append(text)
-                    yield RefusalDelta(text=text)
+                    yield RefusalDelta(text=text) if self.refusal else TextDelta(text=text)
             case ReasoningChunk():
                 self.thoughts.append(chunk)
                 if chunk.text:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from stint.domain.content import Content
-from stint.domain.inference import AnswerDetails, AssistantAnswer, Usage
+from stint.domain.inference import AnswerDetails, AssistantAnswer, ModelMessage, Usage
 from stint.domain.schema import now
 from stint.domain.steps import Step
 from stint.domain.tools import ToolCall
@@ -50,8 +50,8 @@ class Log(Protocol):
 class Run:
     """A run of the loop. `deadline` is a time of the event loop's clock; `inference` is the call being opened.
 
-    `approved` calls are those of an earlier answer that the server is to run first. `tool_calls` counts what the
-    server has run.
+    `approved` calls are those of an earlier answer that the server is to run first; `later` is what was said behind
+    them. `tool_calls` counts what the server has run.
     """
 
     turn_id: str
@@ -60,6 +60,7 @@ class Run:
     log: Log
     deadline: float
     approved: list[ToolCall] = field(default_factory=list)
+    later: list[ModelMessage] = field(default_factory=list)
     tool_calls: int = 0
     iterations: int = 0
     usage: Usage | None = None
@@ -69,6 +70,8 @@ class Run:
         """Begin the next model call, unless it was begun already."""
         if self.inference is None:
             self.transcript.close()
+            while self.later:
+                self.transcript.add(self.later.pop(0))
             request = self.plan.request(self.transcript.messages, self.output_tokens_left())
             self.inference = Inference(self.plan.model, request)
         return self.inference

@@ -34,13 +34,15 @@ class ServerTool:
 class Toolbox:
     """All tools of a turn by name.
 
-    `provider_data` bears the caller's keys; `result_bytes` is the most that a model gets of a result.
+    `provider_data` bears the caller's keys; `result_bytes` is the most that a model gets of a result. The server runs
+    the tools named in `approvals` only after the client has consented to the call.
     """
 
     client: Mapping[str, ToolSignature] = field(default_factory=dict)
     server: Mapping[str, ServerTool] = field(default_factory=dict)
     provider_data: Mapping[str, Any] = field(default_factory=dict, repr=False)
     result_bytes: int = 256_000
+    approvals: frozenset[str] = frozenset()
 
     @property
     def signatures(self) -> tuple[ToolSignature, ...]:
@@ -48,8 +50,9 @@ class Toolbox:
         return (*self.client.values(), *(tool.signature for tool in self.server.values()))
 
     def is_for_client(self, call: ToolCall) -> bool:
-        """Tell whether the client is to run a call; calls that nobody can run are answered here."""
-        return call.tool_name in self.client and not isinstance(call.arguments, str)
+        """Tell whether the client is to run a call, or to consent to it; calls that nobody can run are answered here."""
+        waits = call.tool_name in self.client or call.tool_name in self.approvals
+        return waits and not isinstance(call.arguments, str)
 
     async def respond(self, call: ToolCall, keep: Keep) -> ToolResponse:
         """Answer a call: whatever goes wrong is told to the model, so that it can go on."""

@@ -1,0 +1,164 @@
+"""Items as the model's messages."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from stint.documents.marker import mark_document
+from stint.domain.content import URL, Content, ContentItem, ImageContentItem, ImageSource, TextContentItem
+from stint.domain.errors import InvalidRequest
+from stint.domain.inference import AssistantAnswer, ModelMessage, Reasoning, SystemText, ToolResult, UserInput
+from stint.domain.items import CompactionItem, FunctionCall, FunctionCallOutput, Item, Message, ReasoningItem
+from stint.domain.json_text import parse_json
+from stint.domain.mcp_items import McpApprovalRequest, McpApprovalResponse, McpCall
+from stint.domain.opaque import CompactedContext, decode_opaque
+from stint.domain.parts import InputFile, InputImage, InputText, MessagePart, OutputText, RefusalPart
+from stint.domain.tools import ToolCall
+from stint.services.history import Transcript
+
+DENIED = "The user did not approve this call."
+SUMMARY = "Summary of the conversation so far:"
+
+
+@dataclass(slots=True)
+class Draft:
+    """An answer of the assistant in the making: items that stand side by side are one answer."""
+
+    reasoning: Reasoning | None = None
+    text: list[str] = field(default_factory=list)
+    calls: list[ToolCall] = field(default_factory=list)
+    results: list[ToolResult] = field(default_factory=list)
+
+    def close(self, transcript: Transcript) -> None:
+        """Put the answer into a transcript, and begin another one."""
+        if self.text or self.calls:
+            transcript.add(AssistantAnswer("\n".join(self.text), tuple(self.calls), self.reasoning))
+            for result in self.results:
+                transcript.add(result)
+        self.reasoning, self.text, self.calls, self.results = None, [], [], []
+
+
+class ItemReader:
+    """Puts items into a transcript. `texts` are those of their files, in order.
+
+    `approved` are the calls of MCP tools that the client has consented to: the server is to run them now. `later` is
+    what follows their results.
+    """
+
+    def __init__(self, transcript: Transcript) -> None:
+        self.transcript = transcript
+        self.approved: list[ToolCall] = []
+        self.later: list[ModelMessage] = []
+        self.draft = Draft()
+
+    def read(self, items: Iterable[Item], texts: Iterable[str] = ()) -> None:
+        """Append items.
+
+        Raises:
+            InvalidRequest: an output or a consent belongs to no call, or opaque content is not this server's; it is
+                named by its place.
+        """
+        left = iter(texts)
+        for place, item in enumerate(items):
+            try:
+                self.add(item, left)
+            except ValueError as error:
+                raise InvalidRequest(f"input[{place}]: {error}", param=f"input[{place}]") from None
+        self.draft.close(self.transcript)
+
+    def add(self, item: Item, texts: Iterator[str]) -> None:
+        match item:
+            case Message(role="assistant"):
+                self.draft.text.append("\n".join(words_of(part) for part in item.content))
+            case ReasoningItem():
+                if item.encrypted_content is not None:
+                    self.draft.reasoning = decode_opaque(item.encrypted_content, Reasoning)
+            case FunctionCall():
+                self.draft.calls.append(call_of(item.call_id, item.name, item.arguments))
+            case McpApprovalRequest():
+                self.draft.calls.append(call_of(item.id, item.name, item.arguments))
+            case McpCall():
+                self.draft.calls.append(call_of(item.id, item.name, item.arguments))
+                result = item.output if item.error is None else str(item.error)
+                self.draft.results.append(ToolResult(item.id, item.name, result or ""))
+            case _:
+                self.draft.close(self.transcript)
+                self.add_other(item, texts)
+
+    def add_other(self, item: Item, texts: Iterator[str]) -> None:
+        """Append what the assistant did not say."""
+        match item:
+            case Message(role="user"):
+                self.say(UserInput(content_of(item.content, texts)))
+            case Message():
+                self.say(SystemText("\n".join(words_of(part) for part in item.content)))
+            case FunctionCallOutput():
+                call = self.open_call(item.call_id, "output", "call_id")
+                output = item.output
+                content = output if isinstance(output, str) else content_of(output, texts)
+                self.transcript.add(ToolResult(item.call_id, call.tool_name, content))
+            case McpApprovalResponse():
+                call = self.open_call(item.approval_request_id, "approval", "approval_request_id")
+                if item.approve:
+                    self.approved.append(call)
+                else:
+                    said = f"{DENIED} {item.reason}" if item.reason else DENIED
+                    self.transcript.add(ToolResult(call.call_id, call.tool_name, said))
+            case CompactionItem():
+                summary = decode_opaque(item.encrypted_content, CompactedContext).summary
+                self.say(UserInput(f"{SUMMARY}\n{summary}"))
+            case _:  # lists of tools and searches say nothing to a model that its tools and answers do not
+                pass
+
+    def say(self, message: ModelMessage) -> None:
+        if self.approved:
+            self.later.append(message)
+        else:
+            self.transcript.add(message)
+
+    def open_call(self, call_id: str, what: str, name: str) -> ToolCall:
+        call = self.transcript.open.get(call_id)
+        if call is None or call in self.approved:
+            raise ValueError(
+                f"The {what} belongs to no call that waits for one: there is no open call of the "
+                f"{name} {call_id!r} in the conversation."
+            )
+        return call
+
+
+def call_of(call_id: str, name: str, arguments: str) -> ToolCall:
+    try:
+        parsed = parse_json(arguments) if arguments.strip() else {}
+    except ValueError:
+        parsed = None
+    known = parsed if isinstance(parsed, dict) else arguments
+    return ToolCall(call_id=call_id, tool_name=name, arguments=known, arguments_json=arguments or "{}")
+
+
+def content_of(parts: Iterable[MessagePart], texts: Iterator[str]) -> Content:
+    items = [content_item_of(part, texts) for part in parts]
+    match items:
+        case [TextContentItem(text=text)]:
+            return text
+        case _:
+            return items
+
+
+def content_item_of(part: MessagePart, texts: Iterator[str]) -> ContentItem:
+    match part:
+        case InputImage(image_url=url):
+            return ImageContentItem(image=ImageSource(url=URL(uri=url)))
+        case InputFile():
+            name = f"File {part.filename}:\n" if part.filename else ""
+            return TextContentItem(text=name + mark_document(next(texts), ""))
+        case _:
+            return TextContentItem(text=words_of(part))
+
+
+def words_of(part: MessagePart) -> str:
+    match part:
+        case InputText() | OutputText():
+            return part.text
+        case RefusalPart():
+            return part.refusal
+        case _:
+            return ""

@@ -1,0 +1,203 @@
+"""What a response answers with, told from its steps: the same items whether they stream, are read, or are run again."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+from stint.domain.content import text_of
+from stint.domain.ids import hex_of, item_name
+from stint.domain.inference import AnswerDetails, Reasoning
+from stint.domain.items import (
+    FunctionCall,
+    Message,
+    OutputItem,
+    ReasoningItem,
+    WebSearchAction,
+    WebSearchCall,
+    WebSearchSource,
+)
+from stint.domain.json_text import parse_json
+from stint.domain.mcp_items import McpApprovalRequest, McpCall, McpListTools
+from stint.domain.opaque import encode_opaque
+from stint.domain.parts import OutputText, ReasoningText, RefusalPart, SummaryText
+from stint.domain.response_tools import FunctionTool, McpTool, ResponseTool
+from stint.domain.responses import ResponseSettings, StoredResponse
+from stint.domain.steps import InferenceStep, Step, ToolExecutionStep
+from stint.domain.tools import ToolCall, ToolResponse
+
+WEB_SEARCH = "web_search"
+"""The name by which models know the search of the web."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostedTools:
+    """Whose the tools of a response are: `servers` gives the label of the MCP server that has a tool.
+
+    Calls of `approvals` wait for the client's consent.
+    """
+
+    functions: frozenset[str] = frozenset()
+    servers: Mapping[str, str] = field(default_factory=dict)
+    approvals: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, tools: Iterable[ResponseTool], listed: Iterable[McpListTools]) -> Self:
+        functions = frozenset(tool.name for tool in tools if isinstance(tool, FunctionTool))
+        by_label = {tool.server_label: tool for tool in tools if isinstance(tool, McpTool)}
+        servers: dict[str, str] = {}
+        approvals: set[str] = set()
+        for server in listed:
+            for info in server.tools:
+                servers[info.name] = server.server_label
+                tool = by_label.get(server.server_label)
+                if tool is not None and tool.needs_approval(info.name):
+                    approvals.add(info.name)
+        return cls(functions, servers, frozenset(approvals))
+
+
+class OutputItems:
+    """The items of a response in the making. An item's id is the response's, with its place in the output."""
+
+    def __init__(self, response_id: str, settings: ResponseSettings, listed: Iterable[McpListTools] = ()) -> None:
+        self.digits = hex_of(response_id.partition("_")[2])
+        self.settings = settings
+        self.items: list[OutputItem] = []
+        self.listed: list[McpListTools] = []
+        self.hosted = HostedTools.of(settings.tools, ())
+        self.list_tools(listed)
+
+    def next_id(self, prefix: str) -> str:
+        """Give the id that the next item will have."""
+        return item_name(prefix, self.digits, len(self.items))
+
+    def list_tools(self, listed: Iterable[McpListTools]) -> list[McpListTools]:
+        """Take in what MCP servers offer; give the items that tell of it."""
+        new = []
+        for server in listed:
+            item = server.model_copy(update={"id": self.next_id("mcpl")})
+            self.items.append(item)
+            new.append(item)
+        self.listed += new
+        self.hosted = HostedTools.of(self.settings.tools, self.listed)
+        return new
+
+    def add(self, step: Step, details: AnswerDetails | None = None) -> list[OutputItem]:
+        """Take in a stored step; give its items."""
+        first = len(self.items)
+        match step:
+            case InferenceStep():
+                self.add_answer(step, details or AnswerDetails())
+            case ToolExecutionStep(tool_calls=[call], tool_responses=[response]):
+                self.add_result(call, response)
+            case _:
+                pass
+        return self.items[first:]
+
+    def add_answer(self, step: InferenceStep, details: AnswerDetails) -> None:
+        if details.reasoning is not None:
+            self.items.append(self.reasoning(details.reasoning))
+        answer = step.model_response
+        broken = details.filtered or answer.stop_reason == "out_of_tokens"
+        text, calls = text_of(answer.content), [] if broken else answer.tool_calls
+        if text or not calls:
+            part = RefusalPart(refusal=text) if details.refusal else OutputText(text=text)
+            status = "incomplete" if broken else "completed"
+            self.items.append(Message(id=self.next_id("msg"), role="assistant", content=[part], status=status))
+        for call in calls:
+            self.add_call(call)
+
+    def add_call(self, call: ToolCall) -> None:
+        """Add a call that the client is to run, or to approve; one that the server runs follows with its result."""
+        if isinstance(call.arguments, str):
+            return
+        arguments = text_of_arguments(call)
+        if call.tool_name in self.hosted.functions:
+            item = FunctionCall(id=self.next_id("fc"), call_id=call.call_id, name=call.tool_name, arguments=arguments)
+            self.items.append(item)
+        elif call.tool_name in self.hosted.approvals:
+            label = self.hosted.servers[call.tool_name]
+            self.items.append(
+                McpApprovalRequest(
+                    id=self.next_id("mcpr"), server_label=label, name=call.tool_name, arguments=arguments
+                )
+            )
+
+    def add_result(self, call: ToolCall, response: ToolResponse) -> None:
+        opened = self.opened(call)
+        if isinstance(opened, McpCall):
+            self.items.append(finish_mcp_call(opened, response))
+        elif isinstance(opened, WebSearchCall):
+            self.items.append(finish_search(opened, response, self.settings.include))
+
+    def opened(self, call: ToolCall) -> McpCall | WebSearchCall | None:
+        """Give the item of a call that the server begins to run; None for one that is no hosted tool's."""
+        name = call.tool_name
+        if name in self.hosted.servers:
+            return McpCall(
+                id=self.next_id("mcp"),
+                server_label=self.hosted.servers[name],
+                name=name,
+                arguments=text_of_arguments(call),
+                status="in_progress",
+                approval_request_id=call.call_id if call.call_id.startswith("mcpr_") else None,
+            )
+        if name == WEB_SEARCH and isinstance(call.arguments, dict) and name not in self.hosted.functions:
+            query = str(call.arguments.get("query", ""))
+            action = WebSearchAction(query=query, queries=[query])
+            return WebSearchCall(id=self.next_id("ws"), status="in_progress", action=action)
+        return None
+
+    def reasoning(self, reasoning: Reasoning) -> ReasoningItem:
+        """Show reasoning as its summary, or raw where the request asked to reason and for no summary."""
+        encrypted = "reasoning.encrypted_content" in self.settings.include
+        raw = shows_raw(self.settings)
+        return ReasoningItem(
+            id=self.next_id("rs"),
+            summary=[SummaryText(text=reasoning.text)] if reasoning.text and not raw else [],
+            content=[ReasoningText(text=reasoning.text)] if reasoning.text and raw else None,
+            encrypted_content=encode_opaque(reasoning) if encrypted else None,
+        )
+
+
+def shows_raw(settings: ResponseSettings) -> bool:
+    """Tell whether reasoning is shown as it is, in place of as a summary: not every client knows that."""
+    return settings.reasoning is not None and settings.reasoning.summary is None
+
+
+def text_of_arguments(call: ToolCall) -> str:
+    return call.arguments_json or (call.arguments if isinstance(call.arguments, str) else "{}")
+
+
+def finish_mcp_call(item: McpCall, response: ToolResponse) -> McpCall:
+    text = text_of(response.content)
+    if (response.metadata or {}).get("error"):
+        return item.model_copy(update={"status": "failed", "error": text})
+    return item.model_copy(update={"status": "completed", "output": text})
+
+
+def finish_search(item: WebSearchCall, response: ToolResponse, include: Iterable[str]) -> WebSearchCall:
+    failed = bool((response.metadata or {}).get("error"))
+    sources = None
+    if "web_search_call.action.sources" in include:
+        sources = [] if failed else sources_of(text_of(response.content))
+    action = item.action.model_copy(update={"sources": sources})
+    return item.model_copy(update={"status": "failed" if failed else "completed", "action": action})
+
+
+def sources_of(result: str) -> list[WebSearchSource]:
+    """Give the pages that a search found; none when its result was cut."""
+    try:
+        found: Any = parse_json(result)
+        return [WebSearchSource(url=hit["url"]) for hit in found["top_k"]]
+    except (ValueError, KeyError, TypeError):
+        return []
+
+
+def output_of(stored: StoredResponse) -> OutputItems:
+    """Give what a stored response has answered with so far."""
+    output = OutputItems(stored.header.response_id, stored.header.settings, stored.header.listed)
+    for record in stored.records:
+        output.list_tools(record.listed or ())
+        if record.step is not None:
+            output.add(record.step, record.details)
+    return output

@@ -50,7 +50,7 @@ class Toolbox:
         return (*self.client.values(), *(tool.signature for tool in self.server.values()))
 
     def is_for_client(self, call: ToolCall) -> bool:
-        """Tell whether the client is to run a call, or to consent to it; calls that nobody can run are answered here."""
+        """Tell whether the client is to run a call or to consent to it; calls nobody can run are answered here."""
         waits = call.tool_name in self.client or call.tool_name in self.approvals
         return waits and not isinstance(call.arguments, str)
 

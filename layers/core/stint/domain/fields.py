@@ -38,15 +38,19 @@ class Refused:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Only:
-    """Marks a field that is honoured for some of its documented values; null passes, any other one is an error."""
+    """Marks a field that is honoured for some of its documented values; null passes, any other one is an error.
+
+    A value that passes is read as null, what it stands for, unless it is `kept`.
+    """
 
     values: tuple[object, ...]
     reason: str
+    kept: bool = False
 
     def check(self, value: object) -> object:
         if value is not None and value not in self.values:
             raise refusal(self.reason)
-        return value
+        return value if self.kept else None
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         return core_schema.no_info_after_validator_function(self.check, handler(source))

@@ -3,7 +3,7 @@
 import re
 from typing import Annotated, Any, Literal
 
-from pydantic import Discriminator, Field, Tag, ValidationInfo, field_validator, model_validator
+from pydantic import Discriminator, Field, Tag, ValidationInfo, field_validator
 
 from stint.domain.fields import LONG_TEXT, Omitted, invalid
 from stint.domain.ids import new_name
@@ -32,18 +32,15 @@ class Message(Request):
     content: list[MessagePart]
     phase: Omitted[Phase] = None
 
-    @model_validator(mode="before")
+    @field_validator("content", mode="before", json_schema_input_type=str | list[MessagePart])
     @classmethod
-    def read_content(cls, data: Any) -> Any:
-        if not isinstance(data, dict):
-            return data
-        kind = "output_text" if data.get("role") == "assistant" else "input_text"
-        content = data.get("content")
+    def read_content(cls, content: Any, info: ValidationInfo) -> Any:
+        kind = "output_text" if info.data.get("role") == "assistant" else "input_text"
         if isinstance(content, str):
-            return data | {"content": [{"type": kind, "text": content}]}
+            return [{"type": kind, "text": content}]
         if isinstance(content, list) and kind == "output_text":
-            return data | {"content": [as_output(part) for part in content]}
-        return data
+            return [as_output(part) for part in content]
+        return content
 
     @field_validator("content")
     @classmethod
@@ -89,6 +86,7 @@ class FunctionCallOutput(Request):
     type: Literal["function_call_output"] = "function_call_output"
     id: str = ""
     call_id: str
+    name: Omitted[str] = None
     output: CallOutput
     status: ItemStatus = "completed"
 

@@ -26,9 +26,9 @@ class InputImage(Request):
     """An image by its URL: https, http or data. `detail` is a hint, kept and not passed on."""
 
     type: Literal["input_image"] = "input_image"
+    file_id: Annotated[Nothing, Refused(NO_FILES)] = None
     image_url: Annotated[str, Field(max_length=MAX_IMAGE)]
     detail: Literal["low", "high", "auto"] = "auto"
-    file_id: Annotated[Nothing, Refused(NO_FILES)] = None
     prompt_cache_breakpoint: CacheBreakpoint = None
 
 

@@ -49,7 +49,11 @@ class TextOptions(Request):
     format: TextFormat = Field(default_factory=PlainText)
     verbosity: Annotated[
         Omitted[Literal["low", "medium", "high"]],
-        Only(("medium",), "Providers take no verbosity here, only medium is offered: ask for it in the instructions"),
+        Only(
+            ("medium",),
+            "Providers take no verbosity here, only medium is offered: ask for it in the instructions",
+            kept=True,
+        ),
     ] = None
 
 

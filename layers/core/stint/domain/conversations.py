@@ -1,0 +1,71 @@
+"""Conversations: items that responses read and add to."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field, field_validator
+
+from stint.domain.fields import Metadata, refusal
+from stint.domain.input_items import InputItem
+from stint.domain.items import ItemReference
+from stint.domain.schema import Request, Schema
+
+MAX_ITEMS = 20
+"""Items of one request, as OpenAI has it."""
+
+
+class Conversation(Schema):
+    """A conversation as the API shows it; `created_at` is in seconds since 1970."""
+
+    id: str
+    object: Literal["conversation"] = "conversation"
+    created_at: int
+    metadata: dict[str, str] = Field(default_factory=dict)
+
+
+def check_references(items: list[InputItem]) -> list[InputItem]:
+    """Refuse references: an item belongs to one conversation."""
+    for index, item in enumerate(items):
+        if isinstance(item, ItemReference):
+            raise refusal(f"Item {index} is an item_reference: send the item itself.")
+    return items
+
+
+class CreateConversation(Request):
+    items: Annotated[list[InputItem], Field(max_length=MAX_ITEMS)] = Field(default_factory=list)
+    metadata: Metadata = Field(default_factory=dict)
+
+    _check_items = field_validator("items")(check_references)
+
+
+class UpdateConversation(Request):
+    """Replaces all metadata; null stands for none."""
+
+    metadata: Metadata | None
+
+
+class CreateItems(Request):
+    items: Annotated[list[InputItem], Field(min_length=1, max_length=MAX_ITEMS)]
+
+    _check_items = field_validator("items")(check_references)
+
+
+class DeletedConversation(Schema):
+    id: str
+    object: Literal["conversation.deleted"] = "conversation.deleted"
+    deleted: Literal[True] = True
+
+
+class ConversationList(Schema):
+    """A page of conversations. The ids are empty when it is; `has_more` tells that others follow."""
+
+    object: Literal["list"] = "list"
+    data: list[Conversation]
+    first_id: str = ""
+    last_id: str = ""
+    has_more: bool = False
+
+    @classmethod
+    def of(cls, data: list[Conversation], has_more: bool) -> "ConversationList":
+        return cls(
+            data=data, has_more=has_more, first_id=data[0].id if data else "", last_id=data[-1].id if data else ""
+        )

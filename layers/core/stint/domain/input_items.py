@@ -1,0 +1,138 @@
+"""What a request may hold as its input: more forms, and tighter bounds, than an item has once it is stored."""
+
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BeforeValidator, Field
+
+from stint.domain.fields import LONG_TEXT, KnownTypes, Nothing, Omitted, Only, Refused, invalid
+from stint.domain.inference import Reasoning
+from stint.domain.items import (
+    PREFIXES,
+    CompactionItem,
+    FunctionCall,
+    FunctionCallOutput,
+    ItemReference,
+    Message,
+    ReasoningItem,
+    WebSearchCall,
+)
+from stint.domain.mcp_items import McpApprovalRequest, McpApprovalResponse, McpCall, McpListTools
+from stint.domain.opaque import CompactedContext, decode_opaque
+from stint.domain.response_tools import ToolName
+
+CallId = Annotated[str, Field(min_length=1, max_length=64)]
+Caller = Annotated[
+    Omitted[dict[str, Any]],
+    Only(({"type": "direct"},), "There is no programmatic tool calling here: the caller is direct"),
+    Field(exclude=True),
+]
+Namespace = Annotated[Nothing, Refused("There are no namespaces of tools here: leave it out")]
+
+
+class FunctionCallInput(FunctionCall):
+    """A call of the conversation so far."""
+
+    call_id: CallId
+    name: ToolName
+    caller: Caller = None
+    namespace: Namespace = None
+
+
+class FunctionCallOutputInput(FunctionCallOutput):
+    """An answer to a call. The `name` of its tool is kept; `call_id` is what counts."""
+
+    call_id: CallId
+    caller: Caller = None
+    namespace: Namespace = None
+
+
+def check_reasoning(text: str) -> str:
+    return check_opaque(text, Reasoning)
+
+
+def check_compaction(text: str) -> str:
+    return check_opaque(text, CompactedContext)
+
+
+def check_opaque(text: str, kind: type[Reasoning] | type[CompactedContext]) -> str:
+    """Refuse an opaque text that holds no such document."""
+    try:
+        decode_opaque(text, kind)
+    except ValueError as error:
+        raise invalid(str(error)) from None
+    return text
+
+
+class ReasoningInput(ReasoningItem):
+    encrypted_content: Omitted[Annotated[str, Field(max_length=LONG_TEXT), AfterValidator(check_reasoning)]] = None
+
+
+class CompactionInput(CompactionItem):
+    encrypted_content: Annotated[str, Field(max_length=LONG_TEXT), AfterValidator(check_compaction)]
+
+
+NO_SHELL = "the shell tools are not offered"
+NO_PROGRAMS = "programmatic tool calling is not offered"
+REFUSED_ITEMS = {
+    "file_search_call": "file search is not offered",
+    "computer_call": "the computer tool is not offered",
+    "computer_call_output": "the computer tool is not offered",
+    "code_interpreter_call": "the code interpreter is not offered",
+    "image_generation_call": "image generation is not offered",
+    "shell_call": NO_SHELL,
+    "shell_call_output": NO_SHELL,
+    "local_shell_call": NO_SHELL,
+    "local_shell_call_output": NO_SHELL,
+    "apply_patch_call": "the apply_patch tool is not offered",
+    "apply_patch_call_output": "the apply_patch tool is not offered",
+    "custom_tool_call": "custom tools are not offered: providers take functions with JSON arguments only",
+    "custom_tool_call_output": "custom tools are not offered: providers take functions with JSON arguments only",
+    "tool_search_call": "tool search is not offered",
+    "tool_search_output": "tool search is not offered",
+    "additional_tools": "all tools are declared in the field tools",
+    "configuration_update": "settings are given with each request",
+    "compaction_trigger": "POST /v1/responses/compact makes a conversation short",
+    "program": NO_PROGRAMS,
+    "program_output": NO_PROGRAMS,
+}
+KNOWN_ITEMS = KnownTypes("item", (*PREFIXES, "item_reference"), REFUSED_ITEMS)
+
+
+def read_item(item: Any) -> Any:
+    """Give an item that bears no type the one that its fields tell, and refuse types that are not offered."""
+    if not isinstance(item, dict):
+        return item
+    if item.get("type") is None and ("role" in item or "id" in item):
+        item = item | {"type": "message" if "role" in item else "item_reference"}
+    return KNOWN_ITEMS(item)
+
+
+InputItem = Annotated[
+    Annotated[
+        Message
+        | FunctionCallInput
+        | FunctionCallOutputInput
+        | ReasoningInput
+        | CompactionInput
+        | ItemReference
+        | McpListTools
+        | McpCall
+        | McpApprovalRequest
+        | McpApprovalResponse
+        | WebSearchCall,
+        Field(discriminator="type"),
+    ],
+    BeforeValidator(read_item),
+]
+
+
+def read_input(value: Any) -> Any:
+    """Read a string as one message of the user."""
+    if isinstance(value, str):
+        return [{"type": "message", "role": "user", "content": value}]
+    if not isinstance(value, list):
+        raise invalid("The input is a string or a list of items.")
+    return value
+
+
+Input = Annotated[list[InputItem], BeforeValidator(read_input, json_schema_input_type=str | list[InputItem])]

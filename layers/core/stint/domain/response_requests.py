@@ -1,0 +1,161 @@
+"""Requests of the Responses API: each documented field is honoured, or refused by its name."""
+
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
+
+from stint.domain.fields import Metadata, Nothing, Omitted, Only, Refused, invalid
+from stint.domain.input_items import Input
+from stint.domain.response_options import Include, ReasoningRequest, StreamOptions, TextOptions
+from stint.domain.response_tools import (
+    McpTool,
+    ResponseTool,
+    ResponseToolChoice,
+    check_choice,
+    check_tools,
+    concealed,
+)
+from stint.domain.responses import CacheRetention, ResponseSettings, ServiceTier, Truncation
+from stint.domain.schema import Request
+
+ModelName = Annotated[str, Field(min_length=1)]
+CacheKey = Annotated[str, Field(max_length=64)]
+CacheOptions = Annotated[Nothing, Refused("Prompts are cached as the provider does it: leave it out")]
+ImageOptions = Annotated[Nothing, Refused("Images are passed on as they are: leave it out")]
+
+
+class ConversationReference(Request):
+    id: Annotated[str, Field(min_length=1)]
+
+
+def read_reference(value: Any) -> Any:
+    """Read a string as the id of a conversation."""
+    return {"id": value} if isinstance(value, str) else value
+
+
+ConversationParam = Annotated[
+    ConversationReference, BeforeValidator(read_reference, json_schema_input_type=str | ConversationReference)
+]
+
+
+class ContextRequest(Request):
+    """What makes up the context of a model call. A string as `input` is one message of the user."""
+
+    model: ModelName
+    input: Input = Field(default_factory=list)
+    instructions: Omitted[str] = None
+    previous_response_id: Omitted[str] = None
+    conversation: Omitted[ConversationParam] = None
+    tools: list[ResponseTool] = Field(default_factory=list)
+    tool_choice: Omitted[ResponseToolChoice] = None
+    parallel_tool_calls: Omitted[bool] = None
+    text: Omitted[TextOptions] = None
+    reasoning: Omitted[ReasoningRequest] = None
+    truncation: Omitted[Truncation] = None
+
+    @field_validator("conversation")
+    @classmethod
+    def check_conversation(
+        cls, conversation: ConversationReference | None, info: ValidationInfo
+    ) -> ConversationReference | None:
+        if conversation is not None and info.data.get("previous_response_id") is not None:
+            raise invalid("A response continues a conversation or a previous_response_id, not both.")
+        return conversation
+
+    @field_validator("tools")
+    @classmethod
+    def check_names(cls, tools: list[ResponseTool]) -> list[ResponseTool]:
+        return check_tools(tools)
+
+    @field_validator("tool_choice")
+    @classmethod
+    def check_tool_choice(cls, choice: ResponseToolChoice | None, info: ValidationInfo) -> ResponseToolChoice | None:
+        if choice is not None and "tools" in info.data:
+            check_choice(choice, info.data["tools"])
+        return choice
+
+    @property
+    def conversation_id(self) -> str | None:
+        return self.conversation.id if self.conversation else None
+
+
+class CreateResponse(ContextRequest):
+    """The body of POST /responses. `max_infer_iters`, the most model calls, is Llama Stack's extension."""
+
+    include: list[Include] = Field(default_factory=list)
+    metadata: Metadata = Field(default_factory=dict)
+    temperature: Omitted[Annotated[float, Field(ge=0, le=2)]] = None
+    top_p: Omitted[Annotated[float, Field(ge=0, le=1)]] = None
+    presence_penalty: Omitted[Annotated[float, Field(ge=-2, le=2)]] = None
+    frequency_penalty: Omitted[Annotated[float, Field(ge=-2, le=2)]] = None
+    max_output_tokens: Omitted[Annotated[int, Field(ge=16)]] = None
+    max_tool_calls: Omitted[Annotated[int, Field(ge=1)]] = None
+    max_infer_iters: Omitted[Annotated[int, Field(ge=1)]] = None
+    stream: bool = False
+    stream_options: Omitted[StreamOptions] = None
+    store: bool = True
+    background: bool = False
+    service_tier: Omitted[ServiceTier] = None
+    safety_identifier: Omitted[Annotated[str, Field(max_length=64)]] = None
+    prompt_cache_key: Omitted[CacheKey] = None
+    prompt_cache_retention: Omitted[CacheRetention] = None
+    user: Omitted[str] = None
+    top_logprobs: Annotated[
+        Omitted[Annotated[int, Field(ge=0, le=20)]], Only((0,), "No provider here gives log probabilities")
+    ] = None
+    prompt: Annotated[Nothing, Refused("There is no store of prompts here: send the text as instructions")] = None
+    context_management: Annotated[
+        Nothing, Refused("Nothing is compacted by itself here: POST /v1/responses/compact, or truncation auto")
+    ] = None
+    moderation: Annotated[Nothing, Refused("Responses are not moderated here: leave it out")] = None
+    image: ImageOptions = None
+    access_programs: Annotated[Nothing, Refused("There are no access programs here: leave it out")] = None
+    prompt_cache_options: CacheOptions = None
+
+    @field_validator("background")
+    @classmethod
+    def check_background(cls, background: bool, info: ValidationInfo) -> bool:
+        if not background:
+            return background
+        if info.data.get("store") is False:
+            raise invalid("A response in the background is stored: leave out store, or set it to true.")
+        if any(isinstance(tool, McpTool) and tool.bears_credentials for tool in info.data.get("tools", [])):
+            raise invalid(
+                "Credentials are not stored, so a response in the background has none: "
+                "leave out the headers and the authorization of its MCP tools."
+            )
+        return background
+
+    def to_settings(self) -> ResponseSettings:
+        """Give what is stored and shown of the request: all but its input, and no credentials."""
+        own = {name: getattr(self, name) for name in ResponseSettings.model_fields if name in type(self).model_fields}
+        options = self.stream_options
+        return ResponseSettings.model_validate(
+            own
+            | {
+                "tools": concealed(self.tools),
+                "reasoning": self.reasoning.to_settings() if self.reasoning else None,
+                "store": None if self.store else False,
+                "include_obfuscation": True if options and options.include_obfuscation else None,
+            }
+        )
+
+
+class CompactRequest(Request):
+    """The body of POST /responses/compact."""
+
+    model: ModelName
+    input: Input = Field(default_factory=list)
+    instructions: Omitted[str] = None
+    previous_response_id: Omitted[str] = None
+    prompt_cache_key: Omitted[CacheKey] = None
+    prompt_cache_retention: Omitted[CacheRetention] = None
+    service_tier: Omitted[ServiceTier] = None
+    prompt_cache_options: CacheOptions = None
+    image: ImageOptions = None
+
+
+class InputTokensRequest(ContextRequest):
+    """The body of POST /responses/input_tokens."""
+
+    personality: Annotated[Nothing, Refused("There are no personalities here: say it in the instructions")] = None

@@ -1,0 +1,188 @@
+"""The response as the API shows it, and the other answers of the Responses API."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+from pydantic import Field
+
+from stint.domain.fields import Omitted
+from stint.domain.inference import Usage
+from stint.domain.items import Item, OutputItem
+from stint.domain.response_options import ReasoningSettings, TextOptions
+from stint.domain.response_requests import ConversationReference
+from stint.domain.response_tools import ResponseTool, ResponseToolChoice
+from stint.domain.responses import ResponseEnding, ResponseError, ResponseHeader, ResponseStatus
+from stint.domain.schema import Schema
+
+
+class InputTokensDetails(Schema):
+    cached_tokens: int = 0
+    cache_write_tokens: int = 0
+
+
+class OutputTokensDetails(Schema):
+    reasoning_tokens: int = 0
+
+
+class ResponseUsage(Schema):
+    """Tokens of all model calls of a response. No provider here tells what it wrote to a cache."""
+
+    input_tokens: int
+    input_tokens_details: InputTokensDetails
+    output_tokens: int
+    output_tokens_details: OutputTokensDetails
+    total_tokens: int
+
+    @classmethod
+    def of(cls, usage: Usage) -> "ResponseUsage":
+        return cls(
+            input_tokens=usage.input_tokens,
+            input_tokens_details=InputTokensDetails(cached_tokens=usage.cached_tokens),
+            output_tokens=usage.output_tokens,
+            output_tokens_details=OutputTokensDetails(reasoning_tokens=usage.reasoning_tokens),
+            total_tokens=usage.total_tokens,
+        )
+
+
+class IncompleteDetails(Schema):
+    reason: str
+
+
+class Response(Schema):
+    """A response as the API shows it: every key is there, with the default where the request said nothing.
+
+    Times are in seconds since 1970. `tools` are shown without credentials.
+    """
+
+    id: str
+    object: Literal["response"] = "response"
+    created_at: int
+    completed_at: int | None = None
+    status: ResponseStatus
+    background: bool = False
+    error: ResponseError | None = None
+    incomplete_details: IncompleteDetails | None = None
+    model: str
+    instructions: str | None = None
+    previous_response_id: str | None = None
+    conversation: ConversationReference | None = None
+    output: list[OutputItem] = Field(default_factory=list)
+    tools: list[ResponseTool] = Field(default_factory=list)
+    tool_choice: ResponseToolChoice = "auto"
+    parallel_tool_calls: bool = True
+    max_tool_calls: int | None = None
+    max_infer_iters: Omitted[int] = None
+    text: TextOptions = Field(default_factory=TextOptions)
+    reasoning: ReasoningSettings | None = None
+    temperature: float = 1.0
+    top_p: float = 1.0
+    presence_penalty: float = 0.0
+    frequency_penalty: float = 0.0
+    top_logprobs: int = 0
+    max_output_tokens: int | None = None
+    truncation: str = "disabled"
+    usage: ResponseUsage | None = None
+    store: bool = True
+    service_tier: str = "default"
+    metadata: dict[str, str] = Field(default_factory=dict)
+    safety_identifier: str | None = None
+    prompt_cache_key: str | None = None
+    prompt_cache_retention: str | None = None
+    prompt: None = None
+    user: str | None = None
+
+
+SHOWN = frozenset(Response.model_fields)
+
+
+def make_response(
+    header: ResponseHeader,
+    output: Sequence[OutputItem] = (),
+    status: ResponseStatus = ResponseStatus.in_progress,
+    ending: ResponseEnding | None = None,
+) -> Response:
+    """Derive the resource from what is stored. `status` counts while there is no ending."""
+    settings = header.settings
+    given = {name: value for name in type(settings).model_fields if (value := getattr(settings, name)) is not None}
+    return Response(
+        id=header.response_id,
+        created_at=header.created_at,
+        model=header.model,
+        background=header.background,
+        previous_response_id=header.previous_response_id,
+        conversation=ConversationReference(id=header.conversation_id) if header.conversation_id else None,
+        output=list(output),
+        **(outcome_of(ending) if ending else {"status": status}),
+        **{name: value for name, value in given.items() if name in SHOWN},
+    )
+
+
+def outcome_of(ending: ResponseEnding) -> dict[str, object]:
+    """Give the fields of the resource that an ending decides."""
+    reason = ending.incomplete_reason
+    return {
+        "status": ending.status,
+        "completed_at": ending.completed_at,
+        "usage": ResponseUsage.of(ending.usage) if ending.usage else None,
+        "error": ending.error,
+        "incomplete_details": IncompleteDetails(reason=reason) if reason else None,
+    }
+
+
+class ListedResponse(Response):
+    """A response in a list, with its own input."""
+
+    input: list[Item] = Field(default_factory=list)
+
+
+class ResponseList(Schema):
+    """A page of responses. The ids are empty when it is; `has_more` tells that others follow."""
+
+    object: Literal["list"] = "list"
+    data: list[ListedResponse]
+    first_id: str = ""
+    last_id: str = ""
+    has_more: bool = False
+
+    @classmethod
+    def of(cls, data: list[ListedResponse], has_more: bool) -> "ResponseList":
+        return cls(
+            data=data, has_more=has_more, first_id=data[0].id if data else "", last_id=data[-1].id if data else ""
+        )
+
+
+class ItemList(Schema):
+    """A page of items. The ids are empty when it is; `has_more` tells that others follow."""
+
+    object: Literal["list"] = "list"
+    data: list[Item]
+    first_id: str = ""
+    last_id: str = ""
+    has_more: bool = False
+
+    @classmethod
+    def of(cls, data: list[Item], has_more: bool) -> "ItemList":
+        return cls(
+            data=data, has_more=has_more, first_id=data[0].id if data else "", last_id=data[-1].id if data else ""
+        )
+
+
+class DeletedResponse(Schema):
+    id: str
+    object: Literal["response"] = "response"
+    deleted: Literal[True] = True
+
+
+class CompactedResponse(Schema):
+    """A conversation in short: `output` is the input of a request that goes on from it."""
+
+    id: str
+    object: Literal["response.compaction"] = "response.compaction"
+    created_at: int
+    output: list[Item]
+    usage: ResponseUsage
+
+
+class InputTokens(Schema):
+    object: Literal["response.input_tokens"] = "response.input_tokens"
+    input_tokens: int

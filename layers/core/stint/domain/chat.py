@@ -1,0 +1,163 @@
+"""Chat completions: each documented field of a request is honoured, or refused by its name."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, ConfigDict, Discriminator, Field, Tag, ValidationInfo, field_validator
+
+from stint.domain.chat_input import (
+    NO_AUDIO,
+    ChatAllowedToolsChoice,
+    ChatFunctionChoice,
+    ChatMessage,
+    ChatTool,
+)
+from stint.domain.fields import KnownTypes, Metadata, Nothing, Omitted, Only, Refused, invalid
+from stint.domain.inference import Decoding
+from stint.domain.response_options import Effort, JsonObject, PlainText
+from stint.domain.response_requests import CacheKey, CacheOptions, ModelName
+from stint.domain.response_tools import REFUSED_TOOLS, ToolName
+from stint.domain.responses import CacheRetention, ServiceTier
+from stint.domain.schema import Request
+
+MAX_STOPS = 4
+NO_LOGPROBS = "No provider here gives log probabilities"
+
+
+class ChatJsonSchema(Request):
+    model_config = ConfigDict(validate_by_name=True, validate_by_alias=True, serialize_by_alias=True)
+
+    name: ToolName
+    description: str | None = None
+    json_schema: Annotated[dict[str, Any] | None, Field(alias="schema")] = None
+    strict: bool = False
+
+
+class ChatSchemaFormat(Request):
+    type: Literal["json_schema"] = "json_schema"
+    json_schema: ChatJsonSchema
+
+
+ChatFormat = Annotated[
+    Annotated[PlainText | JsonObject | ChatSchemaFormat, Field(discriminator="type")],
+    BeforeValidator(KnownTypes("response format", ("text", "json_object", "json_schema"))),
+]
+
+
+def form_of_choice(value: Any) -> str:
+    if isinstance(value, str):
+        return "mode"
+    kind = value.get("type") if isinstance(value, dict) else getattr(value, "type", None)
+    return "allowed_tools" if kind == "allowed_tools" else "function"
+
+
+FUNCTION_CHOICE = KnownTypes("tool choice", ("function", "allowed_tools"), {"custom": REFUSED_TOOLS["custom"]})
+ChatToolChoice = Annotated[
+    Annotated[
+        Annotated[Literal["none", "auto", "required"], Tag("mode")]
+        | Annotated[ChatAllowedToolsChoice, Tag("allowed_tools")]
+        | Annotated[ChatFunctionChoice, Tag("function")],
+        Discriminator(form_of_choice),
+    ],
+    BeforeValidator(FUNCTION_CHOICE),
+]
+
+
+class ChatStreamOptions(Request):
+    """`include_usage` ends the stream with a chunk that bears the usage, `include_obfuscation` pads the chunks."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    include_usage: bool = False
+    include_obfuscation: bool = False
+
+
+def read_stop(value: Any) -> Any:
+    return [value] if isinstance(value, str) else value
+
+
+Penalty = Annotated[float, Field(ge=-2, le=2)]
+Tokens = Annotated[int, Field(ge=1)]
+
+
+class ChatCompletionRequest(Request):
+    """The body of POST /chat/completions. `max_tokens` is an older name of `max_completion_tokens`."""
+
+    model: ModelName
+    messages: Annotated[list[ChatMessage], Field(min_length=1)]
+    stream: bool = False
+    stream_options: Omitted[ChatStreamOptions] = None
+    temperature: Omitted[Annotated[float, Field(ge=0, le=2)]] = None
+    top_p: Omitted[Annotated[float, Field(ge=0, le=1)]] = None
+    frequency_penalty: Omitted[Penalty] = None
+    presence_penalty: Omitted[Penalty] = None
+    max_tokens: Omitted[Tokens] = None
+    max_completion_tokens: Omitted[Tokens] = None
+    stop: Annotated[
+        Omitted[Annotated[list[str], Field(max_length=MAX_STOPS)]],
+        BeforeValidator(read_stop, json_schema_input_type=str | list[str] | None),
+    ] = None
+    seed: Omitted[int] = None
+    tools: list[ChatTool] = Field(default_factory=list)
+    tool_choice: Omitted[ChatToolChoice] = None
+    parallel_tool_calls: Omitted[bool] = None
+    response_format: ChatFormat = Field(default_factory=PlainText)
+    reasoning_effort: Omitted[Effort] = None
+    metadata: Metadata = Field(default_factory=dict)
+    service_tier: Omitted[ServiceTier] = None
+    safety_identifier: Omitted[Annotated[str, Field(max_length=64)]] = None
+    prompt_cache_key: Omitted[CacheKey] = None
+    prompt_cache_retention: Omitted[CacheRetention] = None
+    user: Omitted[str] = None
+    n: Annotated[Omitted[int], Only((1,), "One answer is written per request")] = None
+    verbosity: Annotated[Omitted[str], Only(("medium",), "Only medium is offered: ask for it in a message")] = None
+    modalities: Annotated[Omitted[list[str]], Only((["text"],), NO_AUDIO)] = None
+    logprobs: Annotated[Omitted[bool], Only((False,), NO_LOGPROBS)] = None
+    top_logprobs: Annotated[Omitted[int], Only((0,), NO_LOGPROBS)] = None
+    logit_bias: Annotated[Omitted[dict[str, Any]], Only(({},), "No provider here takes a bias of tokens")] = None
+    store: Annotated[
+        Omitted[bool], Only((False,), "Chat completions are not stored here: POST /v1/responses stores")
+    ] = None
+    audio: Annotated[Nothing, Refused(NO_AUDIO)] = None
+    prediction: Annotated[Nothing, Refused("No provider here takes a predicted answer")] = None
+    functions: Annotated[Nothing, Refused("It is deprecated: send tools")] = None
+    function_call: Annotated[Nothing, Refused("It is deprecated: send tool_choice")] = None
+    web_search_options: Annotated[Nothing, Refused("POST /v1/responses with the tool web_search searches the web")] = (
+        None
+    )
+    moderation: Annotated[Nothing, Refused("Completions are not moderated here: leave it out")] = None
+    prompt_cache_options: CacheOptions = None
+
+    @field_validator("tool_choice")
+    @classmethod
+    def check_tool_choice(cls, choice: ChatToolChoice | None, info: ValidationInfo) -> ChatToolChoice | None:
+        if choice is None or "tools" not in info.data:
+            return choice
+        declared = {tool.function.name for tool in info.data["tools"]}
+        if choice == "required" and not declared:
+            raise invalid("A tool is required, and the request declares none in tools.")
+        for name in names_of(choice):
+            if name not in declared:
+                raise invalid(f"The function {name!r} is not among the tools of the request.")
+        return choice
+
+    def to_decoding(self) -> Decoding:
+        """Give how the model is to choose its tokens."""
+        return Decoding(
+            temperature=self.temperature,
+            top_p=self.top_p,
+            max_tokens=self.max_completion_tokens or self.max_tokens,
+            frequency_penalty=self.frequency_penalty,
+            presence_penalty=self.presence_penalty,
+            stop=tuple(self.stop) if self.stop else None,
+            seed=self.seed,
+        )
+
+
+def names_of(choice: ChatToolChoice) -> list[str]:
+    """List the functions that a choice names."""
+    match choice:
+        case ChatAllowedToolsChoice():
+            return [each.function.name for each in choice.allowed_tools.tools]
+        case ChatFunctionChoice():
+            return [choice.function.name]
+    return []

@@ -1,0 +1,189 @@
+"""Messages of chat completions: what was said so far, and by whom."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field
+
+from stint.domain.fields import KnownTypes, Nothing, Omitted, Refused, invalid
+from stint.domain.parts import MAX_FILE, MAX_IMAGE, NO_FILES, CacheBreakpoint, Text
+from stint.domain.response_tools import REFUSED_TOOLS, ToolName
+from stint.domain.schema import Request
+
+NO_AUDIO = "No provider here hears or speaks"
+Name = Annotated[Nothing, Refused("Providers are told no names of participants here: say it in the content")]
+
+
+class ChatText(Request):
+    type: Literal["text"] = "text"
+    text: Text
+    prompt_cache_breakpoint: CacheBreakpoint = None
+
+
+class ChatImageUrl(Request):
+    """The address of an image: https, http or data. `detail` is a hint, and not passed on."""
+
+    url: Annotated[str, Field(max_length=MAX_IMAGE)]
+    detail: Literal["auto", "low", "high"] = "auto"
+
+
+class ChatImage(Request):
+    type: Literal["image_url"] = "image_url"
+    image_url: ChatImageUrl
+    prompt_cache_breakpoint: CacheBreakpoint = None
+
+
+class ChatFileData(Request):
+    """A file as a data URL, or as the base64 of one whose type its `filename` tells."""
+
+    file_id: Annotated[Nothing, Refused(NO_FILES)] = None
+    filename: Omitted[str] = None
+    file_data: Annotated[str, Field(max_length=MAX_FILE)]
+
+
+class ChatFile(Request):
+    type: Literal["file"] = "file"
+    file: ChatFileData
+    prompt_cache_breakpoint: CacheBreakpoint = None
+
+
+class ChatRefusal(Request):
+    type: Literal["refusal"] = "refusal"
+    refusal: Text
+
+
+def read_content(content: Any) -> Any:
+    """Read a string as one part."""
+    return [{"type": "text", "text": content}] if isinstance(content, str) else content
+
+
+REFUSED_PARTS = {"input_audio": NO_AUDIO[0].lower() + NO_AUDIO[1:]}
+TEXT = BeforeValidator(KnownTypes("content part", ("text",)))
+TextContent = Annotated[
+    list[Annotated[ChatText, TEXT]],
+    BeforeValidator(read_content, json_schema_input_type=str | list[ChatText]),
+]
+UserPart = Annotated[
+    Annotated[ChatText | ChatImage | ChatFile, Field(discriminator="type")],
+    BeforeValidator(KnownTypes("content part", ("text", "image_url", "file"), REFUSED_PARTS)),
+]
+UserContent = Annotated[list[UserPart], BeforeValidator(read_content, json_schema_input_type=str | list[UserPart])]
+AnswerPart = Annotated[
+    Annotated[ChatText | ChatRefusal, Field(discriminator="type")],
+    BeforeValidator(KnownTypes("content part", ("text", "refusal"))),
+]
+AnswerContent = Annotated[
+    list[AnswerPart], BeforeValidator(read_content, json_schema_input_type=str | list[AnswerPart])
+]
+
+
+class CalledFunction(Request):
+    name: str
+    arguments: str
+
+
+class ChatToolCall(Request):
+    """A call of a function; `arguments` is the text that the model wrote."""
+
+    id: str
+    type: Literal["function"] = "function"
+    function: CalledFunction
+
+
+ChatToolCallInput = Annotated[
+    ChatToolCall, BeforeValidator(KnownTypes("tool call", ("function",), {"custom": REFUSED_TOOLS["custom"]}))
+]
+
+
+class ChatSystemMessage(Request):
+    role: Literal["system", "developer"]
+    content: TextContent
+    name: Name = None
+
+
+class ChatUserMessage(Request):
+    role: Literal["user"]
+    content: UserContent
+    name: Name = None
+
+
+class ChatAssistantMessage(Request):
+    """An earlier answer; it has content, a refusal or tool calls."""
+
+    role: Literal["assistant"]
+    content: AnswerContent = Field(default_factory=list)
+    refusal: Omitted[str] = None
+    tool_calls: list[ChatToolCallInput] = Field(default_factory=list)
+    audio: Annotated[Nothing, Refused(NO_AUDIO)] = None
+    function_call: Annotated[Nothing, Refused("It is deprecated: send tool_calls")] = None
+    name: Name = None
+
+
+class ChatToolMessage(Request):
+    """The answer to an earlier call."""
+
+    role: Literal["tool"]
+    tool_call_id: str
+    content: TextContent
+
+
+ROLES = ("system", "developer", "user", "assistant", "tool")
+
+
+def check_role(message: Any) -> Any:
+    """Refuse a role that is not offered, by its name."""
+    if isinstance(message, dict) and message.get("role") not in ROLES:
+        role = message.get("role")
+        if role == "function":
+            raise invalid("The role function is deprecated and not supported: send a message of role tool.")
+        raise invalid(f"The role of a message is one of {', '.join(ROLES)}.")
+    return message
+
+
+ChatMessage = Annotated[
+    Annotated[
+        ChatSystemMessage | ChatUserMessage | ChatAssistantMessage | ChatToolMessage, Field(discriminator="role")
+    ],
+    BeforeValidator(check_role),
+]
+
+
+class ChatFunction(Request):
+    """A function that the client runs. `parameters` is a JSON schema of type object."""
+
+    name: ToolName
+    description: str | None = None
+    parameters: dict[str, Any] | None = None
+    strict: bool | None = None
+
+
+class ChatFunctionTool(Request):
+    type: Literal["function"] = "function"
+    function: ChatFunction
+
+
+ChatTool = Annotated[
+    ChatFunctionTool, BeforeValidator(KnownTypes("tool", ("function",), {"custom": REFUSED_TOOLS["custom"]}))
+]
+
+
+class ChosenFunction(Request):
+    name: str
+
+
+class ChatFunctionChoice(Request):
+    """The model must call this function."""
+
+    type: Literal["function"] = "function"
+    function: ChosenFunction
+
+
+class ChatAllowedTools(Request):
+    mode: Literal["auto", "required"] = "auto"
+    tools: Annotated[list[ChatFunctionChoice], Field(min_length=1, max_length=128)]
+
+
+class ChatAllowedToolsChoice(Request):
+    """The model sees all functions, and may call these only."""
+
+    type: Literal["allowed_tools"] = "allowed_tools"
+    allowed_tools: ChatAllowedTools

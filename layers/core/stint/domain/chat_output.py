@@ -1,0 +1,111 @@
+"""Chat completions as they are answered: whole, or in chunks."""
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from stint.domain.chat_input import ChatToolCall
+from stint.domain.fields import Omitted
+from stint.domain.inference import Usage
+from stint.domain.schema import Schema
+
+ChatFinish = Literal["stop", "length", "tool_calls", "content_filter"]
+
+
+class PromptTokensDetails(Schema):
+    cached_tokens: int = 0
+
+
+class CompletionTokensDetails(Schema):
+    reasoning_tokens: int = 0
+
+
+class CompletionUsage(Schema):
+    prompt_tokens: int
+    completion_tokens: int
+    total_tokens: int
+    prompt_tokens_details: PromptTokensDetails
+    completion_tokens_details: CompletionTokensDetails
+
+    @classmethod
+    def of(cls, usage: Usage) -> "CompletionUsage":
+        return cls(
+            prompt_tokens=usage.input_tokens,
+            completion_tokens=usage.output_tokens,
+            total_tokens=usage.total_tokens,
+            prompt_tokens_details=PromptTokensDetails(cached_tokens=usage.cached_tokens),
+            completion_tokens_details=CompletionTokensDetails(reasoning_tokens=usage.reasoning_tokens),
+        )
+
+
+class ChatAnswer(Schema):
+    """The model's message. `content` is null where it has only called functions, or refused."""
+
+    role: Literal["assistant"] = "assistant"
+    content: str | None = None
+    refusal: str | None = None
+    annotations: list[dict[str, Any]] = Field(default_factory=list)
+    tool_calls: Omitted[list[ChatToolCall]] = None
+
+
+class ChatChoice(Schema):
+    index: int = 0
+    message: ChatAnswer
+    finish_reason: ChatFinish
+    logprobs: None = None
+
+
+class ChatCompletion(Schema):
+    """A whole answer; `created` is in seconds since 1970."""
+
+    id: str
+    object: Literal["chat.completion"] = "chat.completion"
+    created: int
+    model: str
+    choices: list[ChatChoice]
+    usage: CompletionUsage | None = None
+    service_tier: str = "default"
+    metadata: Omitted[dict[str, str]] = None
+    system_fingerprint: str | None = None
+
+
+class FunctionDelta(Schema):
+    name: Omitted[str] = None
+    arguments: Omitted[str] = None
+
+
+class ToolCallPiece(Schema):
+    """A piece of a call; the first one of an `index` bears id, type and name."""
+
+    index: int
+    id: Omitted[str] = None
+    type: Omitted[Literal["function"]] = None
+    function: FunctionDelta
+
+
+class ChatDelta(Schema):
+    role: Omitted[Literal["assistant"]] = None
+    content: Omitted[str] = None
+    refusal: Omitted[str] = None
+    tool_calls: Omitted[list[ToolCallPiece]] = None
+
+
+class ChunkChoice(Schema):
+    index: int = 0
+    delta: ChatDelta
+    finish_reason: ChatFinish | None = None
+    logprobs: None = None
+
+
+class ChatCompletionChunk(Schema):
+    """A piece of an answer. The one that bears the usage has no choices."""
+
+    id: str
+    object: Literal["chat.completion.chunk"] = "chat.completion.chunk"
+    created: int
+    model: str
+    choices: list[ChunkChoice]
+    usage: Omitted[CompletionUsage] = None
+    service_tier: str = "default"
+    system_fingerprint: str | None = None
+    obfuscation: Omitted[str] = None

@@ -1,0 +1,158 @@
+"""Events inside the items of a response's stream: what a client joins to an item while it is made."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from stint.domain.fields import Omitted
+from stint.domain.parts import OutputText, ReasoningText, RefusalPart, SummaryText, UrlCitation
+from stint.domain.schema import Schema
+
+
+class OutputEvent(Schema):
+    sequence_number: int
+    output_index: int
+
+
+class ItemEvent(OutputEvent):
+    """What the events inside an item share: `item_id` is that of the item added at `output_index`."""
+
+    item_id: str
+
+
+class PartEvent(ItemEvent):
+    content_index: int
+
+
+class SummaryEvent(ItemEvent):
+    summary_index: int
+
+
+class DeltaOf(Schema):
+    """A piece of a text. `obfuscation` pads it, for who asked for that."""
+
+    delta: str
+    obfuscation: Omitted[str] = None
+
+
+EventPart = Annotated[OutputText | RefusalPart | ReasoningText, Field(discriminator="type")]
+
+
+class ContentPartAdded(PartEvent):
+    type: Literal["response.content_part.added"] = "response.content_part.added"
+    part: EventPart
+
+
+class ContentPartDone(PartEvent):
+    type: Literal["response.content_part.done"] = "response.content_part.done"
+    part: EventPart
+
+
+class OutputTextDelta(DeltaOf, PartEvent):
+    type: Literal["response.output_text.delta"] = "response.output_text.delta"
+    logprobs: list[dict[str, Any]] = Field(default_factory=list)
+
+
+class OutputTextDone(PartEvent):
+    type: Literal["response.output_text.done"] = "response.output_text.done"
+    text: str
+    logprobs: list[dict[str, Any]] = Field(default_factory=list)
+
+
+class AnnotationAdded(PartEvent):
+    type: Literal["response.output_text.annotation.added"] = "response.output_text.annotation.added"
+    annotation_index: int
+    annotation: UrlCitation
+
+
+class RefusalTextDelta(DeltaOf, PartEvent):
+    type: Literal["response.refusal.delta"] = "response.refusal.delta"
+
+
+class RefusalTextDone(PartEvent):
+    type: Literal["response.refusal.done"] = "response.refusal.done"
+    refusal: str
+
+
+class ReasoningTextDelta(DeltaOf, PartEvent):
+    """A piece of raw reasoning, by the name that OpenAI's clients know; Open Responses says `response.reasoning`."""
+
+    type: Literal["response.reasoning_text.delta"] = "response.reasoning_text.delta"
+
+
+class ReasoningTextDone(PartEvent):
+    type: Literal["response.reasoning_text.done"] = "response.reasoning_text.done"
+    text: str
+
+
+class ReasoningSummaryPartAdded(SummaryEvent):
+    type: Literal["response.reasoning_summary_part.added"] = "response.reasoning_summary_part.added"
+    part: SummaryText
+
+
+class ReasoningSummaryPartDone(SummaryEvent):
+    type: Literal["response.reasoning_summary_part.done"] = "response.reasoning_summary_part.done"
+    part: SummaryText
+
+
+class ReasoningSummaryTextDelta(DeltaOf, SummaryEvent):
+    type: Literal["response.reasoning_summary_text.delta"] = "response.reasoning_summary_text.delta"
+
+
+class ReasoningSummaryTextDone(SummaryEvent):
+    type: Literal["response.reasoning_summary_text.done"] = "response.reasoning_summary_text.done"
+    text: str
+
+
+class FunctionCallArgumentsDelta(DeltaOf, ItemEvent):
+    type: Literal["response.function_call_arguments.delta"] = "response.function_call_arguments.delta"
+
+
+class FunctionCallArgumentsDone(ItemEvent):
+    type: Literal["response.function_call_arguments.done"] = "response.function_call_arguments.done"
+    arguments: str
+
+
+class McpListToolsInProgress(ItemEvent):
+    type: Literal["response.mcp_list_tools.in_progress"] = "response.mcp_list_tools.in_progress"
+
+
+class McpListToolsCompleted(ItemEvent):
+    type: Literal["response.mcp_list_tools.completed"] = "response.mcp_list_tools.completed"
+
+
+class McpListToolsFailed(ItemEvent):
+    type: Literal["response.mcp_list_tools.failed"] = "response.mcp_list_tools.failed"
+
+
+class McpCallInProgress(ItemEvent):
+    type: Literal["response.mcp_call.in_progress"] = "response.mcp_call.in_progress"
+
+
+class McpCallArgumentsDelta(DeltaOf, ItemEvent):
+    type: Literal["response.mcp_call_arguments.delta"] = "response.mcp_call_arguments.delta"
+
+
+class McpCallArgumentsDone(ItemEvent):
+    type: Literal["response.mcp_call_arguments.done"] = "response.mcp_call_arguments.done"
+    arguments: str
+
+
+class McpCallCompleted(ItemEvent):
+    type: Literal["response.mcp_call.completed"] = "response.mcp_call.completed"
+
+
+class McpCallFailed(ItemEvent):
+    type: Literal["response.mcp_call.failed"] = "response.mcp_call.failed"
+
+
+class WebSearchCallInProgress(ItemEvent):
+    type: Literal["response.web_search_call.in_progress"] = "response.web_search_call.in_progress"
+
+
+class WebSearchCallSearching(ItemEvent):
+    type: Literal["response.web_search_call.searching"] = "response.web_search_call.searching"
+
+
+class WebSearchCallCompleted(ItemEvent):
+    type: Literal["response.web_search_call.completed"] = "response.web_search_call.completed"

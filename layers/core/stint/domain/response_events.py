@@ -1,0 +1,137 @@
+"""Events of a response's stream: a closed union. `sequence_number` counts from 0 over the whole response."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from stint.domain.item_events import (
+    AnnotationAdded,
+    ContentPartAdded,
+    ContentPartDone,
+    FunctionCallArgumentsDelta,
+    FunctionCallArgumentsDone,
+    McpCallArgumentsDelta,
+    McpCallArgumentsDone,
+    McpCallCompleted,
+    McpCallFailed,
+    McpCallInProgress,
+    McpListToolsCompleted,
+    McpListToolsFailed,
+    McpListToolsInProgress,
+    OutputEvent,
+    OutputTextDelta,
+    OutputTextDone,
+    ReasoningSummaryPartAdded,
+    ReasoningSummaryPartDone,
+    ReasoningSummaryTextDelta,
+    ReasoningSummaryTextDone,
+    ReasoningTextDelta,
+    ReasoningTextDone,
+    RefusalTextDelta,
+    RefusalTextDone,
+    WebSearchCallCompleted,
+    WebSearchCallInProgress,
+    WebSearchCallSearching,
+)
+from stint.domain.items import OutputItem
+from stint.domain.response_resource import Response
+from stint.domain.responses import ResponseError
+from stint.domain.schema import Schema
+
+
+class LifecycleEvent(Schema):
+    sequence_number: int
+    response: Response
+
+
+class ResponseCreated(LifecycleEvent):
+    type: Literal["response.created"] = "response.created"
+
+
+class ResponseQueued(LifecycleEvent):
+    type: Literal["response.queued"] = "response.queued"
+
+
+class ResponseInProgress(LifecycleEvent):
+    type: Literal["response.in_progress"] = "response.in_progress"
+
+
+class ResponseCompleted(LifecycleEvent):
+    type: Literal["response.completed"] = "response.completed"
+
+
+class ResponseIncomplete(LifecycleEvent):
+    type: Literal["response.incomplete"] = "response.incomplete"
+
+
+class ResponseFailed(LifecycleEvent):
+    type: Literal["response.failed"] = "response.failed"
+
+
+class OutputItemAdded(OutputEvent):
+    """An item begins: in progress, and empty."""
+
+    type: Literal["response.output_item.added"] = "response.output_item.added"
+    item: OutputItem
+
+
+class OutputItemDone(OutputEvent):
+    type: Literal["response.output_item.done"] = "response.output_item.done"
+    item: OutputItem
+
+
+class ErrorEvent(Schema):
+    """An error inside a stream, in both shapes that clients read: OpenAI's, flat, and that of Open Responses."""
+
+    type: Literal["error"] = "error"
+    sequence_number: int
+    code: str
+    message: str
+    param: str = ""
+    error: ResponseError
+
+    @classmethod
+    def of(cls, error: ResponseError, sequence_number: int) -> "ErrorEvent":
+        return cls(
+            sequence_number=sequence_number, code=error.code, message=error.message, param=error.param, error=error
+        )
+
+
+ResponseEvent = Annotated[
+    ResponseCreated
+    | ResponseQueued
+    | ResponseInProgress
+    | ResponseCompleted
+    | ResponseIncomplete
+    | ResponseFailed
+    | OutputItemAdded
+    | OutputItemDone
+    | ContentPartAdded
+    | ContentPartDone
+    | OutputTextDelta
+    | OutputTextDone
+    | AnnotationAdded
+    | RefusalTextDelta
+    | RefusalTextDone
+    | ReasoningTextDelta
+    | ReasoningTextDone
+    | ReasoningSummaryPartAdded
+    | ReasoningSummaryPartDone
+    | ReasoningSummaryTextDelta
+    | ReasoningSummaryTextDone
+    | FunctionCallArgumentsDelta
+    | FunctionCallArgumentsDone
+    | McpListToolsInProgress
+    | McpListToolsCompleted
+    | McpListToolsFailed
+    | McpCallInProgress
+    | McpCallArgumentsDelta
+    | McpCallArgumentsDone
+    | McpCallCompleted
+    | McpCallFailed
+    | WebSearchCallInProgress
+    | WebSearchCallSearching
+    | WebSearchCallCompleted
+    | ErrorEvent,
+    Field(discriminator="type"),
+]

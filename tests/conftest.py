@@ -2,6 +2,7 @@ from collections.abc import Iterator
 
 import pytest
 from infra.local.engine import Engine
+from tests.openresponses.watch import take_complaints
 
 
 @pytest.fixture(scope="session")
@@ -12,3 +13,11 @@ def engine() -> Iterator[Engine]:
     """
     with Engine() as engine:
         yield engine
+
+
+@pytest.fixture(autouse=True)
+def _answers_keep_their_contract() -> Iterator[None]:
+    """Whatever a test asks of the Responses API is held against Open Responses and OpenAI's types."""
+    yield
+    complaints = take_complaints()
+    assert not complaints, "\n".join(complaints)

@@ -14,6 +14,7 @@ from botocore.config import Config
 from fastapi import FastAPI
 from infra.local.engine import Engine
 from tests.functions.doubles import HEARTBEAT, Faults, Faulty, Recorder
+from tests.openresponses.asgi import Watched
 
 from stint.bootstrap import compose
 from stint.domain.inference import InferenceRequest
@@ -72,7 +73,9 @@ class World:
 
     def app(self, *, buffered: bool = False) -> FastAPI:
         parts = [agents.router] if buffered else PARTS
-        return create_app("all", *parts, make_services=self.make_services, buffered=buffered)
+        app = create_app("all", *parts, make_services=self.make_services, buffered=buffered)
+        app.add_middleware(Watched)
+        return app
 
     @property
     def last_request(self) -> InferenceRequest:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from infra.local.engine import ROOT
 from infra.local.server import listen
+from tests.openresponses.wire import Tap
 
 
 class Run:
@@ -17,6 +18,7 @@ class Run:
         command = [sys.executable, "-m", "infra.local", "--state", str(state), "run", "--port", str(port), *options]
         self.state = state
         self.lines: list[str] = []
+        self.tap: Tap | None = None
         self.process = subprocess.Popen(
             command,
             cwd=ROOT,
@@ -38,7 +40,9 @@ class Run:
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
+        """Leads past a tap, which holds answers of the Responses API against their contract."""
+        self.tap = self.tap or Tap(self.port)
+        return f"http://127.0.0.1:{self.tap.port}"
 
     @property
     def port(self) -> int:
@@ -55,6 +59,8 @@ class Run:
         finally:
             self.process.kill()
             self.process.wait()
+            if self.tap:
+                self.tap.close()
         return self.process.returncode
 
 

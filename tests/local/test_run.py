@@ -145,7 +145,7 @@ def test_a_second_run_on_the_same_state_is_refused(start: Start, running: Run) -
 
     assert code == 1
     assert f"is in use by process {running.process.pid}" in "".join(second.lines)
-    assert running.url in "".join(second.lines)
+    assert f"http://127.0.0.1:{running.port}" in "".join(second.lines)
 
 
 def test_the_shell_sets_the_model_and_cors(start: Start) -> None:

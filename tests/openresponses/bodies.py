@@ -1,0 +1,172 @@
+"""What an answer of the Responses API may be. Each check raises Mismatch."""
+
+from collections.abc import Callable, Iterable
+
+from tests.openresponses.schema import (
+    HOSTED_EVENTS,
+    HOSTED_ITEMS,
+    REASONING_EVENTS,
+    Json,
+    Mismatch,
+    check_component,
+    event_components,
+)
+from tests.openresponses.types import check_openai_event, check_openai_item, check_openai_object, check_openai_response
+
+COMPONENTS = {
+    "message": "Message",
+    "function_call": "FunctionCall",
+    "function_call_output": "FunctionCallOutput",
+    "reasoning": "ReasoningBody",
+    "compaction": "CompactionBody",
+}
+STATUSES = ("queued", "in_progress", "completed", "incomplete", "failed", "cancelled")
+TERMINAL = STATUSES[2:]
+MADE_BY_MODELS = ("message", "function_call", "reasoning", "compaction")
+
+
+def check_item(item: Json) -> None:
+    """An item as it is shown: by Open Responses when it knows the type, and by OpenAI."""
+    require(isinstance(item.get("id"), str) and item["id"] != "", f"An item has no id: {item}")
+    check_component(COMPONENTS.get(str(item.get("type")), "ItemField"), item)
+    if item["type"] != "message" or item["role"] != "developer":  # OpenAI's type of input messages lacks the role
+        check_openai_item(item)
+
+
+def check_output(output: list[Json], tools: list[Json]) -> None:
+    """The output of a response with these tools: only items of the model, and of tools that the request named."""
+    hosted = {name for tool in tools for name in HOSTED_ITEMS.get(tool["type"], ())}
+    for item in output:
+        check_item(item)
+        expected = item["type"] in MADE_BY_MODELS or item["type"] in hosted
+        require(expected, f"Item {item['id']} in the output is a {item['type']}, which no tool of the request brings")
+    check_distinct("Item ids in the output", [item["id"] for item in output])
+
+
+def check_response(body: Json) -> None:
+    """A response, at any moment of its life."""
+    for item in body.get("output") or []:
+        check_item(item)
+    check_component("ResponseResource", body)
+    check_openai_response(body)
+    check_output(body["output"], body["tools"])
+    _check_status(body)
+    error = body["error"]
+    if error is not None:
+        strings = all(isinstance(error.get(key), str) for key in ("code", "message", "type"))
+        require(strings, f"The response's error needs a code, a message and a type: {error}")
+
+
+def _check_status(body: Json) -> None:
+    status = body["status"]
+    require(status in STATUSES, f"A response's status is never {status!r}")
+    require((body["completed_at"] is not None) == (status == "completed"), f"completed_at does not go with {status}")
+    require((body["incomplete_details"] is not None) == (status == "incomplete"), f"incomplete_details with {status}")
+    require((body["error"] is not None) == (status == "failed"), f"error {body['error']} does not go with {status}")
+    require(status != "completed" or body["usage"] is not None, "A completed response has no usage")
+    open_items = [item["id"] for item in body["output"] if item.get("status") == "in_progress"]
+    require(status not in TERMINAL or not open_items, f"Items {open_items} are in progress in a {status} response")
+
+
+def check_event(event: Json, response: Json | None) -> None:
+    """An event of the stream of a response; of `response`, where it is known, its tools and its reasoning count."""
+    name = str(event.get("type"))
+    if name in event_components():
+        check_component(event_components()[name], event)
+    elif response is not None:
+        hosted = [start for tool in response["tools"] for start in HOSTED_EVENTS.get(tool["type"], ())]
+        asked = name.startswith(tuple(hosted)) or (name in REASONING_EVENTS and response["reasoning"] is not None)
+        require(asked, f"Event {name} is neither of Open Responses nor of anything that the request asked for")
+    check_openai_event(event)
+    if "response" in event:
+        check_response(event["response"])
+    if name == "error":
+        same = all(event.get(key) == event["error"][key] for key in ("code", "message", "param"))
+        require(same, f"An error event is flat and nested at once: {event}")
+
+
+def check_error(body: Json) -> None:
+    """The body of a refusal. `code` is a string: one client shows no message otherwise."""
+    error = body.get("error")
+    require(isinstance(error, dict), f"A refusal has no error object: {body}")
+    assert isinstance(error, dict)
+    for key in ("message", "type", "code"):
+        require(isinstance(error.get(key), str) and error[key] != "", f"A refusal's {key} is no text: {error}")
+    require(error.get("param") is None or isinstance(error["param"], str), f"A refusal's param is no text: {error}")
+
+
+def check_compaction(body: Json) -> None:
+    """The answer of /responses/compact."""
+    check_component("CompactResource", body)
+    check_openai_object("response.compaction", body)
+    for item in body["output"]:
+        check_item(item)
+    require(any(item["type"] == "compaction" for item in body["output"]), "A compaction without a compaction item")
+
+
+def check_page(body: Json, check: Callable[[Json], None]) -> None:
+    """A page of a list: what is on it, and the cursors to go on with."""
+    require(body.get("object") == "list" and isinstance(body.get("data"), list), f"Not a list: {str(body)[:300]}")
+    require(isinstance(body.get("has_more"), bool), "A list does not say whether it has more")
+    for each in body["data"]:
+        check(each)
+    ids = [each["id"] for each in body["data"]]
+    check_distinct("Ids in a list", ids)
+    ends = (ids[0], ids[-1]) if ids else (None, None)
+    have = (body.get("first_id"), body.get("last_id"))
+    require(have == ends or (not ids and have == ("", "")), f"first_id and last_id are {have}, not {ends}")
+
+
+def check_item_list(body: Json) -> None:
+    """A page of input items, or of a conversation's items."""
+    check_page(body, check_item)
+
+
+def check_response_list(body: Json) -> None:
+    """A page of responses."""
+    check_page(body, check_response)
+
+
+def check_conversation(body: Json) -> None:
+    """A conversation."""
+    check_openai_object("conversation", body)
+
+
+def check_conversation_list(body: Json) -> None:
+    """A page of conversations."""
+    check_page(body, check_conversation)
+
+
+def check_deleted_conversation(body: Json) -> None:
+    """The answer to the deletion of a conversation."""
+    check_openai_object("conversation.deleted", body)
+    require(body["deleted"] is True, f"Deleted, and yet not: {body}")
+
+
+def check_deleted_response(body: Json) -> None:
+    """The answer to the deletion of a response."""
+    good = body.get("deleted") is True and body.get("object") in ("response", "response.deleted")
+    require(good and isinstance(body.get("id"), str), f"Not the answer to a deletion: {body}")
+
+
+def check_input_tokens(body: Json) -> None:
+    """The answer of /responses/input_tokens."""
+    check_openai_object("response.input_tokens", body)
+
+
+def check_chat_completion(body: Json) -> None:
+    """The answer of /chat/completions."""
+    check_openai_object("chat.completion", body)
+
+
+def check_distinct(what: str, values: Iterable[str]) -> None:
+    """Nothing is there twice."""
+    values = list(values)
+    twice = sorted({value for value in values if values.count(value) > 1})
+    require(not twice, f"{what} are there more than once: {twice}")
+
+
+def require(holds: bool, otherwise: str) -> None:
+    """Raise Mismatch unless something holds."""
+    if not holds:
+        raise Mismatch(otherwise)

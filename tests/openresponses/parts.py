@@ -1,0 +1,140 @@
+"""What is streamed of one item, from its `added` to its `done`."""
+
+from dataclasses import dataclass, field
+
+from tests.openresponses.bodies import require
+from tests.openresponses.schema import Json
+
+# Where the events of a part tell its place, and where the item keeps it.
+PLACES = {"response.content_part": "content", "response.reasoning_summary_part": "summary"}
+# The place, the part's type and the key of its text, by the beginning of the events' names.
+TEXTS = {
+    "response.output_text": ("content", "output_text", "text"),
+    "response.refusal": ("content", "refusal", "refusal"),
+    "response.reasoning_text": ("content", "reasoning_text", "text"),
+    "response.reasoning_summary_text": ("summary", "summary_text", "text"),
+}
+ARGUMENTS = {"response.function_call_arguments": "function_call", "response.mcp_call_arguments": "mcp_call"}
+# Every state that a hosted item's events go through before it is done; the last is one of several.
+PROGRESS = {
+    "mcp_list_tools": (("in_progress",), ("completed", "failed")),
+    "mcp_call": (("in_progress",), ("completed", "failed")),
+    "web_search_call": (("in_progress", "searching"), ("completed", "failed")),
+}
+EMPTY: Json = {"message": {"content": []}, "function_call": {"arguments": ""}, "reasoning": {"summary": []}}
+
+
+@dataclass
+class StreamedPart:
+    """A part of a message's or a reasoning item's content."""
+
+    type: str
+    text: str = ""
+    finished: bool = False
+    annotations: list[Json] = field(default_factory=list)
+    done: Json | None = None
+
+
+class StreamedItem:
+    """An item that was added. `done` is what it was in the end."""
+
+    def __init__(self, item: Json, index: int) -> None:
+        self.item = item
+        self.index = index
+        self.parts: dict[str, list[StreamedPart]] = {"content": [], "summary": []}
+        self.arguments = ""
+        self.written: str | None = None
+        self.progress: list[str] = []
+        self.done: Json | None = None
+        require(item.get("status", "in_progress") in ("in_progress", "searching"), f"An item is added finished: {item}")
+        begun = EMPTY.get(item["type"], {})
+        require(begun.items() <= item.items(), f"An item is added with what is still to come: {item}")
+
+    def take(self, event: Json) -> None:
+        """Take in an event between the item's `added` and its `done`."""
+        require(self.done is None, f"{event['type']} of item {self.item['id']}, which is done")
+        require(event["output_index"] == self.index, f"{event['type']} of item {self.item['id']} has another index")
+        stem, _, moment = event["type"].rpartition(".")
+        if stem in PLACES:
+            self._take_part(event, PLACES[stem], moment)
+        elif stem in TEXTS:
+            self._take_text(event, *TEXTS[stem], moment)
+        elif stem in ARGUMENTS:
+            self._take_arguments(event, ARGUMENTS[stem], moment)
+        elif stem == "response.output_text.annotation":
+            self._take_annotation(event)
+        else:
+            require(stem == f"response.{self.item['type']}", f"{event['type']} of a {self.item['type']}")
+            self.progress.append(moment)
+
+    def _take_part(self, event: Json, place: str, moment: str) -> None:
+        index, part, parts = _index(event, place), event["part"], self.parts[place]
+        if moment == "added":
+            require(index == len(parts), f"Part {index} is added as number {len(parts)}")
+            require(all(each.done for each in parts), f"Part {index} is added while another is open")
+            key = "refusal" if part["type"] == "refusal" else "text"
+            require(part[key] == "", f"A part is added with its text: {part}")
+            parts.append(StreamedPart(part["type"]))
+            return
+        known = self._part(event, place, part["type"])
+        text = part["refusal" if part["type"] == "refusal" else "text"]
+        require(known.finished, f"Part {index} is done before its text")
+        require(text == known.text, f"Part {index} is done with {text!r}, not {known.text!r}")
+        same = part.get("annotations", []) == known.annotations
+        require(same, f"Part {index} has annotations that were not announced, or lacks one")
+        known.done = part
+
+    def _take_text(self, event: Json, place: str, kind: str, key: str, moment: str) -> None:
+        part = self._part(event, place, kind)
+        require(not part.finished, f"{event['type']} after the text was done")
+        if moment == "delta":
+            part.text += event["delta"]
+            return
+        require(event[key] == part.text, f"{event['type']} says {event[key]!r}, the deltas {part.text!r}")
+        part.finished = True
+
+    def _part(self, event: Json, place: str, kind: str) -> StreamedPart:
+        index, parts = _index(event, place), self.parts[place]
+        require(index < len(parts), f"{event['type']} before part {index} was added")
+        require(parts[index].done is None, f"{event['type']} after part {index} was done")
+        require(parts[index].type == kind, f"{event['type']} of part {index}, which is a {parts[index].type}")
+        return parts[index]
+
+    def _take_annotation(self, event: Json) -> None:
+        part = self._part(event, "content", "output_text")
+        require(event["annotation_index"] == len(part.annotations), "An annotation is announced out of order")
+        part.annotations.append(event["annotation"])
+
+    def _take_arguments(self, event: Json, kind: str, moment: str) -> None:
+        require(self.item["type"] == kind, f"{event['type']} of a {self.item['type']}")
+        require(self.written is None, f"{event['type']} after the arguments were done")
+        if moment == "delta":
+            self.arguments += event["delta"]
+            return
+        said = event["arguments"]
+        require(said == self.arguments, f"{event['type']} says {said!r}, the deltas {self.arguments!r}")
+        self.written = said
+
+    def close(self, event: Json) -> None:
+        """Take in the item's `done`: it is what was streamed. One that was cut short need not be."""
+        item, begun = event["item"], self.item
+        require(self.done is None, f"Item {begun['id']} is done twice")
+        same = all(item.get(key) == begun.get(key) for key in ("id", "type", "call_id", "name", "role"))
+        require(same and event["output_index"] == self.index, f"Item {begun} is done as another: {item}")
+        require(item.get("status") != "in_progress", f"Item {item['id']} is done and in progress")
+        self.done = item
+        if item.get("status") == "incomplete":
+            return
+        for place, parts in self.parts.items():
+            require(item.get(place, []) == [each.done for each in parts], f"The {place} of {item} was not streamed")
+        if "arguments" in item and item["type"] in ARGUMENTS.values():
+            require(item["arguments"] == self.written, f"The arguments of {item} are not {self.written!r}")
+        if item["type"] in PROGRESS:
+            first, last = PROGRESS[item["type"]]
+            good = tuple(self.progress[:-1]) == first and self.progress[-1] in last
+            require(good, f"The states of a {item['type']} were {self.progress}")
+
+
+def _index(event: Json, place: str) -> int:
+    index: int = event[f"{place}_index"]
+    return index

@@ -1,0 +1,99 @@
+"""The schema of Open Responses, with the deviations that are on purpose."""
+
+import json
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import best_match
+from referencing import Registry, Resource
+from referencing.jsonschema import DRAFT202012
+
+Json = dict[str, Any]
+
+WEB_SEARCH = ("web_search", "web_search_2025_08_26", "web_search_preview", "web_search_preview_2025_03_11")
+# Which item types a tool of a request brings into the output, by the tool's type.
+HOSTED_ITEMS = {
+    "mcp": ("mcp_list_tools", "mcp_call", "mcp_approval_request"),
+    **dict.fromkeys(WEB_SEARCH, ("web_search_call",)),
+}
+# The events that come with them, by the beginning of their names.
+HOSTED_EVENTS = {
+    "mcp": ("response.mcp_list_tools.", "response.mcp_call.", "response.mcp_call_arguments."),
+    **dict.fromkeys(WEB_SEARCH, ("response.web_search_call.",)),
+}
+# OpenAI's names for raw reasoning: openai-node throws on Open Responses' `response.reasoning.*`.
+REASONING_EVENTS = ("response.reasoning_text.delta", "response.reasoning_text.done")
+
+
+class Mismatch(AssertionError):
+    """What was sent is not what the contract says."""
+
+
+def echo_real_schemas(schemas: Json) -> None:
+    """`text.format.schema` may only be null upstream, a mistake: clients expect the schema that they sent."""
+    schemas["JsonSchemaResponseFormat"]["properties"]["schema"] = {"type": ["object", "null"]}
+
+
+def admit_hosted_items(schemas: Json) -> None:
+    """Items of tools that the server runs, in OpenAI's shapes; that a request asked for them is checked with it."""
+    types = sorted({name for names in HOSTED_ITEMS.values() for name in names} | {"mcp_approval_response"})
+    schemas["ItemField"]["oneOf"].append(_typed(types, "id"))
+
+
+def admit_hosted_tools(schemas: Json) -> None:
+    """The tools that bring such items are echoed, without credentials."""
+    hidden: Json = {"not": {"anyOf": [{"required": [key]} for key in ("authorization", "headers")]}}
+    schemas["Tool"]["oneOf"].append(_typed(["mcp"], "server_label") | hidden)
+    schemas["Tool"]["oneOf"].append(_typed(list(WEB_SEARCH)))
+    choices = [_typed(["mcp"], "server_label"), _typed(list(WEB_SEARCH))]
+    schemas["ResponseResource"]["properties"]["tool_choice"]["oneOf"] += choices
+    schemas["AllowedToolChoice"]["properties"]["tools"]["items"]["oneOf"] += choices
+
+
+DEVIATIONS: tuple[Callable[[Json], None], ...] = (echo_real_schemas, admit_hosted_items, admit_hosted_tools)
+
+
+def _typed(types: list[str], *required: str) -> Json:
+    return {"type": "object", "properties": {"type": {"enum": types}}, "required": ["type", *required]}
+
+
+@cache
+def document() -> Json:
+    """The OpenAPI document, deviations included."""
+    document: Json = json.loads((Path(__file__).parent / "openapi.json").read_text())
+    for deviate in DEVIATIONS:
+        deviate(document["components"]["schemas"])
+    return document
+
+
+@cache
+def event_components() -> dict[str, str]:
+    """The component of each event type."""
+    operation = document()["paths"]["/responses"]["post"]
+    union = operation["responses"]["200"]["content"]["text/event-stream"]["schema"]["oneOf"]
+    names = [part["$ref"].rsplit("/", 1)[1] for part in union]
+    schemas = document()["components"]["schemas"]
+    return {schemas[name]["properties"]["type"]["enum"][0]: name for name in names}
+
+
+@cache
+def _registry() -> Registry[Any]:
+    resource: Resource[Any] = Resource.from_contents(document(), default_specification=DRAFT202012)
+    registry: Registry[Any] = Registry().with_resource("open-responses", resource)
+    return registry
+
+
+@cache
+def _validator(component: str) -> Draft202012Validator:
+    reference = {"$ref": f"open-responses#/components/schemas/{component}"}
+    return Draft202012Validator(reference, registry=_registry())
+
+
+def check_component(component: str, value: object) -> None:
+    """Raise Mismatch with the place where a value is not what a component says."""
+    error = best_match(_validator(component).iter_errors(value))
+    if error is not None:
+        raise Mismatch(f"{component} of Open Responses, {error.json_path}: {error.message[:600]}")

@@ -1,0 +1,119 @@
+"""Looks at the exchanges of tests with the Responses API, whoever makes them, and keeps what is wrong."""
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cache
+from urllib.parse import parse_qs
+
+from tests.openresponses.schema import Json
+
+PATH = re.compile(r"(?:^|/)v1/(?:openai/v1/)?((?:responses|conversations|chat/completions)(?:/[^?]*)?)(?:\?(.*))?$")
+WORDS = ("responses", "conversations", "items", "input_items", "cancel", "compact", "input_tokens", "chat/completions")
+COMPLAINTS: list[str] = []
+
+
+def take_complaints() -> list[str]:
+    """What was wrong since the last call."""
+    taken = COMPLAINTS[:]
+    del COMPLAINTS[: len(taken)]
+    return taken
+
+
+@dataclass
+class Exchange:
+    """A request to the Responses API and what comes back."""
+
+    method: str
+    route: str
+    after: int
+    status: int = 0
+    media_type: str = ""
+    body: bytearray = field(default_factory=bytearray)
+
+    @classmethod
+    def of(cls, method: str, target: str) -> "Exchange | None":
+        """Begin to look at a request, unless it is of another API."""
+        match = PATH.search(target)
+        if match is None or method in ("OPTIONS", "HEAD"):
+            return None
+        route = "/".join(part if part in WORDS else "{}" for part in re.split(r"(?<!chat)/", match[1].rstrip("/")))
+        after = parse_qs(match[2] or "").get("starting_after", ["-1"])[0]
+        return cls(method, route, int(after) if after.lstrip("-").isdecimal() else -1)
+
+    def note(self, complaint: str) -> None:
+        """Keep what is wrong."""
+        COMPLAINTS.append(f"{self.method} {self.route} -> {self.status}: {complaint}")
+
+    def finish(self, *, whole: bool = True) -> None:
+        """Hold what came against the contract; `whole` is false when it was cut off by either side."""
+        if self.status == 0 or (not whole and self.media_type != "text/event-stream"):
+            return
+        try:
+            self._check(whole)
+        except AssertionError as error:
+            self.note(str(error))
+        except (LookupError, TypeError, ValueError) as error:
+            self.note(f"{type(error).__name__} {error} in {bytes(self.body[-2000:])!r}")
+
+    def _check(self, whole: bool) -> None:
+        from tests.openresponses.bodies import check_error
+        from tests.openresponses.frames import check_stream
+
+        if self.media_type == "text/event-stream":
+            streams = {"chat/completions": check_chunks}
+            check = streams.get(self.route)
+            if check is None:
+                check_stream(bytes(self.body), self.after, whole=whole)
+            else:
+                check(bytes(self.body), whole)
+            return
+        body = json.loads(self.body)
+        if self.status >= 400:
+            check_error(body)
+            return
+        check_body = checks().get(f"{self.method} {self.route}")
+        assert check_body is not None, "No such operation is known to the tests"
+        check_body(body)
+
+
+@cache
+def checks() -> dict[str, Callable[[Json], None]]:
+    """What each operation answers."""
+    from tests.openresponses import bodies
+
+    return {
+        "POST responses": bodies.check_response,
+        "GET responses": bodies.check_response_list,
+        "GET responses/{}": bodies.check_response,
+        "DELETE responses/{}": bodies.check_deleted_response,
+        "GET responses/{}/input_items": bodies.check_item_list,
+        "POST responses/{}/cancel": bodies.check_response,
+        "POST responses/input_tokens": bodies.check_input_tokens,
+        "POST responses/compact": bodies.check_compaction,
+        "POST conversations": bodies.check_conversation,
+        "GET conversations": bodies.check_conversation_list,
+        "GET conversations/{}": bodies.check_conversation,
+        "POST conversations/{}": bodies.check_conversation,
+        "DELETE conversations/{}": bodies.check_deleted_conversation,
+        "POST conversations/{}/items": bodies.check_item_list,
+        "GET conversations/{}/items": bodies.check_item_list,
+        "GET conversations/{}/items/{}": bodies.check_item,
+        "DELETE conversations/{}/items/{}": bodies.check_conversation,
+        "POST chat/completions": bodies.check_chat_completion,
+    }
+
+
+def check_chunks(body: bytes, whole: bool) -> None:
+    """A streamed chat completion: data lines alone, and the mark at the end."""
+    from tests.openresponses.types import check_openai_object
+
+    assert b"\r" not in body, "A stream has carriage returns"
+    *blocks, rest = body.decode().split("\n\n")
+    assert not whole or rest == "", f"A stream ends in the middle of an event: {rest!r}"
+    datas = [block.removeprefix("data: ") for block in blocks if not block.startswith(":")]
+    assert not whole or datas[-1:] == ["[DONE]"], f"A stream of chunks ends with {datas[-1:]}"
+    for data in datas:
+        if data != "[DONE]" and "error" not in json.loads(data):
+            check_openai_object("chat.completion.chunk", json.loads(data))

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Discriminator, Field, Tag
+from pydantic import BeforeValidator, Field
 
 from stint.domain.fields import Omitted
 from stint.domain.schema import Request
@@ -34,8 +34,9 @@ class McpError(Request):
     message: Omitted[str] = None
 
 
-def form_of_error(error: Any) -> str:
-    return "text" if isinstance(error, str) else "object"
+def read_error(error: Any) -> Any:
+    """Read a string, as older clients send it, as what the tool said."""
+    return {"type": "mcp_tool_execution_error", "content": error} if isinstance(error, str) else error
 
 
 class McpCall(Request):
@@ -47,9 +48,7 @@ class McpCall(Request):
     name: str
     arguments: str
     output: str | None = None
-    error: (
-        Annotated[Annotated[str, Tag("text")] | Annotated[McpError, Tag("object")], Discriminator(form_of_error)] | None
-    ) = None
+    error: Annotated[McpError | None, BeforeValidator(read_error)] = None
     status: Literal["in_progress", "completed", "incomplete", "calling", "failed"] = "completed"
     approval_request_id: Omitted[str] = None
 

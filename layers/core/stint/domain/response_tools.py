@@ -84,8 +84,8 @@ class McpTool(Request):
     tunnel_id: Annotated[Nothing, Refused("There are no tunnels here: give the server_url")] = None
     server_url: str
     server_description: str | None = None
-    headers: dict[str, str] | None = None
-    authorization: str | None = None
+    headers: Omitted[dict[str, str]] = None
+    authorization: Omitted[str] = None
     allowed_tools: AllowedNames | None = None
     require_approval: Approval = "always"
     defer_loading: DeferLoading = None

@@ -18,7 +18,7 @@ from stint.domain.steps import Step
 
 Truncation = Literal["auto", "disabled"]
 ServiceTier = Literal["auto", "default", "flex", "scale", "priority", "fast", "ultrafast"]
-CacheRetention = Literal["in_memory", "in-memory", "24h"]
+CacheRetention = Literal["in_memory", "24h"]
 MAX_INFER_ITERS = 10
 """Model calls of a response, unless the request says otherwise."""
 

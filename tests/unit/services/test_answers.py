@@ -1,6 +1,6 @@
 import pytest
 
-from stint.domain.events import ReasoningProgress, RefusalDelta, TextDelta, ToolCallDelta
+from stint.domain.events import ReasoningEnded, ReasoningProgress, RefusalDelta, TextDelta, ToolCallDelta
 from stint.domain.inference import (
     AnswerDetails,
     Finished,
@@ -18,7 +18,9 @@ from stint.services.answers import Answer
 END = Finished(FinishReason.tool_calls)
 
 
-def answer_of(*chunks: ModelChunk) -> tuple[Answer, list[TextDelta | ToolCallDelta | ReasoningProgress]]:
+def answer_of(
+    *chunks: ModelChunk,
+) -> tuple[Answer, list[TextDelta | ToolCallDelta | ReasoningProgress | ReasoningEnded]]:
     answer = Answer(turn_id="t")
     return answer, [delta for chunk in chunks for delta in answer.take(chunk)]
 
@@ -91,6 +93,7 @@ def test_reasoning_is_told_piece_by_piece_and_kept_whole_beside_the_step() -> No
 
     assert [delta.text for delta in deltas if isinstance(delta, ReasoningProgress)] == ["Let me ", "see."]
     assert answer.details() == AnswerDetails(reasoning=Reasoning(text="Let me see.", signature="s1"))
+    assert deltas[2] == ReasoningEnded(answer.step_id, Reasoning(text="Let me see.", signature="s1"))
     assert answer.to_step().model_response.content == "42"
 
 

@@ -6,7 +6,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from stint.domain.errors import ShieldFailed
-from stint.domain.events import Delta, ReasoningProgress, TextDelta, ToolCallDelta
+from stint.domain.events import Delta, ReasoningEnded, ReasoningProgress, TextDelta, ToolCallDelta
 from stint.domain.inference import (
     AssistantAnswer,
     Finished,
@@ -43,7 +43,7 @@ async def let_through(holdback: Holdback, chunks: list[ModelChunk]) -> tuple[lis
     answer, left = Answer(turn_id="turn"), []
     for chunk in chunks:
         for delta in answer.take(chunk):
-            assert not isinstance(delta, ReasoningProgress)
+            assert not isinstance(delta, ReasoningProgress | ReasoningEnded)
             left += await holdback.take(delta)
         if holdback.blocked:
             break

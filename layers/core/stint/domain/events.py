@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from stint.domain.errors import StintError
+from stint.domain.inference import Reasoning
 from stint.domain.schema import Schema
 from stint.domain.steps import Step, StepType
 from stint.domain.tools import ToolCall
@@ -87,6 +88,14 @@ class ReasoningProgress:
 
 
 @dataclass(frozen=True, slots=True)
+class ReasoningEnded:
+    """All that the model thought, before the first word or call of its answer."""
+
+    step_id: str
+    reasoning: Reasoning
+
+
+@dataclass(frozen=True, slots=True)
 class RunEnded:
     """The loop's last event: the run is complete, or waits for the client."""
 
@@ -99,5 +108,5 @@ Payload = Annotated[
     TurnStart | StepStart | StepProgress | StepComplete | TurnComplete | TurnAwaitingInput,
     Field(discriminator="event_type"),
 ]
-LoopEvent = StepEvent | ReasoningProgress | RunEnded
+LoopEvent = StepEvent | ReasoningProgress | ReasoningEnded | RunEnded
 Event = TurnStart | StepEvent | TerminalEvent

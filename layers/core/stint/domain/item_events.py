@@ -10,7 +10,7 @@ from stint.domain.schema import Schema
 
 
 class OutputEvent(Schema):
-    sequence_number: int
+    sequence_number: int = 0
     output_index: int
 
 

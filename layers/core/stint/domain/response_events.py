@@ -40,7 +40,7 @@ from stint.domain.schema import Schema
 
 
 class LifecycleEvent(Schema):
-    sequence_number: int
+    sequence_number: int = 0
     response: Response
 
 
@@ -84,7 +84,7 @@ class ErrorEvent(Schema):
     """An error inside a stream, in both shapes that clients read: OpenAI's, flat, and that of Open Responses."""
 
     type: Literal["error"] = "error"
-    sequence_number: int
+    sequence_number: int = 0
     code: str
     message: str
     param: str = ""

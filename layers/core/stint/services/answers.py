@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from stint.domain.events import Delta, ReasoningProgress, RefusalDelta, TextDelta, ToolCallDelta
+from stint.domain.events import Delta, ReasoningEnded, ReasoningProgress, RefusalDelta, TextDelta, ToolCallDelta
 from stint.domain.ids import new_id
 from stint.domain.inference import (
     AnswerDetails,
@@ -49,6 +49,7 @@ class Answer:
     usage: Usage | None = None
     partial: dict[int, PartialCall] = field(default_factory=dict)
     thoughts: list[ReasoningChunk] = field(default_factory=list)
+    thought: bool = False
     refusal: bool = False
 
     @property
@@ -56,8 +57,12 @@ class Answer:
         """Tell whether anything of the answer has come."""
         return bool(self.text or self.partial or self.finish or self.thoughts)
 
-    def take(self, chunk: ModelChunk) -> Iterator[Delta | ReasoningProgress]:
-        """Take one chunk, and give what it adds to the answer."""
+    def take(self, chunk: ModelChunk) -> Iterator[Delta | ReasoningProgress | ReasoningEnded]:
+        """Take one chunk, and give what it adds to the answer; what is thought behind its first word is not kept."""
+        if not isinstance(chunk, ReasoningChunk) and not self.thought:
+            self.thought = True
+            if (reasoning := self.reasoning()) is not None:
+                yield ReasoningEnded(self.step_id, reasoning)
         match chunk:
             case TextChunk():
                 if text := storable(chunk.text):
@@ -68,7 +73,7 @@ class Answer:
                     self.refusal = self.refusal or not self.text
                     self.text.append(text)
                     yield RefusalDelta(text=text) if self.refusal else TextDelta(text=text)
-            case ReasoningChunk():
+            case ReasoningChunk() if not self.thought:
                 self.thoughts.append(chunk)
                 if chunk.text:
                     yield ReasoningProgress(self.step_id, storable(chunk.text))

@@ -12,6 +12,7 @@ from datetime import datetime
 from stint.domain.errors import ContextLengthExceeded, DeadlineExceeded, ModelError
 from stint.domain.events import (
     LoopEvent,
+    ReasoningEnded,
     ReasoningProgress,
     RunEnded,
     StepComplete,
@@ -82,9 +83,7 @@ async def screen_input(run: Run, step_id: str) -> Screening:
     return replace(await before(run.deadline, checking), step_id=step_id)
 
 
-async def infer(
-    run: Run, answer: Answer, holdback: Holdback
-) -> AsyncGenerator[StepStart | StepProgress | ReasoningProgress, None]:
+async def infer(run: Run, answer: Answer, holdback: Holdback) -> AsyncGenerator[LoopEvent, None]:
     """Read one answer of the model; the output shields let pass what may leave.
 
     A conversation that is too long for the model loses its older half, if the plan allows that.
@@ -106,14 +105,12 @@ async def infer(
         yield StepProgress(step_type="inference", step_id=answer.step_id, delta=passed)
 
 
-async def read_answer(
-    run: Run, answer: Answer, holdback: Holdback
-) -> AsyncGenerator[StepProgress | ReasoningProgress, None]:
+async def read_answer(run: Run, answer: Answer, holdback: Holdback) -> AsyncGenerator[LoopEvent, None]:
     """Read the chunks of an answer until it is complete or blocked."""
     async with aclosing(run.open_inference().read(run.deadline)) as chunks:
         async for chunk in chunks:
             for delta in answer.take(chunk):
-                if isinstance(delta, ReasoningProgress):
+                if isinstance(delta, ReasoningProgress | ReasoningEnded):
                     yield delta
                     continue
                 for passed in await holdback.take(delta):

@@ -66,9 +66,9 @@ class OutputItems:
         self.hosted = HostedTools.of(settings.tools, ())
         self.list_tools(listed)
 
-    def next_id(self, prefix: str) -> str:
-        """Give the id that the next item will have."""
-        return item_name(prefix, self.digits, len(self.items))
+    def next_id(self, prefix: str, ahead: int = 0) -> str:
+        """Give the id that the next item will have, or the one that comes so many places behind it."""
+        return item_name(prefix, self.digits, len(self.items) + ahead)
 
     def list_tools(self, listed: Iterable[McpListTools]) -> list[McpListTools]:
         """Take in what MCP servers offer; give the items that tell of it."""

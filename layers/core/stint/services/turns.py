@@ -11,6 +11,7 @@ from contextlib import aclosing
 from stint.domain.errors import Conflict, NotFound, StintError, Unexpected
 from stint.domain.events import (
     Event,
+    ReasoningEnded,
     ReasoningProgress,
     RunEnded,
     StepComplete,
@@ -176,7 +177,7 @@ class Turns:
         try:
             async with aclosing(run_loop(turn.run)) as events:
                 async for event in events:
-                    if not isinstance(event, ReasoningProgress):
+                    if not isinstance(event, ReasoningProgress | ReasoningEnded):
                         yield terminal_event(turn, event) if isinstance(event, RunEnded) else event
         except StintError as error:
             yield await self.fail(turn, error)

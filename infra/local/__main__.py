@@ -18,7 +18,8 @@ def main() -> int:
     from infra.local.run import run  # noqa: PLC0415
     from infra.local.tool_functions import TOOLS  # noqa: PLC0415
 
-    plan = Plan(os.environ, tools=(arguments.tools or TOOLS).absolute())
+    visibility = getattr(arguments, "visibility", None)
+    plan = Plan(os.environ, tools=(arguments.tools or TOOLS).absolute(), visibility=visibility)
     try:
         if arguments.command == "run":
             asyncio.run(run(plan, arguments.port, arguments.state, fresh=arguments.fresh, began=began))
@@ -40,6 +41,7 @@ def parse_arguments() -> argparse.Namespace:
     run = commands.add_parser("run", help="serve the API on 127.0.0.1")
     run.add_argument("--port", type=int, default=8321)
     run.add_argument("--fresh", action="store_true", help="forget what the state folder holds")
+    run.add_argument("--visibility", type=int, help="visibility time-out of the queues, in seconds, for tests")
     invoke = commands.add_parser("invoke", help="run one event through a function")
     invoke.add_argument("function", help="its folder below functions/, or its logical id")
     invoke.add_argument("event", type=Path, help="a JSON file, for example from events/")

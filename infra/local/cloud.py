@@ -6,7 +6,7 @@ import socket
 import sys
 import tempfile
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,9 @@ from infra.local.front import Front, Log
 from infra.local.functions import Functions, FunctionSpec
 from infra.local.lambda_api import lambda_api
 from infra.local.layer_folders import layer_folders
+from infra.local.queues import Queues
 from infra.local.server import listen, serving
+from infra.local.sources import retries
 from infra.local.system import Function, System
 from infra.local.tool_functions import TOOLS, tool_functions
 from infra.local.translation import translate
@@ -43,6 +45,7 @@ class Cloud:
     system: System
     engine: RunningEngine
     functions: Functions
+    queues: Queues
     model: str
     services: Mapping[str, str]
 
@@ -51,7 +54,8 @@ class Cloud:
 class Plan:
     """What to run. `shell` is the environment that settings come from; `python` runs the functions.
 
-    `tools` is a template with functions that can be tools.
+    `tools` is a template with functions that can be tools. `visibility`, in seconds, replaces the visibility time-out
+    of the queues that feed functions.
     """
 
     shell: Mapping[str, str]
@@ -59,6 +63,7 @@ class Plan:
     tools: Path = TOOLS
     python: Path = Path(sys.executable)
     concurrency: int = CONCURRENCY
+    visibility: int | None = None
 
 
 @contextlib.asynccontextmanager
@@ -89,10 +94,14 @@ async def running_cloud(plan: Plan, engine: Path | RunningEngine | None, log: Lo
         services = service_environment(engine.environment(), base_url(listener), settings, signs=signs)
         tools = tool_functions(plan.tools, translated_tools, region, system.functions)
         specs = [function_spec(function, services, links, plan.python) for function in (*system.functions, *tools)]
-        functions = Functions(specs, concurrency=plan.concurrency, log=log)
+        failures = retries(system)
+        specs = [replace(spec, retries=failures.get(spec.name, spec.retries)) for spec in specs]
+        queues = Queues(engine, log)
+        stack.callback(queues.close)
+        functions = Functions(specs, concurrency=plan.concurrency, log=log, keep=queues.keep)
         stack.push_async_callback(functions.stop)
         await stack.enter_async_context(serving(lambda_api(functions), listener))
-        yield Cloud(system, engine, functions, settings["STINT_DEFAULT_MODEL"], services)
+        yield Cloud(system, engine, functions, queues, settings["STINT_DEFAULT_MODEL"], services)
 
 
 def translate_all(plan: Plan, region: str) -> list[dict[str, Any]]:

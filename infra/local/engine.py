@@ -21,7 +21,14 @@ PYTHON = ROOT / ".venv-ministack" / "bin" / "python"
 PROGRAM = Path(__file__).with_name("engine_process.py")
 DATA_TEMPLATE = ROOT / "infra" / "data.yaml"
 DATA_STACK = "stint-data"
-SERVICES = ("dynamodb", "s3", "sqs", "secretsmanager")
+# Those that functions call, by the name that ends the variable with the endpoint of each.
+SERVICES = {
+    "dynamodb": "DYNAMODB",
+    "s3": "S3",
+    "sqs": "SQS",
+    "events": "EVENTBRIDGE",
+    "secretsmanager": "SECRETS_MANAGER",
+}
 START_SECONDS = 20.0
 STOP_SECONDS = 10.0
 
@@ -36,9 +43,21 @@ class RunningEngine:
 
     def environment(self) -> dict[str, str]:
         """The variables that make AWS clients use the engine; the credentials mean nothing."""
-        urls = {f"AWS_ENDPOINT_URL_{service.upper()}": self.endpoint for service in SERVICES}
+        urls = {f"AWS_ENDPOINT_URL_{service}": self.endpoint for service in SERVICES.values()}
         region = {"AWS_REGION": self.region, "AWS_DEFAULT_REGION": self.region}
         return urls | region | {"AWS_ACCESS_KEY_ID": "local", "AWS_SECRET_ACCESS_KEY": "local"}
+
+    def client(self, service: str) -> Any:
+        """Make a client of a service in the engine, which tries once."""
+        make: Any = boto3.client
+        return make(
+            service,
+            endpoint_url=self.endpoint,
+            region_name=self.region,
+            aws_access_key_id="local",
+            aws_secret_access_key="local",  # noqa: S106 - the engine checks no credentials
+            config=Config(retries={"total_max_attempts": 1}, proxies={}),
+        )
 
 
 class Engine:
@@ -153,14 +172,7 @@ class Engine:
             raise LocalCloudError(f"the local AWS engine did not start ({error}): {log[-2000:]}") from error
 
     def _hold_data_resources(self) -> dict[str, str]:
-        cloudformation = boto3.client(
-            "cloudformation",
-            endpoint_url=self.endpoint,
-            region_name=self.region,
-            aws_access_key_id="local",
-            aws_secret_access_key="local",  # noqa: S106 - the engine checks no credentials
-            config=Config(retries={"total_max_attempts": 1}, proxies={}),
-        )
+        cloudformation = self.running.client("cloudformation")
         try:
             return apply_stack(cloudformation, DATA_STACK, DATA_TEMPLATE.read_text())
         finally:

@@ -7,11 +7,11 @@ import signal
 import uuid
 from asyncio.subprocess import PIPE, STDOUT, Process
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from infra.local.guardian import Guardian
-from infra.local.invocation import FunctionError, Invocation
+from infra.local.invocation import FunctionError, Invocation, Retries
 from infra.local.runtime_api import RuntimeApi
 
 Log = Callable[[str, str], None]
@@ -32,7 +32,7 @@ class FunctionSpec:
 
     `code` becomes LAMBDA_TASK_ROOT. Each of `layers` holds what goes into /opt. `timeout` is in seconds, `memory` in
     MB. `wrapper` is AWS_LAMBDA_EXEC_WRAPPER, for example `/opt/stint-runtime`; without one the function runs on AWS's
-    own `awslambdaric`.
+    own `awslambdaric`. `retries` is for asynchronous invocations.
     """
 
     name: str
@@ -44,6 +44,7 @@ class FunctionSpec:
     memory: int
     wrapper: str | None
     python: Path
+    retries: Retries = field(default_factory=Retries)
 
     @property
     def arn(self) -> str:

@@ -4,10 +4,11 @@ import asyncio
 import contextlib
 import tempfile
 import uuid
-from collections.abc import Coroutine, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from pathlib import Path
 from typing import Any
 
+from infra.local.failure_record import failure_record
 from infra.local.function_process import FunctionProcess, FunctionSpec, Log, Root
 from infra.local.guardian import Guardian
 from infra.local.invocation import FunctionError, Invocation
@@ -25,7 +26,7 @@ __all__ = [
 ]
 
 PAYLOAD_LIMIT = 6 * 1024 * 1024
-_ASYNC_ATTEMPTS = 3
+Keep = Callable[[str, str], Awaitable[None]]
 # How long a call waits for a process that has answered and is about to ask for work, before it starts another one.
 _WIND_DOWN = 0.25
 
@@ -95,12 +96,23 @@ class Functions:
     """Runs the functions of `specs`, each with at most `concurrency` processes.
 
     `log` gets (function name, line) of everything that a function writes. `retry_delay` is the time between the
-    attempts of an asynchronous invocation (Lambda waits one and two minutes).
+    attempts of an asynchronous invocation (Lambda waits one and two minutes); `keep` gets the ARN of a queue and the
+    record of an event that failed for good.
     """
 
-    def __init__(self, specs: Iterable[FunctionSpec], *, concurrency: int, log: Log, retry_delay: float = 1.0) -> None:
+    def __init__(
+        self,
+        specs: Iterable[FunctionSpec],
+        *,
+        concurrency: int,
+        log: Log,
+        retry_delay: float = 1.0,
+        keep: Keep | None = None,
+    ) -> None:
         self._log = log
         self._retry_delay = retry_delay
+        self._keep = keep
+        self.concurrency = concurrency
         self._folder = tempfile.TemporaryDirectory(prefix="stint-functions-")
         self._guardian: Guardian | None = None
         self._starting = asyncio.Lock()
@@ -163,7 +175,8 @@ class Functions:
         task.add_done_callback(self._tasks.discard)
 
     async def _attempt(self, pool: _Pool, request_id: str, event: bytes) -> None:
-        for attempt in range(_ASYNC_ATTEMPTS):
+        retries, attempts = pool.spec.retries, 1 + pool.spec.retries.count
+        for attempt in range(attempts):
             await asyncio.sleep(self._retry_delay * attempt)
             await pool.acquire(queue=True)
             invocation = Invocation(request_id, event, limit=BUFFERED_LIMIT)
@@ -171,7 +184,9 @@ class Functions:
             await invocation.read()
             if invocation.error is None:
                 return
-            self._log(pool.spec.name, f"Attempt {attempt + 1} of {_ASYNC_ATTEMPTS} failed: {invocation.error.message}")
+            self._log(pool.spec.name, f"Attempt {attempt + 1} of {attempts} failed: {invocation.error.message}")
+        if self._keep and retries.queue_arn:
+            await self._keep(retries.queue_arn, failure_record(invocation, pool.spec.arn, attempts))
 
     async def _run(self, pool: _Pool, invocation: Invocation) -> None:
         try:

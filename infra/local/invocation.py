@@ -34,6 +34,17 @@ class FunctionError:
         return cls(str(error_type), str(body.get("errorMessage", "")), payload)
 
 
+@dataclass(frozen=True)
+class Retries:
+    """What becomes of an asynchronous event that a function failed on.
+
+    It is tried `count` times more, and then kept in the queue with this ARN, when there is one.
+    """
+
+    count: int = 2
+    queue_arn: str = ""
+
+
 def response_too_large(limit: int) -> FunctionError:
     """Make the error of an answer over `limit` bytes."""
     message = f"Response payload size exceeded maximum allowed payload size ({limit} bytes)."

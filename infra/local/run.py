@@ -17,6 +17,7 @@ from infra.local.cloud import Cloud, Plan, running_cloud, serving_front
 from infra.local.engine import RunningEngine, require_engine
 from infra.local.environment import OFFLINE_MODEL
 from infra.local.errors import LocalCloudError
+from infra.local.event_sources import serving_sources
 from infra.local.server import listen
 from infra.local.state import State
 
@@ -36,6 +37,7 @@ async def run(plan: Plan, port: int, folder: Path, *, fresh: bool, began: float)
         with contextlib.closing(Logs(state.logs)) as logs, contextlib.suppress(asyncio.CancelledError):
             async with (
                 running_cloud(plan, state.engine, logs) as cloud,
+                serving_sources(cloud, logs, plan.visibility),
                 serving_front(cloud, listener, logs) as url,
             ):
                 state.publish(url, cloud.engine)

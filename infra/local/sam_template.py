@@ -1,7 +1,7 @@
 """`make sam-local`: a copy of the built template for `sam local invoke`, with the data of the running `make run`.
 
 SAM CLI gives a function only variables that its template declares, and knows no outputs of nested stacks. So the
-copy declares where AWS is, and names the table and the bucket; its defaults are the target that was built for.
+copy declares where AWS is, and names the table, the bucket and the queue; its defaults are the target that was built for.
 """
 
 import sys
@@ -36,8 +36,8 @@ def running_environment(state: Path) -> dict[str, str]:
     engine = State(state).published_engine()
     if engine is None:
         raise LocalCloudError("nothing runs: start `make run` in another terminal, its data is what functions will use")
-    names = {"STINT_TABLE": engine.outputs["TableName"], "STINT_BUCKET": engine.outputs["BucketName"]}
-    return engine.environment() | names
+    outputs = {"STINT_TABLE": "TableName", "STINT_BUCKET": "BucketName", "STINT_QUEUE_URL": "WorkQueueUrl"}
+    return engine.environment() | {name: engine.outputs[output] for name, output in outputs.items()}
 
 
 def write_template(environment: Mapping[str, str]) -> None:

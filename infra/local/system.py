@@ -106,6 +106,11 @@ class System:
     def functions(self) -> tuple[Function, ...]:
         return tuple(self._function(logical_id) for logical_id in self._of_type("AWS::Lambda::Function"))
 
+    def resolved(self, kind: str) -> dict[str, dict[str, Any]]:
+        """The properties of all resources of a type, without intrinsic functions."""
+        properties = {name: self._resources[name]["Properties"] for name in self._of_type(kind)}
+        return {name: self._resolver.resolve(value, name) for name, value in properties.items()}
+
     @cached_property
     def routes(self) -> tuple[Route, ...]:
         return tuple(

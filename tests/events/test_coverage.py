@@ -11,6 +11,7 @@ from infra.local.sample_ids import AGENT, AWAITING_TURN, COMPLETED_STEPS, COMPLE
 from infra.local.system import Invoke, Mock, Route, System
 from infra.local.translation import translate
 from tests.events.answers import FILES, HTTP_FILES, Operation, operation_of
+from tests.local.data_outputs import OUTPUTS
 
 from stint.domain.ids import is_id
 from stint.http.inspection import describe_api
@@ -31,7 +32,7 @@ def names(files: list[Path]) -> list[str]:
 @pytest.fixture(scope="module")
 def system() -> System:
     translated = translate(TEMPLATE, "us-east-1")
-    return System(TEMPLATE, translated, outputs={"TableName": "table", "BucketName": "bucket"})
+    return System(TEMPLATE, translated, outputs=OUTPUTS)
 
 
 def test_every_operation_has_an_event() -> None:

@@ -1,7 +1,8 @@
 from typing import Any
 
+import boto3
 import pytest
-from infra.local.engine import RunningEngine
+from infra.local.engine import SERVICES, RunningEngine
 from infra.local.environment import (
     has_credentials,
     parameter_overrides,
@@ -51,11 +52,23 @@ def test_loopback_may_be_reached_unless_the_shell_says_what_may() -> None:
 def test_functions_find_the_engine_and_the_lambda_service() -> None:
     environment = service_environment(ENGINE, LAMBDA, {}, signs=False)
 
-    assert environment["AWS_ENDPOINT_URL_DYNAMODB"] == environment["AWS_ENDPOINT_URL_S3"] == "http://127.0.0.1:1"
+    for service in ("DYNAMODB", "S3", "SQS", "EVENTBRIDGE", "SECRETS_MANAGER"):
+        assert environment[f"AWS_ENDPOINT_URL_{service}"] == "http://127.0.0.1:1"
     assert environment["AWS_ENDPOINT_URL_LAMBDA"] == LAMBDA
     assert environment["AWS_REGION"] == "eu-west-1"
     assert environment["AWS_ACCESS_KEY_ID"]
     assert "AWS_ENDPOINT_URL" not in environment
+
+
+def test_every_client_of_a_function_finds_the_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in service_environment(ENGINE, LAMBDA, {}, signs=False).items():
+        monkeypatch.setenv(name, value)
+
+    for service in SERVICES:
+        make: Any = boto3.client
+        client = make(service)
+        assert client.meta.endpoint_url == "http://127.0.0.1:1"
+        client.close()
 
 
 def test_an_endpoint_that_the_shell_names_wins() -> None:

@@ -6,18 +6,23 @@ from typing import Any
 import pytest
 import yaml
 from infra.local.engine import ROOT
+from infra.local.environment import parameter_overrides
 from infra.local.errors import LocalCloudError
 from infra.local.gateway_response import MALFORMED, NO_ROUTE, THROTTLED, TIMED_OUT, TOO_LARGE, Refusal, render
 from infra.local.intrinsics import Resolver
+from infra.local.invocation import Retries
 from infra.local.proxy_event import HttpRequest
 from infra.local.routing import Router
+from infra.local.sources import QueueSource, queue_sources, retries, rule_sources
 from infra.local.system import Invoke, Mock, System
 from infra.local.translation import translate
+from tests.local.data_outputs import OUTPUTS
 
 TEMPLATE = ROOT / "template.yaml"
-OUTPUTS = {"TableName": "table", "BucketName": "bucket"}
 # A function's resource policy holds 20 KB; a statement of API Gateway takes up to 600 bytes.
 PERMISSIONS = 30
+# What runs the loop, and what runs tools and shields for a caller.
+CALLERS = {"TurnsRole", "RegistryRole", "WorkerRole"}
 
 
 @pytest.fixture(scope="module")
@@ -79,9 +84,9 @@ def test_permissions_fit_into_a_resource_policy(translated: dict[str, Any]) -> N
     assert max(count.values()) <= PERMISSIONS
 
 
-def test_no_role_may_scan_or_remove_the_table_and_two_call_models_and_tools(translated: dict[str, Any]) -> None:
+def test_no_role_may_scan_or_remove_the_table_and_some_call_models_and_tools(translated: dict[str, Any]) -> None:
     actions = {
-        name: {action for statement in statements(role) for action in as_list(statement["Action"])}
+        name: {action for statement in statements(translated, role) for action in as_list(statement["Action"])}
         for name, role in of_type(translated, "AWS::IAM::Role").items()
     }
 
@@ -89,32 +94,35 @@ def test_no_role_may_scan_or_remove_the_table_and_two_call_models_and_tools(tran
         assert not {"dynamodb:Scan", "dynamodb:DeleteTable", "dynamodb:*", "s3:*", "s3:DeleteBucket", "*"} & allowed
     for service in ("bedrock:", "secretsmanager:"):
         callers = {name for name, allowed in actions.items() if any(action.startswith(service) for action in allowed)}
-        assert callers == {"TurnsRole", "RegistryRole"}
+        assert callers == CALLERS
     writes = {"dynamodb:DeleteItem", "dynamodb:PutItem"}
     assert {action for action in actions["RegistryRole"] if "dynamodb:" in action} == {*writes, "dynamodb:Query"}
 
 
 def test_functions_that_may_be_tools_are_those_of_a_parameter(translated: dict[str, Any]) -> None:
     roles = of_type(translated, "AWS::IAM::Role")
-    invoked = {
-        name: [each for each in statements(roles[name]) if each["Action"] == "lambda:InvokeFunction"]
-        for name in ("TurnsRole", "RegistryRole")
-    }
+    own = {"Fn::Sub": "arn:${AWS::Partition}:lambda:${AWS::Region}:${AWS::AccountId}:function:${AWS::StackName}-worker"}
 
-    for granted in invoked.values():
-        assert [statement["Resource"] for statement in granted] == [{"Ref": "ToolFunctionArns"}]
+    for name in CALLERS:
+        granted = statements(translated, roles[name])
+        invoked = [each["Resource"] for each in granted if each["Action"] == "lambda:InvokeFunction"]
+        assert [resource for resource in invoked if resource != own] == [{"Ref": "ToolFunctionArns"}]
+        for conditional in (raw for raw in raw_statements(translated, roles[name]) if "Fn::If" in raw):
+            assert conditional["Fn::If"][2] == {"Ref": "AWS::NoValue"}
     assert translated["Parameters"]["ToolFunctionArns"]["Default"] == ""
-    for conditional in (raw for name in invoked for raw in raw_statements(roles[name]) if "Fn::If" in raw):
-        assert conditional["Fn::If"][2] == {"Ref": "AWS::NoValue"}
 
 
-def statements(role: dict[str, Any]) -> list[dict[str, Any]]:
-    """The statements of a role's own policies; of Fn::If the one that grants."""
-    return [statement["Fn::If"][1] if "Fn::If" in statement else statement for statement in raw_statements(role)]
+def statements(translated: dict[str, Any], role: dict[str, Any]) -> list[dict[str, Any]]:
+    """The statements of a role's policies in the template; of Fn::If the one that grants."""
+    raw = raw_statements(translated, role)
+    return [statement["Fn::If"][1] if "Fn::If" in statement else statement for statement in raw]
 
 
-def raw_statements(role: dict[str, Any]) -> list[dict[str, Any]]:
-    policies = role["Properties"].get("Policies", [])
+def raw_statements(translated: dict[str, Any], role: dict[str, Any]) -> list[dict[str, Any]]:
+    policies = list(role["Properties"].get("Policies", []))
+    arns = role["Properties"]["ManagedPolicyArns"]
+    shared = [arn["Ref"] for arn in arns if isinstance(arn, dict) and "Ref" in arn]
+    policies += [translated["Resources"][name]["Properties"] for name in shared]
     return [each for policy in policies for each in as_list(policy["PolicyDocument"]["Statement"])]
 
 
@@ -135,6 +143,7 @@ def test_functions_get_the_names_of_the_data_resources(system: System) -> None:
         assert function.environment["STINT_TABLE"] == "table"
         assert function.environment["STINT_BUCKET"] == "bucket"
         assert function.environment["STINT_WORKER_FUNCTION"] in {each.name for each in system.functions}
+        assert function.environment["STINT_QUEUE_URL"] == OUTPUTS["WorkQueueUrl"]
 
 
 @pytest.mark.parametrize(
@@ -197,14 +206,61 @@ def test_cors_headers_exist_only_with_an_origin(translated: dict[str, Any]) -> N
 
 
 def test_the_data_outlives_the_stack() -> None:
-    class Loader(yaml.SafeLoader):
-        """Reads CloudFormation's short tags as text."""
-
-    Loader.add_multi_constructor("!", lambda loader, suffix, node: suffix)
-    resources = yaml.load((ROOT / "infra" / "data.yaml").read_text(), Loader)["Resources"]
+    resources = data_resources()
 
     for name in ("Table", "Bucket"):
         assert resources[name]["DeletionPolicy"] == resources[name]["UpdateReplacePolicy"] == "Retain"
+
+
+def data_resources() -> dict[str, Any]:
+    """The resources of `infra/data.yaml`, with the short tags of CloudFormation as text."""
+
+    class Loader(yaml.SafeLoader):
+        """Reads `!Ref Name` as `Ref Name`."""
+
+    Loader.add_multi_constructor("!", lambda loader, suffix, node: f"{suffix} {node.value}")
+    resources: dict[str, Any] = yaml.load((ROOT / "infra" / "data.yaml").read_text(), Loader)["Resources"]
+    return resources
+
+
+def test_a_message_comes_back_when_the_worker_cannot_have_it_any_more(translated: dict[str, Any]) -> None:
+    """Lambda refuses a queue whose visibility time-out is shorter than the function's time-out."""
+    queue = data_resources()["WorkQueue"]["Properties"]
+    worker = translated["Resources"]["Worker"]["Properties"]
+    given = translated["Resources"]["Data"]["Properties"]["Parameters"]
+
+    assert queue["VisibilityTimeout"] == "Ref WorkerTimeoutSeconds"
+    assert worker["Timeout"] == given["WorkerTimeoutSeconds"] == {"Ref": "WorkerTimeoutSeconds"}
+    assert queue["RedrivePolicy"]["maxReceiveCount"] == 3
+    assert data_resources()["WorkDeadLetters"]["Properties"]["MessageRetentionPeriod"] == 14 * 24 * 3600
+
+
+def test_the_worker_gets_messages_one_by_one_and_events_of_two_kinds(system: System) -> None:
+    (source,) = queue_sources(system)
+    (rule,) = rule_sources(system)
+
+    assert source == QueueSource("WorkerWork", "stint-worker", OUTPUTS["WorkQueueArn"], 1, 20, partial=True)
+    assert rule.function == "stint-worker"
+    assert rule.bus == "default"
+    assert rule.pattern == {"detail-type": ["Stint Turn Requested", "Stint Response Requested"]}
+    assert retries(system) == {"stint-worker": Retries(2, OUTPUTS["WorkerFailuresArn"])}
+
+
+def test_the_bus_of_the_shell_is_that_of_rule_and_functions(translated: dict[str, Any]) -> None:
+    overrides = parameter_overrides(translated, {"STINT_EVENT_BUS": "mine"})
+    system = System(TEMPLATE, translated, parameters=overrides, outputs=OUTPUTS)
+
+    assert {rule.bus for rule in rule_sources(system)} == {"mine"}
+    assert {function.environment["STINT_EVENT_BUS"] for function in system.functions} == {"mine"}
+
+
+def test_a_source_that_the_local_cloud_cannot_serve_is_named(translated: dict[str, Any]) -> None:
+    mapping = translated["Resources"]["WorkerWork"]
+    filtered = mapping | {"Properties": mapping["Properties"] | {"FilterCriteria": {}}}
+    resources = translated["Resources"] | {"WorkerWork": filtered}
+
+    with pytest.raises(LocalCloudError, match="WorkerWork: the local cloud does not know FilterCriteria"):
+        queue_sources(System(TEMPLATE, translated | {"Resources": resources}, outputs=OUTPUTS))
 
 
 def test_a_value_that_is_not_known_is_named_with_its_place() -> None:

@@ -10,8 +10,9 @@ import pytest
 from infra.local.cloud import Plan, running_cloud
 from infra.local.engine import RunningEngine
 from infra.local.errors import LocalCloudError
+from tests.local.data_outputs import OUTPUTS
 
-NO_ENGINE = RunningEngine("http://127.0.0.1:9", "us-east-1", {"TableName": "table", "BucketName": "bucket"})
+NO_ENGINE = RunningEngine("http://127.0.0.1:9", "us-east-1", OUTPUTS)
 TEMPLATE = """
 Transform: AWS::Serverless-2016-10-31
 Resources:

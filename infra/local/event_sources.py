@@ -1,0 +1,100 @@
+"""What invokes functions beside the API: queues that feed them, and rules of EventBridge.
+
+The engine has neither Lambda's pollers nor its functions. So this process polls the queues, and a rule's events go
+through a queue of their own.
+"""
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+from infra.local.cloud import Cloud
+from infra.local.functions import Functions, PayloadTooLarge, Throttled
+from infra.local.intrinsics import STACK
+from infra.local.invocation import Invocation
+from infra.local.queue_event import Message, failed_messages, queue_event
+from infra.local.queues import Deliver, Log, Poller, Queue
+from infra.local.sources import QueueSource, RuleSource, queue_sources, rule_sources
+
+_THROTTLED_SECONDS = 1.0
+
+
+@contextlib.asynccontextmanager
+async def serving_sources(cloud: Cloud, log: Log, visibility: int | None = None) -> AsyncIterator[None]:
+    """Invoke the functions of a running cloud for messages and events; `log` gets (function, line) of failures.
+
+    `visibility`, in seconds, replaces the visibility time-out of the queues. Only one cloud at a time should serve the
+    sources of an engine. Raises LocalCloudError for a source that the local cloud cannot serve.
+    """
+    queues, rules = queue_sources(cloud.system), rule_sources(cloud.system)
+    for function in (*(source.function for source in queues), *(rule.function for rule in rules)):
+        cloud.functions.require(function)
+    pollers: list[Poller] = []
+    try:
+        for mapping in queues:
+            queue = await asyncio.to_thread(cloud.queues.open, mapping.queue_arn, visibility)
+            most = cloud.functions.concurrency
+            concurrency = min(mapping.concurrency or most, most)
+            deliver = to_function(cloud.functions, mapping, log)
+            pollers.append(Poller(queue, deliver, batch=mapping.batch, concurrency=concurrency))
+        for rule in rules:
+            queue = await asyncio.to_thread(hold_rule, cloud, rule)
+            pollers.append(Poller(queue, to_event_queue(cloud.functions, rule), batch=10, concurrency=1))
+        yield
+    finally:
+        await asyncio.gather(*(poller.stop() for poller in pollers))
+
+
+def to_function(functions: Functions, source: QueueSource, log: Log) -> Deliver:
+    """Run the function for messages, as an event source mapping does."""
+
+    async def deliver(messages: list[Message]) -> list[Message]:
+        try:
+            invocation = await invoked(functions, source.function, queue_event(messages, source.queue_arn))
+        except PayloadTooLarge:
+            return messages
+        answer = await invocation.read()
+        if invocation.error:
+            log(source.function, f"Messages of {source.name} failed: {invocation.error.message}")
+            return messages
+        return failed_messages(answer, messages) if source.partial else []
+
+    return deliver
+
+
+async def invoked(functions: Functions, name: str, event: bytes) -> Invocation:
+    """Run a function; one that is throttled is tried again."""
+    while True:
+        try:
+            return await functions.invoke(name, event, stream=False)
+        except Throttled:
+            await asyncio.sleep(_THROTTLED_SECONDS)
+
+
+def to_event_queue(functions: Functions, source: RuleSource) -> Deliver:
+    """Leave a rule's events to the function, which runs asynchronously."""
+
+    async def deliver(messages: list[Message]) -> list[Message]:
+        for message in messages:
+            await functions.invoke_async(source.function, message["Body"].encode())
+        return []
+
+    return deliver
+
+
+def hold_rule(cloud: Cloud, rule: RuleSource) -> Queue:
+    """Make the rule in the engine, with a queue as target; the bus, too, where it is not the default one."""
+    events, name = cloud.engine.client("events"), f"{STACK}-{rule.name}"
+    try:
+        if rule.bus != "default":
+            with contextlib.suppress(events.exceptions.ResourceAlreadyExistsException):
+                events.create_event_bus(Name=rule.bus)
+        queue = cloud.queues.make(name)
+        target: dict[str, Any] = {"Id": "queue", "Arn": queue.arn, **rule.shape}
+        events.put_rule(Name=name, EventBusName=rule.bus, EventPattern=json.dumps(rule.pattern), State="ENABLED")
+        events.put_targets(Rule=name, EventBusName=rule.bus, Targets=[target])
+    finally:
+        events.close()
+    return queue

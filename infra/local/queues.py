@@ -1,0 +1,156 @@
+"""A queue of the engine, polled as Lambda polls the queues that feed functions."""
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable
+from functools import cached_property
+from typing import Any
+
+from botocore.exceptions import BotoCoreError, ClientError
+from infra.local.engine import RunningEngine
+from infra.local.errors import LocalCloudError
+from infra.local.intrinsics import ACCOUNT
+from infra.local.queue_event import Message
+
+Log = Callable[[str, str], None]
+# Gets messages and gives back those that failed.
+Deliver = Callable[[list[Message]], Awaitable[list[Message]]]
+
+# A long poll. The engine does not notice when its caller has gone, so stopping waits for the end of the last one.
+WAIT_SECONDS = 1
+_RETRY_SECONDS = 1.0
+
+
+class Queues:
+    """The queues of an engine; `log` gets (subject, line)."""
+
+    def __init__(self, engine: RunningEngine, log: Log) -> None:
+        self._engine = engine
+        self._log = log
+
+    def open(self, arn: str, visibility: int | None = None) -> "Queue":
+        """Find a queue. Raises LocalCloudError when there is none."""
+        return Queue(self._client, arn, visibility)
+
+    def make(self, name: str) -> "Queue":
+        """Find a queue by its name, made if need be."""
+        self._client.create_queue(QueueName=name)
+        return self.open(f"arn:aws:sqs:{self._engine.region}:{ACCOUNT}:{name}")
+
+    async def keep(self, arn: str, record: str) -> None:
+        """Put the record of an event that failed for good; what keeps it from being stored is logged."""
+        try:
+            await asyncio.to_thread(lambda: self.open(arn).send(record))
+        except (BotoCoreError, ClientError, LocalCloudError) as error:
+            self._log("api", f"The record of a failed event cannot be kept: {error}")
+
+    def close(self) -> None:
+        """Close the connections."""
+        if "_client" in self.__dict__:
+            self._client.close()
+
+    @cached_property
+    def _client(self) -> Any:
+        return self._engine.client("sqs")
+
+
+class Queue:
+    """A queue by its ARN; `visibility`, in seconds, replaces its own visibility time-out.
+
+    Raises LocalCloudError when the engine has no such queue.
+    """
+
+    def __init__(self, client: Any, arn: str, visibility: int | None = None) -> None:
+        self.arn = arn
+        self._client = client
+        self._visibility = {} if visibility is None else {"VisibilityTimeout": visibility}
+        try:
+            self._url = client.get_queue_url(QueueName=arn.split(":")[-1])["QueueUrl"]
+        except client.exceptions.QueueDoesNotExist as error:
+            raise LocalCloudError(f"there is no queue {arn}: infra/data.yaml must make it") from error
+
+    def send(self, body: str) -> None:
+        """Put a message."""
+        self._client.send_message(QueueUrl=self._url, MessageBody=body)
+
+    def receive(self, most: int) -> list[Message]:
+        """Wait for messages, for a second at most."""
+        answer = self._client.receive_message(
+            QueueUrl=self._url,
+            MaxNumberOfMessages=min(most, 10),
+            WaitTimeSeconds=WAIT_SECONDS,
+            MessageSystemAttributeNames=["All"],
+            MessageAttributeNames=["All"],
+            **self._visibility,
+        )
+        return list(answer.get("Messages", []))
+
+    def delete(self, messages: list[Message]) -> None:
+        """Remove messages; one that cannot be removed, or was received again since then, comes back."""
+        for message in messages:
+            with contextlib.suppress(BotoCoreError, ClientError):
+                self._client.delete_message(QueueUrl=self._url, ReceiptHandle=message["ReceiptHandle"])
+
+    def give_back(self, messages: list[Message]) -> None:
+        """Make messages visible at once, those that are still there."""
+        for message in messages:
+            with contextlib.suppress(BotoCoreError, ClientError):
+                self._client.change_message_visibility(
+                    QueueUrl=self._url, ReceiptHandle=message["ReceiptHandle"], VisibilityTimeout=0
+                )
+
+
+class Poller:
+    """Receives up to `batch` messages at a time, and delivers at most `concurrency` batches side by side.
+
+    What was delivered is deleted; what failed is left to become visible again.
+    """
+
+    def __init__(self, queue: Queue, deliver: Deliver, *, batch: int, concurrency: int) -> None:
+        self._queue = queue
+        self._deliver = deliver
+        self._batch = batch
+        self._slots = asyncio.Semaphore(concurrency)
+        self._deliveries: set[asyncio.Task[None]] = set()
+        self._receiving: asyncio.Task[list[Message]] | None = None
+        self._polling = asyncio.create_task(self._poll())
+
+    async def stop(self) -> None:
+        """Stop polling, and give back what is being worked on or still arrives."""
+        tasks = {self._polling, *self._deliveries}
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+        if self._receiving:
+            await asyncio.to_thread(self._queue.give_back, await self._receiving)
+
+    async def _poll(self) -> None:
+        while True:
+            await self._slots.acquire()
+            self._receiving = asyncio.create_task(self._receive())
+            messages = await asyncio.shield(self._receiving)
+            self._receiving = None
+            if not messages:
+                self._slots.release()
+                continue
+            delivery = asyncio.create_task(self._work(messages))
+            self._deliveries.add(delivery)
+            delivery.add_done_callback(self._deliveries.discard)
+
+    async def _receive(self) -> list[Message]:
+        try:
+            return await asyncio.to_thread(self._queue.receive, self._batch)
+        except (BotoCoreError, ClientError):
+            # The engine is gone, which `make run` notices, or too busy to answer.
+            await asyncio.sleep(_RETRY_SECONDS)
+            return []
+
+    async def _work(self, messages: list[Message]) -> None:
+        try:
+            failed = await self._deliver(messages)
+            await asyncio.to_thread(self._queue.delete, [message for message in messages if message not in failed])
+        except asyncio.CancelledError:
+            await asyncio.to_thread(self._queue.give_back, messages)
+            raise
+        finally:
+            self._slots.release()

@@ -1,0 +1,109 @@
+"""What of a translated template invokes functions, beside the API: queues, and rules of EventBridge."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from infra.local.errors import LocalCloudError
+from infra.local.invocation import Retries
+from infra.local.system import System
+
+_FUNCTION_ARN = re.compile(r":function:(?P<name>[^:/]+)$")
+_PARTIAL = "ReportBatchItemFailures"
+# https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-parameters.html
+_BATCH = 10
+_MAPPING = {"BatchSize", "Enabled", "EventSourceArn", "FunctionName", "FunctionResponseTypes", "ScalingConfig", "Tags"}
+_RULE = {"Description", "EventBusName", "EventPattern", "Name", "State", "Tags", "Targets"}
+_TARGET = {"Arn", "Id", "Input", "InputPath", "InputTransformer"}
+
+
+@dataclass(frozen=True)
+class QueueSource:
+    """A queue that feeds a function, with at most `batch` messages an event and `concurrency` events at a time.
+
+    `partial`: the function's answer names the messages that failed.
+    """
+
+    name: str
+    function: str
+    queue_arn: str
+    batch: int
+    concurrency: int | None
+    partial: bool
+
+
+@dataclass(frozen=True)
+class RuleSource:
+    """A rule of a bus whose events go to a function; `shape` is what of the event goes there (Input, ...)."""
+
+    name: str
+    function: str
+    bus: str
+    pattern: Mapping[str, Any]
+    shape: Mapping[str, Any]
+
+
+def queue_sources(system: System) -> list[QueueSource]:
+    """Read the event source mappings. Raises LocalCloudError for one that is no queue's, or has an unknown setting."""
+    found = []
+    for name, properties in system.resolved("AWS::Lambda::EventSourceMapping").items():
+        require_known(name, properties, _MAPPING)
+        if ":sqs:" not in properties["EventSourceArn"]:
+            raise LocalCloudError(f"{name}: the local cloud has no event source {properties['EventSourceArn']}")
+        if not properties.get("Enabled", True):
+            continue
+        limit = properties.get("ScalingConfig", {}).get("MaximumConcurrency")
+        found.append(
+            QueueSource(
+                name=name,
+                function=properties["FunctionName"],
+                queue_arn=properties["EventSourceArn"],
+                batch=int(properties.get("BatchSize", _BATCH)),
+                concurrency=None if limit is None else int(limit),
+                partial=_PARTIAL in properties.get("FunctionResponseTypes", []),
+            )
+        )
+    return found
+
+
+def rule_sources(system: System) -> list[RuleSource]:
+    """Read the rules whose targets are functions. Raises LocalCloudError for another target or an unknown setting."""
+    return [
+        rule_source(f"{name}-{number}", properties, target)
+        for name, properties in system.resolved("AWS::Events::Rule").items()
+        if properties.get("State", "ENABLED") != "DISABLED"
+        for number, target in enumerate(properties["Targets"], start=1)
+    ]
+
+
+def rule_source(name: str, properties: Mapping[str, Any], target: Mapping[str, Any]) -> RuleSource:
+    require_known(name, properties, _RULE)
+    require_known(f"{name}.Targets", target, _TARGET)
+    function = _FUNCTION_ARN.search(target["Arn"])
+    if function is None:
+        raise LocalCloudError(f"{name}: the local cloud has no target {target['Arn']}")
+    return RuleSource(
+        name=name,
+        function=function["name"],
+        bus=properties.get("EventBusName", "default"),
+        pattern=properties["EventPattern"],
+        shape={key: target[key] for key in _TARGET - {"Arn", "Id"} if key in target},
+    )
+
+
+def retries(system: System) -> dict[str, Retries]:
+    """Read, by the names of functions, what becomes of events that they failed on."""
+    found = {}
+    for properties in system.resolved("AWS::Lambda::EventInvokeConfig").values():
+        destination = properties.get("DestinationConfig", {}).get("OnFailure", {}).get("Destination", "")
+        if destination and ":sqs:" not in destination:
+            raise LocalCloudError(f"{properties['FunctionName']}: the local cloud has no destination {destination}")
+        found[properties["FunctionName"]] = Retries(int(properties.get("MaximumRetryAttempts", 2)), destination)
+    return found
+
+
+def require_known(name: str, properties: Mapping[str, Any], known: set[str]) -> None:
+    """Raise LocalCloudError when there is a setting that the local cloud would not heed."""
+    if unknown := sorted(set(properties) - known):
+        raise LocalCloudError(f"{name}: the local cloud does not know {', '.join(unknown)}")

@@ -1,7 +1,7 @@
 import threading
 import uuid
 
-from stint.domain.ids import is_id, new_id
+from stint.domain.ids import hex_of, is_id, is_name, item_name, new_id, new_name, pack_name, unpack_name
 
 
 def test_ids_are_lowercase_uuids_of_version_7_in_creation_order() -> None:
@@ -44,3 +44,29 @@ def test_other_texts_are_no_ids() -> None:
 
     for text in ("", "nope", known.upper(), f" {known}", f"{known}\n", known.replace("-", ""), f"{known}:0001"):
         assert not is_id(text)
+
+
+def test_a_name_is_a_prefix_and_the_digits_of_an_id() -> None:
+    name = new_name("resp")
+
+    assert is_name("resp", name)
+    assert name.startswith("resp_")
+    assert uuid.UUID(name[5:]).version == 7
+    assert not any(is_name("resp", other) for other in ("resp_", "resp_1", name + "0", name.upper(), f"conv{name[4:]}"))
+
+
+def test_an_item_is_named_after_its_step() -> None:
+    step = new_id()
+
+    names = [item_name("msg", step, 1), item_name("fc", step, 2), item_name("fc", step, 123)]
+
+    assert names == [f"msg_{hex_of(step)}01", f"fc_{hex_of(step)}02", f"fc_{hex_of(step)}123"]
+
+
+def test_a_name_is_packed_into_22_characters_and_back() -> None:
+    name = new_name("resp")
+
+    packed = pack_name(name)
+
+    assert len(packed) == 22
+    assert unpack_name("resp", packed) == name

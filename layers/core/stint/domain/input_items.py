@@ -19,6 +19,7 @@ from stint.domain.items import (
 from stint.domain.mcp_items import McpApprovalRequest, McpApprovalResponse, McpCall, McpListTools
 from stint.domain.opaque import CompactedContext, decode_opaque
 from stint.domain.response_tools import ToolName
+from stint.domain.schema import Request
 
 CallId = Annotated[str, Field(min_length=1, max_length=64)]
 Caller = Annotated[
@@ -107,6 +108,15 @@ def read_item(item: Any) -> Any:
     return KNOWN_ITEMS(item)
 
 
+def settle_item(item: Any) -> Any:
+    """Give an item that kept the bounds of input in the class in which it is stored."""
+    settled = next((kind for kind in SETTLED if isinstance(item, kind)), None)
+    if settled is None:
+        return item
+    return settled.model_construct(**{name: getattr(item, name) for name in settled.model_fields})
+
+
+SETTLED: tuple[type[Request], ...] = (FunctionCall, FunctionCallOutput, ReasoningItem, CompactionItem)
 InputItem = Annotated[
     Annotated[
         Message
@@ -123,6 +133,7 @@ InputItem = Annotated[
         Field(discriminator="type"),
     ],
     BeforeValidator(read_item),
+    AfterValidator(settle_item),
 ]
 
 

@@ -27,6 +27,12 @@ class Recorder:
         self.scripted = Scripted(word_delay=0)
         self.requests: list[InferenceRequest] = []
 
+    def check(self, request: InferenceRequest) -> None:
+        self.scripted.check(request)
+
+    async def count_tokens(self, request: InferenceRequest) -> int:
+        return await self.scripted.count_tokens(request)
+
     def stream(self, request: InferenceRequest) -> AsyncGenerator[ModelChunk, None]:
         self.requests.append(request)
         return self.scripted.stream(request)
@@ -34,6 +40,12 @@ class Recorder:
 
 class Faulty:
     """Does what its id says: before the first word, after it, or never."""
+
+    def check(self, request: InferenceRequest) -> None:
+        pass
+
+    async def count_tokens(self, request: InferenceRequest) -> int:
+        return len(request.messages)
 
     async def stream(self, request: InferenceRequest) -> AsyncGenerator[ModelChunk, None]:
         match request.model:

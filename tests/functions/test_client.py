@@ -149,13 +149,13 @@ def test_the_event_logger_prints_a_failure(agent: Agent, capsys: pytest.CaptureF
     for event in EventLogger().log(agent.create_turn(hello("fail: before"), session_id=session)):  # type: ignore[arg-type]  # the stream of a turn it is
         event.print()
 
-    assert "the scripted model failed before its first word" in capsys.readouterr().out
+    assert "The scripted model failed before its first word" in capsys.readouterr().out
 
 
 def test_a_failed_turn_raises_its_message(agent: Agent) -> None:
     session = agent.create_session("lab")
 
-    with pytest.raises(RuntimeError, match=r"Turn did not complete\. Error: the scripted model failed before"):
+    with pytest.raises(RuntimeError, match=r"Turn did not complete\. Error: The scripted model failed before"):
         agent.create_turn(hello("fail: before"), session_id=session, stream=False)
 
 

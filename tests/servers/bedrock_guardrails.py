@@ -7,6 +7,7 @@ import json
 import re
 from typing import Any
 
+from tests.servers.converse_stream import error
 from tests.servers.scripted_http import Received, Reply, ScriptedHTTPServer
 
 PATH = re.compile(r"/guardrail/([^/]+)/version/([1-9][0-9]{0,7}|DRAFT)/apply")
@@ -30,10 +31,6 @@ class GuardrailsServer(ScriptedHTTPServer):
 
     def __init__(self, port: int = 0) -> None:
         super().__init__(answer, port)
-
-    @property
-    def bodies(self) -> list[Any]:
-        return [request.json() for request in self.requests]
 
 
 def answer(received: Received) -> Reply:
@@ -67,7 +64,3 @@ def intervene(text: str, **assessment: Any) -> Reply:
 
 def document(body: Any) -> Reply:
     return Reply((json.dumps(body).encode(),))
-
-
-def error(status: int, code: str, message: str) -> Reply:
-    return Reply((json.dumps({"message": message}).encode(),), status, {"x-amzn-ErrorType": code})

@@ -33,10 +33,6 @@ class ChatCompletionsServer(ScriptedHTTPServer):
     def base_url(self) -> str:
         return f"{self.url}/v1"
 
-    @property
-    def bodies(self) -> list[Any]:
-        return [request.json() for request in self.requests]
-
 
 def answer(received: Received) -> Reply:
     if (received.method, received.path) != ("POST", "/v1/chat/completions"):
@@ -82,6 +78,10 @@ def find_fault(body: dict[str, Any]) -> str | None:
         return "you must provide a model and messages"
     if "tool_choice" in body and not body.get("tools"):
         return "'tool_choice' is only allowed when 'tools' are specified."
+    if "parallel_tool_calls" in body and not body.get("tools"):
+        return "'parallel_tool_calls' is only allowed when 'tools' are specified."
+    if any("reasoning_content" in message for message in body["messages"]):
+        return "Unrecognized field: reasoning_content"
     open_calls: list[str] = []
     for place, message in enumerate(body["messages"]):
         if message["role"] == "tool":

@@ -16,25 +16,23 @@ from urllib.parse import unquote
 from tests.servers.scripted_http import Part, Received, Reply, ScriptedHTTPServer
 
 EVENT_STREAM = {"Content-Type": "application/vnd.amazon.eventstream"}
-PATH = re.compile(r"/model/([^/]+)/converse-stream")
+PATH = re.compile(r"/model/([^/]+)/(converse-stream|count-tokens)")
 STRING = 7
 
 
 class ConverseStreamServer(ScriptedHTTPServer):
-    """Serves `POST /model/{modelId}/converse-stream`."""
+    """Serves `POST /model/{modelId}/converse-stream`, and `/count-tokens` for Claude's models alone."""
 
     def __init__(self, port: int = 0) -> None:
         super().__init__(answer, port)
-
-    @property
-    def bodies(self) -> list[Any]:
-        return [request.json() for request in self.requests]
 
 
 def answer(received: Received) -> Reply:
     if received.method != "POST" or PATH.fullmatch(received.path) is None:
         return error(404, "UnknownOperationException", received.path)
     body = received.json()
+    if received.path.endswith("/count-tokens"):
+        return count(model_of(received), body["input"]["converse"])
     fault = find_fault(body)
     if fault:
         return error(400, "ValidationException", fault)
@@ -44,6 +42,17 @@ def answer(received: Received) -> Reply:
     if results:
         texts = [f"{result['toolUseId']} gave {result['content'][0].get('text')}" for result in results]
     return stream(*text_block("You said: " + "; ".join(texts)))
+
+
+def count(model: str, conversation: dict[str, Any]) -> Reply:
+    """Count words for tokens. Inference profiles are no models, as in Bedrock."""
+    if not model.startswith("anthropic."):
+        return error(400, "ValidationException", "The provided model doesn't support counting tokens.")
+    texts = [block["text"] for block in conversation.get("system", [])]
+    texts += [block.get("text", "") for message in conversation["messages"] for block in message["content"]]
+    tools = conversation.get("toolConfig", {}).get("tools", [])
+    body = json.dumps({"inputTokens": sum(len(text.split()) for text in texts) + len(tools)}).encode()
+    return Reply((body,))
 
 
 def find_fault(body: dict[str, Any]) -> str | None:
@@ -59,6 +68,13 @@ def find_fault(body: dict[str, Any]) -> str | None:
         tool_blocks = [block for block in message["content"] if {"toolUse", "toolResult"} & set(block)]
         if tool_blocks and "toolConfig" not in body:
             return "The toolConfig field must be defined when using toolUse and toolResult content blocks."
+        is_silent = "reasoningContent" not in message["content"][0]
+        if (
+            "thinking" in body.get("additionalModelRequestFields", {})
+            and any("toolUse" in block for block in tool_blocks)
+            and is_silent
+        ):
+            return f"messages.{place}.content.0.type: Expected `thinking` or `redacted_thinking`, but found `tool_use`."
         answered = {block["toolResult"]["toolUseId"] for block in tool_blocks if "toolResult" in block}
         if answered != open_calls:
             return f"Expected toolResult blocks at messages.{place}.content for the following Ids: {sorted(open_calls)}"
@@ -99,6 +115,16 @@ def text_block(text: str, block: int = 0) -> list[bytes]:
     return [*deltas, event("contentBlockStop", {"contentBlockIndex": block})]
 
 
+def thought_block(*pieces: str, signature: str, block: int = 0) -> list[bytes]:
+    """Make the events of a text of reasoning, which ends with its signature."""
+    deltas = [{"text": piece} for piece in pieces] + [{"signature": signature}]
+    return [*(reasoning(delta, block) for delta in deltas), event("contentBlockStop", {"contentBlockIndex": block})]
+
+
+def reasoning(delta: dict[str, str], block: int = 0) -> bytes:
+    return event("contentBlockDelta", {"contentBlockIndex": block, "delta": {"reasoningContent": delta}})
+
+
 def tool_block(call_id: str, name: str, *inputs: str, block: int = 0) -> list[bytes]:
     """Make the events of a tool call whose input comes in pieces."""
     start = {"contentBlockIndex": block, "start": {"toolUse": {"toolUseId": call_id, "name": name}}}
@@ -109,9 +135,9 @@ def tool_block(call_id: str, name: str, *inputs: str, block: int = 0) -> list[by
     return [event("contentBlockStart", start), *deltas, event("contentBlockStop", {"contentBlockIndex": block})]
 
 
-def stream(*parts: Part, stop: str = "end_turn", usage: tuple[int, int] = (5, 7)) -> Reply:
+def stream(*parts: Part, stop: str = "end_turn", usage: tuple[int, int] = (5, 7), **counted_too: int) -> Reply:
     """Make a whole answer around blocks."""
-    counted = {"inputTokens": usage[0], "outputTokens": usage[1], "totalTokens": sum(usage)}
+    counted = {"inputTokens": usage[0], "outputTokens": usage[1], "totalTokens": sum(usage), **counted_too}
     return begun(
         *parts,
         event("messageStop", {"stopReason": stop}),

@@ -73,6 +73,10 @@ class ScriptedHTTPServer:
     def url(self) -> str:
         return f"http://127.0.0.1:{self._port}"
 
+    @property
+    def bodies(self) -> list[Any]:
+        return [request.json() for request in self.requests]
+
     def script(self, *replies: Reply) -> None:
         self._replies.extend(replies)
 

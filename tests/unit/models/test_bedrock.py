@@ -3,6 +3,7 @@ import base64
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,7 +12,7 @@ from tests.servers.converse_stream import ConverseStreamServer
 from tests.servers.scripted_http import Reply
 
 from stint.domain.content import ImageContentItem, ImageSource, TextContentItem
-from stint.domain.errors import ContextLengthExceeded, InvalidRequest, ModelError, ModelOverloaded
+from stint.domain.errors import ContextLengthExceeded, InvalidRequest, ModelError, ModelOverloaded, NotSupported
 from stint.domain.inference import (
     AssistantAnswer,
     Decoding,
@@ -19,6 +20,9 @@ from stint.domain.inference import (
     FinishReason,
     InferenceRequest,
     ModelChunk,
+    Reasoning,
+    ReasoningChunk,
+    ReasoningOptions,
     SamplingParams,
     SystemText,
     TextChunk,
@@ -36,6 +40,7 @@ if TYPE_CHECKING:
 
 ADD = ToolSignature("add", "Adds", {"type": "object", "properties": {"a": {"type": "integer"}}})
 GREEDY = Decoding(temperature=0.0)
+CLAUDE = "anthropic.claude-sonnet-4-5-20250929-v1:0"
 HELLO = InferenceRequest("eu.amazon.nova-pro-v1:0", (UserInput("Hello you"),), decoding=GREEDY)
 PNG = b"\x89PNG\r\n\x1a\n...."
 
@@ -117,10 +122,9 @@ class TestAnswers:
     async def test_text_and_two_calls_whose_input_is_streamed(
         self, model: Bedrock, server: ConverseStreamServer
     ) -> None:
-        reasoning = {"contentBlockIndex": 0, "delta": {"reasoningContent": {"text": "hm"}}}
         server.script(
             converse.stream(
-                converse.event("contentBlockDelta", reasoning),
+                converse.reasoning({"text": "hm"}),
                 *converse.text_block("Moment.", block=1),
                 *converse.tool_block("t1", "add", "", '{"a"', ": 1}", block=2),
                 *converse.tool_block("t2", "now", block=3),
@@ -131,6 +135,7 @@ class TestAnswers:
         chunks = await collect(model)
 
         assert chunks[:-1] == [
+            ReasoningChunk("hm"),
             TextChunk("Moment."),
             ToolCallChunk(0, call_id="t1", name="add"),
             ToolCallChunk(0, arguments='{"a"'),
@@ -425,7 +430,7 @@ class TestFailures:
         with ConverseStreamServer() as gone:
             monkeypatch.setenv("AWS_ENDPOINT_URL_BEDROCK_RUNTIME", gone.url)
 
-        with pytest.raises(ModelError, match="cannot reach Bedrock"):
+        with pytest.raises(ModelError, match="Cannot reach Bedrock"):
             await collect(Bedrock(lambda: connect("eu-central-1")))
         assert_no_threads()
 
@@ -492,6 +497,105 @@ class TestParametersThatAModelRefuses:
             await collect(model, InferenceRequest("meta.llama3", HELLO.messages, decoding=params))
 
         assert caught.value.param == "sampling_params"
+
+
+class TestReasoning:
+    async def test_thoughts_and_their_signatures_go_back_as_they_came(
+        self, model: Bedrock, server: ConverseStreamServer
+    ) -> None:
+        server.script(
+            converse.stream(
+                *converse.thought_block("First ", "this.", signature="c2ln"),
+                converse.reasoning({"redactedContent": b64(b"secret")}, block=1),
+                converse.reasoning({"redactedContent": b64(b"more")}, block=2),
+                *converse.thought_block("Then that.", signature="bmF0dXJl", block=3),
+                *converse.tool_block("t1", "add", "{}", block=4),
+                stop="tool_use",
+            )
+        )
+        asked = replace(HELLO, model=CLAUDE, tools=(ADD,), reasoning=ReasoningOptions("low"), decoding=Decoding())
+
+        chunks = await collect(model, asked)
+        thoughts = [chunk for chunk in chunks if isinstance(chunk, ReasoningChunk)]
+        reasoning = Reasoning(
+            text="".join(each.text for each in thoughts),
+            signature="".join(each.signature for each in thoughts),
+            redacted="".join(each.redacted for each in thoughts),
+        )
+        call = ToolCall(call_id="t1", tool_name="add", arguments={})
+        said = AssistantAnswer("", (call,), reasoning)
+        await collect(model, replace(asked, messages=(*asked.messages, said, ToolResult("t1", "add", "3"))))
+
+        assert reasoning.text == "First this.Then that."
+        *sent, called = server.bodies[1]["messages"][1]["content"]
+        assert [block["reasoningContent"] for block in sent] == [
+            {"reasoningText": {"text": "First this.", "signature": "c2ln"}},
+            {"reasoningText": {"text": "Then that.", "signature": "bmF0dXJl"}},
+            {"redactedContent": b64(b"secret")},
+            {"redactedContent": b64(b"more")},
+        ]
+        assert "toolUse" in called
+
+    async def test_what_was_read_from_a_cache_is_a_part_of_the_input(
+        self, model: Bedrock, server: ConverseStreamServer
+    ) -> None:
+        server.script(converse.stream(usage=(5, 7), cacheReadInputTokens=100, cacheWriteInputTokens=20))
+
+        counted = Usage(input_tokens=125, output_tokens=7, total_tokens=132, cached_tokens=100)
+        assert end_of(await collect(model)).usage == counted
+
+    async def test_an_effort_that_a_model_refuses_is_named(self, model: Bedrock, server: ConverseStreamServer) -> None:
+        server.script(converse.error(400, "ValidationException", "thinking.type.adaptive is not supported"))
+        asked = replace(HELLO, model="anthropic.claude-next", reasoning=ReasoningOptions("low"), decoding=Decoding())
+
+        with pytest.raises(InvalidRequest, match="does not reason so") as caught:
+            await collect(model, asked)
+
+        assert caught.value.param == "reasoning.effort"
+
+
+class TestStrictTools:
+    async def test_a_model_without_strict_tools_is_asked_with_plain_ones(
+        self, model: Bedrock, server: ConverseStreamServer
+    ) -> None:
+        server.script(converse.error(400, "ValidationException", "This model doesn't support strict tool use."))
+        asked = replace(HELLO, tools=(replace(ADD, strict=True),))
+
+        await collect(model, asked)
+        await collect(model, asked)
+
+        strict = [body["toolConfig"]["tools"][0]["toolSpec"]["strict"] for body in server.bodies]
+        assert strict == [True, False, False]
+
+
+class TestCountTokens:
+    async def test_the_service_counts_for_the_model_behind_a_profile(
+        self, model: Bedrock, server: ConverseStreamServer
+    ) -> None:
+        asked = InferenceRequest(f"eu.{CLAUDE}", (SystemText("Be kind"), UserInput("Hello you")), tools=(ADD,))
+
+        assert await model.count_tokens(asked) == 5
+
+    async def test_a_model_that_cannot_count_is_named(self, model: Bedrock, server: ConverseStreamServer) -> None:
+        with pytest.raises(NotSupported, match=HELLO.model):
+            await model.count_tokens(HELLO)
+
+    async def test_other_failures_are_explained(self, model: Bedrock, server: ConverseStreamServer) -> None:
+        server.script(converse.error(403, "AccessDeniedException", "no"))
+
+        with pytest.raises(ModelError, match=r"allow .* bedrock:CountTokens"):
+            await model.count_tokens(replace(HELLO, model=CLAUDE))
+
+
+async def test_what_converse_lacks_is_refused_unasked(model: Bedrock, server: ConverseStreamServer) -> None:
+    asked = replace(HELLO, decoding=Decoding(seed=1))
+
+    with pytest.raises(InvalidRequest, match="no seed"):
+        model.check(asked)
+    with pytest.raises(InvalidRequest, match="no seed"):
+        await collect(model, asked)
+
+    assert server.requests == []
 
 
 def b64(data: bytes) -> str:

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -6,10 +7,12 @@ from stint.domain.content import ImageContentItem, ImageSource, TextContentItem
 from stint.domain.errors import InvalidRequest
 from stint.domain.inference import (
     AssistantAnswer,
+    Decoding,
     GrammarResponseFormat,
     InferenceRequest,
     JsonSchemaResponseFormat,
     ModelMessage,
+    ReasoningOptions,
     SamplingParams,
     SystemText,
     ToolResult,
@@ -115,8 +118,28 @@ class TestTools:
 
         assert not {"tools", "tool_choice"} & set(body)
 
+    def test_strictness_and_calls_at_once_are_passed_on(self) -> None:
+        body = written(tools=(replace(ADD, strict=True), replace(ADD, strict=False)), parallel_tool_calls=False)
+
+        assert [tool["function"].get("strict") for tool in body["tools"]] == [True, None]
+        assert body["parallel_tool_calls"] is False
+        assert "parallel_tool_calls" not in written(parallel_tool_calls=False)
+
+
+class TestReasoning:
+    @pytest.mark.parametrize(("options", "sent"), [(ReasoningOptions("low"), "low"), (ReasoningOptions(), None)])
+    def test_an_effort_is_sent_when_there_is_one(self, options: ReasoningOptions, sent: str | None) -> None:
+        assert written(reasoning=options).get("reasoning_effort") == sent
+
 
 class TestSampling:
+    def test_openais_own_parameters_are_sent_by_their_names(self) -> None:
+        given = {"frequency_penalty": 0.5, "presence_penalty": -0.5, "seed": 7, "temperature": 0.2}
+
+        body = written(decoding=Decoding(frequency_penalty=0.5, presence_penalty=-0.5, seed=7, temperature=0.2))
+
+        assert {name: body[name] for name in given} == given
+
     @pytest.mark.parametrize(
         ("fields", "sent"),
         [

@@ -11,13 +11,15 @@ from stint.domain.inference import (
     GrammarResponseFormat,
     InferenceRequest,
     JsonSchemaResponseFormat,
+    Reasoning,
+    ReasoningOptions,
     SamplingParams,
     ToolResult,
     ToolSignature,
     UserInput,
 )
 from stint.domain.tools import ToolCall, ToolChoice
-from stint.models.converse_request import write_converse
+from stint.models.converse_request import check_converse, write_converse
 
 ADD = ToolSignature("add", "", {"type": "object", "properties": {}})
 
@@ -58,11 +60,135 @@ def test_top_k_is_named_as_the_family_names_it(model: str, sent: dict[str, Any])
     assert "inferenceConfig" not in parameters
 
 
-def test_a_repetition_penalty_is_refused_by_name() -> None:
-    with pytest.raises(InvalidRequest, match="repetition_penalty") as caught:
-        written(decoding=Decoding(repetition_penalty=1.1))
+@pytest.mark.parametrize(
+    ("decoding", "param"),
+    [
+        (Decoding(repetition_penalty=1.1), "sampling_params.repetition_penalty"),
+        (Decoding(frequency_penalty=0.0), "frequency_penalty"),
+        (Decoding(presence_penalty=1.0), "presence_penalty"),
+        (Decoding(seed=0), "seed"),
+    ],
+)
+def test_what_converse_lacks_is_refused_by_name(decoding: Decoding, param: str) -> None:
+    with pytest.raises(InvalidRequest, match=param.rpartition(".")[2]) as caught:
+        written(decoding=decoding)
 
-    assert caught.value.param == "sampling_params.repetition_penalty"
+    assert caught.value.param == param
+
+
+def test_top_k_is_refused_for_a_family_without_it() -> None:
+    with pytest.raises(InvalidRequest, match=r"us\.meta\.llama3.* top_k") as caught:
+        written("us.meta.llama3-3-70b-instruct-v1:0", decoding=Decoding(top_k=9))
+
+    assert caught.value.param == "sampling_params"
+
+
+SONNET = "us.anthropic.claude-sonnet-4-5-20250929-v1:0"
+OPUS = "anthropic.claude-opus-4-6-v1"
+
+
+class TestEffort:
+    @pytest.mark.parametrize(
+        ("model", "effort", "sent"),
+        [
+            (SONNET, "medium", {"thinking": {"type": "enabled", "budget_tokens": 8192}}),
+            (
+                "anthropic.claude-3-7-sonnet-20250219-v1:0",
+                "minimal",
+                {"thinking": {"type": "enabled", "budget_tokens": 1024}},
+            ),
+            ("anthropic.claude-opus-4-20250514-v1:0", "max", {"thinking": {"type": "enabled", "budget_tokens": 24576}}),
+            (OPUS, "minimal", {"thinking": {"type": "adaptive"}}),
+            (OPUS, "none", None),
+            (SONNET, "none", None),
+            ("global.anthropic.claude-opus-5", "none", {"thinking": {"type": "disabled"}}),
+            (
+                "us.amazon.nova-2-lite-v1:0",
+                "xhigh",
+                {"reasoningConfig": {"type": "enabled", "maxReasoningEffort": "high"}},
+            ),
+            ("openai.gpt-oss-120b-1:0", "low", {"reasoning_effort": "low"}),
+            ("meta.llama3-3-70b-instruct-v1:0", "none", None),
+        ],
+    )
+    def test_an_effort_is_sent_as_the_family_names_it(
+        self, model: str, effort: str, sent: dict[str, Any] | None
+    ) -> None:
+        assert written(model, reasoning=ReasoningOptions(effort)).get("additionalModelRequestFields") == sent
+
+    def test_adaptive_thinking_is_as_deep_as_the_effort_and_summarized_when_wanted(self) -> None:
+        parameters = written(OPUS, reasoning=ReasoningOptions("xhigh", "auto"))
+
+        assert parameters["outputConfig"] == {"effort": "xhigh"}
+        assert parameters["additionalModelRequestFields"]["thinking"]["display"] == "summarized"
+
+    @pytest.mark.parametrize(("longest", "budget"), [(1025, 1024), (6000, 3000), (100_000, 8192)])
+    def test_half_of_an_answer_at_most_is_thought(self, longest: int, budget: int) -> None:
+        parameters = written(SONNET, reasoning=ReasoningOptions("medium"), decoding=Decoding(max_tokens=longest))
+
+        assert parameters["additionalModelRequestFields"]["thinking"]["budget_tokens"] == budget
+
+    @pytest.mark.parametrize(
+        ("model", "effort", "fields", "param"),
+        [
+            ("meta.llama3-3-70b-instruct-v1:0", "low", {}, "reasoning.effort"),
+            ("anthropic.claude-3-5-sonnet-20241022-v2:0", "low", {}, "reasoning.effort"),
+            ("anthropic.claude-fable-5", "none", {}, "reasoning.effort"),
+            (SONNET, "utmost", {}, "reasoning.effort"),
+            (SONNET, "low", {"decoding": Decoding(max_tokens=1024)}, "reasoning.effort"),
+            (SONNET, "low", {"decoding": Decoding(temperature=0.0)}, "temperature"),
+            (OPUS, "low", {"decoding": Decoding(top_k=3)}, "sampling_params"),
+            (OPUS, "low", {"tools": (ADD,), "tool_choice": ToolChoice.required}, "tool_choice"),
+        ],
+    )
+    def test_what_goes_with_no_effort_is_refused_by_name(
+        self, model: str, effort: str, fields: dict[str, Any], param: str
+    ) -> None:
+        with pytest.raises(InvalidRequest) as caught:
+            check_converse(InferenceRequest(model, (), reasoning=ReasoningOptions(effort), **fields))
+
+        assert caught.value.param == param
+
+    @pytest.mark.parametrize(
+        ("model", "reasoning", "kept"),
+        [
+            (SONNET, ReasoningOptions("low"), True),
+            (SONNET, None, False),
+            (OPUS, None, False),
+            ("anthropic.claude-opus-5", None, True),
+            ("anthropic.claude-opus-5", ReasoningOptions("none"), False),
+            ("openai.gpt-oss-120b-1:0", ReasoningOptions("low"), False),
+        ],
+    )
+    def test_earlier_thoughts_are_sent_to_models_that_think(
+        self, model: str, reasoning: ReasoningOptions | None, kept: bool
+    ) -> None:
+        thought = AssistantAnswer("Hi", reasoning=Reasoning(text="hm", signature="s"))
+
+        sent = written(model, messages=(UserInput("Hi"), thought, UserInput("More")), reasoning=reasoning)
+
+        blocks = sent["messages"][1]["content"]
+        assert blocks[-1] == {"text": "Hi"}
+        assert (blocks[0].get("reasoningContent") is not None) is kept
+
+    def test_thoughts_of_another_provider_are_left_out_and_changed_ones_refused(self) -> None:
+        unsigned = AssistantAnswer("Hi", reasoning=Reasoning(text="hm"))
+        changed = AssistantAnswer("Hi", reasoning=Reasoning(redacted="no base64!"))
+
+        sent = written(SONNET, messages=(UserInput("Hi"), unsigned), reasoning=ReasoningOptions("low"))
+
+        assert sent["messages"][1]["content"] == [{"text": "Hi"}]
+        with pytest.raises(InvalidRequest, match="was changed"):
+            written(SONNET, messages=(UserInput("Hi"), changed), reasoning=ReasoningOptions("low"))
+
+
+def test_a_strict_tool_is_a_closed_schema() -> None:
+    tool = ToolSignature("add", "", {"type": "object", "properties": {"a": {"type": "integer"}}}, strict=True)
+
+    [spec] = written(tools=(tool,))["toolConfig"]["tools"]
+
+    assert spec["toolSpec"]["strict"] is True
+    assert spec["toolSpec"]["inputSchema"]["json"] == {**tool.parameters, "additionalProperties": False}
 
 
 @pytest.mark.parametrize(

@@ -38,6 +38,13 @@ class Asked:
     requests: list[InferenceRequest] = field(default_factory=list)
     closed: bool = False
 
+    def check(self, request: InferenceRequest) -> None:
+        raise InvalidRequest(f"no {request.model}")
+
+    async def count_tokens(self, request: InferenceRequest) -> int:
+        self.requests.append(request)
+        return 7
+
     async def stream(self, request: InferenceRequest) -> AsyncGenerator[ModelChunk, None]:
         self.requests.append(request)
         try:
@@ -80,6 +87,18 @@ async def test_a_url_that_may_not_be_called_is_refused_before_the_model_is_asked
         await anext(FetchedImages(model, Web().fetch).stream(request))
 
     assert model.requests == []
+
+
+async def test_tokens_are_counted_with_the_images_and_checks_are_the_models() -> None:
+    web, model = Web(), Asked()
+    fetching = FetchedImages(model, web.fetch)
+
+    assert await fetching.count_tokens(InferenceRequest("m", (UserInput(image("https://example.org/a.png")),))) == 7
+
+    [counted] = model.requests
+    assert "example.org" not in str(counted)
+    with pytest.raises(InvalidRequest, match="no m"):
+        fetching.check(counted)
 
 
 async def test_closing_ends_the_models_call() -> None:

@@ -4,6 +4,7 @@ import gc
 import threading
 import time
 from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from typing import Any
@@ -15,14 +16,19 @@ from tests.servers.chat_completions import EVENT_STREAM, ChatCompletionsServer
 from tests.servers.scripted_http import Reply
 
 from stint.domain.content import URL, ImageContentItem, ImageSource, TextContentItem
-from stint.domain.errors import ContextLengthExceeded, InvalidRequest, ModelError, ModelOverloaded
+from stint.domain.errors import ContextLengthExceeded, InvalidRequest, ModelError, ModelOverloaded, NotSupported
 from stint.domain.inference import (
     AssistantAnswer,
     Decoding,
     Finished,
     FinishReason,
+    GrammarResponseFormat,
     InferenceRequest,
     ModelChunk,
+    Reasoning,
+    ReasoningChunk,
+    ReasoningOptions,
+    RefusalChunk,
     SamplingParams,
     SystemText,
     TextChunk,
@@ -201,12 +207,45 @@ class TestDialects:
 
         assert await collect(model) == [Finished(FinishReason.stop)]
 
-    async def test_a_refusal_is_text_and_reasoning_is_left_out(
+    async def test_a_refusal_is_not_text(self, model: OpenAICompatible, server: ChatCompletionsServer) -> None:
+        server.script(chat.stream({"refusal": "I "}, {"refusal": "cannot."}, {"content": None}))
+
+        chunks = await collect(model)
+
+        assert chunks[:-1] == [RefusalChunk("I "), RefusalChunk("cannot.")]
+
+    @pytest.mark.parametrize(
+        "delta",
+        [
+            pytest.param({"reasoning_content": "hm"}, id="DeepSeek"),
+            pytest.param({"reasoning": "hm"}, id="vLLM"),
+            pytest.param({"reasoning": "hm", "reasoning_content": "hm"}, id="vLLM on its way from one to the other"),
+            pytest.param(
+                {"reasoning": "hm", "reasoning_details": [{"type": "reasoning.text", "text": "hm"}]}, id="OpenRouter"
+            ),
+            pytest.param(
+                {"content": [{"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}]}, id="Mistral"
+            ),
+        ],
+    )
+    async def test_reasoning_comes_once_whatever_its_name(
+        self, model: OpenAICompatible, server: ChatCompletionsServer, delta: dict[str, Any]
+    ) -> None:
+        server.script(chat.stream({**delta, "role": "assistant"}, {"content": "yes", "reasoning_content": None}))
+
+        chunks = await collect(model)
+
+        assert chunks[:-1] == [ReasoningChunk("hm"), TextChunk("yes")]
+
+    async def test_usage_tells_what_was_cached_and_what_was_thought(
         self, model: OpenAICompatible, server: ChatCompletionsServer
     ) -> None:
-        server.script(chat.stream({"reasoning_content": "hm"}, {"refusal": "I cannot."}, {"content": None}))
+        usage = {"prompt_tokens": 9, "completion_tokens": 5, "total_tokens": 14}
+        details = {"prompt_tokens_details": {"cached_tokens": 8}, "completion_tokens_details": {"reasoning_tokens": 4}}
+        server.script(chat.stream({"content": "a"}, usage=usage | details))
 
-        assert text_in(await collect(model)) == "I cannot."
+        counted = Usage(input_tokens=9, output_tokens=5, total_tokens=14, cached_tokens=8, reasoning_tokens=4)
+        assert end_of(await collect(model)).usage == counted
 
     async def test_stream_without_done_ends_with_its_finish_reason(
         self, model: OpenAICompatible, server: ChatCompletionsServer
@@ -477,7 +516,7 @@ class TestFailures:
             url = server.base_url
         model = OpenAICompatible(url, KEY, backoff=0.001)
 
-        with pytest.raises(ModelError, match=rf"cannot reach .* {url[7:-3]}: .*\(check OPENAI_BASE_URL\)"):
+        with pytest.raises(ModelError, match=rf"Cannot reach .* {url[7:-3]}: .*\(check OPENAI_BASE_URL\)"):
             await collect(model)
         await model.aclose()
 
@@ -660,6 +699,21 @@ class TestParametersThatAModelRefuses:
         with pytest.raises(ModelError, match=r"does not support 0\.7"):
             await collect(model, InferenceRequest("o9", HELLO.messages, decoding=decoding(strategy=strategy)))
 
+    async def test_a_model_that_wants_its_reasoning_back_gets_it_from_then_on(
+        self, model: OpenAICompatible, server: ChatCompletionsServer
+    ) -> None:
+        message = "Missing `reasoning_content` field in the assistant message at message index 1."
+        server.script(chat.error(400, message), chat.stream({"content": "a"}), chat.stream({"content": "b"}))
+        thought = AssistantAnswer("", (ToolCall(call_id="c", tool_name="add", arguments={}),), Reasoning(text="hm"))
+        messages = (*HELLO.messages, AssistantAnswer("Hi"), thought, ToolResult("c", "add", "3"))
+        request = InferenceRequest("deepseek-reasoner", messages, tools=(ADD,))
+
+        await collect(model, request)
+        await collect(model, request)
+
+        sent = [[each.get("reasoning_content") for each in body["messages"]] for body in server.bodies]
+        assert sent == [[None] * 4, [None, "", "hm", None], [None, "", "hm", None]]
+
     @pytest.mark.parametrize("name", ["top_k", "repetition_penalty"])
     async def test_a_parameter_that_openai_does_not_know_is_named(
         self, model: OpenAICompatible, server: ChatCompletionsServer, name: str
@@ -671,6 +725,57 @@ class TestParametersThatAModelRefuses:
             await collect(model, InferenceRequest("demo", HELLO.messages, decoding=params))
 
         assert caught.value.param == "sampling_params"
+
+    async def test_an_effort_that_a_model_does_not_know_is_named(
+        self, model: OpenAICompatible, server: ChatCompletionsServer
+    ) -> None:
+        server.script(chat.error(400, "Unsupported value.", param="reasoning_effort"))
+        request = replace(HELLO, reasoning=ReasoningOptions(effort="max"))
+
+        with pytest.raises(InvalidRequest, match="reasoning_effort") as caught:
+            await collect(model, request)
+
+        assert caught.value.param == "reasoning.effort"
+
+
+class TestCheck:
+    @pytest.mark.parametrize("host", ["api.openai.com", "eu.api.openai.com"])
+    @pytest.mark.parametrize("params", [Decoding(top_k=5), Decoding(repetition_penalty=1.2)])
+    def test_what_openai_itself_lacks_is_refused_unasked(self, host: str, params: Decoding) -> None:
+        with pytest.raises(InvalidRequest, match="OpenAI") as caught:
+            OpenAICompatible(f"https://{host}/v1").check(replace(HELLO, decoding=params))
+
+        assert caught.value.param == "sampling_params"
+
+    def test_another_server_may_have_it(self) -> None:
+        params = Decoding(top_k=5, repetition_penalty=1.2, seed=1, presence_penalty=0.5)
+
+        OpenAICompatible("http://api.openai.com.example/v1").check(replace(HELLO, decoding=params))
+
+    def test_a_grammar_is_refused(self) -> None:
+        with pytest.raises(InvalidRequest, match="grammar") as caught:
+            OpenAICompatible("http://127.0.0.1/v1").check(replace(HELLO, response_format=GrammarResponseFormat(bnf={})))
+
+        assert caught.value.param == "response_format"
+
+
+class TestCountTokens:
+    async def test_an_answer_of_one_token_tells_the_tokens_of_the_messages(
+        self, model: OpenAICompatible, server: ChatCompletionsServer
+    ) -> None:
+        assert await model.count_tokens(replace(HELLO, tools=(ADD,))) == 2
+
+        [body] = server.bodies
+        assert body["max_tokens"] == 1
+        assert [tool["function"]["name"] for tool in body["tools"]] == ["add"]
+
+    async def test_a_server_that_tells_no_usage_cannot_count(
+        self, model: OpenAICompatible, server: ChatCompletionsServer
+    ) -> None:
+        server.script(chat.stream({"content": "a"}))
+
+        with pytest.raises(NotSupported, match="'demo' tells no usage"):
+            await model.count_tokens(HELLO)
 
 
 PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n....").decode()

@@ -1,6 +1,8 @@
 import time
+from typing import Literal
 
 import pytest
+from pydantic import BaseModel
 
 from stint.domain.content import ImageContentItem, ImageSource
 from stint.domain.errors import ContextLengthExceeded, InvalidRequest, ModelError, ModelOverloaded
@@ -9,10 +11,15 @@ from stint.domain.inference import (
     Decoding,
     Finished,
     FinishReason,
+    GrammarResponseFormat,
     InferenceRequest,
     JsonSchemaResponseFormat,
     ModelChunk,
     ModelMessage,
+    Reasoning,
+    ReasoningChunk,
+    ReasoningOptions,
+    RefusalChunk,
     SystemText,
     TextChunk,
     ToolCallChunk,
@@ -268,6 +275,118 @@ async def test_json_schema_is_answered_with_an_object_of_that_form() -> None:
     chunks = await answer(ask("This is Ada, 36", response_format=response_format))
 
     assert text_in(chunks) == '{"name": "Ada", "age": 36}'
+
+
+async def test_the_results_of_tools_are_answered_in_the_response_format_too() -> None:
+    schema = {"type": "object", "properties": {"sum": {"type": "integer"}}, "required": ["sum"]}
+    call = ToolCall(call_id="c", tool_name="add", arguments={})
+    messages = (UserInput("add 1 2"), AssistantAnswer("", (call,)), ToolResult("c", "add", "It is 3"))
+
+    chunks = await answer(
+        InferenceRequest("demo", messages, (ADD,), response_format=JsonSchemaResponseFormat(json_schema=schema))
+    )
+
+    assert text_in(chunks) == '{"sum": 3}'
+
+
+class Person(BaseModel):
+    name: str
+    age: int | None
+    friends: list["Person"]
+
+
+class Event(BaseModel):
+    kind: Literal["party"]
+    host: Person
+    guests: list[Person]
+
+
+async def test_a_schema_with_references_and_alternatives_is_answered_with_a_value_of_it() -> None:
+    response_format = JsonSchemaResponseFormat(json_schema=Event.model_json_schema())
+
+    chunks = await answer(ask("A party of Ada, 36", response_format=response_format))
+
+    event = Event.model_validate_json(text_in(chunks))
+    assert (event.host.age, event.host.friends) == (36, [])
+    assert event.guests[0].name == "Ada"
+
+
+async def test_a_stop_sequence_ends_an_answer_before_its_calls() -> None:
+    decoding = Decoding(stop=("END", "c d"))
+
+    chunks = await answer(ask("say: a b c d END\ncall: add {}", decoding=decoding, tools=(ADD,)))
+
+    assert (text_in(chunks), calls_in(chunks)) == ("a b ", [])
+    assert isinstance(chunks[-1], Finished)
+    assert chunks[-1].reason is FinishReason.stop
+
+
+async def test_nothing_is_sampled_so_every_way_to_sample_gives_the_same_answer() -> None:
+    ways = Decoding(temperature=2.0, top_p=0.1, top_k=1, seed=1, presence_penalty=2.0, repetition_penalty=1.5)
+
+    assert await answer(ask("Hello", decoding=ways)) == await answer(ask("Hello"))
+
+
+def test_a_grammar_is_refused_unasked() -> None:
+    with pytest.raises(InvalidRequest, match="grammar") as caught:
+        Scripted().check(ask("Hello", response_format=GrammarResponseFormat(bnf={})))
+
+    assert caught.value.param == "response_format"
+
+
+async def test_tokens_are_counted_as_in_the_usage() -> None:
+    request = ask("Hello you", SystemText("Be kind"), tools=(ADD,))
+    [*_, end] = await answer(request)
+
+    assert isinstance(end, Finished)
+    assert end.usage is not None
+    assert await Scripted().count_tokens(request) == end.usage.input_tokens == 4
+
+
+async def test_thinks_before_it_answers_when_told_to() -> None:
+    [first, last, *said, end] = await answer(ask("think: hm so | yes it is"))
+
+    assert isinstance(first, ReasoningChunk)
+    assert isinstance(last, ReasoningChunk)
+    assert (first.text + last.text, bool(last.signature)) == ("hm so", True)
+    assert text_in(said) == "yes it is"
+    assert end == Finished(
+        FinishReason.stop, Usage(input_tokens=7, output_tokens=5, total_tokens=12, reasoning_tokens=2)
+    )
+
+
+@pytest.mark.parametrize(("effort", "thinks"), [("low", True), ("none", False), (None, False)])
+async def test_an_effort_makes_it_think(effort: str | None, thinks: bool) -> None:
+    chunks = await answer(ask("Hello", reasoning=ReasoningOptions(effort)))
+
+    assert isinstance(chunks[0], ReasoningChunk) is thinks
+
+
+async def test_thoughts_that_were_changed_are_refused() -> None:
+    [thought, *_] = await answer(ask("think: hm | yes"))
+    assert isinstance(thought, ReasoningChunk)
+    kept = Reasoning(text=thought.text, signature=thought.signature)
+    changed = Reasoning(text="ha", signature=thought.signature)
+
+    assert text_in(await answer(ask("say: fine", AssistantAnswer("yes", reasoning=kept)))) == "fine"
+    with pytest.raises(InvalidRequest, match="was changed"):
+        await answer(ask("say: fine", AssistantAnswer("yes", reasoning=changed)))
+
+
+async def test_refuses_when_told_to() -> None:
+    chunks = await answer(ask("refuse: I cannot"))
+
+    assert chunks[:-1] == [RefusalChunk("I "), RefusalChunk("cannot")]
+    assert isinstance(chunks[-1], Finished)
+    assert chunks[-1].reason is FinishReason.stop
+
+
+async def test_an_answer_that_is_filtered_ends_there() -> None:
+    chunks = await answer(ask("filter: after 2 words\nsay: a b c"))
+
+    assert text_in(chunks) == "a b "
+    assert isinstance(chunks[-1], Finished)
+    assert chunks[-1].reason is FinishReason.content_filter
 
 
 async def test_images_are_counted() -> None:

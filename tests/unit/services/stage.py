@@ -78,6 +78,12 @@ class Script:
     closed: int = 0
     opened: asyncio.Event = field(default_factory=asyncio.Event)
 
+    def check(self, request: InferenceRequest) -> None:
+        pass
+
+    async def count_tokens(self, request: InferenceRequest) -> int:
+        return len(request.messages)
+
     async def stream(self, request: InferenceRequest) -> AsyncGenerator[ModelChunk, None]:
         answer = self.answers[len(self.requests)]
         self.requests.append(request)

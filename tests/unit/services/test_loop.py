@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.services.stage import CALLED, ListLog, Part, called, collect, run_of, said, script, shape
+from tests.unit.services.stage import CALLED, ListLog, Part, Script, called, collect, run_of, said, script, shape
 
 from stint.domain.errors import DeadlineExceeded, ModelError, StintError
 from stint.domain.events import RunEnded, StepComplete
@@ -184,13 +184,13 @@ async def test_the_deadline_ends_an_inference_and_keeps_the_steps_before_it() ->
 
 
 async def test_the_deadline_ends_a_model_that_never_pauses() -> None:
-    class Endless:
+    class Endless(Script):
         async def stream(self, request: InferenceRequest) -> AsyncGenerator[ModelChunk, None]:
             while True:
                 yield TextChunk("on ")
 
     with pytest.raises(DeadlineExceeded):
-        await collect(run_loop(run_of(Endless(), seconds=0.05)))
+        await collect(run_loop(run_of(Endless([]), seconds=0.05)))
 
 
 async def test_a_run_that_is_given_up_closes_the_model() -> None:

@@ -9,6 +9,7 @@ from stint.domain.errors import InvalidRequest
 from stint.domain.inference import SystemText, UserInput
 from stint.domain.tools import ToolDef
 from stint.domain.turns import TurnOverrides
+from stint.models.bedrock import Bedrock
 from stint.models.scripted import Scripted
 from stint.services.plans import Plan
 from stint.services.signatures import signature_of
@@ -112,3 +113,16 @@ async def test_what_nobody_knows_is_refused(
 
     assert refused.value.code == code
     assert refused.value.param
+
+
+async def test_a_parameter_that_the_models_provider_lacks_is_refused_before_anything_is_asked(
+    make_stage: MakeStage,
+) -> None:
+    planner = make_stage(Bedrock()).turns.planner
+    config = {"model": "scripted/nova", "instructions": "", "sampling_params": {"repetition_penalty": 1.2}}
+    agent = AgentConfig.model_validate(config)
+
+    with pytest.raises(InvalidRequest, match="no repetition_penalty") as refused:
+        await planner.plan(agent, TurnOverrides(), {})
+
+    assert refused.value.param == "sampling_params.repetition_penalty"

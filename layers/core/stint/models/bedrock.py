@@ -1,22 +1,27 @@
 """Amazon Bedrock's models over ConverseStream."""
 
+import asyncio
 import re
 import threading
 from collections.abc import AsyncGenerator, Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import boto3
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
+from stint.domain.errors import NotSupported
 from stint.domain.inference import InferenceRequest, ModelChunk
 from stint.models.bedrock_errors import ERRORS, explain, message_of
 from stint.models.converse_answer import ConverseAnswer
 from stint.models.converse_call import ConverseCall
-from stint.models.converse_request import write_converse
+from stint.models.converse_request import check_converse, write_converse
 
 if TYPE_CHECKING:
     from mypy_boto3_bedrock_runtime import BedrockRuntimeClient
+
+COUNTED = ("messages", "system", "toolConfig", "additionalModelRequestFields")
+REGION = re.compile(r"^(?:us|us-gov|eu|apac|ap|jp|au|ca|in|sa|me|af|global)\.")
 
 
 def connect(
@@ -40,7 +45,8 @@ class Bedrock:
     """Models behind ConverseStream. The client is made when first used, in the thread of that call.
 
     A model that refuses temperature 0, or temperature beside top_p (Claude's later models do), is asked again without
-    the first, or with temperature alone; this is remembered for the model.
+    the first, or with temperature alone; one that has no strict tools, with plain ones. This is remembered for the
+    model.
     """
 
     def __init__(self, client: "Callable[[], BedrockRuntimeClient]" = connect) -> None:
@@ -48,6 +54,29 @@ class Bedrock:
         self._made_client: BedrockRuntimeClient | None = None
         self._lock = threading.Lock()
         self._refused: dict[str, set[str]] = {}
+
+    def check(self, request: InferenceRequest) -> None:
+        """Refuse what Converse or the model's family lacks; see the port."""
+        check_converse(request)
+
+    async def count_tokens(self, request: InferenceRequest) -> int:
+        """Ask CountTokens, which costs nothing; only some models have it.
+
+        It takes a model's own id, so an inference profile's region is left out. A response format is not counted.
+        """
+        parameters = self._adapt(write_converse(request))
+        counted = {name: parameters[name] for name in COUNTED if name in parameters}
+        try:
+            answer = await asyncio.to_thread(
+                lambda: self._client().count_tokens(
+                    modelId=REGION.sub("", request.model), input={"converse": cast("Any", counted)}
+                )
+            )
+        except ERRORS as error:
+            if isinstance(error, ClientError) and "counting tokens" in message_of(error):
+                raise NotSupported(f"Bedrock cannot count tokens for model {request.model!r}.") from error
+            raise explain(error, parameters) from error
+        return answer["inputTokens"]
 
     async def stream(self, request: InferenceRequest) -> AsyncGenerator[ModelChunk, None]:
         """Begin a model call and give its chunks as they come; see the port."""
@@ -89,6 +118,9 @@ class Bedrock:
         """Remember a parameter that the model does not take; tell whether asking again can help."""
         config = parameters.get("inferenceConfig", {})
         known = self._refused.get(parameters["modelId"], set())
+        if "strict" in message and any(tool["toolSpec"].get("strict") for tool in _tools(parameters)):
+            self._refused[parameters["modelId"]] = {*known, "strict"}
+            return "strict" not in known
         if "temperature" not in message:
             return False
         if config.get("temperature") == 0.0:
@@ -107,4 +139,13 @@ class Bedrock:
             del config["temperature"]
         if "topP" in refused and "temperature" in config:
             config.pop("topP", None)
-        return {**parameters, "inferenceConfig": config}
+        adapted = {**parameters, "inferenceConfig": config}
+        if "strict" in refused and _tools(parameters):
+            plain = [{"toolSpec": {**tool["toolSpec"], "strict": False}} for tool in _tools(parameters)]
+            adapted["toolConfig"] = {**parameters["toolConfig"], "tools": plain}
+        return adapted
+
+
+def _tools(parameters: dict[str, Any]) -> list[dict[str, Any]]:
+    tools: list[dict[str, Any]] = parameters.get("toolConfig", {}).get("tools", [])
+    return tools

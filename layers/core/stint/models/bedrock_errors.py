@@ -28,7 +28,9 @@ OVERLOADED = frozenset(
 )
 CREDENTIALS = "check the AWS credentials"
 HINTS = {
-    "accessdeniedexception": "allow bedrock:InvokeModelWithResponseStream on this model, and enable it in the region",
+    "accessdeniedexception": (
+        "allow bedrock:InvokeModelWithResponseStream and bedrock:CountTokens on this model, and enable it in the region"
+    ),
     "resourcenotfoundexception": "check the model id and the region",
     "expiredtokenexception": CREDENTIALS,
     "invalidsignatureexception": CREDENTIALS,
@@ -48,7 +50,7 @@ def explain(error: Exception, parameters: dict[str, Any]) -> StintError:
         case NoRegionError():
             return ModelError("Bedrock cannot be called without a region: set AWS_DEFAULT_REGION")
         case EndpointConnectionError() | ConnectTimeoutError():
-            return ModelError(f"cannot reach Bedrock: {error} (check the region and AWS_ENDPOINT_URL_BEDROCK_RUNTIME)")
+            return ModelError(f"Cannot reach Bedrock: {error} (check the region and AWS_ENDPOINT_URL_BEDROCK_RUNTIME)")
         case ReadTimeoutError() | StreamTimeoutError():
             return ModelError("Bedrock was silent for too long")
         case BotoCoreError():
@@ -76,6 +78,10 @@ def _explain_refusal(error: ClientError, parameters: dict[str, Any]) -> StintErr
     if code.lower() == "validationexception":
         if is_about_length(message):
             return ContextLengthExceeded(message, upstream_status=status)
+        if "additionalModelRequestFields" in parameters and re.search(
+            r"thinking\.|budget_tokens|reasoning|effort", message
+        ):
+            return InvalidRequest(f"{message} (this model does not reason so)", param="reasoning.effort")
         if "additionalModelRequestFields" in parameters and re.search(r"top_?k|\[k\]", message, re.IGNORECASE):
             return InvalidRequest(f"{message} (this model does not take top_k)", param="sampling_params")
     return ModelError(message, upstream_status=status)

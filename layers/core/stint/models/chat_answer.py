@@ -6,7 +6,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from stint.domain.inference import Finished, FinishReason, ModelChunk, TextChunk, ToolCallChunk, Usage
+from stint.domain.inference import (
+    Finished,
+    FinishReason,
+    ModelChunk,
+    ReasoningChunk,
+    RefusalChunk,
+    TextChunk,
+    ToolCallChunk,
+    Usage,
+)
 
 REASONS = {
     "length": FinishReason.length,
@@ -31,7 +40,8 @@ class ChatAnswer:
 
     Reads what OpenAI documents, and the dialects of servers that say they are compatible: calls without an index or
     an id, all calls under index 0, names in pieces or repeated, arguments as an object, usage in any chunk. Reasoning
-    texts are left out.
+    comes as `reasoning_content` (DeepSeek, Moonshot, earlier vLLM), as `reasoning` (vLLM, OpenRouter, Ollama), or as a
+    part of the content (Mistral).
     """
 
     def __init__(self) -> None:
@@ -106,15 +116,36 @@ class ChatAnswer:
 
 
 def _texts(delta: dict[str, Any]) -> Iterator[ModelChunk]:
-    """A refusal is the model's text, too. Content in parts is Mistral's form."""
-    for text in (delta.get("content"), delta.get("refusal")):
-        if isinstance(text, list):
-            text = "".join(part.get("text") or "" for part in text if isinstance(part, dict))
-        if text:
-            yield TextChunk(text)
+    content = delta.get("content")
+    parts = [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []
+    text = "".join(_text(part.get("text")) for part in parts) if parts else _text(content)
+    thought = _text(delta.get("reasoning_content")) or _text(delta.get("reasoning")) or "".join(map(_thought, parts))
+    if thought:
+        yield ReasoningChunk(text=thought)
+    if text:
+        yield TextChunk(text)
+    if refusal := _text(delta.get("refusal")):
+        yield RefusalChunk(refusal)
+
+
+def _thought(part: dict[str, Any]) -> str:
+    """Read a part of type thinking: a text, or texts in parts."""
+    thinking = part.get("thinking")
+    if isinstance(thinking, list):
+        return "".join(_text(piece.get("text")) for piece in thinking if isinstance(piece, dict))
+    return _text(thinking)
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""
 
 
 def _usage(usage: dict[str, Any]) -> Usage:
     prompt, completion = usage.get("prompt_tokens") or 0, usage.get("completion_tokens") or 0
-    total = usage.get("total_tokens") or prompt + completion
-    return Usage(input_tokens=prompt, output_tokens=completion, total_tokens=total)
+    return Usage(
+        input_tokens=prompt,
+        output_tokens=completion,
+        total_tokens=usage.get("total_tokens") or prompt + completion,
+        cached_tokens=(usage.get("prompt_tokens_details") or {}).get("cached_tokens") or 0,
+        reasoning_tokens=(usage.get("completion_tokens_details") or {}).get("reasoning_tokens") or 0,
+    )

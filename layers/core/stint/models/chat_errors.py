@@ -10,7 +10,15 @@ from stint.domain.errors import ContextLengthExceeded, InvalidRequest, ModelErro
 from stint.models.refusals import is_about_length, parse_retry_after, shorten
 
 REPEATED = frozenset({429, 500, 502, 503, 504})
-NOT_OF_OPENAI = ("top_k", "repetition_penalty")
+FIELDS = {
+    "top_k": "sampling_params",
+    "repetition_penalty": "sampling_params",
+    "frequency_penalty": "frequency_penalty",
+    "presence_penalty": "presence_penalty",
+    "reasoning_effort": "reasoning.effort",
+    "parallel_tool_calls": "parallel_tool_calls",
+}
+"""Parameters that some servers or models lack, with the field by which a caller asks for them."""
 HINTS = {
     401: "check OPENAI_API_KEY",
     403: "check OPENAI_API_KEY and what it is allowed to use",
@@ -79,18 +87,16 @@ def read_refusal(status: int | None, body: str, headers: Mapping[str, str], key:
 def explain(refusal: Refusal) -> StintError:
     """Make the error that a refusal means."""
     status = refusal.status
-    what = f"the model's provider answered {status}" if status else "the model's provider reported an error"
+    what = f"The model's provider answered {status}" if status else "The model's provider reported an error"
     hint = HINTS.get(status or 0) or ("check OPENAI_BASE_URL" if status and 300 <= status < 400 else "")
     told = "" if status in (401, 403) else f": {refusal.message or 'no message'}"  # it may repeat a part of the key
     message = f"{what}{told}{f' ({hint})' if hint else ''}"
     if refusal.is_about_length:
         return ContextLengthExceeded(message, upstream_status=status)
     if status in (400, 422):
-        for parameter in NOT_OF_OPENAI:
+        for parameter, field in FIELDS.items():
             if parameter == refusal.param or re.search(rf"\b{parameter}\b", refusal.message):
-                return InvalidRequest(
-                    f"{message} (this provider does not take {parameter}: leave it out)", param="sampling_params"
-                )
+                return InvalidRequest(f"{message} (this provider does not take {parameter} so)", param=field)
     if refusal.code == "insufficient_quota":
         return ModelError(message, upstream_status=status)
     if status in (429, 503) or refusal.code in ("rate_limit_exceeded", "overloaded_error"):

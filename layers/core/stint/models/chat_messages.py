@@ -10,13 +10,16 @@ from stint.models.images import InlineImage, read_image
 from stint.models.tool_arguments import read_call_arguments
 
 Message = dict[str, Any]
+REASONING = "reasoning_content"
+"""Field of an assistant message that DeepSeek and Moonshot demand back while their models think; others refuse it."""
 
 
 def write_messages(messages: tuple[ModelMessage, ...]) -> list[Message]:
     """Write a conversation in the form of OpenAI's "Create chat completion", field `messages`.
 
     Images of tool results follow in a user message behind the results: OpenAI and vLLM refuse images in tool
-    messages, and nothing may stand between an answer's calls and their results.
+    messages, and nothing may stand between an answer's calls and their results. Every earlier answer bears what was
+    thought before it, which `without_reasoning` takes out again for all servers but a few.
 
     Raises:
         InvalidRequest: an image cannot be read.
@@ -32,12 +35,17 @@ def write_messages(messages: tuple[ModelMessage, ...]) -> list[Message]:
                 written.append({"role": "system", "content": text})
             case UserInput(content):
                 written.append({"role": "user", "content": _user_content(content)})
-            case AssistantAnswer(text=text, tool_calls=calls):
-                written.append(_assistant(text, calls))
+            case AssistantAnswer():
+                written.append(_assistant(message))
             case ToolResult():
                 written.append(_tool(message))
                 pending += _tool_images(message)
     return [*written, {"role": "user", "content": pending}] if pending else written
+
+
+def without_reasoning(messages: list[Message]) -> list[Message]:
+    """Leave out what was thought before earlier answers."""
+    return [{key: value for key, value in message.items() if key != REASONING} for message in messages]
 
 
 def _user_content(content: Content) -> str | list[Message]:
@@ -55,11 +63,14 @@ def _part(item: TextContentItem | ImageContentItem) -> Message:
     return {"type": "image_url", "image_url": {"url": image.data_url if isinstance(image, InlineImage) else image}}
 
 
-def _assistant(text: str, calls: tuple[ToolCall, ...]) -> Message:
+def _assistant(answer: AssistantAnswer) -> Message:
     """Without text the content of a message with calls is null, as OpenAI's own answers have it."""
-    if not calls:
-        return {"role": "assistant", "content": text}
-    return {"role": "assistant", "content": text or None, "tool_calls": [_tool_call(call) for call in calls]}
+    message: Message = {"role": "assistant", "content": answer.text}
+    if answer.tool_calls:
+        message["content"] = answer.text or None
+        message["tool_calls"] = [_tool_call(call) for call in answer.tool_calls]
+    message[REASONING] = answer.reasoning.text if answer.reasoning is not None else ""
+    return message
 
 
 def _tool_call(call: ToolCall) -> Message:

@@ -13,7 +13,8 @@ Body = dict[str, Any]
 def write_request(request: InferenceRequest) -> Body:
     """Write a model call as a streaming chat completions request.
 
-    `top_k` and `repetition_penalty` are no parameters of OpenAI; vLLM and most others take them by these names.
+    `top_k` and `repetition_penalty` are no parameters of OpenAI; vLLM and most others take them by these names. Chat
+    completions have no summaries of reasoning: what a server streams of it is its text.
 
     Raises:
         InvalidRequest: a grammar, or an image that cannot be read.
@@ -24,8 +25,10 @@ def write_request(request: InferenceRequest) -> Body:
         "stream": True,
         "stream_options": {"include_usage": True},
         **_decoding(request.decoding),
-        **_tools(request.tools, request.tool_choice),
+        **_tools(request),
     }
+    if request.reasoning is not None and request.reasoning.effort:
+        body["reasoning_effort"] = request.reasoning.effort
     if request.response_format is not None:
         schema = read_schema(request.response_format)
         named = {"name": schema.name, "schema": schema.schema, **({"strict": True} if schema.strict else {})}
@@ -41,15 +44,21 @@ def _decoding(decoding: Decoding) -> Body:
     return {name: value for name, value in parameters.items() if value is not None}
 
 
-def _tools(tools: tuple[ToolSignature, ...], choice: ToolChoice | str) -> Body:
-    """Choice none leaves the tools out: Ollama does not read `tool_choice`. Auto is every server's default."""
-    if not tools or choice == ToolChoice.none:
+def _tools(request: InferenceRequest) -> Body:
+    """Choice none leaves the tools out: Ollama does not read `tool_choice`. Auto is every server's default.
+
+    OpenAI refuses `parallel_tool_calls` without tools.
+    """
+    choice = request.tool_choice
+    if not request.tools or choice == ToolChoice.none:
         return {}
-    body: Body = {"tools": [_tool(tool) for tool in tools]}
+    body: Body = {"tools": [_tool(tool) for tool in request.tools]}
     if choice == ToolChoice.required:
         body["tool_choice"] = "required"
     elif choice != ToolChoice.auto:
         body["tool_choice"] = {"type": "function", "function": {"name": str(choice)}}
+    if request.parallel_tool_calls is not None:
+        body["parallel_tool_calls"] = request.parallel_tool_calls
     return body
 
 
@@ -57,4 +66,6 @@ def _tool(tool: ToolSignature) -> Body:
     function: Body = {"name": tool.name, "parameters": tool.parameters}
     if tool.description:
         function["description"] = tool.description
+    if tool.strict:
+        function["strict"] = True
     return {"type": "function", "function": function}

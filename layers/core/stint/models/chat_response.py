@@ -38,7 +38,7 @@ async def read_response(response: httpx.Response, answer: ChatAnswer, key: str) 
             async for chunk in chunks:
                 yield chunk
     else:
-        message = f"the model's provider answered {kind or 'no content type'}, no event stream (check OPENAI_BASE_URL)"
+        message = f"The model's provider answered {kind or 'no content type'}, no event stream (check OPENAI_BASE_URL)"
         raise Failure(ModelError(message, upstream_status=response.status_code))
 
 
@@ -52,7 +52,7 @@ async def _read_events(response: httpx.Response, answer: ChatAnswer, key: str) -
                 for chunk in _feed(answer, event.data, key):
                     yield chunk
     if not answer.is_finished:
-        raise Failure(ModelError("the model's provider broke off its answer"), may_repeat=True)
+        raise Failure(ModelError("The model's provider broke off its answer"), may_repeat=True)
 
 
 async def _drain(events: AsyncGenerator[ServerSentEvent, None]) -> None:
@@ -69,10 +69,10 @@ def _feed(answer: ChatAnswer, text: str, key: str) -> list[ModelChunk]:
     try:
         payload: Any = json.loads(text)
     except ValueError as error:
-        raise Failure(ModelError(f"the model's provider sent broken JSON: {text[:100]!r}")) from error
+        raise Failure(ModelError(f"The model's provider sent broken JSON: {text[:100]!r}")) from error
     if isinstance(payload, dict) and (payload.get("error") or payload.get("object") == "error"):
         raise Failure.refused(read_refusal(None, text, {}, key))
     try:
         return list(answer.feed(payload))
     except (AttributeError, TypeError, ValueError) as error:
-        raise Failure(ModelError(f"the model's provider sent what is no chat completion: {text[:100]!r}")) from error
+        raise Failure(ModelError(f"The model's provider sent what is no chat completion: {text[:100]!r}")) from error

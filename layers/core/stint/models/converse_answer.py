@@ -5,6 +5,7 @@ from typing import Any
 
 from stint.domain.errors import ContextLengthExceeded, ModelError
 from stint.domain.inference import Finished, FinishReason, ModelChunk, TextChunk, ToolCallChunk, Usage
+from stint.models.converse_reasoning import ThoughtReader
 
 REASONS = {
     "end_turn": FinishReason.stop,
@@ -17,9 +18,10 @@ REASONS = {
 
 
 class ConverseAnswer:
-    """One answer, fed event by event (API reference, ConverseStreamOutput). Reasoning content is left out."""
+    """One answer, fed event by event (API reference, ConverseStreamOutput)."""
 
     def __init__(self) -> None:
+        self._thoughts = ThoughtReader()
         self._calls: dict[int, int] = {}
         self._reason: FinishReason | None = None
         self._usage: Usage | None = None
@@ -40,16 +42,13 @@ class ConverseAnswer:
             case {"messageStop": stop}:
                 self._reason = _read_reason(stop["stopReason"])
             case {"metadata": metadata}:
-                usage = metadata["usage"]
-                self._usage = Usage(
-                    input_tokens=usage["inputTokens"],
-                    output_tokens=usage["outputTokens"],
-                    total_tokens=usage["totalTokens"],
-                )
+                self._usage = _read_usage(metadata["usage"])
 
     def _feed_delta(self, block: int, delta: dict[str, Any]) -> Iterator[ModelChunk]:
         if delta.get("text"):
             yield TextChunk(delta["text"])
+        if "reasoningContent" in delta:
+            yield self._thoughts.read(block, delta["reasoningContent"])
         if "toolUse" in delta and delta["toolUse"]["input"]:
             yield ToolCallChunk(self._calls[block], arguments=delta["toolUse"]["input"])
 
@@ -64,9 +63,17 @@ class ConverseAnswer:
         return Finished(self._reason, self._usage)
 
 
+def _read_usage(usage: dict[str, Any]) -> Usage:
+    """What was read from a cache or written into it is input that Bedrock counts apart."""
+    cached = usage.get("cacheReadInputTokens") or 0
+    read = usage["inputTokens"] + cached + (usage.get("cacheWriteInputTokens") or 0)
+    written = usage["outputTokens"]
+    return Usage(input_tokens=read, output_tokens=written, total_tokens=read + written, cached_tokens=cached)
+
+
 def _read_reason(reason: str) -> FinishReason:
     if reason == "model_context_window_exceeded":
-        raise ContextLengthExceeded("the conversation and its answer are longer than the model's context")
+        raise ContextLengthExceeded("The conversation and its answer are longer than the model's context")
     if reason.startswith("malformed_"):
-        raise ModelError(f"the model's answer cannot be read (Bedrock's stop reason is {reason}): ask again")
+        raise ModelError(f"The model's answer cannot be read (Bedrock's stop reason is {reason}): ask again")
     return REASONS.get(reason, FinishReason.stop)

@@ -8,6 +8,7 @@ from stint.domain.content import Content, TextContentItem, items_of, text_of
 from stint.domain.errors import InvalidRequest
 from stint.domain.inference import AssistantAnswer, ModelMessage, SystemText, ToolResult, UserInput
 from stint.domain.tools import ToolCall
+from stint.models.converse_reasoning import write_reasoning
 from stint.models.images import InlineImage, read_image
 from stint.models.tool_arguments import read_call_arguments
 
@@ -31,12 +32,14 @@ class Conversation:
             self.messages.append({"role": role, "content": blocks})
 
 
-def write_conversation(messages: tuple[ModelMessage, ...], *, with_tools: bool) -> Conversation:
+def write_conversation(
+    messages: tuple[ModelMessage, ...], *, with_tools: bool, with_reasoning: bool = False
+) -> Conversation:
     """Write a conversation in the form of Converse (API reference, Message and ContentBlock).
 
     Tool results are user messages there. Texts without a visible character are refused there, so they are left out,
     or replaced where something must stand. Without tools in the request, tool blocks are refused: earlier calls and
-    results are then told as text.
+    results are then told as text. What was thought before an answer goes with it where the model thinks.
 
     Raises:
         InvalidRequest: an image cannot be read, or is a URL, which Bedrock does not fetch.
@@ -50,7 +53,9 @@ def write_conversation(messages: tuple[ModelMessage, ...], *, with_tools: bool) 
                 conversation.add("user", _content_blocks(content) or [{"text": "(empty message)"}])
             case AssistantAnswer(text=text, tool_calls=calls):
                 write_call = _tool_use if with_tools else _told_call
-                conversation.add("assistant", [*_text_blocks(text), *(write_call(call) for call in calls)])
+                thoughts = write_reasoning(message.reasoning) if with_reasoning else []
+                said = [*_text_blocks(text), *(write_call(call) for call in calls)]
+                conversation.add("assistant", [*thoughts, *said] if said else [])
             case ToolResult():
                 conversation.add("user", [_tool_result(message) if with_tools else _told_result(message)])
     return conversation

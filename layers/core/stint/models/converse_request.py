@@ -7,43 +7,73 @@ from stint.domain.errors import InvalidRequest
 from stint.domain.inference import Decoding, InferenceRequest, ToolSignature
 from stint.domain.tools import ToolChoice
 from stint.models.converse_messages import write_conversation
+from stint.models.converse_reasoning import thinks, write_effort
 from stint.models.json_schemas import close_objects, read_schema
 
 Parameters = dict[str, Any]
 
 
+LACKING = {
+    "repetition_penalty": "sampling_params.repetition_penalty",
+    "frequency_penalty": "frequency_penalty",
+    "presence_penalty": "presence_penalty",
+    "seed": "seed",
+}
+"""Parameters that Converse has not, with the field by which a caller asks for them."""
+WITHOUT_TOP_K = ("meta.", "amazon.titan", "deepseek.", "ai21.", "openai.")
+
+
+def check_converse(request: InferenceRequest) -> None:
+    """Refuse what Converse or the model's family lacks; the messages are not looked at.
+
+    Raises:
+        InvalidRequest: a penalty, a seed, a grammar, top_k or an effort where the family has none.
+    """
+    for name, field in LACKING.items():
+        if getattr(request.decoding, name) is not None:
+            raise InvalidRequest(f"Bedrock's Converse has no {name}: leave it out.", param=field)
+    family = next((name for name in WITHOUT_TOP_K if name in request.model), None)
+    if request.decoding.top_k is not None and family is not None:
+        raise InvalidRequest(f"Model {request.model!r} does not take top_k: leave it out.", param="sampling_params")
+    if request.response_format is not None:
+        read_schema(request.response_format)
+    write_effort(request)
+
+
 def write_converse(request: InferenceRequest) -> Parameters:
     """Write a model call as ConverseStream parameters.
 
-    Converse has no tool choice none, so the tools are left out then.
+    Converse has no tool choice none, so the tools are left out then. It has nothing that keeps a model from several
+    calls at once.
 
     Raises:
-        InvalidRequest: a repetition penalty, a grammar, or an image that Bedrock cannot take.
+        InvalidRequest: as `check_converse`; or an image that Bedrock cannot take.
     """
+    check_converse(request)
     tools = _tools(request.tools, request.tool_choice)
-    conversation = write_conversation(request.messages, with_tools=bool(tools))
+    conversation = write_conversation(request.messages, with_tools=bool(tools), with_reasoning=thinks(request))
+    reasoning, effort = write_effort(request)
     parameters: Parameters = {
         "modelId": request.model,
         "messages": conversation.messages,
         "system": conversation.system,
         "inferenceConfig": _inference_config(request.decoding),
-        "additionalModelRequestFields": _additional_fields(request.model, request.decoding),
+        "additionalModelRequestFields": {**_top_k(request.model, request.decoding.top_k), **reasoning},
         "toolConfig": tools,
+        "outputConfig": {**_text_format(request), **({"effort": effort} if effort else {})},
     }
-    if request.response_format is not None:
-        named = read_schema(request.response_format)
-        definition = {"schema": json.dumps(close_objects(named.schema)), "name": named.name}
-        text_format = {"type": "json_schema", "structure": {"jsonSchema": definition}}
-        parameters["outputConfig"] = {"textFormat": text_format}
     return {name: value for name, value in parameters.items() if value or name == "messages"}
 
 
+def _text_format(request: InferenceRequest) -> Parameters:
+    if request.response_format is None:
+        return {}
+    named = read_schema(request.response_format)
+    definition = {"schema": json.dumps(close_objects(named.schema)), "name": named.name}
+    return {"textFormat": {"type": "json_schema", "structure": {"jsonSchema": definition}}}
+
+
 def _inference_config(decoding: Decoding) -> Parameters:
-    if decoding.repetition_penalty is not None:
-        raise InvalidRequest(
-            "Bedrock's Converse has no repetition_penalty: leave it out or set it to 1.0",
-            param="sampling_params.repetition_penalty",
-        )
     config: Parameters = {
         "maxTokens": decoding.max_tokens,
         "stopSequences": list(decoding.stop) if decoding.stop else None,
@@ -53,17 +83,17 @@ def _inference_config(decoding: Decoding) -> Parameters:
     return {name: value for name, value in config.items() if value is not None}
 
 
-def _additional_fields(model: str, decoding: Decoding) -> Parameters:
+def _top_k(model: str, top_k: int | None) -> Parameters:
     """Write top_k, which Converse leaves to each family: Amazon's and Cohere's have their own names for it.
 
     See "Inference request parameters and response fields for foundation models", Amazon Bedrock User Guide. A family
-    that has none refuses it by name.
+    that is not known not to have it refuses it by name.
     """
-    if decoding.top_k is None:
+    if top_k is None:
         return {}
     if "amazon.nova" in model:
-        return {"inferenceConfig": {"topK": decoding.top_k}}
-    return {"k" if "cohere." in model else "top_k": decoding.top_k}
+        return {"inferenceConfig": {"topK": top_k}}
+    return {"k" if "cohere." in model else "top_k": top_k}
 
 
 def _tools(tools: tuple[ToolSignature, ...], choice: ToolChoice | str) -> Parameters:
@@ -79,4 +109,6 @@ def _tools(tools: tuple[ToolSignature, ...], choice: ToolChoice | str) -> Parame
 
 def _tool_spec(tool: ToolSignature) -> Parameters:
     spec: Parameters = {"name": tool.name, "inputSchema": {"json": tool.parameters}}
+    if tool.strict:
+        spec |= {"inputSchema": {"json": close_objects(tool.parameters)}, "strict": True}
     return {**spec, "description": tool.description} if tool.description else spec

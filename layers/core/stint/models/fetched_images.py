@@ -31,10 +31,13 @@ class FetchedImages:
         self._model = model
         self._fetch = fetch
 
+    def check(self, request: InferenceRequest) -> None:
+        """Refuse what the model's provider lacks; see the port."""
+        self._model.check(request)
+
     async def stream(self, request: InferenceRequest) -> AsyncGenerator[ModelChunk, None]:
         """Begin a model call; see the port."""
-        messages = await asyncio.gather(*(self._fill_message(message) for message in request.messages))
-        chunks = self._model.stream(replace(request, messages=tuple(messages)))
+        chunks = self._model.stream(await self._fill_request(request))
         try:
             async for chunk in chunks:
                 yield chunk
@@ -42,6 +45,14 @@ class FetchedImages:
             aclose = getattr(chunks, "aclose", None)
             if aclose is not None:
                 await aclose()
+
+    async def count_tokens(self, request: InferenceRequest) -> int:
+        """Count tokens, those of the images too; see the port."""
+        return await self._model.count_tokens(await self._fill_request(request))
+
+    async def _fill_request(self, request: InferenceRequest) -> InferenceRequest:
+        messages = await asyncio.gather(*(self._fill_message(message) for message in request.messages))
+        return replace(request, messages=tuple(messages))
 
     async def _fill_message(self, message: ModelMessage) -> ModelMessage:
         if not isinstance(message, UserInput | ToolResult):

@@ -32,16 +32,16 @@ def read_image(source: ImageSource) -> InlineImage | str:
     """
     address = source.data if source.url is None else source.url.uri
     if address is None:
-        raise InvalidRequest("an image has neither data nor a URL", param="messages")
+        raise InvalidRequest("An image has neither data nor a URL", param="messages")
     if address.startswith("data:"):
         header, _, encoded = address.partition(",")
         if not header.endswith(";base64"):
-            raise InvalidRequest("an image's data URL must be base64: data:image/png;base64,...", param="messages")
+            raise InvalidRequest("An image's data URL must be base64: data:image/png;base64,...", param="messages")
         return _inline(encoded)
     if source.url is None:
         return _inline(address)
     if not address.startswith(("http://", "https://")):
-        raise InvalidRequest(f"an image's URL must be http, https or data, not {address[:40]!r}", param="messages")
+        raise InvalidRequest(f"An image's URL must be http, https or data, not {address[:40]!r}", param="messages")
     return address
 
 
@@ -49,10 +49,10 @@ def _inline(encoded: str) -> InlineImage:
     try:
         data = base64.b64decode("".join(encoded.split()), validate=True)
     except binascii.Error as error:
-        raise InvalidRequest("an image's data is not base64", param="messages") from error
+        raise InvalidRequest("An image's data is not base64", param="messages") from error
     for signature, media_type in SIGNATURES:
         if data.startswith(signature):
             return InlineImage(media_type, data)
     if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
         return InlineImage("image/webp", data)
-    raise InvalidRequest("an image's data is not a PNG, JPEG, GIF or WebP", param="messages")
+    raise InvalidRequest("An image's data is not a PNG, JPEG, GIF or WebP", param="messages")

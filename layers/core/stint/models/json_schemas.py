@@ -31,7 +31,7 @@ def read_schema(response_format: JsonSchemaResponseFormat | GrammarResponseForma
     """
     if isinstance(response_format, GrammarResponseFormat):
         raise InvalidRequest(
-            "response_format of type grammar is not offered by this model's provider: use a json_schema",
+            "A response_format of type grammar is not offered by this model's provider: use a json_schema",
             param="response_format",
         )
     given = response_format.json_schema

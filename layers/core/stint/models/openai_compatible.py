@@ -3,19 +3,25 @@
 import asyncio
 import json
 import random
+import re
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
+from dataclasses import replace
 
 import httpx
 
-from stint.domain.errors import ModelError
-from stint.domain.inference import InferenceRequest, ModelChunk
+from stint.domain.errors import InvalidRequest, ModelError, NotSupported
+from stint.domain.inference import Finished, InferenceRequest, ModelChunk
 from stint.models.chat_answer import ChatAnswer
-from stint.models.chat_errors import Failure, Refusal
+from stint.models.chat_errors import FIELDS, Failure, Refusal
+from stint.models.chat_messages import REASONING, without_reasoning
 from stint.models.chat_request import Body, write_request
 from stint.models.chat_response import read_response
+from stint.models.json_schemas import read_schema
 
 LONGEST_WAIT = 2.0
+OPENAI = re.compile(r"https://(?:\w+\.)?api\.openai\.com/")
+NOT_OF_OPENAI = ("top_k", "repetition_penalty")
 # Parameters that some models refuse, by the word that their refusal bears.
 ADAPTABLE = {"temperature": "temperature", "max_tokens": "max_completion_tokens", "stream_options": "stream_options"}
 NOT_REPEATED = (httpx.ReadTimeout, httpx.WriteTimeout, httpx.UnsupportedProtocol, httpx.InvalidURL)
@@ -30,7 +36,8 @@ class OpenAICompatible:
     in a thread before each request: it may ask a secret store, and should keep what it found.
 
     A model that refuses temperature 0 or `max_tokens` (OpenAI's reasoning models do) or `stream_options` (older servers
-    do) is asked again without, or with `max_completion_tokens` for the second; this is remembered for the model.
+    do) is asked again without, or with `max_completion_tokens` for the second. A model that demands its earlier
+    reasoning back (DeepSeek's and Moonshot's do) is asked again with it. Either is remembered for the model.
     """
 
     def __init__(
@@ -52,6 +59,28 @@ class OpenAICompatible:
         self._given_client = client
         self._own_client: tuple[asyncio.AbstractEventLoop, httpx.AsyncClient] | None = None
         self._refused: dict[str, set[str]] = {}
+
+    def check(self, request: InferenceRequest) -> None:
+        """Refuse grammars and, where the server is OpenAI's own, what only others take; see the port."""
+        if request.response_format is not None:
+            read_schema(request.response_format)
+        if OPENAI.match(self._url) is None:
+            return
+        for name in NOT_OF_OPENAI:
+            if getattr(request.decoding, name) is not None:
+                raise InvalidRequest(f"OpenAI's models have no {name}: leave it out.", param=FIELDS[name])
+
+    async def count_tokens(self, request: InferenceRequest) -> int:
+        """Ask for an answer of one token, and read how many the messages had: chat completions count no other way.
+
+        This costs what the messages cost. Raises NotSupported when the server counts nothing; see the port.
+        """
+        one_token = replace(request.decoding, max_tokens=1)
+        async with aclosing(self.stream(replace(request, decoding=one_token))) as chunks:
+            async for chunk in chunks:
+                if isinstance(chunk, Finished) and chunk.usage is not None:
+                    return chunk.usage.input_tokens
+        raise NotSupported(f"The server of model {request.model!r} tells no usage, so its tokens cannot be counted.")
 
     async def stream(self, request: InferenceRequest) -> AsyncGenerator[ModelChunk, None]:
         """Begin a model call and give its chunks as they come; see the port."""
@@ -121,12 +150,12 @@ class OpenAICompatible:
         server = self._url.partition("://")[2].partition("/")[0].rpartition("@")[2] or self._url
         match error:
             case httpx.ReadTimeout() | httpx.WriteTimeout():
-                return ModelError(f"the model's provider at {server} was silent for {self._timeout.read:g} s")
+                return ModelError(f"The model's provider at {server} was silent for {self._timeout.read:g} s")
             case httpx.ConnectError() | httpx.ConnectTimeout() | httpx.UnsupportedProtocol() | httpx.InvalidURL():
                 reason = str(error) or f"no connection within {self._timeout.connect:g} s"
-                return ModelError(f"cannot reach the model's provider at {server}: {reason} (check OPENAI_BASE_URL)")
+                return ModelError(f"Cannot reach the model's provider at {server}: {reason} (check OPENAI_BASE_URL)")
             case _:
-                return ModelError(f"the model's provider at {server} broke the connection ({type(error).__name__})")
+                return ModelError(f"The model's provider at {server} broke the connection ({type(error).__name__})")
 
     def _pause(self, failure: Failure, repeated: int) -> float | None:
         """Tell how many seconds to wait before the call is repeated; None when it is not."""
@@ -143,6 +172,8 @@ class OpenAICompatible:
         learnt = {name for name, word in ADAPTABLE.items() if name in body and word in refusal.message} - known
         if body.get("temperature") != 0.0:
             learnt.discard("temperature")
+        if REASONING in refusal.message and REASONING not in known:
+            learnt.add(REASONING)
         if learnt:
             self._refused[body["model"]] = known | learnt
         return bool(learnt)
@@ -156,4 +187,6 @@ class OpenAICompatible:
             adapted["max_completion_tokens"] = adapted.pop("max_tokens")
         if "stream_options" in refused:
             del adapted["stream_options"]
+        if REASONING not in refused:
+            adapted["messages"] = without_reasoning(body["messages"])
         return adapted

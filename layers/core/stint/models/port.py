@@ -9,6 +9,16 @@ from stint.domain.inference import InferenceRequest, ModelChunk
 class Model(Protocol):
     """A provider of answers."""
 
+    def check(self, request: InferenceRequest) -> None:
+        """Refuse what this provider lacks, before anything is sent. The messages are not looked at.
+
+        Asking for no more than one tool call at once is never refused: who reads the answer takes the first one.
+
+        Raises:
+            InvalidRequest: `param` names the field of the request.
+        """
+        ...
+
     def stream(self, request: InferenceRequest) -> AsyncIterator[ModelChunk]:
         """Begin a model call and give its chunks as they come; the last one is `Finished`.
 
@@ -18,5 +28,14 @@ class Model(Protocol):
             ModelError: the provider failed or broke its protocol; ModelOverloaded when it throttles,
                 ContextLengthExceeded when the messages do not fit. Repeated only before the first chunk.
             InvalidRequest: the request asks for something this provider does not have.
+        """
+        ...
+
+    async def count_tokens(self, request: InferenceRequest) -> int:
+        """Count the tokens that a request would send to the model: messages, tools and response format.
+
+        Raises:
+            NotSupported: neither the provider nor the model can count them.
+            InvalidRequest, ModelError: as `stream`.
         """
         ...

@@ -44,13 +44,13 @@ class Router:
         if provider not in self._factories:
             hint = HINTS.get(provider, "set STINT_DEFAULT_MODEL to an id that begins with a provider")
             raise InvalidRequest(
-                f"model {model_id!r} needs the provider {provider!r}, which is not configured here: {hint}",
+                f"Model {model_id!r} needs the provider {provider!r}, which is not configured here: {hint}",
                 code="model_not_found",
                 param="model",
             )
         if not provider_model_id:
             raise InvalidRequest(
-                f"model {model_id!r} names a provider and no model: write {provider}/ID",
+                f"Model {model_id!r} names a provider and no model: write {provider}/ID",
                 code="model_not_found",
                 param="model",
             )

@@ -5,8 +5,8 @@ import json
 import re
 from collections.abc import AsyncGenerator
 
-from stint.domain.content import ImageContentItem, items_of, text_of
-from stint.domain.errors import ContextLengthExceeded, InvalidRequest, ModelError, ModelOverloaded
+from stint.domain.content import text_of
+from stint.domain.errors import ContextLengthExceeded, ModelError, ModelOverloaded
 from stint.domain.inference import (
     AssistantAnswer,
     Finished,
@@ -14,19 +14,20 @@ from stint.domain.inference import (
     InferenceRequest,
     JsonSchemaResponseFormat,
     ModelChunk,
-    ModelMessage,
-    SystemText,
+    ReasoningChunk,
+    RefusalChunk,
     TextChunk,
     ToolCallChunk,
     ToolResult,
     ToolSignature,
     Usage,
-    UserInput,
 )
 from stint.domain.tools import ToolChoice
 from stint.models.json_schemas import read_schema
 from stint.models.scripted_arguments import fill_schema, read_arguments
 from stint.models.scripted_directives import Directives, parse_directives
+from stint.models.scripted_messages import count_images, last_input, message_text, rounds_of, trailing_results
+from stint.models.scripted_thoughts import check_thoughts, think
 
 INTRODUCTION = (
     "I am the scripted model of Stint, not a language model: I repeat what you say. "
@@ -40,71 +41,107 @@ class Scripted:
     """A model that follows rules, the same answer to the same messages, word by word.
 
     **Ordinary input** is repeated; the first answer says what this model is. A json_schema response format is answered
-    with an object made by the rule for arguments.
+    with a value made by the rule for arguments. An effort of reasoning other than none makes it think aloud first.
 
     **Tools**: it calls every offered tool that the last user message names (`get_weather`, or "get weather"), in the
     order in which they are named. Arguments are taken from the message (with several tools: from what follows each
     name): a JSON object; or `key=value` pairs, and for each other required parameter the numbers, the quoted texts
     and the last words of the message.
     `tool_choice` none calls nothing, required calls the first tool when none is named, a tool's name calls that one.
-    When results have come, it answers with them: `get_weather answered: ...`.
+    When results have come, it answers with them: `get_weather answered: ...`, or with a value of the response format.
 
     **Directives**, each on a line of its own in the last user message, provoke what is hard to get from a real model:
 
+    - `think: TEXT` is its reasoning; `think: TEXT | ANSWER` is the answer, too.
     - `say: TEXT` is the text of the answer, before calls if there are any; `say:` alone is no text at all.
+    - `refuse: TEXT` refuses with these words.
     - `call: NAME TEXT` calls NAME, offered or not, with TEXT as its arguments, valid JSON or not.
     - `fail: before` fails before the first chunk, `fail: after 3 words` after three; `fail: overloaded` is throttled,
       `fail: context` means that the messages do not fit.
     - `slow: 5` waits five seconds before the first chunk.
     - `long: 1000 words` is a text of that length.
     - `cut: 3 words` ends the answer there, with finish reason length. `max_tokens` does the same.
+    - `filter: after 3 words` ends the answer there as a content filter does.
     - `repeat: 3` does all this three times, once for each round of tool results, before it answers with the results.
 
-    Of the sampling parameters only `max_tokens` has an effect: there is nothing to sample.
+    **Sampling**: `max_tokens` and `stop` end an answer. Temperature, top_p, top_k, penalties and seed choose among
+    likely words, and here is one answer only: any value of them gives it, so none is refused.
     Words are counted in place of tokens. `word_delay` is in seconds.
     """
 
     def __init__(self, word_delay: float = 0.02) -> None:
         self._word_delay = word_delay
 
+    def check(self, request: InferenceRequest) -> None:
+        """Refuse grammars; see the port."""
+        if request.response_format is not None:
+            read_schema(request.response_format)
+
+    async def count_tokens(self, request: InferenceRequest) -> int:
+        """Count the words of the messages, as the usage of an answer does; tools and formats count nothing."""
+        return _usage(request, []).input_tokens
+
     async def stream(self, request: InferenceRequest) -> AsyncGenerator[ModelChunk, None]:
         """Answer by the rules above."""
-        directives = parse_directives(_last_input(request.messages))
+        self.check(request)
+        check_thoughts(request.messages)
+        directives = parse_directives(last_input(request.messages))
         chunks = _answer(request, directives)
         await asyncio.sleep(directives.slow)
         _raise_failure(directives)
-        limits = [limit for limit in (request.decoding.max_tokens, directives.cut) if limit]
-        sent = chunks[: min(limits, default=len(chunks))]
+        limits = (request.decoding.max_tokens, directives.cut, directives.filter_after)
+        sent = chunks[: min((limit for limit in limits if limit is not None), default=len(chunks))]
         for count, chunk in enumerate(sent):
             if count == directives.fail_after:
                 break
             await asyncio.sleep(self._word_delay)
             yield chunk
         if directives.fail_after is not None:
-            raise ModelError(f"the scripted model failed after {directives.fail_after} words, as the message asked")
-        yield Finished(_reason(chunks, len(sent)), _usage(request, len(sent)))
+            raise ModelError(f"The scripted model failed after {directives.fail_after} words, as the message asked")
+        yield Finished(_reason(chunks, sent, directives), _usage(request, sent))
 
 
 def _raise_failure(directives: Directives) -> None:
     match directives.failure:
         case "before":
-            raise ModelError("the scripted model failed before its first word, as the message asked")
+            raise ModelError("The scripted model failed before its first word, as the message asked")
         case "overloaded":
-            raise ModelOverloaded("the scripted model is overloaded, as the message asked", retry_after=1.0)
+            raise ModelOverloaded("The scripted model is overloaded, as the message asked", retry_after=1.0)
         case "context":
-            raise ContextLengthExceeded("the messages do not fit into the scripted model, as the message asked")
+            raise ContextLengthExceeded("The messages do not fit into the scripted model, as the message asked")
 
 
 def _answer(request: InferenceRequest, directives: Directives) -> list[ModelChunk]:
-    results = _trailing_results(request.messages)
-    if results and _rounds(request.messages) >= directives.repeat:
-        return _text_chunks("\n".join(f"{result.tool_name} answered: {text_of(result.content)}" for result in results))
+    thoughts = think(request, directives)
+    results = trailing_results(request.messages)
+    if results and rounds_of(request.messages) >= directives.repeat:
+        return thoughts + _text_chunks(_stopped(request, _conclude(request, results))[0])
+    if directives.refuses is not None:
+        return thoughts + [RefusalChunk(piece) for piece in PIECE.findall(directives.refuses)]
     calls = _calls(request, directives)
     text = directives.says
     if text is None:
         text = "" if calls else _reply(request, directives.rest)
+    text, is_stopped = _stopped(request, text)
     first_id = 1 + sum(len(each.tool_calls) for each in request.messages if isinstance(each, AssistantAnswer))
-    return _text_chunks(text) + _call_chunks(calls, first_id)
+    return thoughts + _text_chunks(text) + ([] if is_stopped else _call_chunks(calls, first_id))
+
+
+def _stopped(request: InferenceRequest, text: str) -> tuple[str, bool]:
+    """Cut a text where the first of the stop sequences begins, and tell whether there was one."""
+    places = [place for place in map(text.find, request.decoding.stop or ()) if place >= 0]
+    return (text[: min(places)], True) if places else (text, False)
+
+
+def _conclude(request: InferenceRequest, results: list[ToolResult]) -> str:
+    texts = [text_of(result.content) for result in results]
+    if isinstance(request.response_format, JsonSchemaResponseFormat):
+        return _fill(request.response_format, "\n".join(texts))
+    return "\n".join(f"{result.tool_name} answered: {text}" for result, text in zip(results, texts, strict=True))
+
+
+def _fill(response_format: JsonSchemaResponseFormat, text: str) -> str:
+    return json.dumps(fill_schema(text, read_schema(response_format).schema), ensure_ascii=False)
 
 
 def _calls(request: InferenceRequest, directives: Directives) -> list[tuple[str, str]]:
@@ -140,10 +177,8 @@ def _named_tools(tools: tuple[ToolSignature, ...], text: str) -> list[tuple[Tool
 
 def _reply(request: InferenceRequest, said: str) -> str:
     if isinstance(request.response_format, JsonSchemaResponseFormat):
-        return json.dumps(fill_schema(said, read_schema(request.response_format).schema), ensure_ascii=False)
-    if request.response_format is not None:
-        raise InvalidRequest("the scripted model has no grammars: use a json_schema", param="response_format")
-    images = _count_images(request.messages)
+        return _fill(request.response_format, said)
+    images = count_images(request.messages)
     repeated = f"You said: {said}" + (f" (with {images} image{'s' * (images > 1)})" if images else "")
     first = not any(isinstance(message, AssistantAnswer) for message in request.messages)
     return f"{repeated}\n\n{INTRODUCTION}{_offer(request)}" if first or WHO.search(said) else repeated
@@ -167,45 +202,18 @@ def _call_chunks(calls: list[tuple[str, str]], first_id: int) -> list[ModelChunk
     return chunks
 
 
-def _reason(chunks: list[ModelChunk], sent: int) -> FinishReason:
-    if sent < len(chunks):
-        return FinishReason.length
+def _reason(chunks: list[ModelChunk], sent: list[ModelChunk], directives: Directives) -> FinishReason:
+    if len(sent) < len(chunks):
+        return FinishReason.content_filter if len(sent) == directives.filter_after else FinishReason.length
     called = any(isinstance(chunk, ToolCallChunk) for chunk in chunks)
     return FinishReason.tool_calls if called else FinishReason.stop
 
 
-def _usage(request: InferenceRequest, output: int) -> Usage:
-    words = sum(len(_text_of(message).split()) for message in request.messages)
-    return Usage(input_tokens=words, output_tokens=output, total_tokens=words + output)
-
-
-def _text_of(message: ModelMessage) -> str:
-    return message.text if isinstance(message, SystemText | AssistantAnswer) else text_of(message.content)
-
-
-def _last_input(messages: tuple[ModelMessage, ...]) -> str:
-    return next((text_of(each.content) for each in reversed(messages) if isinstance(each, UserInput)), "")
-
-
-def _count_images(messages: tuple[ModelMessage, ...]) -> int:
-    last = next((each for each in reversed(messages) if isinstance(each, UserInput)), None)
-    return sum(isinstance(item, ImageContentItem) for item in items_of(last.content)) if last else 0
-
-
-def _trailing_results(messages: tuple[ModelMessage, ...]) -> list[ToolResult]:
-    results: list[ToolResult] = []
-    for message in reversed(messages):
-        if not isinstance(message, ToolResult):
-            break
-        results.insert(0, message)
-    return results
-
-
-def _rounds(messages: tuple[ModelMessage, ...]) -> int:
-    """Count the answers with tool calls since the last user message."""
-    rounds = 0
-    for message in reversed(messages):
-        if isinstance(message, UserInput):
-            break
-        rounds += isinstance(message, AssistantAnswer) and bool(message.tool_calls)
-    return rounds
+def _usage(request: InferenceRequest, sent: list[ModelChunk]) -> Usage:
+    words = sum(len(message_text(message).split()) for message in request.messages)
+    return Usage(
+        input_tokens=words,
+        output_tokens=len(sent),
+        total_tokens=words + len(sent),
+        reasoning_tokens=sum(isinstance(chunk, ReasoningChunk) for chunk in sent),
+    )

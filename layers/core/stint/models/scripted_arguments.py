@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+NOTHING: dict[str, Any] = {"type": "null"}
 PAIR = re.compile(r"(?<![\w.])([A-Za-z_]\w*)=(\"[^\"]*\"|'[^']*'|[^\s,;]+)")
 QUOTED = re.compile(r"\"([^\"]*)\"|(?<!\w)'([^']*)'(?!\w)")
 NUMBER = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?(?!\w)")
@@ -30,8 +31,11 @@ def read_arguments(text: str, schema: dict[str, Any]) -> dict[str, Any]:
 def fill_schema(text: str, schema: dict[str, Any]) -> Any:
     """Make a value of a JSON schema, required properties only, from a text.
 
-    Numbers are taken in their order. Strings are the quoted texts, then the last words that mean something.
+    Numbers are taken in their order. Strings are the quoted texts, then the last words that mean something. References
+    into the schema are followed; of alternatives the first that is not null is taken, and a value inside itself ends
+    with an empty list or null.
     """
+    schema = expand(schema, schema.get("$defs") or schema.get("definitions") or {})
     strings = _count_strings(schema)
     quoted = [double or single for double, single in QUOTED.findall(text)]
     bare = QUOTED.sub(" ", text)
@@ -39,6 +43,28 @@ def fill_schema(text: str, schema: dict[str, Any]) -> Any:
     missing = max(strings - len(quoted), 0)
     last_words = words[max(len(words) - missing, 0) :]
     return _fill(schema, _Source(bare, iter(quoted + last_words), iter(NUMBER.findall(bare))))
+
+
+def expand(schema: dict[str, Any], definitions: dict[str, Any], inside: tuple[str, ...] = ()) -> dict[str, Any]:
+    """Put what is referred to in the place of its reference, and one alternative in the place of several."""
+    reference = schema.get("$ref")
+    if isinstance(reference, str):
+        name = reference.rpartition("/")[2]
+        found = definitions.get(name)
+        return NOTHING if name in inside or not isinstance(found, dict) else expand(found, definitions, (*inside, name))
+    for keyword in ("anyOf", "oneOf", "allOf"):
+        options = [expand(option, definitions, inside) for option in schema.get(keyword) or []]
+        if options:
+            return next((option for option in options if _type_of(option) != "null"), NOTHING)
+    expanded = dict(schema)
+    if isinstance(schema.get("properties"), dict):
+        expanded["properties"] = {
+            name: expand(part, definitions, inside) for name, part in schema["properties"].items()
+        }
+    if isinstance(schema.get("items"), dict):
+        items = expand(schema["items"], definitions, inside)
+        expanded = {**expanded, "const": []} if items is NOTHING else {**expanded, "items": items}
+    return expanded
 
 
 @dataclass(slots=True)
@@ -55,7 +81,8 @@ def _fill(schema: dict[str, Any], source: _Source) -> Any:
         return _choice(schema, source.text)
     match _type_of(schema):
         case "object":
-            return {name: _fill(part, source) for name, part in _required(schema)}
+            filled = {name: _fill(part, source) for name, part in _required(schema)}
+            return filled or _json_object(source.text) or {}
         case "array":
             return [_fill(schema.get("items") or {}, source)]
         case "integer":

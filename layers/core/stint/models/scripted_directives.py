@@ -6,7 +6,7 @@ from typing import Literal
 
 from stint.domain.errors import InvalidRequest
 
-LINE = re.compile(r"^[ \t]*(say|call|fail|slow|long|cut|repeat):[ \t]*(.*?)[ \t]*$", re.MULTILINE)
+LINE = re.compile(r"^[ \t]*(think|say|refuse|call|fail|slow|long|cut|filter|repeat):[ \t]*(.*?)[ \t]*$", re.MULTILINE)
 COUNT = re.compile(r"(?:after )?(\d+(?:\.\d+)?)(?: words?| seconds?| times?)?")
 
 Failure = Literal["before", "overloaded", "context"]
@@ -17,12 +17,15 @@ class Directives:
     """The directives of one message. `rest` is the message without them."""
 
     rest: str = ""
+    thinks: str | None = None
     says: str | None = None
+    refuses: str | None = None
     calls: list[tuple[str, str]] = field(default_factory=list)
     failure: Failure | None = None
     fail_after: int | None = None
     slow: float = 0.0
     cut: int | None = None
+    filter_after: int | None = None
     repeat: int = 1
 
 
@@ -40,8 +43,15 @@ def parse_directives(text: str) -> Directives:
 
 def _apply(directives: Directives, keyword: str, value: str) -> None:
     match keyword, value:
+        case "think", _:
+            thought, bar, answer = value.partition("|")
+            directives.thinks = append_line(directives.thinks, thought.strip())
+            if bar:
+                directives.says = append_line(directives.says, answer.strip())
         case "say", _:
-            directives.says = value if directives.says is None else f"{directives.says}\n{value}"
+            directives.says = append_line(directives.says, value)
+        case "refuse", _:
+            directives.refuses = append_line(directives.refuses, value)
         case "call", _:
             name, _, arguments = value.partition(" ")
             directives.calls.append((name, arguments.strip()))
@@ -55,15 +65,22 @@ def _apply(directives: Directives, keyword: str, value: str) -> None:
             directives.says = " ".join(f"word{n}" for n in range(1, int(_number(keyword, value)) + 1))
         case "cut", _:
             directives.cut = int(_number(keyword, value))
+        case "filter", _:
+            directives.filter_after = int(_number(keyword, value))
         case _:
             directives.repeat = int(_number(keyword, value))
+
+
+def append_line(text: str | None, line: str) -> str:
+    """Add a line to a text, if there is one."""
+    return line if text is None else f"{text}\n{line}"
 
 
 def _number(keyword: str, value: str) -> float:
     match = COUNT.fullmatch(value)
     if match is None:
         raise InvalidRequest(
-            f"the scripted model does not understand {keyword + ': ' + value!r}: "
+            f"The scripted model does not understand {keyword + ': ' + value!r}: "
             "write for example `fail: before`, `fail: after 3 words`, `slow: 5`, `long: 1000 words`, `cut: 10 words`",
             param="messages",
         )

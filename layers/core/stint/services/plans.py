@@ -100,7 +100,8 @@ class Planner:
         """Merge and check what a turn needs.
 
         Raises:
-            InvalidRequest: an unknown model, toolgroup, shield or tool choice, or two tools of one name; names it.
+            InvalidRequest: an unknown model, toolgroup, shield or tool choice, two tools of one name, or a parameter
+                that the model's provider lacks; names it.
         """
         config = override(agent, overrides)
         input_shields = await self.shields.find(config.input_shields, "input_shields")
@@ -110,7 +111,7 @@ class Planner:
         model, model_id = self.router.resolve(await self.registry.route(config.model))
         toolbox = await self.tools.open(config, overrides.toolgroups, provider_data)
         refuse_unknown_choice(config.tool_config, [signature.name for signature in toolbox.signatures])
-        return Plan(
+        plan = Plan(
             model=model,
             model_id=model_id,
             instructions=config.instructions,
@@ -124,6 +125,8 @@ class Planner:
             output_shields=output_shields,
             shield_window=self.shields.window,
         )
+        model.check(plan.request(()))
+        return plan
 
 
 def answer_schema(response_format: JsonSchemaResponseFormat | GrammarResponseFormat | None) -> dict[str, Any] | None:

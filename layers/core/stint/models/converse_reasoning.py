@@ -1,0 +1,178 @@
+"""Reasoning in Converse: asked for as each family wants it, and given back in later calls."""
+
+import base64
+import binascii
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from stint.domain.errors import InvalidRequest
+from stint.domain.inference import InferenceRequest, Reasoning, ReasoningChunk, ReasoningOptions
+from stint.domain.tools import ToolChoice
+
+Block = dict[str, Any]
+
+EFFORT = "reasoning.effort"
+EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
+BUDGETS = {"minimal": 1024, "low": 2048, "medium": 8192, "high": 16384, "xhigh": 24576, "max": 24576}
+"""Tokens that Claude's earlier models may think, 1024 being the least that they take."""
+LEAST_BUDGET = 1024
+# "Extended thinking" and "Adaptive thinking", Amazon Bedrock User Guide.
+UNTHINKING = re.compile(r"claude-(?:v\d|instant|3-(?!7))")
+BUDGETED = re.compile(r"claude-(?:3-7|(?:opus|sonnet|haiku)-4-(?:[015]-)?\d{8})")
+UNASKED = re.compile(r"claude-(?:opus|sonnet|haiku)-4-[678](?!\d)")
+"""Claude's models with adaptive thinking that think only when asked to."""
+ALWAYS = re.compile(r"claude-(?:fable|mythos)")
+
+
+def thinks(request: InferenceRequest) -> bool:
+    """Tell whether a model of Claude or Nova will think, so that its earlier thoughts have a place in the request."""
+    effort = effort_of(request)
+    if "anthropic." in request.model and effort is None:
+        return not any(family.search(request.model) for family in (UNTHINKING, BUDGETED, UNASKED))
+    return effort not in (None, "none") and ("anthropic." in request.model or "amazon.nova" in request.model)
+
+
+def effort_of(request: InferenceRequest) -> str | None:
+    """Give the effort that is asked for. Raises InvalidRequest when there is none of this name."""
+    effort = (request.reasoning or ReasoningOptions()).effort
+    if effort is not None and effort not in EFFORTS:
+        raise InvalidRequest(f"reasoning.effort must be one of {', '.join(EFFORTS)}, not {effort!r}.", param=EFFORT)
+    return effort
+
+
+def write_effort(request: InferenceRequest) -> tuple[Block, str | None]:
+    """Give the model's own fields for an effort, and the effort in the words of Converse's output configuration.
+
+    Claude's earlier models have a budget of tokens, its later ones think as much as the effort admits, and are asked
+    for a summary of it when one is wanted. Nova has three efforts, gpt-oss takes the effort by its name.
+
+    Raises:
+        InvalidRequest: the model has no such effort, or none with the request's other parameters.
+    """
+    effort = effort_of(request)
+    model = request.model
+    if effort is None:
+        return {}, None
+    if "anthropic." in model:
+        return _claude_fields(request, effort)
+    if effort == "none":
+        return {}, None
+    if "amazon.nova-2" in model:
+        known = {"minimal": "low", "xhigh": "high", "max": "high"}.get(effort, effort)
+        return {"reasoningConfig": {"type": "enabled", "maxReasoningEffort": known}}, None
+    if "openai.gpt" in model:
+        return {"reasoning_effort": effort}, None
+    raise InvalidRequest(
+        f"Model {model!r} has no effort of reasoning in Bedrock's Converse: leave it out.", param=EFFORT
+    )
+
+
+def _claude_fields(request: InferenceRequest, effort: str) -> tuple[Block, str | None]:
+    model = request.model
+    if effort == "none":
+        if ALWAYS.search(model):
+            raise InvalidRequest(f"Model {model!r} always thinks: ask for the effort low.", param=EFFORT)
+        by_itself = not any(family.search(model) for family in (UNTHINKING, BUDGETED, UNASKED))
+        return ({"thinking": {"type": "disabled"}} if by_itself else {}), None
+    if UNTHINKING.search(model):
+        raise InvalidRequest(f"Model {model!r} does not reason: leave the effort out.", param=EFFORT)
+    _refuse_beside_thinking(request)
+    if BUDGETED.search(model):
+        return {"thinking": {"type": "enabled", "budget_tokens": _budget(request, effort)}}, None
+    thinking = {"type": "adaptive"}
+    if request.reasoning is not None and request.reasoning.summary:
+        thinking["display"] = "summarized"
+    return {"thinking": thinking}, "low" if effort == "minimal" else effort
+
+
+def _refuse_beside_thinking(request: InferenceRequest) -> None:
+    """Refuse what Claude does not take while it thinks ("Extended thinking", Amazon Bedrock User Guide)."""
+    decoding = request.decoding
+    if decoding.temperature not in (None, 1.0):
+        raise InvalidRequest(
+            "Claude takes no temperature while it reasons: leave one of both out.", param="temperature"
+        )
+    if decoding.top_k is not None:
+        raise InvalidRequest("Claude takes no top_k while it reasons: leave one of both out.", param="sampling_params")
+    if request.tools and request.tool_choice not in (ToolChoice.auto, ToolChoice.none):
+        raise InvalidRequest(
+            "Claude cannot be made to call a tool while it reasons: leave out tool_choice or the effort.",
+            param="tool_choice",
+        )
+
+
+def _budget(request: InferenceRequest, effort: str) -> int:
+    """Give the tokens to think: at most half of the answer's, which they are a part of."""
+    longest = request.decoding.max_tokens
+    if longest is None:
+        return BUDGETS[effort]
+    if longest <= LEAST_BUDGET:
+        raise InvalidRequest(
+            f"Claude reasons with at least {LEAST_BUDGET} tokens, and its answer may have {longest}: raise the limit "
+            "or leave the effort out.",
+            param=EFFORT,
+        )
+    return max(min(BUDGETS[effort], longest // 2), LEAST_BUDGET)
+
+
+class ThoughtReader:
+    """Reads the reasoning blocks of one answer into chunks that can be joined, and taken apart again.
+
+    The second signature and those behind it bear the place in the joined text where their own begins, as
+    `\\n{place}:`; the second redacted block and those behind it begin with a line break.
+    """
+
+    def __init__(self) -> None:
+        self._starts: dict[int, int] = {}
+        self._length = 0
+        self._signed: set[int] = set()
+        self._redacted = False
+
+    def read(self, block: int, delta: Block) -> ReasoningChunk:
+        """Read one delta of a block."""
+        text, signature = delta.get("text") or "", delta.get("signature") or ""
+        start = self._starts.setdefault(block, self._length)
+        self._length += len(text)
+        if signature and block not in self._signed:
+            signature = f"\n{start}:{signature}" if self._signed else signature
+            self._signed.add(block)
+        return ReasoningChunk(text, signature, self._encode(delta.get("redactedContent") or b""))
+
+    def _encode(self, content: bytes) -> str:
+        if not content:
+            return ""
+        encoded = base64.b64encode(content).decode()
+        encoded, self._redacted = f"\n{encoded}" if self._redacted else encoded, True
+        return encoded
+
+
+def write_reasoning(reasoning: Reasoning | None) -> list[Block]:
+    """Write what a model thought before an answer, as it was: Claude refuses an answer with calls without it.
+
+    Thoughts without a signature are another provider's, and left out.
+    """
+    if reasoning is None:
+        return []
+    blocks: list[Block] = [
+        {"reasoningContent": {"reasoningText": {"text": text, "signature": signature}}}
+        for text, signature in _signed_texts(reasoning)
+    ]
+    for encoded in reasoning.redacted.split():
+        try:
+            blocks.append({"reasoningContent": {"redactedContent": base64.b64decode(encoded, validate=True)}})
+        except binascii.Error as error:
+            raise InvalidRequest("The reasoning of an earlier answer was changed: send it back as it came.") from error
+    return blocks
+
+
+def _signed_texts(reasoning: Reasoning) -> Iterator[tuple[str, str]]:
+    """Take the joined texts apart again; see `ThoughtReader`."""
+    if not reasoning.signature:
+        return
+    first, *others = reasoning.signature.split("\n")
+    marked = [other.partition(":") for other in others]
+    signatures = [first, *(signature for _, _, signature in marked)]
+    starts = [0, *(int(place) if place.isdecimal() else 0 for place, _, _ in marked)]
+    for start, end, signature in zip(starts, [*starts[1:], len(reasoning.text)], signatures, strict=True):
+        yield reasoning.text[start:end], signature

@@ -7,7 +7,8 @@ from typing import Any
 
 import httpx
 import pytest
-from llama_stack_client import LlamaStackClient
+from llama_stack_client import APIStatusError, BadRequestError, LlamaStackClient
+from llama_stack_client.lib.agents.agent import Agent
 from tests.functions.talk import WEATHER, assert_error, open_session, payloads, resume, say, stream, turn, turns_of
 from tests.functions.world import World
 
@@ -26,9 +27,15 @@ class Bench:
         self.invocations: list[Invocation] = []
         self.listed_with: list[dict[str, Any]] = []
 
+    async def check(self, _: Toolgroup, /) -> None:
+        pass
+
+    def known_tools(self, toolgroup: Toolgroup, _: dict[str, Any], /) -> list[ToolSignature]:
+        return [ToolSignature(tool["name"], "A tool.", SCHEMA) for tool in toolgroup.config["tools"]]
+
     async def list_tools(self, toolgroup: Toolgroup, provider_data: dict[str, Any], /) -> list[ToolSignature]:
         self.listed_with.append(provider_data)
-        return [ToolSignature(tool["name"], "A tool.", SCHEMA) for tool in toolgroup.config["tools"]]
+        return self.known_tools(toolgroup, provider_data)
 
     async def invoke(self, _: Toolgroup, invocation: Invocation, /) -> ToolOutcome:
         self.invocations.append(invocation)
@@ -172,6 +179,54 @@ def test_tools_are_listed_in_all_the_forms_that_clients_use(
     assert (parameter.name, parameter.parameter_type, parameter.required) == ("n", "integer", True)
     assert_error(http.get("/v1/tools", params={"toolgroup_id[name]": "rest::nowhere"}), 404, "toolgroup_not_found")
     assert_error(http.get("/v1/tools", params={"toolgroup_id": "rest::desk/nosuch"}), 404, "tool_not_found")
+
+
+def test_the_runtime_lists_tools_by_name(http: httpx.Client, tools: Bench, client: LlamaStackClient) -> None:
+    listed = client.tool_runtime.list_tools(tool_group_id="rest::desk")
+
+    assert [tool.name for tool in listed] == ["count", "weigh"]
+    assert [tool.name for tool in client.tool_runtime.list_tools(tool_group_id="rest::desk/weigh")] == ["weigh"]
+    [entry, _] = http.get("/v1/tool-runtime/list-tools", params={"tool_group_id": "rest::desk"}).json()["data"]
+    assert (entry["name"], entry["identifier"]) == ("count", "count")
+
+
+@pytest.mark.parametrize("parameter", ["mcp_endpoint", "mcp_endpoint[uri]"])
+def test_an_mcp_endpoint_that_may_not_be_called_is_refused(http: httpx.Client, parameter: str) -> None:
+    response = http.get("/v1/tool-runtime/list-tools", params={parameter: "http://169.254.169.254/mcp"})
+
+    assert assert_error(response, 400, "url_not_allowed")["param"] == "mcp_endpoint"
+
+
+@pytest.mark.parametrize("tool", ["builtin::rag/knowledge_search", {"name": "builtin::rag", "args": {"k": 1}}])
+def test_an_agent_that_searches_vector_stores_is_made_and_its_turn_refused_by_name(
+    client: LlamaStackClient, tool: Any
+) -> None:
+    agent = Agent(client, model="scripted/demo", instructions="", tools=[tool])
+    session_id = agent.create_session("search")
+    hello: Any = [{"role": "user", "content": "hi"}]
+
+    assert "knowledge_search" in agent.builtin_tools
+    with pytest.raises(BadRequestError, match="no vector stores") as refused:
+        list(agent.create_turn(hello, session_id=session_id))
+    assert (refused.value.status_code, refused.value.body["error"]["code"]) == (400, "not_offered")  # type: ignore[index]  # ours has one
+
+
+@pytest.mark.parametrize("name", ["builtin::code_interpreter", "builtin::image_generation"])
+def test_an_agent_that_runs_code_or_makes_images_is_refused_by_name(client: LlamaStackClient, name: str) -> None:
+    with pytest.raises(APIStatusError, match=name):
+        Agent(client, model="scripted/demo", instructions="", tools=[name])
+
+
+def test_credentials_in_a_registration_are_in_no_answer(http: httpx.Client, bench: Bench) -> None:
+    tool = {"name": "count", "params": {"api_key": KEY}, "url": f"https://x.example/?token={KEY}"}
+    body = {"toolgroup_id": "rest::safe", "provider_id": KIND, "args": {"tools": [tool], "password": KEY}}
+    endpoint = {"mcp_endpoint": {"uri": f"https://93.184.216.34/?key={KEY}"}}
+
+    created = http.post("/v1/toolgroups", json=body | endpoint)
+
+    answers = [created, *(http.get(f"/v1/{path}") for path in ("toolgroups", "toolgroups/rest::safe", "tools"))]
+    assert [answer.status_code for answer in answers] == [200] * 4
+    assert KEY not in "".join(answer.text for answer in answers)
 
 
 def test_secrets_in_args_are_in_no_answer(http: httpx.Client, bench: Bench) -> None:

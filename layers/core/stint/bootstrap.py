@@ -8,14 +8,16 @@ from stint.domain.registrations import Configured, ModelRegisterRequest, ToolGro
 from stint.domain.registry import Model, Provider, ProviderHealth, ProviderList
 from stint.models.routing import Router
 from stint.services.agents import Agents
+from stint.services.catalogue import Catalogue
 from stint.services.deletions import Deletions
 from stint.services.openings import Opener
 from stint.services.plans import Planner
 from stint.services.reader import Reader
-from stint.services.registry import Catalogue, Registry, model_of, shield_of, toolgroup_of
+from stint.services.registry import Registry, model_of, shield_of, toolgroup_of
 from stint.services.services import Services
 from stint.services.sessions import Sessions
 from stint.services.shields import Shields
+from stint.services.toolgroups import Toolgroups
 from stint.services.tools import Tools
 from stint.services.turns import Turns
 from stint.settings import Settings, load_settings
@@ -57,7 +59,7 @@ def compose(
     registry = Registry(tenant, store.registrations, known, providers(settings), router, settings.agent_cache_seconds)
     agents = Agents(tenant, store.agents, deletions, settings.agent_cache_seconds)
     opener = Opener(tenant, store, agents, settings.lease_seconds, settings.history_bytes)
-    tools = Tools(registry, tool_providers or make_tool_providers(), check_url, settings.tool_result_bytes)
+    tools = Tools(registry, tool_providers or make_tool_providers(), settings.tool_result_bytes)
     shields = Shields(registry, make_shield_providers(), settings.output_shield_window or None)
     planner = Planner(router, registry, tools, shields)
     return Services(
@@ -65,7 +67,7 @@ def compose(
         sessions=Sessions(tenant, store, agents, deletions, settings.session_expiry_days),
         turns=Turns(tenant, store, agents, opener, planner, Reader(fetch, check_url)),
         registry=registry,
-        tools=tools,
+        toolgroups=Toolgroups(tools, check_url),
         shields=shields,
         heartbeat_seconds=settings.heartbeat_seconds,
     )

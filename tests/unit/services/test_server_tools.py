@@ -15,7 +15,8 @@ from stint.domain.inference import ToolSignature
 from stint.domain.registrations import ModelRegisterRequest, ToolGroupRegisterRequest
 from stint.domain.steps import ToolExecutionStep
 from stint.domain.turns import Turn, TurnCreateRequest, UserMessage
-from stint.services.registry import Catalogue, merge, model_of
+from stint.services.catalogue import Catalogue, merge
+from stint.services.registry import model_of
 from stint.tools.port import Invocation, Toolgroup, ToolOutcome
 
 KIND = "lambda-function"
@@ -34,10 +35,14 @@ class Workshop:
     act: Act = echo
     invocations: list[Invocation] = field(default_factory=list)
 
-    async def list_tools(self, toolgroup: Toolgroup, _: dict[str, Any], /) -> list[ToolSignature]:
-        if toolgroup.config.get("down"):
-            raise ToolUnavailable("The workshop is closed.")
+    async def check(self, _: Toolgroup, /) -> None:
+        pass
+
+    def known_tools(self, toolgroup: Toolgroup, _: dict[str, Any], /) -> list[ToolSignature] | None:
         return [ToolSignature(name, "", {"type": "object"}) for name in toolgroup.config.get("tools", [])]
+
+    async def list_tools(self, toolgroup: Toolgroup, provider_data: dict[str, Any], /) -> list[ToolSignature]:
+        return self.known_tools(toolgroup, provider_data) or []
 
     async def invoke(self, _: Toolgroup, invocation: Invocation, /) -> ToolOutcome:
         self.invocations.append(invocation)
@@ -58,7 +63,7 @@ class Making:
 
     async def register(self, stage: Stage, name: str, **args: Any) -> None:
         request = ToolGroupRegisterRequest(toolgroup_id=name, provider_id=KIND, args=args)
-        await stage.services.tools.register(request)
+        await stage.services.toolgroups.register(request)
 
 
 @pytest.fixture
@@ -339,7 +344,7 @@ async def test_a_name_that_is_taken_is_a_conflict_and_what_is_configured_stays(m
     with pytest.raises(Conflict):
         await stage.services.registry.unregister("tool_group", "builtin::websearch")
 
-    assert (await stage.services.tools.toolgroup("math")).args == {"tools": ["add", "sub", "mul"]}
+    assert (await stage.services.toolgroups.get("math")).args == {"tools": ["add", "sub", "mul"]}
 
 
 async def test_a_call_with_arguments_that_are_no_object_does_not_run(making: Making) -> None:
@@ -383,18 +388,18 @@ async def test_a_provider_that_there_is_not_is_named(cloud: Cloud, tenant: str) 
     with pytest.raises(ToolUnavailable, match="'nosuch'"):
         await stage.start()
 
-    assert "web_search" in [tool.identifier for tool in await stage.services.tools.show(None, {})]
+    assert "web_search" in [tool.identifier for tool in await stage.services.toolgroups.tools_of(None, {})]
 
 
 async def test_a_toolgroup_that_hangs_hides_no_other(making: Making, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("stint.services.tools.LIST_SECONDS", 0.05)
+    monkeypatch.setattr("stint.services.toolgroups.LIST_SECONDS", 0.05)
     other = Stage(making.cloud.store, making.tenant, script())
     stage = await making.stage(script())
     making.workshop.list_tools = hang  # type: ignore[method-assign]  # from now on
-    providers = dict(other.services.tools.providers) | {KIND: making.workshop}
-    tools = replace(stage.services.tools, providers=providers)
+    providers = dict(other.services.toolgroups.tools.providers) | {KIND: making.workshop}
+    toolgroups = replace(stage.services.toolgroups, tools=replace(stage.services.toolgroups.tools, providers=providers))
 
-    shown = await tools.show(None, {})
+    shown = await toolgroups.tools_of(None, {})
 
     assert [tool.identifier for tool in shown] == ["web_search", "wolfram_alpha"]
 
@@ -411,7 +416,7 @@ async def test_what_is_not_offered_is_refused_by_name(making: Making, name: str)
     with pytest.raises(NotSupported, match="Stint runs no code"):
         await stage.start(toolgroups=[name])
     with pytest.raises(NotSupported, match="Stint runs no code"):
-        await stage.services.tools.show(name, {})
+        await stage.services.toolgroups.tools_of(name, {})
 
 
 async def test_a_tool_of_several_toolgroups_is_not_guessed(making: Making) -> None:
@@ -419,7 +424,7 @@ async def test_a_tool_of_several_toolgroups_is_not_guessed(making: Making) -> No
     await making.register(stage, "twin", tools=["add"])
 
     with pytest.raises(InvalidRequest, match="math, twin"):
-        await stage.services.tools.invoke("add", {}, {})
+        await stage.services.toolgroups.invoke("add", {}, {})
 
 
 async def test_structured_content_that_is_too_long_goes_with_the_rest(making: Making) -> None:

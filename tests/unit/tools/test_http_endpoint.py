@@ -8,7 +8,6 @@ from tests.servers.scripted_http import Reply, ScriptedHTTPServer
 from stint.domain.content import ImageContentItem, text_of
 from stint.domain.errors import InvalidRequest, ToolUnavailable
 from stint.net.guard import Guard
-from stint.tools.definitions import conceal
 from stint.tools.http_endpoint import HttpEndpoints
 from stint.tools.port import ATTACHMENTS, Invocation, Toolgroup, ToolOutcome
 
@@ -283,8 +282,25 @@ async def test_a_malformed_registration_is_told_where(tools: HttpEndpoints, conf
     assert "s3cret" not in caught.value.message
 
 
-def test_the_registry_shows_no_header_values() -> None:
-    config = {"tools": [{**GOOD, "headers": {"X-Api-Key": "s3cret"}}, GOOD], "other": 1}
+@pytest.mark.parametrize(
+    "url",
+    ["http://169.254.169.254/latest/{path}", "http://10.0.0.1:8080/x", "https://user:pw@127.0.0.1/", "http://[::]/{x}"],
+)
+async def test_a_host_that_may_not_be_called_is_refused_when_it_is_registered(tools: HttpEndpoints, url: str) -> None:
+    fine = {"name": "fine", "url": "http://127.0.0.1/"}
+    toolgroup = Toolgroup("http::x", "remote-execution", config={"tools": [fine, {"name": "bad", "url": url}]})
 
-    assert conceal(config) == {"tools": [{**GOOD, "headers": {"X-Api-Key": "********"}}, GOOD], "other": 1}
-    assert conceal({"max_results": 3}) == {"max_results": 3}
+    with pytest.raises(InvalidRequest, match=r"tool 'bad' of the toolgroup 'http::x'") as refused:
+        await tools.check(toolgroup)
+
+    assert (refused.value.code, refused.value.param) == ("url_not_allowed", "args")
+
+
+async def test_a_registration_is_checked_without_calling_anybody(
+    tools: HttpEndpoints, server: ScriptedHTTPServer
+) -> None:
+    await tools.check(group(server, url="/{id}"))
+
+    with pytest.raises(InvalidRequest, match="tools"):
+        await tools.check(Toolgroup("http::x", "remote-execution", config={}))
+    assert server.requests == []

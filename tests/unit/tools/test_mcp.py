@@ -3,7 +3,8 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from tests.servers.mcp_server import PNG, TOKEN
 from tests.servers.scripted_http import Reply, ScriptedHTTPServer
 
 from stint.domain.content import ImageContentItem, text_of
-from stint.domain.errors import InvalidRequest, ToolUnavailable
+from stint.domain.errors import InvalidRequest, ToolUnauthorized, ToolUnavailable
 from stint.net.guard import Guard
 from stint.tools.mcp import McpTools
 from stint.tools.outcomes import data_url
@@ -20,6 +21,18 @@ from stint.tools.port import ATTACHMENTS, Invocation, Toolgroup, ToolOutcome
 
 PATHS = ["/mcp", "/json/mcp", "/sse"]
 Count = Callable[[str], int]
+
+
+def answer(number: int, result: dict[str, Any]) -> Reply:
+    return Reply((json.dumps({"jsonrpc": "2.0", "id": number, "result": result}).encode(),))
+
+
+# What a server says in one listing: initialize, the notification that follows it, the list.
+LISTING = (
+    answer(0, {"protocolVersion": "2025-06-18", "capabilities": {}, "serverInfo": {"name": "s", "version": "1"}}),
+    Reply(status=202),
+    answer(1, {"tools": [{"name": "add", "inputSchema": {"type": "object"}}]}),
+)
 
 
 def group(url: str) -> Toolgroup:
@@ -181,6 +194,151 @@ async def test_a_list_is_read_again_after_a_call_of_a_tool_that_is_gone(tools: M
     assert {tool.name for tool in listed} - {tool.name for tool in await tools.list_tools(group(url), {})} == {"add"}
     process.kill()
     await process.wait()
+
+
+@dataclass
+class Doomed:
+    """A real server of the test's own, which the test may kill."""
+
+    process: asyncio.subprocess.Process
+    url: str
+
+    async def die(self) -> None:
+        self.process.kill()
+        await self.process.wait()
+
+
+@pytest.fixture
+async def doomed() -> AsyncIterator[Doomed]:
+    command = [sys.executable, "-m", "tests.servers.mcp_server"]
+    process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
+    assert process.stdout
+    yield Doomed(process, f"http://127.0.0.1:{(await process.stdout.readline()).decode().strip()}/mcp")
+    if process.returncode is None:
+        process.kill()
+        await process.wait()
+
+
+async def test_the_old_list_holds_when_its_server_is_down(guard: Guard, doomed: Doomed) -> None:
+    tools = McpTools(guard, list_seconds=0)
+    listed = await tools.list_tools(group(doomed.url), {})
+    await doomed.die()
+
+    assert await tools.list_tools(group(doomed.url), {}) == listed
+    with pytest.raises(ToolUnavailable, match="cannot be reached"):
+        await invoke(tools, doomed.url, "add", a=1, b=2)
+    with pytest.raises(ToolUnavailable, match="cannot be reached"):
+        await tools.list_tools(group(doomed.url), credentials(doomed.url))
+
+
+async def test_the_old_list_does_not_hold_for_credentials_that_are_refused(
+    guard: Guard, server: ScriptedHTTPServer
+) -> None:
+    tools = McpTools(guard, list_seconds=0)
+    server.script(*LISTING, Reply(status=401))
+    assert len(await tools.list_tools(group(server.url), {})) == 1
+
+    with pytest.raises(ToolUnauthorized):
+        await tools.list_tools(group(server.url), {})
+
+
+async def test_a_silent_server_is_waited_for_once_in_a_while(
+    guard: Guard, server: ScriptedHTTPServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("stint.tools.mcp.SLOW_SECONDS", 0.1)
+    tools = McpTools(guard, timeout=0.2, retry_seconds=0.5)
+    server.script(Reply(ending="hang"), *LISTING)
+
+    for _ in range(3):
+        with pytest.raises(ToolUnavailable, match=r"within 0\.2 s"):
+            await tools.list_tools(group(server.url), {})
+    assert len(server.requests) == 1
+
+    await asyncio.sleep(0.5)
+    assert len(await tools.list_tools(group(server.url), {})) == 1
+
+
+async def test_a_silent_server_that_somebody_else_gave_up_is_remembered_too(
+    guard: Guard, server: ScriptedHTTPServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("stint.tools.mcp.SLOW_SECONDS", 0.1)
+    tools = McpTools(guard)
+    server.script(Reply(ending="hang"))
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(tools.list_tools(group(server.url), {}), 0.2)
+
+    with pytest.raises(ToolUnavailable, match="did not list its tools"):
+        await asyncio.wait_for(tools.list_tools(group(server.url), {}), 0.2)
+
+    assert len(server.requests) == 1
+
+
+async def test_a_server_that_refuses_at_once_is_asked_again_at_once(guard: Guard, server: ScriptedHTTPServer) -> None:
+    server.script(Reply(status=500), *LISTING)
+    tools = McpTools(guard)
+
+    with pytest.raises(ToolUnavailable):
+        await tools.list_tools(group(server.url), {})
+
+    assert len(await tools.list_tools(group(server.url), {})) == 1
+
+
+async def test_a_silent_server_with_an_old_list_is_not_waited_for_long(
+    guard: Guard, server: ScriptedHTTPServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("stint.tools.mcp.REFRESH_SECONDS", 0.1)
+    tools = McpTools(guard, list_seconds=0)
+    server.script(*LISTING, Reply(ending="hang"))
+    listed = await tools.list_tools(group(server.url), {})
+
+    assert await asyncio.wait_for(tools.list_tools(group(server.url), {}), 2) == listed
+
+
+async def test_what_is_known_is_told_without_asking(tools: McpTools, mcp_server: str, seen: Count) -> None:
+    url = f"{mcp_server}/mcp"
+    assert tools.known_tools(group(url), {}) is None
+    listed = await tools.list_tools(group(url), {})
+    before = seen("POST /mcp")
+
+    assert tools.known_tools(group(url), {}) == listed
+    assert tools.known_tools(group(url), credentials(url)) is None
+    assert seen("POST /mcp") == before
+
+
+@pytest.mark.parametrize("config", [{"timeout": 0.5}, {"timeout": 9, "timeouts": {"sleep": 0.5}}])
+async def test_a_registration_has_time_outs_of_its_own(
+    tools: McpTools, mcp_server: str, config: dict[str, Any]
+) -> None:
+    toolgroup = Toolgroup("mcp::test", "model-context-protocol", f"{mcp_server}/mcp", config)
+
+    outcome = await tools.invoke(toolgroup, call("sleep", seconds=5))
+
+    assert "within 0.5 s" in text_of(outcome.content)
+    assert not (await tools.invoke(toolgroup, call("add", a=1, b=2))).error
+
+
+@pytest.mark.parametrize("config", [{"timeout": 0}, {"timeout": 841}, {"timeout": "long"}, {"timeouts": {"add": -1}}])
+async def test_a_time_out_that_cannot_be_is_refused_when_it_is_registered(
+    tools: McpTools, mcp_server: str, config: dict[str, Any]
+) -> None:
+    toolgroup = Toolgroup("mcp::test", "model-context-protocol", f"{mcp_server}/mcp", config)
+
+    with pytest.raises(InvalidRequest, match=r"mcp::test.*timeout") as refused:
+        await tools.check(toolgroup)
+
+    assert refused.value.param == "args"
+
+
+@pytest.mark.parametrize("url", ["http://169.254.169.254/mcp", "ftp://x.example", "http://user:pw@127.0.0.1/"])
+async def test_an_endpoint_that_may_not_be_called_is_refused_when_it_is_registered(tools: McpTools, url: str) -> None:
+    with pytest.raises(InvalidRequest, match="mcp::test") as refused:
+        await tools.check(group(url))
+
+    assert (refused.value.code, refused.value.param) == ("url_not_allowed", "mcp_endpoint")
+
+
+async def test_a_registration_is_checked_without_asking_the_server(tools: McpTools) -> None:
+    await tools.check(group("http://127.0.0.1:1/mcp"))
 
 
 @pytest.mark.parametrize("path", ["/private/mcp", "/private/sse"])

@@ -48,6 +48,12 @@ class Tool(Schema):
     metadata: dict[str, Any] | None = None
 
 
+class RuntimeTool(Tool):
+    """A tool as the tool runtime lists it: clients read its `name` there, where the registry has `identifier`."""
+
+    name: str
+
+
 class ToolInvokeRequest(Request):
     tool_name: str
     arguments: dict[str, Any] = Field(validation_alias=AliasChoices("kwargs"))
@@ -114,6 +120,10 @@ class Configured(Request):
 
 class ToolList(Schema):
     data: list[Tool]
+
+
+class RuntimeToolList(Schema):
+    data: list[RuntimeTool]
 
 
 class ToolGroupList(Schema):

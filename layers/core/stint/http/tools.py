@@ -1,8 +1,12 @@
 """Routes of the registry group: toolgroups and tools."""
 
-from fastapi import APIRouter, Request, Response
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request, Response
 
 from stint.domain.registrations import (
+    RuntimeTool,
+    RuntimeToolList,
     Tool,
     ToolGroup,
     ToolGroupEntry,
@@ -22,26 +26,26 @@ router = APIRouter(prefix="/v1", tags=["Tools"], route_class=StrictRoute)
 @router.get("/toolgroups", response_model=ToolGroupList)
 async def list_toolgroups(services: Access) -> Response:
     """List the configured and registered toolgroups."""
-    toolgroups = await services.tools.toolgroups()
+    toolgroups = await services.toolgroups.list()
     return document(ToolGroupList(data=[ToolGroupEntry(**dict(toolgroup)) for toolgroup in toolgroups]))
 
 
 @router.post("/toolgroups", response_model=ToolGroup)
 async def register_toolgroup(body: ToolGroupRegisterRequest, services: Access) -> Response:
     """Register a toolgroup: an MCP server, HTTP endpoints or Lambda functions."""
-    return document(await services.tools.register(body))
+    return document(await services.toolgroups.register(body))
 
 
 @router.get("/toolgroups/{toolgroup_id:path}", response_model=ToolGroup)
 async def get_toolgroup(toolgroup_id: str, services: Access) -> Response:
     """Read a toolgroup."""
-    return document(await services.tools.toolgroup(toolgroup_id))
+    return document(await services.toolgroups.get(toolgroup_id))
 
 
 @router.delete("/toolgroups/{toolgroup_id:path}", response_model=None)
 async def unregister_toolgroup(toolgroup_id: str, services: Access) -> Response:
     """Unregister a toolgroup."""
-    await services.registry.unregister("tool_group", toolgroup_id)
+    await services.toolgroups.unregister(toolgroup_id)
     return null()
 
 
@@ -49,22 +53,30 @@ async def unregister_toolgroup(toolgroup_id: str, services: Access) -> Response:
 async def list_tools(request: Request, services: Access, keys: Keys, toolgroup_id: str | None = None) -> Response:
     """List the tools of a toolgroup (`group` or `group/tool`), or of all that can be reached."""
     named = toolgroup_id or request.query_params.get("toolgroup_id[name]")
-    return document(ToolList(data=await services.tools.show(named, keys)))
+    return document(ToolList(data=[*await services.toolgroups.tools_of(named, keys)]))
 
 
 @router.get("/tools/{tool_name:path}", response_model=Tool)
 async def get_tool(tool_name: str, services: Access, keys: Keys) -> Response:
     """Read a tool."""
-    return document(await services.tools.get(tool_name, keys))
+    return document(await services.toolgroups.tool(tool_name, keys))
 
 
-@router.get("/tool-runtime/list-tools", response_model=ToolList)
-async def list_runtime_tools(services: Access, keys: Keys, tool_group_id: str | None = None) -> Response:
-    """List the tools of a toolgroup, or of all that can be reached."""
-    return document(ToolList(data=await services.tools.show(tool_group_id, keys)))
+@router.get("/tool-runtime/list-tools", response_model=RuntimeToolList)
+async def list_runtime_tools(
+    request: Request,
+    services: Access,
+    keys: Keys,
+    tool_group_id: str | None = None,
+    mcp_endpoint: Annotated[str | None, Query(description="Its URL; clients send it as mcp_endpoint[uri].")] = None,
+) -> Response:
+    """List the tools of a toolgroup, of an MCP server that need not be registered, or of all that can be reached."""
+    endpoint = mcp_endpoint or request.query_params.get("mcp_endpoint[uri]")
+    tools = await services.toolgroups.tools_of(tool_group_id, keys, endpoint)
+    return document(RuntimeToolList(data=[RuntimeTool(name=tool.identifier, **dict(tool)) for tool in tools]))
 
 
 @router.post("/tool-runtime/invoke", response_model=ToolInvocationResult)
 async def invoke_tool(body: ToolInvokeRequest, services: Access, keys: Keys) -> Response:
     """Run a tool outside a turn."""
-    return document(await services.tools.invoke(body.tool_name, body.arguments, keys))
+    return document(await services.toolgroups.invoke(body.tool_name, body.arguments, keys))

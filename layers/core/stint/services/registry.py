@@ -3,7 +3,6 @@
 import asyncio
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
 from stint.domain.errors import Conflict, InvalidRequest, NotFound
 from stint.domain.registrations import (
@@ -16,22 +15,18 @@ from stint.domain.registrations import (
 )
 from stint.domain.registry import Model, Provider, ProviderList
 from stint.models.routing import Router
+from stint.services.catalogue import Catalogue, merge
 from stint.store.registrations import Kind, Registrations
 
 APIS: Mapping[Kind, str] = {"model": "inference", "shield": "safety", "tool_group": "tool_runtime"}
 
 
-@dataclass(frozen=True, slots=True)
-class Catalogue:
-    """Everything there is, by identifier."""
-
-    models: Mapping[str, Model] = field(default_factory=dict)
-    toolgroups: Mapping[str, ToolGroup] = field(default_factory=dict)
-    shields: Mapping[str, RegisteredShield] = field(default_factory=dict)
-
-
 class Registry:
-    """The registry of a tenant. What is configured cannot be unregistered; what is stored is kept for a while."""
+    """The registry of a tenant; what it has read is kept for a while.
+
+    What is configured cannot be unregistered. A toolgroup may be registered in front of a configured one of its name,
+    which is back once the registration is gone.
+    """
 
     def __init__(
         self,
@@ -157,7 +152,7 @@ class Registry:
                 code="provider_not_found",
                 param="provider_id",
             )
-        if document.identifier in self.configured_of(kind):
+        if kind != "tool_group" and document.identifier in self.configured_of(kind):
             raise Conflict(
                 f"{document.identifier!r} is part of the configuration: choose another name.", code="identifier_taken"
             )
@@ -169,13 +164,16 @@ class Registry:
 
         Raises:
             NotFound: there is none of this identifier.
-            Conflict: it is part of the configuration.
+            Conflict: it is part of the configuration, and nothing is registered in front of it.
         """
-        if identifier in self.configured_of(kind):
+        try:
+            await asyncio.to_thread(self.store.delete, self.tenant, kind, identifier)
+        except NotFound:
+            if identifier not in self.configured_of(kind):
+                raise
             raise Conflict(
                 f"{identifier!r} is part of the configuration and cannot be unregistered.", code="configured"
-            )
-        await asyncio.to_thread(self.store.delete, self.tenant, kind, identifier)
+            ) from None
         self.cached = None
 
     def configured_of(self, kind: Kind) -> Mapping[str, Model | ToolGroup | RegisteredShield]:
@@ -186,25 +184,6 @@ class Registry:
             "tool_group": configured.toolgroups,
         }
         return kinds[kind]
-
-
-def merge(configured: Catalogue, stored: Mapping[tuple[str, str], bytes]) -> Catalogue:
-    """Put what is stored beside what is configured, which wins: it may have been configured later."""
-    models: dict[str, Model] = {}
-    toolgroups: dict[str, ToolGroup] = {}
-    shields: dict[str, RegisteredShield] = {}
-    for (kind, identifier), raw in stored.items():
-        if kind == "model":
-            models[identifier] = Model.model_validate_json(raw)
-        elif kind == "tool_group":
-            toolgroups[identifier] = ToolGroup.model_validate_json(raw)
-        elif kind == "shield":
-            shields[identifier] = RegisteredShield.model_validate_json(raw)
-    return Catalogue(
-        {**configured.models, **models, **configured.models},
-        {**configured.toolgroups, **toolgroups, **configured.toolgroups},
-        {**configured.shields, **shields, **configured.shields},
-    )
 
 
 def model_of(request: ModelRegisterRequest, provider_id: str, provider_model_id: str) -> Model:

@@ -6,7 +6,7 @@ from stint.services.agents import Agents
 from stint.services.registry import Registry
 from stint.services.sessions import Sessions
 from stint.services.shields import Shields
-from stint.services.tools import Tools
+from stint.services.toolgroups import Toolgroups
 from stint.services.turns import Turns
 
 
@@ -18,6 +18,6 @@ class Services:
     sessions: Sessions
     turns: Turns
     registry: Registry
-    tools: Tools
+    toolgroups: Toolgroups
     shields: Shields
     heartbeat_seconds: float

@@ -1,31 +1,20 @@
-"""Toolgroups: what an agent's tools are, and what the registry shows of them."""
+"""The tools of a turn: those of the client, and those of the toolgroups that the agent and the turn name."""
 
 import asyncio
-import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from stint.domain.agents import AgentConfig
-from stint.domain.content import text_of
-from stint.domain.errors import InvalidRequest, NotFound, NotSupported, StintError, ToolUnavailable
-from stint.domain.ids import new_id
+from stint.domain.errors import InvalidRequest, ToolUnavailable
 from stint.domain.inference import ToolSignature
-from stint.domain.registrations import Tool, ToolGroup, ToolGroupRegisterRequest, ToolInvocationResult
+from stint.domain.registrations import ToolGroup
 from stint.domain.tools import AgentToolGroup
-from stint.services.registry import Registry, toolgroup_of
-from stint.services.signatures import parameters_of, signature_of
+from stint.services.offers import refuse_not_offered, refuse_rag
+from stint.services.registry import Registry
+from stint.services.signatures import signature_of
 from stint.services.toolbox import ServerTool, Toolbox
-from stint.tools.definitions import conceal
-from stint.tools.outcomes import head_of
-from stint.tools.port import MODEL_NAMES, SEARCH_PROVIDERS, Invocation, Toolgroup, ToolProvider
-
-logger = logging.getLogger(__name__)
-
-LIST_SECONDS = 5.0
-"""How long a list of all tools waits for a toolgroup: one that hangs must not hide the others."""
-
-NOT_OFFERED = ("code_interpreter", "image_generation")
+from stint.tools.port import MODEL_NAMES, SEARCH_PROVIDERS, Toolgroup, ToolProvider
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +28,10 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class Tools:
-    """The server-side tools of a tenant. `check_url` raises InvalidRequest for a URL that may not be called."""
+    """The server-side tools of a tenant. `result_bytes` is the most that a model gets of a result."""
 
     registry: Registry
     providers: Mapping[str, ToolProvider]
-    check_url: Callable[[str], Awaitable[None]]
     result_bytes: int
 
     async def open(
@@ -53,7 +41,7 @@ class Tools:
 
         Raises:
             InvalidRequest: an unknown toolgroup or tool, or two tools of one name; names it.
-            ToolUnavailable: a toolgroup's provider cannot list its tools.
+            ToolUnavailable: a toolgroup's provider cannot list its tools, and never did.
         """
         client = {tool.name: signature_of(tool) for tool in config.client_tools}
         selections = [await self.select(wanted) for wanted in (*config.toolgroups, *added)]
@@ -66,19 +54,6 @@ class Tools:
                 add_tool(server, tool, client)
         return Toolbox(client, server, provider_data, self.result_bytes)
 
-    async def register(self, request: ToolGroupRegisterRequest) -> ToolGroup:
-        """Register a toolgroup.
-
-        Raises:
-            InvalidRequest: its provider is unknown, or cannot use what the registration says.
-            Conflict: the identifier is taken.
-        """
-        if request.mcp_endpoint is not None:
-            await self.check_url(request.mcp_endpoint.uri)
-        elif request.provider_id in self.providers:
-            await self.signatures(toolgroup_of(request, None), {})
-        return concealed(await self.registry.register_toolgroup(request))
-
     async def select(self, wanted: AgentToolGroup) -> Selection:
         """Find the toolgroup that an agent names as `group` or `group/tool`.
 
@@ -89,6 +64,7 @@ class Tools:
         found = await self.registry.find_toolgroup(name)
         if found is None:
             refuse_not_offered(name)
+            refuse_rag(name)
             raise InvalidRequest(
                 f"Toolgroup {name!r} is not registered. GET /v1/toolgroups lists those that are.",
                 code="toolgroup_not_found",
@@ -97,8 +73,16 @@ class Tools:
         return Selection(*found, args)
 
     async def signatures(self, group: ToolGroup, provider_data: Mapping[str, Any]) -> list[ToolSignature]:
-        """List a toolgroup's tools, named as in the registry."""
-        return await self.provider_of(group).list_tools(as_port(group), dict(provider_data))
+        """List a toolgroup's tools, named as in the registry. Raises ToolUnavailable that names the toolgroup."""
+        provider = self.provider_of(group)
+        try:
+            return await provider.list_tools(as_port(group), dict(provider_data))
+        except ToolUnavailable as error:
+            raise naming(group, error) from error
+
+    def known(self, group: ToolGroup, provider_data: Mapping[str, Any]) -> list[ToolSignature] | None:
+        """List a toolgroup's tools as far as nobody need be asked; None when somebody would have to be."""
+        return self.provider_of(group).known_tools(as_port(group), dict(provider_data))
 
     def provider_of(self, group: ToolGroup) -> ToolProvider:
         """Give the provider of a toolgroup. Raises ToolUnavailable when the configuration names one that is not."""
@@ -127,105 +111,6 @@ class Tools:
             if selection.tool_name in (None, signature.name)
         ]
 
-    async def toolgroups(self) -> list[ToolGroup]:
-        """List the configured and registered toolgroups."""
-        return [concealed(group) for group in (await self.registry.catalogue(fresh=True)).toolgroups.values()]
-
-    async def toolgroup(self, identifier: str) -> ToolGroup:
-        """Read a toolgroup. Raises NotFound."""
-        return concealed(await self.registry.get_toolgroup(identifier))
-
-    async def show(self, toolgroup_name: str | None, provider_data: Mapping[str, Any]) -> list[Tool]:
-        """List the tools of a toolgroup (`group` or `group/tool`), or of all that answer.
-
-        Raises:
-            NotFound: there is no such toolgroup, or no such tool in it.
-            ToolUnavailable: the provider of the one that was named cannot list its tools.
-        """
-        if toolgroup_name is not None:
-            found = await self.registry.find_toolgroup(toolgroup_name)
-            if found is None:
-                refuse_not_offered(toolgroup_name)
-                raise NotFound("Toolgroup", toolgroup_name)
-            group, tool_name = found
-            tools = describe(group, await self.signatures(group, provider_data))
-            chosen = [tool for tool in tools if tool_name in (None, tool.identifier)]
-            if not chosen and tool_name is not None:
-                raise NotFound("Tool", toolgroup_name)
-            return chosen
-        groups = list((await self.registry.catalogue(fresh=True)).toolgroups.values())
-        listed = await asyncio.gather(*(self.show_if_reachable(group, provider_data) for group in groups))
-        return [tool for tools in listed for tool in tools]
-
-    async def show_if_reachable(self, group: ToolGroup, provider_data: Mapping[str, Any]) -> list[Tool]:
-        """List a toolgroup's tools; of one that cannot be reached, none."""
-        try:
-            async with asyncio.timeout(LIST_SECONDS):
-                return describe(group, await self.signatures(group, provider_data))
-        except TimeoutError:
-            extra = {"toolgroup_id": group.identifier, "seconds": LIST_SECONDS}
-            logger.warning("A toolgroup that does not answer is left out of the list of tools", extra=extra)
-            return []
-        except StintError as error:
-            extra = {"toolgroup_id": group.identifier, "error": error.message}
-            logger.warning("A toolgroup is left out of the list of tools", extra=extra)
-            return []
-
-    async def get(self, tool_name: str, provider_data: Mapping[str, Any]) -> Tool:
-        """Find a tool by its name in any toolgroup.
-
-        Raises:
-            NotFound: no toolgroup that can be reached has it.
-            InvalidRequest: several have it.
-        """
-        found = [
-            tool
-            for tool in await self.show(None, provider_data)
-            if tool_name in (tool.identifier, shown_name(tool.provider_id, tool.identifier))
-        ]
-        if not found:
-            raise NotFound("Tool", tool_name)
-        if len(found) > 1:
-            groups = ", ".join(tool.toolgroup_id for tool in found)
-            raise InvalidRequest(
-                f"Several toolgroups have a tool {tool_name!r}: {groups}. Use it in an agent as group/tool.",
-                code="ambiguous_tool",
-                param="tool_name",
-            )
-        return found[0]
-
-    async def invoke(
-        self, tool_name: str, arguments: dict[str, Any], provider_data: Mapping[str, Any]
-    ) -> ToolInvocationResult:
-        """Run a tool outside a turn. A tool that fails says so in the result.
-
-        Raises:
-            NotFound: no toolgroup that can be reached has it.
-            ToolUnavailable: its provider cannot be reached.
-        """
-        refuse_not_offered(tool_name)
-        tool = await self.get(tool_name, provider_data)
-        group = (await self.registry.catalogue()).toolgroups[tool.toolgroup_id]
-        invocation = Invocation(tool.identifier, arguments, f"call_{new_id()}", dict(provider_data))
-        outcome = await self.provider_of(group).invoke(as_port(group), invocation)
-        return ToolInvocationResult(
-            content=head_of(outcome.content, self.result_bytes),
-            error_message=text_of(outcome.content) if outcome.error else None,
-            error_code=int(outcome.error),
-            metadata=outcome.metadata or None,
-        )
-
-
-def refuse_not_offered(name: str) -> None:
-    """Refuse by name what Llama Stack has and this server does not do. Raises NotSupported."""
-    if any(offer in name for offer in NOT_OFFERED):
-        raise NotSupported(f"{name!r} is not offered: Stint runs no code and makes no images.")
-
-
-def concealed(group: ToolGroup) -> ToolGroup:
-    """Show a toolgroup without the secrets in its args."""
-    return group if group.args is None else group.model_copy(update={"args": conceal(group.args)})
-
 
 def add_tool(server: dict[str, ServerTool], tool: ServerTool, client: Mapping[str, ToolSignature]) -> None:
     """Add a tool by its name. One that is chosen again gets the later args; another one of that name is refused."""
@@ -241,6 +126,11 @@ def add_tool(server: dict[str, ServerTool], tool: ServerTool, client: Mapping[st
     server[name] = tool if other is None else replace(tool, args={**other.args, **tool.args})
 
 
+def naming(group: ToolGroup, error: ToolUnavailable) -> ToolUnavailable:
+    """Give an error of a toolgroup's provider with the toolgroup's name."""
+    return type(error)(f"Toolgroup {group.identifier!r}: {error.message}", code=error.code, param=error.param)
+
+
 def shown_name(provider_id: str, name: str) -> str:
     """Give the name by which models know a tool."""
     return MODEL_NAMES.get(name, name) if provider_id in SEARCH_PROVIDERS else name
@@ -250,17 +140,3 @@ def as_port(group: ToolGroup) -> Toolgroup:
     """Give a registered toolgroup as its provider takes it."""
     endpoint = group.mcp_endpoint.uri if group.mcp_endpoint else None
     return Toolgroup(group.identifier, group.provider_id, endpoint, group.args or {})
-
-
-def describe(group: ToolGroup, signatures: Sequence[ToolSignature]) -> list[Tool]:
-    """Show tools as the registry lists them."""
-    return [
-        Tool(
-            identifier=signature.name,
-            provider_id=group.provider_id,
-            toolgroup_id=group.identifier,
-            description=signature.description,
-            parameters=parameters_of(signature),
-        )
-        for signature in signatures
-    ]

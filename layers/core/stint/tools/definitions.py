@@ -34,7 +34,6 @@ class ToolDefinition(Request):
         return ToolSignature(self.name, self.description, self.parameters)
 
 
-CONCEALED = "********"
 Definition = TypeVar("Definition", bound=ToolDefinition)
 
 
@@ -44,7 +43,7 @@ def read_definitions(toolgroup: Toolgroup, kind: type[Definition]) -> dict[str, 
     Raises:
         InvalidRequest: it is malformed, or a name appears twice; the message says where, without the values.
     """
-    where = f"the args of the toolgroup {toolgroup.toolgroup_id!r}"
+    where = f"The args of the toolgroup {toolgroup.toolgroup_id!r}"
     entries = toolgroup.config.get("tools")
     if not isinstance(entries, list):
         raise InvalidRequest(f'{where} must define its tools: {{"tools": [...]}}', param="args")
@@ -59,17 +58,3 @@ def read_definitions(toolgroup: Toolgroup, kind: type[Definition]) -> dict[str, 
             raise InvalidRequest(f"{where} define {definition.name!r} twice", param="args")
         definitions[definition.name] = definition
     return definitions
-
-
-def conceal(config: dict[str, Any]) -> dict[str, Any]:
-    """Give a registration's args without the values of headers: what the registry shows."""
-    tools = config.get("tools")
-    if not isinstance(tools, list):
-        return config
-    shown = [
-        {**tool, "headers": dict.fromkeys(tool["headers"], CONCEALED)}
-        if isinstance(tool, dict) and isinstance(tool.get("headers"), dict)
-        else tool
-        for tool in tools
-    ]
-    return {**config, "tools": shown}

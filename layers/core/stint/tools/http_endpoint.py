@@ -47,9 +47,26 @@ class HttpEndpoints:
     def __init__(self, guard: Guard) -> None:
         self._guard = guard
 
-    async def list_tools(self, toolgroup: Toolgroup, _provider_data: dict[str, Any], /) -> list[ToolSignature]:
-        """List the tools that the registration defines; asks nobody. See the port."""
+    async def check(self, toolgroup: Toolgroup, /) -> None:
+        """Check the definitions, and that each host may be called; see the port."""
+        for tool in read_definitions(toolgroup, EndpointDefinition).values():
+            try:
+                await self._guard.check(tool.origin)
+            except InvalidRequest as error:
+                raise InvalidRequest(
+                    f"The tool {tool.name!r} of the toolgroup {toolgroup.toolgroup_id!r} cannot be used: "
+                    f"{error.message}",
+                    code=error.code,
+                    param="args",
+                ) from error
+
+    def known_tools(self, toolgroup: Toolgroup, _provider_data: dict[str, Any], /) -> list[ToolSignature]:
+        """List the tools that the registration defines; see the port."""
         return [tool.signature for tool in read_definitions(toolgroup, EndpointDefinition).values()]
+
+    async def list_tools(self, toolgroup: Toolgroup, provider_data: dict[str, Any], /) -> list[ToolSignature]:
+        """List the tools that the registration defines; asks nobody. See the port."""
+        return self.known_tools(toolgroup, provider_data)
 
     async def invoke(self, toolgroup: Toolgroup, invocation: Invocation, /) -> ToolOutcome:
         """Send the request; see the port."""

@@ -69,9 +69,17 @@ class LambdaFunctions:
         # Threads of its own: a slow function must not keep the store waiting for one of the loop's few.
         self._threads = ThreadPoolExecutor(THREADS, "lambda-tool")
 
-    async def list_tools(self, toolgroup: Toolgroup, _provider_data: dict[str, Any], /) -> list[ToolSignature]:
-        """List the tools that the registration defines; asks nobody. See the port."""
+    async def check(self, toolgroup: Toolgroup, /) -> None:
+        """Check the definitions; see the port."""
+        read_definitions(toolgroup, FunctionDefinition)
+
+    def known_tools(self, toolgroup: Toolgroup, _provider_data: dict[str, Any], /) -> list[ToolSignature]:
+        """List the tools that the registration defines; see the port."""
         return [tool.signature for tool in read_definitions(toolgroup, FunctionDefinition).values()]
+
+    async def list_tools(self, toolgroup: Toolgroup, provider_data: dict[str, Any], /) -> list[ToolSignature]:
+        """List the tools that the registration defines; asks nobody. See the port."""
+        return self.known_tools(toolgroup, provider_data)
 
     async def invoke(self, toolgroup: Toolgroup, invocation: Invocation, /) -> ToolOutcome:
         """Invoke the function and wait for its answer; see the port."""

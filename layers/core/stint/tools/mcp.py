@@ -1,15 +1,19 @@
 """Tools of MCP servers (Model Context Protocol), over streamable HTTP and HTTP+SSE."""
 
+import asyncio
 import hashlib
 import json
+import logging
 import time
 from typing import TYPE_CHECKING, Any
 
-from stint.domain.errors import InvalidRequest, ToolUnavailable
+from stint.domain.errors import InvalidRequest, ToolUnauthorized, ToolUnavailable
 from stint.domain.inference import ToolSignature
 from stint.net.guard import MAX_BYTES, Guard
 from stint.tools.headers import read_headers
+from stint.tools.mcp_args import read_args
 from stint.tools.mcp_content import read_result
+from stint.tools.mcp_lists import ToolLists
 from stint.tools.mcp_session import McpFailure, McpSessions, host_of
 from stint.tools.outcomes import TIMEOUT, failure, timed_out
 from stint.tools.port import Invocation, Toolgroup, ToolOutcome
@@ -18,64 +22,121 @@ if TYPE_CHECKING:
     from mcp.client.session import ClientSession
     from mcp.types import CallToolResult
 
+logger = logging.getLogger(__name__)
+
 MOST_TOOLS = 1000
-MOST_LISTS = 200
 INVALID_PARAMS = -32602
 METHOD_NOT_FOUND = -32601
+REFRESH_SECONDS = 3.0
+"""How long a server is waited for when there is an old list to go on with."""
+SLOW_SECONDS = 1.0
+"""A server that fails sooner than this is asked again each time: that costs little, and it may be back."""
 
 
 class McpTools:
     """Runs the tools of MCP servers.
 
-    A registration has `mcp_endpoint: {"uri": "https://..."}` and no args. A caller's credentials come with each request
-    in `provider_data["mcp_headers"]`: `{uri: {header: value}}`, or Llama Stack's `{uri: ["header: value"]}`.
+    A registration has `mcp_endpoint: {"uri": "https://..."}`, and may have args (see `McpArgs`). A caller's credentials
+    come with each request in `provider_data["mcp_headers"]`: `{uri: {header: value}}`, or Llama Stack's
+    `{uri: ["header: value"]}`.
 
-    A list of tools is kept for `list_seconds`, for callers with the same headers only, and dropped when the server
-    does not know a tool of it. `timeout` is in seconds, for one listing or call; `max_bytes` is that of one answer.
+    A list of tools is fresh for `list_seconds`, for callers with the same headers only, or until the server does not
+    know a tool of it. When a server that listed its tools before does not answer, its old list holds. `timeout` is in
+    seconds, for one listing or call; `max_bytes` is that of one answer. A failure that took long is remembered for
+    `retry_seconds`.
     """
 
     def __init__(
-        self, guard: Guard, *, timeout: float = TIMEOUT, list_seconds: float = 300.0, max_bytes: int = MAX_BYTES
+        self,
+        guard: Guard,
+        *,
+        timeout: float = TIMEOUT,
+        list_seconds: float = 300.0,
+        retry_seconds: float = 30.0,
+        max_bytes: int = MAX_BYTES,
     ) -> None:
-        self._sessions = McpSessions(guard, timeout=timeout, max_bytes=max_bytes)
+        self._guard = guard
+        self._sessions = McpSessions(guard, max_bytes=max_bytes)
         self._timeout = timeout
-        self._list_seconds = list_seconds
-        self._lists: dict[str, tuple[float, list[ToolSignature]]] = {}
+        self._lists = ToolLists(list_seconds, retry_seconds)
+
+    async def check(self, toolgroup: Toolgroup, /) -> None:
+        """Check the args and that the endpoint may be called; see the port."""
+        read_args(toolgroup)
+        url, _ = read_endpoint(toolgroup, {})
+        try:
+            await self._guard.check(url)
+        except InvalidRequest as error:
+            message = f"The toolgroup {toolgroup.toolgroup_id!r} cannot be used: {error.message}"
+            raise InvalidRequest(message, code=error.code, param="mcp_endpoint") from error
+
+    def known_tools(self, toolgroup: Toolgroup, provider_data: dict[str, Any], /) -> list[ToolSignature] | None:
+        """Give the list that this process has, however old; see the port."""
+        return self._lists.known(key_of(*read_endpoint(toolgroup, provider_data)))
 
     async def list_tools(self, toolgroup: Toolgroup, provider_data: dict[str, Any], /) -> list[ToolSignature]:
         """List a server's tools, from memory when they were listed a short time ago; see the port."""
         url, headers = read_endpoint(toolgroup, provider_data)
         key = key_of(url, headers)
-        expiry, tools = self._lists.get(key, (0.0, []))
-        if time.monotonic() < expiry:
-            return tools
+        fresh, old = self._lists.fresh(key), self._lists.known(key)
+        if fresh is not None:
+            return fresh
+        failed = self._lists.failure(key)
+        if not failed:
+            timeout = read_args(toolgroup).timeout or self._timeout
+            try:
+                return await self._refresh(url, headers, timeout if old is None else min(timeout, REFRESH_SECONDS))
+            except ToolUnauthorized:
+                raise
+            except ToolUnavailable as error:
+                failed = error.message
+        if old is None:
+            raise ToolUnavailable(failed)
+        extra = {"toolgroup_id": toolgroup.toolgroup_id, "error": failed}
+        logger.warning("An MCP server does not list its tools; its old list holds", extra=extra)
+        return old
+
+    async def _refresh(self, url: str, headers: dict[str, str], timeout: float) -> list[ToolSignature]:
+        """Ask a server for its tools, and keep what comes of it."""
+        key, began = key_of(url, headers), time.monotonic()
         try:
-            tools = await self._sessions.hold(url, headers, list_all)
+            tools = await self._ask(url, headers, timeout)
+        except ToolUnauthorized:
+            raise
+        except (ToolUnavailable, asyncio.CancelledError) as error:
+            seconds = time.monotonic() - began
+            if seconds >= SLOW_SECONDS:
+                slow = f"the MCP server at {host_of(url)} did not list its tools within {seconds:.0f} s"
+                self._lists.fail(key, error.message if isinstance(error, ToolUnavailable) else slow)
+            raise
+        self._lists.keep(key, tools)
+        return tools
+
+    async def _ask(self, url: str, headers: dict[str, str], timeout: float) -> list[ToolSignature]:
+        try:
+            return await self._sessions.hold(url, headers, list_all, timeout)
         except TimeoutError as error:
             raise ToolUnavailable(
-                f"the MCP server at {host_of(url)} did not list its tools within {self._timeout:g} s"
+                f"the MCP server at {host_of(url)} did not list its tools within {timeout:g} s"
             ) from error
         except McpFailure as error:
             raise ToolUnavailable(f"the MCP server at {host_of(url)} does not list its tools: {error}") from error
-        while len(self._lists) >= MOST_LISTS:
-            del self._lists[next(iter(self._lists))]
-        self._lists[key] = (time.monotonic() + self._list_seconds, tools)
-        return tools
 
     async def invoke(self, toolgroup: Toolgroup, invocation: Invocation, /) -> ToolOutcome:
         """Call a tool in a session of its own; see the port."""
         url, headers = read_endpoint(toolgroup, invocation.provider_data)
+        timeout = read_args(toolgroup).timeout_of(invocation.tool_name) or self._timeout
 
         async def call(session: "ClientSession") -> "CallToolResult":
             return await call_tool(session, invocation)
 
         try:
-            result = await self._sessions.hold(url, headers, call)
+            result = await self._sessions.hold(url, headers, call, timeout)
         except TimeoutError:
-            return timed_out(self._timeout)
+            return timed_out(timeout)
         except McpFailure as error:
             if error.code in (INVALID_PARAMS, METHOD_NOT_FOUND):
-                self._lists.pop(key_of(url, headers), None)
+                self._lists.expire(key_of(url, headers))
             return failure(f"The MCP server refused the call: {error}")
         except InvalidRequest as error:
             if error.code == "url_too_large":
@@ -83,7 +144,7 @@ class McpTools:
             raise
         outcome = read_result(result)
         if outcome.error and "unknown tool" in str(outcome.content).lower():
-            self._lists.pop(key_of(url, headers), None)
+            self._lists.expire(key_of(url, headers))
         return outcome
 
 
@@ -122,7 +183,7 @@ def read_endpoint(toolgroup: Toolgroup, provider_data: dict[str, Any]) -> tuple[
     url = toolgroup.mcp_endpoint
     if not url:
         raise InvalidRequest(
-            f"the toolgroup {toolgroup.toolgroup_id!r} has no mcp_endpoint: register it with one", param="mcp_endpoint"
+            f"The toolgroup {toolgroup.toolgroup_id!r} has no mcp_endpoint: register it with one", param="mcp_endpoint"
         )
     given = provider_data.get("mcp_headers") or {}
     if not isinstance(given, dict):

@@ -37,14 +37,13 @@ class McpSessions:
     GET that must begin an event stream (Transports, "Backwards Compatibility"); it is remembered for the process.
     """
 
-    def __init__(self, guard: Guard, *, timeout: float, max_bytes: int) -> None:
+    def __init__(self, guard: Guard, *, max_bytes: int) -> None:
         self._guard = guard
-        self._timeout = timeout
         self._max_bytes = max_bytes
         self._sse_endpoints: set[str] = set()
 
-    async def hold(self, url: str, headers: dict[str, str], conversation: Conversation[T]) -> T:
-        """Connect, initialize, hold the conversation, and leave.
+    async def hold(self, url: str, headers: dict[str, str], conversation: Conversation[T], timeout: float) -> T:
+        """Connect, initialize, hold the conversation, and leave; `timeout` is in seconds, for all of it.
 
         Raises:
             TimeoutError: it took longer than the time-out.
@@ -53,34 +52,38 @@ class McpSessions:
             InvalidRequest: the guard refuses the URL, or the answer is too large.
         """
         self._guard.read(url)
+        deadline = asyncio.get_running_loop().time() + timeout
         first: Refused | None = None
         if url not in self._sse_endpoints:
             try:
-                return await self._attempt(url, headers, conversation, sse=False)
+                return await self._attempt(url, headers, conversation, deadline, sse=False)
             except Refused as refused:
                 if not 400 <= refused.status < 500 or not refused.opening or refused.status in NOT_ABOUT_TRANSPORT:
                     raise explain(url, refused) from refused
                 first = refused
         try:
-            result = await self._attempt(url, headers, conversation, sse=True)
+            result = await self._attempt(url, headers, conversation, deadline, sse=True)
         except Refused as refused:
             self._sse_endpoints.discard(url)
             raise explain(url, refused, first) from refused
         self._sse_endpoints.add(url)
         return result
 
-    async def _attempt(self, url: str, headers: dict[str, str], conversation: Conversation[T], *, sse: bool) -> T:
+    async def _attempt(
+        self, url: str, headers: dict[str, str], conversation: Conversation[T], deadline: float, *, sse: bool
+    ) -> T:
         prepare_mcp()
         from mcp.client.session import ClientSession  # noqa: PLC0415 - imported when first used
         from mcp.types import Implementation  # noqa: PLC0415
 
         watch = Watch(self._guard.transport(self._max_bytes), ("GET", "POST") if sse else ("POST",))
+        seconds = max(deadline - asyncio.get_running_loop().time(), 0.001)
         client = httpx.AsyncClient(
-            transport=watch, timeout=self._timeout, headers={"Accept-Encoding": "gzip", **headers}, trust_env=False
+            transport=watch, timeout=seconds, headers={"Accept-Encoding": "gzip", **headers}, trust_env=False
         )
         results: list[T] = []
         try:
-            async with asyncio.timeout(self._timeout) as clock:
+            async with asyncio.timeout_at(deadline) as clock:
                 watch.stop = lambda: expire(clock)
                 async with (
                     open_streams(url, client, sse=sse) as (read, write),

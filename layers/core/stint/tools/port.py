@@ -59,6 +59,22 @@ class ToolOutcome:
 class ToolProvider(Protocol):
     """Lists and runs the tools of toolgroups of one kind."""
 
+    async def check(self, toolgroup: Toolgroup, /) -> None:
+        """Check what a registration says before it is made; asks no server for its tools.
+
+        Raises:
+            InvalidRequest: it is malformed, or a URL in it may not be called.
+        """
+        ...
+
+    def known_tools(self, toolgroup: Toolgroup, provider_data: dict[str, Any], /) -> list[ToolSignature] | None:
+        """List a toolgroup's tools as far as nobody need be asked; None when somebody would have to be.
+
+        Raises:
+            InvalidRequest: the registration or the provider data is malformed.
+        """
+        ...
+
     async def list_tools(self, toolgroup: Toolgroup, provider_data: dict[str, Any], /) -> list[ToolSignature]:
         """List a toolgroup's tools, their JSON schemas as their maker wrote them.
 

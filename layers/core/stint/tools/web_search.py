@@ -54,9 +54,16 @@ class WebSearch:
         self._engine = engine
         self._api_key = api_key
 
-    async def list_tools(self, _toolgroup: Toolgroup, _provider_data: dict[str, Any], /) -> list[ToolSignature]:
-        """List the one tool; asks nobody."""
+    async def check(self, _toolgroup: Toolgroup, /) -> None:
+        """Accept any args; see the port."""
+
+    def known_tools(self, _toolgroup: Toolgroup, _provider_data: dict[str, Any], /) -> list[ToolSignature]:
+        """List the one tool; see the port."""
         return [WEB_SEARCH]
+
+    async def list_tools(self, toolgroup: Toolgroup, provider_data: dict[str, Any], /) -> list[ToolSignature]:
+        """List the one tool; asks nobody."""
+        return self.known_tools(toolgroup, provider_data)
 
     async def invoke(self, toolgroup: Toolgroup, invocation: Invocation, /) -> ToolOutcome:
         """Search; see the port."""

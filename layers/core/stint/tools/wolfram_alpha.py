@@ -47,9 +47,16 @@ class WolframAlpha:
         self._url = f"{base_url.rstrip('/')}/query"
         self._timeout = timeout
 
-    async def list_tools(self, _toolgroup: Toolgroup, _provider_data: dict[str, Any], /) -> list[ToolSignature]:
-        """List the one tool; asks nobody."""
+    async def check(self, _toolgroup: Toolgroup, /) -> None:
+        """Accept any args; see the port."""
+
+    def known_tools(self, _toolgroup: Toolgroup, _provider_data: dict[str, Any], /) -> list[ToolSignature]:
+        """List the one tool; see the port."""
         return [WOLFRAM_ALPHA]
+
+    async def list_tools(self, toolgroup: Toolgroup, provider_data: dict[str, Any], /) -> list[ToolSignature]:
+        """List the one tool; asks nobody."""
+        return self.known_tools(toolgroup, provider_data)
 
     async def invoke(self, _toolgroup: Toolgroup, invocation: Invocation, /) -> ToolOutcome:
         """Ask; see the port."""

@@ -1,0 +1,55 @@
+"""What there is: models, toolgroups and shields, as configured and as registered."""
+
+import logging
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from pydantic import ValidationError
+
+from stint.domain.registrations import RegisteredShield, ToolGroup
+from stint.domain.registry import Model
+from stint.domain.schema import Schema
+
+S = TypeVar("S", bound=Schema)
+Stored = Mapping[tuple[str, str], bytes]
+"""Registrations as they are stored: JSON by kind and identifier."""
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Catalogue:
+    """Everything there is, by identifier."""
+
+    models: Mapping[str, Model] = field(default_factory=dict)
+    toolgroups: Mapping[str, ToolGroup] = field(default_factory=dict)
+    shields: Mapping[str, RegisteredShield] = field(default_factory=dict)
+
+
+def merge(configured: Catalogue, stored: Stored) -> Catalogue:
+    """Put what is stored beside what is configured.
+
+    A registered toolgroup stands in front of a configured one of its name; of models and shields the configured one
+    wins, as it may have been configured later.
+    """
+    models = dict(read_all(stored, "model", Model))
+    shields = dict(read_all(stored, "shield", RegisteredShield))
+    return Catalogue(
+        {**configured.models, **models, **configured.models},
+        {**configured.toolgroups, **dict(read_all(stored, "tool_group", ToolGroup))},
+        {**configured.shields, **shields, **configured.shields},
+    )
+
+
+def read_all(stored: Stored, kind: str, schema: type[S]) -> Iterator[tuple[str, S]]:
+    """Read the registrations of a kind; one that is valid no more is left out and logged, without its values."""
+    for (found, identifier), raw in stored.items():
+        if found != kind:
+            continue
+        try:
+            yield identifier, schema.model_validate_json(raw)
+        except ValidationError as error:
+            faults = [f"{'.'.join(map(str, fault['loc']))}: {fault['type']}" for fault in error.errors()]
+            extra = {"kind": kind, "identifier": identifier, "faults": faults}
+            logger.error("A stored registration is not valid any more and is left out: register it anew", extra=extra)

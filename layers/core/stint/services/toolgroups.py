@@ -1,0 +1,229 @@
+"""What the registry shows of toolgroups and their tools, and tools that are run outside a turn."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from stint.domain.content import URL, text_of
+from stint.domain.errors import InvalidRequest, NotFound, StintError, ToolUnauthorized, ToolUnavailable
+from stint.domain.ids import new_id
+from stint.domain.inference import ToolSignature
+from stint.domain.registrations import Tool, ToolGroup, ToolGroupRegisterRequest, ToolInvocationResult
+from stint.services.offers import describe_rag, refuse_not_offered, refuse_rag
+from stint.services.registry import toolgroup_of
+from stint.services.signatures import parameters_of
+from stint.services.tools import Tools, as_port, naming, shown_name
+from stint.tools.concealment import conceal, conceal_url
+from stint.tools.outcomes import head_of
+from stint.tools.port import Invocation
+
+logger = logging.getLogger(__name__)
+
+LIST_SECONDS = 5.0
+"""How long a look through all toolgroups waits for one: one that hangs must not hide the others."""
+MCP = "model-context-protocol"
+
+
+@dataclass(frozen=True, slots=True)
+class Toolgroups:
+    """The toolgroups of a tenant. `check_url` raises InvalidRequest for a URL that may not be called."""
+
+    tools: Tools
+    check_url: Callable[[str], Awaitable[None]]
+
+    async def register(self, request: ToolGroupRegisterRequest) -> ToolGroup:
+        """Register a toolgroup.
+
+        Raises:
+            InvalidRequest: its provider is unknown, or cannot use what the registration says.
+            Conflict: the identifier is taken.
+        """
+        if (provider := self.tools.providers.get(request.provider_id)) is not None:
+            await provider.check(as_port(toolgroup_of(request, None)))
+        if request.mcp_endpoint is not None and request.provider_id != MCP:
+            await self.check_endpoint(request.mcp_endpoint)
+        return concealed(await self.tools.registry.register_toolgroup(request))
+
+    async def check_endpoint(self, endpoint: URL) -> None:
+        """Refuse an endpoint that may not be called. Raises InvalidRequest."""
+        try:
+            await self.check_url(endpoint.uri)
+        except InvalidRequest as error:
+            raise InvalidRequest(
+                f"The mcp_endpoint cannot be used: {error.message}", code=error.code, param="mcp_endpoint"
+            ) from error
+
+    async def unregister(self, identifier: str) -> None:
+        """Unregister a toolgroup. Raises NotFound and Conflict, see `Registry.unregister`."""
+        await self.tools.registry.unregister("tool_group", identifier)
+
+    async def list(self) -> list[ToolGroup]:
+        """List the configured and registered toolgroups."""
+        return [concealed(group) for group in await self.all()]
+
+    async def get(self, identifier: str) -> ToolGroup:
+        """Read a toolgroup. Raises NotFound."""
+        return concealed(await self.tools.registry.get_toolgroup(identifier))
+
+    async def all(self) -> Sequence[ToolGroup]:
+        return list((await self.tools.registry.catalogue(fresh=True)).toolgroups.values())
+
+    async def tools_of(
+        self, name: str | None, provider_data: Mapping[str, Any], endpoint: str | None = None
+    ) -> Sequence[Tool]:
+        """List the tools of a toolgroup (`group` or `group/tool`), or of all that answer.
+
+        With an `endpoint` those of the MCP server there, under the toolgroup's name when one is given.
+
+        Raises:
+            NotFound: there is no such toolgroup, or no such tool in it.
+            ToolUnavailable: the provider of the one that was named cannot list its tools.
+        """
+        if endpoint is not None:
+            return await self.tools_at(endpoint, name, provider_data)
+        if name is None:
+            listed = await asyncio.gather(*(self.look(group, provider_data) for group in await self.all()))
+            return [tool for tools in listed if not isinstance(tools, StintError) for tool in tools]
+        found = await self.tools.registry.find_toolgroup(name)
+        if found is None:
+            refuse_not_offered(name)
+            if described := describe_rag(name):
+                return described
+            raise NotFound("Toolgroup", name)
+        group, tool_name = found
+        tools = describe(group, await self.tools.signatures(group, provider_data))
+        chosen = [tool for tool in tools if tool_name in (None, tool.identifier)]
+        if not chosen and tool_name is not None:
+            raise NotFound("Tool", name)
+        return chosen
+
+    async def tools_at(self, endpoint: str, name: str | None, provider_data: Mapping[str, Any]) -> Sequence[Tool]:
+        """List the tools of the MCP server at an endpoint, which need not be registered."""
+        await self.check_endpoint(URL(uri=endpoint))
+        request = ToolGroupRegisterRequest(
+            toolgroup_id=name or conceal_url(endpoint), provider_id=MCP, mcp_endpoint=URL(uri=endpoint)
+        )
+        group = toolgroup_of(request, None)
+        return describe(group, await self.tools.signatures(group, provider_data))
+
+    async def look(self, group: ToolGroup, provider_data: Mapping[str, Any]) -> Sequence[Tool] | StintError:
+        """List a toolgroup's tools; of one that cannot be reached or does not answer soon, what it failed with."""
+        try:
+            async with asyncio.timeout(LIST_SECONDS):
+                return describe(group, await self.tools.signatures(group, provider_data))
+        except TimeoutError:
+            failure: StintError = naming(group, ToolUnavailable(f"it did not answer within {LIST_SECONDS:g} s"))
+        except StintError as error:
+            failure = error
+        extra = {"toolgroup_id": group.identifier, "error": failure.message}
+        logger.warning("A toolgroup cannot list its tools", extra=extra)
+        return failure
+
+    async def tool(self, name: str, provider_data: Mapping[str, Any]) -> Tool:
+        """Find a tool by its name in any toolgroup, or by `group/tool`.
+
+        What this process knows comes first: another toolgroup is asked only when none that is known has it.
+
+        Raises:
+            NotFound: no toolgroup has it.
+            InvalidRequest: several have it.
+            ToolUnavailable: none that answers has it, and some do not answer.
+        """
+        if "/" in name and (found := await self.tools.registry.find_toolgroup(name)) and found[1] is not None:
+            return (await self.tools_of(name, provider_data))[0]
+        groups = await self.all()
+        known = {group.identifier: self.known(group, provider_data) for group in groups}
+        tools = matching(name, [tool for tools in known.values() for tool in tools or ()])
+        if tools:
+            return the_one(name, tools)
+        asked = [group for group in groups if known[group.identifier] is None]
+        looks = await asyncio.gather(*(self.look(group, provider_data) for group in asked))
+        tools = matching(name, [tool for look in looks if not isinstance(look, StintError) for tool in look])
+        failures = [look for look in looks if isinstance(look, StintError)]
+        if not tools and failures:
+            raise unfindable(name, failures)
+        return the_one(name, tools)
+
+    def known(self, group: ToolGroup, provider_data: Mapping[str, Any]) -> Sequence[Tool] | None:
+        """List what is known of a toolgroup without asking anybody; None when that is nothing."""
+        try:
+            signatures = self.tools.known(group, provider_data)
+        except StintError:
+            return None
+        return None if signatures is None else describe(group, signatures)
+
+    async def invoke(
+        self, tool_name: str, arguments: dict[str, Any], provider_data: Mapping[str, Any]
+    ) -> ToolInvocationResult:
+        """Run a tool outside a turn. A tool that fails says so in the result.
+
+        Raises:
+            NotFound: no toolgroup has it.
+            ToolUnavailable: its provider cannot be reached; names the toolgroup.
+        """
+        refuse_not_offered(tool_name)
+        try:
+            tool = await self.tool(tool_name, provider_data)
+        except NotFound:
+            refuse_rag(tool_name)
+            raise
+        group = (await self.tools.registry.catalogue()).toolgroups[tool.toolgroup_id]
+        invocation = Invocation(tool.identifier, arguments, f"call_{new_id()}", dict(provider_data))
+        try:
+            outcome = await self.tools.provider_of(group).invoke(as_port(group), invocation)
+        except ToolUnavailable as error:
+            raise naming(group, error) from error
+        return ToolInvocationResult(
+            content=head_of(outcome.content, self.tools.result_bytes),
+            error_message=text_of(outcome.content) if outcome.error else None,
+            error_code=int(outcome.error),
+            metadata=outcome.metadata or None,
+        )
+
+
+def matching(name: str, tools: Sequence[Tool]) -> Sequence[Tool]:
+    """Pick the tools of a name: the registry's, or the one that models know."""
+    return [tool for tool in tools if name in (tool.identifier, shown_name(tool.provider_id, tool.identifier))]
+
+
+def the_one(name: str, found: Sequence[Tool]) -> Tool:
+    """Give the tool that was found. Raises NotFound when there is none, InvalidRequest when there are several."""
+    if not found:
+        raise NotFound("Tool", name)
+    if len(found) > 1:
+        groups = ", ".join(tool.toolgroup_id for tool in found)
+        raise InvalidRequest(
+            f"Several toolgroups have a tool {name!r}: {groups}. Name it as group/tool.",
+            code="ambiguous_tool",
+            param="tool_name",
+        )
+    return found[0]
+
+
+def unfindable(name: str, failures: Sequence[StintError]) -> ToolUnavailable:
+    """Tell that a tool may be where nobody answers."""
+    kind = ToolUnauthorized if all(isinstance(each, ToolUnauthorized) for each in failures) else ToolUnavailable
+    reasons = "; ".join(failure.message for failure in failures)
+    return kind(f"No toolgroup that answers has a tool {name!r}, and these do not answer: {reasons}")
+
+
+def concealed(group: ToolGroup) -> ToolGroup:
+    """Show a toolgroup without the secrets in its args and its endpoint."""
+    endpoint = group.mcp_endpoint and URL(uri=conceal_url(group.mcp_endpoint.uri))
+    return group.model_copy(update={"args": conceal(group.args), "mcp_endpoint": endpoint})
+
+
+def describe(group: ToolGroup, signatures: Sequence[ToolSignature]) -> Sequence[Tool]:
+    """Show tools as the registry lists them."""
+    return [
+        Tool(
+            identifier=signature.name,
+            provider_id=group.provider_id,
+            toolgroup_id=group.identifier,
+            description=signature.description,
+            parameters=parameters_of(signature),
+        )
+        for signature in signatures
+    ]

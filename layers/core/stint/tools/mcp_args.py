@@ -1,0 +1,33 @@
+"""The args of an MCP toolgroup's registration."""
+
+from typing import Annotated
+
+from pydantic import Field, ValidationError
+
+from stint.domain.errors import InvalidRequest
+from stint.domain.schema import Request
+from stint.tools.definitions import LONGEST_TIMEOUT
+from stint.tools.port import Toolgroup
+
+Seconds = Annotated[float, Field(gt=0, le=LONGEST_TIMEOUT)]
+
+
+class McpArgs(Request):
+    """`timeout` is in seconds, for one listing or call; `timeouts` has those of single tools by name."""
+
+    timeout: Seconds | None = None
+    timeouts: dict[str, Seconds] = Field(default_factory=dict)
+
+    def timeout_of(self, tool_name: str) -> float | None:
+        """Give the time-out of a call; None when the registration does not say."""
+        return self.timeouts.get(tool_name, self.timeout)
+
+
+def read_args(toolgroup: Toolgroup) -> McpArgs:
+    """Read a registration's args. Raises InvalidRequest that says where they are malformed."""
+    try:
+        return McpArgs.model_validate(toolgroup.config)
+    except ValidationError as error:
+        faults = "; ".join(f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in error.errors())
+        message = f"The args of the toolgroup {toolgroup.toolgroup_id!r} are malformed: {faults}"
+        raise InvalidRequest(message, param="args") from None

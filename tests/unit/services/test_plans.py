@@ -119,7 +119,7 @@ async def test_a_parameter_that_the_models_provider_lacks_is_refused_before_anyt
     make_stage: MakeStage,
 ) -> None:
     planner = make_stage(Bedrock()).turns.planner
-    config = {"model": "scripted/nova", "instructions": "", "sampling_params": {"repetition_penalty": 1.2}}
+    config = {"model": "test/nova", "instructions": "", "sampling_params": {"repetition_penalty": 1.2}}
     agent = AgentConfig.model_validate(config)
 
     with pytest.raises(InvalidRequest, match="no repetition_penalty") as refused:

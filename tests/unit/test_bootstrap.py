@@ -1,9 +1,14 @@
 """The providers that the API lists are those that adapters are made for."""
 
-from stint.adapters import make_router, make_shield_providers, make_tool_providers
+import pytest
+from moto import mock_aws
+from pydantic import SecretStr
+
+from stint.adapters import make_router, make_shield_providers, make_tool_providers, tool_key
 from stint.bootstrap import providers
+from stint.domain.errors import ToolUnavailable
 from stint.models.routing import HINTS
-from stint.settings import Settings
+from stint.settings import Settings, load_settings
 
 
 def listed(api: str) -> list[str]:
@@ -20,3 +25,17 @@ def test_every_listed_provider_of_models_has_an_adapter() -> None:
 
     assert [router.route(f"{name}/m") for name in listed("inference")] == [(name, "m") for name in listed("inference")]
     assert set(listed("inference")) == set(HINTS)
+
+
+def test_a_tools_secret_that_cannot_be_read_names_its_own_setting(monkeypatch: pytest.MonkeyPatch) -> None:
+    missing = "arn:aws:secretsmanager:eu-west-1:123456789012:secret:nothing"
+    for name, value in {"AWS_DEFAULT_REGION": "eu-west-1", "STINT_TOOLS_SECRET_ARN": missing}.items():
+        monkeypatch.setenv(name, value)
+    load_settings.cache_clear()
+    key = tool_key("BRAVE_SEARCH_API_KEY", SecretStr(""))
+    load_settings.cache_clear()
+
+    with mock_aws(), pytest.raises(ToolUnavailable, match=r"BRAVE_SEARCH_API_KEY.*ToolsSecretArn") as failed:
+        key()
+
+    assert "model" not in failed.value.message.lower()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 from pydantic import SecretStr
 
 from stint.documents.served import Served
+from stint.domain.errors import ModelError, ToolUnavailable
 from stint.models.api_key import ApiKey
 from stint.models.port import Model
 from stint.models.routing import Router
@@ -86,34 +87,52 @@ async def check_url(url: str) -> None:
     await make_guard().check(url)
 
 
-def tool_key(name: str, value: SecretStr) -> ApiKey:
-    return ApiKey(value.get_secret_value(), load_settings().tools_secret_arn, name)
+def tool_key(name: str, value: SecretStr) -> Callable[[], str | None]:
+    """Give the key of a service behind a tool, when it is asked for."""
+    key = ApiKey(value.get_secret_value(), load_settings().tools_secret_arn, name)
+
+    def read() -> str | None:
+        try:
+            return key()
+        except ModelError as error:  # in the words of the models' own secret
+            raise ToolUnavailable(
+                f"The key {name} could not be read from Secrets Manager. Check the parameter ToolsSecretArn and the "
+                "function's permission to read it."
+            ) from error
+
+    return read
 
 
 def make_mcp() -> ToolProvider:
     from stint.tools.mcp import McpTools  # noqa: PLC0415
 
-    return McpTools(make_guard())
+    return McpTools(make_guard(), timeout=load_settings().mcp_seconds)
 
 
 def make_tavily() -> ToolProvider:
     from stint.tools.search_engines import Tavily  # noqa: PLC0415
     from stint.tools.web_search import WebSearch  # noqa: PLC0415
 
-    return WebSearch(Tavily(make_guard()), tool_key("TAVILY_SEARCH_API_KEY", load_settings().tavily_api_key))
+    settings = load_settings()
+    engine = Tavily(make_guard(), base_url=settings.tavily_base_url)
+    return WebSearch(engine, tool_key("TAVILY_SEARCH_API_KEY", settings.tavily_api_key))
 
 
 def make_brave() -> ToolProvider:
     from stint.tools.search_engines import Brave  # noqa: PLC0415
     from stint.tools.web_search import WebSearch  # noqa: PLC0415
 
-    return WebSearch(Brave(make_guard()), tool_key("BRAVE_SEARCH_API_KEY", load_settings().brave_api_key))
+    settings = load_settings()
+    engine = Brave(make_guard(), base_url=settings.brave_base_url)
+    return WebSearch(engine, tool_key("BRAVE_SEARCH_API_KEY", settings.brave_api_key))
 
 
 def make_wolfram() -> ToolProvider:
     from stint.tools.wolfram_alpha import WolframAlpha  # noqa: PLC0415
 
-    return WolframAlpha(make_guard(), tool_key("WOLFRAM_ALPHA_API_KEY", load_settings().wolfram_api_key))
+    settings = load_settings()
+    app_id = tool_key("WOLFRAM_ALPHA_API_KEY", settings.wolfram_api_key)
+    return WolframAlpha(make_guard(), app_id, base_url=settings.wolfram_base_url)
 
 
 def make_http_endpoints() -> ToolProvider:

@@ -48,9 +48,19 @@ class Settings(BaseSettings):
     wolfram_api_key: SecretStr = Field(
         default=SecretStr(""), validation_alias=named("WOLFRAM_ALPHA_API_KEY"), description="Key of Wolfram Alpha."
     )
+    tavily_base_url: str = Field(default="https://api.tavily.com", description="Base URL of Tavily's API.")
+    brave_base_url: str = Field(
+        default="https://api.search.brave.com/res/v1", description="Base URL of Brave Search's API."
+    )
+    wolfram_base_url: str = Field(
+        default="https://api.wolframalpha.com/v2", description="Base URL of Wolfram Alpha's API."
+    )
     tools_secret_arn: str = Field(default="", description="Secret with the three keys above, as JSON (in AWS).")
     allowed_hosts: str = Field(
         default="", description="Hosts, host:port and networks that callers' URLs may reach though not public; commas."
+    )
+    mcp_seconds: float = Field(
+        default=30, gt=0, le=840, description="Time-out of a call of an MCP tool whose registration has none."
     )
     tool_result_bytes: int = Field(default=256_000, gt=0, description="Most of a tool's result that a model gets.")
 

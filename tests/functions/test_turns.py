@@ -29,6 +29,8 @@ TURN = [
     "error",
 ]
 ANSWER = ["role", "content", "stop_reason", "tool_calls"]
+DOT = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+"""A picture of one pixel."""
 
 
 def test_a_turn_has_every_key_in_llama_stacks_order_nulls_included(http: httpx.Client) -> None:
@@ -88,7 +90,7 @@ def test_turn_ids_pick_turns_repeated_or_joined_by_commas(http: httpx.Client) ->
 
 def test_every_shape_of_a_message_is_taken_and_shown_as_it_was_sent(http: httpx.Client) -> None:
     session = open_session(http, model="recorded/model")
-    text, image = {"type": "text", "text": "Look."}, {"type": "image", "image": {"url": None, "data": "aGk="}}
+    text, image = {"type": "text", "text": "Look."}, {"type": "image", "image": {"url": None, "data": DOT}}
     link = {"type": "image", "image": {"url": {"uri": "https://example.com/cat.png"}, "data": None}}
     messages = [
         {"role": "user", "content": "plain", "context": None},
@@ -155,7 +157,7 @@ def test_documents_reach_the_model_and_are_not_mixed_into_the_message(http: http
 
 def test_images_reach_the_model_and_every_later_call(http: httpx.Client, world: World) -> None:
     session = open_session(http, model="recorded/model")
-    image = {"type": "image", "image": {"data": "aGk="}}
+    image = {"type": "image", "image": {"data": DOT}}
 
     turn(http, session, [{"type": "text", "text": "say: seen"}, image])
     turn(http, session, "say: still seen")

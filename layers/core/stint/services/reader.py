@@ -4,16 +4,17 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from stint.documents.reading import Fetch, Limits, read_documents
-from stint.domain.content import Content, ImageContentItem, items_of
+from stint.domain.content import Content, ImageContentItem, ImageSource, items_of
 from stint.domain.errors import InvalidRequest
 from stint.domain.turns import Document, DocumentText
+from stint.models.images import read_image
 
 CheckUrl = Callable[[str], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """Turns documents into text, whether they were sent along or lie behind a URL, and looks at the URLs of images."""
+    """Turns documents into text, whether they were sent along or lie behind a URL, and looks at images."""
 
     fetch: Fetch
     check_url: CheckUrl
@@ -32,20 +33,23 @@ class Reader:
         return [DocumentText(text=text, mime_type=document.mime_type) for document, text in pairs]
 
     async def check_images(self, contents: Iterable[Content]) -> None:
-        """Refuse images at places that callers may not reach: a provider in the private network would fetch them.
+        """Refuse images that no provider could read, since each later turn of the session would send them again, and
+        those at places that callers may not reach: a provider in the private network would fetch them.
 
         Raises:
-            InvalidRequest: (`url_not_allowed`) a host that does not answer is left to the provider.
+            InvalidRequest: names the reason; a host that does not answer is left to the provider.
         """
         for content in contents:
             for item in items_of(content):
-                url = item.image.url.uri if isinstance(item, ImageContentItem) and item.image.url else ""
-                if url.lower().startswith(("http://", "https://")):
-                    await self.check_image(url)
+                if isinstance(item, ImageContentItem):
+                    await self.check_image(item.image)
 
-    async def check_image(self, url: str) -> None:
+    async def check_image(self, source: ImageSource) -> None:
+        image = read_image(source)
+        if not isinstance(image, str):
+            return
         try:
-            await self.check_url(url)
+            await self.check_url(image)
         except InvalidRequest as error:
             if error.code == "url_not_allowed":
-                raise
+                raise InvalidRequest(error.message, code=error.code, param="messages") from error

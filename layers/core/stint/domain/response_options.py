@@ -106,7 +106,7 @@ REFUSED_INCLUDES = {
 
 def check_include(value: Any) -> Any:
     if isinstance(value, str) and value in REFUSED_INCLUDES:
-        raise refusal(f"{value} is not supported: {REFUSED_INCLUDES[value]}.")
+        raise refusal(f"Including {value} is not supported: {REFUSED_INCLUDES[value]}.")
     return value
 
 

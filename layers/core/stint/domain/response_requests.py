@@ -101,7 +101,7 @@ class CreateResponse(ContextRequest):
     prompt_cache_retention: Omitted[CacheRetention] = None
     user: Omitted[str] = None
     top_logprobs: Annotated[
-        Omitted[Annotated[int, Field(ge=0, le=20)]], Only((0,), "No provider here gives log probabilities")
+        Omitted[Annotated[int, Field(ge=0, le=20)]], Only((0,), "No provider here gives log probabilities", kept=True)
     ] = None
     prompt: Annotated[Nothing, Refused("There is no store of prompts here: send the text as instructions")] = None
     context_management: Annotated[

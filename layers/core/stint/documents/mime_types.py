@@ -14,6 +14,31 @@ TEXTS = frozenset(
     f"application/{name}"
     for name in ("json", "xml", "yaml", "x-yaml", "toml", "x-ndjson", "ndjson", "jsonl", "sql", "javascript", "csv")
 )
+TYPES_OF_NAMES = {
+    "pdf": "application/pdf",
+    "html": "text/html",
+    "htm": "text/html",
+    "xhtml": "application/xhtml+xml",
+    "json": "application/json",
+    "jsonl": "application/jsonl",
+    "ndjson": "application/x-ndjson",
+    "xml": "application/xml",
+    "yaml": "application/yaml",
+    "yml": "application/yaml",
+    "toml": "application/toml",
+    "md": "text/markdown",
+    "markdown": "text/markdown",
+    "csv": "text/csv",
+    "tsv": "text/tab-separated-values",
+    "css": "text/css",
+    "sql": "application/sql",
+}
+PLAIN = (
+    "txt text log rst tex srt vtt diff patch ini cfg conf properties sh bash zsh ps1 bat py pyi js mjs cjs ts jsx tsx",
+    "java kt scala c h cc cpp hpp cs go rs rb php pl lua r swift m vue svelte graphql proto tf",
+)
+PLAIN_NAMES = frozenset(name for names in PLAIN for name in names.split())
+"""Endings of the names of files that are plain text, whatever their MIME type is called."""
 
 
 class Kind(Enum):
@@ -46,6 +71,12 @@ def parse_mime_type(text: str) -> MimeType:
         raise Unreadable(f"{text[:60]!r} is no MIME type", "unsupported_document")
     charset = CHARSET.search(text, found.end())
     return MimeType((found[1] or "").lower(), charset[1] if charset else None)
+
+
+def type_of_name(filename: str) -> str:
+    """Tell the MIME type of a file that can be read, by the ending of its name; empty when it tells none."""
+    ending = filename.rpartition(".")[2].lower()
+    return "text/plain" if ending in PLAIN_NAMES else TYPES_OF_NAMES.get(ending, "")
 
 
 def choose(declared: MimeType, served: MimeType) -> MimeType:

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from stint.documents.data_urls import parse_data_url
@@ -32,31 +32,34 @@ class Limits:
     seconds: float = 10.0
 
 
-async def read_documents(documents: Iterable[Document], fetch: Fetch, limits: Limits) -> list[str]:
-    """Read the documents of a turn side by side; give their texts in order.
+async def read_documents(
+    documents: Sequence[Document], fetch: Fetch, limits: Limits, places: Sequence[str] = ()
+) -> list[str]:
+    """Read the documents of a request side by side; give their texts in order.
 
     Raises:
         InvalidRequest: (`unsupported_document`, `unreadable_document`, `document_too_large`, or a code of the guard)
-            names the first one at fault as `documents[i]`.
+            names the first one at fault by its place, `documents[i]` unless `places` tell another.
     """
+    places = places or [f"documents[{index}]" for index in range(len(documents))]
     turnstile = asyncio.Semaphore(READ_AT_ONCE)
 
-    async def read_one(place: int, document: Document) -> str:
+    async def read_one(place: str, document: Document) -> str:
         async with turnstile:
             return await read_document(place, document, fetch, limits)
 
-    reads = (read_one(place, document) for place, document in enumerate(documents))
+    reads = (read_one(place, document) for place, document in zip(places, documents, strict=True))
     results = await asyncio.gather(*reads, return_exceptions=True)
     texts: list[str] = []
     for result in results:
         if isinstance(result, BaseException):
             raise result
         texts.append(result)
-    refuse_excess(texts, limits.characters)
+    refuse_excess(texts, limits.characters, places)
     return texts
 
 
-async def read_document(place: int, document: Document, fetch: Fetch, limits: Limits) -> str:
+async def read_document(place: str, document: Document, fetch: Fetch, limits: Limits) -> str:
     """Read one document; errors name it by its place."""
     try:
         return await to_text(document, fetch, limits)
@@ -64,8 +67,7 @@ async def read_document(place: int, document: Document, fetch: Fetch, limits: Li
         code, message = error.code, str(error)
     except InvalidRequest as error:
         code, message = error.code, error.message
-    where = f"documents[{place}]"
-    raise InvalidRequest(f"{where}: {message.rstrip('.')}.", code=code, param=where)
+    raise InvalidRequest(f"{place}: {message.rstrip('.')}.", code=code, param=place)
 
 
 async def to_text(document: Document, fetch: Fetch, limits: Limits) -> str:
@@ -113,20 +115,19 @@ async def convert_bytes(raw: Served, declared: MimeType, limits: Limits) -> str:
             return decode(raw.body, served.charset or declared.charset, chosen.essence)
 
 
-def refuse_excess(texts: list[str], most: int) -> None:
+def refuse_excess(texts: list[str], most: int, places: Sequence[str]) -> None:
     """Refuse documents that are too long together.
 
     Raises:
         InvalidRequest: names the document that goes over the limit.
     """
     total = 0
-    for place, text in enumerate(texts):
+    for place, text in zip(places, texts, strict=True):
         total += len(text)
         if total > most:
-            where = f"documents[{place}]"
             raise InvalidRequest(
-                f"{where}: with its {len(text):,} characters the documents of this turn have {total:,}; {most:,} are "
-                "the most. Send the part that matters.",
+                f"{place}: with its {len(text):,} characters the documents of this request have {total:,}; {most:,} "
+                "are the most. Send the part that matters.",
                 code="document_too_large",
-                param=where,
+                param=place,
             )

@@ -1,0 +1,96 @@
+"""The files and images inside items: a file is read once, when the item that holds it is taken in."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from stint.documents.mime_types import GENERIC, type_of_name
+from stint.documents.reading import read_documents
+from stint.domain.content import URL, ImageSource
+from stint.domain.errors import InvalidRequest
+from stint.domain.input_items import InputItem
+from stint.domain.items import FunctionCallOutput, Item, Message
+from stint.domain.parts import InputFile, InputImage, MessagePart
+from stint.domain.turns import Document
+from stint.services.reader import Reader
+
+
+async def read_files(reader: Reader, items: Sequence[Item | InputItem], field: str = "input") -> list[list[str]]:
+    """Give the texts of each item's files, in the order of its input_file parts. Files by URL are fetched.
+
+    Raises:
+        InvalidRequest: a file cannot be read, or all of them are too long; names its place below `field`, as
+            `input[0].content[1]`.
+    """
+    placed = [(index, place, part) for index, place, part in parts_of(items, field) if isinstance(part, InputFile)]
+    texts = await read_parts(reader, [(place, part) for _, place, part in placed])
+    read: list[list[str]] = [[] for _ in items]
+    for (index, _, _), text in zip(placed, texts, strict=True):
+        read[index].append(text)
+    return read
+
+
+async def read_parts(reader: Reader, parts: Sequence[tuple[str, InputFile]]) -> list[str]:
+    """Give the texts of files, each named in errors by its place; raises as `read_files` does."""
+    if not parts:
+        return []
+    documents = [document_of(place, part) for place, part in parts]
+    return await read_documents(documents, reader.fetch, reader.limits, [place for place, _ in parts])
+
+
+async def check_images(reader: Reader, items: Iterable[Item | InputItem], field: str = "input") -> None:
+    """Refuse the images that `Reader.check_image` refuses, naming their place below `field`.
+
+    Raises:
+        InvalidRequest: no provider could read the image, or it lies where callers may not reach.
+    """
+    for _, place, part in parts_of(items, field):
+        if isinstance(part, InputImage):
+            await check_image(reader, part.image_url, place)
+
+
+async def check_image(reader: Reader, url: str, place: str) -> None:
+    """Refuse one image, by its place."""
+    try:
+        await reader.check_image(ImageSource(url=URL(uri=url)))
+    except InvalidRequest as error:
+        raise InvalidRequest(f"{place}: {error.message}", code=error.code, param=place) from error
+
+
+def parts_of(items: Iterable[Item | InputItem], field: str) -> Iterator[tuple[int, str, MessagePart]]:
+    """Give the content parts of items, each with its item's index and its own place."""
+    for index, item in enumerate(items):
+        match item:
+            case Message(content=parts):
+                yield from ((index, f"{field}[{index}].content[{place}]", part) for place, part in enumerate(parts))
+            case FunctionCallOutput(output=list(parts)):
+                yield from ((index, f"{field}[{index}].output[{place}]", part) for place, part in enumerate(parts))
+
+
+def document_of(place: str, part: InputFile) -> Document:
+    """Give a file as a document.
+
+    What it is, is told by its data URL, and by its name where that says nothing, or where a server has the file.
+
+    Raises:
+        InvalidRequest: nothing tells it.
+    """
+    named = type_of_name(part.filename or "")
+    if part.file_url is not None:
+        return Document(content=URL(uri=part.file_url), mime_type=named)
+    data = part.file_data or ""
+    url = data if data[:5].lower() == "data:" else f"data:application/octet-stream;base64,{data}"
+    stated = url[5:].partition(",")[0].partition(";")[0].strip().lower()
+    if stated not in GENERIC:
+        return Document(content=URL(uri=url), mime_type="")
+    if stated and not named:
+        raise unknown_type(place, part)
+    return Document(content=URL(uri=url), mime_type=named)
+
+
+def unknown_type(place: str, part: InputFile) -> InvalidRequest:
+    name = f"The name {part.filename[:80]!r}" if part.filename else "No filename"
+    return InvalidRequest(
+        f"{place}: {name} tells what the file is: name it as a kind that can be read (.txt, .md, .html, .pdf, .json, "
+        "..), or send a data URL that says it, as data:application/pdf;base64,...",
+        code="unsupported_document",
+        param=place,
+    )

@@ -6,7 +6,7 @@ from pydantic import Field, field_validator
 
 from stint.domain.fields import Metadata, refusal
 from stint.domain.input_items import InputItem
-from stint.domain.items import ItemReference
+from stint.domain.items import Item, ItemReference
 from stint.domain.schema import Request, Schema
 
 MAX_ITEMS = 20
@@ -20,6 +20,17 @@ class Conversation(Schema):
     object: Literal["conversation"] = "conversation"
     created_at: int
     metadata: dict[str, str] = Field(default_factory=dict)
+
+
+def is_empty(value: list[str]) -> bool:
+    return not value
+
+
+class StoredItem(Schema):
+    """An item as it is stored in a conversation, with the texts of its files in their order."""
+
+    item: Item
+    texts: list[str] = Field(default_factory=list, exclude_if=is_empty)
 
 
 def check_references(items: list[InputItem]) -> list[InputItem]:

@@ -3,6 +3,7 @@
 from typing import Any
 
 from hypothesis import strategies as st
+from pydantic import BaseModel, ValidationError
 
 from stint.domain.inference import Reasoning
 from stint.domain.opaque import CompactedContext, encode_opaque
@@ -92,3 +93,13 @@ def bodies_near(valid: Json) -> st.SearchStrategy[Json]:
 def items_near() -> st.SearchStrategy[Json]:
     """Items like those that clients send, each with any JSON in place of some fields."""
     return st.sampled_from([*INPUT_ITEMS, *REFERENCES]).flatmap(bodies_near)
+
+
+def check_refusal(kind: type[BaseModel], body: object) -> None:
+    """Read a body; every problem names a field, unless the body is no object at all."""
+    try:
+        kind.model_validate(body)
+    except ValidationError as error:
+        places = [problem["loc"] for problem in error.errors()]
+        assert places
+        assert all(places) or not isinstance(body, dict)

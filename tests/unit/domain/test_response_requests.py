@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from openai.types.responses import response_create_params
 from pydantic import BaseModel, ValidationError
-from tests.unit.domain.bodies import INPUT_ITEMS, JSON, Json, bodies_near, items_near
+from tests.unit.domain.bodies import INPUT_ITEMS, JSON, Json, bodies_near, check_refusal, items_near
 
 from stint.domain.conversations import CreateConversation, CreateItems, UpdateConversation
 from stint.domain.fields import Refused
@@ -223,13 +223,3 @@ def test_any_body_is_read_or_refused_by_a_field(kind: type[BaseModel], data: st.
 @settings(max_examples=300, deadline=None)
 def test_any_item_and_tool_is_read_or_refused_by_a_field(items: list[Json], tool: Json) -> None:
     check_refusal(CreateResponse, {"model": "m", "input": items, "tools": [tool]})
-
-
-def check_refusal(kind: type[BaseModel], body: object) -> None:
-    """Read a body; an error names a field, unless the body is no object at all."""
-    try:
-        kind.model_validate(body)
-    except ValidationError as error:
-        problems = error.errors()
-        assert problems
-        assert all(problem["loc"] for problem in problems) or not isinstance(body, dict)

@@ -13,6 +13,7 @@ NOBODY = "00000000-0000-7000-8000-000000000000"
 READS = {
     "turns": ("GET", f"/v1/agents/{NOBODY}/session/{NOBODY}"),
     "agents": ("GET", f"/v1/agents/{NOBODY}"),
+    "responses": ("GET", f"/v1/responses/resp_{NOBODY.replace('-', '')}"),
     "registry": ("GET", "/v1/health"),
 }
 WORKER_EVENT = {"task": "delete", "tenant": "bench", "agent_id": NOBODY, "session_id": NOBODY}

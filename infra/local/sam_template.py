@@ -1,7 +1,8 @@
 """`make sam-local`: a copy of the built template for `sam local invoke`, with the data of the running `make run`.
 
 SAM CLI gives a function only variables that its template declares, and knows no outputs of nested stacks. So the
-copy declares where AWS is, and names the table, the bucket and the queue; its defaults are the target that was built for.
+copy declares where AWS is, and names the table, the bucket and the queue; its defaults are the target that was
+built for.
 """
 
 import sys

@@ -27,6 +27,7 @@ async def serving(app: Any, listener: socket.socket) -> AsyncIterator[None]:
         app,
         lifespan="off",
         http="h11",
+        ws="none",
         loop="asyncio",
         access_log=False,
         log_level="critical",

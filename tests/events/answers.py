@@ -13,6 +13,8 @@ FILES = sorted(EVENTS.glob("*/*.json"))
 HTTP_FILES = [file for file in FILES if file.parent.name != "worker"]
 # Everything else answers 200.
 REFUSED = {"query_spans": 501}
+# How a stream of OpenAI's API ends.
+DONE = "[DONE]"
 
 
 @dataclass(frozen=True)
@@ -61,5 +63,8 @@ def documents(media_type: str, body: bytes) -> list[Any]:
         return [json.loads(body)]
     *events, end = body.decode().split("\n\n")
     assert end == ""
-    assert all(event.startswith("data: ") for event in events)
-    return [json.loads(event.removeprefix("data: ")) for event in events]
+    fields = [[line.partition(": ")[::2] for line in event.split("\n")] for event in events]
+    data = [value for lines in fields for name, value in lines if name == "data"]
+    assert len(data) == len(events)
+    assert {name for lines in fields for name, _ in lines} <= {"data", "event"}
+    return [json.loads(value) for value in data if value != DONE]

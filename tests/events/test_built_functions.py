@@ -31,6 +31,7 @@ MANAGED = re.compile(r"/stint-functions-[^/]+/runtime/")
 STDLIB = sysconfig.get_path("stdlib")
 NOT_IN_LAMBDA = {"openai", "uvicorn", "moto", "pytest", "llama_stack_client", "infra", "tests"}
 PROVIDERS = {"stint.models.bedrock", "stint.models.openai_compatible"}
+STREAMING = {"turns", "responses"}
 FIRST_EVENT = {"agents": "get_agent", "turns": "create_turn_streaming", "registry": "list_models"}
 
 
@@ -52,7 +53,7 @@ class Built:
         """Replay an event of API Gateway, and read the whole answer."""
         invocation = await self.invoke(file)
         chunks = invocation.body()
-        if file.parent.name == "turns":
+        if file.parent.name in STREAMING:
             head, start = await read_prelude(chunks)
             body = start + b"".join([chunk async for chunk in chunks])
         else:
@@ -163,8 +164,8 @@ async def test_a_function_imports_no_more_than_its_first_event_needs(
     assert not packages & NOT_IN_LAMBDA
     assert "httpx" not in packages
     assert not imported & PROVIDERS
-    assert ("stint_runtime" in packages) == (group == "turns")
-    assert ("mangum" in packages) == (group != "turns")
+    assert ("stint_runtime" in packages) == (group in STREAMING)
+    assert ("mangum" in packages) == (group not in STREAMING)
 
 
 @pytest.mark.parametrize("group", FIRST_EVENT)

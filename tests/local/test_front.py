@@ -191,3 +191,14 @@ def test_requests_side_by_side_get_their_own_answers(api: Api) -> None:
         list(pool.map(ask, range(10)))
 
     assert seen == {f"n{number}": json.dumps({"number": number}) for number in range(10)}
+
+
+def test_a_websocket_handshake_is_a_request_like_any_other(api: Api) -> None:
+    handshake = {"connection": "Upgrade", "upgrade": "websocket", "sec-websocket-version": "13"}
+
+    event = event_of(
+        api.client.get("/echo/fixed", headers=handshake | {"sec-websocket-key": "dGhlIHNhbXBsZSBub25jZQ=="})
+    )
+
+    assert event["headers"]["sec-websocket-key"] == "dGhlIHNhbXBsZSBub25jZQ=="
+    assert "upgrade" not in event["headers"]

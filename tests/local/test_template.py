@@ -22,7 +22,7 @@ TEMPLATE = ROOT / "template.yaml"
 # A function's resource policy holds 20 KB; a statement of API Gateway takes up to 600 bytes.
 PERMISSIONS = 30
 # What runs the loop, and what runs tools and shields for a caller.
-CALLERS = {"TurnsRole", "RegistryRole", "WorkerRole"}
+CALLERS = {"TurnsRole", "ResponsesRole", "RegistryRole", "WorkerRole"}
 
 
 @pytest.fixture(scope="module")
@@ -160,6 +160,16 @@ def test_functions_get_the_names_of_the_data_resources(system: System) -> None:
         ("GET", "/v1/agents/a/session/s/turn/t", "stint-turns"),
         ("GET", "/v1/agents/a/session/s/turn/t/step/1", "stint-turns"),
         ("POST", "/v1/agents/a/session/s/turn/t/resume", "stint-turns"),
+        ("POST", "/v1/responses", "stint-responses"),
+        ("GET", "/v1/responses/r/input_items", "stint-responses"),
+        ("GET", "/v1/conversations", "stint-responses"),
+        ("DELETE", "/v1/conversations/c/items/i", "stint-responses"),
+        ("POST", "/v1/chat/completions", "stint-responses"),
+        ("POST", "/v1/openai/v1/responses", "stint-responses"),
+        ("POST", "/v1/openai/v1/responses/r/cancel", "stint-responses"),
+        ("POST", "/v1/openai/v1/chat/completions", "stint-responses"),
+        ("GET", "/v1/openai/v1/models", "stint-registry"),
+        ("GET", "/v1/openai/v1/models/openai/gpt", "stint-registry"),
         ("GET", "/v1/models/openai/gpt", "stint-registry"),
         ("POST", "/v1/tool-runtime/invoke", "stint-registry"),
         ("POST", "/v1/safety/run-shield", "stint-registry"),

@@ -54,6 +54,7 @@ def test_a_tool_that_is_not_offered_is_refused_by_its_type(kind: str) -> None:
         (MCP | {"server_url": "ftp://a"}, "mcp.server_url"),
         (MCP | {"server_url": None}, "mcp.server_url"),
         (MCP | {"defer_loading": True}, "mcp.defer_loading"),
+        (MCP | {"allowed_tools": {"read_only": True}}, "mcp.allowed_tools.filter.read_only"),
         (MCP | {"require_approval": "sometimes"}, "mcp.require_approval.mode"),
         ({"type": "web_search", "filters": {"allowed_domains": ["a.example"]}}, "web_search.filters"),
         ({"type": "web_search", "user_location": {"type": "approximate"}}, "web_search.user_location"),
@@ -80,22 +81,19 @@ def test_credentials_are_neither_stored_nor_shown() -> None:
 
 
 @pytest.mark.parametrize(
-    ("allowed", "name", "read_only", "expected"),
+    ("allowed", "name", "expected"),
     [
-        (None, "ask", False, True),
-        (["ask"], "ask", False, True),
-        (["ask"], "write", False, False),
-        ([], "ask", False, False),
-        ({"tool_names": ["ask"]}, "ask", False, True),
-        ({"tool_names": ["ask"]}, "write", False, False),
-        ({"read_only": True}, "ask", True, True),
-        ({"read_only": True}, "ask", False, False),
-        ({"tool_names": ["ask"], "read_only": True}, "ask", False, False),
-        ({}, "ask", False, True),
+        (None, "ask", True),
+        (["ask"], "ask", True),
+        (["ask"], "write", False),
+        ([], "ask", False),
+        ({"tool_names": ["ask"]}, "ask", True),
+        ({"tool_names": ["ask"]}, "write", False),
+        ({}, "ask", True),
     ],
 )
-def test_the_allowed_tools_are_named_or_filtered(allowed: Any, name: str, read_only: bool, expected: bool) -> None:
-    assert mcp(allowed_tools=allowed).allows(name, read_only) is expected
+def test_the_allowed_tools_are_named_or_filtered(allowed: Any, name: str, expected: bool) -> None:
+    assert mcp(allowed_tools=allowed).allows(name) is expected
 
 
 @pytest.mark.parametrize(

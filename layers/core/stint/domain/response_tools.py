@@ -34,15 +34,16 @@ class FunctionTool(Request):
 
 
 class McpToolFilter(Request):
-    """Some of a server's tools: those of these names, and those that declare to read only, or not to."""
+    """Some of a server's tools: those of these names, or all of them."""
 
     tool_names: Omitted[list[str]] = None
-    read_only: Omitted[bool] = None
+    read_only: Annotated[
+        Nothing, Refused("What servers say of their tools' effects is not relied on here: list the tool_names")
+    ] = None
 
-    def matches(self, name: str, read_only: bool) -> bool:
+    def matches(self, name: str) -> bool:
         """Tell whether a tool is one of them. An empty filter matches every tool."""
-        by_name = self.tool_names is None or name in self.tool_names
-        return by_name and self.read_only in (None, read_only)
+        return self.tool_names is None or name in self.tool_names
 
 
 class McpApprovalFilter(Request):
@@ -102,25 +103,25 @@ class McpTool(Request):
     def bears_credentials(self) -> bool:
         return bool(self.headers or self.authorization)
 
-    def allows(self, name: str, read_only: bool = False) -> bool:
+    def allows(self, name: str) -> bool:
         """Tell whether the model may call a tool of this server."""
         match self.allowed_tools:
             case None:
                 return True
             case McpToolFilter() as some:
-                return some.matches(name, read_only)
+                return some.matches(name)
             case names:
                 return name in names
 
-    def needs_approval(self, name: str, read_only: bool = False) -> bool:
+    def needs_approval(self, name: str) -> bool:
         """Tell whether a call of a tool waits for the client's consent."""
         if not isinstance(self.require_approval, McpApprovalFilter):
             return self.require_approval == "always"
         always, never = self.require_approval.always, self.require_approval.never
-        if always is not None and always.matches(name, read_only):
+        if always is not None and always.matches(name):
             return True
         if never is not None:
-            return not never.matches(name, read_only)
+            return not never.matches(name)
         return always is None
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from infra.local.invoke import EVENTS
 from infra.local.proxy_response import Head
 from jsonschema import Draft202012Validator
+from tests.openresponses.watch import Exchange
 
 FILES = sorted(EVENTS.glob("*/*.json"))
 HTTP_FILES = [file for file in FILES if file.parent.name != "worker"]
@@ -49,16 +50,20 @@ def operation_of(file: Path, operations: dict[str, Operation]) -> Operation:
 
 
 def check_answer(openapi: dict[str, Any], operation: Operation, head: Head, body: bytes) -> None:
-    """Assert that the document describes this answer."""
+    """Assert that the document describes this answer, and that one of the Responses API is as its clients need it."""
     media_type = dict(head.headers)["content-type"].split(";")[0]
     schema = operation.schema(head.status, media_type) | {"components": openapi["components"]}
     validator = Draft202012Validator(schema)
     for document in documents(media_type, body):
         validator.validate(document)
+    exchange = Exchange.of(operation.method, operation.path)
+    if exchange is not None:
+        exchange.status, exchange.media_type, exchange.body = head.status, media_type, bytearray(body)
+        exchange.finish()
 
 
 def documents(media_type: str, body: bytes) -> list[Any]:
-    """The JSON documents of an answer: one, or one per server-sent event."""
+    """The JSON documents of an answer: one, or one per server-sent event, whether or not it has a name."""
     if media_type == "application/json":
         return [json.loads(body)]
     *events, end = body.decode().split("\n\n")

@@ -37,6 +37,11 @@ def echo_real_schemas(schemas: Json) -> None:
     schemas["JsonSchemaResponseFormat"]["properties"]["schema"] = {"type": ["object", "null"]}
 
 
+def admit_all_efforts(schemas: Json) -> None:
+    """OpenAI takes two efforts more; which of them a request asked for is echoed."""
+    schemas["ReasoningEffortEnum"]["enum"] += ["minimal", "max"]
+
+
 def admit_hosted_items(schemas: Json) -> None:
     """Items of tools that the server runs, in OpenAI's shapes; that a request asked for them is checked with it."""
     types = sorted({name for names in HOSTED_ITEMS.values() for name in names} | {"mcp_approval_response"})
@@ -53,7 +58,12 @@ def admit_hosted_tools(schemas: Json) -> None:
     schemas["AllowedToolChoice"]["properties"]["tools"]["items"]["oneOf"] += choices
 
 
-DEVIATIONS: tuple[Callable[[Json], None], ...] = (echo_real_schemas, admit_hosted_items, admit_hosted_tools)
+DEVIATIONS: tuple[Callable[[Json], None], ...] = (
+    echo_real_schemas,
+    admit_all_efforts,
+    admit_hosted_items,
+    admit_hosted_tools,
+)
 
 
 def _typed(types: list[str], *required: str) -> Json:

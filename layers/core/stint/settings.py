@@ -20,6 +20,8 @@ class Settings(BaseSettings):
     table: str = Field(default="", description="Name of the DynamoDB table.")
     bucket: str = Field(default="", description="Name of the S3 bucket for bodies over 300 KB.")
     worker_function: str = Field(default="", description="Name of the function that finishes deletions.")
+    queue_url: str = Field(default="", description="URL of the SQS queue of work for the worker.")
+    event_bus: str = Field(default="default", description="EventBridge bus that hears of ends of the worker's work.")
 
     default_model: str = Field(default="scripted/demo", description="Model whose provider serves ids without a prefix.")
     models: str = Field(default="", description="Further model ids that GET /v1/models lists, separated by commas.")

@@ -141,6 +141,14 @@ async def test_calls_the_tool_that_the_message_names(text: str, tool: ToolSignat
     assert chunks[-1].reason is FinishReason.tool_calls
 
 
+async def test_a_question_gets_what_it_is_about_without_naming_the_tool() -> None:
+    asked = await answer(ask("What's the weather like in Bern?", tools=(ADD, WEATHER)))
+    told = await answer(ask("I do not like the weather in Bern.", tools=(ADD, WEATHER)))
+
+    assert calls_in(asked) == [("get_weather", '{"city": "Bern"}')]
+    assert calls_in(told) == []
+
+
 async def test_calls_several_named_tools_in_the_order_of_the_message() -> None:
     chunks = await answer(ask("say: Just a moment.\nadd 1 and 2, then get_weather in Oslo", tools=(WEATHER, ADD)))
 

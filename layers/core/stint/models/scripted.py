@@ -4,6 +4,7 @@ import asyncio
 import json
 import re
 from collections.abc import AsyncGenerator
+from dataclasses import replace
 
 from stint.domain.content import text_of
 from stint.domain.errors import ContextLengthExceeded, ModelError, ModelOverloaded
@@ -34,6 +35,7 @@ INTRODUCTION = (
     "For real answers set OPENAI_BASE_URL and OPENAI_API_KEY, or use a model id that begins with bedrock/."
 )
 PIECE = re.compile(r"\S+\s*|\s+")
+GETTER = re.compile(r"get[-_]\w")
 WHO = re.compile(r"\b(?:who|what) are you\b", re.IGNORECASE)
 
 
@@ -44,9 +46,10 @@ class Scripted:
     with a value made by the rule for arguments. An effort of reasoning other than none makes it think aloud first.
 
     **Tools**: it calls every offered tool that the last user message names (`get_weather`, or "get weather"), in the
-    order in which they are named. Arguments are taken from the message (with several tools: from what follows each
-    name): a JSON object; or `key=value` pairs, and for each other required parameter the numbers, the quoted texts
-    and the last words of the message.
+    order in which they are named; a question that names none gets what it is about ("What is the weather in Bern?").
+    Arguments are taken from the message (with several tools: from what follows each name): a JSON object; or
+    `key=value` pairs, and for each other required parameter the numbers, the quoted texts and the last words of the
+    message.
     `tool_choice` none calls nothing, required calls the first tool when none is named, a tool's name calls that one.
     When results have come, it answers with them: `get_weather answered: ...`, or with a value of the response format.
 
@@ -151,12 +154,20 @@ def _calls(request: InferenceRequest, directives: Directives) -> list[tuple[str,
     if directives.calls:
         return directives.calls
     if choice == ToolChoice.auto or choice == ToolChoice.required:
-        tools = _named_tools(request.tools, directives.rest)
+        tools = _named_tools(request.tools, directives.rest) or _asked_tools(request.tools, directives.rest)
         if not tools and choice == ToolChoice.required:
             tools = [(tool, directives.rest) for tool in request.tools[:1]]
     else:
         tools = [(tool, directives.rest) for tool in request.tools if tool.name == choice]
     return [(tool.name, json.dumps(read_arguments(text, tool.parameters), ensure_ascii=False)) for tool, text in tools]
+
+
+def _asked_tools(tools: tuple[ToolSignature, ...], text: str) -> list[tuple[ToolSignature, str]]:
+    """Find the tools for what a question is about: get_weather for the weather."""
+    getters = {tool.name[4:]: tool for tool in tools if GETTER.match(tool.name)}
+    subjects = tuple(replace(tool, name=name) for name, tool in getters.items())
+    found = _named_tools(subjects, text) if text.rstrip().endswith("?") else []
+    return [(getters[tool.name], rest) for tool, rest in found]
 
 
 def _named_tools(tools: tuple[ToolSignature, ...], text: str) -> list[tuple[ToolSignature, str]]:

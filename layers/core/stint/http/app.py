@@ -7,7 +7,16 @@ from pydantic.warnings import UnsupportedFieldAttributeWarning
 
 from stint.http.access import MakeServices
 from stint.http.errors import add_error_handlers
-from stint.http.middleware import Based, CrossOrigin, FaultsAnswered, Observed, Sized, Slashless, VersionChecked
+from stint.http.middleware import (
+    Based,
+    CrossOrigin,
+    FaultsAnswered,
+    Observed,
+    RunOnce,
+    Sized,
+    Slashless,
+    VersionChecked,
+)
 
 
 def list_routers() -> tuple[APIRouter, ...]:
@@ -30,10 +39,12 @@ def create_app(function: str, *routers: APIRouter, make_services: MakeServices, 
     for router in routers:
         app.include_router(router)
     add_error_handlers(app)
+    app.add_middleware(Aliased)
     if buffered:
         app.add_middleware(Sized)
         app.add_middleware(Based)
     app.add_middleware(FaultsAnswered)
+    app.add_middleware(RunOnce)
     app.add_middleware(Slashless)
     app.add_middleware(VersionChecked)
     app.add_middleware(CrossOrigin)

@@ -20,6 +20,7 @@ logger = logging.getLogger(__name__)
 
 CLIENT_VERSION_HEADER = "x-llamastack-client-version"
 MAX_BUFFERED_BYTES = 5_500_000
+ALIAS = "/v1/openai/v1/"
 
 
 class Observed:
@@ -80,6 +81,18 @@ class Based:
             base, found, _ = scope["path"].partition("/v1/")
             if base and found:
                 scope["root_path"] = base
+        await self.app(scope, receive, send)
+
+
+class Aliased:
+    """Finds the OpenAI API at its second address, which Llama Stack's clients call: /v1/openai/v1 is /v1."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and ALIAS in scope["path"]:
+            scope["path"] = scope["path"].replace(ALIAS, "/v1/", 1)
         await self.app(scope, receive, send)
 
 
@@ -147,6 +160,23 @@ class FaultsAnswered:
                 raise
             logger.error("Unexpected error", exc_info=error)
             await respond(Unexpected())(scope, receive, send)
+
+
+class RunOnce:
+    """Tells clients not to repeat a request that runs a tool, however it fails: the tool may have done its work."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        runs_tool = scope["type"] == "http" and scope["path"].endswith("/tool-runtime/invoke")
+
+        async def send_with_advice(message: Message) -> None:
+            if runs_tool and message["type"] == "http.response.start" and message["status"] >= 500:
+                MutableHeaders(scope=message)["x-should-retry"] = "false"
+            await send(message)
+
+        await self.app(scope, receive, send_with_advice)
 
 
 class Sized:

@@ -8,6 +8,7 @@ from pydantic.warnings import UnsupportedFieldAttributeWarning
 from stint.http.access import MakeServices
 from stint.http.errors import add_error_handlers
 from stint.http.middleware import (
+    Aliased,
     Based,
     CrossOrigin,
     FaultsAnswered,

@@ -73,3 +73,89 @@ def test_records_sort_behind_their_header_in_the_order_of_the_log() -> None:
 def test_a_log_has_ten_thousand_places() -> None:
     with pytest.raises(Conflict, match="create another turn"):
         keys.record("acme", AGENT, SESSION, TURN, 10_000)
+
+
+RESPONSE, TALK = "resp_0199000000007000800000000000000a", "conv_0199000000007000800000000000000f"
+HEX = RESPONSE.removeprefix("resp_")
+
+
+@pytest.mark.parametrize(
+    ("key", "joined"),
+    [
+        (keys.response("acme", RESPONSE), f"response:{RESPONSE}:meta"),
+        (keys.response_record("acme", RESPONSE, 12), f"response:{RESPONSE}:0012"),
+        (keys.response_lease("acme", RESPONSE), f"response:{RESPONSE}:lease"),
+        (keys.response_events("acme", RESPONSE, 345), f"response:{RESPONSE}:stream:00000345"),
+        (keys.response_entry("acme", RESPONSE), f"response.2:{RESPONSE}"),
+        (keys.conversation("acme", TALK), f"conversation:{TALK}:meta"),
+        (keys.conversation_item("acme", TALK, f"msg_{HEX}"), f"conversation:{TALK}:item:{HEX}"),
+        (keys.conversation_item("acme", TALK, f"fc_{HEX}02"), f"conversation:{TALK}:item:{HEX}0002"),
+        (keys.conversation_entry("acme", TALK), f"conversation.7:{TALK}"),
+    ],
+)
+def test_responses_and_conversations_have_partitions_of_their_own(key: keys.Key, joined: str) -> None:
+    assert f"{key.pk}:{key.sk}" == f"acme#{joined}"
+
+
+@pytest.mark.parametrize(
+    "foreign", ["", "resp_", "conv_", HEX, f"x_{HEX}", f"{RESPONSE}:meta", f"{RESPONSE}\n", RESPONSE.upper(), AGENT]
+)
+@pytest.mark.parametrize(
+    ("kind", "build"),
+    [
+        ("response", lambda value: keys.response("acme", value)),
+        ("response", lambda value: keys.response_entry("acme", value)),
+        ("response", lambda value: keys.response_record("acme", value, 0)),
+        ("response", lambda value: keys.response_lease("acme", value)),
+        ("response", lambda value: keys.response_events("acme", value, 0)),
+        ("response", lambda value: keys.response_blobs("acme", value)),
+        ("conversation", lambda value: keys.conversation("acme", value)),
+        ("conversation", lambda value: keys.conversation_entry("acme", value)),
+        ("conversation", lambda value: keys.conversation_item("acme", value, f"msg_{HEX}")),
+        ("conversation", lambda value: keys.conversation_blobs("acme", value)),
+    ],
+)
+def test_what_is_no_name_of_the_kind_names_nothing(kind: str, build: Callable[[str], object], foreign: str) -> None:
+    with pytest.raises(NotFound) as refused:
+        build(foreign)
+
+    assert refused.value.code == f"{kind}_not_found"
+
+
+@pytest.mark.parametrize("foreign", ["", "meta", HEX, f"msg_{HEX}2", f"msg_{HEX}00002", f"msg_{HEX}1a", "x:y"])
+def test_what_is_no_id_of_an_item_names_nothing(foreign: str) -> None:
+    with pytest.raises(NotFound, match="Item"):
+        keys.conversation_item("acme", TALK, foreign)
+
+
+def test_the_records_of_a_response_come_before_its_stored_stream() -> None:
+    parts = [
+        *(keys.response_record("acme", RESPONSE, index).sk for index in (0, 1, 10, keys.LAST_INDEX)),
+        keys.response_lease("acme", RESPONSE).sk,
+        keys.response("acme", RESPONSE).sk,
+        keys.AFTER_RECORDS,
+        *(keys.response_events("acme", RESPONSE, first).sk for first in (0, 9, 10, 99_999_999)),
+    ]
+
+    assert sorted(parts) == parts
+
+
+def test_the_items_of_a_step_keep_their_order_and_come_before_the_conversations_own_record() -> None:
+    ids = [f"rs_{HEX}00", f"msg_{HEX}01", f"fc_{HEX}02", f"ws_{HEX}10", f"mcp_{HEX}99", f"fc_{HEX}100", f"fc_{HEX}101"]
+    parts = [keys.conversation_item("acme", TALK, item_id).sk for item_id in ids]
+    parts.append(keys.conversation("acme", TALK).sk)
+
+    assert sorted(parts) == parts
+
+
+def test_list_entries_are_spread_over_eight_partitions() -> None:
+    made = [f"{HEX[:-1]}{digit:x}" for digit in range(16)]
+
+    assert {keys.response_entry("acme", f"resp_{one}").pk for one in made} == set(keys.responses("acme"))
+    assert {keys.conversation_entry("acme", f"conv_{one}").pk for one in made} == set(keys.conversations("acme"))
+    assert len(set(keys.responses("acme"))) == 8
+
+
+def test_the_log_of_a_response_has_ten_thousand_places() -> None:
+    with pytest.raises(Conflict, match="create another response"):
+        keys.response_record("acme", RESPONSE, 10_000)

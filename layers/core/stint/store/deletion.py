@@ -9,13 +9,10 @@ from stint.store import keys
 from stint.store.agents import Agents
 from stint.store.blobs import Blobs
 from stint.store.failures import ConditionFailed
-from stint.store.liveness import mark_deleted
+from stint.store.liveness import mark_deleted, new_seal
 from stint.store.logs import ENDS, log_of
 from stint.store.sessions import Sessions
 from stint.store.table import WRITE_BATCH, Table
-
-SEAL_SECONDS = 3_600
-"""How long the seal of a deleted turn stays: longer than any function that still writes to it can run."""
 
 THREADS = 8
 
@@ -67,8 +64,7 @@ class Deletion:
 
     def _stop(self, tenant: str, agent_id: str, session_id: str, turn_id: str) -> None:
         """Put a seal wherever the turn's writer may write next, for an hour: log, header and pending calls."""
-        now = int(time.time())
-        seal = {"sealed_at": now, "expires_at": now + SEAL_SECONDS}
+        seal = new_seal()
         header = keys.turn(tenant, agent_id, session_id, turn_id)
         items = list(self._table.query(header.pk, prefix=turn_id, attributes=ENDS))
         while not (log := log_of(items)).ended:

@@ -4,16 +4,28 @@
 The functions with a plural name give partitions (`pk`), the others whole keys.
 """
 
+import re
 from typing import NamedTuple
 
 from stint.domain.errors import Conflict, NotFound
-from stint.domain.ids import is_id
+from stint.domain.ids import is_id, is_name
 
 LAST_INDEX = 9_999
 """The highest place in a turn's log: four digits keep the order of the keys."""
 
 AFTER_TURNS = "g"
 """Sorts behind every turn and record, and before what else a conversation's partition holds."""
+
+SHARDS = 8
+"""Partitions over which the list entries of a tenant's responses, or conversations, are spread."""
+
+AFTER_RECORDS = "n"
+"""Sorts behind the log, the lease and the header of a response, and before its stored stream."""
+
+EVENTS = "stream:"
+ITEMS = "item:"
+
+ITEM = re.compile(r"[a-z]+_([0-9a-f]{32})([0-9]{2,4})?")
 
 
 class Key(NamedTuple):
@@ -114,6 +126,107 @@ def split_registration(sk: str) -> tuple[str, str]:
     """Give the kind and the identifier that a sort key names."""
     kind, _, identifier = sk.partition(":")
     return kind, identifier
+
+
+def responses(tenant: str) -> list[str]:
+    """The list entries, in shards: none is written to by every response of a tenant."""
+    return [f"{_tenant(tenant)}#response.{shard}" for shard in range(SHARDS)]
+
+
+def response_entry(tenant: str, response_id: str) -> Key:
+    return Key(f"{_tenant(tenant)}#response.{_shard(_response(response_id))}", response_id)
+
+
+def response_records(tenant: str, response_id: str) -> str:
+    """All of a response: header, log, lease and stored stream."""
+    return f"{_tenant(tenant)}#response:{_response(response_id)}"
+
+
+def response(tenant: str, response_id: str) -> Key:
+    """The header of a response."""
+    return Key(response_records(tenant, response_id), "meta")
+
+
+def response_record(tenant: str, response_id: str, index: int) -> Key:
+    """One entry of a response's log. Raises Conflict when the log is full."""
+    if index > LAST_INDEX:
+        raise Conflict(
+            f"Response {response_id} has {index} records, the most it can have: create another response.",
+            code="response_full",
+        )
+    return Key(response_records(tenant, response_id), f"{index:04d}")
+
+
+def is_response_record(sk: str) -> bool:
+    return sk.isdigit()
+
+
+def response_lease(tenant: str, response_id: str) -> Key:
+    return Key(response_records(tenant, response_id), "lease")
+
+
+def response_events(tenant: str, response_id: str, first: int) -> Key:
+    """The batch of stored events that begins with a sequence number."""
+    return Key(response_records(tenant, response_id), f"{EVENTS}{first:08d}")
+
+
+def first_event(sk: str) -> int | None:
+    """Give the sequence number with which a batch begins; None for what is no batch."""
+    return int(sk.removeprefix(EVENTS)) if sk.startswith(EVENTS) else None
+
+
+def response_blobs(tenant: str, response_id: str) -> str:
+    return f"kept/{_tenant(tenant)}/responses/{_response(response_id)}/"
+
+
+def conversations(tenant: str) -> list[str]:
+    """The list entries, in shards as those of responses."""
+    return [f"{_tenant(tenant)}#conversation.{shard}" for shard in range(SHARDS)]
+
+
+def conversation_entry(tenant: str, conversation_id: str) -> Key:
+    shard = _shard(_conversation(conversation_id))
+    return Key(f"{_tenant(tenant)}#conversation.{shard}", conversation_id)
+
+
+def conversation_items(tenant: str, conversation_id: str) -> str:
+    """All of a conversation: its items, and behind them its own record."""
+    return f"{_tenant(tenant)}#conversation:{_conversation(conversation_id)}"
+
+
+def conversation(tenant: str, conversation_id: str) -> Key:
+    return Key(conversation_items(tenant, conversation_id), "meta")
+
+
+def conversation_item(tenant: str, conversation_id: str, item_id: str) -> Key:
+    """An item, by what follows the prefix of its id: a UUIDv7 in hex, and the item's place in its step."""
+    found = ITEM.fullmatch(item_id)
+    if found is None:
+        raise NotFound("Item", item_id)
+    made, place = found.group(1), found.group(2)
+    return Key(conversation_items(tenant, conversation_id), f"{ITEMS}{made}{place.zfill(4) if place else ''}")
+
+
+def conversation_blobs(tenant: str, conversation_id: str) -> str:
+    return f"kept/{_tenant(tenant)}/conversations/{_conversation(conversation_id)}/"
+
+
+def _response(value: str) -> str:
+    return _named("Response", "resp", value)
+
+
+def _conversation(value: str) -> str:
+    return _named("Conversation", "conv", value)
+
+
+def _named(kind: str, prefix: str, value: str) -> str:
+    if not is_name(prefix, value):
+        raise NotFound(kind, value)
+    return value
+
+
+def _shard(value: str) -> int:
+    return int(value[-1], 16) % SHARDS
 
 
 def _id(kind: str, value: str) -> str:

@@ -8,6 +8,9 @@ from stint.store.items import Item
 from stint.store.keys import Key
 from stint.store.table import Table
 
+SEAL_SECONDS = 3_600
+"""How long the seal of something deleted stays: longer than any function that still writes to it can run."""
+
 
 def is_live(item: Item | None) -> TypeGuard[Item]:
     return item is not None and "deleted_at" not in item and not is_expired(item)
@@ -23,3 +26,9 @@ def mark_deleted(table: Table, key: Key) -> Item | None:
         return table.update(key, {"deleted_at": int(time.time())}, "attribute_exists(pk)")
     except ConditionFailed:
         return None
+
+
+def new_seal() -> Item:
+    """Make the attributes of a record that stands where a writer of something deleted may write next."""
+    now = int(time.time())
+    return {"sealed_at": now, "expires_at": now + SEAL_SECONDS}

@@ -1,0 +1,228 @@
+"""Responses that run in the background: who runs one, whether it is to stop, and the events it has sent so far."""
+
+import secrets
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+
+from stint.domain.errors import Conflict, Interrupted, NotFound
+from stint.domain.schema import Schema
+from stint.store import keys
+from stint.store.documents import Documents
+from stint.store.failures import ConditionFailed
+from stint.store.items import Item
+from stint.store.liveness import new_seal
+from stint.store.table import Table
+
+MAX_ATTEMPTS = 3
+"""How often a response may be taken up: as often as the queue gives a message out."""
+
+RACES = 5
+NEW = "attribute_not_exists(pk)"
+UNCANCELLED = "attribute_not_exists(sealed_at) AND attribute_not_exists(cancelled_at)"
+LEFT = f"{UNCANCELLED} AND attribute_not_exists(lease_id) AND attempts = :attempts"
+RUN_OUT = f"{UNCANCELLED} AND lease_id = :old_id AND lease_until = :old_until"
+UNCLAIMED = f"{RUN_OUT} AND (attribute_not_exists(requeued_for) OR requeued_for <> :old_id)"
+HELD = "lease_id = :held AND attribute_not_exists(sealed_at)"
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseState:
+    """What the lease record says; all is None and 0 where nobody has taken the response up yet.
+
+    `lease_until` is in milliseconds, `cancelled_at` in seconds of the epoch.
+    """
+
+    attempts: int = 0
+    lease_id: str | None = None
+    lease_until: int | None = None
+    cancelled_at: int | None = None
+
+    @property
+    def held(self) -> bool:
+        return self.lease_until is not None and self.lease_until > time.time() * 1000
+
+    @property
+    def lapsed(self) -> bool:
+        """Tell whether someone took the response up and let the lease run out."""
+        return self.lease_until is not None and not self.held
+
+    @property
+    def exhausted(self) -> bool:
+        """Tell whether the response was taken up as often as it may be, and nobody runs it."""
+        return self.attempts >= MAX_ATTEMPTS and not self.held
+
+
+@dataclass(frozen=True, slots=True)
+class BackgroundLease:
+    """The right to run a response; `attempts` counts this one too."""
+
+    tenant: str
+    response_id: str
+    lease_id: str
+    attempts: int
+
+
+class EventBatch(Schema):
+    """Events as JSON texts; their sequence numbers follow each other."""
+
+    events: list[str]
+
+
+class Background:
+    """The lease record and the stored stream of responses, in their own partitions and deleted with them.
+
+    Whether a response exists is not asked here. Nothing is written to one that was deleted less than an hour ago.
+    """
+
+    def __init__(self, table: Table, documents: Documents) -> None:
+        self._table = table
+        self._documents = documents
+
+    def enter(self, tenant: str, response_id: str, seconds: float) -> BackgroundLease:
+        """Take a response up: one write when nobody did before.
+
+        Raises:
+            NotFound: the response was deleted.
+            Conflict: `response_cancelled`; `response_running` while another worker holds the lease;
+                `attempts_exhausted` when it was taken up MAX_ATTEMPTS times.
+        """
+        key = keys.response_lease(tenant, response_id)
+        lease_id, attempts = secrets.token_hex(8), 1
+        condition, values = NEW, Item()
+        for _ in range(RACES):
+            until = round((time.time() + seconds) * 1000)
+            taken = {"lease_id": lease_id, "lease_until": until, "attempts": attempts}
+            try:
+                self._table.update(key, taken, condition, values)
+            except ConditionFailed as refused:
+                found = refused.item or {}
+                if found.get("lease_id") != lease_id:
+                    attempts = _admitted(found, response_id) + 1
+                    condition, values = _unchanged(found)
+                    continue
+            return BackgroundLease(tenant, response_id, lease_id, attempts)
+        raise Conflict(f"Many workers want response {response_id}: try again.", code="response_running")
+
+    def renew(self, lease: BackgroundLease, seconds: float) -> LeaseState:
+        """Let the lease end later, and tell whether the response was cancelled. Raises Interrupted when it is lost."""
+        key = keys.response_lease(lease.tenant, lease.response_id)
+        until = round((time.time() + seconds) * 1000)
+        try:
+            return _state(self._table.update(key, {"lease_until": until}, HELD, {":held": lease.lease_id}))
+        except ConditionFailed:
+            raise _lost(lease.response_id) from None
+
+    def leave(self, lease: BackgroundLease) -> None:
+        """Give the lease back; one that is lost is let go."""
+        key = keys.response_lease(lease.tenant, lease.response_id)
+        with suppress(ConditionFailed):
+            self._table.update(key, {"lease_id": None, "lease_until": None}, HELD, {":held": lease.lease_id})
+
+    def look(self, tenant: str, response_id: str) -> LeaseState:
+        """Read the lease record, for one unit."""
+        return _state(self._table.get(keys.response_lease(tenant, response_id)) or {})
+
+    def cancel(self, tenant: str, response_id: str) -> LeaseState:
+        """Note that a response is to stop, whether anybody runs it or not. Raises NotFound when it was deleted."""
+        key, now = keys.response_lease(tenant, response_id), int(time.time())
+        try:
+            return _state(self._table.update(key, {"cancelled_at": now}, "attribute_not_exists(sealed_at)"))
+        except ConditionFailed:
+            raise NotFound("Response", response_id) from None
+
+    def claim_requeue(self, tenant: str, response_id: str, state: LeaseState) -> bool:
+        """Tell whether the caller is to queue a response again: one is for each lease that lapsed, unless cancelled."""
+        key, lease_id = keys.response_lease(tenant, response_id), state.lease_id
+        if lease_id is None:
+            return False
+        try:
+            seen = {":old_id": lease_id, ":old_until": state.lease_until}
+            self._table.update(key, {"requeued_for": lease_id}, UNCLAIMED, seen)
+        except ConditionFailed:
+            return False
+        return True
+
+    def put_events(self, tenant: str, response_id: str, first_seq: int, events: list[str]) -> None:
+        """Store the events from a sequence number on: the batch follows the last one without a gap.
+
+        Raises Interrupted when another worker's batch begins there, or the response was deleted.
+        """
+        item = keys.response_events(tenant, response_id, first_seq)._asdict() | {"event_count": len(events)}
+        try:
+            self._documents.put_new(item, EventBatch(events=events), keys.response_blobs(tenant, response_id))
+        except ConditionFailed:
+            raise _lost(response_id) from None
+
+    def events(
+        self, tenant: str, response_id: str, after_seq: int = -1, *, at_batch: bool = False
+    ) -> Iterator[list[str]]:
+        """Read the stored events behind a sequence number, batch by batch.
+
+        `at_batch` tells that the number is the last of a batch, as for whoever follows; that spares a look back.
+        """
+        pk, first = keys.response_records(tenant, response_id), max(after_seq + 1, 0)
+        place = keys.response_events(tenant, response_id, first).sk
+        if first > 0 and not at_batch and (rest := self._rest(pk, place, first)):
+            yield rest
+        for item in self._table.query(pk, since=place):
+            if "sealed_at" not in item:
+                yield self._read(item)
+
+    def _rest(self, pk: str, place: str, first: int) -> list[str]:
+        """Read the events from `first` on of the batch that begins before it, if it has any."""
+        item = next(self._table.query(pk, before=place, newest_first=True, page=1), {})
+        begins = keys.first_event(item.get("sk", ""))
+        if begins is None or begins + int(item["event_count"]) <= first:
+            return []
+        return self._read(item)[first - begins :]
+
+    def _read(self, item: Item) -> list[str]:
+        [raw] = self._documents.read([item])
+        return EventBatch.model_validate_json(raw).events
+
+    def stop(self, tenant: str, response_id: str) -> None:
+        """Seal what the worker of a response that is being deleted may write next: the lease, and the stream."""
+        seal = new_seal()
+        self._table.put(keys.response_lease(tenant, response_id)._asdict() | seal)
+        pk, ends = keys.response_records(tenant, response_id), "sk, event_count, sealed_at"
+        while True:
+            last = next(self._table.query(pk, newest_first=True, page=1, attributes=ends), {})
+            begins = keys.first_event(last.get("sk", ""))
+            if begins is not None and "sealed_at" in last:
+                return
+            place = 0 if begins is None else begins + int(last["event_count"])
+            with suppress(ConditionFailed):
+                self._table.put_new(keys.response_events(tenant, response_id, place)._asdict() | seal)
+                return
+
+
+def _admitted(found: Item, response_id: str) -> int:
+    """Count the attempts that a lease record shows. Raises NotFound or Conflict when no other one may follow."""
+    if "sealed_at" in found:
+        raise NotFound("Response", response_id)
+    state = _state(found)
+    if state.cancelled_at is not None:
+        raise Conflict(f"Response {response_id} was cancelled.", code="response_cancelled")
+    if state.held:
+        raise Conflict(f"Response {response_id} is being run: wait until it ends.", code="response_running")
+    if state.exhausted:
+        message = f"Response {response_id} was taken up {state.attempts} times and never ended: create it again."
+        raise Conflict(message, code="attempts_exhausted")
+    return state.attempts
+
+
+def _unchanged(found: Item) -> tuple[str, Item]:
+    """Give the condition that a lease record without a holder still stands as it was found."""
+    if "lease_id" in found:
+        return RUN_OUT, {":old_id": found["lease_id"], ":old_until": found["lease_until"]}
+    return LEFT, {":attempts": found.get("attempts", 0)}
+
+
+def _state(item: Item) -> LeaseState:
+    return LeaseState(item.get("attempts", 0), item.get("lease_id"), item.get("lease_until"), item.get("cancelled_at"))
+
+
+def _lost(response_id: str) -> Interrupted:
+    return Interrupted(f"Response {response_id} was taken over by another worker, or deleted.")

@@ -1,0 +1,203 @@
+"""Conversations in the table: a record with metadata and lock, a record for each item, and a list entry."""
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Literal
+
+from stint.domain.conversations import Conversation, StoredItem
+from stint.domain.errors import NotFound
+from stint.domain.paging import Page
+from stint.store import items, keys
+from stint.store.blobs import Blobs
+from stint.store.documents import Documents, fitting, json_size
+from stint.store.failures import ConditionFailed
+from stint.store.liveness import is_live, mark_deleted
+from stint.store.locks import Lock, Locks
+from stint.store.parallel import side_by_side
+from stint.store.partitions import empty, read_spread
+from stint.store.table import Table
+
+Order = Literal["asc", "desc"]
+Items = list[StoredItem]
+
+
+@dataclass(frozen=True, slots=True)
+class ItemHistory:
+    """A conversation's items, oldest first; `complete` tells that none was left out."""
+
+    items: list[StoredItem]
+    complete: bool
+
+
+class Conversations:
+    """A conversation exists while its own record does and is not marked; ids that name none raise NotFound.
+
+    Items lie in the order of their ids, which `domain.items.name_items` makes.
+    """
+
+    def __init__(self, table: Table, documents: Documents, blobs: Blobs, locks: Locks) -> None:
+        self._table = table
+        self._documents = documents
+        self._blobs = blobs
+        self._locks = locks
+
+    def create(self, tenant: str, conversation: Conversation, first: Sequence[StoredItem] = ()) -> None:
+        """Store a conversation under its own new id, with its first items."""
+        key, entry = keys.conversation(tenant, conversation.id), keys.conversation_entry(tenant, conversation.id)
+        own = {"created_at": conversation.created_at, "metadata": _metadata(conversation.metadata)}
+        self._table.put_many([*self._pack(tenant, conversation.id, first), entry._asdict(), key._asdict() | own])
+
+    def get(self, tenant: str, conversation_id: str) -> Conversation:
+        item = self._table.get(keys.conversation(tenant, conversation_id))
+        if not is_live(item):
+            raise NotFound("Conversation", conversation_id)
+        return _conversation(conversation_id, item)
+
+    def update(self, tenant: str, conversation_id: str, metadata: Mapping[str, str]) -> Conversation:
+        """Replace all metadata."""
+        key, changed = keys.conversation(tenant, conversation_id), {"metadata": _metadata(metadata)}
+        try:
+            item = self._table.update(key, changed, "attribute_exists(pk) AND attribute_not_exists(deleted_at)")
+        except ConditionFailed:
+            raise NotFound("Conversation", conversation_id) from None
+        return _conversation(conversation_id, item)
+
+    def list(
+        self, tenant: str, *, after: str | None = None, limit: int = 20, order: Order = "desc"
+    ) -> Page[Conversation]:
+        """List conversations by creation, those behind `after`. Raises NotFound when that is none."""
+        if after is not None and self._table.get(keys.conversation_entry(tenant, after)) is None:
+            raise NotFound("Conversation", after)
+        while True:
+            ids, more = read_spread(
+                self._table, keys.conversations(tenant), after=after, limit=limit, newest_first=order == "desc"
+            )
+            wanted = {one: keys.conversation(tenant, one) for one in ids}
+            found = self._table.get_many(list(wanted.values()))
+            live = [_conversation(one, found[key]) for one, key in wanted.items() if is_live(found.get(key))]
+            if live or not more:
+                return Page(live, more)
+            after = ids[-1]
+
+    def lock(self, tenant: str, conversation_id: str, response_id: str, seconds: float) -> Lock:
+        """Take the conversation for a response. Raises Conflict `conversation_locked` while another one has it."""
+        key = keys.conversation(tenant, conversation_id)
+        return self._locks.acquire(key, "Conversation", conversation_id, response_id, seconds)
+
+    def add_items(self, tenant: str, conversation_id: str, added: Sequence[StoredItem]) -> None:
+        """Add any number of items: 25 a call, a unit each when they are small, and one read.
+
+        The conversation is asked for after the write: a deletion that begins later finds the items. Raises NotFound
+        when it began before, and takes them back.
+        """
+        packed = self._pack(tenant, conversation_id, added)
+        self._table.put_many(packed)
+        if is_live(self._table.get(keys.conversation(tenant, conversation_id))):
+            return
+        self._table.delete_many([keys.Key(item["pk"], item["sk"]) for item in packed])
+        for item in packed:
+            self._documents.delete_blob(item)
+        raise NotFound("Conversation", conversation_id)
+
+    def _pack(self, tenant: str, conversation_id: str, added: Sequence[StoredItem]) -> Sequence[items.Item]:
+        blobs = keys.conversation_blobs(tenant, conversation_id)
+        places = [keys.conversation_item(tenant, conversation_id, one.item.id)._asdict() for one in added]
+        return side_by_side(
+            lambda one: self._documents.pack(one[0], one[1], blobs), list(zip(places, added, strict=True))
+        )
+
+    def list_items(
+        self, tenant: str, conversation_id: str, *, after: str | None = None, limit: int = 20, order: Order = "desc"
+    ) -> Page[StoredItem]:
+        """List items, those behind `after`: up to MAX_BYTES of JSON, at least one.
+
+        Raises NotFound when there is no such conversation, or `after` is none of its items.
+        """
+        key = keys.conversation(tenant, conversation_id)
+        begin = keys.conversation_item(tenant, conversation_id, after) if after is not None else None
+        present = self._table.get_many([key] if begin is None else [key, begin])
+        if not is_live(present.get(key)):
+            raise NotFound("Conversation", conversation_id)
+        if begin is not None and begin not in present:
+            raise NotFound("Item", str(after))
+        found = self._table.query(
+            key.pk,
+            prefix=keys.ITEMS,
+            after=begin.sk if begin else None,
+            newest_first=order == "desc",
+            page=limit + 1,
+        )
+        listed = list(islice(found, limit + 1))
+        shown = min(limit, fitting(map(json_size, listed)))
+        return Page(self._read(listed[:shown]), shown < len(listed))
+
+    def get_item(self, tenant: str, conversation_id: str, item_id: str) -> StoredItem:
+        """Read one item: it and the conversation in one call."""
+        key = keys.conversation(tenant, conversation_id)
+        place = keys.conversation_item(tenant, conversation_id, item_id)
+        found = self._table.get_many([key, place])
+        if not is_live(found.get(key)):
+            raise NotFound("Conversation", conversation_id)
+        for stored in self._read([found[place]] if place in found else []):
+            if stored.item.id == item_id:
+                return stored
+        raise NotFound("Item", item_id)
+
+    def delete_item(self, tenant: str, conversation_id: str, item_id: str) -> None:
+        self.get_item(tenant, conversation_id, item_id)
+        deleted = self._table.take(keys.conversation_item(tenant, conversation_id, item_id))
+        if deleted is None:
+            raise NotFound("Item", item_id)
+        self._documents.delete_blob(deleted)
+
+    def history(self, tenant: str, conversation_id: str, max_bytes: int | None = None) -> ItemHistory:
+        """Read a conversation's items: one Query per MB, and the blobs side by side.
+
+        With `max_bytes` of JSON, the newest items that fit, and at least one.
+        """
+        key = keys.conversation(tenant, conversation_id)
+        found = self._table.query(key.pk, newest_first=True)
+        own = next(found, None)
+        if own is None or own["sk"] != key.sk or not is_live(own):
+            raise NotFound("Conversation", conversation_id)
+        chosen: list[items.Item] = []
+        total = 0
+        for item in found:
+            total += json_size(item)
+            if chosen and max_bytes is not None and total > max_bytes:
+                return ItemHistory(self._read(chosen[::-1]), complete=False)
+            chosen.append(item)
+        return ItemHistory(self._read(chosen[::-1]), complete=True)
+
+    def _read(self, found: Sequence[items.Item]) -> Items:
+        return [StoredItem.model_validate_json(raw) for raw in self._documents.read(found)]
+
+    def delete(self, tenant: str, conversation_id: str, deadline: float = float("inf")) -> bool:
+        """Hide a conversation from every read at once, and delete it; tell whether nothing is left to do.
+
+        Whoever holds its lock loses it. It may be stopped and repeated at any point. `deadline` is on the monotonic
+        clock. Raises NotFound when there is no such conversation, or its deletion was finished before.
+        """
+        key = keys.conversation(tenant, conversation_id)
+        if mark_deleted(self._table, key) is None:
+            raise NotFound("Conversation", conversation_id)
+        self._table.delete(keys.conversation_entry(tenant, conversation_id))
+        for _ in empty(self._table, key.pk, spare=key.sk):
+            if time.monotonic() >= deadline:
+                return False
+        for _ in self._blobs.delete_prefix(keys.conversation_blobs(tenant, conversation_id)):
+            if time.monotonic() >= deadline:
+                return False
+        self._table.delete(key)
+        return True
+
+
+def _metadata(metadata: Mapping[str, str]) -> str:
+    return json.dumps(metadata, ensure_ascii=False, separators=(",", ":"))
+
+
+def _conversation(conversation_id: str, item: items.Item) -> Conversation:
+    return Conversation(id=conversation_id, created_at=item["created_at"], metadata=json.loads(item["metadata"]))

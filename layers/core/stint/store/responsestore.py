@@ -1,0 +1,34 @@
+"""The store of responses and conversations as a whole; only the functions that serve them load it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
+
+from stint.store.background import Background
+from stint.store.blobs import Blobs
+from stint.store.conversations import Conversations
+from stint.store.documents import Documents
+from stint.store.locks import Locks
+from stint.store.responses import Responses
+from stint.store.table import Table
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+    from mypy_boto3_s3 import S3Client
+
+
+@dataclass(frozen=True, slots=True)
+class ResponseStore:
+    responses: Responses
+    background: Background
+    conversations: Conversations
+    locks: Locks
+
+    @classmethod
+    def open(cls, dynamodb: "DynamoDBClient", table: str, connect_s3: "Callable[[], S3Client]", bucket: str) -> Self:
+        """Compose the store; nothing is sent, and the S3 client is made when the first blob asks for it."""
+        records, blobs = Table(dynamodb, table), Blobs(connect_s3, bucket)
+        documents, locks = Documents(records, blobs), Locks(records)
+        background = Background(records, documents)
+        responses = Responses(records, documents, blobs, background)
+        return cls(responses, background, Conversations(records, documents, blobs, locks), locks)

@@ -1,0 +1,365 @@
+import secrets
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from tests.unit.store.conftest import Cloud
+from tests.unit.store.response_samples import conversation, message, stored
+
+from stint.domain.conversations import Conversation, StoredItem
+from stint.domain.errors import Conflict, Interrupted, NotFound
+from stint.domain.ids import hex_of, item_name, new_id, new_name
+from stint.domain.items import FunctionCall, FunctionCallOutput, Item, ReasoningItem
+from stint.domain.parts import SummaryText
+from stint.store.conversations import Conversations
+from stint.store.documents import to_json
+from stint.store.responsestore import ResponseStore
+
+
+class Talk:
+    """A stored conversation, and what is done to it."""
+
+    def __init__(self, store: ResponseStore, tenant: str, *texts: str) -> None:
+        self.store, self.tenant = store, tenant
+        self.all: Conversations = store.conversations
+        self.created: Conversation = conversation(topic="ferries")
+        self.first = stored(*texts)
+        self.all.create(tenant, self.created, self.first)
+        self.ids = (tenant, self.created.id)
+
+    def add(self, *added: StoredItem) -> list[StoredItem]:
+        self.all.add_items(*self.ids, added)
+        return list(added)
+
+    def history(self, max_bytes: int | None = None) -> list[StoredItem]:
+        return self.all.history(*self.ids, max_bytes).items
+
+
+@pytest.fixture
+def talk(cloud: Cloud, tenant: str) -> Talk:
+    return Talk(cloud.response_store, tenant, "one", "two")
+
+
+@pytest.fixture(params=["cloud", "mocked"])
+def any_talk(request: pytest.FixtureRequest, tenant: str) -> Talk:
+    """Two implementations of DynamoDB that know nothing of each other."""
+    return Talk(request.getfixturevalue(request.param).response_store, tenant, "one", "two")
+
+
+def test_a_conversation_reads_back_with_its_first_items(any_talk: Talk) -> None:
+    assert any_talk.all.get(*any_talk.ids) == any_talk.created
+    assert any_talk.history() == any_talk.first
+
+
+def test_a_conversation_is_created_in_one_call(cloud: Cloud, tenant: str) -> None:
+    cloud.forget()
+
+    Talk(cloud.response_store, tenant, "one", "two")
+
+    assert cloud.calls == {"BatchWriteItem": 1}
+    assert cloud.units == {"BatchWriteItem": 4}
+
+
+def test_the_metadata_of_a_conversation_is_replaced(any_talk: Talk) -> None:
+    updated = any_talk.all.update(*any_talk.ids, {"mood": "höflich"})
+
+    assert updated.metadata == {"mood": "höflich"}
+    assert updated.created_at == any_talk.created.created_at
+    assert any_talk.all.get(*any_talk.ids) == updated
+    assert any_talk.history() == any_talk.first
+
+
+def test_items_of_every_kind_read_back_in_the_order_of_their_ids(any_talk: Talk) -> None:
+    question, step = message("What does it cost?"), new_id()
+    made: list[Item] = [
+        question,
+        ReasoningItem(id=item_name("rs", step, 0), summary=[SummaryText(text="Look it up.")]),
+        *(
+            FunctionCall(id=item_name("fc", step, place), call_id=f"c{place}", name="look", arguments="{}")
+            for place in (2, 3, 11, 102)
+        ),
+        FunctionCallOutput(id=new_name("fco"), call_id="c2", output="Nine."),
+    ]
+    added = [StoredItem(item=item, texts=["a file's text"]) for item in made]
+
+    any_talk.add(*added[::-1])
+
+    assert any_talk.history() == any_talk.first + added
+
+
+def test_items_are_added_for_a_unit_each_and_one_read(cloud: Cloud, talk: Talk) -> None:
+    cloud.forget()
+
+    talk.add(*stored(*("Hello",) * 20))
+
+    assert cloud.calls == {"BatchWriteItem": 1, "GetItem": 1}
+    assert cloud.units == {"BatchWriteItem": 20, "GetItem": 1}
+
+
+def test_any_number_of_items_is_added(talk: Talk) -> None:
+    added = talk.add(*stored(*map(str, range(130))))
+
+    assert talk.history() == talk.first + added
+
+
+def test_concurrent_additions_lose_nothing_and_keep_their_own_order(talk: Talk) -> None:
+    batches = [stored(*(f"{writer}.{number}" for number in range(30))) for writer in range(8)]
+
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(lambda batch: talk.add(*batch), batches))
+
+    found = [one.item.id for one in talk.history()]
+    assert len(found) == len(set(found)) == 2 + 8 * 30
+    for batch in batches:
+        ids = [one.item.id for one in batch]
+        assert [one for one in found if one in ids] == ids
+
+
+@pytest.mark.parametrize("size", [400_000, 2_000_000])
+def test_an_item_may_be_of_any_size(cloud: Cloud, talk: Talk, size: int) -> None:
+    [large] = talk.add(*stored(secrets.token_urlsafe(size)))
+
+    assert talk.all.get_item(*talk.ids, large.item.id) == large
+    assert talk.history()[-1] == large
+    assert len(cloud.blobs(talk.tenant)) == 1
+
+
+def test_items_are_listed_in_either_order(any_talk: Talk) -> None:
+    made = any_talk.first + any_talk.add(*stored("three", "four"))
+
+    newest = any_talk.all.list_items(*any_talk.ids)
+    oldest = any_talk.all.list_items(*any_talk.ids, order="asc")
+
+    assert newest.data == made[::-1]
+    assert oldest.data == made
+    assert not newest.has_more
+
+
+@pytest.mark.parametrize("oldest_first", [False, True])
+def test_pages_of_items_join_without_gaps(any_talk: Talk, oldest_first: bool) -> None:
+    made = any_talk.first + any_talk.add(*stored("three", "four", "five"))
+    shown: list[StoredItem] = []
+    after, more = None, True
+
+    while more:
+        page = any_talk.all.list_items(*any_talk.ids, after=after, limit=2, order="asc" if oldest_first else "desc")
+        shown += page.data
+        after, more = shown[-1].item.id, page.has_more
+
+    assert shown == (made if oldest_first else made[::-1])
+
+
+def test_a_page_of_items_takes_two_calls(cloud: Cloud, talk: Talk) -> None:
+    talk.add(*stored(*map(str, range(50))))
+    cloud.forget()
+
+    page = talk.all.list_items(*talk.ids, after=talk.first[0].item.id, limit=10, order="asc")
+
+    assert len(page.data) == 10
+    assert cloud.calls == {"BatchGetItem": 1, "Query": 1}
+
+
+def test_a_list_of_large_items_ends_where_the_answer_is_full(talk: Talk) -> None:
+    added = talk.add(*stored(*(secrets.token_hex(900_000) for _ in range(3))))
+
+    page = talk.all.list_items(*talk.ids)
+
+    assert page.data == added[:0:-1]
+    assert page.has_more
+
+
+def test_items_behind_one_that_is_not_there_are_not_found(talk: Talk) -> None:
+    for after in (new_name("msg"), "nonsense"):
+        with pytest.raises(NotFound, match="Item"):
+            talk.all.list_items(*talk.ids, after=after)
+
+
+def test_one_item_is_read_in_one_call(cloud: Cloud, talk: Talk) -> None:
+    cloud.forget()
+
+    found = talk.all.get_item(*talk.ids, talk.first[1].item.id)
+
+    assert found == talk.first[1]
+    assert cloud.calls == {"BatchGetItem": 1}
+
+
+def test_an_item_is_found_by_its_whole_id(talk: Talk) -> None:
+    digits = talk.first[0].item.id.removeprefix("msg")
+
+    for call in (talk.all.get_item, talk.all.delete_item):
+        for item_id in (f"fc{digits}", new_name("msg"), "nonsense", ""):
+            with pytest.raises(NotFound) as raised:
+                call(*talk.ids, item_id)
+            assert raised.value.code == "item_not_found"
+    assert talk.history() == talk.first
+
+
+def test_a_deleted_item_is_gone_with_its_blob(cloud: Cloud, any_talk: Talk) -> None:
+    [large] = any_talk.add(*stored(secrets.token_urlsafe(400_000)))
+
+    any_talk.all.delete_item(*any_talk.ids, large.item.id)
+
+    assert any_talk.history() == any_talk.first
+    assert cloud.blobs(any_talk.tenant) == []
+    with pytest.raises(NotFound):
+        any_talk.all.delete_item(*any_talk.ids, large.item.id)
+
+
+def test_a_bounded_history_of_items_is_the_newest_ones_that_fit(any_talk: Talk) -> None:
+    made = any_talk.first + any_talk.add(*stored(*(f"{number}" * 500 for number in range(6))))
+    sizes = [len(to_json(one)) for one in made]
+
+    def shown(max_bytes: int) -> tuple[list[StoredItem], bool]:
+        history = any_talk.all.history(*any_talk.ids, max_bytes)
+        return history.items, history.complete
+
+    assert shown(sum(sizes)) == (made, True)
+    assert shown(sum(sizes) - 1) == (made[1:], False)
+    assert shown(sum(sizes[-2:])) == (made[-2:], False)
+    assert shown(0) == (made[-1:], False)
+
+
+def test_a_history_is_read_in_one_call_and_reads_no_blob_that_it_leaves_out(cloud: Cloud, talk: Talk) -> None:
+    talk.add(*stored(secrets.token_urlsafe(400_000)), *stored("three", "four"))
+    cloud.forget()
+
+    history = talk.all.history(*talk.ids, 10_000)
+
+    assert (len(history.items), history.complete) == (2, False)
+    assert cloud.calls == {"Query": 1}
+
+
+def test_the_history_of_an_empty_conversation_is_empty(cloud: Cloud, tenant: str) -> None:
+    talk = Talk(cloud.response_store, tenant)
+
+    history = talk.all.history(*talk.ids)
+
+    assert (history.items, history.complete) == ([], True)
+
+
+def test_conversations_are_listed_newest_or_oldest_first(any_talk: Talk) -> None:
+    made = [any_talk.created, *(Talk(any_talk.store, any_talk.tenant, "x").created for _ in range(11))]
+
+    newest = any_talk.all.list(any_talk.tenant)
+    first = any_talk.all.list(any_talk.tenant, limit=7, order="asc")
+    rest = any_talk.all.list(any_talk.tenant, after=first.data[-1].id, limit=7, order="asc")
+
+    assert newest.data == made[::-1]
+    assert first.data + rest.data == made
+    assert (newest.has_more, first.has_more, rest.has_more) == (False, True, False)
+
+
+def test_conversations_behind_one_that_is_not_there_are_not_found(talk: Talk) -> None:
+    for after in (new_name("conv"), "nonsense"):
+        with pytest.raises(NotFound, match="Conversation"):
+            talk.all.list(talk.tenant, after=after)
+
+
+def missing(conversation_id: str) -> list[Callable[[Talk], object]]:
+    """All that can be asked of a conversation."""
+    [one] = stored("x")
+    return [
+        lambda talk: talk.all.get(talk.tenant, conversation_id),
+        lambda talk: talk.all.update(talk.tenant, conversation_id, {}),
+        lambda talk: talk.all.delete(talk.tenant, conversation_id),
+        lambda talk: talk.all.add_items(talk.tenant, conversation_id, [one]),
+        lambda talk: talk.all.list_items(talk.tenant, conversation_id),
+        lambda talk: talk.all.get_item(talk.tenant, conversation_id, one.item.id),
+        lambda talk: talk.all.delete_item(talk.tenant, conversation_id, one.item.id),
+        lambda talk: talk.all.history(talk.tenant, conversation_id),
+        lambda talk: talk.all.lock(talk.tenant, conversation_id, "resp_1", 30),
+    ]
+
+
+@pytest.mark.parametrize("conversation_id", [f"conv_{hex_of('01990000-0000-7000-8000-000000000000')}", "nonsense", ""])
+def test_a_conversation_that_is_not_there_is_not_found(talk: Talk, conversation_id: str) -> None:
+    for call in missing(conversation_id):
+        with pytest.raises(NotFound) as raised:
+            call(talk)
+        assert raised.value.code == "conversation_not_found"
+
+
+def test_a_deleted_conversation_leaves_nothing_and_is_not_found(cloud: Cloud, talk: Talk) -> None:
+    other = Talk(talk.store, talk.tenant, "other")
+    talk.add(*stored(*map(str, range(60))), *stored(secrets.token_urlsafe(400_000)))
+
+    done = talk.all.delete(*talk.ids)
+
+    assert done
+    assert not any(talk.created.id in item["pk"]["S"] + item["sk"]["S"] for item in cloud.items(talk.tenant))
+    assert cloud.blobs(talk.tenant) == []
+    for call in missing(talk.created.id):
+        with pytest.raises(NotFound) as raised:
+            call(talk)
+        assert raised.value.code == "conversation_not_found"
+    assert other.history() == other.first
+    assert talk.all.list(talk.tenant).data == [other.created]
+
+
+def test_what_is_added_to_a_deleted_conversation_is_taken_back(cloud: Cloud, talk: Talk) -> None:
+    talk.all.delete(*talk.ids)
+
+    with pytest.raises(NotFound):
+        talk.add(*stored("late", secrets.token_urlsafe(400_000)))
+
+    assert cloud.items(talk.tenant) == []
+    assert cloud.blobs(talk.tenant) == []
+
+
+def test_additions_while_a_conversation_is_deleted_leave_nothing(cloud: Cloud, tenant: str) -> None:
+    for _ in range(5):
+        talk = Talk(cloud.response_store, tenant)
+        begun = threading.Event()
+        writer = threading.Thread(target=add_until_refused, args=(talk, begun))
+        writer.start()
+        begun.wait(10)
+
+        talk.all.delete(*talk.ids)
+        writer.join(10)
+
+        assert not writer.is_alive()
+        assert cloud.items(tenant) == []
+
+
+def add_until_refused(talk: Talk, begun: threading.Event) -> None:
+    try:
+        for number in range(500):
+            talk.add(*stored("a", "b"))
+            if number == 3:
+                begun.set()
+    except NotFound:
+        return
+
+
+def test_the_deletion_of_a_conversation_stops_at_its_deadline_and_goes_on_later(cloud: Cloud, talk: Talk) -> None:
+    done = talk.all.delete(*talk.ids, deadline=0)
+
+    assert not done
+    with pytest.raises(NotFound):
+        talk.all.get(*talk.ids)
+    assert talk.all.delete(*talk.ids)
+    assert cloud.items(talk.tenant) == []
+
+
+def test_a_conversation_is_locked_by_one_response(talk: Talk) -> None:
+    lock = talk.all.lock(*talk.ids, "resp_1", 30)
+
+    with pytest.raises(Conflict, match=f"Conversation {talk.created.id} is running resp_1") as raised:
+        talk.all.lock(*talk.ids, "resp_2", 30)
+
+    assert raised.value.code == "conversation_locked"
+    talk.store.locks.release(lock)
+    assert talk.all.lock(*talk.ids, "resp_2", 30).taken_over is None
+
+
+def test_whoever_holds_a_deleted_conversation_loses_it(talk: Talk) -> None:
+    lock = talk.all.lock(*talk.ids, "resp_1", 30)
+
+    talk.all.delete(*talk.ids)
+
+    with pytest.raises(Interrupted, match="resp_1 lost conversation"):
+        talk.store.locks.renew(lock, 30)
+    talk.store.locks.release(lock)
+    with pytest.raises(NotFound):
+        talk.all.get(*talk.ids)

@@ -1,0 +1,186 @@
+import secrets
+import threading
+import time
+from typing import Any
+
+import pytest
+from tests.unit.store.conftest import Cloud
+from tests.unit.store.response_samples import Responder, ids_of, response_ending
+
+from stint.domain.errors import Interrupted, NotFound
+from stint.domain.responses import ResponseStatus
+
+
+@pytest.fixture
+def responder(cloud: Cloud, tenant: str) -> Responder:
+    return Responder(cloud.response_store, tenant)
+
+
+def fill(responder: Responder) -> str:
+    """Store a large response that ran in the background, with its stored stream."""
+    response_id = responder.begin(secrets.token_urlsafe(300_000), background=True)
+    background = responder.store.background
+    lease = background.enter(responder.tenant, response_id, 30)
+    for first in range(0, 60, 2):
+        background.put_events(responder.tenant, response_id, first, ["a", "b"])
+    background.put_events(responder.tenant, response_id, 60, [secrets.token_urlsafe(400_000)])
+    responder.append(response_id, 0, secrets.token_urlsafe(300_000), ResponseStatus.completed)
+    responder.responses.keep(responder.tenant, response_id, b"picture")
+    background.leave(lease)
+    return response_id
+
+
+def delete(responder: Responder, response_id: str, deadline: float = float("inf")) -> bool:
+    return responder.responses.delete(responder.tenant, response_id, deadline)
+
+
+def unsealed(cloud: Cloud, tenant: str) -> list[dict[str, Any]]:
+    return [item for item in cloud.items(tenant) if "sealed_at" not in item]
+
+
+def test_a_deleted_response_leaves_nothing(cloud: Cloud, responder: Responder) -> None:
+    plain, large = responder.respond().response_id, fill(responder)
+    assert len(cloud.blobs(responder.tenant)) == 4
+
+    done = [delete(responder, response_id) for response_id in (plain, large)]
+
+    assert done == [True, True]
+    assert unsealed(cloud, responder.tenant) == []
+    assert cloud.blobs(responder.tenant) == []
+    assert responder.responses.list(responder.tenant).data == []
+
+
+def test_a_plain_response_leaves_no_seal_either(cloud: Cloud, responder: Responder) -> None:
+    delete(responder, responder.respond().response_id)
+
+    assert cloud.items(responder.tenant) == []
+
+
+@pytest.mark.parametrize("ended", [False, True])
+def test_a_response_is_deleted_once(responder: Responder, ended: bool) -> None:
+    response_id = responder.respond().response_id if ended else responder.begin()
+    delete(responder, response_id)
+
+    for call in (delete, Responder.get):
+        with pytest.raises(NotFound) as raised:
+            call(responder, response_id)
+        assert raised.value.code == "response_not_found"
+
+
+def test_another_response_is_left_alone(responder: Responder) -> None:
+    other = responder.get(fill(responder))
+
+    delete(responder, fill(responder))
+
+    assert responder.get(other.header.response_id) == other
+    assert responder.responses.list(responder.tenant).data == [other]
+
+
+def test_the_writer_of_a_deleted_response_stores_nothing_more(cloud: Cloud, responder: Responder) -> None:
+    response_id = responder.begin()
+    responder.append(response_id, 0)
+
+    delete(responder, response_id)
+
+    with pytest.raises(Interrupted):
+        responder.append(response_id, 1, secrets.token_urlsafe(500_000), ResponseStatus.completed)
+    with pytest.raises(NotFound):
+        responder.responses.seal(responder.tenant, response_id, response_ending(ResponseStatus.failed))
+    assert unsealed(cloud, responder.tenant) == []
+    assert cloud.blobs(responder.tenant) == []
+    for seal in cloud.items(responder.tenant):
+        assert int(seal["expires_at"]["N"]) == pytest.approx(time.time() + 3_600, abs=30)
+
+
+@pytest.mark.parametrize("ended", [False, True])
+@pytest.mark.parametrize("begun", [False, True])
+def test_the_worker_of_a_deleted_response_stores_nothing_more(
+    cloud: Cloud, responder: Responder, ended: bool, begun: bool
+) -> None:
+    background, tenant = responder.store.background, responder.tenant
+    response_id = responder.begin(background=True)
+    lease = background.enter(tenant, response_id, 30)
+    if begun:
+        background.put_events(tenant, response_id, 0, ["a", "b"])
+    if ended:
+        responder.responses.seal(tenant, response_id, response_ending(ResponseStatus.cancelled))
+
+    delete(responder, response_id)
+
+    with pytest.raises(Interrupted):
+        background.put_events(tenant, response_id, 2 if begun else 0, ["c"])
+    with pytest.raises(Interrupted):
+        background.renew(lease, 30)
+    background.leave(lease)
+    with pytest.raises(NotFound):
+        background.enter(tenant, response_id, 30)
+    with pytest.raises(NotFound):
+        background.cancel(tenant, response_id)
+    assert list(background.events(tenant, response_id)) == []
+    assert unsealed(cloud, tenant) == []
+
+
+def test_a_worker_that_writes_while_its_response_is_deleted_leaves_only_seals(
+    cloud: Cloud, responder: Responder
+) -> None:
+    for _ in range(4):
+        response_id = responder.begin(background=True)
+        responder.store.background.enter(responder.tenant, response_id, 30)
+        begun, interrupted = threading.Event(), threading.Event()
+        writers = [
+            threading.Thread(target=write, args=(responder, response_id, stream, begun, interrupted))
+            for stream in (False, True)
+        ]
+        for writer in writers:
+            writer.start()
+        begun.wait(10)
+
+        delete(responder, response_id)
+        for writer in writers:
+            writer.join(10)
+
+        assert interrupted.is_set()
+        assert unsealed(cloud, responder.tenant) == []
+
+
+def write(
+    responder: Responder, response_id: str, stream: bool, begun: threading.Event, interrupted: threading.Event
+) -> None:
+    try:
+        for index in range(1_000):
+            if stream:
+                responder.store.background.put_events(responder.tenant, response_id, index, ["event"])
+            else:
+                responder.append(response_id, index)
+            if index == 3:
+                begun.set()
+            time.sleep(0.005)
+    except Interrupted:
+        interrupted.set()
+
+
+def test_the_deletion_of_a_response_stops_at_its_deadline_and_goes_on_later(cloud: Cloud, responder: Responder) -> None:
+    response_id = fill(responder)
+
+    done = delete(responder, response_id, time.monotonic())
+
+    assert not done
+    assert unsealed(cloud, responder.tenant)
+    with pytest.raises(NotFound):
+        responder.get(response_id)
+    assert ids_of(responder.responses.list(responder.tenant).data) == []
+    assert delete(responder, response_id)
+    assert unsealed(cloud, responder.tenant) == []
+    assert cloud.blobs(responder.tenant) == []
+    with pytest.raises(NotFound):
+        delete(responder, response_id)
+
+
+def test_a_stored_stream_is_deleted_25_batches_a_call(cloud: Cloud, responder: Responder) -> None:
+    response_id = fill(responder)
+    cloud.forget()
+
+    delete(responder, response_id)
+
+    assert cloud.calls["BatchWriteItem"] == 2
+    assert cloud.calls["DeleteItem"] == 2

@@ -1,0 +1,125 @@
+"""Conversations and their items: create, read, list, change, delete."""
+
+import asyncio
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+
+from stint.domain.conversations import (
+    Conversation,
+    ConversationList,
+    CreateConversation,
+    DeletedConversation,
+    StoredItem,
+    UpdateConversation,
+)
+from stint.domain.ids import new_name
+from stint.domain.input_items import InputItem
+from stint.domain.items import Item, ItemReference, name_item
+from stint.domain.mcp_items import McpApprovalResponse, McpCall
+from stint.domain.response_resource import ItemList
+from stint.domain.tasks import ConversationDeletionTask
+from stint.services.deletions import PATIENCE_SECONDS
+from stint.services.files import check_images, read_files
+from stint.services.inclusions import show
+from stint.services.reader import Reader
+from stint.store.conversations import Conversations as ConversationStore
+from stint.store.conversations import Order
+
+Leave = Callable[[ConversationDeletionTask], None]
+
+
+class Conversations:
+    """The conversations of a tenant; ids that name none raise NotFound. `leave` hands a task to the worker.
+
+    Items that are added get new ids: their order is the order of adding, whatever they were called before.
+    """
+
+    def __init__(self, tenant: str, store: ConversationStore, reader: Reader, leave: Leave) -> None:
+        self.tenant = tenant
+        self.store = store
+        self.reader = reader
+        self.leave = leave
+
+    async def create(self, request: CreateConversation) -> Conversation:
+        """Store a conversation with its first items.
+
+        Raises:
+            InvalidRequest: a file or an image among them cannot be read; names its place.
+        """
+        first = await self.take_in(request.items)
+        conversation = Conversation(id=new_name("conv"), created_at=int(time.time()), metadata=request.metadata)
+        await asyncio.to_thread(self.store.create, self.tenant, conversation, first)
+        return conversation
+
+    async def get(self, conversation_id: str) -> Conversation:
+        return await asyncio.to_thread(self.store.get, self.tenant, conversation_id)
+
+    async def list(self, after: str | None, limit: int, order: Order) -> ConversationList:
+        """List conversations by creation, those behind `after`. Raises NotFound when that is none."""
+        page = await asyncio.to_thread(self.store.list, self.tenant, after=after, limit=limit, order=order)
+        return ConversationList.of(page.data, page.has_more)
+
+    async def update(self, conversation_id: str, request: UpdateConversation) -> Conversation:
+        """Replace all metadata."""
+        return await asyncio.to_thread(self.store.update, self.tenant, conversation_id, request.metadata or {})
+
+    async def delete(self, conversation_id: str) -> DeletedConversation:
+        """Delete a conversation with its items: gone for every reader when this returns.
+
+        A response that runs in it loses it. What takes too long is left to the worker.
+        """
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        if not await asyncio.to_thread(self.store.delete, self.tenant, conversation_id, deadline):
+            task = ConversationDeletionTask(tenant=self.tenant, conversation_id=conversation_id)
+            await asyncio.to_thread(self.leave, task)
+        return DeletedConversation(id=conversation_id)
+
+    async def add_items(
+        self, conversation_id: str, items: Sequence[InputItem], include: Collection[str] = ()
+    ) -> ItemList:
+        """Add items at the end, whoever else adds some at the same time; give them as they are stored.
+
+        Raises:
+            InvalidRequest: a file or an image among them cannot be read; names its place.
+        """
+        added = await self.take_in(items)
+        await asyncio.to_thread(self.store.add_items, self.tenant, conversation_id, added)
+        return ItemList.of([show(stored.item, include) for stored in added], has_more=False)
+
+    async def list_items(
+        self, conversation_id: str, after: str | None, limit: int, order: Order, include: Collection[str] = ()
+    ) -> ItemList:
+        """List items, those behind `after`. Raises NotFound also when that is none of the conversation's."""
+        page = await asyncio.to_thread(
+            self.store.list_items, self.tenant, conversation_id, after=after, limit=limit, order=order
+        )
+        return ItemList.of([show(stored.item, include) for stored in page.data], page.has_more)
+
+    async def get_item(self, conversation_id: str, item_id: str, include: Collection[str] = ()) -> Item:
+        stored = await asyncio.to_thread(self.store.get_item, self.tenant, conversation_id, item_id)
+        return show(stored.item, include)
+
+    async def delete_item(self, conversation_id: str, item_id: str) -> Conversation:
+        """Delete one item; give the conversation that it was in."""
+        await asyncio.to_thread(self.store.delete_item, self.tenant, conversation_id, item_id)
+        return await self.get(conversation_id)
+
+    async def take_in(self, items: Sequence[InputItem]) -> Sequence[StoredItem]:
+        """Look at images, read files to text, and give each item its id."""
+        await check_images(self.reader, items, "items")
+        texts = await read_files(self.reader, items, "items")
+        return [StoredItem(item=item, texts=own) for item, own in zip(rename(items), texts, strict=True)]
+
+
+def rename(items: Sequence[InputItem]) -> Sequence[Item]:
+    """Give items new ids, also where one of them names another: a consent and a call name what asked for it."""
+    named = [(item.id, name_item(item, anew=True)) for item in items if not isinstance(item, ItemReference)]
+    new_ids = {old: item.id for old, item in named if old}
+    return [follow(item, new_ids) for _, item in named]
+
+
+def follow(item: Item, new_ids: Mapping[str, str]) -> Item:
+    match item:
+        case McpApprovalResponse(approval_request_id=str(asked)) | McpCall(approval_request_id=str(asked)):
+            return item.model_copy(update={"approval_request_id": new_ids.get(asked, asked)})
+    return item

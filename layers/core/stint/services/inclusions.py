@@ -1,0 +1,18 @@
+"""What of a stored item is shown only to who asks for it."""
+
+from collections.abc import Collection
+
+from stint.domain.items import Item, ReasoningItem, WebSearchCall
+
+ENCRYPTED_REASONING = "reasoning.encrypted_content"
+SEARCH_SOURCES = "web_search_call.action.sources"
+
+
+def show(item: Item, include: Collection[str]) -> Item:
+    """Give an item without what `include` does not name."""
+    match item:
+        case ReasoningItem(encrypted_content=str()) if ENCRYPTED_REASONING not in include:
+            return item.model_copy(update={"encrypted_content": None})
+        case WebSearchCall(action=action) if action.sources is not None and SEARCH_SOURCES not in include:
+            return item.model_copy(update={"action": action.model_copy(update={"sources": None})})
+    return item

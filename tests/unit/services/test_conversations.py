@@ -1,0 +1,260 @@
+import asyncio
+import json
+from typing import Any
+
+import pytest
+from tests.unit.store.conftest import Cloud
+
+from stint.documents.served import Raw
+from stint.domain.conversations import Conversation, CreateConversation, CreateItems, UpdateConversation
+from stint.domain.errors import Conflict, InvalidRequest, NotFound
+from stint.domain.items import FunctionCallOutput, Item, Message
+from stint.domain.mcp_items import McpApprovalRequest, McpApprovalResponse, McpCall
+from stint.domain.parts import InputText
+from stint.domain.tasks import ConversationDeletionTask
+from stint.services.conversations import Conversations
+from stint.services.reader import Reader
+
+
+class Desk:
+    """The service over the local engine, with a web of one page and a worker that does nothing."""
+
+    def __init__(self, cloud: Cloud, tenant: str) -> None:
+        self.cloud = cloud
+        self.tenant = tenant
+        self.fetched: list[str] = []
+        self.left: list[ConversationDeletionTask] = []
+        self.store = cloud.response_store.conversations
+        self.service = Conversations(tenant, self.store, Reader(self.fetch, self.check_url), self.left.append)
+
+    async def fetch(self, url: str) -> Raw:
+        self.fetched.append(url)
+        return Raw("text/html", b"<p>Bees dance.</p>")
+
+    async def check_url(self, url: str) -> None:
+        if "forbidden" in url:
+            raise InvalidRequest("The URL may not be called.", code="url_not_allowed")
+
+    async def create(self, *items: Any, **metadata: str) -> Conversation:
+        return await self.service.create(CreateConversation(items=list(items), metadata=metadata))
+
+    async def add(self, conversation_id: str, *items: Any, include: tuple[str, ...] = ()) -> list[Item]:
+        body = CreateItems.model_validate({"items": list(items)})
+        return (await self.service.add_items(conversation_id, body.items, include)).data
+
+    async def words(self, conversation_id: str) -> list[str]:
+        page = await self.service.list_items(conversation_id, None, 100, "asc")
+        return [words_of(item) for item in page.data]
+
+
+@pytest.fixture
+def desk(cloud: Cloud, tenant: str) -> Desk:
+    return Desk(cloud, tenant)
+
+
+def say(words: str, **fields: Any) -> dict[str, Any]:
+    return {"role": "user", "content": words} | fields
+
+
+def words_of(item: Item) -> str:
+    assert isinstance(item, Message)
+    [part] = item.content
+    assert isinstance(part, InputText)
+    return part.text
+
+
+async def test_a_conversation_is_read_changed_and_deleted(desk: Desk) -> None:
+    created = await desk.create(topic="plums")
+    changed = await desk.service.update(created.id, UpdateConversation(metadata={"topic": "pears"}))
+
+    assert created.metadata == {"topic": "plums"}
+    assert await desk.service.get(created.id) == changed == created.model_copy(update={"metadata": {"topic": "pears"}})
+    assert (await desk.service.update(created.id, UpdateConversation(metadata=None))).metadata == {}
+    assert (await desk.service.delete(created.id)).id == created.id
+    with pytest.raises(NotFound, match=created.id):
+        await desk.service.get(created.id)
+    assert desk.cloud.items(desk.tenant) == []
+
+
+async def test_conversations_are_listed_in_pages(desk: Desk) -> None:
+    ids = [(await desk.create()).id for _ in range(3)]
+
+    newest = await desk.service.list(None, 2, "desc")
+    rest = await desk.service.list(newest.last_id, 2, "desc")
+    oldest = await desk.service.list(None, 3, "asc")
+
+    assert ([each.id for each in newest.data], newest.has_more) == ([ids[2], ids[1]], True)
+    assert ([each.id for each in rest.data], rest.has_more) == ([ids[0]], False)
+    assert [each.id for each in oldest.data] == ids
+    assert (newest.first_id, newest.last_id) == (ids[2], ids[1])
+
+
+async def test_items_are_in_the_order_of_adding_whatever_their_ids_were(desk: Desk) -> None:
+    late, early = "msg_" + "f" * 32, "msg_" + "0" * 32
+    conversation = (await desk.create(say("one", id=late))).id
+
+    added = await desk.add(conversation, say("two", id=early), say("three", id=late), say("four", id=late))
+
+    assert await desk.words(conversation) == ["one", "two", "three", "four"]
+    assert not {item.id for item in added} & {late, early}
+    assert len({item.id for item in added}) == 3
+
+
+async def test_items_are_read_and_deleted_one_by_one(desk: Desk) -> None:
+    conversation = (await desk.create(say("one"), topic="plums")).id
+    [two, three] = await desk.add(conversation, say("two"), say("three"))
+
+    left = await desk.service.delete_item(conversation, two.id)
+
+    assert left == await desk.service.get(conversation)
+    assert await desk.service.get_item(conversation, three.id) == three
+    assert await desk.words(conversation) == ["one", "three"]
+    with pytest.raises(NotFound, match=two.id):
+        await desk.service.get_item(conversation, two.id)
+    with pytest.raises(NotFound, match=two.id):
+        await desk.service.delete_item(conversation, two.id)
+    with pytest.raises(NotFound, match=two.id):
+        await desk.service.list_items(conversation, two.id, 20, "asc")
+
+
+async def test_items_are_listed_in_pages(desk: Desk) -> None:
+    conversation = (await desk.create()).id
+    added = await desk.add(conversation, *(say(str(number)) for number in range(5)))
+
+    page = await desk.service.list_items(conversation, None, 2, "desc")
+    following = await desk.service.list_items(conversation, page.last_id, 3, "desc")
+
+    assert (page.data, page.has_more) == ([added[4], added[3]], True)
+    assert (following.data, following.has_more) == ([added[2], added[1], added[0]], False)
+
+
+@pytest.mark.parametrize("missing", ["conv_" + "0" * 32, "nonsense", "conv_#"])
+async def test_a_conversation_that_is_none_is_named(desk: Desk, missing: str) -> None:
+    item = "msg_" + "0" * 32
+
+    for call in (
+        desk.service.get(missing),
+        desk.service.update(missing, UpdateConversation(metadata={})),
+        desk.service.delete(missing),
+        desk.service.list(missing, 20, "asc"),
+        desk.service.list_items(missing, None, 20, "asc"),
+        desk.service.get_item(missing, item),
+        desk.service.delete_item(missing, item),
+        desk.add(missing, say("hello")),
+    ):
+        with pytest.raises(NotFound) as caught:
+            await call
+        assert caught.value.code == "conversation_not_found"
+        assert missing in caught.value.message
+    assert desk.cloud.items(desk.tenant) == []
+
+
+async def test_a_file_is_fetched_once_when_its_item_is_added(desk: Desk) -> None:
+    conversation = (await desk.create()).id
+    file = {"type": "input_file", "file_url": "https://example.com/bees"}
+
+    [added] = await desk.add(conversation, say("look", content=[file, {"type": "input_text", "text": "?"}]))
+    history = desk.store.history(desk.tenant, conversation)
+
+    assert [stored.texts for stored in history.items] == [["Bees dance."]]
+    assert history.items[0].item == added
+    assert "Bees" not in added.model_dump_json()
+    assert desk.fetched == ["https://example.com/bees"]
+
+
+async def test_what_cannot_be_read_is_refused_and_nothing_is_added(desk: Desk) -> None:
+    conversation = (await desk.create()).id
+    image = {"type": "input_image", "image_url": "https://forbidden/x.png"}
+    output = {"type": "function_call_output", "call_id": "c", "output": [image]}
+
+    with pytest.raises(InvalidRequest) as caught:
+        await desk.add(conversation, say("fine"), output)
+
+    assert (caught.value.code, caught.value.param) == ("url_not_allowed", "items[1].output[0]")
+    assert await desk.words(conversation) == []
+
+
+async def test_consents_and_calls_follow_the_new_id_of_what_asked_for_them(desk: Desk) -> None:
+    call = {"server_label": "s", "name": "n", "arguments": "{}"}
+    conversation = (await desk.create()).id
+
+    added = await desk.add(
+        conversation,
+        {"type": "mcp_approval_request", "id": "mcpr_1"} | call,
+        {"type": "mcp_approval_response", "approval_request_id": "mcpr_1", "approve": True},
+        {"type": "mcp_call", "approval_request_id": "mcpr_1"} | call,
+        {"type": "mcp_approval_response", "approval_request_id": "mcpr_2", "approve": False},
+    )
+
+    [asked, consent, made, other] = added
+    assert isinstance(asked, McpApprovalRequest)
+    assert isinstance(consent, McpApprovalResponse)
+    assert isinstance(made, McpCall)
+    assert isinstance(other, McpApprovalResponse)
+    assert asked.id != "mcpr_1"
+    assert consent.approval_request_id == made.approval_request_id == asked.id
+    assert other.approval_request_id == "mcpr_2"
+
+
+async def test_what_is_shown_on_request_is_stored_all_the_same(desk: Desk) -> None:
+    conversation = (await desk.create()).id
+    sources = [{"type": "url", "url": "https://example.com"}]
+    search = {"type": "web_search_call", "action": {"type": "search", "query": "q", "sources": sources}}
+
+    [shown] = await desk.add(conversation, search)
+    plain = await desk.service.get_item(conversation, shown.id)
+    whole = await desk.service.get_item(conversation, shown.id, ["web_search_call.action.sources"])
+
+    assert shown == plain
+    assert "sources" not in json.loads(plain.model_dump_json())["action"]
+    assert json.loads(whole.model_dump_json())["action"]["sources"] == sources
+
+
+async def test_deleting_takes_a_conversation_from_the_response_that_runs_in_it(desk: Desk) -> None:
+    conversation = (await desk.create(say("hello"))).id
+    lock = desk.store.lock(desk.tenant, conversation, "resp_1", 30)
+    with pytest.raises(Conflict) as caught:
+        desk.store.lock(desk.tenant, conversation, "resp_2", 30)
+
+    await desk.service.delete(conversation)
+
+    assert caught.value.code == "conversation_locked"
+    assert lock.holder == "resp_1"
+    with pytest.raises(NotFound):
+        desk.store.lock(desk.tenant, conversation, "resp_2", 30)
+    with pytest.raises(NotFound):
+        await desk.add(conversation, say("too late"))
+    assert desk.left == []
+
+
+async def test_what_takes_too_long_to_delete_is_left_to_the_worker(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    conversation = (await desk.create(*(say(str(number)) for number in range(20)))).id
+    monkeypatch.setattr("stint.services.conversations.PATIENCE_SECONDS", -1.0)
+
+    await desk.service.delete(conversation)
+
+    assert desk.left == [ConversationDeletionTask(tenant=desk.tenant, conversation_id=conversation)]
+    with pytest.raises(NotFound):
+        await desk.service.get(conversation)
+
+
+async def test_outputs_of_calls_are_items(desk: Desk) -> None:
+    conversation = (await desk.create()).id
+    output = {"type": "function_call_output", "call_id": "c", "output": "rain"}
+
+    [added] = await desk.add(conversation, output)
+
+    assert isinstance(added, FunctionCallOutput)
+    assert added.id.startswith("fco_")
+
+
+async def test_appends_at_the_same_time_all_stay_and_each_keeps_its_order(desk: Desk) -> None:
+    conversation = (await desk.create()).id
+    batches = [[f"{writer}.{place}" for place in range(5)] for writer in range(8)]
+
+    await asyncio.gather(*(desk.add(conversation, *map(say, batch)) for batch in batches))
+
+    words = await desk.words(conversation)
+    assert sorted(words) == sorted(word for batch in batches for word in batch)
+    for batch in batches:
+        assert [word for word in words if word in batch] == batch

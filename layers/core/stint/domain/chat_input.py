@@ -107,10 +107,11 @@ class ChatUserMessage(Request):
 
 
 class ChatAssistantMessage(Request):
-    """An earlier answer; it has content, a refusal or tool calls."""
+    """An earlier answer; it has content, a refusal or tool calls. `reasoning_content` may come back with it."""
 
     role: Literal["assistant"]
     content: AnswerContent = Field(default_factory=list)
+    reasoning_content: Omitted[str] = None
     refusal: Omitted[str] = None
     tool_calls: list[ChatToolCallInput] = Field(default_factory=list)
     audio: Annotated[Nothing, Refused(NO_AUDIO)] = None

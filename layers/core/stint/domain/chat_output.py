@@ -39,10 +39,14 @@ class CompletionUsage(Schema):
 
 
 class ChatAnswer(Schema):
-    """The model's message. `content` is null where it has only called functions, or refused."""
+    """The model's message. `content` is null where it has only called functions, or refused.
+
+    `reasoning_content` is what it thought before, by the name that DeepSeek and vLLM gave it.
+    """
 
     role: Literal["assistant"] = "assistant"
     content: str | None = None
+    reasoning_content: Omitted[str] = None
     refusal: str | None = None
     annotations: list[dict[str, Any]] = Field(default_factory=list)
     tool_calls: Omitted[list[ChatToolCall]] = None
@@ -86,6 +90,7 @@ class ToolCallPiece(Schema):
 class ChatDelta(Schema):
     role: Omitted[Literal["assistant"]] = None
     content: Omitted[str] = None
+    reasoning_content: Omitted[str] = None
     refusal: Omitted[str] = None
     tool_calls: Omitted[list[ToolCallPiece]] = None
 

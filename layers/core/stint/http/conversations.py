@@ -1,0 +1,93 @@
+"""Routes of conversations."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Response
+
+from stint.domain.conversations import (
+    Conversation,
+    ConversationList,
+    CreateConversation,
+    CreateItems,
+    DeletedConversation,
+    UpdateConversation,
+)
+from stint.domain.items import Item
+from stint.domain.response_resource import ItemList
+from stint.http.access import response_services_of
+from stint.http.documents import document
+from stint.http.lists import Included, Limit, Order
+from stint.http.requests import StrictRoute
+from stint.services.responseservices import ResponseServices
+
+CONVERSATIONS = "/v1/conversations"
+CONVERSATION = CONVERSATIONS + "/{conversation_id}"
+ITEMS = CONVERSATION + "/items"
+ITEM = ITEMS + "/{item_id}"
+
+Access = Annotated[ResponseServices, Depends(response_services_of)]
+
+router = APIRouter(tags=["Conversations"], route_class=StrictRoute)
+
+
+@router.post(CONVERSATIONS, response_model=Conversation)
+async def create_conversation(services: Access, body: CreateConversation | None = None) -> Response:
+    """Create a conversation, with its first items."""
+    return document(await services.conversations.create(body or CreateConversation()))
+
+
+@router.get(CONVERSATIONS, response_model=ConversationList)
+async def list_conversations(
+    services: Access, after: str | None = None, limit: Limit = 20, order: Order = "desc"
+) -> Response:
+    """List conversations, the newest first."""
+    return document(await services.conversations.list(after, limit, order))
+
+
+@router.get(CONVERSATION, response_model=Conversation)
+async def get_conversation(conversation_id: str, services: Access) -> Response:
+    """Read a conversation, without its items."""
+    return document(await services.conversations.get(conversation_id))
+
+
+@router.post(CONVERSATION, response_model=Conversation)
+async def update_conversation(conversation_id: str, body: UpdateConversation, services: Access) -> Response:
+    """Replace the metadata of a conversation."""
+    return document(await services.conversations.update(conversation_id, body))
+
+
+@router.delete(CONVERSATION, response_model=DeletedConversation)
+async def delete_conversation(conversation_id: str, services: Access) -> Response:
+    """Delete a conversation with its items."""
+    return document(await services.conversations.delete(conversation_id))
+
+
+@router.post(ITEMS, response_model=ItemList)
+async def create_items(conversation_id: str, body: CreateItems, services: Access, include: Included) -> Response:
+    """Add items to a conversation; each gets a new id."""
+    return document(await services.conversations.add_items(conversation_id, body.items, include))
+
+
+@router.get(ITEMS, response_model=ItemList)
+async def list_items(
+    conversation_id: str,
+    services: Access,
+    include: Included,
+    after: str | None = None,
+    limit: Limit = 20,
+    order: Order = "desc",
+) -> Response:
+    """List the items of a conversation, the newest first."""
+    return document(await services.conversations.list_items(conversation_id, after, limit, order, include))
+
+
+@router.get(ITEM, response_model=Item)
+async def get_item(conversation_id: str, item_id: str, services: Access, include: Included) -> Response:
+    """Read an item of a conversation."""
+    return document(await services.conversations.get_item(conversation_id, item_id, include))
+
+
+@router.delete(ITEM, response_model=Conversation)
+async def delete_item(conversation_id: str, item_id: str, services: Access) -> Response:
+    """Delete an item; the answer is its conversation."""
+    return document(await services.conversations.delete_item(conversation_id, item_id))

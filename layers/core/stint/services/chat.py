@@ -1,0 +1,86 @@
+"""Chat completions: a pass through the models. Nothing is stored."""
+
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import aclosing, contextmanager
+from dataclasses import dataclass
+
+from stint.domain.chat import ChatCompletionRequest
+from stint.domain.chat_output import ChatCompletionChunk
+from stint.domain.errors import DeadlineExceeded, InvalidRequest
+from stint.models.routing import Router
+from stint.services.chatanswers import Completion
+from stint.services.chatinput import read_request
+from stint.services.inference import Inference
+from stint.services.reader import Reader
+from stint.services.registry import Registry
+
+TIME_IS_OVER = (
+    "The time for this request was over before the answer ended. Ask for a shorter one, or raise StreamTimeoutSeconds "
+    "in the template."
+)
+FIELDS = {"reasoning.effort": "reasoning_effort", "sampling_params": "temperature"}
+"""Fields as models name them, by the names that they have in chat completions."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChatRun:
+    """A completion whose model is being called; `deadline` is a time of the event loop's clock."""
+
+    completion: Completion
+    inference: Inference
+    deadline: float
+
+
+@dataclass(frozen=True, slots=True)
+class Chat:
+    """The chat completions of a tenant."""
+
+    router: Router
+    registry: Registry
+    reader: Reader
+
+    async def start(self, request: ChatCompletionRequest, deadline: float) -> ChatRun:
+        """Begin a completion: when this returns, its model is being called.
+
+        Raises:
+            InvalidRequest: the request names something unknown, bears what cannot be read, or asks for what the
+                model's provider lacks.
+        """
+        model, model_id = self.router.resolve(await self.registry.route(request.model))
+        asked = await read_request(request, model_id, self.reader)
+        with words_of_chat():
+            model.check(asked)
+        return ChatRun(Completion(request), Inference(model, asked), deadline)
+
+    async def run(self, run: ChatRun) -> AsyncGenerator[ChatCompletionChunk, None]:
+        """Give a completion in chunks; the first one comes with the first of the model. Then `run.completion` is whole.
+
+        Raises:
+            ModelError: the model failed.
+            InvalidRequest: the model's provider refused the request.
+            DeadlineExceeded: the deadline passed before the end.
+        """
+        begun = False
+        try:
+            with words_of_chat():
+                async with aclosing(run.inference.read(run.deadline)) as chunks:
+                    async for chunk in chunks:
+                        if not begun:
+                            yield run.completion.begin()
+                            begun = True
+                        for told in run.completion.take(chunk):
+                            yield told
+        finally:
+            await run.inference.close()
+
+
+@contextmanager
+def words_of_chat() -> Iterator[None]:
+    """Tell what goes wrong in a model call in the words of chat completions."""
+    try:
+        yield
+    except InvalidRequest as error:
+        param = FIELDS.get(error.param or "", error.param)
+        raise InvalidRequest(error.message, code=error.code, param=param) from error
+    except DeadlineExceeded:
+        raise DeadlineExceeded(TIME_IS_OVER) from None

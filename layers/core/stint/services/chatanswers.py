@@ -1,0 +1,125 @@
+"""A model's answer as a chat completion: in chunks, and whole."""
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from stint.domain.chat import ChatCompletionRequest
+from stint.domain.chat_input import CalledFunction, ChatToolCall
+from stint.domain.chat_output import (
+    ChatAnswer,
+    ChatChoice,
+    ChatCompletion,
+    ChatCompletionChunk,
+    ChatDelta,
+    ChatFinish,
+    ChunkChoice,
+    CompletionUsage,
+    FunctionDelta,
+    ToolCallPiece,
+)
+from stint.domain.ids import new_name
+from stint.domain.inference import (
+    Finished,
+    FinishReason,
+    ModelChunk,
+    ReasoningChunk,
+    RefusalChunk,
+    TextChunk,
+    ToolCallChunk,
+    Usage,
+)
+from stint.services.responsestream import padding_of
+
+
+@dataclass(slots=True)
+class Completion:
+    """An answer in the making. It takes in what the model gives, and tells it on."""
+
+    request: ChatCompletionRequest
+    completion_id: str = field(default_factory=lambda: new_name("chatcmpl"))
+    created: int = field(default_factory=lambda: int(time.time()))
+    text: list[str] = field(default_factory=list)
+    thought: list[str] = field(default_factory=list)
+    refusal: list[str] = field(default_factory=list)
+    calls: dict[int, ChatToolCall] = field(default_factory=dict)
+    finish_reason: ChatFinish = "stop"
+    usage: Usage | None = None
+
+    def begin(self) -> ChatCompletionChunk:
+        """Tell who speaks."""
+        return self.chunk(ChatDelta(role="assistant", content=""))
+
+    def take(self, chunk: ModelChunk) -> Iterator[ChatCompletionChunk]:
+        """Take in a piece of the answer, and tell it; the end is told together with the usage."""
+        match chunk:
+            case TextChunk(text=text) if text:
+                self.text.append(text)
+                yield self.chunk(ChatDelta(content=text), padded=text)
+            case RefusalChunk(text=text) if text:
+                self.refusal.append(text)
+                yield self.chunk(ChatDelta(refusal=text), padded=text)
+            case ReasoningChunk(text=text) if text:
+                self.thought.append(text)
+                yield self.chunk(ChatDelta(reasoning_content=text), padded=text)
+            case ToolCallChunk():
+                piece = self.take_call(chunk)
+                if piece is not None:
+                    yield self.chunk(ChatDelta(tool_calls=[piece]), padded=chunk.arguments)
+            case Finished():
+                yield from self.finish(chunk)
+
+    def take_call(self, chunk: ToolCallChunk) -> ToolCallPiece | None:
+        """Take in a piece of a call; of a second call nothing when one at once was asked for."""
+        known = self.calls.get(chunk.index)
+        if known is None:
+            if self.calls and self.request.parallel_tool_calls is False:
+                return None
+            function = CalledFunction(name=chunk.name, arguments=chunk.arguments)
+            self.calls[chunk.index] = ChatToolCall(id=chunk.call_id, function=function)
+            told = FunctionDelta(name=chunk.name, arguments=chunk.arguments)
+            return ToolCallPiece(index=len(self.calls) - 1, id=chunk.call_id, type="function", function=told)
+        known.function.arguments += chunk.arguments
+        place = list(self.calls).index(chunk.index)
+        return ToolCallPiece(index=place, function=FunctionDelta(arguments=chunk.arguments))
+
+    def finish(self, finished: Finished) -> Iterator[ChatCompletionChunk]:
+        called = finished.reason is FinishReason.stop and bool(self.calls)
+        self.finish_reason = "tool_calls" if called else finished.reason.value
+        self.usage = finished.usage
+        yield self.chunk(ChatDelta(), self.finish_reason)
+        options = self.request.stream_options
+        if options is not None and options.include_usage and self.usage is not None:
+            yield self.chunk(None).model_copy(update={"usage": CompletionUsage.of(self.usage)})
+
+    def chunk(
+        self, delta: ChatDelta | None, finish_reason: ChatFinish | None = None, *, padded: str = ""
+    ) -> ChatCompletionChunk:
+        options = self.request.stream_options
+        pads = options is not None and options.include_obfuscation and bool(padded)
+        return ChatCompletionChunk(
+            id=self.completion_id,
+            created=self.created,
+            model=self.request.model,
+            choices=[] if delta is None else [ChunkChoice(delta=delta, finish_reason=finish_reason)],
+            obfuscation=padding_of(padded) if pads else None,
+        )
+
+    def whole(self) -> ChatCompletion:
+        """Give the whole answer, once the model has finished it."""
+        calls = list(self.calls.values())
+        silent = not self.text and (bool(calls) or bool(self.refusal))
+        message = ChatAnswer(
+            content=None if silent else "".join(self.text),
+            reasoning_content="".join(self.thought) or None,
+            refusal="".join(self.refusal) or None,
+            tool_calls=calls or None,
+        )
+        return ChatCompletion(
+            id=self.completion_id,
+            created=self.created,
+            model=self.request.model,
+            choices=[ChatChoice(message=message, finish_reason=self.finish_reason)],
+            usage=CompletionUsage.of(self.usage) if self.usage else None,
+            metadata=self.request.metadata or None,
+        )

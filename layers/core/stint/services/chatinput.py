@@ -1,0 +1,188 @@
+"""Requests of chat completions as model calls."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from stint.documents.marker import mark_document
+from stint.domain.chat import ChatCompletionRequest, ChatFormat, ChatSchemaFormat, ChatToolChoice
+from stint.domain.chat_input import (
+    ChatAllowedToolsChoice,
+    ChatAssistantMessage,
+    ChatFile,
+    ChatFunctionChoice,
+    ChatImage,
+    ChatMessage,
+    ChatRefusal,
+    ChatSystemMessage,
+    ChatText,
+    ChatTool,
+    ChatToolMessage,
+    ChatUserMessage,
+    UserPart,
+)
+from stint.domain.content import URL, Content, ContentItem, ImageContentItem, ImageSource, TextContentItem
+from stint.domain.errors import InvalidRequest
+from stint.domain.inference import (
+    AssistantAnswer,
+    InferenceRequest,
+    JsonSchemaResponseFormat,
+    ModelMessage,
+    Reasoning,
+    ReasoningOptions,
+    SystemText,
+    ToolResult,
+    ToolSignature,
+    UserInput,
+)
+from stint.domain.parts import InputFile
+from stint.domain.response_options import JsonObject
+from stint.domain.tools import ToolChoice
+from stint.services.files import check_image, read_parts
+from stint.services.history import Transcript
+from stint.services.itemhistory import call_of
+from stint.services.outputs import check_schema
+from stint.services.reader import Reader
+from stint.services.responseplans import NO_PARAMETERS
+
+ANY_OBJECT: dict[str, Any] = {"type": "object"}
+
+
+async def read_request(request: ChatCompletionRequest, model_id: str, reader: Reader) -> InferenceRequest:
+    """Make the model call that a request asks for: its files are read, its images looked at.
+
+    Raises:
+        InvalidRequest: a file, an image, a schema or the answer to a call is at fault; named by its place.
+    """
+    tools, choice = choose(request.tool_choice, signatures_of(request.tools))
+    response_format = format_of(request.response_format)
+    texts = await read_content(request.messages, reader)
+    return InferenceRequest(
+        model=model_id,
+        messages=read_messages(request.messages, iter(texts)),
+        tools=tools,
+        tool_choice=choice,
+        decoding=request.to_decoding(),
+        response_format=response_format,
+        parallel_tool_calls=request.parallel_tool_calls,
+        reasoning=ReasoningOptions(effort=request.reasoning_effort) if request.reasoning_effort else None,
+    )
+
+
+async def read_content(messages: Sequence[ChatMessage], reader: Reader) -> list[str]:
+    """Look at the images of messages, and give the texts of their files in order."""
+    files: list[tuple[str, InputFile]] = []
+    for index, message in enumerate(messages):
+        for place, part in enumerate(message.content):
+            where = f"messages[{index}].content[{place}]"
+            if isinstance(part, ChatImage):
+                await check_image(reader, part.image_url.url, f"{where}.image_url.url")
+            elif isinstance(part, ChatFile):
+                file = InputFile(filename=part.file.filename, file_data=part.file.file_data)
+                files.append((f"{where}.file.file_data", file))
+    return await read_parts(reader, files)
+
+
+def read_messages(messages: Sequence[ChatMessage], texts: Iterator[str]) -> tuple[ModelMessage, ...]:
+    """Give messages as models take them; a call that no message answers is answered with the lack of a result.
+
+    Raises:
+        InvalidRequest: a message answers a call that is not open.
+    """
+    transcript = Transcript()
+    for index, message in enumerate(messages):
+        match message:
+            case ChatSystemMessage():
+                transcript.add(SystemText(words_of(message.content)))
+            case ChatUserMessage():
+                transcript.add(UserInput(content_of(message.content, texts)))
+            case ChatAssistantMessage():
+                transcript.add(answer_of(message))
+            case ChatToolMessage():
+                transcript.add(result_of(message, transcript, f"messages[{index}].tool_call_id"))
+    transcript.close()
+    return tuple(transcript.messages)
+
+
+def answer_of(message: ChatAssistantMessage) -> AssistantAnswer:
+    text = "\n".join(filter(None, [words_of(message.content), message.refusal or ""]))
+    calls = tuple(call_of(call.id, call.function.name, call.function.arguments) for call in message.tool_calls)
+    thought = message.reasoning_content
+    return AssistantAnswer(text, calls, Reasoning(text=thought) if thought else None)
+
+
+def result_of(message: ChatToolMessage, transcript: Transcript, where: str) -> ToolResult:
+    call = transcript.open.get(message.tool_call_id)
+    if call is None:
+        raise InvalidRequest(
+            f"{where}: {message.tool_call_id!r} is no call that waits for an answer: a message of role tool follows "
+            "the message of the assistant that has the call among its tool_calls.",
+            param=where,
+        )
+    return ToolResult(call.call_id, call.tool_name, words_of(message.content))
+
+
+def words_of(parts: Sequence[ChatText | ChatRefusal]) -> str:
+    return "\n".join(part.refusal if isinstance(part, ChatRefusal) else part.text for part in parts)
+
+
+def content_of(parts: Sequence[UserPart], texts: Iterator[str]) -> Content:
+    match parts:
+        case [ChatText(text=text)]:
+            return text
+        case _:
+            return [content_item_of(part, texts) for part in parts]
+
+
+def content_item_of(part: UserPart, texts: Iterator[str]) -> ContentItem:
+    match part:
+        case ChatText():
+            return TextContentItem(text=part.text)
+        case ChatImage():
+            return ImageContentItem(image=ImageSource(url=URL(uri=part.image_url.url)))
+        case ChatFile():
+            name = f"File {part.file.filename}:\n" if part.file.filename else ""
+            return TextContentItem(text=name + mark_document(next(texts), ""))
+
+
+def signatures_of(tools: Sequence[ChatTool]) -> tuple[ToolSignature, ...]:
+    """Give tools as models see them. Raises InvalidRequest when two have one name."""
+    functions = [tool.function for tool in tools]
+    for name, count in Counter(function.name for function in functions).items():
+        if count > 1:
+            message = f"Tool {name!r} is declared {count} times; names of tools must differ."
+            raise InvalidRequest(message, code="duplicate_tool", param="tools")
+    return tuple(
+        ToolSignature(each.name, each.description or "", each.parameters or NO_PARAMETERS, each.strict)
+        for each in functions
+    )
+
+
+def choose(
+    choice: ChatToolChoice | None, tools: tuple[ToolSignature, ...]
+) -> tuple[tuple[ToolSignature, ...], ToolChoice | str]:
+    """Tell which tools the model sees, and how it is to use them: it cannot call what it does not see."""
+    match choice:
+        case None:
+            return tools, ToolChoice.auto
+        case ChatFunctionChoice(function=function):
+            return tools, function.name
+        case ChatAllowedToolsChoice(allowed_tools=allowed):
+            names = {each.function.name for each in allowed.tools}
+            return tuple(tool for tool in tools if tool.name in names), ToolChoice(allowed.mode)
+        case _:
+            return tools, ToolChoice(choice)
+
+
+def format_of(wanted: ChatFormat) -> JsonSchemaResponseFormat | None:
+    """Give the form of the answer as models take it. Raises InvalidRequest when its schema is none."""
+    match wanted:
+        case ChatSchemaFormat(json_schema=named) if named.json_schema is not None:
+            check_schema(named.json_schema)
+            form: dict[str, Any] = {"name": named.name, "schema": named.json_schema, "strict": named.strict}
+            described = {"description": named.description} if named.description else {}
+            return JsonSchemaResponseFormat(json_schema=form | described)
+        case ChatSchemaFormat() | JsonObject():
+            return JsonSchemaResponseFormat(json_schema=ANY_OBJECT)
+        case _:
+            return None

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -187,6 +188,45 @@ async def test_the_deadline_ends_the_turn_and_its_tools(making: Making) -> None:
     assert cancelled.is_set()
     [turn] = await stage.stored()
     assert (turn.status, [step.step_type for step in turn.steps]) == ("failed", ["inference"])
+
+
+async def test_a_tool_that_ignores_its_end_does_not_hold_the_turn_beyond_the_deadline(
+    making: Making, caplog: pytest.LogCaptureFixture
+) -> None:
+    released = asyncio.Event()
+
+    async def persist(invocation: Invocation) -> ToolOutcome:
+        while not released.is_set():
+            with suppress(asyncio.CancelledError):
+                await released.wait()
+        return ToolOutcome(content=SECRET)
+
+    making.workshop.act = persist
+    stage = await making.stage(script(called("add", "sub")))
+
+    try:
+        async with asyncio.timeout(5):
+            events = await stage.play(await stage.start(seconds=1))
+    finally:
+        released.set()
+
+    assert shape(events)[-1] == "failed deadline_exceeded"
+    assert await stage.lease_turn() is None
+    left = [vars(record) for record in caplog.records if "does not end" in record.message]
+    assert {entry["tool_name"] for entry in left} == {"add", "sub"}
+
+
+async def test_a_tool_that_gives_itself_up_is_a_result_for_the_model(making: Making) -> None:
+    async def give_up(_: Invocation) -> ToolOutcome:
+        raise asyncio.CancelledError
+
+    making.workshop.act = give_up
+    stage = await making.stage(script(called("add"), said("sorry")))
+
+    turn = await stage.turn()
+
+    assert turn.status == "completed"
+    assert responses(turn)[0].metadata == {"error": True}
 
 
 async def test_tools_get_their_arguments_the_call_id_and_the_callers_keys_which_are_kept_nowhere(
@@ -489,6 +529,25 @@ async def test_an_alias_of_a_model_that_another_process_registered_is_found_at_o
     await other.services.registry.register_model(request)
 
     assert await stage.services.registry.route("quick") == "scripted/test/m2"
+
+
+async def test_a_model_that_nobody_knows_is_refused_by_name_and_so_is_one_that_was_unregistered(making: Making) -> None:
+    stage = await making.stage(script(said()))
+    registry = stage.services.registry
+    await registry.register_model(ModelRegisterRequest(model_id="quick", provider_model_id="scripted/demo"))
+    assert await registry.route("quick") == "scripted/demo"
+    await registry.unregister("model", "quick")
+
+    for unknown in ("quick", "no/such-model", "gpt-5"):
+        with pytest.raises(InvalidRequest, match=f"{unknown}.*GET /v1/models") as refused:
+            await registry.route(unknown)
+        assert (refused.value.code, refused.value.param) == ("model_not_found", "model")
+
+
+async def test_an_id_that_begins_with_a_provider_need_not_be_listed(making: Making) -> None:
+    stage = await making.stage(script(said()))
+
+    assert await stage.services.registry.route("scripted/anything") == "scripted/anything"
 
 
 async def test_what_is_configured_later_wins_over_what_was_registered() -> None:

@@ -11,6 +11,7 @@ from stint.domain.content import Content
 from stint.domain.errors import StintError
 from stint.domain.inference import ToolSignature
 from stint.domain.tools import ToolCall, ToolResponse
+from stint.services.patience import wait_for_end
 from stint.tools.outcomes import failure, head_of
 from stint.tools.port import MODEL_NAMES, Invocation, Toolgroup, ToolOutcome, ToolProvider
 
@@ -77,12 +78,12 @@ class Toolbox:
         invocation = Invocation(
             tool.signature.name, {**call.arguments, **tool.args}, call.call_id, dict(self.provider_data)
         )
+        extra = {"toolgroup_id": tool.toolgroup.toolgroup_id, "tool_name": tool.signature.name}
         try:
-            return await tool.provider.invoke(tool.toolgroup, invocation)
+            return await wait_for_end(tool.provider.invoke(tool.toolgroup, invocation), extra)
         except StintError as error:
             return failure(error.message)
         except Exception as error:  # noqa: BLE001 - told to the model; its words may hold a caller's key
             where = "".join(format_tb(error.__traceback__))
-            extra = {"toolgroup_id": tool.toolgroup.toolgroup_id, "fault": type(error).__name__, "where": where}
-            logger.error("A tool failed unexpectedly", extra=extra)
+            logger.error("A tool failed unexpectedly", extra=extra | {"fault": type(error).__name__, "where": where})
             return failure("The tool failed unexpectedly.")

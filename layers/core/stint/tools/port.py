@@ -87,6 +87,8 @@ class ToolProvider(Protocol):
     async def invoke(self, toolgroup: Toolgroup, invocation: Invocation, /) -> ToolOutcome:
         """Run a tool. A failure of the tool, its time-out too, is an outcome with `error`, in words for the model.
 
+        Cancelled, it ends within half a second, or is left behind.
+
         Raises:
             ToolUnavailable: the provider cannot be reached, or refuses the caller's credentials.
             InvalidRequest: the registration or the provider data is malformed, or a URL in it may not be called.

@@ -1,6 +1,14 @@
 """Responses, conversations and chat completions: streams, so it runs on the streaming runtime."""
 
-from stint.bootstrap import make_services
+from stint.http import chat, conversations, responses
 from stint.http.app import create_app
+from stint.response_bootstrap import make_response_services
 
-app = create_app("responses", make_services=make_services, buffered=False)
+app = create_app(
+    "responses",
+    responses.router,
+    conversations.router,
+    chat.router,
+    make_services=make_response_services,
+    buffered=False,
+)

@@ -4,7 +4,8 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping
-from types import TracebackType
+from dataclasses import fields
+from types import SimpleNamespace, TracebackType
 from typing import Any, Self
 
 import boto3
@@ -20,14 +21,17 @@ from stint.bootstrap import compose
 from stint.domain.inference import InferenceRequest
 from stint.http import agents
 from stint.http.app import create_app
-from stint.http.inspection import PARTS
+from stint.http.inspection import list_parts
 from stint.models.openai_compatible import OpenAICompatible
 from stint.models.port import Model
 from stint.models.routing import Router
 from stint.models.scripted import Scripted
+from stint.response_bootstrap import compose_responses
 from stint.services.deletions import Deletions
+from stint.services.responseservices import ResponseServices
 from stint.services.services import Services
 from stint.settings import Settings
+from stint.store.responsestore import ResponseStore
 from stint.store.store import Store
 from stint.store.tasks import Tasks
 from stint.tools.port import ToolProvider
@@ -45,19 +49,21 @@ class World:
         self.dynamodb: Any = boto3.client("dynamodb", config=config)
         self.s3 = boto3.client("s3", config=config)
         self.store = Store.open(self.dynamodb, self.settings.table, lambda: self.s3, self.settings.bucket)
+        self.response_store = ResponseStore.open(self.dynamodb, table, lambda: self.s3, bucket)
         self.faults = Faults(self.dynamodb)
         self.recorder = Recorder()
         self.chat_url = ""
         self.tenant = ""
         self.tool_providers: Mapping[str, ToolProvider] | None = None
-        self.made: dict[str, Services] = {}
+        self.made: dict[str, Any] = {}
 
-    def make_services(self, _: str) -> Services:
+    def make_services(self, _: str) -> Any:
+        """Give the services of all functions as one."""
         if self.tenant not in self.made:
-            self.made[self.tenant] = self.compose(self.tenant)
+            self.made[self.tenant] = SimpleNamespace(**self.compose(self.tenant))
         return self.made[self.tenant]
 
-    def compose(self, tenant: str) -> Services:
+    def compose(self, tenant: str) -> dict[str, Any]:
         settings, store = self.settings, self.store
         models: dict[str, Callable[[], Model]] = {
             "scripted": lambda: Scripted(word_delay=0),
@@ -69,10 +75,12 @@ class World:
             models["openai"] = lambda: OpenAICompatible(self.chat_url, repeats=0, client=short)
         router = Router(models, settings.default_model)
         deletions = Deletions(store.deletion, Tasks(lambda: boto3.client("lambda"), "worker"))
-        return compose(tenant, settings, store, router, deletions, self.tool_providers)
+        services = compose(tenant, settings, store, router, deletions, self.tool_providers)
+        responses = compose_responses(tenant, settings, self.response_store, router, services)
+        return vars_of(services) | vars_of(responses)
 
     def app(self, *, buffered: bool = False) -> FastAPI:
-        parts = [agents.router] if buffered else PARTS
+        parts = [agents.router] if buffered else list_parts()
         app = create_app("all", *parts, make_services=self.make_services, buffered=buffered)
         app.add_middleware(Watched)
         return app
@@ -85,6 +93,10 @@ class World:
     def close(self) -> None:
         self.dynamodb.close()
         self.s3.close()
+
+
+def vars_of(services: Services | ResponseServices) -> dict[str, Any]:
+    return {field.name: getattr(services, field.name) for field in fields(services)}
 
 
 def wait_until(holds: Callable[[], bool]) -> None:

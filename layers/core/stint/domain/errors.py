@@ -5,7 +5,7 @@ class StintError(Exception):
     """An error that a caller may read.
 
     `message` says what was wrong, where, and what to do; `param` names the field at fault.
-    `turn_id` is set once a turn was begun: from then on a repeated request would begin another one.
+    `turn_id` or `response_id` is set once one was begun: from then on a repeated request would begin another one.
     """
 
     code = "server_error"
@@ -17,6 +17,7 @@ class StintError(Exception):
         self.code = code or type(self).code
         self.param = param
         self.turn_id: str | None = None
+        self.response_id: str | None = None
 
 
 class InvalidRequest(StintError):

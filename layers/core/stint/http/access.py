@@ -1,7 +1,7 @@
 """What a route needs: the services of the caller's tenant."""
 
 from collections.abc import Callable
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from fastapi import Depends, Request
 
@@ -10,18 +10,27 @@ from stint.domain.json_text import parse_json
 from stint.services.plans import NO_PROVIDER_DATA, ProviderData
 from stint.services.services import Services
 
+if TYPE_CHECKING:  # only one function has them, and they weigh on a cold start
+    from stint.services.responseservices import ResponseServices
+
 TENANT = "default"
 """Whose data it is: everything that is stored lies under a tenant, and there is one."""
 
 PROVIDER_DATA_HEADER = "x-llamastack-provider-data"
 
-MakeServices = Callable[[str], Services]
+MakeServices = Callable[[str], "Services | ResponseServices"]
 
 
 def services_of(request: Request) -> Services:
     """Give the services of the tenant that calls; the first request of a process makes them."""
-    make_services: MakeServices = request.app.state.make_services
-    return make_services(TENANT)
+    services: Services = request.app.state.make_services(TENANT)
+    return services
+
+
+def response_services_of(request: Request) -> "ResponseServices":
+    """Give the services behind the OpenAI API, in the function that has them."""
+    services: ResponseServices = request.app.state.make_services(TENANT)
+    return services
 
 
 def provider_data_of(request: Request) -> ProviderData:

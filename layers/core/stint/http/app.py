@@ -22,9 +22,9 @@ from stint.http.middleware import (
 
 def list_routers() -> tuple[APIRouter, ...]:
     """List the routers of the whole API, of whichever function."""
-    from stint.http.inspection import PARTS  # noqa: PLC0415 - to build all routes costs a cold start 30 ms
+    from stint.http.inspection import list_parts  # noqa: PLC0415 - to build all routes costs a cold start 30 ms
 
-    return PARTS
+    return list_parts()
 
 
 def create_app(function: str, *routers: APIRouter, make_services: MakeServices, buffered: bool) -> FastAPI:

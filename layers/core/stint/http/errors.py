@@ -54,9 +54,10 @@ MAX_PROBLEMS = 20
 
 
 class ErrorObject(ErrorInfo):
-    """`turn_id` is there when a turn was begun before the error."""
+    """`turn_id` or `response_id` is there when one was begun before the error."""
 
     turn_id: str = ""
+    response_id: str = ""
 
 
 class ErrorResponse(Schema):
@@ -74,8 +75,9 @@ def status_of(error: StintError) -> int:
 def body_of(error: StintError) -> dict[str, Any]:
     """Give the `error` object: strings throughout, since some clients drop an error that bears a null."""
     body: dict[str, Any] = ErrorInfo.of(error).model_dump()
-    if error.turn_id is not None:
-        body["turn_id"] = error.turn_id
+    for name in ("turn_id", "response_id"):
+        if (begun := getattr(error, name)) is not None:
+            body[name] = begun
     return body
 
 
@@ -85,15 +87,20 @@ def headers_of(error: StintError) -> dict[str, str]:
     Clients repeat 409, 429 and 5xx by themselves and have no idempotency key: what is wrong with the request stays
     wrong, and what has begun a turn would begin another one.
     """
-    status = status_of(error)
+    status, begun = status_of(error), has_begun(error)
     headers = {}
-    if status < 500 or status == 501 or error.turn_id is not None:
+    if status < 500 or status == 501 or begun:
         headers["x-should-retry"] = "false"
     if isinstance(error, ModelOverloaded) and error.retry_after is not None:
         headers["retry-after"] = str(max(1, round(error.retry_after)))
-    elif status == 503 and error.turn_id is None:
+    elif status == 503 and not begun:
         headers["retry-after"] = str(RETRY_AFTER_SECONDS)
     return headers
+
+
+def has_begun(error: StintError) -> bool:
+    """Tell whether something was begun before an error, that a repeated request would begin anew."""
+    return error.turn_id is not None or error.response_id is not None
 
 
 def respond(error: StintError, detail: Any = None) -> JSONResponse:
@@ -106,7 +113,7 @@ def respond(error: StintError, detail: Any = None) -> JSONResponse:
 
 
 async def answer_stint_error(_: Request, error: StintError) -> JSONResponse:
-    if status_of(error) >= 500 and error.turn_id is None and not isinstance(error, NotSupported):
+    if status_of(error) >= 500 and not has_begun(error) and not isinstance(error, NotSupported):
         logger.error("The request failed", extra={"error_code": error.code, "error": error.message})
     return respond(error)
 

@@ -1,8 +1,8 @@
-"""Holding a session while a turn runs."""
+"""Holding a session, a conversation or a response while something runs in it."""
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from stint.domain.errors import Interrupted, StintError
@@ -20,31 +20,37 @@ def lease_span(seconds: float, deadline: float) -> float:
 
 
 class Hold:
-    """A lease that is renewed in the background at a third of its life (`seconds`), until the turn's deadline.
+    """A lease that is renewed in the background at a third of its life (`seconds`), until a deadline.
 
-    It trusts its own clock, the event loop's: from `valid_until` on nothing more is written under the lease. `last`
-    is where the session's history ends, as far as its holder knows.
+    It trusts its own clock, the event loop's: from `valid_until` on nothing more is written under the lease. `prolong`
+    takes seconds and raises Interrupted when the lease is lost.
     """
 
-    def __init__(self, leases: Leases, lease: Lease, seconds: float, deadline: float, valid_until: float) -> None:
-        self.leases = leases
-        self.lease = lease
+    def __init__(
+        self,
+        prolong: Callable[[float], object],
+        give_back: Callable[[], None],
+        seconds: float,
+        deadline: float,
+        valid_until: float,
+    ) -> None:
+        self.prolong = prolong
+        self.give_back = give_back
         self.seconds = seconds
         self.deadline = deadline
-        self.last = lease.last
         self.valid_until = valid_until
         self.renewal = asyncio.create_task(self.renew())
 
     def check(self) -> None:
-        """Make sure that the session is still held.
+        """Make sure that the lease is still held.
 
         Raises:
-            Interrupted: the lease ran out, or another request has taken the session over.
+            Interrupted: it ran out, or another request has taken it over.
         """
         if asyncio.get_running_loop().time() >= self.valid_until:
             raise Interrupted(
-                "This turn lost its hold on the session: it could not renew its lease in time, and another request "
-                "may have taken the session over. What was finished is stored."
+                "This run lost its hold on what it works on: it could not renew its lease in time, and another request "
+                "may have taken over. What was finished is stored."
             )
 
     async def renew(self) -> None:
@@ -53,7 +59,7 @@ class Hold:
             await asyncio.sleep(self.seconds / 3)
             asked, span = clock(), lease_span(self.seconds, self.deadline)
             try:
-                await asyncio.to_thread(self.leases.renew, self.lease, span)
+                await asyncio.to_thread(self.prolong, span)
             except Interrupted:
                 self.valid_until = asked
                 return
@@ -67,19 +73,34 @@ class Hold:
         self.renewal.cancel()
 
     async def release(self) -> None:
-        """Let the session go, and note where its history ends (`last`). A failure is only logged: leases run out."""
+        """Let go. A failure is only logged: leases run out."""
         self.stop()
         await asyncio.gather(self.renewal, return_exceptions=True)
         try:
-            await asyncio.to_thread(self.leases.release, self.lease, self.last)
+            await asyncio.to_thread(self.give_back)
         except StintError as error:
             logger.warning("The lease could not be released; it runs out by itself", extra={"error": error.message})
 
     @asynccontextmanager
     async def released_on_error(self) -> AsyncIterator[None]:
-        """Let the session go again when what follows fails."""
+        """Let go again when what follows fails."""
         try:
             yield
         except BaseException:
             await self.release()
             raise
+
+
+class SessionHold(Hold):
+    """A hold on a session; `last` is where its history ends, as far as the holder knows."""
+
+    def __init__(self, leases: Leases, lease: Lease, seconds: float, deadline: float, valid_until: float) -> None:
+        self.lease = lease
+        self.last = lease.last
+        super().__init__(
+            lambda span: leases.renew(lease, span),
+            lambda: leases.release(lease, self.last),
+            seconds,
+            deadline,
+            valid_until,
+        )

@@ -41,11 +41,13 @@ class ItemReader:
     """Puts items into a transcript. `texts` are those of their files, in order.
 
     `approved` are the calls of MCP tools that the client has consented to: the server is to run them now. `later` is
-    what follows their results.
+    what follows their results. A `lenient` reader passes over outputs of calls it has not seen, as where the older part
+    of a conversation is left out.
     """
 
-    def __init__(self, transcript: Transcript) -> None:
+    def __init__(self, transcript: Transcript, *, lenient: bool = False) -> None:
         self.transcript = transcript
+        self.lenient = lenient
         self.approved: list[ToolCall] = []
         self.later: list[ModelMessage] = []
         self.draft = Draft()
@@ -76,10 +78,11 @@ class ItemReader:
                 self.draft.calls.append(call_of(item.call_id, item.name, item.arguments))
             case McpApprovalRequest():
                 self.draft.calls.append(call_of(item.id, item.name, item.arguments))
+            case McpCall() if item.approval_request_id in self.transcript.open and not self.draft.calls:
+                self.transcript.add(ToolResult(item.approval_request_id or "", item.name, result_of(item)))
             case McpCall():
                 self.draft.calls.append(call_of(item.id, item.name, item.arguments))
-                result = item.output if item.error is None else str(item.error)
-                self.draft.results.append(ToolResult(item.id, item.name, result or ""))
+                self.draft.results.append(ToolResult(item.id, item.name, result_of(item)))
             case _:
                 self.draft.close(self.transcript)
                 self.add_other(item, texts)
@@ -91,6 +94,10 @@ class ItemReader:
                 self.say(UserInput(content_of(item.content, texts)))
             case Message():
                 self.say(SystemText("\n".join(words_of(part) for part in item.content)))
+            case FunctionCallOutput(call_id=call_id) | McpApprovalResponse(approval_request_id=call_id) if (
+                self.lenient and call_id not in self.transcript.open
+            ):
+                pass
             case FunctionCallOutput():
                 call = self.open_call(item.call_id, "output", "call_id")
                 output = item.output
@@ -109,6 +116,13 @@ class ItemReader:
             case _:  # lists of tools and searches say nothing to a model that its tools and answers do not
                 pass
 
+    def settle(self) -> None:
+        """Go on behind the calls that were approved: they are run, or will not be."""
+        self.approved = []
+        for message in self.later:
+            self.transcript.add(message)
+        self.later = []
+
     def say(self, message: ModelMessage) -> None:
         if self.approved:
             self.later.append(message)
@@ -123,6 +137,10 @@ class ItemReader:
                 f"{name} {call_id!r} in the conversation."
             )
         return call
+
+
+def result_of(item: McpCall) -> str:
+    return (item.output if item.error is None else str(item.error)) or ""
 
 
 def call_of(call_id: str, name: str, arguments: str) -> ToolCall:

@@ -9,7 +9,7 @@ from stint.domain.agents import AgentConfig
 from stint.domain.schema import now
 from stint.domain.turns import StoredTurn, TurnStatus
 from stint.services.agents import Agents
-from stint.services.hold import Hold, lease_span
+from stint.services.hold import SessionHold, lease_span
 from stint.services.interruptions import interruption
 from stint.store.leases import Lease
 from stint.store.store import Store
@@ -35,7 +35,7 @@ class Opening:
     """
 
     config: AgentConfig
-    hold: Hold
+    hold: SessionHold
     turns: list[StoredTurn]
     last: StoredTurn | None
 
@@ -66,13 +66,13 @@ class Opener:
         )
         if isinstance(lease, BaseException):
             raise config if isinstance(config, BaseException) else lease
-        hold = Hold(self.store.leases, lease, self.lease_seconds, deadline, asked + span)
+        hold = SessionHold(self.store.leases, lease, self.lease_seconds, deadline, asked + span)
         async with hold.released_on_error():
             found = value_of(config)
             whole = await self.settle(hold, value_of(history))
             return Opening(found, hold, self.view(whole, resume=resume), whole.turns[-1] if whole.turns else None)
 
-    async def settle(self, hold: Hold, history: History) -> History:
+    async def settle(self, hold: SessionHold, history: History) -> History:
         """Make sure that the history is whole and that no turn in it runs.
 
         It was read beside the lease, so it is read again when it does not end where the lease says. While the lease

@@ -1,6 +1,6 @@
 """What a response answers with, told from its steps: the same items whether they stream, are read, or are run again."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -121,6 +121,21 @@ class OutputItems:
                     id=self.next_id("mcpr"), server_label=label, name=call.tool_name, arguments=arguments
                 )
             )
+
+    def as_asked(self, step: InferenceStep, items: Sequence[OutputItem]) -> InferenceStep:
+        """Give an answer whose calls that wait for consent have the ids of the items that ask for it."""
+        asked = iter([item.id for item in items if isinstance(item, McpApprovalRequest)])
+        if not self.hosted.approvals:
+            return step
+        answer = step.model_response
+        calls = [
+            call.model_copy(update={"call_id": next(asked, call.call_id)}) if self.asks_for(call) else call
+            for call in answer.tool_calls
+        ]
+        return step.model_copy(update={"model_response": answer.model_copy(update={"tool_calls": calls})})
+
+    def asks_for(self, call: ToolCall) -> bool:
+        return call.tool_name in self.hosted.approvals and not isinstance(call.arguments, str)
 
     def add_result(self, call: ToolCall, response: ToolResponse) -> None:
         opened = self.opened(call)

@@ -12,7 +12,7 @@ from stint.domain.inference import AnswerDetails
 from stint.domain.schema import Schema
 from stint.domain.steps import Step
 from stint.domain.turns import PendingCalls, StoredTurn, TurnEnding, TurnRecord, TurnStatus, unanswered_calls
-from stint.services.hold import Hold
+from stint.services.hold import SessionHold
 from stint.store.sessions import LastTurn
 from stint.store.turns import Turns as TurnStore
 
@@ -28,7 +28,7 @@ class TurnLog:
     """Writes a turn under the hold of its session, and keeps in `turn` what is stored."""
 
     store: TurnStore
-    hold: Hold
+    hold: SessionHold
     turn: StoredTurn
 
     async def put_header(self) -> None:

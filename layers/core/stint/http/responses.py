@@ -1,0 +1,155 @@
+"""Routes of responses, which stream."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi.responses import StreamingResponse
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+
+from stint.domain.errors import InvalidRequest
+from stint.domain.response_events import ResponseEvent
+from stint.domain.response_options import Include
+from stint.domain.response_requests import CreateResponse
+from stint.domain.response_resource import DeletedResponse, ItemList, ResponseList
+from stint.domain.response_resource import Response as ResponseObject
+from stint.http.access import Keys, response_services_of
+from stint.http.answers import SPACE
+from stint.http.deadline import deadline_of
+from stint.http.documents import document
+from stint.http.heartbeats import with_heartbeats
+from stint.http.requests import StrictRoute
+from stint.http.response_sse import encode_all
+from stint.http.sse import COMMENT
+from stint.observability import Observation
+from stint.services.responses import ResponseRun
+from stint.services.responseservices import ResponseServices
+
+RESPONSES = "/v1/responses"
+RESPONSE = RESPONSES + "/{response_id}"
+STREAMS: dict[int | str, dict[str, Any]] = {
+    200: {
+        "content": {"text/event-stream": {"schema": {"$ref": "#/components/schemas/ResponseStreamEvent"}}},
+        "description": "The response, or its events.",
+    }
+}
+ResponseAccess = Annotated[ResponseServices, Depends(response_services_of)]
+Order = Annotated[Literal["asc", "desc"], Query()]
+Limit = Annotated[int, Query(ge=1, le=100)]
+
+
+def included_of(request: Request) -> list[Include]:
+    """Read `include`, which OpenAI's clients send as `include[]`.
+
+    Raises:
+        InvalidRequest: it names something that there is not.
+    """
+    query = request.query_params
+    try:
+        return INCLUDES.validate_python([*query.getlist("include"), *query.getlist("include[]")])
+    except ValidationError as error:
+        raise InvalidRequest(f"include: {error.errors()[0]['msg']}", param="include") from None
+
+
+INCLUDES: TypeAdapter[list[Include]] = TypeAdapter(list[Include], config=ConfigDict(defer_build=True))
+Included = Annotated[list[Include], Depends(included_of)]
+
+router = APIRouter(tags=["Responses"], route_class=StrictRoute)
+
+
+@router.post(RESPONSES, response_model=ResponseObject, responses=STREAMS)
+async def create_response(body: CreateResponse, request: Request, services: ResponseAccess, keys: Keys) -> Response:
+    """Begin a response; with `stream` true the answer is a stream of events."""
+    response = await services.responses.start(body, deadline_of(request), keys)
+    observation: Observation = request.scope["stint.observation"]
+    observation.name_response(response.response_id)
+    events = observation.follow_response(services.responses.run(response))
+    if body.stream:
+        return answer_streaming(events, services.heartbeat_seconds)
+    return await answer_buffered(response, events, services)
+
+
+@router.get(RESPONSES, response_model=ResponseList)
+async def list_responses(
+    request: Request,
+    services: ResponseAccess,
+    after: str | None = None,
+    limit: Limit = 50,
+    model: str | None = None,
+    order: Order = "desc",
+) -> Response:
+    """List responses, the newest first."""
+    if request.headers.get("upgrade", "").lower() == "websocket":
+        raise InvalidRequest(
+            "WebSocket is not offered: POST /v1/responses with stream true.", code="websocket_not_supported"
+        )
+    return document(await services.stored_responses.list(after, limit, model, order))
+
+
+@router.get(RESPONSE, response_model=ResponseObject)
+async def get_response(response_id: str, services: ResponseAccess, include: Included) -> Response:
+    """Read a response."""
+    return document(await services.stored_responses.get(response_id, include))
+
+
+@router.delete(RESPONSE, response_model=DeletedResponse)
+async def delete_response(response_id: str, services: ResponseAccess) -> Response:
+    """Delete a response, and stop it if it runs."""
+    return document(await services.stored_responses.delete(response_id))
+
+
+@router.get(RESPONSE + "/input_items", response_model=ItemList)
+async def list_input_items(
+    response_id: str,
+    services: ResponseAccess,
+    _include: Included,
+    after: str | None = None,
+    before: str | None = None,
+    limit: Limit = 20,
+    order: Order = "desc",
+) -> Response:
+    """List what a response was answered from, the newest first."""
+    return document(await services.stored_responses.input_items(response_id, after, before, limit, order))
+
+
+def answer_streaming(events: AsyncIterator[ResponseEvent], heartbeat_seconds: float) -> Response:
+    """Answer with server-sent events, and a comment whenever the response is silent for long."""
+    return StreamingResponse(
+        with_heartbeats(encode_all(events), COMMENT, heartbeat_seconds),
+        media_type="text/event-stream",
+        headers={"cache-control": "no-cache", "x-accel-buffering": "no"},
+    )
+
+
+async def answer_buffered(
+    response: ResponseRun, events: AsyncIterator[ResponseEvent], services: ResponseServices
+) -> Response:
+    """Answer with the response; one that takes long begins with spaces, which JSON ignores.
+
+    Raises:
+        StintError: the response failed before the first space left.
+    """
+    last = asyncio.create_task(last_of(events))
+    done, _ = await asyncio.wait({last}, timeout=services.heartbeat_seconds)
+    if not done:
+        text = with_heartbeats(encode_last(last), SPACE, services.heartbeat_seconds)
+        return StreamingResponse(text, media_type="application/json")
+    if response.error is not None:
+        raise response.error
+    return Response(last.result().model_dump_json(), media_type="application/json")
+
+
+async def last_of(events: AsyncIterator[ResponseEvent]) -> ResponseObject:
+    """Fold a run into the response that its last event bears."""
+    last: ResponseObject | None = None
+    async for event in events:
+        last = getattr(event, "response", last)
+    assert last is not None  # noqa: S101 - a run ends with its terminal event
+    return last
+
+
+async def encode_last(last: "asyncio.Task[ResponseObject]") -> AsyncIterator[bytes]:
+    yield SPACE
+    response = await asyncio.shield(last)
+    yield response.model_dump_json().encode()

@@ -1,0 +1,50 @@
+"""Composition of what answers the OpenAI API: only the functions that serve it load this."""
+
+from functools import cache
+
+from stint.adapters import check_url, fetch, make_router
+from stint.bootstrap import make_services
+from stint.models.routing import Router
+from stint.services.chat import Chat
+from stint.services.contexts import Contexts
+from stint.services.conversations import Conversations
+from stint.services.reader import Reader
+from stint.services.responseplans import ResponsePlanner
+from stint.services.responses import Responses
+from stint.services.responseservices import ResponseServices
+from stint.services.services import Services
+from stint.services.storedresponses import StoredResponses
+from stint.settings import Settings, load_settings
+from stint.store.clients import make_dynamodb, make_lambda, make_s3
+from stint.store.responsestore import ResponseStore
+from stint.store.tasks import Tasks
+
+
+@cache
+def make_response_store() -> ResponseStore:
+    settings = load_settings()
+    return ResponseStore.open(make_dynamodb(), settings.table, make_s3, settings.bucket)
+
+
+@cache
+def make_response_services(tenant: str) -> ResponseServices:
+    """Compose the use cases of a tenant, once a process."""
+    return compose_responses(tenant, load_settings(), make_response_store(), make_router(), make_services(tenant))
+
+
+def compose_responses(
+    tenant: str, settings: Settings, store: ResponseStore, router: Router, services: Services
+) -> ResponseServices:
+    """Put the use cases of a tenant together, on the registry and the tools that its agents have."""
+    contexts = Contexts(tenant, store, settings.lease_seconds, settings.history_bytes)
+    planner = ResponsePlanner(router, services.registry, services.toolgroups.tools)
+    reader = Reader(fetch, check_url)
+    return ResponseServices(
+        responses=Responses(tenant, store, contexts, planner, reader, settings.default_model),
+        stored_responses=StoredResponses(tenant, store),
+        conversations=Conversations(
+            tenant, store.conversations, reader, Tasks(make_lambda, settings.worker_function).leave
+        ),
+        chat=Chat(router, services.registry, reader),
+        heartbeat_seconds=settings.heartbeat_seconds,
+    )

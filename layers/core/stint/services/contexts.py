@@ -1,0 +1,186 @@
+"""What a response continues from: the responses before it, or a conversation."""
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from stint.domain.conversations import StoredItem
+from stint.domain.errors import Conflict, ContextLengthExceeded, InvalidRequest, NotFound
+from stint.domain.ids import is_name
+from stint.domain.items import DIGITS, Item, ItemReference
+from stint.domain.responses import ResponseRecord, ResponseStatus, StoredResponse
+from stint.domain.steps import InferenceStep
+from stint.services.history import Transcript
+from stint.services.hold import Hold, lease_span
+from stint.services.itemhistory import ItemReader
+from stint.services.output_items import OutputItems, output_of
+from stint.services.responselives import settle
+from stint.store.responses import place_behind
+from stint.store.responsestore import ResponseStore
+
+RUNNING = (ResponseStatus.queued, ResponseStatus.in_progress)
+
+
+@dataclass(slots=True)
+class Context:
+    """What the model is to see before the input. `known` are its items by id, for references.
+
+    `hold` is on the conversation that is continued, as long as the response runs.
+    """
+
+    reader: ItemReader
+    ancestors: list[str] = field(default_factory=list)
+    depth: int = 0
+    known: dict[str, Item] = field(default_factory=dict)
+    hold: Hold | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Contexts:
+    """Reads the contexts of a tenant's responses; `history_bytes` of JSON is the most that is read."""
+
+    tenant: str
+    store: ResponseStore
+    lease_seconds: float
+    history_bytes: int
+
+    def begin(self) -> Context:
+        """Continue from nothing."""
+        return Context(ItemReader(Transcript()))
+
+    async def follow(self, previous_response_id: str, *, shortens: bool) -> Context:
+        """Continue from a response.
+
+        Raises:
+            InvalidRequest: it, or one before it, does not exist.
+            Conflict: it still runs.
+            ContextLengthExceeded: all that came before is too long, and may not be shortened.
+        """
+        try:
+            chain = await asyncio.to_thread(
+                self.store.responses.chain, self.tenant, previous_response_id, self.history_bytes
+            )
+        except NotFound as error:
+            raise not_found(previous_response_id, error) from None
+        self.refuse_excess(complete=chain.complete, shortens=shortens)
+        last = await settle(self.store, self.tenant, chain.links[-1])
+        if last.status in RUNNING:
+            raise Conflict(
+                f"Response {previous_response_id} is {last.status.value}: wait until it ends.",
+                code="response_in_progress",
+            )
+        ancestors, depth = place_behind(last.header)
+        context = Context(ItemReader(Transcript(), lenient=not chain.complete), ancestors, depth)
+        for link in (*chain.links[:-1], last):
+            self.add_link(context, link)
+        return context
+
+    def add_link(self, context: Context, link: StoredResponse) -> None:
+        context.reader.read(link.header.input, link.header.texts)
+        context.known |= {item.id: item for item in link.header.input}
+        output = OutputItems(link.header.response_id, link.header.settings, link.header.listed)
+        add_records(context.reader, output, link.records)
+        context.reader.settle()
+        context.known |= {item.id: item for item in output.items}
+
+    async def join(self, conversation_id: str, response_id: str, deadline: float, *, shortens: bool) -> Context:
+        """Take a conversation for a response, and continue it.
+
+        Raises:
+            NotFound: there is no such conversation.
+            Conflict: `conversation_locked` while another response runs in it.
+            ContextLengthExceeded: it is too long, and may not be shortened.
+        """
+        conversations = self.store.conversations
+        asked, span = asyncio.get_running_loop().time(), lease_span(self.lease_seconds, deadline)
+        lock = await asyncio.to_thread(conversations.lock, self.tenant, conversation_id, response_id, span)
+        locks = self.store.locks
+        hold = Hold(
+            lambda seconds: locks.renew(lock, seconds),
+            lambda: locks.release(lock),
+            self.lease_seconds,
+            deadline,
+            asked + span,
+        )
+        async with hold.released_on_error():
+            history = await asyncio.to_thread(conversations.history, self.tenant, conversation_id, self.history_bytes)
+            self.refuse_excess(complete=history.complete, shortens=shortens)
+            reader = ItemReader(Transcript(), lenient=True)
+            reader.read([stored.item for stored in history.items], texts_of(history.items))
+            reader.settle()
+            reader.lenient = False
+            return Context(reader, known={stored.item.id: stored.item for stored in history.items}, hold=hold)
+
+    def refuse_excess(self, *, complete: bool, shortens: bool) -> None:
+        if not complete and not shortens:
+            raise ContextLengthExceeded(
+                f"What came before has more than {self.history_bytes} bytes (STINT_HISTORY_BYTES): send truncation "
+                "auto to leave out its older part, or begin anew from POST /v1/responses/compact."
+            )
+
+    async def resolve(self, items: Sequence[Item | ItemReference], context: Context) -> list[Item]:
+        """Put the items themselves where an input refers to them.
+
+        Raises:
+            InvalidRequest: there is no such item; it is named by its place.
+        """
+        wanted = {item.id: owner_of(item.id) for item in items if isinstance(item, ItemReference)}
+        owners = {owner for name, owner in wanted.items() if name not in context.known and owner is not None}
+        found = await asyncio.gather(*(self.items_of(owner) for owner in owners))
+        known = {item.id: item for output in found for item in output} | context.known
+        resolved: list[Item] = []
+        for place, item in enumerate(items):
+            if not isinstance(item, ItemReference):
+                resolved.append(item)
+            elif item.id in known:
+                resolved.append(known[item.id])
+            else:
+                raise InvalidRequest(
+                    f"input[{place}]: There is no stored item {item.id!r} to refer to: send the item itself.",
+                    code="item_not_found",
+                    param=f"input[{place}].id",
+                )
+        return resolved
+
+    async def items_of(self, response_id: str) -> list[Item]:
+        try:
+            stored = await asyncio.to_thread(self.store.responses.get, self.tenant, response_id)
+        except NotFound:
+            return []
+        return [*stored.header.input, *output_of(stored).items]
+
+
+def add_records(reader: ItemReader, output: OutputItems, records: Iterable[ResponseRecord]) -> None:
+    """Append what a response did and said, the calls first that its input has approved.
+
+    A call that waits for consent is known by the id of the item that asks for it.
+    """
+    for record in records:
+        step = record.step
+        if step is None:
+            continue
+        items = output.add(step, record.details)
+        if isinstance(step, InferenceStep):
+            reader.settle()
+            step = output.as_asked(step, items)
+        reader.transcript.add_step(step, record.details)
+
+
+def texts_of(items: Sequence[StoredItem]) -> list[str]:
+    return [text for stored in items for text in stored.texts]
+
+
+def owner_of(item_id: str) -> str | None:
+    """Give the response whose output an item is, as its id tells."""
+    digits = item_id.partition("_")[2]
+    owner = f"resp_{digits[:32]}"
+    return owner if DIGITS.fullmatch(digits) and is_name("resp", owner) else None
+
+
+def not_found(previous_response_id: str, error: NotFound) -> InvalidRequest:
+    """Say which response of a chain is missing."""
+    return InvalidRequest(
+        f"Previous response with id {previous_response_id!r} cannot be continued: {error.message}.",
+        code="previous_response_not_found",
+        param="previous_response_id",
+    )

@@ -1,0 +1,31 @@
+"""Responses whose process died: how they end, and who sees to it."""
+
+import asyncio
+import time
+
+from stint.domain.errors import Interrupted
+from stint.domain.responses import ResponseEnding, ResponseError, ResponseStatus, StoredResponse
+from stint.store.responsestore import ResponseStore
+
+MESSAGE = "The process that ran this response ended before the response did. What was finished is stored."
+
+
+def interruption() -> ResponseEnding:
+    """Give the ending of a response whose process died."""
+    return ResponseEnding(status=ResponseStatus.failed, error=ResponseError.of(Interrupted(MESSAGE)))
+
+
+def is_dead(stored: StoredResponse) -> bool:
+    """Tell whether a response that runs in the foreground has outlived its time."""
+    return not stored.header.background and stored.ending is None and time.time() > stored.header.until
+
+
+async def settle(store: ResponseStore, tenant: str, stored: StoredResponse) -> StoredResponse:
+    """Give a response as it is to be seen: one whose process died is ended for good.
+
+    Raises:
+        NotFound: it was deleted meanwhile.
+    """
+    if not is_dead(stored):
+        return stored
+    return await asyncio.to_thread(store.responses.seal, tenant, stored.header.response_id, interruption())

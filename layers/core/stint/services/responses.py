@@ -1,0 +1,243 @@
+"""Responses: begin and run.
+
+`start` does everything that can fail with a status; what it returns is run by `run`, which never raises.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import aclosing, asynccontextmanager, suppress
+from dataclasses import dataclass
+
+from stint.domain.errors import InvalidRequest, StintError, StoreUnavailable, Unexpected
+from stint.domain.events import RunEnded
+from stint.domain.ids import new_name
+from stint.domain.items import Item, ItemReference, name_item
+from stint.domain.response_events import ResponseEvent
+from stint.domain.response_requests import CreateResponse
+from stint.domain.responses import ResponseHeader, ResponseRecord, StoredResponse
+from stint.domain.turns import ErrorInfo, TurnStatus
+from stint.services.contexts import Context, Contexts
+from stint.services.conversing import Conversing
+from stint.services.files import check_images, read_files
+from stint.services.loop import run_loop
+from stint.services.openings import value_of
+from stint.services.output_items import OutputItems
+from stint.services.plans import NO_PROVIDER_DATA, ProviderData
+from stint.services.reader import Reader
+from stint.services.responselog import ResponseLog, ending_of
+from stint.services.responseplans import ResponsePlan, ResponsePlanner
+from stint.services.responsestream import ResponseStream
+from stint.services.runs import Run
+from stint.store.responsestore import ResponseStore
+
+logger = logging.getLogger(__name__)
+
+GRACE_SECONDS = 10.0
+"""How long after its deadline a response without an ending counts as dead."""
+
+
+@dataclass(slots=True)
+class ResponseRun:
+    """A response that was begun; `error` is what it failed with."""
+
+    run: Run
+    log: ResponseLog
+    stream: ResponseStream
+    error: StintError | None = None
+
+    @property
+    def response_id(self) -> str:
+        return self.log.response_id
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A response that can be begun: all that its request names was found. The conversation it continues is held."""
+
+    header: ResponseHeader
+    context: Context
+    plan: ResponsePlan
+
+
+class Responses:
+    """The responses of a tenant. `default_model` answers the requests that name none."""
+
+    def __init__(
+        self,
+        tenant: str,
+        store: ResponseStore,
+        contexts: Contexts,
+        planner: ResponsePlanner,
+        reader: Reader,
+        default_model: str,
+    ) -> None:
+        self.tenant = tenant
+        self.store = store
+        self.contexts = contexts
+        self.planner = planner
+        self.reader = reader
+        self.default_model = default_model
+
+    async def start(
+        self, request: CreateResponse, deadline: float, provider_data: ProviderData = NO_PROVIDER_DATA
+    ) -> ResponseRun:
+        """Begin a response: when this returns, its header is stored and the model is being called.
+
+        `deadline` is a time of the event loop's clock. `provider_data` bears the caller's keys for tools.
+
+        Raises:
+            NotFound: there is no such conversation.
+            Conflict: another response runs in the conversation, or the previous response still runs.
+            InvalidRequest: the request names something unknown, or asks for what its model's provider lacks.
+            ToolUnavailable: an MCP server cannot list its tools.
+        """
+        prepared = await self.prepare(request, deadline, provider_data)
+        async with released_on_error(prepared.context):
+            response = self.begin(prepared, deadline, stored=request.store)
+            async with response.run.opened():
+                await response.log.put_header()
+        return response
+
+    async def prepare(self, request: CreateResponse, deadline: float, provider_data: ProviderData) -> Prepared:
+        """Read and check what a response needs; what can be read side by side, is."""
+        self.refuse_unstored(request)
+        items = named(request)
+        response_id = new_name("resp")
+        opened, texts, _ = await asyncio.gather(
+            self.open_context(request, response_id, deadline),
+            self.read_input(items),
+            self.prepare_registry(),
+            return_exceptions=True,
+        )
+        context = value_of(opened)
+        async with released_on_error(context):
+            read = value_of(texts)
+            model, settings = request.model or self.default_model, request.to_settings()
+            plan = await self.planner.plan(model, settings, request.tools, provider_data)
+            resolved = await self.contexts.resolve(items, context)
+            context.reader.read(resolved, read)
+            header = ResponseHeader(
+                response_id=response_id,
+                created_at=int(time.time()),
+                model=model,
+                settings=settings,
+                input=resolved,
+                previous_response_id=request.previous_response_id,
+                conversation_id=request.conversation_id,
+                ancestors=context.ancestors,
+                depth=context.depth,
+                background=request.background,
+                until=round(time.time() + deadline - asyncio.get_running_loop().time() + GRACE_SECONDS),
+                listed=plan.listed,
+                texts=read,
+            )
+            return Prepared(header, context, plan)
+
+    def refuse_unstored(self, request: CreateResponse) -> None:
+        if request.conversation is not None and not request.store:
+            raise InvalidRequest(
+                "A conversation keeps what is said in it: leave out conversation, or store false.", param="store"
+            )
+
+    async def open_context(self, request: CreateResponse, response_id: str, deadline: float) -> Context:
+        shortens = request.truncation == "auto"
+        if request.previous_response_id is not None:
+            return await self.contexts.follow(request.previous_response_id, shortens=shortens)
+        if request.conversation_id is not None:
+            return await self.contexts.join(request.conversation_id, response_id, deadline, shortens=shortens)
+        return self.contexts.begin()
+
+    async def read_input(self, items: Sequence[Item | ItemReference]) -> list[str]:
+        """Read the files of an input, and look at its images."""
+        await check_images(self.reader, items)
+        return [text for texts in await read_files(self.reader, items) for text in texts]
+
+    async def prepare_registry(self) -> None:
+        """Read the registry beside other things; a plan that finds nothing ready reads it itself."""
+        with suppress(StoreUnavailable):
+            await self.planner.registry.catalogue()
+
+    def begin(
+        self, prepared: Prepared, deadline: float, *, stored: bool, records: Sequence[ResponseRecord] = ()
+    ) -> ResponseRun:
+        """Put a run together, to be opened by the caller; `records` are those of a run that broke off."""
+        header, context = prepared.header, prepared.context
+        conversation = None
+        if header.conversation_id is not None:
+            conversation = Conversing(self.tenant, self.store.conversations, header.conversation_id)
+        log = ResponseLog(
+            self.tenant,
+            self.store.responses if stored else None,
+            StoredResponse(header, list(records)),
+            conversation,
+            [context.hold] if context.hold else [],
+        )
+        reader = context.reader
+        run = Run(
+            header.response_id, prepared.plan.plan, reader.transcript, log, deadline, reader.approved, reader.later
+        )
+        output = OutputItems(header.response_id, header.settings, header.listed)
+        return ResponseRun(run, log, ResponseStream(header, output))
+
+    async def run(self, response: ResponseRun) -> AsyncGenerator[ResponseEvent, None]:
+        """Run a response that was begun; the last event is the terminal one, and nothing is raised."""
+        for told in response.stream.begin():
+            yield told
+        async with aclosing(self.go_on(response)) as events:
+            async for event in events:
+                yield event
+
+    async def go_on(self, response: ResponseRun) -> AsyncGenerator[ResponseEvent, None]:
+        """Tell what happens in a response from here on."""
+        stream, log = response.stream, response.log
+        try:
+            async with aclosing(run_loop(response.run)) as events:
+                async for event in events:
+                    if not isinstance(event, RunEnded):
+                        for told in stream.take(
+                            event, log.response.records[-1].details if log.response.records else None
+                        ):
+                            yield told
+        except StintError as error:
+            await self.fail(response, error)
+        except Exception:
+            logger.exception("Unexpected error in a response")
+            await self.fail(response, Unexpected())
+        finally:
+            log.stop()
+        ending = log.response.records[-1].ending
+        if ending is not None:
+            for told in stream.end(ending):
+                yield told
+
+    async def fail(self, response: ResponseRun, error: StintError) -> None:
+        """Store that a response failed. When even that fails, it is sealed by who next looks at it."""
+        extra = {"response_id": response.response_id, "error_code": error.code, "error": error.message}
+        logger.warning("The response failed", extra=extra)
+        error.response_id = response.response_id
+        response.error = error
+        ending = response.run.end(TurnStatus.failed, ErrorInfo.of(error))
+        try:
+            await response.log.append(None, ending)
+        except Exception:  # nothing may be raised here, whatever is wrong with the store
+            logger.warning("The end of a failed response was not stored", exc_info=True)
+            response.log.response.records.append(ResponseRecord(ending=ending_of(ending)))
+            await response.log.release()
+
+
+@asynccontextmanager
+async def released_on_error(context: Context) -> AsyncIterator[None]:
+    """Let a conversation go again when what follows fails."""
+    if context.hold is None:
+        yield
+        return
+    async with context.hold.released_on_error():
+        yield
+
+
+def named(request: CreateResponse) -> list[Item | ItemReference]:
+    """Give every item of an input its id; in a conversation a new one, since ids give the order there."""
+    anew = request.conversation is not None
+    return [item if isinstance(item, ItemReference) else name_item(item, anew=anew) for item in request.input]

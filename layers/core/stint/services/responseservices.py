@@ -1,0 +1,19 @@
+"""The use cases of one tenant behind the OpenAI API, as the routes call them."""
+
+from dataclasses import dataclass
+
+from stint.services.chat import Chat
+from stint.services.conversations import Conversations
+from stint.services.responses import Responses
+from stint.services.storedresponses import StoredResponses
+
+
+@dataclass(frozen=True, slots=True)
+class ResponseServices:
+    """`heartbeat_seconds` is the silence after which a connection is kept open by a sign of life."""
+
+    responses: Responses
+    stored_responses: StoredResponses
+    conversations: Conversations
+    chat: Chat
+    heartbeat_seconds: float

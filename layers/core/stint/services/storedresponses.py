@@ -1,0 +1,115 @@
+"""Responses that were begun: read, list, delete."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from stint.domain.errors import NotFound
+from stint.domain.items import Item
+from stint.domain.paging import MAX_BYTES
+from stint.domain.response_options import Include
+from stint.domain.response_resource import (
+    DeletedResponse,
+    ItemList,
+    ListedResponse,
+    Response,
+    ResponseList,
+    make_response,
+)
+from stint.domain.responses import StoredResponse
+from stint.services.output_items import output_of
+from stint.services.responselives import settle
+from stint.store.responses import Order
+from stint.store.responsestore import ResponseStore
+
+DELETE_SECONDS = 20.0
+"""How long a request deletes; what is left then is hidden already."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredResponses:
+    """The stored responses of a tenant."""
+
+    tenant: str
+    store: ResponseStore
+
+    async def get(self, response_id: str, include: Sequence[Include] = ()) -> Response:
+        """Read a response. Raises NotFound."""
+        return shown(await self.read(response_id), include)
+
+    async def read(self, response_id: str) -> StoredResponse:
+        """Read a response as it is stored, one whose process died as failed. Raises NotFound."""
+        stored = await asyncio.to_thread(self.store.responses.get, self.tenant, response_id)
+        return await settle(self.store, self.tenant, stored)
+
+    async def list(self, after: str | None, limit: int, model: str | None, order: Order) -> ResponseList:
+        """List responses by creation, those behind `after`.
+
+        Raises:
+            NotFound: `after` is no response.
+        """
+        page = await asyncio.to_thread(
+            self.store.responses.list, self.tenant, after=after, limit=limit, model=model, order=order
+        )
+        data = []
+        for stored in page.data:
+            response = shown(await settle(self.store, self.tenant, stored))
+            data.append(ListedResponse(**dict(response), input=stored.header.input))
+        return ResponseList.of(data, page.has_more)
+
+    async def input_items(
+        self, response_id: str, after: str | None, before: str | None, limit: int, order: Order
+    ) -> ItemList:
+        """List what a response was answered from: its own input behind all that it continues.
+
+        Raises:
+            NotFound: there is no such response, or `after` or `before` is none of the items.
+        """
+        chain = await asyncio.to_thread(self.store.responses.chain, self.tenant, response_id)
+        items: list[Item] = []
+        for link in chain.links[:-1]:
+            items += [*link.header.input, *output_of(link).items]
+        items += chain.links[-1].header.input
+        if order == "desc":
+            items.reverse()
+        return page_of(items, after, before, limit)
+
+    async def delete(self, response_id: str) -> DeletedResponse:
+        """Delete a response, and stop it if it runs. What continues from it cannot be continued any more.
+
+        Raises:
+            NotFound: there is no such response.
+        """
+        deadline = asyncio.get_running_loop().time() + DELETE_SECONDS
+        await asyncio.to_thread(self.store.responses.delete, self.tenant, response_id, deadline)
+        return DeletedResponse(id=response_id)
+
+
+def shown(stored: StoredResponse, include: Sequence[Include] = ()) -> Response:
+    """Show a response as it stands; `include` adds to what its request asked for."""
+    header = stored.header
+    if include:
+        settings = header.settings.model_copy(update={"include": [*header.settings.include, *include]})
+        stored = StoredResponse(header.model_copy(update={"settings": settings}), stored.records)
+    return make_response(header, output_of(stored).items, stored.status, stored.ending)
+
+
+def page_of(items: list[Item], after: str | None, before: str | None, limit: int) -> ItemList:
+    """Give the items between two others, as many as the limit and the size of an answer allow."""
+    ids = [item.id for item in items]
+    start, end = 0, len(items)
+    for cursor in (after, before):
+        if cursor is not None and cursor not in ids:
+            raise NotFound("Item", cursor)
+    if after is not None:
+        start = ids.index(after) + 1
+    if before is not None:
+        end = ids.index(before)
+    chosen = items[start:end][:limit]
+    sizes, total, fit = (len(item.model_dump_json()) for item in chosen), 0, 0
+    for size in sizes:
+        total += size
+        if fit and total > MAX_BYTES:
+            break
+        fit += 1
+    return ItemList.of(chosen[:fit], start + fit < end)

@@ -104,32 +104,34 @@ async def read_all(chunks: Chunks) -> None:
 
 
 async def encode_all(first: "asyncio.Task[ChatCompletionChunk]", chunks: Chunks) -> AsyncIterator[bytes]:
-    """Write chunks, and the end of the stream behind them: [DONE], or an error."""
+    """Write chunks, or an error in place of the next one, and the end of the stream behind them."""
     try:
         yield frame((await first).model_dump_json())
         async with aclosing(chunks):
             async for chunk in chunks:
                 yield frame(chunk.model_dump_json())
-        yield DONE
     except Exception as error:  # noqa: BLE001 - the edge: once the stream has begun, no status can tell of it
-        yield frame(error_text(error))
+        yield frame(json.dumps(explain(error), ensure_ascii=False))
+    yield DONE
 
 
 async def encode_whole(run: ChatRun, end: "asyncio.Task[None]") -> AsyncIterator[bytes]:
+    """Write the completion; one that failed has no choices, and bears the error."""
     yield SPACE
     try:
         await end
         yield run.completion.whole().model_dump_json().encode()
     except Exception as error:  # noqa: BLE001 - as above
-        yield error_text(error).encode()
+        failed = run.completion.whole().model_copy(update={"choices": []})
+        yield json.dumps(failed.model_dump(mode="json") | explain(error)).encode()
 
 
-def error_text(error: Exception) -> str:
-    """Write an error as the body that it would have had with a status."""
+def explain(error: Exception) -> dict[str, Any]:
+    """Give an error as the body that it would have had with a status."""
     if not isinstance(error, StintError):
         logger.error("An unexpected error occurred in a stream", exc_info=error)
         error = Unexpected()
-    return json.dumps({"error": body_of(error), "detail": error.message}, ensure_ascii=False)
+    return {"error": body_of(error), "detail": error.message}
 
 
 def frame(data: str) -> bytes:

@@ -1,0 +1,108 @@
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Any
+
+import pytest
+
+from stint.documents.served import Raw
+from stint.domain.chat import ChatCompletionRequest
+from stint.domain.errors import DeadlineExceeded, InvalidRequest
+from stint.domain.inference import InferenceRequest, ModelChunk, TextChunk
+from stint.domain.registry import ProviderList
+from stint.models.routing import Router
+from stint.services.catalogue import Catalogue
+from stint.services.chat import Chat
+from stint.services.reader import Reader
+from stint.services.registry import Registry
+
+
+class Endless:
+    """Says a word and then nothing any more; it tells whether its call was ended."""
+
+    def __init__(self, refused: str | None = None) -> None:
+        self.refused = refused
+        self.ended = 0
+
+    def check(self, request: InferenceRequest) -> None:
+        if self.refused == "check":
+            raise InvalidRequest("No effort here.", param="reasoning.effort")
+
+    async def count_tokens(self, request: InferenceRequest) -> int:
+        return 0
+
+    async def stream(self, request: InferenceRequest) -> AsyncGenerator[ModelChunk, None]:
+        if self.refused == "call":
+            raise InvalidRequest("No effort here.", param="reasoning.effort")
+        try:
+            yield TextChunk("word")
+            await asyncio.sleep(60)
+        finally:
+            self.ended += 1
+
+
+class NoRegistrations:
+    def read(self, tenant: str) -> dict[Any, Any]:
+        return {}
+
+
+async def fetch(url: str) -> Raw:
+    raise AssertionError(url)
+
+
+async def check_url(url: str) -> None:
+    pass
+
+
+def make(model: Endless) -> Chat:
+    router = Router({"endless": lambda: model}, "endless/m")
+    store: Any = NoRegistrations()
+    registry = Registry("t", store, Catalogue({}, {}, {}), ProviderList(data=[]), router, 60)
+    return Chat(router, registry, Reader(fetch, check_url))
+
+
+def in_time(seconds: float) -> float:
+    return asyncio.get_running_loop().time() + seconds
+
+
+REQUEST = ChatCompletionRequest.model_validate(
+    {"model": "endless/m", "messages": [{"role": "user", "content": "hi"}], "reasoning_effort": "low"}
+)
+
+
+async def test_the_deadline_ends_the_call_of_the_model() -> None:
+    model = Endless()
+    chat = make(model)
+    run = await chat.start(REQUEST, in_time(0.1))
+
+    with pytest.raises(DeadlineExceeded, match="before the answer ended"):
+        async for _ in chat.run(run):
+            pass
+
+    assert model.ended == 1
+    assert run.completion.text == ["word"]
+
+
+async def test_a_reader_who_leaves_ends_the_call_of_the_model() -> None:
+    model = Endless()
+    chat = make(model)
+    run = await chat.start(REQUEST, in_time(60))
+
+    async with aclosing(chat.run(run)) as chunks:
+        await anext(chunks)
+
+    assert model.ended == 1
+
+
+@pytest.mark.parametrize("where", ["check", "call"])
+async def test_fields_have_the_names_that_chat_completions_give_them(where: str) -> None:
+    chat = make(Endless(where))
+
+    async def read() -> None:
+        async for _ in chat.run(await chat.start(REQUEST, in_time(60))):
+            pass
+
+    with pytest.raises(InvalidRequest) as caught:
+        await read()
+
+    assert caught.value.param == "reasoning_effort"

@@ -20,6 +20,7 @@ from llama_stack_client import AsyncLlamaStackClient, LlamaStackClient
 from llama_stack_client.lib.agents.agent import Agent, AsyncAgent
 from llama_stack_client.lib.agents.client_tool import client_tool
 from tests.local.run_process import Run, free_port
+from tests.servers import brave, tavily
 from tests.servers.chat_completions import ChatCompletionsServer, stream, tool_call, words
 from tests.servers.scripted_http import Received, Reply, ScriptedHTTPServer
 
@@ -89,8 +90,25 @@ def endpoint() -> Iterator[ScriptedHTTPServer]:
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory, model: ChatCompletionsServer) -> Iterator[Run]:
+def engines() -> Iterator[dict[str, ScriptedHTTPServer]]:
+    with ScriptedHTTPServer(tavily.answer) as of_tavily, ScriptedHTTPServer(brave.answer) as of_brave:
+        yield {"tavily": of_tavily, "brave": of_brave}
+
+
+@pytest.fixture
+def search_engines(engines: dict[str, ScriptedHTTPServer]) -> dict[str, ScriptedHTTPServer]:
+    for engine in engines.values():
+        engine.forget()
+    return engines
+
+
+@pytest.fixture(scope="module")
+def run(
+    tmp_path_factory: pytest.TempPathFactory, model: ChatCompletionsServer, engines: dict[str, ScriptedHTTPServer]
+) -> Iterator[Run]:
     shell = {
+        "STINT_TAVILY_BASE_URL": engines["tavily"].url,
+        "STINT_BRAVE_BASE_URL": f"{engines['brave'].url}/res/v1",
         "OPENAI_BASE_URL": model.base_url,
         "OPENAI_API_KEY": "sk-test",
         "STINT_LEASE_SECONDS": "1",
@@ -276,6 +294,113 @@ def test_a_server_that_is_away_when_tools_are_listed_is_named_before_the_stream(
     assert client.tools.list()
     session: Any = client.agents.session.retrieve(place["session_id"], agent_id=place["agent_id"])
     assert session.turns == []
+
+
+def test_a_tool_of_a_server_that_is_away_is_not_called_unknown(client: LlamaStackClient, mcp: McpProcess) -> None:
+    once = client.with_options(max_retries=0)
+    register_mcp(client, "mcp::nobody", f"http://127.0.0.1:{free_port()}/mcp")
+
+    with pytest.raises(llama_stack_client.InternalServerError, match="mcp::nobody") as refused:
+        once.tool_runtime.invoke_tool(tool_name="only_there", kwargs={})
+    boiling: Any = once.tool_runtime.invoke_tool(tool_name="boiling_point", kwargs={"liquid": "polyjuice"})
+    client.toolgroups.unregister("mcp::nobody")
+
+    assert refused.value.status_code == 502
+    assert "-100" in text_of(boiling.content)
+
+
+def test_a_turn_goes_on_with_the_old_list_of_a_server_that_went_down(
+    client: LlamaStackClient, start_mcp: Callable[[], McpProcess]
+) -> None:
+    doomed = start_mcp()
+    register_mcp(client, "mcp::was", f"{doomed.url}/mcp")
+    place = make_place(client, toolgroups=["mcp::was/add"])
+    first = take_turn(client, place, 'call: add {"a": 1, "b": 2}')
+    doomed.process.kill()
+    doomed.process.wait()
+
+    second = take_turn(client, place, 'call: add {"a": 1, "b": 2}')
+
+    assert [text_of(response.content) for response in responses_of(first)] == ["3"]
+    (response,) = responses_of(second)
+    assert (second.status, response.metadata["error"]) == ("completed", True)
+    assert doomed.url.removeprefix("http://") in text_of(response.content)
+
+
+def test_the_tools_of_a_server_that_is_not_registered_are_listed(client: LlamaStackClient, mcp: McpProcess) -> None:
+    listed = client.tool_runtime.list_tools(mcp_endpoint={"uri": f"{mcp.url}/mcp"})
+    named = client.tool_runtime.list_tools(mcp_endpoint={"uri": f"{mcp.url}/sse"}, tool_group_id="mcp::trial")
+
+    assert {"add", "order"} <= {tool.name for tool in listed}
+    assert [tool.name for tool in named] == [tool.name for tool in listed]
+    assert "mcp::trial" not in [group.identifier for group in client.toolgroups.list()]
+
+
+def test_an_mcp_registration_has_time_outs_of_its_own(client: LlamaStackClient, mcp: McpProcess) -> None:
+    client.toolgroups.register(
+        toolgroup_id="mcp::hasty",
+        provider_id="model-context-protocol",
+        mcp_endpoint={"uri": f"{mcp.url}/mcp"},
+        args={"timeouts": {"sleep": 0.5}},
+    )
+    place = make_place(client, toolgroups=["mcp::hasty/sleep"])
+
+    turn = take_turn(client, place, 'call: sleep {"seconds": 20}')
+
+    (response,) = responses_of(turn)
+    assert "within 0.5 s" in text_of(response.content)
+
+
+@pytest.mark.parametrize("engine", ["tavily", "brave"])
+def test_a_turn_searches_the_web(
+    client: LlamaStackClient, run: Run, search_engines: dict[str, ScriptedHTTPServer], engine: str
+) -> None:
+    key = {"tavily": tavily.KEY, "brave": brave.KEY}[engine]
+    client.toolgroups.register(toolgroup_id=f"web::{engine}", provider_id=f"{engine}-search")
+    keys = {"X-LlamaStack-Provider-Data": json.dumps({f"{engine}_search_api_key": key})}
+    tools: Any = [f"web::{engine}"]
+    agent = Agent(client, model="scripted/demo", instructions="", tools=tools, extra_headers=keys)
+    question: Any = [{"role": "user", "content": 'call: brave_search {"query": "tea"}'}]
+
+    turn: Any = agent.create_turn(question, session_id=agent.create_session("web"), stream=False)
+    invoked: Any = client.tool_runtime.invoke_tool(
+        tool_name=f"web::{engine}/web_search",
+        kwargs={"query": "tea", "max_results": 1},
+        extra_headers=keys,
+    )
+
+    (response,) = responses_of(turn)
+    found = json.loads(text_of(response.content))
+    assert response.tool_name == "brave_search"
+    assert found["query"] == "tea"
+    assert [hit["url"] for hit in found["top_k"]] == [f"https://example.com/{number}" for number in (1, 2, 3)]
+    assert len(json.loads(text_of(invoked.content))["top_k"]) == 1
+    assert len(search_engines[engine].requests) == 2
+    client.toolgroups.unregister(f"web::{engine}")
+
+
+def test_the_configured_search_is_tavilys_and_a_registration_may_take_its_place(
+    client: LlamaStackClient, search_engines: dict[str, ScriptedHTTPServer]
+) -> None:
+    keys = {"tavily_search_api_key": tavily.KEY, "brave_search_api_key": brave.KEY}
+    headers = {"X-LlamaStack-Provider-Data": json.dumps(keys)}
+    place = make_place(client, toolgroups=["builtin::websearch"])
+
+    def search() -> str:
+        result: Any = client.tool_runtime.invoke_tool(
+            tool_name="builtin::websearch/web_search", kwargs={"query": "tea"}, extra_headers=headers
+        )
+        return text_of(result.content)
+
+    turn = take_turn(client, place, 'call: brave_search {"query": "tea"}', extra_headers=headers)
+    client.toolgroups.register(toolgroup_id="builtin::websearch", provider_id="brave-search")
+    instead = search()
+    client.toolgroups.unregister("builtin::websearch")
+    again = search()
+
+    scores = ["score" in text for text in (text_of(responses_of(turn)[0].content), instead, again)]
+    assert scores == [True, False, True]
+    assert [len(search_engines[name].requests) for name in ("tavily", "brave")] == [2, 1]
 
 
 def test_slow_failing_unknown_and_long_winded_tools_are_results_side_by_side(

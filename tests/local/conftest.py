@@ -9,6 +9,8 @@ import pytest
 from infra.local.cloud import Plan, base_url, running_cloud, serving_front
 from infra.local.engine import RunningEngine
 from infra.local.server import listen
+from openai import DefaultHttpxClient, OpenAI
+from tests.local.run_process import Run, free_port
 
 APPS = Path(__file__).parent / "apps"
 NO_ENGINE = RunningEngine("http://127.0.0.1:9", "us-east-1", {})
@@ -51,3 +53,20 @@ def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
     thread.join()
     loop.close()
     listener.close()
+
+
+@pytest.fixture(scope="session")
+def responses_run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
+    """`make run`, shared by the tests that talk to it as clients of the Responses API."""
+    run = Run(tmp_path_factory.mktemp("responses"), free_port(), shell={"STINT_SCRIPTED_WORD_SECONDS": "0.005"})
+    run.read_until("Ctrl-C stops")
+    yield run
+    run.stop()
+
+
+@pytest.fixture(params=["/v1", "/v1/openai/v1"])
+def openai_client(responses_run: Run, request: pytest.FixtureRequest) -> Iterator[OpenAI]:
+    """The real client, with its own retries, under either base URL."""
+    http = DefaultHttpxClient(trust_env=False)
+    with OpenAI(base_url=f"{responses_run.url}{request.param}", api_key="key", http_client=http) as client:
+        yield client

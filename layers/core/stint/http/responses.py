@@ -80,7 +80,7 @@ async def list_responses(
     order: Order = "desc",
 ) -> Response:
     """List responses, the newest first."""
-    if request.headers.get("upgrade", "").lower() == "websocket":
+    if "sec-websocket-key" in request.headers:  # of a handshake, API Gateway takes Upgrade itself away
         raise InvalidRequest(
             "WebSocket is not offered: POST /v1/responses with stream true.", code="websocket_not_supported"
         )

@@ -1,4 +1,5 @@
 import httpx
+import pytest
 
 MODEL = ["identifier", "provider_resource_id", "provider_id", "type", "metadata", "model_type"]
 OPENAI = ["id", "object", "created", "owned_by"]
@@ -31,6 +32,40 @@ def test_an_unknown_toolgroup_has_no_tools(http: httpx.Client) -> None:
 
     assert response.status_code == 404
     assert response.json()["error"]["code"] == "toolgroup_not_found"
+
+
+@pytest.mark.parametrize(
+    "url", ["http://169.254.169.254/latest/{path}", "http://127.0.0.1:9001/2018-06-01/", "file:///x"]
+)
+def test_a_tool_at_a_place_that_may_not_be_called_is_not_registered(http: httpx.Client, url: str) -> None:
+    body = {
+        "toolgroup_id": "rest::inside",
+        "provider_id": "remote-execution",
+        "args": {"tools": [{"name": "steal", "url": url}]},
+    }
+
+    response = http.post("/v1/toolgroups", json=body)
+
+    assert response.status_code == 400
+    assert response.json()["error"]["param"] == "args"
+    assert "steal" in response.json()["detail"] or "tools.0" in response.json()["detail"]
+    assert http.get("/v1/toolgroups/rest::inside").status_code == 404
+
+
+@pytest.mark.parametrize("provider_id", ["model-context-protocol", "lambda-function", "wolfram-alpha"])
+def test_an_endpoint_that_may_not_be_called_is_not_registered(http: httpx.Client, provider_id: str) -> None:
+    function = {"name": "f", "function": "f"}
+    body = {
+        "toolgroup_id": "mcp::inside",
+        "provider_id": provider_id,
+        "mcp_endpoint": {"uri": "http://169.254.169.254/mcp"},
+        "args": {"tools": [function]},
+    }
+
+    response = http.post("/v1/toolgroups", json=body)
+
+    assert (response.status_code, response.json()["error"]["param"]) == (400, "mcp_endpoint")
+    assert http.get("/v1/toolgroups/mcp::inside").status_code == 404
 
 
 def test_ids_with_slashes_are_names_not_paths(http: httpx.Client) -> None:

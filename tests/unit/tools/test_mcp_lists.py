@@ -1,0 +1,40 @@
+import pytest
+
+from stint.domain.inference import ToolSignature
+from stint.tools.mcp_lists import ToolLists
+
+ADD = [ToolSignature("add", "", {})]
+SUB = [ToolSignature("sub", "", {})]
+
+
+def test_an_expired_list_is_known_and_not_fresh() -> None:
+    lists = ToolLists(60, 60)
+    lists.keep("a", ADD)
+    lists.keep("b", SUB)
+
+    lists.expire("a")
+    lists.expire("nowhere")
+
+    assert (lists.fresh("a"), lists.known("a")) == (None, ADD)
+    assert lists.fresh("b") == SUB
+    assert lists.known("nowhere") is None
+
+
+def test_a_failure_leaves_the_list_and_a_list_ends_the_failure() -> None:
+    lists = ToolLists(60, 60)
+    lists.keep("a", ADD)
+
+    lists.fail("a", "it was silent")
+    assert (lists.failure("a"), lists.known("a")) == ("it was silent", ADD)
+    lists.keep("a", SUB)
+
+    assert (lists.failure("a"), lists.fresh("a")) == ("", SUB)
+
+
+def test_the_oldest_list_makes_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("stint.tools.mcp_lists.MOST_LISTS", 2)
+    lists = ToolLists(60, 60)
+    for key in ("a", "b", "b", "c"):
+        lists.keep(key, ADD)
+
+    assert [lists.known(key) for key in ("a", "b", "c")] == [None, ADD, ADD]

@@ -9,7 +9,7 @@ PIP := install --quiet --disable-pip-version-check --no-deps --require-hashes
 export PYTHONPATH := layers/core:layers/runtime/python:.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run invoke sam-local test bench lint types arch validate build openapi lock clean
+.PHONY: help setup run invoke sam-local test test-node bench lint types arch validate build openapi lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -49,6 +49,16 @@ sam-local: setup ## prepare `sam local invoke` (needs Docker, `make build`, and 
 test: setup ## run the tests
 	@$(BIN)/pytest -q -n auto --dist loadfile $(ARGS)
 
+# npm looks for nothing but what package-lock.json names.
+tests/node/node_modules/.installed: tests/node/package-lock.json
+	@node -e 'if (parseInt(process.versions.node) < 20) { console.error("The tests of Node clients need Node 20 or newer; this is " + process.versions.node); process.exit(1) }'
+	@echo "Installing the Node clients into tests/node/node_modules (once) ..."
+	@cd tests/node && npm ci
+	@touch $@
+
+test-node: setup tests/node/node_modules/.installed ## run the tests of Node clients: openai and the AI SDK (needs Node 20)
+	@exec $(BIN)/python -m tests.node $(ARGS)
+
 bench: setup ## ratios of one run: cold start, streaming, tools, memory; takes a minute
 	@exec $(BIN)/python -m infra.bench
 
@@ -87,4 +97,4 @@ openapi: $(VENV)/.installed ## write docs/openapi.json
 	@$(BIN)/python -m infra.openapi
 
 clean: ## remove every environment, build and stored state
-	@rm -rf .venv .venv-ministack .venv-sam .aws-sam .stint .mypy_cache .ruff_cache
+	@rm -rf .venv .venv-ministack .venv-sam .aws-sam .stint .mypy_cache .ruff_cache tests/node/node_modules

@@ -1,0 +1,31 @@
+"""Starts Stint, lets Node's test runner loose on it, and holds what it answered against the contract."""
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from tests.local.run_process import Run, free_port
+from tests.openresponses.watch import take_complaints
+
+FOLDER = Path(__file__).parent
+
+
+def main() -> int:
+    """Answer the exit code: not 0 when a test fails, or an answer is not what the contract says."""
+    with tempfile.TemporaryDirectory() as state:
+        run = Run(Path(state), free_port(), shell={"STINT_SCRIPTED_WORD_SECONDS": "0.005"})
+        run.read_until("Ctrl-C stops")
+        files = [str(file) for file in sorted(FOLDER.glob("*.test.mjs"))]
+        command = ["node", "--test", "--test-reporter=spec", *sys.argv[1:], *files]
+        code = subprocess.run(command, env=os.environ | {"STINT_URL": run.url}, check=False).returncode
+        run.stop()
+    complaints = take_complaints()
+    for complaint in complaints:
+        print(complaint)
+    return code or bool(complaints)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,5 +1,5 @@
 """What the events of `events/` name: an agent with a client tool, a session, a complete turn and one that waits; a
-toolgroup, a shield and a model."""
+toolgroup, a shield and a model; a conversation with a message."""
 
 import contextlib
 import json
@@ -17,6 +17,8 @@ from infra.local.sample_ids import (
     AWAITING_TURN,
     COMPLETED_STEPS,
     COMPLETED_TURN,
+    CONVERSATION,
+    CONVERSATION_ITEM,
     MODEL,
     PENDING_STEP,
     SESSION,
@@ -25,8 +27,11 @@ from infra.local.sample_ids import (
 )
 
 from stint.domain.agents import Agent, AgentConfig
+from stint.domain.conversations import Conversation, StoredItem
 from stint.domain.errors import NotFound, StintError
 from stint.domain.inference import Usage
+from stint.domain.items import Message
+from stint.domain.parts import InputText
 from stint.domain.registrations import Owner, RegisteredShield, ToolGroup
 from stint.domain.registry import Model
 from stint.domain.sessions import Session
@@ -44,7 +49,9 @@ from stint.domain.turns import (
 )
 from stint.http.access import TENANT
 from stint.store import keys
+from stint.store.conversations import Conversations
 from stint.store.registrations import Kind
+from stint.store.responsestore import ResponseStore
 from stint.store.sessions import LastTurn
 from stint.store.store import Store
 from stint.store.table import WRITE_BATCH, Table
@@ -130,6 +137,8 @@ def store_samples(environment: Mapping[str, str]) -> None:
         store_turn(store, AWAITING_TURN, "And get_weather for Bern", [awaiting_record()], pending_calls())
         for kind, document in REGISTRATIONS.items():
             store.registrations.create(TENANT, kind, document.identifier, document)
+        responses = ResponseStore.open(dynamodb, environment["STINT_TABLE"], lambda: s3, environment["STINT_BUCKET"])
+        store_conversation(responses.conversations)
 
 
 @contextlib.contextmanager
@@ -174,6 +183,15 @@ def remove_samples(store: Store, table: Table) -> None:
         left = [keys.Key(pk, item["sk"]) for item in table.query(pk, attributes="sk")]
         for start in range(0, len(left), WRITE_BATCH):
             table.delete_many(left[start : start + WRITE_BATCH])
+
+
+def store_conversation(conversations: Conversations) -> None:
+    """Store the conversation with its message, in place of what events made of it."""
+    with contextlib.suppress(NotFound):
+        conversations.delete(TENANT, CONVERSATION)
+    message = Message(id=CONVERSATION_ITEM, role="user", content=[InputText(text="My name is Ada.")])
+    conversation = Conversation(id=CONVERSATION, created_at=int(STARTED.timestamp()), metadata={"topic": "names"})
+    conversations.create(TENANT, conversation, [StoredItem(item=message)])
 
 
 def store_turn(store: Store, turn_id: str, text: str, records: list[TurnRecord], pending: PendingCalls | None) -> None:

@@ -28,9 +28,12 @@ from stint.services.responseservices import ResponseServices
 
 logger = logging.getLogger(__name__)
 
+CHUNK_SCHEMA = {
+    "anyOf": [{"$ref": "#/components/schemas/ChatCompletionChunk"}, {"$ref": "#/components/schemas/StreamError"}]
+}
 STREAMS: dict[int | str, dict[str, Any]] = {
     200: {
-        "content": {"text/event-stream": {"schema": {"$ref": "#/components/schemas/ChatCompletionChunk"}}},
+        "content": {"text/event-stream": {"schema": CHUNK_SCHEMA}},
         "description": "The completion, or its chunks.",
     }
 }

@@ -63,13 +63,15 @@ async def delete_conversation(conversation_id: str, services: Access) -> Respons
 
 
 @router.post(ITEMS, response_model=ItemList)
-async def create_items(conversation_id: str, body: CreateItems, services: Access, include: Included) -> Response:
+async def create_conversation_items(
+    conversation_id: str, body: CreateItems, services: Access, include: Included
+) -> Response:
     """Add items to a conversation; each gets a new id."""
     return document(await services.conversations.add_items(conversation_id, body.items, include))
 
 
 @router.get(ITEMS, response_model=ItemList)
-async def list_items(
+async def list_conversation_items(
     conversation_id: str,
     services: Access,
     include: Included,
@@ -82,12 +84,12 @@ async def list_items(
 
 
 @router.get(ITEM, response_model=Item)
-async def get_item(conversation_id: str, item_id: str, services: Access, include: Included) -> Response:
+async def get_conversation_item(conversation_id: str, item_id: str, services: Access, include: Included) -> Response:
     """Read an item of a conversation."""
     return document(await services.conversations.get_item(conversation_id, item_id, include))
 
 
 @router.delete(ITEM, response_model=Conversation)
-async def delete_item(conversation_id: str, item_id: str, services: Access) -> Response:
+async def delete_conversation_item(conversation_id: str, item_id: str, services: Access) -> Response:
     """Delete an item; the answer is its conversation."""
     return document(await services.conversations.delete_item(conversation_id, item_id))

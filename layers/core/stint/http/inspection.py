@@ -9,6 +9,7 @@ from fastapi.responses import JSONResponse
 from fastapi.routing import APIRoute
 from pydantic import BaseModel
 
+from stint.domain.chat_output import ChatCompletionChunk
 from stint.domain.registry import LLAMA_STACK_VERSION, Route, RouteList
 from stint.http import registry, shields, tools
 from stint.http.documents import document
@@ -82,7 +83,7 @@ def describe_api() -> dict[str, Any]:
     for part in list_parts():
         app.include_router(part, responses=ERRORS)
     described = app.openapi()
-    for schema in (StreamChunk, StreamError, ResponseStreamEvent):
+    for schema in (StreamChunk, StreamError, ResponseStreamEvent, ChatCompletionChunk):
         described["components"]["schemas"] |= schemas_of(schema)
     return described
 

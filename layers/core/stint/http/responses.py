@@ -2,15 +2,13 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi import APIRouter, Depends, Request, Response
 from fastapi.responses import StreamingResponse
-from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from stint.domain.errors import InvalidRequest
 from stint.domain.response_events import ResponseEvent
-from stint.domain.response_options import Include
 from stint.domain.response_requests import CreateResponse
 from stint.domain.response_resource import DeletedResponse, ItemList, ResponseList
 from stint.domain.response_resource import Response as ResponseObject
@@ -19,6 +17,7 @@ from stint.http.answers import SPACE
 from stint.http.deadline import deadline_of
 from stint.http.documents import document
 from stint.http.heartbeats import with_heartbeats
+from stint.http.lists import Included, Limit, Order
 from stint.http.requests import StrictRoute
 from stint.http.response_sse import encode_all
 from stint.http.sse import COMMENT
@@ -35,25 +34,6 @@ STREAMS: dict[int | str, dict[str, Any]] = {
     }
 }
 ResponseAccess = Annotated[ResponseServices, Depends(response_services_of)]
-Order = Annotated[Literal["asc", "desc"], Query()]
-Limit = Annotated[int, Query(ge=1, le=100)]
-
-
-def included_of(request: Request) -> list[Include]:
-    """Read `include`, which OpenAI's clients send as `include[]`.
-
-    Raises:
-        InvalidRequest: it names something that there is not.
-    """
-    query = request.query_params
-    try:
-        return INCLUDES.validate_python([*query.getlist("include"), *query.getlist("include[]")])
-    except ValidationError as error:
-        raise InvalidRequest(f"include: {error.errors()[0]['msg']}", param="include") from None
-
-
-INCLUDES: TypeAdapter[list[Include]] = TypeAdapter(list[Include], config=ConfigDict(defer_build=True))
-Included = Annotated[list[Include], Depends(included_of)]
 
 router = APIRouter(tags=["Responses"], route_class=StrictRoute)
 

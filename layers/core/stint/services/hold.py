@@ -95,6 +95,7 @@ class SessionHold(Hold):
     """A hold on a session; `last` is where its history ends, as far as the holder knows."""
 
     def __init__(self, leases: Leases, lease: Lease, seconds: float, deadline: float, valid_until: float) -> None:
+        self.leases = leases
         self.lease = lease
         self.last = lease.last
         super().__init__(

@@ -1,7 +1,18 @@
 from typing import Any
 
+import pytest
+
 from stint.documents.marker import mark_document
 from stint.domain.content import URL, ImageContentItem, ImageSource, TextContentItem
+from stint.domain.errors import (
+    ContextLengthExceeded,
+    DeadlineExceeded,
+    Interrupted,
+    InvalidRequest,
+    ModelError,
+    ModelOverloaded,
+    StintError,
+)
 from stint.domain.inference import AssistantAnswer, ModelMessage, ToolResult, UserInput
 from stint.domain.schema import now
 from stint.domain.steps import (
@@ -15,6 +26,7 @@ from stint.domain.steps import (
 from stint.domain.tools import ToolCall, ToolResponse, ToolResponseMessage
 from stint.domain.turns import (
     DocumentText,
+    ErrorInfo,
     StoredTurn,
     TurnEnding,
     TurnHeader,
@@ -23,7 +35,7 @@ from stint.domain.turns import (
     TurnStatus,
     UserMessage,
 )
-from stint.services.history import BLOCKED, NO_RESULT, transcribe
+from stint.services.history import BLOCKED, NO_RESULT, NOT_TAKEN, transcribe
 
 IMAGE = ImageContentItem(image=ImageSource(url=URL(uri="data:image/png;base64,AAAA")))
 VIOLATION = SafetyViolation(violation_level="error", user_message="I can't.")
@@ -43,6 +55,13 @@ def turn(*said: Any, steps: list[Step] | None = None, documents: Any = (), statu
     )
     records = [TurnRecord(step=step) for step in steps or []]
     return StoredTurn(header, [*records, TurnRecord(ending=TurnEnding(status=TurnStatus(status), completed_at=now()))])
+
+
+def failed(*said: Any, error: StintError, steps: list[Step] | None = None, documents: Any = ()) -> StoredTurn:
+    stored = turn(*said, steps=steps, documents=documents)
+    ending = TurnEnding(status=TurnStatus.failed, completed_at=now(), error=ErrorInfo.of(error))
+    stored.records[-1] = TurnRecord(ending=ending)
+    return stored
 
 
 def answer(text: str = "", *call_ids: str) -> InferenceStep:
@@ -86,8 +105,8 @@ def test_turns_come_in_order_and_results_are_bound_to_their_calls() -> None:
     ]
 
 
-def test_failed_and_cancelled_turns_stay_with_their_input_and_steps() -> None:
-    messages = messages_of(turn("one", status="failed"), turn("two", steps=[answer("x", "a")], status="cancelled"))
+def test_cancelled_turns_stay_with_their_input_and_steps() -> None:
+    messages = messages_of(turn("one"), turn("two", steps=[answer("x", "a")], status="cancelled"))
 
     assert messages == [
         UserInput("one"),
@@ -95,6 +114,62 @@ def test_failed_and_cancelled_turns_stay_with_their_input_and_steps() -> None:
         AssistantAnswer("x", (call("a"),)),
         ToolResult("a", "add", NO_RESULT),
     ]
+
+
+FAILURES = {
+    "context_length": ContextLengthExceeded("too long"),
+    "model": ModelError("cannot fetch the image", upstream_status=400),
+    "image": InvalidRequest("no such image", code="url_unavailable"),
+    "overloaded": ModelOverloaded("busy"),
+    "deadline": DeadlineExceeded("over"),
+}
+
+
+@pytest.mark.parametrize("failure", FAILURES)
+@pytest.mark.parametrize("screened", [False, True])
+def test_input_that_only_failed_is_not_said_again_as_it_might_fail_every_later_turn(
+    failure: str, screened: bool
+) -> None:
+    steps: list[Step] = [ShieldCallStep(**COMMON)] if screened else []
+    lost = failed("two", error=FAILURES[failure], steps=steps, documents=[DOCUMENT])
+
+    messages = messages_of(turn("one", steps=[answer("fine")]), lost, turn("three"))
+
+    assert messages == [UserInput("one"), AssistantAnswer("fine"), UserInput("three")]
+
+
+def test_input_of_a_turn_whose_process_died_stays_as_nobody_has_refused_it() -> None:
+    assert messages_of(failed("one", error=Interrupted("died"))) == [UserInput("one")]
+
+
+@pytest.mark.parametrize("failure", ["context_length", "model", "image"])
+def test_results_that_the_model_did_not_take_are_left_out_of_a_turn_that_did_something(failure: str) -> None:
+    steps: list[Step] = [answer("", "a"), execution("a"), answer("", "b", "c"), execution("b"), execution("c")]
+
+    messages = messages_of(failed("one", error=FAILURES[failure], steps=steps), turn("two"))
+
+    assert messages == [
+        UserInput("one"),
+        AssistantAnswer("", (call("a"),)),
+        ToolResult("a", "add", "result a"),
+        AssistantAnswer("", (call("b"), call("c"))),
+        ToolResult("b", "add", NOT_TAKEN),
+        ToolResult("c", "add", NOT_TAKEN),
+        UserInput("two"),
+    ]
+
+
+@pytest.mark.parametrize("failure", ["overloaded", "deadline"])
+def test_results_stay_when_it_was_not_for_them_that_the_turn_failed(failure: str) -> None:
+    messages = messages_of(failed("one", error=FAILURES[failure], steps=[answer("", "a"), execution("a")]))
+
+    assert messages[-1] == ToolResult("a", "add", "result a")
+
+
+def test_an_answer_of_the_wrong_form_stays_with_what_was_asked() -> None:
+    messages = messages_of(failed("one", error=FAILURES["model"], steps=[answer("{")]))
+
+    assert messages == [UserInput("one"), AssistantAnswer("{")]
 
 
 def test_calls_without_an_answer_are_closed_before_what_follows_and_only_in_the_view() -> None:

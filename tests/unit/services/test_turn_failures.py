@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 from tests.unit.services.conftest import MakeStage
 from tests.unit.services.faults import failing, watching
-from tests.unit.services.stage import Stage, called, ended, said, script, shape, tool
+from tests.unit.services.stage import Stage, called, ended, said, script, shape, tool, words_of
 from tests.unit.store.conftest import Cloud
 
-from stint.domain.errors import InvalidRequest, ModelOverloaded, NotFound, StoreUnavailable
+from stint.domain.errors import ContextLengthExceeded, InvalidRequest, ModelOverloaded, NotFound, StoreUnavailable
 from stint.domain.events import TurnFailed
 from stint.domain.ids import new_id
 from stint.domain.inference import TextChunk, UserInput
@@ -180,3 +180,17 @@ async def test_failures_of_reads_beside_the_lease_free_the_session(own_cloud: Cl
         with failing(own_cloud, operation), pytest.raises(StoreUnavailable):
             await stage.start()
         assert await stage.lease_turn() is None
+
+
+async def test_a_turn_that_the_model_refused_does_not_fail_those_behind_it(make_stage: MakeStage) -> None:
+    model = script([ContextLengthExceeded("too long")], said(), said())
+    stage = await make_stage(model).open()
+
+    refused = await stage.turn("far too long")
+    await stage.turn("two")
+    await stage.turn("three")
+
+    assert refused.status is TurnStatus.failed
+    assert model.requests[1].messages == (UserInput("two"),)
+    assert [words_of(message) for message in model.requests[2].messages] == ["two", "Hi", "three"]
+    assert [turn.status.value for turn in await stage.stored()] == ["failed", "completed", "completed"]

@@ -4,14 +4,18 @@ from collections.abc import Iterable
 
 from stint.documents.marker import mark_document
 from stint.domain.content import TextContentItem, items_of, text_of
+from stint.domain.errors import Interrupted, InvalidRequest, ModelError, ModelOverloaded
 from stint.domain.inference import AnswerDetails, AssistantAnswer, ModelMessage, SystemText, ToolResult, UserInput
 from stint.domain.steps import InferenceStep, ShieldCallStep, Step, ToolExecutionStep
 from stint.domain.tools import ToolCall, ToolResponseMessage
-from stint.domain.turns import StoredTurn, TurnHeader
+from stint.domain.turns import StoredTurn, TurnHeader, TurnStatus
 from stint.shields.port import REFUSAL
 
 NO_RESULT = "No result came for this call."
 BLOCKED = "[A shield has blocked this.]"
+NOT_TAKEN = "[The tool ran. Its result is left out, as the model could not take it.]"
+REFUSALS = (InvalidRequest.type, ModelError.type)
+"""Types of the errors by which a model, or what puts its request together, refuses what it is to read."""
 
 
 class Transcript:
@@ -94,6 +98,15 @@ class Transcript:
             case _:
                 pass
 
+    def leave_out_results(self) -> None:
+        """Take the results behind the last answer out of the messages; that their tools ran is still told."""
+        for place in reversed(range(len(self.messages))):
+            match self.messages[place]:
+                case ToolResult(call_id=call_id, tool_name=name):
+                    self.messages[place] = ToolResult(call_id, name, NOT_TAKEN)
+                case _:
+                    return
+
     def blank_input(self) -> None:
         """Take what was said behind the last answer out of the messages: an input shield has blocked it."""
         self.close()
@@ -110,10 +123,33 @@ class Transcript:
 
 
 def transcribe(turns: Iterable[StoredTurn]) -> Transcript:
-    """Put stored turns, whatever became of them, into the model's messages."""
+    """Put stored turns into the model's messages.
+
+    What made a turn fail is not said again, as it would fail every later turn too: nothing of a turn that failed before
+    the model said anything, and of another one no results that the model refused. A turn whose process died was refused
+    by nobody: what the user said in it stays.
+    """
     transcript = Transcript()
     for turn in turns:
+        if came_to_nothing(turn):
+            continue
         transcript.add_input(turn.header)
         for step in turn.steps:
             transcript.add_step(step)
+        if was_refused(turn):
+            transcript.leave_out_results()
     return transcript
+
+
+def came_to_nothing(turn: StoredTurn) -> bool:
+    """Tell whether a turn failed before the model had said anything, and its caller was told so."""
+    error = turn.ending.error if turn.ending else None
+    told = turn.status is TurnStatus.failed and error is not None and error.code != Interrupted.code
+    return told and all(isinstance(step, ShieldCallStep) for step in turn.steps)
+
+
+def was_refused(turn: StoredTurn) -> bool:
+    """Tell whether a turn failed, as far as can be told, because the model did not take the results of its tools."""
+    error = turn.ending.error if turn.ending else None
+    refused = error is not None and error.type in REFUSALS and error.code != ModelOverloaded.code
+    return refused and isinstance(turn.steps[-1], ToolExecutionStep)

@@ -11,6 +11,8 @@ from infra.local.engine import RunningEngine
 from infra.local.server import listen
 from openai import DefaultHttpxClient, OpenAI
 from tests.local.run_process import Run, free_port
+from tests.servers import tavily
+from tests.servers.scripted_http import ScriptedHTTPServer
 
 APPS = Path(__file__).parent / "apps"
 NO_ENGINE = RunningEngine("http://127.0.0.1:9", "us-east-1", {})
@@ -58,10 +60,12 @@ def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
 @pytest.fixture(scope="session")
 def responses_run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
     """`make run`, shared by the tests that talk to it as clients of the Responses API."""
-    run = Run(tmp_path_factory.mktemp("responses"), free_port(), shell={"STINT_SCRIPTED_WORD_SECONDS": "0.005"})
-    run.read_until("Ctrl-C stops")
-    yield run
-    run.stop()
+    with ScriptedHTTPServer(tavily.answer) as search_engine:
+        shell = {"STINT_SCRIPTED_WORD_SECONDS": "0.005", "STINT_TAVILY_BASE_URL": search_engine.url}
+        run = Run(tmp_path_factory.mktemp("responses"), free_port(), shell=shell)
+        run.read_until("Ctrl-C stops")
+        yield run
+        run.stop()
 
 
 @pytest.fixture(params=["/v1", "/v1/openai/v1"])

@@ -6,8 +6,10 @@ from stint.adapters import check_url, fetch, make_router
 from stint.bootstrap import make_services
 from stint.models.routing import Router
 from stint.services.chat import Chat
+from stint.services.compaction import Compaction, TokenCounts
 from stint.services.contexts import Contexts
 from stint.services.conversations import Conversations
+from stint.services.inputs import Inputs
 from stint.services.reader import Reader
 from stint.services.responseplans import ResponsePlanner
 from stint.services.responses import Responses
@@ -39,6 +41,7 @@ def compose_responses(
     contexts = Contexts(tenant, store, settings.lease_seconds, settings.history_bytes)
     planner = ResponsePlanner(router, services.registry, services.toolgroups.tools)
     reader = Reader(fetch, check_url)
+    inputs = Inputs(contexts, reader)
     return ResponseServices(
         responses=Responses(tenant, store, contexts, planner, reader, settings.default_model),
         stored_responses=StoredResponses(tenant, store),
@@ -46,5 +49,7 @@ def compose_responses(
             tenant, store.conversations, reader, Tasks(make_lambda, settings.worker_function).leave
         ),
         chat=Chat(router, services.registry, reader),
+        compaction=Compaction(router, services.registry, inputs),
+        token_counts=TokenCounts(planner, inputs, settings.default_model),
         heartbeat_seconds=settings.heartbeat_seconds,
     )

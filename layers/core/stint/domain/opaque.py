@@ -9,7 +9,7 @@ import binascii
 import zlib
 from typing import TypeVar
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from stint.domain.schema import Schema
 
@@ -21,9 +21,10 @@ MAX_BYTES = 20_000_000
 
 
 class CompactedContext(Schema):
-    """What a compaction item holds: a conversation in short, as its model wrote it."""
+    """What a compaction item holds: a conversation in short, as its model wrote it, and what the system said in it."""
 
     summary: str
+    instructions: list[str] = Field(default_factory=list)
 
 
 def encode_opaque(document: Schema) -> str:

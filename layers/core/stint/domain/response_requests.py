@@ -39,9 +39,12 @@ ConversationParam = Annotated[
 
 
 class ContextRequest(Request):
-    """What makes up the context of a model call. A string as `input` is one message of the user."""
+    """What makes up the context of a model call. A string as `input` is one message of the user.
 
-    model: ModelName
+    Without a `model`, the server's default one answers.
+    """
+
+    model: Omitted[ModelName] = None
     input: Input = Field(default_factory=list)
     instructions: Omitted[str] = None
     previous_response_id: Omitted[str] = None

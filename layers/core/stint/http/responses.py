@@ -1,21 +1,24 @@
 """Routes of responses, which stream."""
 
 import asyncio
-from collections.abc import AsyncIterator
+import json
+from collections.abc import AsyncIterator, Coroutine
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Request, Response
 from fastapi.responses import StreamingResponse
 
-from stint.domain.errors import InvalidRequest
+from stint.domain.errors import InvalidRequest, StintError
 from stint.domain.response_events import ResponseEvent
-from stint.domain.response_requests import CreateResponse
-from stint.domain.response_resource import DeletedResponse, ItemList, ResponseList
+from stint.domain.response_requests import CompactRequest, CreateResponse, InputTokensRequest
+from stint.domain.response_resource import CompactedResponse, DeletedResponse, InputTokens, ItemList, ResponseList
 from stint.domain.response_resource import Response as ResponseObject
+from stint.domain.schema import Schema
 from stint.http.access import Keys, response_services_of
 from stint.http.answers import SPACE
 from stint.http.deadline import deadline_of
 from stint.http.documents import document
+from stint.http.errors import body_of
 from stint.http.heartbeats import with_heartbeats
 from stint.http.lists import Included, Limit, Order
 from stint.http.requests import StrictRoute
@@ -48,6 +51,19 @@ async def create_response(body: CreateResponse, request: Request, services: Resp
     if body.stream:
         return answer_streaming(events, services.heartbeat_seconds)
     return await answer_buffered(response, events, services)
+
+
+@router.post(RESPONSES + "/compact", response_model=CompactedResponse)
+async def compact_response(body: CompactRequest, request: Request, services: ResponseAccess) -> Response:
+    """Make a conversation short: the output is the input of a request that goes on from it."""
+    compacting = services.compaction.compact(body, deadline_of(request))
+    return await answer_late(compacting, services.heartbeat_seconds)
+
+
+@router.post(RESPONSES + "/input_tokens", response_model=InputTokens)
+async def count_input_tokens(body: InputTokensRequest, services: ResponseAccess, keys: Keys) -> Response:
+    """Count the tokens that a response would send to its model."""
+    return document(await services.token_counts.count(body, keys))
 
 
 @router.get(RESPONSES, response_model=ResponseList)
@@ -110,14 +126,25 @@ async def answer_buffered(
     Raises:
         StintError: the response failed before the first space left.
     """
-    last = asyncio.create_task(last_of(events))
-    done, _ = await asyncio.wait({last}, timeout=services.heartbeat_seconds)
-    if not done:
-        text = with_heartbeats(encode_last(last), SPACE, services.heartbeat_seconds)
-        return StreamingResponse(text, media_type="application/json")
-    if response.error is not None:
+
+    async def last() -> ResponseObject:
+        return await last_of(events)
+
+    answer = await answer_late(last(), services.heartbeat_seconds)
+    if response.error is not None and not isinstance(answer, StreamingResponse):
         raise response.error
-    return Response(last.result().model_dump_json(), media_type="application/json")
+    return answer
+
+
+async def answer_late(work: Coroutine[Any, Any, Schema], heartbeat_seconds: float) -> Response:
+    """Answer with what comes of some work, behind spaces when it takes long; what it raises before them is raised."""
+    result = asyncio.create_task(work)
+    done, _ = await asyncio.wait({result}, timeout=heartbeat_seconds)
+    if done:
+        return Response(result.result().model_dump_json(), media_type="application/json")
+    return StreamingResponse(
+        with_heartbeats(encode_late(result), SPACE, heartbeat_seconds), media_type="application/json"
+    )
 
 
 async def last_of(events: AsyncIterator[ResponseEvent]) -> ResponseObject:
@@ -129,7 +156,10 @@ async def last_of(events: AsyncIterator[ResponseEvent]) -> ResponseObject:
     return last
 
 
-async def encode_last(last: "asyncio.Task[ResponseObject]") -> AsyncIterator[bytes]:
+async def encode_late(result: "asyncio.Task[Schema]") -> AsyncIterator[bytes]:
+    """Write a result when it is there; what failed behind the first space ends as the body of its error."""
     yield SPACE
-    response = await asyncio.shield(last)
-    yield response.model_dump_json().encode()
+    try:
+        yield (await asyncio.shield(result)).model_dump_json().encode()
+    except StintError as error:
+        yield json.dumps({"error": body_of(error), "detail": error.message}).encode()

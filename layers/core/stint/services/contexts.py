@@ -103,13 +103,21 @@ class Contexts:
             asked + span,
         )
         async with hold.released_on_error():
-            history = await asyncio.to_thread(conversations.history, self.tenant, conversation_id, self.history_bytes)
-            self.refuse_excess(complete=history.complete, shortens=shortens)
-            reader = ItemReader(Transcript(), lenient=True)
-            reader.read([stored.item for stored in history.items], texts_of(history.items))
-            reader.settle()
-            reader.lenient = False
-            return Context(reader, known={stored.item.id: stored.item for stored in history.items}, hold=hold)
+            context = await self.look(conversation_id, shortens=shortens)
+        context.hold = hold
+        return context
+
+    async def look(self, conversation_id: str, *, shortens: bool) -> Context:
+        """Read a conversation without taking it. Raises NotFound and ContextLengthExceeded."""
+        history = await asyncio.to_thread(
+            self.store.conversations.history, self.tenant, conversation_id, self.history_bytes
+        )
+        self.refuse_excess(complete=history.complete, shortens=shortens)
+        reader = ItemReader(Transcript(), lenient=True)
+        reader.read([stored.item for stored in history.items], texts_of(history.items))
+        reader.settle()
+        reader.lenient = False
+        return Context(reader, known={stored.item.id: stored.item for stored in history.items})
 
     def refuse_excess(self, *, complete: bool, shortens: bool) -> None:
         if not complete and not shortens:

@@ -13,6 +13,12 @@ from stint.domain.turns import Document
 from stint.services.reader import Reader
 
 
+async def read_input(reader: Reader, items: Sequence[Item | InputItem]) -> list[str]:
+    """Look at the images of an input, and give the texts of all its files in order; raises as both below do."""
+    await check_images(reader, items)
+    return [text for texts in await read_files(reader, items) for text in texts]
+
+
 async def read_files(reader: Reader, items: Sequence[Item | InputItem], field: str = "input") -> list[list[str]]:
     """Give the texts of each item's files, in the order of its input_file parts. Files by URL are fetched.
 

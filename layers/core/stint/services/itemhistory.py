@@ -111,8 +111,10 @@ class ItemReader:
                     said = f"{DENIED} {item.reason}" if item.reason else DENIED
                     self.transcript.add(ToolResult(call.call_id, call.tool_name, said))
             case CompactionItem():
-                summary = decode_opaque(item.encrypted_content, CompactedContext).summary
-                self.say(UserInput(f"{SUMMARY}\n{summary}"))
+                compacted = decode_opaque(item.encrypted_content, CompactedContext)
+                for text in compacted.instructions:
+                    self.say(SystemText(text))
+                self.say(UserInput(f"{SUMMARY}\n{compacted.summary}"))
             case _:  # lists of tools and searches say nothing to a model that its tools and answers do not
                 pass
 

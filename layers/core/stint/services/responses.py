@@ -20,7 +20,7 @@ from stint.domain.responses import ResponseHeader, ResponseRecord, StoredRespons
 from stint.domain.turns import ErrorInfo, TurnStatus
 from stint.services.contexts import Context, Contexts
 from stint.services.conversing import Conversing
-from stint.services.files import check_images, read_files
+from stint.services.files import read_input
 from stint.services.loop import run_loop
 from stint.services.openings import value_of
 from stint.services.output_items import OutputItems
@@ -107,7 +107,7 @@ class Responses:
         response_id = new_name("resp")
         opened, texts, _ = await asyncio.gather(
             self.open_context(request, response_id, deadline),
-            self.read_input(items),
+            read_input(self.reader, items),
             self.prepare_registry(),
             return_exceptions=True,
         )
@@ -148,11 +148,6 @@ class Responses:
         if request.conversation_id is not None:
             return await self.contexts.join(request.conversation_id, response_id, deadline, shortens=shortens)
         return self.contexts.begin()
-
-    async def read_input(self, items: Sequence[Item | ItemReference]) -> list[str]:
-        """Read the files of an input, and look at its images."""
-        await check_images(self.reader, items)
-        return [text for texts in await read_files(self.reader, items) for text in texts]
 
     async def prepare_registry(self) -> None:
         """Read the registry beside other things; a plan that finds nothing ready reads it itself."""

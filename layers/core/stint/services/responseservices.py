@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from stint.services.chat import Chat
+from stint.services.compaction import Compaction, TokenCounts
 from stint.services.conversations import Conversations
 from stint.services.responses import Responses
 from stint.services.storedresponses import StoredResponses
@@ -16,4 +17,6 @@ class ResponseServices:
     stored_responses: StoredResponses
     conversations: Conversations
     chat: Chat
+    compaction: Compaction
+    token_counts: TokenCounts
     heartbeat_seconds: float

@@ -119,6 +119,24 @@ def test_a_shield_that_fails_fails_the_turn_and_shows_nothing(http: httpx.Client
     assert turn(http, session, "say: free", output_shields=[])["status"] == "completed"
 
 
+def test_a_shield_asks_the_model_behind_a_registered_name(http: httpx.Client) -> None:
+    model = {"model_id": "guardian", "provider_id": "scripted", "provider_model_id": "demo"}
+    guard = {"shield_id": "guard", "provider_id": "llama-guard", "provider_shield_id": "guardian", "params": {}}
+    early = http.post("/v1/shields", json=guard)
+    http.post("/v1/models", json=model)
+    registered = http.post("/v1/shields", json=guard)
+    safe = {"shield_id": "guard", "messages": [{"role": "user", "content": "\nsay: safe"}], "params": {}}
+
+    judgement = http.post("/v1/safety/run-shield", json=safe)
+    http.delete("/v1/models/guardian")
+    late = http.post("/v1/safety/run-shield", json=safe)
+
+    assert [registered.status_code, judgement.status_code] == [200, 200], judgement.text
+    assert judgement.json()["violation"] is None
+    assert_error(early, 400, "model_not_found")
+    assert_error(late, 400, "model_not_found")
+
+
 def test_results_of_client_tools_are_screened_on_resume(http: httpx.Client, words: str, world: World) -> None:
     session = open_session(http, model="recorded/m", client_tools=[WEATHER], input_shields=[words])
     paused = turn(http, session, "get_weather in Ulm")

@@ -262,6 +262,8 @@ def test_a_registered_model_is_another_name_of_a_providers(http: httpx.Client, w
 
     assert registered.status_code == 200, registered.text
     assert turn(http, session, "say: routed")["output_message"]["content"] == "routed"
+    assert http.delete("/v1/models/fast").status_code == 200
+    assert_error(say(http, session, "again", stream=True), 400, "model_not_found")
     assert_error(
         http.post("/v1/models", json=body | {"model_id": "m", "provider_id": "none"}), 400, "provider_not_found"
     )

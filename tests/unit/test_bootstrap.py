@@ -4,9 +4,12 @@ import pytest
 from moto import mock_aws
 from pydantic import SecretStr
 
-from stint.adapters import make_router, make_shield_providers, make_tool_providers, tool_key
+from stint.adapters import make_openai, make_router, make_shield_providers, make_tool_providers, tool_key
 from stint.bootstrap import providers
 from stint.domain.errors import ToolUnavailable
+from stint.models.fetched_images import FetchedImages
+from stint.models.openai_compatible import OpenAICompatible
+from stint.models.port import Model
 from stint.models.routing import HINTS
 from stint.settings import Settings, load_settings
 
@@ -39,3 +42,23 @@ def test_a_tools_secret_that_cannot_be_read_names_its_own_setting(monkeypatch: p
         key()
 
     assert "model" not in failed.value.message.lower()
+
+
+@pytest.mark.parametrize(
+    ("base_url", "adapter"),
+    [
+        ("https://api.openai.com/v1", OpenAICompatible),
+        ("https://eu.api.openai.com/v1", OpenAICompatible),
+        ("http://vllm.internal:8000/v1", FetchedImages),
+        ("https://api.openai.com.example/v1", FetchedImages),
+    ],
+)
+def test_no_server_but_openais_own_is_sent_the_address_of_an_image(
+    monkeypatch: pytest.MonkeyPatch, base_url: str, adapter: type[Model]
+) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", base_url)
+    load_settings.cache_clear()
+    model = make_openai()
+    load_settings.cache_clear()
+
+    assert type(model) is adapter

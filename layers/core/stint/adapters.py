@@ -54,11 +54,14 @@ def make_scripted() -> Model:
 
 
 def make_openai() -> Model:
+    """Images behind URLs are fetched here, unless OpenAI's own servers do it: another one may stand in our network."""
+    from stint.models.fetched_images import FetchedImages  # noqa: PLC0415
     from stint.models.openai_compatible import OpenAICompatible  # noqa: PLC0415
 
     settings = load_settings()
     key = ApiKey(settings.openai_api_key.get_secret_value(), settings.openai_secret_arn)
-    return OpenAICompatible(settings.openai_base_url, key, stall_timeout=settings.model_stall_seconds)
+    model = OpenAICompatible(settings.openai_base_url, key, stall_timeout=settings.model_stall_seconds)
+    return model if model.is_of_openai else FetchedImages(model, fetch)
 
 
 def make_bedrock() -> Model:

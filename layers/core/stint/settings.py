@@ -23,7 +23,10 @@ class Settings(BaseSettings):
     queue_url: str = Field(default="", description="URL of the SQS queue of work for the worker.")
     event_bus: str = Field(default="default", description="EventBridge bus that hears of ends of the worker's work.")
 
-    default_model: str = Field(default="scripted/demo", description="Model whose provider serves ids without a prefix.")
+    default_model: str = Field(
+        default="scripted/demo",
+        description="Model that is listed first; its provider also serves listed ids without a prefix.",
+    )
     models: str = Field(default="", description="Further model ids that GET /v1/models lists, separated by commas.")
     openai_base_url: str = Field(
         default="https://api.openai.com/v1",

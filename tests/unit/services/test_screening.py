@@ -19,6 +19,8 @@ WARNING = SafetyViolation(violation_level="warn", user_message="Careful.", metad
 class Stub:
     """A shield that judges as it is told."""
 
+    asks_model = False
+
     def __init__(self, judge: Judgement) -> None:
         self.judge = judge
         self.asked: list[tuple[list[ModelMessage], Touchpoint]] = []

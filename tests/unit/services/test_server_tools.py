@@ -405,6 +405,31 @@ async def test_a_turn_may_choose_a_server_tool(making: Making) -> None:
     assert model.requests[0].tool_choice == "mul"
 
 
+@pytest.mark.parametrize("choice", ["required", "mul"])
+async def test_a_choice_that_obliges_to_call_a_tool_is_satisfied_by_the_turns_first_call(
+    making: Making, choice: str
+) -> None:
+    model = script(called("mul"), said("6"), called("mul"), said())
+    stage = await making.stage(model, tool_config={"tool_choice": choice})
+
+    await stage.turn()
+    await stage.turn("and now?")
+
+    assert [request.tool_choice for request in model.requests] == [choice, "auto", choice, "auto"]
+
+
+async def test_results_of_client_tools_satisfy_the_choice_and_none_stays_none(making: Making) -> None:
+    model = script(called("ask"), said(), called("ask"), said())
+    stage = await making.stage(model, "ask", tool_config={"tool_choice": "ask"})
+
+    paused = await stage.turn()
+    await stage.resumed(paused.turn_id, ("c0", "yes"))
+    paused = await stage.turn(tool_config={"tool_choice": "none"})
+    await stage.resumed(paused.turn_id, ("c0", "yes"))
+
+    assert [request.tool_choice for request in model.requests] == ["ask", "auto", "none", "none"]
+
+
 async def test_what_a_later_tool_has_done_is_stored_when_time_runs_out_for_an_earlier_one(making: Making) -> None:
     async def act(invocation: Invocation) -> ToolOutcome:
         if invocation.tool_name == "add":

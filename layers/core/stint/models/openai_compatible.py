@@ -60,11 +60,16 @@ class OpenAICompatible:
         self._own_client: tuple[asyncio.AbstractEventLoop, httpx.AsyncClient] | None = None
         self._refused: dict[str, set[str]] = {}
 
+    @property
+    def is_of_openai(self) -> bool:
+        """Tell whether the server is OpenAI's own."""
+        return OPENAI.match(self._url) is not None
+
     def check(self, request: InferenceRequest) -> None:
         """Refuse grammars and, where the server is OpenAI's own, what only others take; see the port."""
         if request.response_format is not None:
             read_schema(request.response_format)
-        if OPENAI.match(self._url) is None:
+        if not self.is_of_openai:
             return
         for name in NOT_OF_OPENAI:
             if getattr(request.decoding, name) is not None:

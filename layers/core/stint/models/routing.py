@@ -15,9 +15,9 @@ HINTS = {
 class Router:
     """Chooses adapters by prefix: `bedrock/ID`, `openai/ID`, `scripted/ID`.
 
-    An id without such a prefix goes as it is to the adapter of `default_model`, slashes included: Llama Stack's ids
-    have them. What vLLM calls `openai/gpt-oss-20b` is `openai/openai/gpt-oss-20b` here. Adapters are made when first
-    asked for, and kept.
+    An id without such a prefix, as the configuration and registrations may have it, belongs as it is to the provider of
+    `default_model`, slashes included: Llama Stack's ids have them. What vLLM calls `openai/gpt-oss-20b` is
+    `openai/openai/gpt-oss-20b` here. Adapters are made when first asked for, and kept.
     """
 
     def __init__(self, factories: Mapping[str, Callable[[], Model]], default_model: str) -> None:
@@ -36,10 +36,15 @@ class Router:
             self._models[provider] = self._factories[provider]()
         return self._models[provider], provider_model_id
 
+    def names_provider(self, model_id: str) -> bool:
+        """Tell whether an id begins with a provider, configured here or not."""
+        provider, found, _ = model_id.partition("/")
+        return bool(found) and provider in {*self._factories, *HINTS}
+
     def route(self, model_id: str) -> tuple[str, str]:
         """Give the provider of a model and the id that it knows; raises as `resolve` does."""
-        provider, found, provider_model_id = model_id.partition("/")
-        if not found or provider not in {*self._factories, *HINTS}:
+        provider, _, provider_model_id = model_id.partition("/")
+        if not self.names_provider(model_id):
             provider, provider_model_id = self._default_model.partition("/")[0], model_id
         if provider not in self._factories:
             hint = HINTS.get(provider, "set STINT_DEFAULT_MODEL to an id that begins with a provider")
@@ -55,3 +60,13 @@ class Router:
                 param="model",
             )
         return provider, provider_model_id
+
+
+def unknown_model(model_id: str) -> InvalidRequest:
+    """Make the error for an id that nobody knows."""
+    return InvalidRequest(
+        f"Model {model_id!r} is not known here. GET /v1/models lists the models that are; an id that begins with a "
+        f"provider ({', '.join(f'{name}/' for name in HINTS)}) need not be listed.",
+        code="model_not_found",
+        param="model",
+    )

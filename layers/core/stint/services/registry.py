@@ -14,7 +14,7 @@ from stint.domain.registrations import (
     ToolGroupRegisterRequest,
 )
 from stint.domain.registry import Model, Provider, ProviderList
-from stint.models.routing import Router
+from stint.models.routing import Router, unknown_model
 from stint.services.catalogue import Catalogue, merge
 from stint.store.registrations import Kind, Registrations
 
@@ -44,13 +44,10 @@ class Registry:
         self.router = router
         self.cache_seconds = cache_seconds
         self.cached: tuple[float, Catalogue] | None = None
-        self.no_alias: set[str] = set()
 
     async def catalogue(self, *, fresh: bool = False) -> Catalogue:
         """Give everything there is, from this process when it has read it lately."""
         if self.cached is None or fresh or time.monotonic() > self.cached[0]:
-            if not fresh:
-                self.no_alias.clear()
             stored = await asyncio.to_thread(self.store.read, self.tenant)
             self.cached = (time.monotonic() + self.cache_seconds, merge(self.configured, stored))
         return self.cached[1]
@@ -80,14 +77,19 @@ class Registry:
     async def route(self, model_id: str) -> str:
         """Give the id by which the router knows a model: a registered one is another name of a provider's.
 
-        An id that names no provider may have become an alias since this process read last: it reads again, once for
-        each id while it keeps what it has read.
+        What this process does not know may have been registered since it read last, so it reads again.
+
+        Raises:
+            InvalidRequest: the id is neither listed nor begins with a provider.
         """
         model = (await self.catalogue()).models.get(model_id)
-        if model is None and model_id not in self.no_alias and self.router.route(model_id)[1] == model_id:
+        if model is None:
+            if self.router.names_provider(model_id):
+                return model_id
             model = (await self.catalogue(fresh=True)).models.get(model_id)
-            self.no_alias.add(model_id)
-        return model_id if model is None else f"{model.provider_id}/{model.provider_resource_id}"
+        if model is None:
+            raise unknown_model(model_id)
+        return f"{model.provider_id}/{model.provider_resource_id}"
 
     async def get_toolgroup(self, identifier: str) -> ToolGroup:
         """Read a toolgroup. Raises NotFound."""

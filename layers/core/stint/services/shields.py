@@ -1,7 +1,7 @@
 """Shields: found by name, checked when registered, asked by themselves."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from stint.domain.content import text_of
 from stint.domain.errors import InvalidRequest
@@ -46,9 +46,15 @@ class Shields:
                 code="provider_not_found",
                 param=param,
             )
+        return BoundShield(await self.prepare(registered, provider), provider)
+
+    async def prepare(self, registered: RegisteredShield, provider: ShieldProvider) -> Shield:
+        """Give a registered shield as its provider takes it; raises InvalidRequest when it cannot use it."""
         shield = as_port(registered)
+        if provider.asks_model:
+            shield = replace(shield, provider_shield_id=await self.registry.route(shield.provider_shield_id))
         provider.validate(shield)
-        return BoundShield(shield, provider)
+        return shield
 
     async def register(self, request: ShieldRegisterRequest) -> RegisteredShield:
         """Register a shield.
@@ -59,7 +65,7 @@ class Shields:
         """
         shield = shield_of(request, None)
         if shield.provider_id in self.providers:
-            self.providers[shield.provider_id].validate(as_port(shield))
+            await self.prepare(shield, self.providers[shield.provider_id])
         return await self.registry.register_shield(request)
 
     async def run(self, name: str, messages: Sequence[SafetyMessage]) -> SafetyViolation | None:
@@ -77,7 +83,7 @@ class Shields:
 
 
 def as_port(shield: RegisteredShield) -> Shield:
-    """Give a registered shield as its provider takes it."""
+    """Give a registered shield in the words of the port."""
     return Shield(shield.identifier, shield.provider_id, shield.provider_resource_id, shield.params)
 
 

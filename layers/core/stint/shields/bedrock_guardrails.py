@@ -39,6 +39,8 @@ class BedrockGuardrails:
     the check. Texts only: an image is a note in the text. The client is made when first used.
     """
 
+    asks_model = False
+
     def __init__(self, client: "Callable[[], BedrockRuntimeClient]" = lambda: connect(stall_timeout=15.0)) -> None:
         self._make_client = client
         self._made_client: BedrockRuntimeClient | None = None

@@ -62,6 +62,8 @@ class Rules:
 class DenyList:
     """Looks for forbidden words. A violation names the entry by its place, and does not repeat what was forbidden."""
 
+    asks_model = False
+
     def validate(self, shield: Shield) -> None:
         """Check a shield's registration; see the port."""
         rules_of(shield)

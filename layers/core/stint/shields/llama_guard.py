@@ -72,6 +72,8 @@ class LlamaGuard:
     a note in its prompt, and a call of a tool is its name with its arguments.
     """
 
+    asks_model = True
+
     def __init__(self, resolve: Callable[[str], tuple[Model, str]]) -> None:
         """`resolve` gives the adapter of a model id and the id that its provider knows (`Router.resolve`)."""
         self._resolve = resolve

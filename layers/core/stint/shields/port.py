@@ -23,7 +23,13 @@ class Shield:
 
 
 class ShieldProvider(Protocol):
-    """Checks messages against the shields of one kind."""
+    """Checks messages against the shields of one kind.
+
+    Where `asks_model` is set, `provider_shield_id` is the id of a model, which may be a registered name when the shield
+    is registered and is what the router knows when the provider gets it.
+    """
+
+    asks_model: bool
 
     def validate(self, shield: Shield) -> None:
         """Check a shield's registration, without asking anybody.

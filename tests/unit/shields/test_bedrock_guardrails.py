@@ -3,6 +3,7 @@ from typing import Any
 
 import pytest
 from tests.servers import bedrock_guardrails as guardrails
+from tests.servers import converse_stream as converse
 from tests.servers.bedrock_guardrails import REFUSAL, GuardrailsServer
 from tests.servers.scripted_http import Reply
 
@@ -165,7 +166,7 @@ async def test_a_refusal_is_no_pass(
     monkeypatch: Any,
 ) -> None:
     monkeypatch.setattr("botocore.retries.standard.ExponentialBackoff.delay_amount", lambda *_: 0.0)
-    server.script(*[guardrails.error(status, code, "no such thing")] * requests)
+    server.script(*[converse.error(status, code, "no such thing")] * requests)
 
     with pytest.raises(ShieldFailed) as caught:
         await rail.check(shield(), HELLO, "user-input")

@@ -1,13 +1,13 @@
 """The requests of the Open Responses compliance suite that need no WebSocket, and of branches of it, all at once."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
 import httpx
 import pytest
-from tests.local.run_process import Run, free_port
+from tests.local.run_process import Run
 from tests.openresponses.frames import check_stream
 
 MODEL = "scripted/demo"
@@ -157,6 +157,24 @@ async def multi_turn(client: Client) -> None:
     assert answered(await client.create(*history, "What is my name?"))
 
 
+async def compact_response(client: Client) -> None:
+    history = [message("user", "My name is Alice."), message("assistant", "Hello Alice!")]
+    body = {"model": MODEL, "prompt_cache_key": "compliance", "input": history}
+
+    compacted = await client.post("/responses/compact", body)
+
+    assert compacted["object"] == "response.compaction"
+    assert "compaction" in [item["type"] for item in compacted["output"]]
+    assert answered(await client.create(*compacted["output"], "Go on.", tools=[]))
+
+
+async def compact_missing_model(client: Client) -> None:
+    answer = await client.http.post("/responses/compact", json={"input": items("Hello")})
+
+    assert answer.status_code in (400, 422)
+    assert answer.json()["error"]["param"] == "model"
+
+
 async def websocket_is_refused(client: Client) -> None:
     upgrade = {"connection": "upgrade", "upgrade": "websocket", "sec-websocket-version": "13"}
     answer = await client.http.get("/responses", headers=upgrade | {"sec-websocket-key": "dGhlIHNhbXBsZSBub25jZQ=="})
@@ -179,18 +197,17 @@ CASES: dict[str, Callable[[Client], Awaitable[None]]] = {
         image_input,
         file_input,
         multi_turn,
+        compact_response,
+        compact_missing_model,
         websocket_is_refused,
     )
 }
 
 
 @pytest.fixture(scope="module")
-def outcomes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, BaseException | None]]:
+def outcomes(responses_run: Run) -> dict[str, BaseException | None]:
     """What came of each case, all begun at once as the suite's runner does."""
-    run = Run(tmp_path_factory.mktemp("open_responses"), free_port())
-    run.read_until("Ctrl-C stops")
-    yield asyncio.run(begin_all(run.url))
-    run.stop()
+    return asyncio.run(begin_all(responses_run.url))
 
 
 async def begin_all(url: str) -> dict[str, BaseException | None]:

@@ -19,7 +19,7 @@ from stint.domain.inference import (
     Usage,
     UserInput,
 )
-from stint.domain.tools import ToolCall
+from stint.domain.tools import ToolCall, ToolChoice, ToolConfig
 from stint.domain.turns import TurnEnding
 from stint.services.loop import run_loop
 from stint.services.runs import Run
@@ -34,6 +34,12 @@ class Echo:
 
     def __init__(self) -> None:
         self.calls: list[str] = []
+
+    async def check(self, toolgroup: Toolgroup, /) -> None:
+        pass
+
+    def known_tools(self, toolgroup: Toolgroup, provider_data: dict[str, Any], /) -> list[ToolSignature]:
+        return []
 
     async def list_tools(self, toolgroup: Toolgroup, provider_data: dict[str, Any], /) -> list[ToolSignature]:
         return []
@@ -169,3 +175,27 @@ async def test_what_cannot_be_shortened_fails(shortens: bool) -> None:
         await collect(run_loop(run))
 
     assert len(model.requests) == (3 if shortens else 1)
+
+
+async def test_a_choice_holds_for_the_first_model_call_of_a_run_whatever_results_its_input_brings() -> None:
+    model, echo = script(called("a"), said()), Echo()
+    run = with_tools(run_of(model), echo, "a", tool_config=ToolConfig(tool_choice=ToolChoice.required))
+    earlier = ToolCall(call_id="e", tool_name="a", arguments={})
+    for message in (AssistantAnswer("", (earlier,)), ToolResult("e", "a", "1")):
+        run.transcript.add(message)
+
+    await collect(run_loop(run))
+
+    assert [request.tool_choice for request in model.requests] == ["required", "auto"]
+
+
+async def test_a_choice_is_satisfied_by_calls_that_the_client_has_approved() -> None:
+    model, echo = script(said()), Echo()
+    run = with_tools(run_of(model), echo, "a", tool_config=ToolConfig(tool_choice=ToolChoice.required))
+    run.approved = [ToolCall(call_id="e", tool_name="a", arguments={})]
+    run.transcript.add(AssistantAnswer("", tuple(run.approved)))
+
+    await collect(run_loop(run))
+
+    assert echo.calls == ["e"]
+    assert [request.tool_choice for request in model.requests] == ["auto"]

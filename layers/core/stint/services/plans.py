@@ -67,14 +67,23 @@ class Plan:
         """Tell how many calls of one answer count; None when all do."""
         return 1 if self.parallel_tool_calls is False else None
 
-    def request(self, messages: Iterable[ModelMessage], max_tokens: int | None = None) -> InferenceRequest:
-        """Make the model call that follows these messages; `max_tokens` wins over the plan's own."""
+    def request(
+        self, messages: Iterable[ModelMessage], max_tokens: int | None = None, *, called: bool = False
+    ) -> InferenceRequest:
+        """Make the model call that follows these messages; `max_tokens` wins over the plan's own.
+
+        `called` tells that tools were called before in this turn (with its resumes) or in this response. A choice that
+        obliges the model to call one is satisfied then: kept up, it would forbid the model to answer, and every run
+        with tools of the server would go on to its last iteration. Results that a request brings along do not count:
+        with OpenAI's API, each request that asks for a call gets one.
+        """
         system = (SystemText(self.instructions),) if self.instructions else ()
+        choice = self.tool_config.tool_choice
         return InferenceRequest(
             model=self.model_id,
             messages=(*system, *messages),
             tools=self.toolbox.signatures,
-            tool_choice=self.tool_config.tool_choice,
+            tool_choice=ToolChoice.auto if called and choice is not ToolChoice.none else choice,
             decoding=self.decoding if max_tokens is None else replace(self.decoding, max_tokens=max_tokens),
             response_format=self.response_format,
             parallel_tool_calls=self.parallel_tool_calls,

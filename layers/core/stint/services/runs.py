@@ -72,7 +72,8 @@ class Run:
             self.transcript.close()
             while self.later:
                 self.transcript.add(self.later.pop(0))
-            request = self.plan.request(self.transcript.messages, self.output_tokens_left())
+            called = self.iterations > 0 or self.tool_calls > 0
+            request = self.plan.request(self.transcript.messages, self.output_tokens_left(), called=called)
             self.inference = Inference(self.plan.model, request)
         return self.inference
 

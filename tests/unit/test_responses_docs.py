@@ -26,7 +26,7 @@ from stint.domain.response_requests import CreateResponse
 from stint.domain.response_tools import REFUSED_TOOLS, WEB_SEARCH_TYPES
 
 DOCS = (Path(__file__).parents[2] / "docs" / "responses.md").read_text()
-ACCEPTED = ("works", "echoed")
+ACCEPTED = ("works", "echoed", "accepted")
 
 
 def table(heading: str) -> dict[str, str]:

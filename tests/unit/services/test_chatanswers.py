@@ -39,7 +39,7 @@ def deltas(told: list[ChatCompletionChunk]) -> list[dict[str, Any]]:
 
 
 def test_a_text_is_told_in_pieces_and_whole() -> None:
-    answer = completion(metadata={"topic": "plums"})
+    answer = completion(metadata={"topic": "plums"}, service_tier="flex")
 
     told = tell(answer, ReasoningChunk("hm"), TextChunk("Hello "), TextChunk(""), TextChunk("you"), STOP)
     whole = answer.whole()
@@ -56,6 +56,7 @@ def test_a_text_is_told_in_pieces_and_whole() -> None:
     message = whole.choices[0].message
     assert (message.content, message.reasoning_content, message.refusal) == ("Hello you", "hm", None)
     assert (whole.choices[0].finish_reason, whole.metadata) == ("stop", {"topic": "plums"})
+    assert {whole.service_tier, *(chunk.service_tier for chunk in told)} == {"flex"}
     assert whole.usage
     assert whole.usage.prompt_tokens_details.cached_tokens == 2
     assert whole.usage.completion_tokens_details.reasoning_tokens == 1

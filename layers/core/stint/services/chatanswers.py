@@ -102,6 +102,7 @@ class Completion:
             created=self.created,
             model=self.request.model,
             choices=[] if delta is None else [ChunkChoice(delta=delta, finish_reason=finish_reason)],
+            service_tier=self.request.service_tier or "default",
             obfuscation=padding_of(padded) if pads else None,
         )
 
@@ -121,5 +122,6 @@ class Completion:
             model=self.request.model,
             choices=[ChatChoice(message=message, finish_reason=self.finish_reason)],
             usage=CompletionUsage.of(self.usage) if self.usage else None,
+            service_tier=self.request.service_tier or "default",
             metadata=self.request.metadata or None,
         )

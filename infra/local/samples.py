@@ -11,14 +11,13 @@ from typing import Any
 import boto3
 from botocore.config import Config
 from infra.local.errors import LocalCloudError
+from infra.local.response_samples import store_response_samples
 from infra.local.sample_ids import (
     AGENT,
     AWAITING_STEP,
     AWAITING_TURN,
     COMPLETED_STEPS,
     COMPLETED_TURN,
-    CONVERSATION,
-    CONVERSATION_ITEM,
     MODEL,
     PENDING_STEP,
     SESSION,
@@ -27,11 +26,8 @@ from infra.local.sample_ids import (
 )
 
 from stint.domain.agents import Agent, AgentConfig
-from stint.domain.conversations import Conversation, StoredItem
 from stint.domain.errors import NotFound, StintError
 from stint.domain.inference import Usage
-from stint.domain.items import Message
-from stint.domain.parts import InputText
 from stint.domain.registrations import Owner, RegisteredShield, ToolGroup
 from stint.domain.registry import Model
 from stint.domain.sessions import Session
@@ -49,7 +45,6 @@ from stint.domain.turns import (
 )
 from stint.http.access import TENANT
 from stint.store import keys
-from stint.store.conversations import Conversations
 from stint.store.registrations import Kind
 from stint.store.responsestore import ResponseStore
 from stint.store.sessions import LastTurn
@@ -138,7 +133,7 @@ def store_samples(environment: Mapping[str, str]) -> None:
         for kind, document in REGISTRATIONS.items():
             store.registrations.create(TENANT, kind, document.identifier, document)
         responses = ResponseStore.open(dynamodb, environment["STINT_TABLE"], lambda: s3, environment["STINT_BUCKET"])
-        store_conversation(responses.conversations)
+        store_response_samples(responses)
 
 
 @contextlib.contextmanager
@@ -183,15 +178,6 @@ def remove_samples(store: Store, table: Table) -> None:
         left = [keys.Key(pk, item["sk"]) for item in table.query(pk, attributes="sk")]
         for start in range(0, len(left), WRITE_BATCH):
             table.delete_many(left[start : start + WRITE_BATCH])
-
-
-def store_conversation(conversations: Conversations) -> None:
-    """Store the conversation with its message, in place of what events made of it."""
-    with contextlib.suppress(NotFound):
-        conversations.delete(TENANT, CONVERSATION)
-    message = Message(id=CONVERSATION_ITEM, role="user", content=[InputText(text="My name is Ada.")])
-    conversation = Conversation(id=CONVERSATION, created_at=int(STARTED.timestamp()), metadata={"topic": "names"})
-    conversations.create(TENANT, conversation, [StoredItem(item=message)])
 
 
 def store_turn(store: Store, turn_id: str, text: str, records: list[TurnRecord], pending: PendingCalls | None) -> None:

@@ -1,0 +1,53 @@
+"""What the events of `events/responses` name: a conversation with a message, and a response."""
+
+import contextlib
+from datetime import datetime
+
+from infra.local.sample_ids import CONVERSATION, CONVERSATION_ITEM, RESPONSE
+
+from stint.domain.conversations import Conversation, StoredItem
+from stint.domain.errors import NotFound
+from stint.domain.inference import Usage
+from stint.domain.items import Message
+from stint.domain.parts import InputText
+from stint.domain.responses import ResponseEnding, ResponseHeader, ResponseRecord, ResponseStatus
+from stint.domain.steps import CompletionMessage, InferenceStep
+from stint.http.access import TENANT
+from stint.store.conversations import Conversations
+from stint.store.responses import Responses
+from stint.store.responsestore import ResponseStore
+
+STARTED = datetime.fromisoformat("2025-08-31T12:00:00+00:00")
+SECONDS = int(STARTED.timestamp())
+MESSAGE = Message(id=CONVERSATION_ITEM, role="user", content=[InputText(text="My name is Ada.")])
+
+
+def store_response_samples(store: ResponseStore) -> None:
+    """Store the samples, in place of what events made of them."""
+    store_conversation(store.conversations)
+    store_response(store.responses)
+
+
+def store_conversation(conversations: Conversations) -> None:
+    with contextlib.suppress(NotFound):
+        conversations.delete(TENANT, CONVERSATION)
+    conversation = Conversation(id=CONVERSATION, created_at=SECONDS, metadata={"topic": "names"})
+    conversations.create(TENANT, conversation, [StoredItem(item=MESSAGE)])
+
+
+def store_response(responses: Responses) -> None:
+    with contextlib.suppress(NotFound):
+        responses.delete(TENANT, RESPONSE)
+    responses.put(
+        TENANT, ResponseHeader(response_id=RESPONSE, created_at=SECONDS, model="scripted/demo", input=[MESSAGE])
+    )
+    step = InferenceStep(
+        turn_id=RESPONSE,
+        step_id="01990000-0005-7000-8000-000000000001",
+        started_at=STARTED,
+        completed_at=STARTED,
+        model_response=CompletionMessage(content="Hello, Ada."),
+    )
+    usage = Usage(input_tokens=4, output_tokens=2, total_tokens=6)
+    ending = ResponseEnding(status=ResponseStatus.completed, completed_at=SECONDS, usage=usage)
+    responses.append(TENANT, RESPONSE, 0, ResponseRecord(step=step, ending=ending))

@@ -8,11 +8,14 @@ from agents import (
     FunctionTool,
     ModelSettings,
     OpenAIConversationsSession,
+    OpenAIResponsesCompactionSession,
     OpenAIResponsesModel,
     RunConfig,
     Runner,
+    SQLiteSession,
     function_tool,
 )
+from agents.memory.openai_responses_compaction_session import OpenAIResponsesCompactionMode
 from openai import AsyncOpenAI, DefaultAsyncHttpxClient
 from pydantic import BaseModel
 from tests.local.run_process import Run
@@ -111,6 +114,31 @@ async def test_a_session_is_a_conversation(model: OpenAIResponsesModel, client: 
         "message",
         "message",
     ]
+
+
+@pytest.mark.parametrize("mode", ["input", "previous_response_id"])
+async def test_a_session_is_compacted(
+    model: OpenAIResponsesModel, client: AsyncOpenAI, mode: OpenAIResponsesCompactionMode
+) -> None:
+    agent = Agent[None](name="Weather", model=model, tools=[TOOL])
+    stored = SQLiteSession("weather")
+    session = OpenAIResponsesCompactionSession(
+        "weather",
+        stored,
+        client=client,
+        model="scripted/gpt-demo",  # the session takes no model whose name does not begin with gpt
+        compaction_mode=mode,
+        should_trigger_compaction=lambda _: True,
+    )
+
+    await Runner.run(agent, "Please get_weather of Bern", session=session, run_config=QUIET)
+    kept = await session.get_items()
+    second = await Runner.run(agent, "say: And so on", session=session, run_config=QUIET)
+    stored.close()
+
+    assert "compaction" in [item.get("type") for item in kept]
+    assert "function_call" not in [item.get("type") for item in kept]
+    assert second.final_output == "And so on"
 
 
 async def test_an_agent_answers_with_a_type(model: OpenAIResponsesModel) -> None:

@@ -211,3 +211,22 @@ def test_a_long_conversation_is_read_page_by_page(http: httpx.Client) -> None:
     assert (first["has_more"], last["has_more"]) == (True, False)
     newest_first = [item["content"][0]["text"] for item in (*first["data"], *last["data"])]
     assert newest_first == expected[::-1]
+
+
+def test_a_conversation_is_deleted_while_a_response_runs_in_it(http: httpx.Client) -> None:
+    conversation = create(http, said("one"))
+    body = {"model": "scripted/demo", "input": "say: late\nslow: 1.5", "conversation": conversation, "stream": True}
+
+    with http.stream("POST", "/v1/responses", json=body) as stream:
+        lines = stream.iter_lines()
+        begun = next(lines)
+        locked = http.post("/v1/responses", json=body | {"input": "me too"})
+        deleted = http.delete(f"/v1/conversations/{conversation}")
+        events = [line.removeprefix("event: ") for line in lines if line.startswith("event: ")]
+
+    assert begun == "event: response.created"
+    assert assert_error(locked, 409, "conversation_locked")
+    assert deleted.json() == {"id": conversation, "object": "conversation.deleted", "deleted": True}
+    assert events[-1] == "response.failed"
+    assert_error(http.get(f"/v1/conversations/{conversation}/items"), 404, "conversation_not_found")
+    assert_error(http.delete(f"/v1/conversations/{conversation}"), 404, "conversation_not_found")

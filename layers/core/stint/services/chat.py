@@ -18,7 +18,7 @@ TIME_IS_OVER = (
     "The time for this request was over before the answer ended. Ask for a shorter one, or raise StreamTimeoutSeconds "
     "in the template."
 )
-FIELDS = {"reasoning.effort": "reasoning_effort", "sampling_params": "temperature"}
+FIELDS = {"reasoning.effort": "reasoning_effort"}
 """Fields as models name them, by the names that they have in chat completions."""
 
 

@@ -45,7 +45,7 @@ class Echo:
         return []
 
     async def invoke(self, toolgroup: Toolgroup, invocation: Invocation, /) -> ToolOutcome:
-        self.calls.append(invocation.call_id)
+        self.calls.append(invocation.key)
         return ToolOutcome(invocation.tool_name)
 
 
@@ -69,7 +69,7 @@ async def test_calls_beyond_the_bound_are_not_run_and_the_run_is_incomplete() ->
 
     events = await collect(run_loop(run))
 
-    assert echo.calls == ["c0", "c1"]
+    assert echo.calls == ["t:1:c0", "t:1:c1"]
     assert shape(events)[-1] == "ended completed"
     assert ending_in(log).incomplete_reason == "max_tool_calls"
 
@@ -127,7 +127,7 @@ async def test_one_call_at_a_time_where_parallel_calls_are_not_wanted() -> None:
 
     await collect(run_loop(run))
 
-    assert echo.calls == ["c0"]
+    assert echo.calls == ["t:1:c0"]
     assert model.requests[0].parallel_tool_calls is False
 
 
@@ -197,5 +197,5 @@ async def test_a_choice_is_satisfied_by_calls_that_the_client_has_approved() -> 
 
     await collect(run_loop(run))
 
-    assert echo.calls == ["e"]
+    assert echo.calls == ["t:0:e"]
     assert [request.tool_choice for request in model.requests] == ["auto"]

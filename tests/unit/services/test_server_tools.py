@@ -229,7 +229,7 @@ async def test_a_tool_that_gives_itself_up_is_a_result_for_the_model(making: Mak
     assert responses(turn)[0].metadata == {"error": True}
 
 
-async def test_tools_get_their_arguments_the_call_id_and_the_callers_keys_which_are_kept_nowhere(
+async def test_tools_get_their_arguments_and_the_callers_keys_which_are_kept_nowhere(
     making: Making, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
@@ -240,10 +240,24 @@ async def test_tools_get_their_arguments_the_call_id_and_the_callers_keys_which_
     await stage.play(run)
 
     [invocation] = making.workshop.invocations
-    assert (invocation.tool_name, invocation.arguments, invocation.call_id) == ("add", {"a": 1, "b": 2}, "c0")
+    assert (invocation.tool_name, invocation.arguments) == ("add", {"a": 1, "b": 2})
     assert invocation.provider_data == {"key": SECRET}
     assert SECRET not in repr(making.cloud.items(making.tenant))
     assert SECRET not in caplog.text
+
+
+async def test_each_call_has_a_key_of_its_own_though_models_repeat_their_ids(making: Making) -> None:
+    stage = await making.stage(
+        script(called("add"), called("add", "ask"), called("add"), said(), called("add"), said()), "ask"
+    )
+
+    paused = await stage.turn()
+    await stage.resumed(paused.turn_id, ("c1", "yes"))
+    following = await stage.turn()
+
+    first, second = paused.turn_id, following.turn_id
+    keys = [invocation.key for invocation in making.workshop.invocations]
+    assert keys == [f"{first}:1:c0", f"{first}:2:c0", f"{first}:3:c0", f"{second}:1:c0"]
 
 
 async def test_args_win_over_the_models_arguments_and_those_of_the_turn_over_the_agents(making: Making) -> None:

@@ -21,14 +21,14 @@ def test_calls_of_known_tools_with_an_object_are_the_clients() -> None:
 
 
 async def test_a_refusal_tells_the_model_what_there_is() -> None:
-    refusal = await TOOLBOX.respond(call("nosuch"), keep)
+    refusal = await TOOLBOX.respond(call("nosuch"), "k", keep)
 
     assert refusal.content == "There is no tool named 'nosuch'. The tools are: add, sub."
     assert refusal.metadata == {"error": True}
 
 
 async def test_arguments_that_are_no_object_are_told_to_the_model() -> None:
-    refusal = await TOOLBOX.respond(call("add", "[1]"), keep)
+    refusal = await TOOLBOX.respond(call("add", "[1]"), "k", keep)
 
     assert "are not a JSON object" in str(refusal.content)
     assert refusal.metadata == {"error": True}

@@ -97,7 +97,7 @@ async def test_a_body_may_be_a_text_or_an_argument(tools: HttpEndpoints, server:
     assert (value.path, value.json()) == ("/", ["x"])
 
 
-async def test_the_id_of_the_call_is_the_idempotency_key(tools: HttpEndpoints, server: ScriptedHTTPServer) -> None:
+async def test_the_key_of_the_call_is_the_idempotency_key(tools: HttpEndpoints, server: ScriptedHTTPServer) -> None:
     await call(tools, group(server), id="1")
     await tools.invoke(group(server), Invocation("ticket", {}, "ü\r\nX: y"))
 

@@ -126,7 +126,7 @@ async def test_an_unknown_tool_is_an_outcome() -> None:
     assert "The tools are: order." in text_of(outcome.content)
 
 
-async def test_the_id_of_the_call_travels_in_the_client_context(api: ScriptedHTTPServer) -> None:
+async def test_the_key_of_the_call_travels_in_the_client_context(api: ScriptedHTTPServer) -> None:
     await call(group(), do="echo")
 
     context = json.loads(base64.b64decode(api.requests[0].headers["x-amz-client-context"]))

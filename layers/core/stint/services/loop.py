@@ -159,7 +159,8 @@ async def answer_calls(run: Run, move: Answers) -> AsyncGenerator[StepEvent, Non
         run.log.check()
     run.tool_calls += len(move.calls)
     started_at = now()
-    answering = [asyncio.create_task(run.plan.toolbox.respond(call, run.log.keep)) for call in move.calls]
+    respond, keep = run.plan.toolbox.respond, run.log.keep
+    answering = [asyncio.create_task(respond(call, run.key_of(call), keep)) for call in move.calls]
     left = list(zip(move.calls, answering, strict=True))
     try:
         while left:

@@ -96,6 +96,10 @@ class Run:
         if inference is not None:
             await inference.close()
 
+    def key_of(self, call: ToolCall) -> str:
+        """Give the idempotency key of a call of the last answer: models repeat their ids, even within a run."""
+        return f"{self.turn_id}:{self.iterations}:{call.call_id}"
+
     def output_check(self) -> Check | None:
         """Give the check of an answer by the output shields, in the light of the conversation."""
         shields, said = self.plan.output_shields, tuple(self.transcript.messages)

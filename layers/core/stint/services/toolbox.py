@@ -55,9 +55,12 @@ class Toolbox:
         waits = call.tool_name in self.client or call.tool_name in self.approvals
         return waits and not isinstance(call.arguments, str)
 
-    async def respond(self, call: ToolCall, keep: Keep) -> ToolResponse:
-        """Answer a call: whatever goes wrong is told to the model, so that it can go on."""
-        outcome = await self.invoke(call)
+    async def respond(self, call: ToolCall, key: str, keep: Keep) -> ToolResponse:
+        """Answer a call: whatever goes wrong is told to the model, so that it can go on.
+
+        `key` is the idempotency key for the tool, see `Invocation`.
+        """
+        outcome = await self.invoke(call, key)
         content, metadata = outcome.content, {**outcome.metadata}
         if len(json.dumps(metadata.get("structured_content"))) > self.result_bytes:
             del metadata["structured_content"]  # its text form is the content, and is kept whole
@@ -68,16 +71,14 @@ class Toolbox:
             metadata["error"] = True
         return ToolResponse(call_id=call.call_id, tool_name=call.tool_name, content=head, metadata=metadata or None)
 
-    async def invoke(self, call: ToolCall) -> ToolOutcome:
+    async def invoke(self, call: ToolCall, key: str) -> ToolOutcome:
         tool = self.server.get(call.tool_name) or self.server.get(MODEL_NAMES.get(call.tool_name, ""))
         if isinstance(call.arguments, str) and (tool is not None or call.tool_name in self.client):
             return failure("The arguments of this call are not a JSON object, so the tool did not run. Call it again.")
         if tool is None or isinstance(call.arguments, str):
             names = ", ".join(signature.name for signature in self.signatures) or "none"
             return failure(f"There is no tool named {call.tool_name!r}. The tools are: {names}.")
-        invocation = Invocation(
-            tool.signature.name, {**call.arguments, **tool.args}, call.call_id, dict(self.provider_data)
-        )
+        invocation = Invocation(tool.signature.name, {**call.arguments, **tool.args}, key, dict(self.provider_data))
         extra = {"toolgroup_id": tool.toolgroup.toolgroup_id, "tool_name": tool.signature.name}
         try:
             return await wait_for_end(tool.provider.invoke(tool.toolgroup, invocation), extra)

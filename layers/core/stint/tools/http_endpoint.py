@@ -36,7 +36,7 @@ class HttpEndpoints:
             "timeout": 10
         }]}
 
-    See `EndpointDefinition` for how arguments find their place. The id of the call travels as `Idempotency-Key`. A
+    See `EndpointDefinition` for how arguments find their place. The key of the call travels as `Idempotency-Key`. A
     caller's own credentials come with each request in `provider_data["http_headers"]`, `{origin: {header: value}}`
     with an origin such as `https://tickets.example.com`, and go nowhere else. Redirects are not followed.
 
@@ -84,7 +84,7 @@ class HttpEndpoints:
                 tool.method,
                 request.url,
                 timeout=tool.timeout,
-                headers={**request.headers, **callers, "Idempotency-Key": write_key(invocation.call_id)},
+                headers={**request.headers, **callers, "Idempotency-Key": write_key(invocation.key)},
                 content=request.content,
             )
         except ToolFailure as error:
@@ -111,9 +111,9 @@ def read_response(response: httpx.Response, secrets: dict[str, str]) -> ToolOutc
     return ToolOutcome(content=note, metadata={**metadata, ATTACHMENTS: attached})
 
 
-def write_key(call_id: str) -> str:
-    """Write a call's id as a header's value; models' servers make ids of plain ASCII, clients could make any."""
-    return quote(call_id, safe=string.punctuation + " ")
+def write_key(key: str) -> str:
+    """Write a call's key as a header's value; models' servers make ids of plain ASCII, clients could make any."""
+    return quote(key, safe=string.punctuation + " ")
 
 
 def is_text(media_type: str) -> bool:

@@ -38,12 +38,14 @@ class Toolgroup:
 class Invocation:
     """One call.
 
-    `call_id` travels as the idempotency key; `provider_data` bears the caller's keys, never stored or logged.
+    `key` is the idempotency key: no other call of any turn or response has it, and the same call has it again when a
+    run that broke off is taken up. A model's ids are no such keys: many models number their calls anew in each answer.
+    `provider_data` bears the caller's keys, never stored or logged.
     """
 
     tool_name: str
     arguments: dict[str, Any]
-    call_id: str
+    key: str
     provider_data: dict[str, Any] = field(default_factory=dict, repr=False)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from fastapi import APIRouter, FastAPI, Response
 from fastapi.responses import JSONResponse
 from fastapi.routing import APIRoute
-from pydantic import BaseModel
+from pydantic import BaseModel, RootModel
 
 from stint.domain.chat_output import ChatCompletionChunk
 from stint.domain.registry import LLAMA_STACK_VERSION, Route, RouteList
@@ -15,7 +15,6 @@ from stint.http import registry, shields, tools
 from stint.http.documents import document
 from stint.http.errors import ErrorResponse
 from stint.http.middleware import ALIAS
-from stint.http.response_sse import ResponseStreamEvent
 from stint.http.sse import StreamChunk, StreamError
 
 router = APIRouter(prefix="/v1", tags=["Registry"])
@@ -83,9 +82,19 @@ def describe_api() -> dict[str, Any]:
     for part in list_parts():
         app.include_router(part, responses=ERRORS)
     described = app.openapi()
-    for schema in (StreamChunk, StreamError, ResponseStreamEvent, ChatCompletionChunk):
+    for schema in (StreamChunk, StreamError, stream_event(), ChatCompletionChunk):
         described["components"]["schemas"] |= schemas_of(schema)
     return described
+
+
+def stream_event() -> type[BaseModel]:
+    """Make the class of the data of a response's events: it takes long, so only who describes the API does."""
+    from stint.domain.response_events import ResponseEvent  # noqa: PLC0415
+
+    class ResponseStreamEvent(RootModel[ResponseEvent]):
+        """The data of an event."""
+
+    return ResponseStreamEvent
 
 
 def schemas_of(schema: type[BaseModel]) -> dict[str, Any]:

@@ -2,18 +2,10 @@
 
 from collections.abc import AsyncIterator
 
-from pydantic import ConfigDict, RootModel
-
 from stint.domain.response_events import ResponseEvent
 from stint.http.sse import escape_line_breaks
 
 DONE = b"data: [DONE]\n\n"
-
-
-class ResponseStreamEvent(RootModel[ResponseEvent]):
-    """The data of an event."""
-
-    model_config = ConfigDict(defer_build=True)
 
 
 def encode(event: ResponseEvent) -> bytes:

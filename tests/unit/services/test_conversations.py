@@ -227,15 +227,21 @@ async def test_deleting_takes_a_conversation_from_the_response_that_runs_in_it(d
     assert desk.left == []
 
 
-async def test_what_takes_too_long_to_delete_is_left_to_the_worker(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_takes_too_long_to_delete_is_left_to_the_worker_who_ends_it(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
     conversation = (await desk.create(*(say(str(number)) for number in range(20)))).id
     monkeypatch.setattr("stint.services.conversations.PATIENCE_SECONDS", -1.0)
 
     await desk.service.delete(conversation)
+    left = desk.cloud.items(desk.tenant)
+    desk.service.proceed(conversation, 20)
 
     assert desk.left == [ConversationDeletionTask(tenant=desk.tenant, conversation_id=conversation)]
+    assert left
+    assert desk.cloud.items(desk.tenant) == []
     with pytest.raises(NotFound):
-        await desk.service.get(conversation)
+        desk.service.proceed(conversation, 20)
 
 
 async def test_outputs_of_calls_are_items(desk: Desk) -> None:

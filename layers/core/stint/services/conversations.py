@@ -66,13 +66,15 @@ class Conversations:
     async def delete(self, conversation_id: str) -> DeletedConversation:
         """Delete a conversation with its items: gone for every reader when this returns.
 
-        A response that runs in it loses it. What takes too long is left to the worker.
+        A response that runs in it loses it.
         """
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        if not await asyncio.to_thread(self.store.delete, self.tenant, conversation_id, deadline):
-            task = ConversationDeletionTask(tenant=self.tenant, conversation_id=conversation_id)
-            await asyncio.to_thread(self.leave, task)
+        await asyncio.to_thread(self.proceed, conversation_id, PATIENCE_SECONDS)
         return DeletedConversation(id=conversation_id)
+
+    def proceed(self, conversation_id: str, seconds: float) -> None:
+        """Delete for `seconds` at most, and leave the rest to the worker. May be repeated after any failure."""
+        if not self.store.delete(self.tenant, conversation_id, time.monotonic() + seconds):
+            self.leave(ConversationDeletionTask(tenant=self.tenant, conversation_id=conversation_id))
 
     async def add_items(
         self, conversation_id: str, items: Sequence[InputItem], include: Collection[str] = ()

@@ -246,6 +246,24 @@ async def test_tools_get_their_arguments_and_the_callers_keys_which_are_kept_now
     assert SECRET not in caplog.text
 
 
+async def test_a_tool_that_repeats_its_callers_credentials_does_not_get_them_stored(making: Making) -> None:
+    async def repeat(invocation: Invocation) -> ToolOutcome:
+        text = f"You sent {invocation.provider_data}."
+        return ToolOutcome(content=text, metadata={"structured_content": {"sent": text}})
+
+    making.workshop.act = repeat
+    stage = await making.stage(script(called("add"), said()))
+    request = TurnCreateRequest(messages=[UserMessage(content="Hello")])
+    keys = {"mcp_headers": {"https://tools.example/mcp": {"Authorization": f"Bearer {SECRET}"}}}
+
+    events = await stage.play(await stage.turns.start(stage.agent_id, stage.session_id, request, deadline(30), keys))
+    run = await stage.services.toolgroups.invoke("add", {}, keys)
+
+    [turn] = await stage.stored()
+    assert "tools.example/mcp': {'Authorization': '***'}" in str(responses(turn)[0].content) == str(run.content)
+    assert SECRET not in repr(events) + repr(run) + repr(making.cloud.items(making.tenant))
+
+
 async def test_each_call_has_a_key_of_its_own_though_models_repeat_their_ids(making: Making) -> None:
     stage = await making.stage(
         script(called("add"), called("add", "ask"), called("add"), said(), called("add"), said()), "ask"

@@ -14,6 +14,7 @@ from stint.domain.tools import ToolCall, ToolResponse
 from stint.services.patience import wait_for_end
 from stint.tools.outcomes import failure, head_of
 from stint.tools.port import MODEL_NAMES, Invocation, Toolgroup, ToolOutcome, ToolProvider
+from stint.tools.secrets import run_tool
 
 logger = logging.getLogger(__name__)
 
@@ -81,7 +82,7 @@ class Toolbox:
         invocation = Invocation(tool.signature.name, {**call.arguments, **tool.args}, key, dict(self.provider_data))
         extra = {"toolgroup_id": tool.toolgroup.toolgroup_id, "tool_name": tool.signature.name}
         try:
-            return await wait_for_end(tool.provider.invoke(tool.toolgroup, invocation), extra)
+            return await wait_for_end(run_tool(tool.provider, tool.toolgroup, invocation), extra)
         except StintError as error:
             return failure(error.message)
         except Exception as error:  # noqa: BLE001 - told to the model; its words may hold a caller's key

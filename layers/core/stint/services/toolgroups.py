@@ -18,6 +18,7 @@ from stint.services.tools import Tools, as_port, naming, shown_name
 from stint.tools.concealment import conceal, conceal_url
 from stint.tools.outcomes import head_of
 from stint.tools.port import Invocation
+from stint.tools.secrets import run_tool
 
 logger = logging.getLogger(__name__)
 
@@ -172,7 +173,7 @@ class Toolgroups:
         group = (await self.tools.registry.catalogue()).toolgroups[tool.toolgroup_id]
         invocation = Invocation(tool.identifier, arguments, f"call_{new_id()}", dict(provider_data))
         try:
-            outcome = await self.tools.provider_of(group).invoke(as_port(group), invocation)
+            outcome = await run_tool(self.tools.provider_of(group), as_port(group), invocation)
         except ToolUnavailable as error:
             raise naming(group, error) from error
         return ToolInvocationResult(

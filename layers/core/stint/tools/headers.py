@@ -7,7 +7,6 @@ from stint.domain.errors import InvalidRequest
 
 _NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _VALUE = re.compile(r"[\t\x20-\x7e]*")
-_PUBLIC = frozenset({"accept", "accept-language", "cache-control", "content-type", "prefer", "range", "user-agent"})
 _OWN = frozenset({"host", "content-length", "transfer-encoding", "connection", "upgrade", "te", "trailer"})
 
 
@@ -29,15 +28,3 @@ def read_headers(given: Any, where: str) -> dict[str, str]:
         if not _NAME.fullmatch(name) or not _VALUE.fullmatch(value):
             raise InvalidRequest(f"{where}: {name[:40]!r} has a name or a value that no header can have", param=where)
     return dict(given)
-
-
-def strike(text: str, headers: dict[str, str]) -> str:
-    """Strike the values of headers out of a text, as servers repeat what they were sent.
-
-    Values under 8 characters and those of headers that are no secret, such as Accept, stay.
-    """
-    values = [value for name, value in headers.items() if name.lower() not in _PUBLIC]
-    secrets = {secret for value in values for secret in (value, value.split(" ")[-1]) if len(secret) >= 8}
-    for secret in sorted(secrets, key=len, reverse=True):
-        text = text.replace(secret, "***")
-    return text

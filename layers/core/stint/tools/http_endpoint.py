@@ -11,11 +11,12 @@ from stint.domain.errors import InvalidRequest
 from stint.domain.inference import ToolSignature
 from stint.net.guard import Guard
 from stint.tools.definitions import read_definitions
-from stint.tools.headers import read_headers, strike
+from stint.tools.headers import read_headers
 from stint.tools.http_calls import ToolFailure, send, shorten
 from stint.tools.http_request import EndpointDefinition, write_request
 from stint.tools.outcomes import attachment, data_url, failure, read_image, unknown_tool
 from stint.tools.port import ATTACHMENTS, Invocation, Toolgroup, ToolOutcome
+from stint.tools.secrets import secrets_in, strike
 from stint.tools.templates import names_in
 
 TEXTS = frozenset({"application/xml", "application/x-ndjson", "application/x-www-form-urlencoded"})
@@ -75,7 +76,7 @@ class HttpEndpoints:
         if tool is None:
             return unknown_tool(invocation.tool_name, list(tools))
         callers = read_origin_headers(invocation.provider_data, tool.origin)
-        secrets = {**{name: value for name, value in tool.headers.items() if not any(names_in(value))}, **callers}
+        fixed = {name: value for name, value in tool.headers.items() if not any(names_in(value))}
         try:
             request = write_request(tool, invocation.arguments)
             response = await send(
@@ -89,10 +90,10 @@ class HttpEndpoints:
             )
         except ToolFailure as error:
             return failure(str(error))
-        return read_response(response, secrets)
+        return read_response(response, secrets_in(fixed) | secrets_in(callers))
 
 
-def read_response(response: httpx.Response, secrets: dict[str, str]) -> ToolOutcome:
+def read_response(response: httpx.Response, secrets: set[str]) -> ToolOutcome:
     """Make an outcome of an answer."""
     metadata: dict[str, Any] = {"status": response.status_code}
     media_type = response.headers.get("content-type", "").partition(";")[0].strip().lower()

@@ -146,3 +146,60 @@ app = print
 
     assert invocation.error
     assert invocation.error.type == "ZeroDivisionError"
+
+
+STREAMS = "from streams import app as streams\n"
+
+
+@pytest.mark.parametrize(
+    ("source", "started"),
+    [
+        (
+            """
+said = []
+async def app(scope, receive, send):
+    if scope["type"] == "lifespan":
+        said.append((await receive())["type"])
+        await send({"type": "lifespan.startup.complete"})
+        await receive()
+    await streams({**scope, "path": "/echo/" + "".join(said)}, receive, send)
+""",
+            "/echo/lifespan.startup",
+        ),
+        (
+            """
+async def app(scope, receive, send):
+    assert scope["type"] == "http"
+    await streams(scope, receive, send)
+""",
+            "/echo",
+        ),
+    ],
+    ids=["an app that starts", "an app that does not know of it"],
+)
+async def test_the_app_is_told_of_the_start_before_the_first_event(
+    service: Start, code: Code, source: str, started: str
+) -> None:
+    folder = code(STREAMS + source)
+    shutil.copy(Path(__file__).parent / "apps" / "streams.py", folder)
+    function = await service("app.app", code=folder)
+
+    assert (await function.json(proxy_event()))["path"] == started
+    assert function.errors() == []
+
+
+async def test_an_app_that_fails_to_start_is_logged_and_gets_its_events(service: Start, code: Code) -> None:
+    source = """
+async def app(scope, receive, send):
+    if scope["type"] == "lifespan":
+        await receive()
+        await send({"type": "lifespan.startup.failed", "message": "no such table"})
+        return
+    await streams(scope, receive, send)
+"""
+    folder = code(STREAMS + source)
+    shutil.copy(Path(__file__).parent / "apps" / "streams.py", folder)
+    function = await service("app.app", code=folder)
+
+    assert (await function.json(proxy_event()))["path"] == "/echo"
+    assert [line["message"] for line in function.errors()] == ["no such table"]

@@ -1,11 +1,14 @@
 """The one way to make a function's web app."""
 
+import logging
 import warnings
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 from fastapi import APIRouter, FastAPI
 from pydantic.warnings import UnsupportedFieldAttributeWarning
 
-from stint.http.access import MakeServices
+from stint.http.access import TENANT, MakeServices
 from stint.http.errors import add_error_handlers
 from stint.http.middleware import (
     Aliased,
@@ -19,12 +22,24 @@ from stint.http.middleware import (
     VersionChecked,
 )
 
+logger = logging.getLogger(__name__)
+
 
 def list_routers() -> tuple[APIRouter, ...]:
     """List the routers of the whole API, of whichever function."""
     from stint.http.inspection import list_parts  # noqa: PLC0415 - to build all routes costs a cold start 30 ms
 
     return list_parts()
+
+
+@asynccontextmanager
+async def prepare(app: FastAPI) -> AsyncIterator[None]:
+    """Make the services before the first request, where the server tells of its start: their clients take a while."""
+    try:
+        app.state.make_services(TENANT)
+    except Exception:  # the first request makes them again, and answers with what is wrong
+        logger.exception("The services could not be made before the first request")
+    yield
 
 
 def create_app(function: str, *routers: APIRouter, make_services: MakeServices, buffered: bool) -> FastAPI:
@@ -34,7 +49,14 @@ def create_app(function: str, *routers: APIRouter, make_services: MakeServices, 
     """
     # FastAPI silences this harmless warning of pydantic's when it declares a route; schemas are built later than that.
     warnings.filterwarnings("ignore", category=UnsupportedFieldAttributeWarning)
-    app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False, strict_content_type=False)
+    app = FastAPI(
+        openapi_url=None,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        strict_content_type=False,
+        lifespan=prepare,
+    )
     app.state.make_services = make_services
     app.state.list_routers = list_routers
     for router in routers:

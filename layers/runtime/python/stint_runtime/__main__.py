@@ -12,6 +12,7 @@ from stint_runtime.exchange import App
 from stint_runtime.handler import HandlerError, load
 from stint_runtime.loop import Options, run
 from stint_runtime.snapstart import wait_for_restore
+from stint_runtime.startup import start
 
 
 def main() -> int:
@@ -47,6 +48,7 @@ async def _serve(app: App, api: RuntimeApi) -> None:
 
 
 async def _loop(app: App, api: RuntimeApi) -> None:
+    await start(app)
     if os.environ.get("AWS_LAMBDA_INITIALIZATION_TYPE") == "snap-start":
         await wait_for_restore(api)
     timeout = os.environ.get("STREAM_ROUTE_TIMEOUT_SECONDS")

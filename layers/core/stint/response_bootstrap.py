@@ -41,13 +41,11 @@ def compose_responses(
     contexts = Contexts(tenant, store, settings.lease_seconds, settings.history_bytes)
     planner = ResponsePlanner(router, services.registry, services.toolgroups.tools)
     reader = Reader(fetch, check_url)
-    inputs = Inputs(contexts, reader)
+    inputs, leave = Inputs(contexts, reader), Tasks(make_lambda, settings.worker_function).leave
     return ResponseServices(
         responses=Responses(tenant, store, contexts, planner, reader, settings.default_model),
-        stored_responses=StoredResponses(tenant, store),
-        conversations=Conversations(
-            tenant, store.conversations, reader, Tasks(make_lambda, settings.worker_function).leave
-        ),
+        stored_responses=StoredResponses(tenant, store, leave),
+        conversations=Conversations(tenant, store.conversations, reader, leave),
         chat=Chat(router, services.registry, reader),
         compaction=Compaction(router, services.registry, inputs),
         token_counts=TokenCounts(planner, inputs, settings.default_model),

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from stint.domain.conversations import (
     Conversation,
@@ -18,14 +18,12 @@ from stint.domain.items import Item, ItemReference, name_item
 from stint.domain.mcp_items import McpApprovalResponse, McpCall
 from stint.domain.response_resource import ItemList
 from stint.domain.tasks import ConversationDeletionTask
-from stint.services.deletions import PATIENCE_SECONDS
+from stint.services.deletions import PATIENCE_SECONDS, Leave
 from stint.services.files import check_images, read_files
 from stint.services.inclusions import show
 from stint.services.reader import Reader
 from stint.store.conversations import Conversations as ConversationStore
 from stint.store.conversations import Order
-
-Leave = Callable[[ConversationDeletionTask], None]
 
 
 class Conversations:

@@ -2,14 +2,18 @@
 
 import logging
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
 from stint.domain.errors import StintError
-from stint.domain.tasks import DeletionTask
+from stint.domain.tasks import AnyDeletionTask, DeletionTask
 from stint.store.deletion import Deletion
 
 logger = logging.getLogger(__name__)
+
+Leave = Callable[[AnyDeletionTask], None]
+"""Hands what is left of a deletion to the worker."""
 
 PATIENCE_SECONDS = 20.0
 

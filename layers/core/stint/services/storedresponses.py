@@ -1,6 +1,7 @@
 """Responses that were begun: read, list, delete."""
 
 import asyncio
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -17,21 +18,21 @@ from stint.domain.response_resource import (
     make_response,
 )
 from stint.domain.responses import StoredResponse
+from stint.domain.tasks import ResponseDeletionTask
+from stint.services.deletions import PATIENCE_SECONDS, Leave
 from stint.services.output_items import output_of
 from stint.services.responselives import settle
 from stint.store.responses import Order
 from stint.store.responsestore import ResponseStore
 
-DELETE_SECONDS = 20.0
-"""How long a request deletes; what is left then is hidden already."""
-
 
 @dataclass(frozen=True, slots=True)
 class StoredResponses:
-    """The stored responses of a tenant."""
+    """The stored responses of a tenant. `leave` hands a task to the worker."""
 
     tenant: str
     store: ResponseStore
+    leave: Leave
 
     async def get(self, response_id: str, include: Sequence[Include] = ()) -> Response:
         """Read a response. Raises NotFound."""
@@ -80,9 +81,13 @@ class StoredResponses:
         Raises:
             NotFound: there is no such response.
         """
-        deadline = asyncio.get_running_loop().time() + DELETE_SECONDS
-        await asyncio.to_thread(self.store.responses.delete, self.tenant, response_id, deadline)
+        await asyncio.to_thread(self.proceed, response_id, PATIENCE_SECONDS)
         return DeletedResponse(id=response_id)
+
+    def proceed(self, response_id: str, seconds: float) -> None:
+        """Delete for `seconds` at most, and leave the rest to the worker. May be repeated after any failure."""
+        if not self.store.responses.delete(self.tenant, response_id, time.monotonic() + seconds):
+            self.leave(ResponseDeletionTask(tenant=self.tenant, response_id=response_id))
 
 
 def shown(stored: StoredResponse, include: Sequence[Include] = ()) -> Response:

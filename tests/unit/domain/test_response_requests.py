@@ -133,7 +133,6 @@ def added_for(name: str) -> Json:
 @pytest.mark.parametrize(
     ("fields", "field"),
     [
-        ({"model": None}, "model"),
         ({"model": ""}, "model"),
         ({"input": 5}, "input"),
         ({"metadata": {str(each): "" for each in range(17)}}, "metadata"),
@@ -223,3 +222,8 @@ def test_any_body_is_read_or_refused_by_a_field(kind: type[BaseModel], data: st.
 @settings(max_examples=300, deadline=None)
 def test_any_item_and_tool_is_read_or_refused_by_a_field(items: list[Json], tool: Json) -> None:
     check_refusal(CreateResponse, {"model": "m", "input": items, "tools": [tool]})
+
+
+def test_a_response_needs_no_model_and_a_compaction_does() -> None:
+    assert CreateResponse.model_validate({"input": "Hi."}).model is None
+    assert list(problems_of({"input": "Hi."}, CompactRequest)) == ["model"]

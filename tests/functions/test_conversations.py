@@ -134,7 +134,7 @@ def test_what_is_missing_is_named(http: httpx.Client, method: str, path: str, bo
         ("/{}/items", {"items": []}, "items"),
         ("/{}/items", {"items": [said("hello")] * 21}, "items"),
         ("/{}/items", {"items": [{"type": "item_reference", "id": NOTHING}]}, "items"),
-        ("/{}/items", {"items": [{"type": "computer_call", "id": "x"}]}, "items.0"),
+        ("/{}/items", {"items": [{"type": "computer_call", "id": "x"}]}, "items[0]"),
         ("/{}/items?include=everything", {"items": [said("hello")]}, "include"),
         ("/{}/items?include[]=message.output_text.logprobs", {"items": [said("hello")]}, "include"),
     ],

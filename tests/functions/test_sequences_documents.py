@@ -84,4 +84,4 @@ def test_what_is_no_readable_document_is_a_status_as_a_stream_that_has_begun_has
 def test_a_document_needs_its_type_as_recorded(http: httpx.Client, session: str) -> None:
     refused = say(http, session, "sum up: ", stream=True, documents=[{"content": "x"}])
 
-    assert assert_error(refused, 400, "invalid_request")["param"] == "documents.0.mime_type"
+    assert assert_error(refused, 400, "invalid_request")["param"] == "documents[0].mime_type"

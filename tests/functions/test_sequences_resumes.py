@@ -136,7 +136,7 @@ def test_a_result_needs_its_tools_name_as_recorded(
 
     refused = resume_with(http, asking, paused["turn_id"], {"call_id": "call_c", "role": "tool", "content": "sunny"})
 
-    assert assert_error(refused, 400, "invalid_request")["param"] == "tool_responses.0.tool_name"
+    assert assert_error(refused, 400, "invalid_request")["param"] == "tool_responses[0].tool_name"
     assert turns_of(http, asking) == [paused]
 
 

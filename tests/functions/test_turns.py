@@ -108,13 +108,13 @@ def test_every_shape_of_a_message_is_taken_and_shown_as_it_was_sent(http: httpx.
 @pytest.mark.parametrize(
     ("message", "field"),
     [
-        ({"role": "system", "content": "x"}, "messages.0"),
-        ({"role": "assistant", "content": "x"}, "messages.0"),
-        ({"role": "user"}, "messages.0.user.content"),
-        ({"role": "tool", "content": "x"}, "messages.0.tool.call_id"),
-        ({"role": "user", "content": ["bare"]}, "messages.0.user.content"),
-        ({"role": "user", "content": [{"type": "audio"}]}, "messages.0.user.content"),
-        ({"role": "user", "content": {"type": "image", "image": {}}}, "messages.0.user.content"),
+        ({"role": "system", "content": "x"}, "messages[0]"),
+        ({"role": "assistant", "content": "x"}, "messages[0]"),
+        ({"role": "user"}, "messages[0].content"),
+        ({"role": "tool", "content": "x"}, "messages[0].call_id"),
+        ({"role": "user", "content": ["bare"]}, "messages[0].content"),
+        ({"role": "user", "content": [{"type": "audio"}]}, "messages[0].content"),
+        ({"role": "user", "content": {"type": "image", "image": {}}}, "messages[0].content"),
     ],
 )
 def test_a_message_of_another_shape_is_refused_by_name(http: httpx.Client, message: dict[str, Any], field: str) -> None:

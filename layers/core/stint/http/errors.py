@@ -28,6 +28,7 @@ from stint.domain.errors import (
 )
 from stint.domain.schema import Schema
 from stint.domain.turns import ErrorInfo
+from stint.http.places import place_of
 
 logger = logging.getLogger(__name__)
 
@@ -123,7 +124,7 @@ async def answer_invalid_request(_: Request, error: RequestValidationError) -> J
     problems = [
         {"loc": problem["loc"], "msg": words_of(problem), "type": problem["type"]} for problem in found[:MAX_PROBLEMS]
     ]
-    fields = [field_of(problem) for problem in problems]
+    fields = [field_of(problem, error.body) for problem in problems]
     message = "; ".join(f"{field}: {problem['msg']}" for field, problem in zip(fields, problems, strict=True))
     if len(found) > MAX_PROBLEMS:
         message += f"; and {len(found) - MAX_PROBLEMS} more"
@@ -139,12 +140,14 @@ def words_of(problem: dict[str, Any]) -> str:
     return str(problem["msg"])
 
 
-def field_of(problem: dict[str, Any]) -> str:
+def field_of(problem: dict[str, Any], body: Any) -> str:
     """Name the field at fault by its place inside the body, the query or the path."""
-    source, *path = problem["loc"]
-    if problem["type"] == "json_invalid" or not path:
+    source, *location = problem["loc"]
+    if problem["type"] == "json_invalid" or not location:
         return str(source)
-    return ".".join(str(part) for part in path)
+    if source != "body":
+        return ".".join(map(str, location))
+    return place_of(location, body, missing=problem["type"] == "missing") or "body"
 
 
 async def answer_http_exception(request: Request, error: HTTPException) -> JSONResponse:

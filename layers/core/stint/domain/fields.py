@@ -14,6 +14,10 @@ def is_none(value: object) -> bool:
     return value is None
 
 
+def is_false(value: object) -> bool:
+    return value is False
+
+
 Omitted = Annotated[T | None, Field(exclude_if=is_none)]
 """A field that is left out where it has no value: clients of Open Responses refuse a null in its place."""
 

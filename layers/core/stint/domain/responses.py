@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from stint.domain.errors import StintError
-from stint.domain.fields import Metadata, Omitted
+from stint.domain.fields import Metadata, Omitted, is_false
 from stint.domain.inference import AnswerDetails, Decoding, Usage
 from stint.domain.items import Item
 from stint.domain.mcp_items import McpListTools
@@ -90,7 +90,8 @@ class ResponseHeader(Schema):
     their ids, each in 22 characters, back to and including the last one whose depth is a multiple of 16. `until` is
     the time (seconds since 1970) after which one that does not run in the background, and has no ending, is dead.
     `listed` are the tools of MCP servers as they were listed when the response began. `texts` are those of the files in
-    the input, in their order: what the model is shown of them.
+    the input, in their order: what the model is shown of them. Of a `streamed` one in the background the events are
+    stored as well.
     """
 
     response_id: str
@@ -103,6 +104,7 @@ class ResponseHeader(Schema):
     ancestors: list[str] = Field(default_factory=list)
     depth: int = 0
     background: bool = False
+    streamed: Annotated[bool, Field(exclude_if=is_false)] = False
     until: float = 0.0
     listed: list[McpListTools] = Field(default_factory=list)
     texts: list[str] = Field(default_factory=list)
@@ -124,22 +126,28 @@ class ResponseEnding(Schema):
 class ResponseRecord(Schema):
     """One entry of a response's log: a step with what it does not say itself, an ending, or the last step with it.
 
-    `listed` are the tools of MCP servers, as a response that runs in the background finds them when it begins.
+    In the background, where another process may go on from a record, it also tells the `usage` up to here, and how many
+    places of the output were given to items that broke off before it (`skipped`).
     """
 
-    listed: Omitted[list[McpListTools]] = None
+    skipped: Omitted[int] = None
     step: Omitted[Step] = None
     details: Omitted[AnswerDetails] = None
+    usage: Omitted[Usage] = None
     ending: Omitted[ResponseEnding] = None
 
 
 @dataclass(slots=True)
 class StoredResponse:
-    """A response as the store keeps it. `records` ends with the first ending; `size` is in bytes of JSON."""
+    """A response as the store keeps it. `records` ends with the first ending; `size` is in bytes of JSON.
+
+    `taken_up` tells that a worker has begun to run it in the background, which the log alone does not show.
+    """
 
     header: ResponseHeader
     records: list[ResponseRecord] = field(default_factory=list)
     size: int = 0
+    taken_up: bool = False
 
     @property
     def ending(self) -> ResponseEnding | None:
@@ -147,12 +155,18 @@ class StoredResponse:
 
     @property
     def status(self) -> ResponseStatus:
-        """Tell what the log says: a background response with an empty one is queued, or was just taken up."""
+        """Tell how far the response is; one in the background is queued until a worker takes it up."""
         if self.ending is not None:
             return self.ending.status
-        waits = self.header.background and not self.records
+        waits = self.header.background and not self.records and not self.taken_up
         return ResponseStatus.queued if waits else ResponseStatus.in_progress
 
     @property
     def steps(self) -> list[Step]:
         return [record.step for record in self.records if record.step is not None]
+
+    @property
+    def usage(self) -> Usage | None:
+        """Give the usage up to the last record that tells it."""
+        told = [record.ending.usage if record.ending else record.usage for record in self.records]
+        return next((usage for usage in reversed(told) if usage is not None), None)

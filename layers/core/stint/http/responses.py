@@ -25,7 +25,7 @@ from stint.http.requests import StrictRoute
 from stint.http.response_sse import encode_all
 from stint.http.sse import COMMENT
 from stint.observability import Observation
-from stint.services.responses import ResponseRun
+from stint.services.responseruns import ResponseRun
 from stint.services.responseservices import ResponseServices
 
 RESPONSES = "/v1/responses"

@@ -164,10 +164,9 @@ def add_records(reader: ItemReader, output: OutputItems, records: Iterable[Respo
     A call that waits for consent is known by the id of the item that asks for it.
     """
     for record in records:
-        step = record.step
+        step, items = record.step, output.add_record(record)
         if step is None:
             continue
-        items = output.add(step, record.details)
         if isinstance(step, InferenceStep):
             reader.settle()
             step = output.as_asked(step, items)

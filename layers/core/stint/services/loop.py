@@ -37,8 +37,10 @@ from stint.services.screening import Screening, screen
 from stint.shields.port import Touchpoint
 
 
-async def run_loop(run: Run) -> AsyncGenerator[LoopEvent, None]:
+async def run_loop(run: Run, first: Answers | None = None) -> AsyncGenerator[LoopEvent, None]:
     """Run until the run is complete or waits for the client; the last event is `RunEnded`.
+
+    It begins with the calls that the client has approved, or with the `first` ones.
 
     Raises:
         StintError: the model, a shield, the store or the time failed; what was stored before is kept.
@@ -53,7 +55,7 @@ async def run_loop(run: Run) -> AsyncGenerator[LoopEvent, None]:
             if ending is not None:
                 yield RunEnded(ending.status)
                 return
-        move: NextMove = Answers(run.approved)
+        move: NextMove = first or Answers(run.approved)
         while True:
             if isinstance(move, Answers):
                 async with aclosing(answer_calls(run, move)) as events:

@@ -1,5 +1,6 @@
 """What follows an answer of the model."""
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from stint.domain.inference import FinishReason
@@ -46,6 +47,17 @@ def decide(run: Run, answer: Answer) -> NextMove:
         stop = Stop("max_tool_calls")
         return Answers(allowed, stop) if allowed else stop
     return Answers(server, Pause() if len(server) < len(answer.calls) else None)
+
+
+def what_is_left(run: Run, calls: Sequence[ToolCall], answered: Collection[str]) -> Answers:
+    """Tell what follows an answer whose run broke off when some of its calls, by their ids, were answered."""
+    server = [call for call in calls if not run.plan.toolbox.is_for_client(call)]
+    limit = run.tool_calls_left()
+    allowed = server if limit is None else server[: limit + len(answered)]
+    then: Stop | Pause | None = Pause() if len(server) < len(calls) else None
+    if len(allowed) < len(server):
+        then = Stop("max_tool_calls")
+    return Answers([call for call in allowed if call.call_id not in answered], then if calls else Stop())
 
 
 def cut_short(run: Run, answer: Answer) -> IncompleteReason | None:

@@ -21,7 +21,7 @@ from stint.domain.mcp_items import McpApprovalRequest, McpCall, McpListTools
 from stint.domain.opaque import encode_opaque
 from stint.domain.parts import OutputText, ReasoningText, RefusalPart, SummaryText
 from stint.domain.response_tools import FunctionTool, McpTool, ResponseTool
-from stint.domain.responses import ResponseSettings, StoredResponse
+from stint.domain.responses import ResponseRecord, ResponseSettings, StoredResponse
 from stint.domain.steps import InferenceStep, Step, ToolExecutionStep
 from stint.domain.tools import ToolCall, ToolResponse
 
@@ -56,30 +56,40 @@ class HostedTools:
 
 
 class OutputItems:
-    """The items of a response in the making. An item's id is the response's, with its place in the output."""
+    """The items of a response in the making. An item's id is the response's, with its place in the output.
+
+    `skipped` places were given to items that broke off when the process died that ran the response.
+    """
 
     def __init__(self, response_id: str, settings: ResponseSettings, listed: Iterable[McpListTools] = ()) -> None:
         self.digits = hex_of(response_id.partition("_")[2])
         self.settings = settings
         self.items: list[OutputItem] = []
+        self.skipped = 0
         self.listed: list[McpListTools] = []
-        self.hosted = HostedTools.of(settings.tools, ())
         self.list_tools(listed)
+
+    @property
+    def place(self) -> int:
+        """Tell the place of the next item."""
+        return len(self.items) + self.skipped
 
     def next_id(self, prefix: str, ahead: int = 0) -> str:
         """Give the id that the next item will have, or the one that comes so many places behind it."""
-        return item_name(prefix, self.digits, len(self.items) + ahead)
+        return item_name(prefix, self.digits, self.place + ahead)
 
-    def list_tools(self, listed: Iterable[McpListTools]) -> list[McpListTools]:
-        """Take in what MCP servers offer; give the items that tell of it."""
-        new = []
+    def add_record(self, record: ResponseRecord) -> list[OutputItem]:
+        """Take in a record of the log; give the items of its step."""
+        self.skipped += record.skipped or 0
+        return self.add(record.step, record.details) if record.step is not None else []
+
+    def list_tools(self, listed: Iterable[McpListTools]) -> None:
+        """Take in what MCP servers offer, as the items that tell of it."""
         for server in listed:
             item = server.model_copy(update={"id": self.next_id("mcpl")})
             self.items.append(item)
-            new.append(item)
-        self.listed += new
+            self.listed.append(item)
         self.hosted = HostedTools.of(self.settings.tools, self.listed)
-        return new
 
     def add(self, step: Step, details: AnswerDetails | None = None) -> list[OutputItem]:
         """Take in a stored step; give its items."""
@@ -212,7 +222,5 @@ def output_of(stored: StoredResponse) -> OutputItems:
     """Give what a stored response has answered with so far."""
     output = OutputItems(stored.header.response_id, stored.header.settings, stored.header.listed)
     for record in stored.records:
-        output.list_tools(record.listed or ())
-        if record.step is not None:
-            output.add(record.step, record.details)
+        output.add_record(record)
     return output

@@ -2,13 +2,14 @@
 
 import asyncio
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from stint.domain.content import Content
 from stint.domain.errors import StoreUnavailable
-from stint.domain.inference import AnswerDetails
+from stint.domain.inference import AnswerDetails, Usage
 from stint.domain.responses import ResponseEnding, ResponseError, ResponseRecord, ResponseStatus, StoredResponse
-from stint.domain.steps import Step
+from stint.domain.steps import InferenceStep, Step
 from stint.domain.turns import TurnEnding, TurnStatus
 from stint.services.conversing import Conversing
 from stint.services.hold import Hold
@@ -28,6 +29,8 @@ class ResponseLog:
     """Writes a response under the holds it needs, and keeps in `response` what is stored.
 
     With no `store`, nothing is written. What is said in a `conversation` is added to it before the response ends.
+    Of a response in the background, `used` gives the usage up to now, and `skipped` are the places of the output that
+    were given to what broke off: the next record tells both, for whoever goes on from it.
     """
 
     tenant: str
@@ -35,6 +38,8 @@ class ResponseLog:
     response: StoredResponse
     conversation: Conversing | None = None
     holds: list[Hold] = field(default_factory=list)
+    used: Callable[[], Usage | None] = lambda: None
+    skipped: int | None = None
 
     @property
     def response_id(self) -> str:
@@ -65,13 +70,20 @@ class ResponseLog:
             Interrupted: a hold was lost, or somebody else ended the response.
         """
         self.check()
-        record = ResponseRecord(step=step, details=details, ending=ending_of(ending) if ending else None)
+        record = ResponseRecord(
+            step=step,
+            details=details,
+            skipped=self.skipped or None,
+            usage=self.used() if isinstance(step, InferenceStep) and not ending else None,
+            ending=ending_of(ending) if ending else None,
+        )
         if record.ending is not None and self.conversation is not None:
             await self.conversation.add(self.response, record)
         if self.store is not None:
             place = len(self.response.records)
             await asyncio.to_thread(self.store.append, self.tenant, self.response_id, place, record)
         self.response.records.append(record)
+        self.skipped = None
         if ending is not None:
             await self.release()
 

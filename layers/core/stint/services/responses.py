@@ -8,26 +8,24 @@ import logging
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
-from dataclasses import dataclass
 
 from stint.domain.errors import InvalidRequest, StintError, StoreUnavailable, Unexpected
-from stint.domain.events import RunEnded
 from stint.domain.ids import new_name
 from stint.domain.items import Item, ItemReference, name_item
 from stint.domain.response_events import ResponseEvent
 from stint.domain.response_requests import CreateResponse
 from stint.domain.responses import ResponseHeader, ResponseRecord, StoredResponse
 from stint.domain.turns import ErrorInfo, TurnStatus
-from stint.services.contexts import Context, Contexts
+from stint.services.contexts import Context, Contexts, add_records
 from stint.services.conversing import Conversing
 from stint.services.files import read_input
-from stint.services.loop import run_loop
 from stint.services.openings import value_of
 from stint.services.output_items import OutputItems
 from stint.services.plans import NO_PROVIDER_DATA, ProviderData
 from stint.services.reader import Reader
 from stint.services.responselog import ResponseLog, ending_of
-from stint.services.responseplans import ResponsePlan, ResponsePlanner
+from stint.services.responseplans import ResponsePlanner
+from stint.services.responseruns import Prepared, ResponseRun, narrate
 from stint.services.responsestream import ResponseStream
 from stint.services.runs import Run
 from stint.store.responsestore import ResponseStore
@@ -36,29 +34,6 @@ logger = logging.getLogger(__name__)
 
 GRACE_SECONDS = 10.0
 """How long after its deadline a response without an ending counts as dead."""
-
-
-@dataclass(slots=True)
-class ResponseRun:
-    """A response that was begun; `error` is what it failed with."""
-
-    run: Run
-    log: ResponseLog
-    stream: ResponseStream
-    error: StintError | None = None
-
-    @property
-    def response_id(self) -> str:
-        return self.log.response_id
-
-
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """A response that can be begun: all that its request names was found. The conversation it continues is held."""
-
-    header: ResponseHeader
-    context: Context
-    plan: ResponsePlan
 
 
 class Responses:
@@ -100,13 +75,22 @@ class Responses:
                 await response.log.put_header()
         return response
 
-    async def prepare(self, request: CreateResponse, deadline: float, provider_data: ProviderData) -> Prepared:
-        """Read and check what a response needs; what can be read side by side, is."""
+    async def prepare(
+        self,
+        request: CreateResponse,
+        deadline: float,
+        provider_data: ProviderData,
+        response_id: str | None = None,
+    ) -> Prepared:
+        """Read and check what a response needs; what can be read side by side, is. It raises what `start` raises."""
         self.refuse_unstored(request)
         items = named(request)
-        response_id = new_name("resp")
+        response_id = response_id or new_name("resp")
+        shortens = request.truncation == "auto"
         opened, texts, _ = await asyncio.gather(
-            self.open_context(request, response_id, deadline),
+            self.open_context(
+                request.previous_response_id, request.conversation_id, response_id, deadline, shortens=shortens
+            ),
             read_input(self.reader, items),
             self.prepare_registry(),
             return_exceptions=True,
@@ -129,6 +113,7 @@ class Responses:
                 ancestors=context.ancestors,
                 depth=context.depth,
                 background=request.background,
+                streamed=request.background and request.stream,
                 until=round(time.time() + deadline - asyncio.get_running_loop().time() + GRACE_SECONDS),
                 listed=plan.listed,
                 texts=read,
@@ -141,12 +126,20 @@ class Responses:
                 "A conversation keeps what is said in it: leave out conversation, or store false.", param="store"
             )
 
-    async def open_context(self, request: CreateResponse, response_id: str, deadline: float) -> Context:
-        shortens = request.truncation == "auto"
-        if request.previous_response_id is not None:
-            return await self.contexts.follow(request.previous_response_id, shortens=shortens)
-        if request.conversation_id is not None:
-            return await self.contexts.join(request.conversation_id, response_id, deadline, shortens=shortens)
+    async def open_context(
+        self,
+        previous_response_id: str | None,
+        conversation_id: str | None,
+        response_id: str,
+        deadline: float,
+        *,
+        shortens: bool,
+    ) -> Context:
+        """Read what a response continues from; a conversation is held for it."""
+        if previous_response_id is not None:
+            return await self.contexts.follow(previous_response_id, shortens=shortens)
+        if conversation_id is not None:
+            return await self.contexts.join(conversation_id, response_id, deadline, shortens=shortens)
         return self.contexts.begin()
 
     async def prepare_registry(self) -> None:
@@ -157,7 +150,10 @@ class Responses:
     def begin(
         self, prepared: Prepared, deadline: float, *, stored: bool, records: Sequence[ResponseRecord] = ()
     ) -> ResponseRun:
-        """Put a run together, to be opened by the caller; `records` are those of a run that broke off."""
+        """Put a run together, to be opened by the caller.
+
+        `records` are those of a run that broke off: what they say is not said again.
+        """
         header, context = prepared.header, prepared.context
         conversation = None
         if header.conversation_id is not None:
@@ -170,10 +166,11 @@ class Responses:
             [context.hold] if context.hold else [],
         )
         reader = context.reader
+        output = OutputItems(header.response_id, header.settings, header.listed)
+        add_records(reader, output, records)
         run = Run(
             header.response_id, prepared.plan.plan, reader.transcript, log, deadline, reader.approved, reader.later
         )
-        output = OutputItems(header.response_id, header.settings, header.listed)
         return ResponseRun(run, log, ResponseStream(header, output))
 
     async def run(self, response: ResponseRun) -> AsyncGenerator[ResponseEvent, None]:
@@ -188,13 +185,9 @@ class Responses:
         """Tell what happens in a response from here on."""
         stream, log = response.stream, response.log
         try:
-            async with aclosing(run_loop(response.run)) as events:
-                async for event in events:
-                    if not isinstance(event, RunEnded):
-                        for told in stream.take(
-                            event, log.response.records[-1].details if log.response.records else None
-                        ):
-                            yield told
+            async with aclosing(narrate(response)) as events:
+                async for told in events:
+                    yield told
         except StintError as error:
             await self.fail(response, error)
         except Exception:

@@ -1,0 +1,65 @@
+"""Responses with nothing but OpenAI's SDK: streamed, continued, with a function of yours, and in the background.
+
+pip install openai
+python docs/examples/responses.py http://127.0.0.1:8321
+"""
+
+import json
+import sys
+import time
+
+from openai import OpenAI
+from openai.types.responses import FunctionToolParam
+
+MODEL = "scripted/demo"
+BOILING_POINT: FunctionToolParam = {
+    "type": "function",
+    "name": "get_boiling_point",
+    "description": "Tells the boiling point of a liquid.",
+    "parameters": {"type": "object", "properties": {"liquid": {"type": "string"}}, "required": ["liquid"]},
+    "strict": False,
+}
+
+
+def stream(client: OpenAI) -> str:
+    """Stream a response; it is stored when its last event comes."""
+    response_id = ""
+    for event in client.responses.create(model=MODEL, input="say: Hello, Ada.", stream=True):
+        if event.type == "response.output_text.delta":
+            print("text:", event.delta)
+        elif event.type == "response.completed":
+            response_id = event.response.id
+    return response_id
+
+
+def call_function(client: OpenAI, previous: str) -> None:
+    """Go on from a response, and answer the call that the model makes."""
+    question = 'Ask get_boiling_point {"liquid": "polyjuice"}'
+    asked = client.responses.create(model=MODEL, input=question, previous_response_id=previous, tools=[BOILING_POINT])
+    for item in asked.output:
+        if item.type == "function_call":
+            print("call:", item.name, json.loads(item.arguments))
+            answer = {"type": "function_call_output", "call_id": item.call_id, "output": "-100"}
+            told = client.responses.create(model=MODEL, input=[answer], previous_response_id=asked.id)  # type: ignore[list-item]
+            print("answer:", told.output_text)
+
+
+def run_in_background(client: OpenAI) -> None:
+    """Leave a response to the worker, and look in on it until it is there."""
+    response = client.responses.create(model=MODEL, input="say: done", background=True)
+    print("status:", response.status)
+    while response.status in ("queued", "in_progress"):
+        time.sleep(0.5)
+        response = client.responses.retrieve(response.id)
+    print("status:", response.status, "answer:", response.output_text)
+
+
+def main() -> None:
+    client = OpenAI(base_url=f"{sys.argv[1]}/v1", api_key="none")
+    previous = stream(client)
+    call_function(client, previous)
+    run_in_background(client)
+
+
+if __name__ == "__main__":
+    main()

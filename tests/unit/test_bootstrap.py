@@ -11,6 +11,7 @@ from stint.models.fetched_images import FetchedImages
 from stint.models.openai_compatible import OpenAICompatible
 from stint.models.port import Model
 from stint.models.routing import HINTS
+from stint.models.tool_names import PlainToolNames
 from stint.settings import Settings, load_settings
 
 
@@ -28,6 +29,13 @@ def test_every_listed_provider_of_models_has_an_adapter() -> None:
 
     assert [router.route(f"{name}/m") for name in listed("inference")] == [(name, "m") for name in listed("inference")]
     assert set(listed("inference")) == set(HINTS)
+
+
+@pytest.mark.parametrize("name", ["openai", "bedrock"])
+def test_providers_that_take_plain_names_of_tools_only_get_no_others(name: str) -> None:
+    model, _ = make_router().resolve(f"{name}/m")
+
+    assert type(model) is PlainToolNames
 
 
 def test_a_tools_secret_that_cannot_be_read_names_its_own_setting(monkeypatch: pytest.MonkeyPatch) -> None:

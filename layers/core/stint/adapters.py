@@ -11,6 +11,7 @@ from stint.domain.errors import ModelError, ToolUnavailable
 from stint.models.api_key import ApiKey
 from stint.models.port import Model
 from stint.models.routing import Router
+from stint.models.tool_names import PlainToolNames
 from stint.settings import load_settings
 from stint.shields.port import ShieldProvider
 from stint.tools.port import ToolProvider
@@ -42,9 +43,12 @@ class Lazily(Mapping[str, T]):
 
 @cache
 def make_router() -> Router:
-    return Router(
-        {"scripted": make_scripted, "openai": make_openai, "bedrock": make_bedrock}, load_settings().default_model
-    )
+    models: dict[str, Callable[[], Model]] = {
+        "scripted": make_scripted,
+        "openai": lambda: PlainToolNames(make_openai()),
+        "bedrock": lambda: PlainToolNames(make_bedrock()),
+    }
+    return Router(models, load_settings().default_model)
 
 
 def make_scripted() -> Model:

@@ -16,6 +16,7 @@ from stint.domain.inference import ToolSignature
 from stint.domain.registrations import ModelRegisterRequest, ToolGroupRegisterRequest
 from stint.domain.steps import ToolExecutionStep
 from stint.domain.turns import Turn, TurnCreateRequest, UserMessage
+from stint.models.tool_names import PlainToolNames
 from stint.services.catalogue import Catalogue, merge
 from stint.services.registry import model_of
 from stint.tools.port import Invocation, Toolgroup, ToolOutcome
@@ -262,6 +263,23 @@ async def test_a_tool_that_repeats_its_callers_credentials_does_not_get_them_sto
     [turn] = await stage.stored()
     assert "tools.example/mcp': {'Authorization': '***'}" in str(responses(turn)[0].content) == str(run.content)
     assert SECRET not in repr(events) + repr(run) + repr(making.cloud.items(making.tenant))
+
+
+async def test_steps_and_tools_keep_the_real_name_of_a_tool_that_the_model_knows_by_a_plain_one(
+    making: Making,
+) -> None:
+    model = script(called("math_add"), said())
+    stage = Stage(making.cloud.store, making.tenant, PlainToolNames(model), providers={KIND: making.workshop})
+    await making.register(stage, "dotted", tools=["math.add"])
+    await making.register(stage, "plain", tools=["math_add"])
+    await stage.open(toolgroups=["dotted"])
+
+    turn = await stage.turn()
+
+    assert [tool.name for tool in model.requests[0].tools] == ["math_add"]
+    assert (making.workshop.invocations[0].tool_name, responses(turn)[0].tool_name) == ("math.add", "math.add")
+    with pytest.raises(InvalidRequest, match=r"'math\.add' and 'math_add'"):
+        await stage.start(toolgroups=["plain"])
 
 
 async def test_each_call_has_a_key_of_its_own_though_models_repeat_their_ids(making: Making) -> None:

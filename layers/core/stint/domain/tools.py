@@ -1,5 +1,6 @@
 """Tools: what an agent may call, what the model called, what came back."""
 
+import re
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 
@@ -7,6 +8,14 @@ from pydantic import Field
 
 from stint.domain.content import Content
 from stint.domain.schema import Request, Schema
+
+LONGEST_TOOL_NAME = 64
+_TOOL_NAME = re.compile(rf"[a-zA-Z0-9_-]{{1,{LONGEST_TOOL_NAME}}}")
+
+
+def is_tool_name(name: str) -> bool:
+    """Tell whether every provider takes a name: OpenAI and Bedrock take no other."""
+    return _TOOL_NAME.fullmatch(name) is not None
 
 
 class ToolParameter(Request):

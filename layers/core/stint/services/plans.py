@@ -18,7 +18,7 @@ from stint.domain.inference import (
     SystemText,
 )
 from stint.domain.schema import Schema
-from stint.domain.tools import ToolChoice, ToolConfig
+from stint.domain.tools import LONGEST_TOOL_NAME, ToolChoice, ToolConfig, is_tool_name
 from stint.domain.turns import TurnOverrides
 from stint.models.json_schemas import read_schema
 from stint.models.port import Model
@@ -116,7 +116,9 @@ class Planner:
         input_shields = await self.shields.find(config.input_shields, "input_shields")
         output_shields = await self.shields.find(config.output_shields, "output_shields")
         schema = answer_schema(config.response_format)
-        refuse_repeated_names(tool.name for tool in config.client_tools)
+        names = [tool.name for tool in config.client_tools]
+        refuse_unusable_names(names)
+        refuse_repeated_names(names)
         model, model_id = self.router.resolve(await self.registry.route(config.model))
         toolbox = await self.tools.open(config, overrides.toolgroups, provider_data)
         refuse_unknown_choice(config.tool_config, [signature.name for signature in toolbox.signatures])
@@ -165,6 +167,17 @@ def given(overrides: Schema, *, but: str = "") -> dict[str, Any]:
     """List the fields that have a value."""
     fields = {name: getattr(overrides, name) for name in type(overrides).model_fields if name != but}
     return {name: value for name, value in fields.items() if value is not None}
+
+
+def refuse_unusable_names(names: Iterable[str]) -> None:
+    for name in names:
+        if not is_tool_name(name):
+            raise InvalidRequest(
+                f"Tool {name[:100]!r} cannot be called so: providers take names of 1 to {LONGEST_TOOL_NAME} letters, "
+                "digits, _ and -. Give it another name.",
+                code="invalid_tool_name",
+                param="client_tools",
+            )
 
 
 def refuse_repeated_names(names: Iterable[str]) -> None:

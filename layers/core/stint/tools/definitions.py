@@ -7,6 +7,7 @@ from pydantic import Field, ValidationError, field_validator
 from stint.domain.errors import InvalidRequest
 from stint.domain.inference import ToolSignature
 from stint.domain.schema import Request
+from stint.domain.tools import is_tool_name
 from stint.tools.outcomes import TIMEOUT
 from stint.tools.port import Toolgroup
 
@@ -17,10 +18,17 @@ LONGEST_TIMEOUT = 840.0
 class ToolDefinition(Request):
     """What every such tool has. `parameters` is a JSON schema of type object, `timeout` is in seconds."""
 
-    name: str = Field(min_length=1)
+    name: str
     description: str = ""
     parameters: dict[str, Any] = Field(default_factory=lambda: {"type": "object", "properties": {}})
     timeout: float = Field(default=TIMEOUT, gt=0, le=LONGEST_TIMEOUT)
+
+    @field_validator("name")
+    @classmethod
+    def require_plain_name(cls, name: str) -> str:
+        if not is_tool_name(name):
+            raise ValueError(f"{name[:100]!r} is no name that models take: 1 to 64 letters, digits, _ and -")
+        return name
 
     @field_validator("parameters")
     @classmethod

@@ -1,0 +1,105 @@
+"""Names of tools that providers refuse: MCP servers may give any, and models make some up."""
+
+import hashlib
+import re
+from collections.abc import AsyncGenerator, Iterable
+from dataclasses import replace
+
+from stint.domain.errors import InvalidRequest
+from stint.domain.inference import (
+    AssistantAnswer,
+    InferenceRequest,
+    ModelChunk,
+    ModelMessage,
+    ToolCallChunk,
+    ToolResult,
+    ToolSignature,
+)
+from stint.domain.tools import LONGEST_TOOL_NAME, ToolChoice
+from stint.models.port import Model
+
+_REFUSED = re.compile(r"[^a-zA-Z0-9_-]")
+_DIGITS = 8
+
+
+class PlainToolNames:
+    """A model whose provider takes names of letters, digits, _ and - only, as OpenAI and Bedrock do.
+
+    Others are told to it in such a form (see `plain`), in its tools and in what was said, and its calls come back with
+    the names as they are.
+    """
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+
+    def check(self, request: InferenceRequest) -> None:
+        """Refuse two tools that would have one name, and what the model's provider lacks; see the port."""
+        real_names(request.tools)
+        self._model.check(told(request))
+
+    async def stream(self, request: InferenceRequest) -> AsyncGenerator[ModelChunk, None]:
+        """Begin a model call; see the port."""
+        names = real_names(request.tools)
+        chunks = self._model.stream(told(request))
+        try:
+            async for chunk in chunks:
+                if isinstance(chunk, ToolCallChunk) and chunk.name:
+                    chunk = replace(chunk, name=names.get(chunk.name, chunk.name))
+                yield chunk
+        finally:
+            aclose = getattr(chunks, "aclose", None)
+            if aclose is not None:
+                await aclose()
+
+    async def count_tokens(self, request: InferenceRequest) -> int:
+        """Count tokens; see the port."""
+        return await self._model.count_tokens(told(request))
+
+
+def plain(name: str) -> str:
+    """Give a name in letters, digits, _ and -: itself if it can be; others become _.
+
+    One that is too long is cut, and ends in digits of its hash.
+    """
+    written = _REFUSED.sub("_", name) or "_"
+    if len(written) <= LONGEST_TOOL_NAME:
+        return written
+    digits = hashlib.sha256(name.encode()).hexdigest()[:_DIGITS]
+    return f"{written[: LONGEST_TOOL_NAME - _DIGITS - 1]}_{digits}"
+
+
+def real_names(tools: Iterable[ToolSignature]) -> dict[str, str]:
+    """Give the names of tools by those that the model knows. Raises InvalidRequest when two would be one."""
+    names: dict[str, str] = {}
+    for tool in tools:
+        other = names.setdefault(plain(tool.name), tool.name)
+        if other != tool.name:
+            raise InvalidRequest(
+                f"The tools {other!r} and {tool.name!r} would both be {plain(tool.name)!r} to the model, whose "
+                "provider takes letters, digits, _ and - only: leave one of them out, or rename it.",
+                code="duplicate_tool",
+                param="tools",
+            )
+    return names
+
+
+def told(request: InferenceRequest) -> InferenceRequest:
+    """Give a request with plain names."""
+    choice = request.tool_choice
+    return replace(
+        request,
+        messages=tuple(map(told_message, request.messages)),
+        tools=tuple(replace(tool, name=plain(tool.name)) for tool in request.tools),
+        tool_choice=choice if isinstance(choice, ToolChoice) else plain(choice),
+    )
+
+
+def told_message(message: ModelMessage) -> ModelMessage:
+    match message:
+        case AssistantAnswer(tool_calls=calls) if calls:
+            renamed = (call.model_copy(update={"tool_name": plain(call.tool_name)}) for call in calls)
+            return replace(message, tool_calls=tuple(renamed))
+        case ToolResult(tool_name=name):
+            return replace(message, tool_name=plain(name))
+        case _:
+            return message

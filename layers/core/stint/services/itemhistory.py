@@ -1,5 +1,6 @@
 """Items as the model's messages."""
 
+import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
@@ -7,16 +8,27 @@ from stint.documents.marker import mark_document
 from stint.domain.content import URL, Content, ContentItem, ImageContentItem, ImageSource, TextContentItem
 from stint.domain.errors import InvalidRequest
 from stint.domain.inference import AssistantAnswer, ModelMessage, Reasoning, SystemText, ToolResult, UserInput
-from stint.domain.items import CompactionItem, FunctionCall, FunctionCallOutput, Item, Message, ReasoningItem
+from stint.domain.items import (
+    CompactionItem,
+    FunctionCall,
+    FunctionCallOutput,
+    Item,
+    Message,
+    ReasoningItem,
+    WebSearchCall,
+)
 from stint.domain.json_text import parse_json
-from stint.domain.mcp_items import McpApprovalRequest, McpApprovalResponse, McpCall
+from stint.domain.mcp_items import McpApprovalRequest, McpApprovalResponse, McpCall, McpError
 from stint.domain.opaque import CompactedContext, decode_opaque
 from stint.domain.parts import InputFile, InputImage, InputText, MessagePart, OutputText, RefusalPart
 from stint.domain.tools import ToolCall
 from stint.services.history import Transcript
+from stint.services.output_items import WEB_SEARCH
 
 DENIED = "The user did not approve this call."
 SUMMARY = "Summary of the conversation so far:"
+NO_PAGES = "What was found is not kept in this conversation."
+SAID = (Message, FunctionCall, McpApprovalRequest)
 
 
 @dataclass(slots=True)
@@ -35,6 +47,11 @@ class Draft:
             for result in self.results:
                 transcript.add(result)
         self.reasoning, self.text, self.calls, self.results = None, [], [], []
+
+    def add_ran(self, call: ToolCall, result: str) -> None:
+        """Add a call that a server ran."""
+        self.calls.append(call)
+        self.results.append(ToolResult(call.call_id, call.tool_name, result))
 
 
 class ItemReader:
@@ -66,25 +83,35 @@ class ItemReader:
             except ValueError as error:
                 raise InvalidRequest(f"input[{place}]: {error}", param=f"input[{place}]") from None
         self.draft.close(self.transcript)
+        self.keep_approved()
 
     def add(self, item: Item, texts: Iterator[str]) -> None:
+        draft = self.draft
+        if isinstance(item, ReasoningItem) or (isinstance(item, SAID) and draft.results):
+            draft.close(self.transcript)  # what the model says behind results, and what it thinks, begins an answer
         match item:
             case Message(role="assistant"):
-                self.draft.text.append("\n".join(words_of(part) for part in item.content))
+                draft.text.append("\n".join(words_of(part) for part in item.content))
+            case ReasoningItem(encrypted_content=str(opaque)):
+                draft.reasoning = decode_opaque(opaque, Reasoning)
             case ReasoningItem():
-                if item.encrypted_content is not None:
-                    self.draft.reasoning = decode_opaque(item.encrypted_content, Reasoning)
+                pass
+            case FunctionCall(call_id=call_id) if call_id in self.transcript.open and not draft.calls:
+                pass  # a client that continues a response repeats what it answers
             case FunctionCall():
-                self.draft.calls.append(call_of(item.call_id, item.name, item.arguments))
+                draft.calls.append(call_of(item.call_id, item.name, item.arguments))
             case McpApprovalRequest():
-                self.draft.calls.append(call_of(item.id, item.name, item.arguments))
-            case McpCall() if item.approval_request_id in self.transcript.open and not self.draft.calls:
-                self.transcript.add(ToolResult(item.approval_request_id or "", item.name, result_of(item)))
+                draft.calls.append(call_of(item.id, item.name, item.arguments))
+            case McpCall(approval_request_id=str(asked)) if asked in self.transcript.open:
+                self.transcript.add(ToolResult(asked, item.name, result_of(item)))
+                self.keep_approved()
             case McpCall():
-                self.draft.calls.append(call_of(item.id, item.name, item.arguments))
-                self.draft.results.append(ToolResult(item.id, item.name, result_of(item)))
+                draft.add_ran(call_of(item.id, item.name, item.arguments), result_of(item))
+            case WebSearchCall():
+                query = json.dumps({"query": item.action.query}, ensure_ascii=False)
+                draft.add_ran(call_of(item.id, WEB_SEARCH, query), pages_of(item))
             case _:
-                self.draft.close(self.transcript)
+                draft.close(self.transcript)
                 self.add_other(item, texts)
 
     def add_other(self, item: Item, texts: Iterator[str]) -> None:
@@ -115,8 +142,14 @@ class ItemReader:
                 for text in compacted.instructions:
                     self.say(SystemText(text))
                 self.say(UserInput(f"{SUMMARY}\n{compacted.summary}"))
-            case _:  # lists of tools and searches say nothing to a model that its tools and answers do not
+            case _:  # lists of tools say nothing to a model that its tools do not
                 pass
+
+    def keep_approved(self) -> None:
+        """Leave of the approved calls those that were not run yet."""
+        self.approved = [call for call in self.approved if call.call_id in self.transcript.open]
+        if not self.approved:
+            self.settle()
 
     def settle(self) -> None:
         """Go on behind the calls that were approved: they are run, or will not be."""
@@ -142,7 +175,18 @@ class ItemReader:
 
 
 def result_of(item: McpCall) -> str:
-    return (item.output if item.error is None else str(item.error)) or ""
+    match item.error:
+        case None:
+            return item.output or ""
+        case McpError(content=str(text)):
+            return text
+        case error:
+            return error.message or error.model_dump_json()
+
+
+def pages_of(item: WebSearchCall) -> str:
+    """Tell what a search found; what it read there is in no item."""
+    return "\n".join(source.url for source in item.action.sources or ()) or NO_PAGES
 
 
 def call_of(call_id: str, name: str, arguments: str) -> ToolCall:

@@ -74,12 +74,19 @@ def test_numbers_without_measure_do_no_harm(http: httpx.Client) -> None:
         assert turn(http, open_session(http, **config), "say: fine")["status"] == "completed"
 
 
-def test_a_negative_number_of_iterations_is_refused_by_name(http: httpx.Client) -> None:
-    config = {"model": "scripted/demo", "instructions": "", "max_infer_iters": -1}
+@pytest.mark.parametrize(
+    ("config", "field"),
+    [
+        ({"max_infer_iters": -1}, "max_infer_iters"),
+        ({"sampling_params": {"max_tokens": -1}}, "sampling_params.max_tokens"),
+    ],
+)
+def test_negative_numbers_are_refused_by_name(http: httpx.Client, config: dict[str, Any], field: str) -> None:
+    body = {"agent_config": {"model": "scripted/demo", "instructions": "", **config}}
 
-    error = assert_error(http.post("/v1/agents", json={"agent_config": config}), 400, "invalid_request")
+    error = assert_error(http.post("/v1/agents", json=body), 400, "invalid_request")
 
-    assert error["param"] == "agent_config.max_infer_iters"
+    assert error["param"] == f"agent_config.{field}"
 
 
 def test_strange_text_is_said_and_shown(http: httpx.Client, session: str) -> None:

@@ -77,6 +77,8 @@ def test_a_turns_overrides_hold_after_its_pause(http: httpx.Client, world: World
     ("body", "field"),
     [
         ({"sampling_params": {"strategy": {"type": "beam"}}}, "sampling_params.strategy"),
+        ({"sampling_params": {"max_tokens": -1}}, "sampling_params.max_tokens"),
+        ({"client_tools": [{"name": "get.weather"}]}, "client_tools"),
         ({"tool_config": {"tool_prompt_format": "yaml"}}, "tool_config.tool_prompt_format"),
         ({"tool_config": {"tool_choice": "no_such_tool"}}, "tool_config.tool_choice"),
         ({"toolgroups": ["mcp::nowhere"]}, "toolgroups"),

@@ -54,7 +54,7 @@ class SamplingParams(Request):
     """How tokens are chosen. `max_tokens` 0 or null leaves the length to the provider."""
 
     strategy: SamplingStrategy = Field(default_factory=GreedySamplingStrategy)
-    max_tokens: int | None = 0
+    max_tokens: Annotated[int, Field(ge=0)] | None = 0
     repetition_penalty: float = 1.0
     stop: list[str] | None = None
 

@@ -106,7 +106,7 @@ class SamplingOverride(Schema):
     """The fields of the agent's sampling parameters that a turn replaces."""
 
     strategy: SamplingStrategy | None = None
-    max_tokens: int | None = None
+    max_tokens: Annotated[int, Field(ge=0)] | None = None
     repetition_penalty: float | None = None
     stop: list[str] | None = None
 

@@ -455,6 +455,18 @@ async def test_a_turn_may_choose_a_server_tool(making: Making) -> None:
     assert model.requests[0].tool_choice == "mul"
 
 
+@pytest.mark.parametrize("name", ["web_search", "brave_search"])
+async def test_a_search_is_chosen_by_either_of_its_names(making: Making, name: str) -> None:
+    model, whole = script(said()), f"builtin::websearch/{name}"
+    stage = await Stage(making.cloud.store, making.tenant, model).open(toolgroups=[whole])
+
+    await stage.turn()
+    listed = await stage.services.toolgroups.tools_of(whole, {})
+
+    assert [tool.name for tool in model.requests[0].tools] == ["brave_search"]
+    assert [tool.identifier for tool in listed] == ["web_search"]
+
+
 @pytest.mark.parametrize("choice", ["required", "mul"])
 async def test_a_choice_that_obliges_to_call_a_tool_is_satisfied_by_the_turns_first_call(
     making: Making, choice: str
@@ -538,7 +550,7 @@ async def test_a_tool_of_several_toolgroups_is_not_guessed(making: Making) -> No
     stage = await making.stage(script())
     await making.register(stage, "twin", tools=["add"])
 
-    with pytest.raises(InvalidRequest, match="math, twin"):
+    with pytest.raises(InvalidRequest, match="'math/add' or 'twin/add'"):
         await stage.services.toolgroups.invoke("add", {}, {})
 
 

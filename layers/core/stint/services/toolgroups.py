@@ -95,7 +95,7 @@ class Toolgroups:
             raise NotFound("Toolgroup", name)
         group, tool_name = found
         tools = describe(group, await self.tools.signatures(group, provider_data))
-        chosen = [tool for tool in tools if tool_name in (None, tool.identifier)]
+        chosen = tools if tool_name is None else matching(tool_name, tools)
         if not chosen and tool_name is not None:
             raise NotFound("Tool", name)
         return chosen
@@ -115,7 +115,7 @@ class Toolgroups:
             async with asyncio.timeout(LIST_SECONDS):
                 return describe(group, await self.tools.signatures(group, provider_data))
         except TimeoutError:
-            failure: StintError = naming(group, ToolUnavailable(f"it did not answer within {LIST_SECONDS:g} s"))
+            failure: StintError = naming(group, ToolUnavailable(f"It did not answer within {LIST_SECONDS:g} s"))
         except StintError as error:
             failure = error
         extra = {"toolgroup_id": group.identifier, "error": failure.message}
@@ -194,9 +194,9 @@ def the_one(name: str, found: Sequence[Tool]) -> Tool:
     if not found:
         raise NotFound("Tool", name)
     if len(found) > 1:
-        groups = ", ".join(tool.toolgroup_id for tool in found)
+        names = " or ".join(repr(f"{tool.toolgroup_id}/{tool.identifier}") for tool in found)
         raise InvalidRequest(
-            f"Several toolgroups have a tool {name!r}: {groups}. Name it as group/tool.",
+            f"Several toolgroups have a tool {name!r}: name the one that you mean, {names}.",
             code="ambiguous_tool",
             param="tool_name",
         )

@@ -98,18 +98,19 @@ class Tools:
         """Pick the wanted tools of a toolgroup. Raises InvalidRequest when it has no tool of that name."""
         group, provider = as_port(selection.toolgroup), self.provider_of(selection.toolgroup)
         names = [signature.name for signature in signatures]
-        if selection.tool_name is not None and selection.tool_name not in names:
+        named = [(signature, shown_name(group.provider_id, signature.name)) for signature in signatures]
+        wanted = [
+            replace(signature, name=shown)
+            for signature, shown in named
+            if selection.tool_name in (None, signature.name, shown)
+        ]
+        if selection.tool_name is not None and not wanted:
             raise InvalidRequest(
                 f"Toolgroup {group.toolgroup_id!r} has no tool {selection.tool_name!r}. Its tools are: {names}",
                 code="tool_not_found",
                 param="toolgroups",
             )
-        return [
-            ServerTool(replace(signature, name=name), group, provider, selection.args)
-            for signature in signatures
-            for name in [shown_name(group.provider_id, signature.name)]
-            if selection.tool_name in (None, signature.name)
-        ]
+        return [ServerTool(signature, group, provider, selection.args) for signature in wanted]
 
 
 def add_tool(server: dict[str, ServerTool], tool: ServerTool, client: Mapping[str, ToolSignature]) -> None:

@@ -166,7 +166,7 @@ async def test_loopback_is_refused_without_an_exception_for_it(server: ScriptedH
         await read_documents(documents, Guard().fetch, Limits())
 
     assert caught.value.code == "url_not_allowed"
-    assert caught.value.message.startswith("documents[1]: the URL of '127.0.0.1' may not be called")
+    assert caught.value.message.startswith("documents[1]: The URL of '127.0.0.1' may not be called")
 
 
 async def test_documents_are_fetched_side_by_side_and_given_in_order() -> None:

@@ -97,7 +97,7 @@ async def test_a_name_with_one_inner_address_among_public_ones_is_refused(
     refused = await refusal(Guard(resolve=resolve), "http://mixed.example/")
 
     assert refused.code == "url_not_allowed"
-    assert "'mixed.example' may not be called: it resolves to 10.0.0.1, a private address" in refused.message
+    assert "The URL of 'mixed.example' may not be called: it resolves to 10.0.0.1, a private address" in refused.message
 
 
 async def test_the_address_that_was_checked_is_the_one_connected_to(

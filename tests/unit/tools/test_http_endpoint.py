@@ -159,7 +159,7 @@ async def test_a_callers_credentials_go_to_their_origin_only(tools: HttpEndpoint
 
 @pytest.mark.parametrize("headers", [["x"], "x", {"https://x.example": 7}])
 async def test_malformed_credentials_are_the_callers_fault(tools: HttpEndpoints, headers: Any) -> None:
-    with pytest.raises(InvalidRequest, match="http_headers"):
+    with pytest.raises(InvalidRequest, match=r"^The .*http_headers"):
         await tools.invoke(group("https://x.example"), Invocation("ticket", {}, "c", {"http_headers": headers}))
 
 
@@ -273,6 +273,8 @@ GOOD = {"name": "t", "url": "https://x.example"}
         ({"tools": [{**GOOD, "timeout": 0}]}, "timeout"),
         ({"tools": [{**GOOD, "timeout": 10_000}]}, "timeout"),
         ({"tools": [{**GOOD, "parameters": {"type": "string"}}]}, "JSON schema of an object"),
+        ({"tools": [{**GOOD, "timout": 5}]}, "tools.0: timout: Extra inputs are not permitted"),
+        ({"tools": [{**GOOD, "function": "f"}]}, "tools.0: function: Extra inputs are not permitted"),
         ({"tools": [{**GOOD, "headers": {"Host": "y"}}]}, "'Host' is set by the connection"),
         ({"tools": [{**GOOD, "headers": {"A": "s3cret\n"}}]}, "'A' has a name or a value"),
     ],

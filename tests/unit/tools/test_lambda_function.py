@@ -115,7 +115,9 @@ async def test_a_function_that_takes_too_long_is_timed_out(function: str) -> Non
 
 
 async def test_an_unknown_function_is_unavailable(function: str) -> None:
-    with pytest.raises(ToolUnavailable, match=r"'order' cannot be invoked \(ResourceNotFoundException\)"):
+    with pytest.raises(
+        ToolUnavailable, match=r"^The function.*'order' cannot be invoked \(ResourceNotFoundException\)"
+    ):
         await call(group("nosuch"), do="echo")
 
 
@@ -186,7 +188,7 @@ async def test_an_unexplained_failure_is_an_outcome(api: ScriptedHTTPServer) -> 
 async def test_a_lambda_api_that_is_not_there_is_unavailable(credentials: pytest.MonkeyPatch) -> None:
     credentials.setenv("AWS_ENDPOINT_URL_LAMBDA", "http://127.0.0.1:1")
 
-    with pytest.raises(ToolUnavailable, match="EndpointConnectionError"):
+    with pytest.raises(ToolUnavailable, match=r"^The function.*EndpointConnectionError"):
         await call(group(), do="echo")
 
 

@@ -348,7 +348,9 @@ async def test_missing_or_wrong_credentials_are_told_apart_from_failures(
     url = f"{mcp_server}{path}"
 
     for data in ({}, credentials(url, "Bearer wrong-token")):
-        with pytest.raises(ToolUnavailable, match=r"refuses the credentials \(401\).*mcp_headers") as caught:
+        with pytest.raises(
+            ToolUnavailable, match=r"^The MCP server.*refuses the credentials \(401\).*mcp_headers"
+        ) as caught:
             await tools.list_tools(group(url), data)
         assert "wrong-token" not in caught.value.message
         with pytest.raises(ToolUnavailable, match="refuses the credentials"):
@@ -390,7 +392,7 @@ async def test_credentials_for_one_endpoint_do_not_go_to_another(tools: McpTools
     "headers", ["x", {"url": "x"}, {"url": {"Host": "x"}}, {"url": {"A": "b\r\nC: d"}}, {"url": 1}]
 )
 async def test_malformed_headers_are_the_callers_fault(tools: McpTools, headers: Any) -> None:
-    with pytest.raises(InvalidRequest, match="mcp_headers"):
+    with pytest.raises(InvalidRequest, match=r"^The .*mcp_headers"):
         await tools.list_tools(group("url"), {"mcp_headers": headers})
 
 
@@ -450,7 +452,7 @@ async def test_the_guard_holds_for_mcp_servers(mcp_server: str) -> None:
 
 
 async def test_a_server_that_is_not_there_is_unavailable(tools: McpTools) -> None:
-    with pytest.raises(ToolUnavailable, match=r"127.0.0.1:1 cannot be reached \(ConnectError\)"):
+    with pytest.raises(ToolUnavailable, match=r"^The MCP server at 127.0.0.1:1 cannot be reached \(ConnectError\)"):
         await tools.list_tools(group("http://127.0.0.1:1/mcp?key=secret"), {})
 
 
@@ -466,7 +468,7 @@ async def test_a_host_that_nobody_knows_is_unavailable() -> None:
     async def resolve(host: str, port: int) -> list[str]:
         raise OSError("no such host")
 
-    with pytest.raises(ToolUnavailable, match=r"'x.example' cannot be found"):
+    with pytest.raises(ToolUnavailable, match=r"^The host 'x.example' cannot be found"):
         await McpTools(Guard(resolve=resolve)).list_tools(group("https://x.example/mcp"), {})
 
 
@@ -505,7 +507,7 @@ async def test_a_server_that_is_silent_is_unavailable_after_the_time_out(
 ) -> None:
     server.script(Reply(ending="hang"))
 
-    with pytest.raises(ToolUnavailable, match=r"did not list its tools within 0.5 s"):
+    with pytest.raises(ToolUnavailable, match=r"^The MCP server at .* did not list its tools within 0.5 s"):
         await McpTools(guard, timeout=0.5).list_tools(group(server.url), {})
 
 

@@ -50,12 +50,12 @@ class BoundedBody(httpx.AsyncByteStream):
                 chunk = self._inflater.unconsumed_tail
         except zlib.error as error:
             raise InvalidRequest(
-                f"the answer of {self._host} cannot be decompressed ({error})", code="url_unavailable"
+                f"The answer of {self._host} cannot be decompressed ({error})", code="url_unavailable"
             ) from error
 
     def _hold(self, size: int) -> None:
         if size > self._limit:
             raise InvalidRequest(
-                f"the answer of {self._host} has more than {self._limit} bytes, which is the most that is read",
+                f"The answer of {self._host} has more than {self._limit} bytes, which is the most that is read",
                 code="url_too_large",
             )

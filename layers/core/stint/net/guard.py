@@ -145,11 +145,11 @@ class Guard:
             found = await self._resolve(host, port)
         except (OSError, UnicodeError) as error:
             raise InvalidRequest(
-                f"the host {host!r} cannot be found; check its spelling", code="url_unavailable"
+                f"The host {host!r} cannot be found; check its spelling", code="url_unavailable"
             ) from error
         addresses = [self._check(host, port, text) for text in found]
         if not addresses:
-            raise InvalidRequest(f"the host {host!r} has no address", code="url_unavailable")
+            raise InvalidRequest(f"The host {host!r} has no address", code="url_unavailable")
         return addresses
 
     def _check(self, host: str, port: int, text: str) -> Address:
@@ -187,7 +187,7 @@ def _default_port(url: httpx.URL) -> int:
 
 
 def _not_allowed(host: str, reason: str) -> InvalidRequest:
-    return InvalidRequest(f"the URL of {host!r} may not be called: {reason}", code="url_not_allowed")
+    return InvalidRequest(f"The URL of {host!r} may not be called: {reason}", code="url_not_allowed")
 
 
 def _unavailable(url: httpx.URL, reason: str) -> InvalidRequest:

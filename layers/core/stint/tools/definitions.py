@@ -2,7 +2,7 @@
 
 from typing import Any, TypeVar
 
-from pydantic import Field, ValidationError, field_validator
+from pydantic import ConfigDict, Field, ValidationError, field_validator
 
 from stint.domain.errors import InvalidRequest
 from stint.domain.inference import ToolSignature
@@ -16,7 +16,12 @@ LONGEST_TIMEOUT = 840.0
 
 
 class ToolDefinition(Request):
-    """What every such tool has. `parameters` is a JSON schema of type object, `timeout` is in seconds."""
+    """What every such tool has. `parameters` is a JSON schema of type object, `timeout` is in seconds.
+
+    A key that is not known is refused: mistyped, it would silently leave out what it was to say.
+    """
+
+    model_config = ConfigDict(extra="forbid")
 
     name: str
     description: str = ""

@@ -21,10 +21,14 @@ def read_headers(given: Any, where: str) -> dict[str, str]:
     if isinstance(given, list) and all(isinstance(line, str) for line in given):
         given = {name: value.strip() for name, _, value in (line.partition(":") for line in given)}
     if not isinstance(given, dict) or not all(isinstance(value, str) for value in given.values()):
-        raise InvalidRequest(f'{where} must be an object of headers: {{"Authorization": "Bearer ..."}}', param=where)
+        raise InvalidRequest(
+            f'The {where} must be an object of headers: {{"Authorization": "Bearer ..."}}', param=where
+        )
     for name, value in given.items():
         if name.lower() in _OWN:
-            raise InvalidRequest(f"{where}: the header {name!r} is set by the connection; leave it out", param=where)
+            raise InvalidRequest(f"The header {name!r} is set by the connection: leave it out of {where}", param=where)
         if not _NAME.fullmatch(name) or not _VALUE.fullmatch(value):
-            raise InvalidRequest(f"{where}: {name[:40]!r} has a name or a value that no header can have", param=where)
+            raise InvalidRequest(
+                f"The header {name[:40]!r} has a name or a value that no header can have, in {where}", param=where
+            )
     return dict(given)

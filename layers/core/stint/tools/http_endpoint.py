@@ -131,6 +131,7 @@ def read_origin_headers(provider_data: dict[str, Any], origin: str) -> dict[str,
     """Give the headers that the caller sends to an origin. Raises InvalidRequest when `http_headers` is malformed."""
     given = provider_data.get("http_headers") or {}
     if not isinstance(given, dict):
-        raise InvalidRequest('http_headers must be {"https://host": {...}}', param="http_headers")
+        message = 'The http_headers in the provider data must be {"https://host": {...}}'
+        raise InvalidRequest(message, param="http_headers")
     ours = next((headers for place, headers in given.items() if place.rstrip("/").lower() == origin), None)
     return read_headers(ours, "http_headers")

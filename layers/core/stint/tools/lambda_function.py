@@ -108,10 +108,10 @@ class LambdaFunctions:
             code = error.response["Error"]["Code"]
             if code in OF_THE_CALL:
                 return failure(f"The function could not be invoked: {error.response['Error'].get('Message', code)}")
-            raise ToolUnavailable(f"the function of the tool {tool.name!r} cannot be invoked ({code})") from error
+            raise ToolUnavailable(f"The function of the tool {tool.name!r} cannot be invoked ({code})") from error
         except BotoCoreError as error:
             raise ToolUnavailable(
-                f"the function of the tool {tool.name!r} cannot be invoked ({type(error).__name__})"
+                f"The function of the tool {tool.name!r} cannot be invoked ({type(error).__name__})"
             ) from error
         return read_error(body) if answer.get("FunctionError") else read_result(body)
 

@@ -106,7 +106,7 @@ class McpTools:
         except (ToolUnavailable, asyncio.CancelledError) as error:
             seconds = time.monotonic() - began
             if seconds >= SLOW_SECONDS:
-                slow = f"the MCP server at {host_of(url)} did not list its tools within {seconds:.0f} s"
+                slow = f"The MCP server at {host_of(url)} did not list its tools within {seconds:.0f} s"
                 self._lists.fail(key, error.message if isinstance(error, ToolUnavailable) else slow)
             raise
         self._lists.keep(key, tools)
@@ -117,10 +117,10 @@ class McpTools:
             return await self._sessions.hold(url, headers, list_all, timeout)
         except TimeoutError as error:
             raise ToolUnavailable(
-                f"the MCP server at {host_of(url)} did not list its tools within {timeout:g} s"
+                f"The MCP server at {host_of(url)} did not list its tools within {timeout:g} s"
             ) from error
         except McpFailure as error:
-            raise ToolUnavailable(f"the MCP server at {host_of(url)} does not list its tools: {error}") from error
+            raise ToolUnavailable(f"The MCP server at {host_of(url)} does not list its tools: {error}") from error
 
     async def invoke(self, toolgroup: Toolgroup, invocation: Invocation, /) -> ToolOutcome:
         """Call a tool in a session of its own; see the port."""
@@ -187,7 +187,8 @@ def read_endpoint(toolgroup: Toolgroup, provider_data: dict[str, Any]) -> tuple[
         )
     given = provider_data.get("mcp_headers") or {}
     if not isinstance(given, dict):
-        raise InvalidRequest('mcp_headers must be {"<URL of the endpoint>": {...}}', param="mcp_headers")
+        message = 'The mcp_headers in the provider data must be {"<URL of the endpoint>": {...}}'
+        raise InvalidRequest(message, param="mcp_headers")
     ours = next((headers for uri, headers in given.items() if uri.rstrip("/") == url.rstrip("/")), None)
     return url, read_headers(ours, "mcp_headers")
 

@@ -139,23 +139,23 @@ def translate(url: str, error: BaseException) -> Exception:
         case httpx.TimeoutException():
             return TimeoutError()
         case httpx.HTTPStatusError():
-            return ToolUnavailable(f"the MCP server at {host_of(url)} answered {error.response.status_code}")
+            return ToolUnavailable(f"The MCP server at {host_of(url)} answered {error.response.status_code}")
         case httpx.HTTPError():
-            return ToolUnavailable(f"the MCP server at {host_of(url)} cannot be reached ({type(error).__name__})")
+            return ToolUnavailable(f"The MCP server at {host_of(url)} cannot be reached ({type(error).__name__})")
         case _:
-            return ToolUnavailable(f"the MCP server at {host_of(url)} broke the protocol ({type(error).__name__})")
+            return ToolUnavailable(f"The MCP server at {host_of(url)} broke the protocol ({type(error).__name__})")
 
 
 def explain(url: str, refused: Refused, earlier: Refused | None = None) -> ToolUnavailable:
     """Tell why a server refused; never with the headers that it refused."""
     if refused.status in (401, 403):
         return ToolUnauthorized(
-            f"the MCP server at {host_of(url)} refuses the credentials ({refused.status}): send them in the header "
+            f"The MCP server at {host_of(url)} refuses the credentials ({refused.status}): send them in the header "
             'X-LlamaStack-Provider-Data as {"mcp_headers": {"<URL of the endpoint>": {"Authorization": "Bearer ..."}}}'
         )
     answers = " and ".join(str(one) for one in (earlier, refused) if one)
     hint = ": check the endpoint's URL" if refused.status in (400, 404, 405) else ""
-    return ToolUnavailable(f"the MCP server at {host_of(url)} answered {answers}{hint}")
+    return ToolUnavailable(f"The MCP server at {host_of(url)} answered {answers}{hint}")
 
 
 def host_of(url: str) -> str:

@@ -12,6 +12,7 @@ from stint.domain.items import CompactionItem, name_item
 from stint.domain.opaque import CompactedContext, encode_opaque
 from stint.domain.response_requests import CompactRequest, InputTokensRequest
 from stint.domain.response_resource import CompactedResponse, InputTokens, ResponseUsage
+from stint.domain.response_tools import concealed
 from stint.domain.responses import ResponseSettings
 from stint.models.routing import Router
 from stint.services.answers import Answer
@@ -106,6 +107,7 @@ class TokenCounts:
 def settings_of(request: InputTokensRequest) -> ResponseSettings:
     return ResponseSettings(
         instructions=request.instructions,
+        tools=concealed(request.tools),
         tool_choice=request.tool_choice,
         text=request.text,
         reasoning=request.reasoning.to_settings() if request.reasoning else None,

@@ -23,7 +23,7 @@ from stint.domain.opaque import CompactedContext, decode_opaque
 from stint.domain.parts import InputFile, InputImage, InputText, MessagePart, OutputText, RefusalPart
 from stint.domain.tools import ToolCall
 from stint.services.history import Transcript
-from stint.services.output_items import WEB_SEARCH
+from stint.services.hostedtools import WEB_SEARCH
 
 DENIED = "The user did not approve this call."
 SUMMARY = "Summary of the conversation so far:"

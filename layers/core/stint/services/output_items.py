@@ -1,8 +1,7 @@
 """What a response answers with, told from its steps: the same items whether they stream, are read, or are run again."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Self
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from stint.domain.content import text_of
 from stint.domain.ids import hex_of, item_name
@@ -17,42 +16,13 @@ from stint.domain.items import (
     WebSearchSource,
 )
 from stint.domain.json_text import parse_json
-from stint.domain.mcp_items import McpApprovalRequest, McpCall, McpListTools
+from stint.domain.mcp_items import McpApprovalRequest, McpCall, McpError, McpListTools
 from stint.domain.opaque import encode_opaque
 from stint.domain.parts import OutputText, ReasoningText, RefusalPart, SummaryText
-from stint.domain.response_tools import FunctionTool, McpTool, ResponseTool
 from stint.domain.responses import ResponseRecord, ResponseSettings, StoredResponse
 from stint.domain.steps import InferenceStep, Step, ToolExecutionStep
 from stint.domain.tools import ToolCall, ToolResponse
-
-WEB_SEARCH = "web_search"
-"""The name by which models know the search of the web."""
-
-
-@dataclass(frozen=True, slots=True)
-class HostedTools:
-    """Whose the tools of a response are: `servers` gives the label of the MCP server that has a tool.
-
-    Calls of `approvals` wait for the client's consent.
-    """
-
-    functions: frozenset[str] = frozenset()
-    servers: Mapping[str, str] = field(default_factory=dict)
-    approvals: frozenset[str] = frozenset()
-
-    @classmethod
-    def of(cls, tools: Iterable[ResponseTool], listed: Iterable[McpListTools]) -> Self:
-        functions = frozenset(tool.name for tool in tools if isinstance(tool, FunctionTool))
-        by_label = {tool.server_label: tool for tool in tools if isinstance(tool, McpTool)}
-        servers: dict[str, str] = {}
-        approvals: set[str] = set()
-        for server in listed:
-            for info in server.tools:
-                servers[info.name] = server.server_label
-                tool = by_label.get(server.server_label)
-                if tool is not None and tool.needs_approval(info.name):
-                    approvals.add(info.name)
-        return cls(functions, servers, frozenset(approvals))
+from stint.services.hostedtools import WEB_SEARCH, HostedTools
 
 
 class OutputItems:
@@ -89,7 +59,7 @@ class OutputItems:
             item = server.model_copy(update={"id": self.next_id("mcpl")})
             self.items.append(item)
             self.listed.append(item)
-        self.hosted = HostedTools.of(self.settings.tools, self.listed)
+        self.hosted = HostedTools.of(self.settings, self.listed)
 
     def add(self, step: Step, details: AnswerDetails | None = None) -> list[OutputItem]:
         """Take in a stored step; give its items."""
@@ -166,7 +136,7 @@ class OutputItems:
                 status="in_progress",
                 approval_request_id=call.call_id if call.call_id.startswith("mcpr_") else None,
             )
-        if name == WEB_SEARCH and isinstance(call.arguments, dict) and name not in self.hosted.functions:
+        if name == WEB_SEARCH and self.hosted.searches and isinstance(call.arguments, dict):
             query = str(call.arguments.get("query", ""))
             action = WebSearchAction(query=query, queries=[query])
             return WebSearchCall(id=self.next_id("ws"), status="in_progress", action=action)
@@ -196,7 +166,8 @@ def text_of_arguments(call: ToolCall) -> str:
 def finish_mcp_call(item: McpCall, response: ToolResponse) -> McpCall:
     text = text_of(response.content)
     if (response.metadata or {}).get("error"):
-        return item.model_copy(update={"status": "failed", "error": text})
+        error = McpError(type="mcp_tool_execution_error", content=text)
+        return item.model_copy(update={"status": "failed", "error": error})
     return item.model_copy(update={"status": "completed", "output": text})
 
 

@@ -12,11 +12,8 @@ from stint.domain.mcp_items import McpListTools, McpToolInfo
 from stint.domain.response_options import JsonObject, JsonSchema, PlainText, to_options
 from stint.domain.response_tools import (
     AllowedToolsChoice,
-    FunctionChoice,
     FunctionTool,
-    McpChoice,
     McpTool,
-    NamedChoice,
     ResponseTool,
     ResponseToolChoice,
     WebSearchTool,
@@ -24,7 +21,7 @@ from stint.domain.response_tools import (
 from stint.domain.responses import MAX_INFER_ITERS, ResponseSettings
 from stint.domain.tools import ToolChoice, ToolConfig
 from stint.models.routing import Router
-from stint.services.output_items import WEB_SEARCH, HostedTools
+from stint.services.hostedtools import WEB_SEARCH, HostedTools, callable_names, names_of
 from stint.services.outputs import check_schema
 from stint.services.plans import Plan, ProviderData
 from stint.services.registry import Registry
@@ -68,7 +65,7 @@ class ResponsePlanner:
             ToolUnavailable: an MCP server cannot list its tools.
         """
         model, provider_model_id = self.router.resolve(await self.registry.route(model_id))
-        toolbox, listed = await self.open(tools, provider_data)
+        toolbox, listed = await self.open(settings, tools, provider_data)
         choice, toolbox = choose(settings.tool_choice, toolbox, listed)
         answer_format, schema = read_format(settings)
         plan = Plan(
@@ -94,7 +91,7 @@ class ResponsePlanner:
         return ResponsePlan(plan, listed)
 
     async def open(
-        self, tools: Sequence[ResponseTool], provider_data: ProviderData
+        self, settings: ResponseSettings, tools: Sequence[ResponseTool], provider_data: ProviderData
     ) -> tuple[Toolbox, list[McpListTools]]:
         """Gather the tools: functions are the client's to run, all others the server's."""
         keys = with_credentials(tools, provider_data)
@@ -107,7 +104,7 @@ class ResponsePlanner:
                 hosted.append(await self.web_search(tool, keys))
         refuse_repeated([*client, *(each.signature.name for each in hosted)])
         listed = [list_item(server, found) for server, found in zip(servers, offered, strict=True)]
-        approvals = HostedTools.of(tools, listed).approvals
+        approvals = HostedTools.of(settings, listed).approvals
         server_tools = {each.signature.name: each for each in hosted}
         return Toolbox(client, server_tools, keys, self.tools.result_bytes, approvals), listed
 
@@ -177,44 +174,28 @@ def choose(
     Raises:
         InvalidRequest: the choice names a tool of an MCP server that the server does not have.
     """
+    names = callable_names(choice, listed)
+    if names is not None:
+        toolbox = only(toolbox, names)
     match choice:
         case None:
             return ToolChoice.auto, toolbox
         case "none" | "auto" | "required":
             return ToolChoice(choice), toolbox
-        case AllowedToolsChoice(mode=mode, tools=named):
-            allowed = {name for each in named for name in names_of(each, listed)}
-            return ToolChoice(mode), only(toolbox, allowed)
-        case FunctionChoice() | McpChoice() as tool:
-            names = names_of(tool, listed)
-            return (names[0], toolbox) if len(names) == 1 else (ToolChoice.required, only(toolbox, set(names)))
+        case AllowedToolsChoice(mode=mode):
+            return ToolChoice(mode), toolbox
         case _:
-            return WEB_SEARCH, toolbox
+            named = names_of(choice, listed)
+            return named[0] if len(named) == 1 else ToolChoice.required, toolbox
 
 
-def names_of(choice: NamedChoice, listed: Sequence[McpListTools]) -> list[str]:
-    match choice:
-        case FunctionChoice(name=name):
-            return [name]
-        case McpChoice(server_label=label, name=name):
-            offered = [info.name for server in listed if server.server_label == label for info in server.tools]
-            if name is not None and name not in offered:
-                raise InvalidRequest(
-                    f"The MCP server {label!r} has no tool {name!r}. Its tools are: {offered}",
-                    code="tool_not_found",
-                    param="tool_choice",
-                )
-            return offered if name is None else [name]
-        case _:
-            return [WEB_SEARCH]
-
-
-def only(toolbox: Toolbox, names: set[str]) -> Toolbox:
+def only(toolbox: Toolbox, names: frozenset[str]) -> Toolbox:
     """Leave of the tools those that may be called: the model cannot call what it does not see."""
     return replace(
         toolbox,
         client={name: tool for name, tool in toolbox.client.items() if name in names},
         server={name: tool for name, tool in toolbox.server.items() if name in names},
+        approvals=toolbox.approvals & names,
     )
 
 

@@ -1,0 +1,93 @@
+"""Whose the tools of a response are, and which of them its model may call."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Self
+
+from stint.domain.errors import InvalidRequest
+from stint.domain.mcp_items import McpListTools
+from stint.domain.response_tools import (
+    AllowedToolsChoice,
+    FunctionChoice,
+    FunctionTool,
+    McpChoice,
+    McpTool,
+    NamedChoice,
+    ResponseToolChoice,
+    WebSearchTool,
+)
+from stint.domain.responses import ResponseSettings
+
+WEB_SEARCH = "web_search"
+"""The name by which models know the search of the web."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostedTools:
+    """The tools that may be called: `servers` gives the label of the MCP server that has a tool.
+
+    Calls of `approvals` wait for the client's consent; `searches` tells whether the web can be searched.
+    """
+
+    functions: frozenset[str] = frozenset()
+    servers: Mapping[str, str] = field(default_factory=dict)
+    approvals: frozenset[str] = frozenset()
+    searches: bool = False
+
+    @classmethod
+    def of(cls, settings: ResponseSettings, listed: Sequence[McpListTools]) -> Self:
+        names = callable_names(settings.tool_choice, listed)
+        by_label = {tool.server_label: tool for tool in settings.tools if isinstance(tool, McpTool)}
+        offered = [(server.server_label, info.name) for server in listed for info in server.tools]
+        servers = {name: label for label, name in offered if may_call(name, names)}
+        approvals = [name for name, label in servers.items() if by_label[label].needs_approval(name)]
+        functions = [tool.name for tool in settings.tools if isinstance(tool, FunctionTool)]
+        return cls(
+            frozenset(name for name in functions if may_call(name, names)),
+            servers,
+            frozenset(approvals),
+            any(isinstance(tool, WebSearchTool) for tool in settings.tools) and may_call(WEB_SEARCH, names),
+        )
+
+
+def may_call(name: str, names: frozenset[str] | None) -> bool:
+    return names is None or name in names
+
+
+def callable_names(choice: ResponseToolChoice | None, listed: Iterable[McpListTools]) -> frozenset[str] | None:
+    """Give the tools that the model may call; None for all.
+
+    Raises:
+        InvalidRequest: the choice names a tool of an MCP server that the server does not have.
+    """
+    listed = list(listed)
+    match choice:
+        case AllowedToolsChoice(tools=named):
+            return frozenset(name for each in named for name in names_of(each, listed))
+        case McpChoice(name=None):
+            return frozenset(names_of(choice, listed))
+        case _:
+            return None
+
+
+def names_of(choice: NamedChoice, listed: Iterable[McpListTools]) -> list[str]:
+    """Give the tools that a choice names: of an MCP server without a tool's name, all that it listed.
+
+    Raises:
+        InvalidRequest: the server has no such tool, or none at all.
+    """
+    match choice:
+        case FunctionChoice(name=name):
+            return [name]
+        case McpChoice(server_label=label, name=name):
+            offered = [info.name for server in listed if server.server_label == label for info in server.tools]
+            if not offered or (name is not None and name not in offered):
+                wanted = f"tool {name!r}" if name is not None else "tool to choose"
+                raise InvalidRequest(
+                    f"The MCP server {label!r} has no {wanted}. Its tools are: {offered}",
+                    code="tool_not_found",
+                    param="tool_choice",
+                )
+            return offered if name is None else [name]
+        case _:
+            return [WEB_SEARCH]

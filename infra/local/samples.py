@@ -32,17 +32,9 @@ from stint.domain.registrations import Owner, RegisteredShield, ToolGroup
 from stint.domain.registry import Model
 from stint.domain.sessions import Session
 from stint.domain.steps import CompletionMessage, InferenceStep, ToolExecutionStep
+from stint.domain.stored_turns import PendingCalls, TurnHeader, TurnRecord
 from stint.domain.tools import ToolCall, ToolDef, ToolParameter, ToolResponse
-from stint.domain.turns import (
-    InputMessage,
-    PendingCalls,
-    TurnEnding,
-    TurnHeader,
-    TurnOverrides,
-    TurnRecord,
-    TurnStatus,
-    UserMessage,
-)
+from stint.domain.turns import InputMessage, TurnEnding, TurnOverrides, TurnStatus, UserMessage
 from stint.http.access import TENANT
 from stint.store import keys
 from stint.store.registrations import Kind

@@ -2,68 +2,8 @@ from typing import Any
 
 import pytest
 
-from stint.domain.ids import new_id
-from stint.domain.schema import now
-from stint.domain.steps import CompletionMessage, InferenceStep, Step, StopReason, ToolExecutionStep
-from stint.domain.tools import ToolCall, ToolResponse, ToolResponseMessage
-from stint.domain.turns import (
-    TurnCreateRequest,
-    TurnStatus,
-    UserMessage,
-    output_message_of,
-    unanswered_calls,
-)
-
-
-def call(call_id: str) -> ToolCall:
-    return ToolCall(call_id=call_id, tool_name="w", arguments={})
-
-
-def inference(content: str = "", *call_ids: str, stop_reason: StopReason = "end_of_turn") -> InferenceStep:
-    message = CompletionMessage(content=content, tool_calls=[call(each) for each in call_ids], stop_reason=stop_reason)
-    return InferenceStep(turn_id="t", step_id=new_id(), started_at=now(), model_response=message)
-
-
-def execution(*call_ids: str) -> ToolExecutionStep:
-    responses = [ToolResponse(call_id=each, tool_name="w", content="x") for each in call_ids]
-    return ToolExecutionStep(
-        turn_id="t",
-        step_id=new_id(),
-        started_at=now(),
-        tool_calls=[call(each) for each in call_ids],
-        tool_responses=responses,
-    )
-
-
-def test_a_turn_that_waits_shows_the_calls_that_nobody_answered() -> None:
-    steps: list[Step] = [inference("", "a"), execution("a"), inference("Look.", "b", "c"), execution("b")]
-
-    message = output_message_of(steps, TurnStatus.awaiting_input)
-
-    assert [each.call_id for each in unanswered_calls(steps)] == ["c"]
-    assert (message.content, message.stop_reason) == ("Look.", "end_of_message")
-    assert [each.call_id for each in message.tool_calls] == ["c"]
-
-
-@pytest.mark.parametrize(
-    ("step", "expected"),
-    [
-        (inference("Done."), ("Done.", "end_of_turn")),
-        (inference("Exhausted.", "a"), ("Exhausted.", "end_of_turn")),
-        (inference("Cut", "a", stop_reason="out_of_tokens"), ("Cut", "out_of_tokens")),
-    ],
-)
-def test_a_completed_turn_asks_for_nothing(step: Step, expected: tuple[str, str]) -> None:
-    message = output_message_of([step], TurnStatus.completed)
-
-    assert (message.content, message.stop_reason) == expected
-    assert message.tool_calls == []
-
-
-@pytest.mark.parametrize("status", [TurnStatus.in_progress, TurnStatus.failed, TurnStatus.cancelled])
-def test_a_turn_without_an_answer_has_an_empty_one(status: TurnStatus) -> None:
-    assert output_message_of([inference("Half", "a")], status) == CompletionMessage()
-    assert output_message_of([], TurnStatus.completed) == CompletionMessage()
+from stint.domain.tools import ToolResponseMessage
+from stint.domain.turns import TurnCreateRequest, UserMessage
 
 
 @pytest.mark.parametrize(

@@ -37,9 +37,10 @@ from stint.domain.inference import (
     ToolSignature,
 )
 from stint.domain.steps import Step
+from stint.domain.stored_turns import TurnRecord
 from stint.domain.tasks import DeletionTask
 from stint.domain.tools import ToolConfig, ToolDef, ToolParameter, ToolResponse
-from stint.domain.turns import Turn, TurnCreateRequest, TurnEnding, TurnRecord, TurnResumeRequest, UserMessage
+from stint.domain.turns import Turn, TurnCreateRequest, TurnEnding, TurnResumeRequest, UserMessage
 from stint.models.port import Model
 from stint.models.routing import Router
 from stint.models.scripted import Scripted

@@ -23,18 +23,9 @@ from stint.domain.steps import (
     Step,
     ToolExecutionStep,
 )
+from stint.domain.stored_turns import StoredTurn, TurnHeader, TurnRecord
 from stint.domain.tools import ToolCall, ToolResponse, ToolResponseMessage
-from stint.domain.turns import (
-    DocumentText,
-    ErrorInfo,
-    StoredTurn,
-    TurnEnding,
-    TurnHeader,
-    TurnOverrides,
-    TurnRecord,
-    TurnStatus,
-    UserMessage,
-)
+from stint.domain.turns import DocumentText, ErrorInfo, TurnEnding, TurnOverrides, TurnStatus, UserMessage
 from stint.services.history import BLOCKED, NO_RESULT, NOT_TAKEN, transcribe
 
 IMAGE = ImageContentItem(image=ImageSource(url=URL(uri="data:image/png;base64,AAAA")))

@@ -7,17 +7,9 @@ from stint.domain.ids import new_id
 from stint.domain.schema import now
 from stint.domain.sessions import Session
 from stint.domain.steps import CompletionMessage, InferenceStep
+from stint.domain.stored_turns import PendingCalls, StoredTurn, TurnHeader, TurnRecord
 from stint.domain.tools import ToolCall
-from stint.domain.turns import (
-    PendingCalls,
-    StoredTurn,
-    TurnEnding,
-    TurnHeader,
-    TurnOverrides,
-    TurnRecord,
-    TurnStatus,
-    UserMessage,
-)
+from stint.domain.turns import TurnEnding, TurnOverrides, TurnStatus, UserMessage
 from stint.store.leases import Lease
 from stint.store.sessions import LastTurn
 from stint.store.store import Store

@@ -7,7 +7,8 @@ from typing import TypeVar
 
 from stint.domain.agents import AgentConfig
 from stint.domain.schema import now
-from stint.domain.turns import StoredTurn, TurnStatus
+from stint.domain.stored_turns import StoredTurn
+from stint.domain.turns import TurnStatus
 from stint.services.agents import Agents
 from stint.services.hold import SessionHold, lease_span
 from stint.services.interruptions import interruption

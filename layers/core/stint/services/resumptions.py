@@ -3,8 +3,9 @@
 from stint.domain.errors import Conflict
 from stint.domain.schema import now
 from stint.domain.steps import InferenceStep, ToolExecutionStep
+from stint.domain.stored_turns import PendingCalls, StoredTurn
 from stint.domain.tools import ToolResponse
-from stint.domain.turns import PendingCalls, StoredTurn, Turn, TurnEnding
+from stint.domain.turns import Turn, TurnEnding
 from stint.services.history import Transcript
 from stint.services.plans import Plan
 from stint.services.runs import Log, Run

@@ -11,7 +11,8 @@ from stint.domain.ids import new_id
 from stint.domain.inference import AnswerDetails
 from stint.domain.schema import Schema
 from stint.domain.steps import Step
-from stint.domain.turns import PendingCalls, StoredTurn, TurnEnding, TurnRecord, TurnStatus, unanswered_calls
+from stint.domain.stored_turns import PendingCalls, StoredTurn, TurnRecord, unanswered_calls
+from stint.domain.turns import TurnEnding, TurnStatus
 from stint.services.hold import SessionHold
 from stint.store.sessions import LastTurn
 from stint.store.turns import Turns as TurnStore

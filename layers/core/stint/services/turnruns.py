@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from stint.domain.events import RunEnded, StepComplete, TerminalEvent, TurnAwaitingInput, TurnComplete, TurnStart
 from stint.domain.inference import Usage
 from stint.domain.schema import now
-from stint.domain.turns import DocumentText, TurnCreateRequest, TurnHeader, TurnOverrides, TurnStatus
+from stint.domain.stored_turns import TurnHeader
+from stint.domain.turns import DocumentText, TurnCreateRequest, TurnOverrides, TurnStatus
 from stint.services.openings import Opening
 from stint.services.runs import Run
 from stint.services.turnlog import TurnLog

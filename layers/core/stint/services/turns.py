@@ -21,15 +21,13 @@ from stint.domain.events import (
 from stint.domain.ids import new_id
 from stint.domain.schema import now
 from stint.domain.steps import Step
+from stint.domain.stored_turns import PendingCalls, StoredTurn, TurnRecord
 from stint.domain.turns import (
     ErrorInfo,
-    PendingCalls,
-    StoredTurn,
     Turn,
     TurnCreateRequest,
     TurnEnding,
     TurnOverrides,
-    TurnRecord,
     TurnResumeRequest,
     TurnStatus,
 )

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from stint.domain.errors import Conflict, Interrupted, NotFound
-from stint.domain.turns import PendingCalls, StoredTurn, TurnEnding, TurnHeader, TurnRecord, TurnStatus
+from stint.domain.stored_turns import PendingCalls, StoredTurn, TurnHeader, TurnRecord
+from stint.domain.turns import TurnEnding, TurnStatus
 from stint.store import keys
 from stint.store.documents import Documents
 from stint.store.failures import ConditionFailed

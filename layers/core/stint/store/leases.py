@@ -62,33 +62,38 @@ class Leases:
                 the session's last one.
         """
         key = keys.session(tenant, agent_id, session_id)
-        keys.turn(tenant, agent_id, session_id, turn_id)
+        keys.turn(tenant, agent_id, session_id, turn_id)  # refuses an id that is none
         lease_id = secrets.token_hex(8)
         free = f"{FREE} AND {IS_LAST if resume else IS_NEWER}"
         condition, values, over = free, Item(), None
         for _ in range(ATTEMPTS):
-            now = time.time()
-            taken = {"lease_id": lease_id, "lease_turn": turn_id, "lease_until": round((now + seconds) * 1000)}
-            try:
-                item = self._table.update(key, taken, condition, values | {":now": int(now)})
-            except ConditionFailed as refused:
-                if not is_live(refused.item):
-                    raise NotFound("Session", session_id) from None
-                item = refused.item
-            except StoreUnavailable as error:
-                if error.unsure:
-                    self._give_up(key, lease_id)
-                raise
+            item = self._ask(key, lease_id, turn_id, seconds, condition, values)
             if item.get("lease_id") == lease_id:
                 expires_at = item.get("expires_at")
                 return Lease(tenant, agent_id, session_id, turn_id, lease_id, last_turn(item), expires_at, over)
             turn_id = _admitted(item, turn_id, resume)
             over = item.get("lease_turn")
-            if over is None:
-                condition, values = free, {}
-            else:
-                condition, values = RUN_OUT, {":old_id": item["lease_id"], ":old_until": item["lease_until"]}
+            condition, values = (free, Item()) if over is None else (RUN_OUT, _run_out(item))
         raise Conflict(f"Many turns want session {session_id}: try again later.", code="session_locked")
+
+    def _ask(self, key: keys.Key, lease_id: str, turn_id: str, seconds: float, condition: str, values: Item) -> Item:
+        """Try to take a lease under a condition, and give the session's record as it then is.
+
+        Raises:
+            NotFound: the session does not exist, is deleted, or has expired.
+        """
+        now = time.time()
+        taken = {"lease_id": lease_id, "lease_turn": turn_id, "lease_until": round((now + seconds) * 1000)}
+        try:
+            return self._table.update(key, taken, condition, values | {":now": int(now)})
+        except ConditionFailed as refused:
+            if not is_live(refused.item):
+                raise NotFound("Session", key.sk) from None
+            return refused.item
+        except StoreUnavailable as error:
+            if error.unsure:
+                self._give_up(key, lease_id)
+            raise
 
     def _give_up(self, key: keys.Key, lease_id: str) -> None:
         """Take back a lease that was given although no answer came: nobody would use it, and all would wait for it."""
@@ -113,6 +118,11 @@ class Leases:
         ended = noted | dict.fromkeys(LEASE)
         with suppress(ConditionFailed):
             self._table.update(_key(lease), ended, "lease_id = :held", {":held": lease.lease_id})
+
+
+def _run_out(item: Item) -> Item:
+    """Give the values of the condition that a session is still held by a lease that has run out."""
+    return {":old_id": item["lease_id"], ":old_until": item["lease_until"]}
 
 
 def _admitted(item: Item, turn_id: str, resume: bool) -> str:

@@ -34,6 +34,7 @@ WEB_SEARCH_GROUP = "builtin::websearch"
 RESULTS = {"low": 3, "medium": 6, "high": 12}
 """Pages that a search fetches for each `search_context_size`."""
 
+SCHEMA = "text.format.schema"
 NO_PARAMETERS: dict[str, Any] = {"type": "object", "properties": {}}
 
 
@@ -207,7 +208,7 @@ def read_format(settings: ResponseSettings) -> tuple[JsonSchemaResponseFormat | 
     """
     match settings.text.format if settings.text else PlainText():
         case JsonSchema(json_schema=dict() as schema) as wanted:
-            check_schema(schema)
+            check_answer_schema(schema)
             form = {"name": wanted.name, "schema": schema, "strict": wanted.strict}
             if wanted.description:
                 form["description"] = wanted.description
@@ -216,3 +217,11 @@ def read_format(settings: ResponseSettings) -> tuple[JsonSchemaResponseFormat | 
             return JsonSchemaResponseFormat(json_schema={"type": "object"}), {"type": "object"}
         case _:
             return None, None
+
+
+def check_answer_schema(schema: dict[str, Any]) -> None:
+    try:
+        check_schema(schema)
+    except InvalidRequest as error:
+        message = error.message.replace("response_format.json_schema", SCHEMA)
+        raise InvalidRequest(message, code=error.code, param=SCHEMA) from None

@@ -109,13 +109,16 @@ class ResponseLog:
 
 
 def ending_of(ending: TurnEnding) -> ResponseEnding:
-    """Give the end of a run as the end of its response: one whose client has calls to answer is complete."""
+    """Give the end of a run as the end of its response: one whose client has calls to answer is complete.
+
+    What a provider did not count is told as 0, since clients of a complete response read its usage.
+    """
     status = ResponseStatus.incomplete if ending.incomplete_reason else STATUS[ending.status]
     error = ending.error
     return ResponseEnding(
         status=status,
         completed_at=int(time.time()) if status is ResponseStatus.completed else None,
-        usage=ending.usage,
+        usage=ending.usage or (None if status is ResponseStatus.failed else Usage()),
         error=ResponseError(**error.model_dump(include={"code", "message", "type"}), param=error.param or "")
         if error
         else None,

@@ -1,43 +1,117 @@
-"""Asynchronous invocations: finishes deletions that took longer than a request."""
+"""Work behind the scenes: responses that wait in the queue, and deletions that took longer than a request."""
 
-from typing import Any
+import asyncio
+from collections.abc import Callable, Coroutine
+from functools import cache, partial
+from typing import Any, TypeVar
 
-from pydantic import ValidationError
+from aws_lambda_powertools.utilities.batch import BatchProcessor, EventType, process_partial_response
+from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
+from pydantic import TypeAdapter, ValidationError
 
 from stint.bootstrap import make_deletions
-from stint.domain.errors import NotFound
-from stint.domain.tasks import DeletionTask
+from stint.domain.errors import NotFound, StintError
+from stint.domain.tasks import AnyDeletionTask, ConversationDeletionTask, ResponseDeletionTask, ResponseTask
 from stint.observability import Observation, make_logger
+from stint.response_bootstrap import make_response_services, make_work
+
+T = TypeVar("T")
 
 RESERVE_SECONDS = 5.0
+RECEIVES = 3
+"""How often the queue gives a message out before it lies among the dead letters (infra/data.yaml)."""
+
+DELETIONS: TypeAdapter[AnyDeletionTask] = TypeAdapter(AnyDeletionTask)
 
 
-def handler(event: Any, context: Any) -> None:
-    """Do a task; what is left of it is handed to another invocation.
+def handler(event: Any, context: Any) -> Any:
+    """Do what an event asks for.
 
-    An event that can never be done is logged and dropped. Any other failure is raised: Lambda tries twice more, and
-    then leaves the event in the queue of failures.
+    What can never be done is logged and dropped. Any other failure is raised, or reported of a message, so that it is
+    tried again: twice, and then it lies in a queue of failures.
     """
+    seconds = context.get_remaining_time_in_millis() / 1000 - RESERVE_SECONDS
+    if isinstance(event, dict) and "Records" in event:
+        processor = BatchProcessor(event_type=EventType.SQS, raise_on_entire_batch_failure=False)
+        take = partial(take_message, context=context, seconds=seconds)
+        return process_partial_response(event=event, record_handler=take, processor=processor, context=context)
+    return observed("delete", context, lambda _: finish_deletion(event, seconds))
+
+
+def observed(what: str, context: Any, work: Callable[[Observation], int]) -> None:
+    """Do some work, and write the line that tells of it; `work` gives the status of the outcome."""
     observation = Observation(context.aws_request_id, "worker")
     status = 500
     try:
-        status = work(event, context.get_remaining_time_in_millis() / 1000 - RESERVE_SECONDS)
+        status = work(observation)
     finally:
-        observation.end("TASK", "delete", status)
+        observation.end("TASK", what, status)
 
 
-def work(event: Any, seconds: float) -> int:
-    """Do a task for so many seconds, and give the status of the outcome."""
+def take_message(record: SQSRecord, context: Any, seconds: float) -> None:
+    """Take up a message of the queue; one that cannot be read is dropped."""
+    try:
+        observed("response", context, lambda observation: run_response(record, observation, seconds))
+    except StintError as error:
+        make_logger().error("The message failed", extra={"error_code": error.code, "error": error.message})
+        raise
+    except Exception:
+        make_logger().exception("The message failed unexpectedly")
+        raise
+
+
+def run_response(record: SQSRecord, observation: Observation, seconds: float) -> int:
+    """Run a stored response for so many seconds at most, and give the status of the outcome."""
+    try:
+        task = ResponseTask.model_validate_json(record.body)
+    except ValidationError as error:
+        return drop(error)
+    observation.name_response(task.response_id)
+    last = int(record.attributes.approximate_receive_count or 1) >= RECEIVES
+
+    async def run() -> int:
+        deadline = asyncio.get_running_loop().time() + seconds
+        stored = await make_work(task.tenant).run(task.response_id, deadline, last=last)
+        if stored is not None:
+            observation.count_response(stored)
+        return 200
+
+    return run_async(run())
+
+
+def finish_deletion(event: Any, seconds: float) -> int:
+    """Delete for so many seconds, and give the status of the outcome."""
     logger = make_logger()
     try:
-        task = DeletionTask.model_validate(event)
-        logger.thread_safe_append_keys(agent_id=task.agent_id, session_id=task.session_id)
-        make_deletions().proceed(task, seconds)
+        task = DELETIONS.validate_python(event)
+        logger.thread_safe_append_keys(**task.model_dump(exclude={"task", "tenant"}))
+        match task:
+            case ResponseDeletionTask():
+                make_response_services(task.tenant).stored_responses.proceed(task.response_id, seconds)
+            case ConversationDeletionTask():
+                make_response_services(task.tenant).conversations.proceed(task.conversation_id, seconds)
+            case _:
+                make_deletions().proceed(task, seconds)
     except ValidationError as error:
-        problems = error.errors(include_url=False, include_context=False, include_input=False)
-        logger.error("The event is no task of this worker and is dropped", extra={"problems": problems})
-        return 400
+        return drop(error)
     except NotFound as error:
         logger.error("The task names nothing that can be deleted and is dropped", extra={"error": error.message})
         return 400
     return 200
+
+
+def drop(error: ValidationError) -> int:
+    """Say what is wrong with an event that is no work for this function."""
+    problems = error.errors(include_url=False, include_context=False, include_input=False)
+    make_logger().error("The event is no task of this worker and is dropped", extra={"problems": problems})
+    return 400
+
+
+@cache
+def make_runner() -> asyncio.Runner:
+    """Make the one event loop of the process: what is kept from one event to the next belongs to it."""
+    return asyncio.Runner()
+
+
+def run_async(work: Coroutine[Any, Any, T]) -> T:
+    return make_runner().run(work)

@@ -1,9 +1,16 @@
-"""What the events of `events/responses` name: a conversation with a message, and a response."""
+"""What the events of `events/responses` name: a conversation with a message, a response, and two in the background:
+one that waits for the worker, and one that has ended."""
 
 import contextlib
 from datetime import datetime
 
-from infra.local.sample_ids import CONVERSATION, CONVERSATION_ITEM, RESPONSE
+from infra.local.sample_ids import (
+    BACKGROUND_RESPONSE,
+    CONVERSATION,
+    CONVERSATION_ITEM,
+    QUEUED_RESPONSE,
+    RESPONSE,
+)
 
 from stint.domain.conversations import Conversation, StoredItem
 from stint.domain.errors import NotFound
@@ -23,9 +30,11 @@ MESSAGE = Message(id=CONVERSATION_ITEM, role="user", content=[InputText(text="My
 
 
 def store_response_samples(store: ResponseStore) -> None:
-    """Store the samples, in place of what events made of them."""
+    """Store the samples, in place of what events made of them; nothing of the responses may be left."""
     store_conversation(store.conversations)
-    store_response(store.responses)
+    store_response(store.responses, RESPONSE)
+    store_response(store.responses, BACKGROUND_RESPONSE, background=True)
+    begin_response(store.responses, QUEUED_RESPONSE, background=True)
 
 
 def store_conversation(conversations: Conversations) -> None:
@@ -35,14 +44,17 @@ def store_conversation(conversations: Conversations) -> None:
     conversations.create(TENANT, conversation, [StoredItem(item=MESSAGE)])
 
 
-def store_response(responses: Responses) -> None:
-    with contextlib.suppress(NotFound):
-        responses.delete(TENANT, RESPONSE)
-    responses.put(
-        TENANT, ResponseHeader(response_id=RESPONSE, created_at=SECONDS, model="scripted/demo", input=[MESSAGE])
+def begin_response(responses: Responses, response_id: str, *, background: bool) -> None:
+    header = ResponseHeader(
+        response_id=response_id, created_at=SECONDS, model="scripted/demo", input=[MESSAGE], background=background
     )
+    responses.put(TENANT, header)
+
+
+def store_response(responses: Responses, response_id: str, *, background: bool = False) -> None:
+    begin_response(responses, response_id, background=background)
     step = InferenceStep(
-        turn_id=RESPONSE,
+        turn_id=response_id,
         step_id="01990000-0005-7000-8000-000000000001",
         started_at=STARTED,
         completed_at=STARTED,
@@ -50,4 +62,4 @@ def store_response(responses: Responses) -> None:
     )
     usage = Usage(input_tokens=4, output_tokens=2, total_tokens=6)
     ending = ResponseEnding(status=ResponseStatus.completed, completed_at=SECONDS, usage=usage)
-    responses.append(TENANT, RESPONSE, 0, ResponseRecord(step=step, ending=ending))
+    responses.append(TENANT, response_id, 0, ResponseRecord(step=step, ending=ending))

@@ -20,6 +20,7 @@ from infra.local.sample_ids import (
     COMPLETED_TURN,
     MODEL,
     PENDING_STEP,
+    RESPONSES,
     SESSION,
     SHIELD,
     TOOLGROUP,
@@ -159,14 +160,15 @@ def client(session: boto3.Session, service: str, environment: Mapping[str, str])
 
 
 def remove_samples(store: Store, table: Table) -> None:
-    """Delete the agent with what events made below it, the seals that stay behind where a turn ran, and what is
-    registered, by events too."""
+    """Delete the agent with what events made below it, the seals that stay behind where a turn ran, responses, and what
+    is registered, by events too."""
     store.deletion.delete_agent(TENANT, AGENT, time.monotonic() + 60)
     for kind, document in REGISTRATIONS.items():
         for identifier in (document.identifier, f"new-{document.identifier}"):
             with contextlib.suppress(NotFound):
                 store.registrations.delete(TENANT, kind, identifier)
-    for pk in (keys.turns(TENANT, AGENT, SESSION), keys.pending_calls(TENANT, AGENT, SESSION)):
+    responses = [keys.response_records(TENANT, response_id) for response_id in RESPONSES]
+    for pk in (keys.turns(TENANT, AGENT, SESSION), keys.pending_calls(TENANT, AGENT, SESSION), *responses):
         left = [keys.Key(pk, item["sk"]) for item in table.query(pk, attributes="sk")]
         for start in range(0, len(left), WRITE_BATCH):
             table.delete_many(left[start : start + WRITE_BATCH])

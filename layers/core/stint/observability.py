@@ -18,6 +18,7 @@ from stint.domain.inference import Usage
 if TYPE_CHECKING:  # they cost a cold start 30 ms, and only one function answers with them
     from stint.domain.response_events import ResponseEvent
     from stint.domain.response_resource import Response, ResponseUsage
+    from stint.domain.responses import StoredResponse
 
 NAMESPACE = "Stint"
 
@@ -76,6 +77,12 @@ class Observation:
         if last is not None:
             self.count("ResponseErrors", int(last.status == "failed"))
             self.count_tokens(last.usage or Usage(), Usage())
+
+    def count_response(self, stored: "StoredResponse") -> None:
+        """Count a response that has ended."""
+        self.count("Responses")
+        self.count("ResponseErrors", int(stored.status == "failed"))
+        self.count_tokens(stored.usage or Usage(), Usage())
 
     def time_first_event(self) -> None:
         elapsed = self.elapsed_milliseconds()

@@ -5,10 +5,16 @@ from functools import cache
 from stint.adapters import check_url, fetch, make_router
 from stint.bootstrap import make_services
 from stint.models.routing import Router
+from stint.services.announcements import Announcements, EventBus
+from stint.services.background import Background
+from stint.services.backgroundlives import Lives
+from stint.services.backgroundruns import BackgroundRuns
 from stint.services.chat import Chat
 from stint.services.compaction import Compaction, TokenCounts
 from stint.services.contexts import Contexts
+from stint.services.continuing import LOCKED_SECONDS, Continuing
 from stint.services.conversations import Conversations
+from stint.services.following import Following
 from stint.services.inputs import Inputs
 from stint.services.reader import Reader
 from stint.services.responseplans import ResponsePlanner
@@ -16,8 +22,11 @@ from stint.services.responses import Responses
 from stint.services.responseservices import ResponseServices
 from stint.services.services import Services
 from stint.services.storedresponses import StoredResponses
+from stint.services.work import Work
 from stint.settings import Settings, load_settings
-from stint.store.clients import make_dynamodb, make_lambda, make_s3
+from stint.store.bus import Bus
+from stint.store.clients import make_dynamodb, make_events, make_lambda, make_s3, make_sqs
+from stint.store.queue import Queue
 from stint.store.responsestore import ResponseStore
 from stint.store.tasks import Tasks
 
@@ -26,6 +35,12 @@ from stint.store.tasks import Tasks
 def make_response_store() -> ResponseStore:
     settings = load_settings()
     return ResponseStore.open(make_dynamodb(), settings.table, make_s3, settings.bucket)
+
+
+@cache
+def make_work(tenant: str) -> Work:
+    """Compose the worker's part of a tenant, once a process."""
+    return compose_work(tenant, load_settings(), make_response_store(), make_response_services(tenant))
 
 
 @cache
@@ -42,12 +57,26 @@ def compose_responses(
     planner = ResponsePlanner(router, services.registry, services.toolgroups.tools)
     reader = Reader(fetch, check_url)
     inputs, leave = Inputs(contexts, reader), Tasks(make_lambda, settings.worker_function).leave
+    responses = Responses(tenant, store, contexts, planner, reader, settings.default_model)
+    queue = Queue(make_sqs, settings.queue_url)
+    lives = Lives(tenant, store, queue)
     return ResponseServices(
-        responses=Responses(tenant, store, contexts, planner, reader, settings.default_model),
-        stored_responses=StoredResponses(tenant, store, leave),
+        responses=responses,
+        background=Background(tenant, store, responses, lives, queue),
+        following=Following(tenant, store, lives),
+        stored_responses=StoredResponses(tenant, store, lives, leave),
         conversations=Conversations(tenant, store.conversations, reader, leave),
         chat=Chat(router, services.registry, reader),
         compaction=Compaction(router, services.registry, inputs),
         token_counts=TokenCounts(planner, inputs, settings.default_model),
         heartbeat_seconds=settings.heartbeat_seconds,
     )
+
+
+def compose_work(
+    tenant: str, settings: Settings, store: ResponseStore, services: ResponseServices, bus: EventBus | None = None
+) -> Work:
+    """Put the worker's part of a tenant together."""
+    continuing = Continuing(services.responses, max(LOCKED_SECONDS, 2 * settings.lease_seconds))
+    runs = BackgroundRuns(tenant, store, continuing, services.background.lives, settings.lease_seconds)
+    return Work(runs, Announcements(bus or Bus(make_events, settings.event_bus)))

@@ -60,6 +60,11 @@ def item_name(prefix: str, step_id: str, place: int) -> str:
     return f"{prefix}_{hex_of(step_id)}{place:02d}"
 
 
+def place_of(name: str) -> int:
+    """Give the place that `item_name` wrote into an item's id."""
+    return int(name.partition("_")[2][32:])
+
+
 def pack_name(name: str) -> str:
     """Write the 16 bytes of a name's digits in 22 characters (base64, url-safe), without its prefix."""
     digits = name.rpartition("_")[2]

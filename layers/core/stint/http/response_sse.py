@@ -1,9 +1,14 @@
 """Events of the Responses API as server-sent events (Open Responses, "Streaming")."""
 
+import json
+import logging
 from collections.abc import AsyncIterator
 
+from stint.domain.errors import StintError
 from stint.domain.response_events import ResponseEvent
 from stint.http.sse import escape_line_breaks
+
+logger = logging.getLogger(__name__)
 
 DONE = b"data: [DONE]\n\n"
 
@@ -21,4 +26,18 @@ async def encode_all(events: AsyncIterator[ResponseEvent]) -> AsyncIterator[byte
     """Write events, and the end of the stream behind them."""
     async for event in events:
         yield encode(event)
+    yield DONE
+
+
+async def encode_stored(texts: AsyncIterator[str]) -> AsyncIterator[bytes]:
+    """Write stored events; the mark of the end is left out where the stream is not at its end.
+
+    A client that finds no mark comes again, with the number of the last event that it has.
+    """
+    try:
+        async for text in texts:
+            yield frame(json.loads(text)["type"], text)
+    except StintError as error:
+        logger.info("A stream is left before its end", extra={"error_code": error.code})
+        return
     yield DONE

@@ -5,7 +5,7 @@ import json
 from collections.abc import AsyncIterator, Coroutine
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Request, Response
+from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
 from stint.domain.errors import InvalidRequest, StintError
@@ -22,11 +22,13 @@ from stint.http.errors import body_of
 from stint.http.heartbeats import with_heartbeats
 from stint.http.lists import Included, Limit, Order
 from stint.http.requests import StrictRoute
-from stint.http.response_sse import encode_all
+from stint.http.response_sse import encode_all, encode_stored
 from stint.http.sse import COMMENT
 from stint.observability import Observation
+from stint.services.plans import ProviderData
 from stint.services.responseruns import ResponseRun
 from stint.services.responseservices import ResponseServices
+from stint.services.storedresponses import shown
 
 RESPONSES = "/v1/responses"
 RESPONSE = RESPONSES + "/{response_id}"
@@ -44,12 +46,14 @@ router = APIRouter(tags=["Responses"], route_class=StrictRoute)
 @router.post(RESPONSES, response_model=ResponseObject, responses=STREAMS)
 async def create_response(body: CreateResponse, request: Request, services: ResponseAccess, keys: Keys) -> Response:
     """Begin a response; with `stream` true the answer is a stream of events."""
+    if body.background:
+        return await begin_in_background(body, request, services, keys)
     response = await services.responses.start(body, deadline_of(request), keys)
-    observation: Observation = request.scope["stint.observation"]
+    observation = observation_of(request)
     observation.name_response(response.response_id)
     events = observation.follow_response(services.responses.run(response))
     if body.stream:
-        return answer_streaming(events, services.heartbeat_seconds)
+        return answer_streaming(encode_all(events), services.heartbeat_seconds)
     return await answer_buffered(response, events, services)
 
 
@@ -76,17 +80,34 @@ async def list_responses(
     order: Order = "desc",
 ) -> Response:
     """List responses, the newest first."""
-    if "sec-websocket-key" in request.headers:  # of a handshake, API Gateway takes Upgrade itself away
+    if {"upgrade", "sec-websocket-key"} & set(request.headers):  # API Gateway takes Upgrade itself away
         raise InvalidRequest(
             "WebSocket is not offered: POST /v1/responses with stream true.", code="websocket_not_supported"
         )
     return document(await services.stored_responses.list(after, limit, model, order))
 
 
-@router.get(RESPONSE, response_model=ResponseObject)
-async def get_response(response_id: str, services: ResponseAccess, include: Included) -> Response:
-    """Read a response."""
+@router.get(RESPONSE, response_model=ResponseObject, responses=STREAMS)
+async def get_response(
+    response_id: str,
+    request: Request,
+    services: ResponseAccess,
+    include: Included,
+    stream: bool = False,
+    starting_after: Annotated[int | None, Query(ge=0)] = None,
+) -> Response:
+    """Read a response; with `stream` true follow one in the background, behind the event number `starting_after`."""
+    if stream:
+        return await answer_following(response_id, -1 if starting_after is None else starting_after, request, services)
+    if starting_after is not None:
+        raise InvalidRequest("starting_after goes with stream true: send both, or none.", param="starting_after")
     return document(await services.stored_responses.get(response_id, include))
+
+
+@router.post(RESPONSE + "/cancel", response_model=ResponseObject)
+async def cancel_response(response_id: str, services: ResponseAccess) -> Response:
+    """Stop a response that runs in the background; one that has ended stays as it is."""
+    return document(await services.background.cancel(response_id))
 
 
 @router.delete(RESPONSE, response_model=DeletedResponse)
@@ -109,10 +130,32 @@ async def list_input_items(
     return document(await services.stored_responses.input_items(response_id, after, before, limit, order))
 
 
-def answer_streaming(events: AsyncIterator[ResponseEvent], heartbeat_seconds: float) -> Response:
+async def begin_in_background(
+    body: CreateResponse, request: Request, services: ResponseServices, keys: ProviderData
+) -> Response:
+    """Answer with a response that waits for the worker, or with its events from the first on."""
+    stored = await services.background.create(body, deadline_of(request), keys)
+    response_id = stored.header.response_id
+    observation_of(request).name_response(response_id)
+    if body.stream:
+        return await answer_following(response_id, -1, request, services)
+    return document(shown(stored))
+
+
+async def answer_following(response_id: str, after: int, request: Request, services: ResponseServices) -> Response:
+    events = await services.following.open(response_id, after, deadline_of(request))
+    return answer_streaming(encode_stored(events), services.heartbeat_seconds)
+
+
+def observation_of(request: Request) -> Observation:
+    observation: Observation = request.scope["stint.observation"]
+    return observation
+
+
+def answer_streaming(frames: AsyncIterator[bytes], heartbeat_seconds: float) -> Response:
     """Answer with server-sent events, and a comment whenever the response is silent for long."""
     return StreamingResponse(
-        with_heartbeats(encode_all(events), COMMENT, heartbeat_seconds),
+        with_heartbeats(frames, COMMENT, heartbeat_seconds),
         media_type="text/event-stream",
         headers={"cache-control": "no-cache", "x-accel-buffering": "no"},
     )

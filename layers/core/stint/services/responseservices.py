@@ -2,9 +2,11 @@
 
 from dataclasses import dataclass
 
+from stint.services.background import Background
 from stint.services.chat import Chat
 from stint.services.compaction import Compaction, TokenCounts
 from stint.services.conversations import Conversations
+from stint.services.following import Following
 from stint.services.responses import Responses
 from stint.services.storedresponses import StoredResponses
 
@@ -14,6 +16,8 @@ class ResponseServices:
     """`heartbeat_seconds` is the silence after which a connection is kept open by a sign of life."""
 
     responses: Responses
+    background: Background
+    following: Following
     stored_responses: StoredResponses
     conversations: Conversations
     chat: Chat

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from stint.domain.errors import NotFound
 from stint.domain.items import Item
@@ -19,9 +19,9 @@ from stint.domain.response_resource import (
 )
 from stint.domain.responses import StoredResponse
 from stint.domain.tasks import ResponseDeletionTask
+from stint.services.backgroundlives import Lives
 from stint.services.deletions import PATIENCE_SECONDS, Leave
 from stint.services.output_items import output_of
-from stint.services.responselives import settle
 from stint.store.responses import Order
 from stint.store.responsestore import ResponseStore
 
@@ -32,6 +32,7 @@ class StoredResponses:
 
     tenant: str
     store: ResponseStore
+    lives: Lives
     leave: Leave
 
     async def get(self, response_id: str, include: Sequence[Include] = ()) -> Response:
@@ -41,7 +42,7 @@ class StoredResponses:
     async def read(self, response_id: str) -> StoredResponse:
         """Read a response as it is stored, one whose process died as failed. Raises NotFound."""
         stored = await asyncio.to_thread(self.store.responses.get, self.tenant, response_id)
-        return await settle(self.store, self.tenant, stored)
+        return await self.lives.settle(stored)
 
     async def list(self, after: str | None, limit: int, model: str | None, order: Order) -> ResponseList:
         """List responses by creation, those behind `after`.
@@ -54,7 +55,7 @@ class StoredResponses:
         )
         data = []
         for stored in page.data:
-            response = shown(await settle(self.store, self.tenant, stored))
+            response = shown(await self.lives.settle(stored))
             data.append(ListedResponse(**dict(response), input=stored.header.input))
         return ResponseList.of(data, page.has_more)
 
@@ -95,7 +96,7 @@ def shown(stored: StoredResponse, include: Sequence[Include] = ()) -> Response:
     header = stored.header
     if include:
         settings = header.settings.model_copy(update={"include": [*header.settings.include, *include]})
-        stored = StoredResponse(header.model_copy(update={"settings": settings}), stored.records)
+        stored = replace(stored, header=header.model_copy(update={"settings": settings}))
     return make_response(header, output_of(stored).items, stored.status, stored.ending)
 
 

@@ -96,6 +96,24 @@ for (const baseURL of baseURLs) {
       assert.equal((await client.conversations.delete(conversation.id)).deleted, true);
     });
 
+    test("a background response is polled, and its stream read again", async () => {
+      const queued = await client.responses.create({ model, input: "long: 20 words", background: true });
+
+      let response = queued;
+      while (["queued", "in_progress"].includes(response.status)) {
+        await new Promise((resolve) => setTimeout(resolve, 100));
+        response = await client.responses.retrieve(queued.id);
+      }
+      const numbers = [];
+      for await (const event of await client.responses.retrieve(queued.id, { stream: true, starting_after: 4 })) {
+        numbers.push(event.sequence_number);
+      }
+
+      assert.equal(queued.status, "queued");
+      assert.equal(response.status, "completed");
+      assert.equal(numbers[0], 5);
+    });
+
     test("refusals are errors that say what is wrong", async () => {
       const id = `resp_${"0".repeat(32)}`;
 

@@ -11,7 +11,7 @@ from stint.domain.errors import Conflict, InvalidRequest, NotFound
 from stint.domain.items import FunctionCallOutput, Item, Message
 from stint.domain.mcp_items import McpApprovalRequest, McpApprovalResponse, McpCall
 from stint.domain.parts import InputText
-from stint.domain.tasks import ConversationDeletionTask
+from stint.domain.tasks import AnyDeletionTask, ConversationDeletionTask
 from stint.services.conversations import Conversations
 from stint.services.reader import Reader
 
@@ -23,7 +23,7 @@ class Desk:
         self.cloud = cloud
         self.tenant = tenant
         self.fetched: list[str] = []
-        self.left: list[ConversationDeletionTask] = []
+        self.left: list[AnyDeletionTask] = []
         self.store = cloud.response_store.conversations
         self.service = Conversations(tenant, self.store, Reader(self.fetch, self.check_url), self.left.append)
 

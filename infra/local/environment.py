@@ -10,7 +10,7 @@ OPENAI_MODEL = "openai/gpt-4.1-mini"
 # Tools and documents of this machine, which its owner may reach anyway.
 LOOPBACK = "127.0.0.0/8,::1/128"
 # Of the shell's variables these reach the functions; everything else stays outside, as in Lambda.
-_PREFIXES = ("STINT_", "STREAM_", "OPENAI_", "POWERTOOLS_", "AWS_")
+_PREFIXES = ("STINT_", "STREAM_", "OPENAI_", "TAVILY_", "BRAVE_", "WOLFRAM_", "POWERTOOLS_", "AWS_")
 _NAMES = ("HOME", "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE")
 _REGION = ("AWS_REGION", "AWS_DEFAULT_REGION")
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")

@@ -133,3 +133,12 @@ def test_a_variable_of_the_shell_sets_the_parameter_behind_it() -> None:
     overrides = parameter_overrides(translated, {"STINT_CORS_ORIGIN": "*", "STINT_TABLE": "t", "STINT_OTHER": "o"})
 
     assert overrides == {"CorsOrigin": "*"}
+
+
+def test_keys_of_tools_reach_the_functions_and_other_variables_do_not() -> None:
+    keys = {"TAVILY_SEARCH_API_KEY": "t", "BRAVE_SEARCH_API_KEY": "b", "WOLFRAM_ALPHA_API_KEY": "w"}
+
+    settings = shell_settings({**keys, "EDITOR": "vi"})
+
+    assert keys.items() <= settings.items()
+    assert "EDITOR" not in settings

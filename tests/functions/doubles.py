@@ -80,6 +80,7 @@ class Faults:
         self.left = 0
         self.code = ""
         self.performed = False
+        self.seen: list[str] | None = None
         client.meta.events.register("before-send.dynamodb", self.answer)
 
     @contextmanager
@@ -93,9 +94,20 @@ class Faults:
         finally:
             self.left = 0
 
+    @contextmanager
+    def watch(self) -> Iterator[list[str]]:
+        """Gather what is sent, each request as its operation and its body."""
+        self.seen = []
+        try:
+            yield self.seen
+        finally:
+            self.seen = None
+
     def answer(self, request: "AWSPreparedRequest", **_: Any) -> AWSResponse | None:
         url, target = str(request.url), request.headers["X-Amz-Target"]
         target = target.decode() if isinstance(target, bytes) else target
+        if self.seen is not None:
+            self.seen.append(f"{target} {request.body!r}")
         if not self.left or not target.endswith(f".{self.operation}"):
             return None
         self.left -= 1

@@ -7,7 +7,7 @@ from stint.bootstrap import make_services
 from stint.models.routing import Router
 from stint.services.announcements import Announcements, EventBus
 from stint.services.background import Background
-from stint.services.backgroundlives import Lives
+from stint.services.backgroundlives import Lives, WorkQueue
 from stint.services.backgroundruns import BackgroundRuns
 from stint.services.chat import Chat
 from stint.services.compaction import Compaction, TokenCounts
@@ -50,7 +50,12 @@ def make_response_services(tenant: str) -> ResponseServices:
 
 
 def compose_responses(
-    tenant: str, settings: Settings, store: ResponseStore, router: Router, services: Services
+    tenant: str,
+    settings: Settings,
+    store: ResponseStore,
+    router: Router,
+    services: Services,
+    queue: WorkQueue | None = None,
 ) -> ResponseServices:
     """Put the use cases of a tenant together, on the registry and the tools that its agents have."""
     contexts = Contexts(tenant, store, settings.lease_seconds, settings.history_bytes)
@@ -58,7 +63,7 @@ def compose_responses(
     reader = Reader(fetch, check_url)
     inputs, leave = Inputs(contexts, reader), Tasks(make_lambda, settings.worker_function).leave
     responses = Responses(tenant, store, contexts, planner, reader, settings.default_model)
-    queue = Queue(make_sqs, settings.queue_url)
+    queue = queue or Queue(make_sqs, settings.queue_url)
     lives = Lives(tenant, store, queue)
     return ResponseServices(
         responses=responses,

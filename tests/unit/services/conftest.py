@@ -2,6 +2,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from infra.local.engine import Engine
+from tests.unit.services.office import Office
 from tests.unit.services.stage import Stage
 from tests.unit.store.conftest import Cloud, connect
 
@@ -9,6 +10,7 @@ from stint.domain.ids import new_id
 from stint.models.port import Model
 
 MakeStage = Callable[..., Stage]
+MakeOffice = Callable[..., Office]
 
 
 @pytest.fixture(scope="session")
@@ -41,5 +43,15 @@ def make_stage(cloud: Cloud, tenant: str) -> MakeStage:
 
     def make(model: Model, lease: float = 30, history: int = 4_000_000) -> Stage:
         return Stage(cloud.store, tenant, model, lease, history)
+
+    return make
+
+
+@pytest.fixture
+def make_office(own_cloud: Cloud, tenant: str) -> MakeOffice:
+    """Make an office for a model; `lease` is in seconds."""
+
+    def make(model: Model, lease: float = 30) -> Office:
+        return Office(own_cloud, tenant, model, lease)
 
     return make

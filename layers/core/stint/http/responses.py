@@ -120,14 +120,14 @@ async def delete_response(response_id: str, services: ResponseAccess) -> Respons
 async def list_input_items(
     response_id: str,
     services: ResponseAccess,
-    _include: Included,
+    include: Included,
     after: str | None = None,
     before: str | None = None,
     limit: Limit = 20,
     order: Order = "desc",
 ) -> Response:
     """List what a response was answered from, the newest first."""
-    return document(await services.stored_responses.input_items(response_id, after, before, limit, order))
+    return document(await services.stored_responses.input_items(response_id, after, before, limit, order, include))
 
 
 async def begin_in_background(

@@ -6,14 +6,14 @@ from dataclasses import dataclass, field
 
 from stint.domain.conversations import StoredItem
 from stint.domain.errors import Conflict, ContextLengthExceeded, InvalidRequest, NotFound
-from stint.domain.ids import is_name
-from stint.domain.items import DIGITS, Item, ItemReference
+from stint.domain.items import DIGITS
 from stint.domain.responses import ResponseRecord, ResponseStatus, StoredResponse
 from stint.domain.steps import InferenceStep
+from stint.services.files import share_out
 from stint.services.history import Transcript
 from stint.services.hold import Hold, lease_span
 from stint.services.itemhistory import ItemReader
-from stint.services.output_items import OutputItems, output_of
+from stint.services.output_items import OutputItems, output_of, whole
 from stint.services.responselives import settle
 from stint.store.responses import place_behind
 from stint.store.responsestore import ResponseStore
@@ -31,7 +31,7 @@ class Context:
     reader: ItemReader
     ancestors: list[str] = field(default_factory=list)
     depth: int = 0
-    known: dict[str, Item] = field(default_factory=dict)
+    known: dict[str, StoredItem] = field(default_factory=dict)
     hold: Hold | None = None
 
 
@@ -77,11 +77,11 @@ class Contexts:
 
     def add_link(self, context: Context, link: StoredResponse) -> None:
         context.reader.read(link.header.input, link.header.texts)
-        context.known |= {item.id: item for item in link.header.input}
-        output = OutputItems(link.header.response_id, link.header.settings, link.header.listed)
+        output = OutputItems(link.header.response_id, whole(link.header.settings), link.header.listed)
         add_records(context.reader, output, link.records)
         context.reader.settle()
-        context.known |= {item.id: item for item in output.items}
+        told = [*share_out(link.header.input, link.header.texts), *(StoredItem(item=item) for item in output.items)]
+        context.known |= {stored.item.id: stored for stored in told}
 
     async def join(self, conversation_id: str, response_id: str, deadline: float, *, shortens: bool) -> Context:
         """Take a conversation for a response, and continue it.
@@ -117,7 +117,7 @@ class Contexts:
         reader.read([stored.item for stored in history.items], texts_of(history.items))
         reader.settle()
         reader.lenient = False
-        return Context(reader, known={stored.item.id: stored.item for stored in history.items})
+        return Context(reader, known={stored.item.id: stored for stored in history.items})
 
     def refuse_excess(self, *, complete: bool, shortens: bool) -> None:
         if not complete and not shortens:
@@ -126,36 +126,18 @@ class Contexts:
                 "auto to leave out its older part, or begin anew from POST /v1/responses/compact."
             )
 
-    async def resolve(self, items: Sequence[Item | ItemReference], context: Context) -> list[Item]:
-        """Put the items themselves where an input refers to them.
-
-        Raises:
-            InvalidRequest: there is no such item; it is named by its place.
-        """
-        wanted = {item.id: owner_of(item.id) for item in items if isinstance(item, ItemReference)}
-        owners = {owner for name, owner in wanted.items() if name not in context.known and owner is not None}
+    async def find(self, ids: Sequence[str]) -> dict[str, StoredItem]:
+        """Find items of stored responses by their ids, whole; what is not there is left out."""
+        owners = {owner for owner in map(owner_of, ids) if owner is not None}
         found = await asyncio.gather(*(self.items_of(owner) for owner in owners))
-        known = {item.id: item for output in found for item in output} | context.known
-        resolved: list[Item] = []
-        for place, item in enumerate(items):
-            if not isinstance(item, ItemReference):
-                resolved.append(item)
-            elif item.id in known:
-                resolved.append(known[item.id])
-            else:
-                raise InvalidRequest(
-                    f"input[{place}]: There is no stored item {item.id!r} to refer to: send the item itself.",
-                    code="item_not_found",
-                    param=f"input[{place}].id",
-                )
-        return resolved
+        return {stored.item.id: stored for items in found for stored in items}
 
-    async def items_of(self, response_id: str) -> list[Item]:
+    async def items_of(self, response_id: str) -> list[StoredItem]:
         try:
             stored = await asyncio.to_thread(self.store.responses.get, self.tenant, response_id)
         except NotFound:
             return []
-        return [*stored.header.input, *output_of(stored).items]
+        return [StoredItem(item=item) for item in output_of(stored, whole(stored.header.settings)).items]
 
 
 def add_records(reader: ItemReader, output: OutputItems, records: Iterable[ResponseRecord]) -> None:
@@ -178,10 +160,9 @@ def texts_of(items: Sequence[StoredItem]) -> list[str]:
 
 
 def owner_of(item_id: str) -> str | None:
-    """Give the response whose output an item is, as its id tells."""
+    """Give the response whose output an item is, as its id tells: the response's digits, and the place."""
     digits = item_id.partition("_")[2]
-    owner = f"resp_{digits[:32]}"
-    return owner if DIGITS.fullmatch(digits) and is_name("resp", owner) else None
+    return f"resp_{digits[:32]}" if DIGITS.fullmatch(digits) and len(digits) > len(digits[:32]) else None
 
 
 def not_found(previous_response_id: str, error: NotFound) -> InvalidRequest:

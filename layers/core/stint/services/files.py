@@ -1,22 +1,19 @@
 """The files and images inside items: a file is read once, when the item that holds it is taken in."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 
 from stint.documents.mime_types import GENERIC, type_of_name
 from stint.documents.reading import read_documents
 from stint.domain.content import URL, ImageSource
+from stint.domain.conversations import StoredItem
 from stint.domain.errors import InvalidRequest
 from stint.domain.input_items import InputItem
 from stint.domain.items import FunctionCallOutput, Item, Message
 from stint.domain.parts import InputFile, InputImage, MessagePart
 from stint.domain.turns import Document
 from stint.services.reader import Reader
-
-
-async def read_input(reader: Reader, items: Sequence[Item | InputItem]) -> list[str]:
-    """Look at the images of an input, and give the texts of all its files in order; raises as both below do."""
-    await check_images(reader, items)
-    return [text for texts in await read_files(reader, items) for text in texts]
 
 
 async def read_files(reader: Reader, items: Sequence[Item | InputItem], field: str = "input") -> list[list[str]]:
@@ -69,6 +66,13 @@ def parts_of(items: Iterable[Item | InputItem], field: str) -> Iterator[tuple[in
                 yield from ((index, f"{field}[{index}].content[{place}]", part) for place, part in enumerate(parts))
             case FunctionCallOutput(output=list(parts)):
                 yield from ((index, f"{field}[{index}].output[{place}]", part) for place, part in enumerate(parts))
+
+
+def share_out(items: Sequence[Item], texts: Iterable[str]) -> list[StoredItem]:
+    """Give each item the texts of its files, of those of all items in their order."""
+    left = iter(texts)
+    files = Counter(index for index, _, part in parts_of(items, "") if isinstance(part, InputFile))
+    return [StoredItem(item=item, texts=list(islice(left, files[index]))) for index, item in enumerate(items)]
 
 
 def document_of(place: str, part: InputFile) -> Document:

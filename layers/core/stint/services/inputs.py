@@ -4,10 +4,10 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from stint.domain.items import Item, ItemReference, name_item
+from stint.domain.items import Item, ItemReference
 from stint.services.contexts import Context, Contexts
-from stint.services.files import read_input
 from stint.services.history import Transcript
+from stint.services.intake import Intake
 from stint.services.openings import value_of
 from stint.services.reader import Reader
 
@@ -35,15 +35,15 @@ class Inputs:
             Conflict: the response still runs.
             ContextLengthExceeded: all of it is too long.
         """
-        named = [item if isinstance(item, ItemReference) else name_item(item) for item in items]
-        opened, texts = await asyncio.gather(
+        intake = Intake(items)
+        opened, read = await asyncio.gather(
             self.open(previous_response_id, conversation_id, shortens=shortens),
-            read_input(self.reader, named),
+            intake.read(self.reader),
             return_exceptions=True,
         )
         context = value_of(opened)
-        read = value_of(texts)
-        context.reader.read(await self.contexts.resolve(named, context), read)
+        value_of(read)
+        context.reader.take_in(await intake.resolve(context.known, self.contexts.find))
         context.reader.settle()
         context.reader.transcript.close()
         return context.reader.transcript

@@ -1,11 +1,12 @@
 """Items as the model's messages."""
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from stint.documents.marker import mark_document
 from stint.domain.content import URL, Content, ContentItem, ImageContentItem, ImageSource, TextContentItem
+from stint.domain.conversations import StoredItem
 from stint.domain.errors import InvalidRequest
 from stint.domain.inference import AssistantAnswer, ModelMessage, Reasoning, SystemText, ToolResult, UserInput
 from stint.domain.items import (
@@ -22,6 +23,7 @@ from stint.domain.mcp_items import McpApprovalRequest, McpApprovalResponse, McpC
 from stint.domain.opaque import CompactedContext, decode_opaque
 from stint.domain.parts import InputFile, InputImage, InputText, MessagePart, OutputText, RefusalPart
 from stint.domain.tools import ToolCall
+from stint.services.files import share_out
 from stint.services.history import Transcript
 from stint.services.hostedtools import WEB_SEARCH
 
@@ -76,8 +78,12 @@ class ItemReader:
             InvalidRequest: an output or a consent belongs to no call, or opaque content is not this server's; it is
                 named by its place.
         """
-        left = iter(texts)
-        for place, item in enumerate(items):
+        self.take_in(dict(enumerate(share_out(list(items), texts))))
+
+    def take_in(self, items: Mapping[int, StoredItem]) -> None:
+        """Append items by their places in the input; it raises what `read` raises."""
+        for place, stored in items.items():
+            item, left = stored.item, iter(stored.texts)
             try:
                 self.add(item, left)
             except ValueError as error:

@@ -23,6 +23,7 @@ from stint.domain.responses import ResponseRecord, ResponseSettings, StoredRespo
 from stint.domain.steps import InferenceStep, Step, ToolExecutionStep
 from stint.domain.tools import ToolCall, ToolResponse
 from stint.services.hostedtools import WEB_SEARCH, HostedTools
+from stint.services.inclusions import ENCRYPTED_REASONING, SEARCH_SOURCES
 
 
 class OutputItems:
@@ -144,7 +145,7 @@ class OutputItems:
 
     def reasoning(self, reasoning: Reasoning) -> ReasoningItem:
         """Show reasoning as its summary, or raw where the request asked to reason and for no summary."""
-        encrypted = "reasoning.encrypted_content" in self.settings.include
+        encrypted = ENCRYPTED_REASONING in self.settings.include
         raw = shows_raw(self.settings)
         return ReasoningItem(
             id=self.next_id("rs"),
@@ -174,7 +175,7 @@ def finish_mcp_call(item: McpCall, response: ToolResponse) -> McpCall:
 def finish_search(item: WebSearchCall, response: ToolResponse, include: Iterable[str]) -> WebSearchCall:
     failed = bool((response.metadata or {}).get("error"))
     sources = None
-    if "web_search_call.action.sources" in include:
+    if SEARCH_SOURCES in include:
         sources = [] if failed else sources_of(text_of(response.content))
     action = item.action.model_copy(update={"sources": sources})
     return item.model_copy(update={"status": "failed" if failed else "completed", "action": action})
@@ -189,9 +190,15 @@ def sources_of(result: str) -> list[WebSearchSource]:
         return []
 
 
-def output_of(stored: StoredResponse) -> OutputItems:
-    """Give what a stored response has answered with so far."""
-    output = OutputItems(stored.header.response_id, stored.header.settings, stored.header.listed)
+def whole(settings: ResponseSettings) -> ResponseSettings:
+    """Give the settings of a response whose items hold all that can be shown of them."""
+    return settings.model_copy(update={"include": [ENCRYPTED_REASONING, SEARCH_SOURCES]})
+
+
+def output_of(stored: StoredResponse, settings: ResponseSettings | None = None) -> OutputItems:
+    """Give what a stored response has answered with so far, as its own settings have it or other ones."""
+    header = stored.header
+    output = OutputItems(header.response_id, settings or header.settings, header.listed)
     for record in stored.records:
         output.add_record(record)
     return output

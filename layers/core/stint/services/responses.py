@@ -11,14 +11,13 @@ from contextlib import aclosing, asynccontextmanager, suppress
 
 from stint.domain.errors import InvalidRequest, StintError, StoreUnavailable, Unexpected
 from stint.domain.ids import new_name
-from stint.domain.items import Item, ItemReference, name_item
 from stint.domain.response_events import ResponseEvent
 from stint.domain.response_requests import CreateResponse
 from stint.domain.responses import ResponseHeader, ResponseRecord, StoredResponse
 from stint.domain.turns import ErrorInfo, TurnStatus
 from stint.services.contexts import Context, Contexts, add_records
 from stint.services.conversing import Conversing
-from stint.services.files import read_input
+from stint.services.intake import Intake
 from stint.services.openings import value_of
 from stint.services.output_items import OutputItems
 from stint.services.plans import NO_PROVIDER_DATA, ProviderData
@@ -84,30 +83,30 @@ class Responses:
     ) -> Prepared:
         """Read and check what a response needs; what can be read side by side, is. It raises what `start` raises."""
         self.refuse_unstored(request)
-        items = named(request)
+        intake = Intake(request.input, anew=request.conversation is not None)
         response_id = response_id or new_name("resp")
         shortens = request.truncation == "auto"
-        opened, texts, _ = await asyncio.gather(
+        opened, read, _ = await asyncio.gather(
             self.open_context(
                 request.previous_response_id, request.conversation_id, response_id, deadline, shortens=shortens
             ),
-            read_input(self.reader, items),
+            intake.read(self.reader),
             self.prepare_registry(),
             return_exceptions=True,
         )
         context = value_of(opened)
         async with released_on_error(context):
-            read = value_of(texts)
+            value_of(read)
             model, settings = request.model or self.default_model, request.to_settings()
             plan = await self.planner.plan(model, settings, request.tools, provider_data)
-            resolved = await self.contexts.resolve(items, context)
-            context.reader.read(resolved, read)
+            resolved = await intake.resolve(context.known, self.contexts.find)
+            context.reader.take_in(resolved)
             header = ResponseHeader(
                 response_id=response_id,
                 created_at=int(time.time()),
                 model=model,
                 settings=settings,
-                input=resolved,
+                input=[stored.item for stored in resolved.values()],
                 previous_response_id=request.previous_response_id,
                 conversation_id=request.conversation_id,
                 ancestors=context.ancestors,
@@ -116,7 +115,7 @@ class Responses:
                 streamed=request.background and request.stream,
                 until=round(time.time() + deadline - asyncio.get_running_loop().time() + GRACE_SECONDS),
                 listed=plan.listed,
-                texts=read,
+                texts=[text for stored in resolved.values() for text in stored.texts],
             )
             return Prepared(header, context, plan)
 
@@ -223,9 +222,3 @@ async def released_on_error(context: Context) -> AsyncIterator[None]:
         return
     async with context.hold.released_on_error():
         yield
-
-
-def named(request: CreateResponse) -> list[Item | ItemReference]:
-    """Give every item of an input its id; in a conversation a new one, since ids give the order there."""
-    anew = request.conversation is not None
-    return [item if isinstance(item, ItemReference) else name_item(item, anew=anew) for item in request.input]

@@ -21,7 +21,8 @@ from stint.domain.responses import StoredResponse
 from stint.domain.tasks import ResponseDeletionTask
 from stint.services.backgroundlives import Lives
 from stint.services.deletions import PATIENCE_SECONDS, Leave
-from stint.services.output_items import output_of
+from stint.services.inclusions import show
+from stint.services.output_items import output_of, whole
 from stint.store.responses import Order
 from stint.store.responsestore import ResponseStore
 
@@ -56,25 +57,38 @@ class StoredResponses:
         data = []
         for stored in page.data:
             response = shown(await self.lives.settle(stored))
-            data.append(ListedResponse(**dict(response), input=stored.header.input))
+            data.append(ListedResponse(**dict(response), input=[show(item, ()) for item in stored.header.input]))
         return ResponseList.of(data, page.has_more)
 
     async def input_items(
-        self, response_id: str, after: str | None, before: str | None, limit: int, order: Order
+        self,
+        response_id: str,
+        after: str | None,
+        before: str | None,
+        limit: int,
+        order: Order,
+        include: Sequence[Include] = (),
     ) -> ItemList:
         """List what a response was answered from: its own input behind all that it continues.
 
         Raises:
             NotFound: there is no such response, or `after` or `before` is none of the items.
         """
-        chain = await asyncio.to_thread(self.store.responses.chain, self.tenant, response_id)
         items: list[Item] = []
-        for link in chain.links[:-1]:
-            items += [*link.header.input, *output_of(link).items]
-        items += chain.links[-1].header.input
+        *earlier, own = await self.chain(response_id)
+        for link in earlier:
+            items += [*link.header.input, *output_of(link, whole(link.header.settings)).items]
+        items += own.header.input
         if order == "desc":
             items.reverse()
-        return page_of(items, after, before, limit)
+        return page_of([show(item, include) for item in items], after, before, limit)
+
+    async def chain(self, response_id: str) -> Sequence[StoredResponse]:
+        """Read a response behind those that it continues; alone, where one of these was deleted. Raises NotFound."""
+        try:
+            return (await asyncio.to_thread(self.store.responses.chain, self.tenant, response_id)).links
+        except NotFound:
+            return [await asyncio.to_thread(self.store.responses.get, self.tenant, response_id)]
 
     async def delete(self, response_id: str) -> DeletedResponse:
         """Delete a response, and stop it if it runs. What continues from it cannot be continued any more.

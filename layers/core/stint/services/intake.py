@@ -1,0 +1,74 @@
+"""The input of a request: its items by their ids, with the texts of their files, and what it refers to."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+from stint.domain.conversations import StoredItem
+from stint.domain.errors import InvalidRequest
+from stint.domain.ids import hex_of, new_id
+from stint.domain.items import PREFIXES, Item, ItemReference, is_item_id
+from stint.services.conversations import follow
+from stint.services.files import check_images, read_files
+from stint.services.reader import Reader
+
+Known = Mapping[str, StoredItem]
+Find = Callable[[Sequence[str]], Awaitable[Known]]
+"""Finds stored items by their ids; what is not there is left out."""
+
+
+class Intake:
+    """The input of one request.
+
+    An item keeps the id that this server gave it, unless another one has it already; with `anew` each gets a new one,
+    as in a conversation, whose order is that of the ids. New ids are made now: they sort before all that comes later.
+    """
+
+    def __init__(self, items: Sequence[Item | ItemReference], *, anew: bool = False) -> None:
+        self.items = items
+        self.anew = anew
+        self.spare = [hex_of(new_id()) for _ in items]
+        self.texts: list[list[str]] = [[] for _ in items]
+
+    async def read(self, reader: Reader) -> None:
+        """Look at the images, and read the files. Raises InvalidRequest that names the place of a bad one."""
+        await check_images(reader, self.items)
+        self.texts = await read_files(reader, self.items)
+
+    async def resolve(self, known: Known, find: Find) -> dict[int, StoredItem]:
+        """Give the items by their places in the input, each reference as the item that it names.
+
+        What is `known` already, as the model sees it in any case, is not said again where it is referred to.
+
+        Raises:
+            InvalidRequest: there is no such item; it is named by its place.
+        """
+        wanted = [item.id for item in self.items if isinstance(item, ItemReference) and item.id not in known]
+        found = await find(wanted) if wanted else {}
+        resolved: dict[int, StoredItem] = {}
+        taken, new_ids = set(known), dict[str, str]()
+        for place, item in enumerate(self.items):
+            if isinstance(item, ItemReference):
+                if item.id in taken:
+                    continue
+                stored = found.get(item.id) or refuse_unknown(place, item)
+            else:
+                stored = StoredItem(item=item, texts=self.texts[place])
+            old = stored.item.id
+            identifier = self.id_of(stored.item, place, taken)
+            taken |= {old, identifier}
+            new_ids[old] = identifier
+            named = follow(stored.item.model_copy(update={"id": identifier}), new_ids)
+            resolved[place] = StoredItem(item=named, texts=stored.texts)
+        return resolved
+
+    def id_of(self, item: Item, place: int, taken: set[str]) -> str:
+        if not self.anew and is_item_id(item.type, item.id) and item.id not in taken:
+            return item.id
+        return f"{PREFIXES[item.type]}_{self.spare[place]}"
+
+
+def refuse_unknown(place: int, reference: ItemReference) -> StoredItem:
+    raise InvalidRequest(
+        f"input[{place}]: There is no stored item {reference.id[:80]!r} to refer to: send the item itself.",
+        code="item_not_found",
+        param=f"input[{place}].id",
+    )

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import cached_property
 from typing import Any
 
@@ -57,13 +57,15 @@ class Queues:
 class Queue:
     """A queue by its ARN; `visibility`, in seconds, replaces its own visibility time-out.
 
+    That is longer than any function runs. A shorter one in its place counts from the moment a message is given up.
+
     Raises LocalCloudError when the engine has no such queue.
     """
 
     def __init__(self, client: Any, arn: str, visibility: int | None = None) -> None:
         self.arn = arn
         self._client = client
-        self._visibility = {} if visibility is None else {"VisibilityTimeout": visibility}
+        self.visibility = visibility
         try:
             self._url = client.get_queue_url(QueueName=arn.split(":")[-1])["QueueUrl"]
         except client.exceptions.QueueDoesNotExist as error:
@@ -81,7 +83,7 @@ class Queue:
             WaitTimeSeconds=WAIT_SECONDS,
             MessageSystemAttributeNames=["All"],
             MessageAttributeNames=["All"],
-            **self._visibility,
+            **({} if self.visibility is None else {"VisibilityTimeout": self.visibility}),
         )
         return list(answer.get("Messages", []))
 
@@ -93,10 +95,17 @@ class Queue:
 
     def give_back(self, messages: list[Message]) -> None:
         """Make messages visible at once, those that are still there."""
+        self._hide(messages, 0)
+
+    def hold(self, messages: list[Message]) -> None:
+        """Let a shortened visibility time-out begin anew."""
+        self._hide(messages, self.visibility or 0)
+
+    def _hide(self, messages: list[Message], seconds: int) -> None:
         for message in messages:
             with contextlib.suppress(BotoCoreError, ClientError):
                 self._client.change_message_visibility(
-                    QueueUrl=self._url, ReceiptHandle=message["ReceiptHandle"], VisibilityTimeout=0
+                    QueueUrl=self._url, ReceiptHandle=message["ReceiptHandle"], VisibilityTimeout=seconds
                 )
 
 
@@ -147,10 +156,26 @@ class Poller:
 
     async def _work(self, messages: list[Message]) -> None:
         try:
-            failed = await self._deliver(messages)
+            async with self._held(messages):
+                failed = await self._deliver(messages)
             await asyncio.to_thread(self._queue.delete, [message for message in messages if message not in failed])
         except asyncio.CancelledError:
             await asyncio.to_thread(self._queue.give_back, messages)
             raise
         finally:
             self._slots.release()
+
+    @contextlib.asynccontextmanager
+    async def _held(self, messages: list[Message]) -> AsyncIterator[None]:
+        """Keep messages from being given out again while they are worked on."""
+        holding = asyncio.create_task(self._keep_holding(messages))
+        try:
+            yield
+        finally:
+            holding.cancel()
+            await asyncio.wait({holding})
+
+    async def _keep_holding(self, messages: list[Message]) -> None:
+        while self._queue.visibility is not None:
+            await asyncio.sleep(self._queue.visibility / 3)
+            await asyncio.to_thread(self._queue.hold, messages)

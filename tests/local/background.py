@@ -1,0 +1,103 @@
+"""What tests of the worker need of a system that runs: its processes, its queues, and a client."""
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from infra.local.engine import RunningEngine
+from infra.local.state import State
+from openai import DefaultHttpxClient, OpenAI
+from openai.types.responses import Response
+from tests.local.run_process import Run, free_port
+
+T = TypeVar("T")
+
+ENDED = ("completed", "incomplete", "failed", "cancelled")
+SHELL = {"STINT_SCRIPTED_WORD_SECONDS": "0.005", "STINT_LEASE_SECONDS": "1"}
+
+
+@dataclass(frozen=True)
+class System:
+    """`make run` with a short lease and a short visibility time-out."""
+
+    run: Run
+    engine: RunningEngine
+    client: OpenAI
+
+    def wait_for(self, response_id: str, *statuses: str, within: float = 25) -> Response:
+        """Read a response until it has one of these statuses."""
+        return eventually(
+            lambda: self.client.responses.retrieve(response_id),
+            lambda response: response.status in (statuses or ENDED),
+            within,
+        )
+
+    def workers(self) -> set[int]:
+        """The processes of functions that are not streamed: while nobody asks for agents, those of the worker."""
+        columns = ["ps", "-ww", "-eo", "pid=,ppid=,args="]
+        table = subprocess.run(columns, capture_output=True, text=True, check=True).stdout
+        rows = [line.split(None, 2) for line in table.splitlines()]
+        return {
+            int(pid) for pid, parent, args in rows if int(parent) == self.run.process.pid and "awslambdaric" in args
+        }
+
+    def kill_workers(self) -> None:
+        for pid in eventually(self.workers, bool, 10):
+            os.kill(pid, signal.SIGKILL)
+
+    def log(self, function: str = "stint-worker") -> str:
+        file = self.run.state / "logs" / f"{function}.log"
+        return file.read_text() if file.exists() else ""
+
+    def attempts(self, response_id: str) -> int:
+        """How often a response was taken up."""
+        dynamodb: Any = self.engine.client("dynamodb")
+        key = {"pk": {"S": f"default#response:{response_id}"}, "sk": {"S": "lease"}}
+        try:
+            item = dynamodb.get_item(TableName=self.engine.outputs["TableName"], Key=key).get("Item", {})
+        finally:
+            dynamodb.close()
+        return int(item["attempts"]["N"]) if "attempts" in item else 0
+
+    def lines(self, text: str) -> list[str]:
+        """What the worker has logged with a text in it."""
+        return [line for line in self.log().splitlines() if text in line]
+
+    def receive(self, queue: str, within: float = 20) -> dict[str, Any]:
+        """Take the next message out of a queue, by the name of its output in infra/data.yaml."""
+        sqs: Any = self.engine.client("sqs")
+        url = self.engine.outputs[queue]
+        try:
+            messages = eventually(lambda: sqs.receive_message(QueueUrl=url).get("Messages"), bool, within)
+            sqs.delete_message(QueueUrl=url, ReceiptHandle=messages[0]["ReceiptHandle"])
+        finally:
+            sqs.close()
+        message: dict[str, Any] = messages[0]
+        return message
+
+
+@contextmanager
+def running_system(state: Path) -> Iterator[System]:
+    run = Run(state, free_port(), "--visibility", "1", shell=SHELL)
+    run.read_until("Ctrl-C stops")
+    engine = State(state).published_engine()
+    assert engine is not None
+    http = DefaultHttpxClient(trust_env=False)
+    with OpenAI(base_url=f"{run.url}/v1", api_key="key", http_client=http) as client:
+        yield System(run, engine, client)
+    assert run.stop() == 0
+
+
+def eventually(read: Callable[[], T], holds: Callable[[T], bool], within: float) -> T:
+    """Read until something holds of what was read."""
+    deadline = time.monotonic() + within
+    while not holds(found := read()):
+        assert time.monotonic() < deadline, f"in {within} s nothing more came than {found}"
+        time.sleep(0.1)
+    return found

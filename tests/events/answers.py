@@ -1,9 +1,11 @@
 """Answers of functions, held against the OpenAPI document."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 from infra.local.invoke import EVENTS
 from infra.local.proxy_response import Head
@@ -49,14 +51,16 @@ def operation_of(file: Path, operations: dict[str, Operation]) -> Operation:
     return operations[max(names, key=len)]
 
 
-def check_answer(openapi: dict[str, Any], operation: Operation, head: Head, body: bytes) -> None:
+def check_answer(
+    openapi: dict[str, Any], operation: Operation, head: Head, body: bytes, query: Mapping[str, str] | None = None
+) -> None:
     """Assert that the document describes this answer, and that one of the Responses API is as its clients need it."""
     media_type = dict(head.headers)["content-type"].split(";")[0]
     schema = operation.schema(head.status, media_type) | {"components": openapi["components"]}
     validator = Draft202012Validator(schema)
     for document in documents(media_type, body):
         validator.validate(document)
-    exchange = Exchange.of(operation.method, operation.path)
+    exchange = Exchange.of(operation.method, f"{operation.path}?{urlencode(query or {})}")
     if exchange is not None:
         exchange.status, exchange.media_type, exchange.body = head.status, media_type, bytearray(body)
         exchange.finish()

@@ -183,9 +183,13 @@ def test_requests_side_by_side_get_their_own_answers(api: Api) -> None:
     seen: dict[str, str] = {}
 
     def ask(number: int) -> None:
-        event = event_of(api.client.post(f"/echo/n{number}", content=json.dumps({"number": number})))
+        response = api.client.post(f"/echo/n{number}", content=json.dumps({"number": number}))
+        if response.status_code == 429:  # a process that has answered counts until it asks for more work
+            return ask(number)
+        event = event_of(response)
         with lock:
             seen[event["pathParameters"]["name"]] = event["body"]
+        return None
 
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         list(pool.map(ask, range(10)))

@@ -125,7 +125,7 @@ async def test_no_redirect_leads_a_document_to_the_runtime_api(stint: Stint, ser
     assert error_of(answer) == (400, "url_not_allowed"), answer.text
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::1]", "0.0.0.0"])
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::1]"])
 async def test_a_tool_of_a_turn_does_not_reach_the_runtime_api(stint: Stint, host: str) -> None:
     url = f"http://{host}:{stint.runtime_api('stint-turns')}{NEXT}"
     await register(stint, f"turn {host}", "take_work", url)
@@ -137,21 +137,21 @@ async def test_a_tool_of_a_turn_does_not_reach_the_runtime_api(stint: Stint, hos
     assert answer.json()["status"] == "completed"
 
 
-async def test_a_tool_outside_a_turn_does_not_reach_the_runtime_api(stint: Stint) -> None:
+@pytest.mark.parametrize("host", ["localhost", "0.0.0.0"])
+async def test_a_tool_at_the_runtime_api_is_not_even_registered_where_it_is_seen(stint: Stint, host: str) -> None:
     await stint.client.get("/v1/health")
-    url = f"http://localhost:{stint.runtime_api('stint-registry')}{NEXT}"
-    await register(stint, "outside", "take_work_outside", url)
+    url = f"http://{host}:{stint.runtime_api('stint-registry')}{NEXT}"
 
-    answer = await stint.post("tool-runtime/invoke", {"tool_name": "take_work_outside", "kwargs": {}})
+    answer = await stint.post("toolgroups", toolgroup("seen", "take_work_seen", url))
 
-    assert "may not be called" in answer.text
+    assert error_of(answer) == (400, "url_not_allowed"), answer.text
 
 
-async def register(stint: Stint, toolgroup: str, name: str, url: str) -> None:
-    body = {
-        "toolgroup_id": toolgroup,
-        "provider_id": "remote-execution",
-        "args": {"tools": [{"name": name, "url": url}]},
-    }
-    answer = await stint.post("toolgroups", body)
+async def register(stint: Stint, name: str, tool: str, url: str) -> None:
+    answer = await stint.post("toolgroups", toolgroup(name, tool, url))
     assert answer.status_code == 200, answer.text
+
+
+def toolgroup(name: str, tool: str, url: str) -> dict[str, Any]:
+    tools = [{"name": tool, "url": url}]
+    return {"toolgroup_id": name, "provider_id": "remote-execution", "args": {"tools": tools}}

@@ -9,6 +9,7 @@ import time
 from infra.bench.memory import measure_memory
 from infra.bench.processes import launcher
 from infra.bench.report import render
+from infra.bench.responses import measure_responses
 from infra.bench.starts import measure_starts
 from infra.bench.streams import measure_streams
 from infra.bench.tools import measure_tools
@@ -37,6 +38,7 @@ async def bench() -> None:
         async with launch.uvicorn("direct") as server:
             rows = await measure_streams(front, server.url)
         print(render("Streaming, everything warm", "front", "uvicorn", rows), flush=True)
+        print(render("Responses, everything warm", "response", "turn", await measure_responses(front)), flush=True)
         print(render("Tools, everything warm", "at once", "sum", await measure_tools(front)), flush=True)
         if sys.platform == "linux":
             print(render("Peak memory, turns", "function", "uvicorn", await measure_memory(launch, front)))

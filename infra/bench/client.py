@@ -5,6 +5,7 @@ turns each, and prints a Measure as JSON. One turn per session comes before, so 
 """
 
 import json
+import re
 import sys
 import threading
 import time
@@ -62,17 +63,29 @@ class Api:
         return content
 
     def stream_turn(self, session: str, message: str) -> Turn:
+        turn, received = self.stream(f"{session}/turn", turn_body(message))
+        if b'"turn_complete"' not in received:
+            raise RuntimeError(f"no complete turn: {received[-500:]!r}")
+        return turn
+
+    def stream_response(self, message: str, previous: str = "") -> tuple[Turn, str]:
+        """Stream a response that is stored, and give its id."""
+        body = {"model": "scripted/bench", "input": message, "stream": True, "previous_response_id": previous or None}
+        turn, received = self.stream("/v1/responses", body)
+        if b"event: response.completed" not in received:
+            raise RuntimeError(f"no complete response: {received[-500:]!r}")
+        return turn, re.findall(r"resp_[0-9a-f]{32}", received.decode())[0]
+
+    def stream(self, path: str, body: object) -> tuple[Turn, bytes]:
+        """Send a request and read its stream to the end."""
         began = time.perf_counter()
-        self._send("POST", f"{session}/turn", turn_body(message))
+        self._send("POST", path, body)
         with self._connection.getresponse() as response:
             received = response.read1()
             first = time.perf_counter() - began
             while piece := response.read1():
                 received += piece
-        end = time.perf_counter() - began
-        if b'"turn_complete"' not in received:
-            raise RuntimeError(f"no complete turn: {response.status} {received[-500:]!r}")
-        return Turn(first, end, received.count(b"\n\n"))
+        return Turn(first, time.perf_counter() - began, received.count(b"\n\n")), received
 
     def close(self) -> None:
         """Close the connection, which may be idle for longer than a server keeps it; the next call opens another."""

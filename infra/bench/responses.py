@@ -1,0 +1,51 @@
+"""Streamed responses against streamed turns that say the same, interleaved."""
+
+import asyncio
+from collections.abc import Callable
+
+from infra.bench.client import Api, Turn
+from infra.bench.report import Row
+from infra.bench.streams import LONG, SHORT, row
+
+ROUNDS = 20
+LINKS = 100
+Run = Callable[[], Turn]
+
+
+async def measure_responses(front: str) -> list[Row]:
+    """Time to the first event and to the last, a thousand words, and what a long chain costs; every process is warm."""
+    return await asyncio.to_thread(measure, front)
+
+
+def measure(front: str) -> list[Row]:
+    api = Api(front)
+    agent = api.create_agent()
+    session = api.create_session(agent)
+    short = pairs(lambda: api.stream_response(SHORT)[0], lambda: api.stream_turn(session, SHORT), ROUNDS)
+    long = pairs(lambda: api.stream_response(LONG)[0], lambda: api.stream_turn(session, LONG), 3)
+    last = chain(api)
+    linked = pairs(lambda: api.stream_response(SHORT, last)[0], lambda: api.stream_response(SHORT)[0], ROUNDS)
+    api.close()
+    return [
+        row("time to first event", "ms", [[each.first * 1000 for each in pair] for pair in short]),
+        row("time to last event", "ms", [[each.end * 1000 for each in pair] for pair in short]),
+        row("events a second, 1,000 words", "/s", [[rate(each) for each in pair] for pair in long]),
+        row(f"first event, {LINKS} links to none", "ms", [[each.first * 1000 for each in pair] for pair in linked]),
+    ]
+
+
+def pairs(one: Run, other: Run, rounds: int) -> list[list[Turn]]:
+    one()
+    other()
+    return [[one(), other()] for _ in range(rounds)]
+
+
+def rate(turn: Turn) -> float:
+    return (turn.events - 1) / (turn.end - turn.first)
+
+
+def chain(api: Api) -> str:
+    last = ""
+    for _ in range(LINKS):
+        last = api.stream_response(SHORT, last)[1]
+    return last

@@ -84,6 +84,11 @@ async def built(build: Path, interpreter: Path, engine: Engine) -> AsyncIterator
         yield built
 
 
+def query_of(file: Path) -> dict[str, str] | None:
+    query: dict[str, str] | None = json.loads(file.read_text())["queryStringParameters"]
+    return query
+
+
 @pytest.mark.parametrize("file", HTTP_FILES, ids=[f"{file.parent.name}/{file.stem}" for file in HTTP_FILES])
 async def test_an_event_is_answered_as_the_openapi_document_says(built: Built, file: Path) -> None:
     operation = operation_of(file, OPERATIONS)
@@ -91,8 +96,7 @@ async def test_an_event_is_answered_as_the_openapi_document_says(built: Built, f
     head, body = await built.answer(file)
 
     assert head.status == REFUSED.get(operation.name, 200), body
-    query = json.loads(file.read_text())["queryStringParameters"]
-    check_answer(OPENAPI, operation, head, body, query)
+    check_answer(OPENAPI, operation, head, body, query_of(file))
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,14 @@
 """Tools: what an agent may call, what the model called, what came back."""
 
+import json
 import re
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, field_serializer, field_validator
 
 from stint.domain.content import Content
+from stint.domain.json_text import children_of, parse_json
 from stint.domain.schema import Request, Schema
 
 LONGEST_TOOL_NAME = 64
@@ -63,12 +65,32 @@ class ToolConfig(Request):
 
 
 class ToolCall(Schema):
-    """A call by the model. `arguments` is the raw string when the model's JSON could not be parsed."""
+    """A call by the model. `arguments` is text when it is no JSON object, or an object that nests deeper than
+    the types of llama-stack-client 0.2.12: that library fails at the end of a turn that holds one.
+    """
 
     call_id: str
     tool_name: str
     arguments: dict[str, Any] | str
     arguments_json: str | None = None
+
+    # Deep arguments are text on the wire and in the store only: here, what is an object is always a dict.
+    @field_validator("arguments")
+    @classmethod
+    def read_object(cls, arguments: dict[str, Any] | str) -> dict[str, Any] | str:
+        if isinstance(arguments, dict):
+            return arguments
+        try:
+            value = parse_json(arguments)
+        except ValueError:
+            return arguments
+        return value if isinstance(value, dict) else arguments
+
+    @field_serializer("arguments", when_used="json")
+    def write_deep_as_text(self, arguments: dict[str, Any] | str) -> dict[str, Any] | str:
+        if isinstance(arguments, str) or not any(children_of(child) for child in children_of(arguments)):
+            return arguments
+        return self.arguments_json or json.dumps(arguments)
 
 
 class ToolResponse(Request):

@@ -6,7 +6,7 @@ An item lies in a stream at the place that its id bears: so what a log holds is 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from pydantic import TypeAdapter
+from pydantic import ConfigDict, TypeAdapter
 
 from stint.domain.events import RefusalDelta, TextDelta
 from stint.domain.ids import place_of
@@ -28,7 +28,7 @@ from stint.services.itemstream import ItemStream, OpenItem
 from stint.services.output_items import output_of
 from stint.services.responsestream import ResponseStream
 
-EVENTS: TypeAdapter[ResponseEvent] = TypeAdapter(ResponseEvent)
+EVENTS: TypeAdapter[ResponseEvent] = TypeAdapter(ResponseEvent, config=ConfigDict(defer_build=True))
 
 
 @dataclass(slots=True)

@@ -1,4 +1,4 @@
-"""Work behind the scenes: responses that wait in the queue, and deletions that took longer than a request."""
+"""Work behind the scenes: responses that wait in the queue, what events ask for, and deletions that took long."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -10,10 +10,13 @@ from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 from pydantic import TypeAdapter, ValidationError
 
 from stint.bootstrap import make_deletions
+from stint.domain.announcements import Ended, ResponseEnded
 from stint.domain.errors import NotFound, StintError
+from stint.domain.ids import TENANT
+from stint.domain.invocations import ASKED
 from stint.domain.tasks import AnyDeletionTask, ConversationDeletionTask, ResponseDeletionTask, ResponseTask
 from stint.observability import Observation, make_logger
-from stint.response_bootstrap import make_response_services, make_work
+from stint.response_bootstrap import make_invocations, make_response_services, make_work
 
 T = TypeVar("T")
 
@@ -35,7 +38,36 @@ def handler(event: Any, context: Any) -> Any:
         processor = BatchProcessor(event_type=EventType.SQS, raise_on_entire_batch_failure=False)
         take = partial(take_message, context=context, seconds=seconds)
         return process_partial_response(event=event, record_handler=take, processor=processor, context=context)
-    return observed("delete", context, lambda _: finish_deletion(event, seconds))
+    if isinstance(event, dict) and "detail-type" in event:
+        return answer_event(event, context, seconds)
+    observed("delete", context, lambda _: finish_deletion(event, seconds))
+    return None
+
+
+def answer_event(event: dict[str, Any], context: Any, seconds: float) -> Any:
+    """Do what an event of the bus or a direct invocation asks for; give how that ended, None when it was dropped."""
+    answer: list[Ended | None] = []
+
+    def work(observation: Observation) -> int:
+        try:
+            asked = ASKED.validate_python(event)
+        except ValidationError as error:
+            return drop(error)
+        event_id = asked.id or context.aws_request_id
+        make_logger().thread_safe_append_keys(event_id=event_id)
+
+        async def do() -> Ended | None:
+            deadline = asyncio.get_running_loop().time() + seconds
+            return await make_invocations(TENANT).do(asked, event_id, deadline)
+
+        ended = run_async(do())
+        answer.append(ended)
+        if ended is not None:
+            observation.count_ended(ended)
+        return 200
+
+    observed("event", context, work)
+    return answer[0].model_dump(mode="json") if answer and answer[0] is not None else None
 
 
 def observed(what: str, context: Any, work: Callable[[Observation], int]) -> None:
@@ -73,7 +105,7 @@ def run_response(record: SQSRecord, observation: Observation, seconds: float) ->
         deadline = asyncio.get_running_loop().time() + seconds
         stored = await make_work(task.tenant).run(task.response_id, deadline, last=last)
         if stored is not None:
-            observation.count_response(stored)
+            observation.count_ended(ResponseEnded.of(stored))
         return 200
 
     return run_async(run())

@@ -15,10 +15,10 @@ from aws_lambda_powertools.metrics import EphemeralMetrics, MetricUnit
 from stint.domain.events import Event, TurnAwaitingInput, TurnComplete, TurnFailed, TurnStart
 from stint.domain.inference import Usage
 
-if TYPE_CHECKING:  # they cost a cold start 30 ms, and only one function answers with them
+if TYPE_CHECKING:  # they cost a cold start 30 ms, and few functions answer with them
+    from stint.domain.announcements import Ended
     from stint.domain.response_events import ResponseEvent
     from stint.domain.response_resource import Response, ResponseUsage
-    from stint.domain.responses import StoredResponse
 
 NAMESPACE = "Stint"
 
@@ -78,11 +78,11 @@ class Observation:
             self.count("ResponseErrors", int(last.status == "failed"))
             self.count_tokens(last.usage or Usage(), Usage())
 
-    def count_response(self, stored: "StoredResponse") -> None:
-        """Count a response that has ended."""
-        self.count("Responses")
-        self.count("ResponseErrors", int(stored.status == "failed"))
-        self.count_tokens(stored.usage or Usage(), Usage())
+    def count_ended(self, ended: "Ended") -> None:
+        """Count what the worker has run to its end."""
+        self.count(f"{ended.kind}s")
+        self.count(f"{ended.kind}Errors", int(ended.status == "failed"))
+        self.count_tokens(ended.usage or Usage(), Usage())
 
     def time_first_event(self) -> None:
         elapsed = self.elapsed_milliseconds()

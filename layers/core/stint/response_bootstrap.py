@@ -11,11 +11,13 @@ from stint.services.backgroundlives import Lives, WorkQueue
 from stint.services.backgroundruns import BackgroundRuns
 from stint.services.chat import Chat
 from stint.services.compaction import Compaction, TokenCounts
+from stint.services.contention import LOCKED_SECONDS
 from stint.services.contexts import Contexts
-from stint.services.continuing import LOCKED_SECONDS, Continuing
+from stint.services.continuing import Continuing
 from stint.services.conversations import Conversations
 from stint.services.following import Following
 from stint.services.inputs import Inputs
+from stint.services.invocations import Invocations
 from stint.services.reader import Reader
 from stint.services.responseplans import ResponsePlanner
 from stint.services.responses import Responses
@@ -41,6 +43,15 @@ def make_response_store() -> ResponseStore:
 def make_work(tenant: str) -> Work:
     """Compose the worker's part of a tenant, once a process."""
     return compose_work(tenant, load_settings(), make_response_store(), make_response_services(tenant))
+
+
+@cache
+def make_invocations(tenant: str) -> Invocations:
+    """Compose what the worker does for events, once a process."""
+    responses = make_response_services(tenant)
+    return compose_invocations(
+        tenant, load_settings(), make_response_store(), make_services(tenant), responses, make_work(tenant)
+    )
 
 
 @cache
@@ -82,6 +93,32 @@ def compose_work(
     tenant: str, settings: Settings, store: ResponseStore, services: ResponseServices, bus: EventBus | None = None
 ) -> Work:
     """Put the worker's part of a tenant together."""
-    continuing = Continuing(services.responses, max(LOCKED_SECONDS, 2 * settings.lease_seconds))
+    continuing = Continuing(services.responses, patience(settings))
     runs = BackgroundRuns(tenant, store, continuing, services.background.lives, settings.lease_seconds)
     return Work(runs, Announcements(bus or Bus(make_events, settings.event_bus)))
+
+
+def compose_invocations(
+    tenant: str,
+    settings: Settings,
+    store: ResponseStore,
+    services: Services,
+    responses: ResponseServices,
+    work: Work,
+) -> Invocations:
+    """Put together what the worker does for events."""
+    return Invocations(
+        tenant=tenant,
+        claims=store.claims,
+        turns=services.turns,
+        background=responses.background,
+        work=work,
+        announcements=work.announcements,
+        lease_seconds=settings.lease_seconds,
+        patience=patience(settings),
+    )
+
+
+def patience(settings: Settings) -> float:
+    """Tell how long a session or conversation in use is waited for: its holder may have died over it."""
+    return max(LOCKED_SECONDS, 2 * settings.lease_seconds)

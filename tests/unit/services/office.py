@@ -25,7 +25,7 @@ from stint.domain.tasks import ResponseTask
 from stint.models.port import Model
 from stint.models.routing import Router
 from stint.models.scripted import Scripted
-from stint.response_bootstrap import compose_responses, compose_work
+from stint.response_bootstrap import compose_invocations, compose_responses, compose_work
 from stint.services.deletions import Deletions
 from stint.settings import Settings
 from stint.tools.port import Invocation, Toolgroup, ToolOutcome
@@ -96,6 +96,7 @@ class Office:
         self.turns = base
         self.services = compose_responses(tenant, settings, self.store, router, base, self.desk)
         self.work = compose_work(tenant, settings, self.store, self.services, self.desk)
+        self.invocations = compose_invocations(tenant, settings, self.store, base, self.services, self.work)
 
     def beside(self, model: Model) -> "Office":
         """Another process of the same system."""

@@ -1,11 +1,13 @@
 """What the worker puts on the event bus when something has ended (docs/events.md)."""
 
-from typing import Literal
+from typing import ClassVar, Literal
 
+from stint.domain.errors import StintError
 from stint.domain.fields import Omitted
+from stint.domain.inference import Usage
 from stint.domain.responses import ResponseStatus, StoredResponse
 from stint.domain.schema import Schema
-from stint.domain.turns import TurnStatus
+from stint.domain.turns import Turn, TurnStatus
 
 SOURCE = "stint"
 
@@ -17,6 +19,10 @@ class Failure(Schema):
 
     code: str
     message: str
+
+    @classmethod
+    def of(cls, error: StintError) -> "Failure":
+        return cls(code=error.code, message=error.message)
 
 
 class TurnEnded(Schema):
@@ -31,11 +37,28 @@ class TurnEnded(Schema):
     turn_id: Omitted[str] = None
     status: TurnStatus
     error: Omitted[Failure] = None
+    usage: Omitted[Usage] = None
+
+    kind: ClassVar = "Turn"
 
     @property
     def detail_type(self) -> DetailType:
         good = self.status in (TurnStatus.completed, TurnStatus.awaiting_input)
         return "Stint Turn Completed" if good else "Stint Turn Failed"
+
+    @classmethod
+    def of(cls, turn: Turn, agent_id: str, event_id: str) -> "TurnEnded":
+        """Tell how a turn ended."""
+        error = turn.error
+        return cls(
+            event_id=event_id,
+            agent_id=agent_id,
+            session_id=turn.session_id,
+            turn_id=turn.turn_id,
+            status=turn.status,
+            error=Failure(code=error.code, message=error.message) if error else None,
+            usage=turn.usage,
+        )
 
 
 class ResponseEnded(Schema):
@@ -49,6 +72,9 @@ class ResponseEnded(Schema):
     conversation_id: Omitted[str] = None
     status: ResponseStatus
     error: Omitted[Failure] = None
+    usage: Omitted[Usage] = None
+
+    kind: ClassVar = "Response"
 
     @property
     def detail_type(self) -> DetailType:
@@ -65,6 +91,7 @@ class ResponseEnded(Schema):
             conversation_id=stored.header.conversation_id,
             status=stored.status,
             error=Failure(code=error.code, message=error.message) if error else None,
+            usage=stored.usage,
         )
 
 

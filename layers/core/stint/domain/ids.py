@@ -7,6 +7,9 @@ import threading
 import time
 import uuid
 
+TENANT = "default"
+"""Whose data it is: everything that is stored lies under a tenant, and there is one."""
+
 PATTERN = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 
 HEX = re.compile(r"[0-9a-f]{32}")

@@ -6,15 +6,13 @@ from typing import TYPE_CHECKING, Annotated
 from fastapi import Depends, Request
 
 from stint.domain.errors import InvalidRequest
+from stint.domain.ids import TENANT as TENANT
 from stint.domain.json_text import parse_json
 from stint.services.plans import NO_PROVIDER_DATA, ProviderData
 from stint.services.services import Services
 
 if TYPE_CHECKING:  # only one function has them, and they weigh on a cold start
     from stint.services.responseservices import ResponseServices
-
-TENANT = "default"
-"""Whose data it is: everything that is stored lies under a tenant, and there is one."""
 
 PROVIDER_DATA_HEADER = "x-llamastack-provider-data"
 

@@ -3,8 +3,9 @@
 import asyncio
 from contextlib import suppress
 
-from stint.domain.errors import Conflict, Interrupted, StoreUnavailable
-from stint.services.hold import Hold, lease_span
+from stint.domain.errors import StoreUnavailable
+from stint.services.contention import take_from_the_dead
+from stint.services.hold import ENDING_SECONDS, Hold
 from stint.store.background import Background, BackgroundLease
 
 WATCH_SECONDS = 1.0
@@ -53,20 +54,15 @@ async def take_up(
         Interrupted: there was no time to see whether the other worker lives.
     """
     clock = asyncio.get_running_loop().time
-    pause, seen = min(WATCH_SECONDS, seconds / 4), None
-    while True:
-        asked, span = clock(), lease_span(seconds, deadline)
-        try:
-            lease = await asyncio.to_thread(background.enter, tenant, response_id, span)
-            return BackgroundHold(background, lease, seconds, deadline, asked + span)
-        except Conflict as conflict:
-            if conflict.code != "response_running":
-                raise
-            busy = conflict.message
-        state = await asyncio.to_thread(background.look, tenant, response_id)
-        if seen is not None and state.lease_until != seen:
-            return None
-        seen = state.lease_until
-        if clock() + pause >= deadline:
-            raise Interrupted(busy)
-        await asyncio.sleep(pause)
+
+    def enter() -> tuple[BackgroundLease, float]:
+        asked = clock()
+        span = min(seconds, deadline + ENDING_SECONDS - asked)
+        return background.enter(tenant, response_id, span), asked + span
+
+    def held_until() -> int | None:
+        return background.look(tenant, response_id).lease_until
+
+    pause = min(WATCH_SECONDS, seconds / 4)
+    taken = await take_from_the_dead(enter, held_until, "response_running", pause, deadline)
+    return taken and BackgroundHold(background, taken[0], seconds, deadline, taken[1])

@@ -1,13 +1,12 @@
 """A response put together again from what is stored of it, wherever its run broke off."""
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from stint.domain.content import text_of
-from stint.domain.errors import Conflict
 from stint.domain.responses import ResponseHeader, ResponseRecord, StoredResponse
 from stint.domain.steps import InferenceStep, ToolExecutionStep
+from stint.services.contention import patiently
 from stint.services.contexts import Context
 from stint.services.hold import Hold
 from stint.services.moves import Answers, what_is_left
@@ -16,11 +15,6 @@ from stint.services.plans import NO_PROVIDER_DATA
 from stint.services.responseruns import Prepared, ResponseRun
 from stint.services.responses import Responses, released_on_error
 from stint.services.runs import Run
-
-LOCKED_SECONDS = 60.0
-"""How long a response waits at least for the conversation that it continues."""
-
-PAUSE_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,21 +44,16 @@ class Continuing:
             return response
 
     async def open_context(self, header: ResponseHeader, deadline: float) -> Context:
-        clock = asyncio.get_running_loop().time
-        given_up = min(clock() + self.patience, deadline)
-        while True:
-            try:
-                return await self.responses.open_context(
-                    header.previous_response_id,
-                    header.conversation_id,
-                    header.response_id,
-                    deadline,
-                    shortens=header.settings.truncation == "auto",
-                )
-            except Conflict as conflict:
-                if conflict.code != "conversation_locked" or clock() + PAUSE_SECONDS >= given_up:
-                    raise
-            await asyncio.sleep(PAUSE_SECONDS)
+        async def open_now() -> Context:
+            return await self.responses.open_context(
+                header.previous_response_id,
+                header.conversation_id,
+                header.response_id,
+                deadline,
+                shortens=header.settings.truncation == "auto",
+            )
+
+        return await patiently(open_now, self.patience, deadline)
 
 
 def count_on(response: ResponseRun, stored: StoredResponse) -> None:

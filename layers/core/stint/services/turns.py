@@ -5,7 +5,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 
 from stint.domain.errors import Conflict, NotFound, StintError, Unexpected
@@ -48,6 +48,8 @@ from stint.store.store import Store
 
 logger = logging.getLogger(__name__)
 
+Note = Callable[[str], Awaitable[None]]
+
 
 class Turns:
     """The turns of a tenant."""
@@ -69,10 +71,12 @@ class Turns:
         request: TurnCreateRequest,
         deadline: float,
         provider_data: ProviderData = NO_PROVIDER_DATA,
+        note: Note | None = None,
     ) -> TurnRun:
         """Begin a turn: when this returns, its header is stored and the model is being called.
 
-        `deadline` is a time of the event loop's clock. `provider_data` bears the caller's keys for tools.
+        `deadline` is a time of the event loop's clock. `provider_data` bears the caller's keys for tools. `note` hears
+        of the turn's id before anything of it is stored.
 
         Raises:
             NotFound: there is no such agent or session.
@@ -91,6 +95,8 @@ class Turns:
             overrides = TurnOverrides(**{name: getattr(request, name) for name in TurnOverrides.model_fields})
             plan = await self.planner.plan(opening.config, overrides, provider_data)
             header = make_header(opening, request, documents, overrides)
+            if note is not None:
+                await note(header.turn_id)
             log = TurnLog(self.store.turns, opening.hold, StoredTurn(header))
             transcript = transcribe(opening.turns)
             transcript.add_input(header)

@@ -211,6 +211,11 @@ def conversation_blobs(tenant: str, conversation_id: str) -> str:
     return f"kept/{_tenant(tenant)}/conversations/{_conversation(conversation_id)}/"
 
 
+def event(tenant: str, event_id: str) -> Key:
+    """What is known of an event of the bus, or of a direct invocation, by its id."""
+    return Key(f"{_tenant(tenant)}#event:{event_id}", "claim")
+
+
 def _response(value: str) -> str:
     return _named("Response", "resp", value)
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Self
 
 from stint.store.background import Background
 from stint.store.blobs import Blobs
+from stint.store.claims import Claims
 from stint.store.conversations import Conversations
 from stint.store.documents import Documents
 from stint.store.locks import Locks
@@ -23,6 +24,7 @@ class ResponseStore:
     background: Background
     conversations: Conversations
     locks: Locks
+    claims: Claims
 
     @classmethod
     def open(cls, dynamodb: "DynamoDBClient", table: str, connect_s3: "Callable[[], S3Client]", bucket: str) -> Self:
@@ -31,4 +33,5 @@ class ResponseStore:
         documents, locks = Documents(records, blobs), Locks(records)
         background = Background(records, documents)
         responses = Responses(records, documents, blobs, background)
-        return cls(responses, background, Conversations(records, documents, blobs, locks), locks)
+        conversations = Conversations(records, documents, blobs, locks)
+        return cls(responses, background, conversations, locks, Claims(records))

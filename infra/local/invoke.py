@@ -12,7 +12,7 @@ from infra.local.engine import ROOT, RunningEngine
 from infra.local.errors import LocalCloudError
 from infra.local.invocation import Invocation
 from infra.local.proxy_response import Head, MalformedResponse, parse_buffered, read_prelude
-from infra.local.sample_ids import AGENT, CONVERSATION, MODEL, RESPONSES, SHIELD, TOOLGROUP
+from infra.local.sample_ids import AGENT, ASKING_EVENTS, CONVERSATION, MODEL, RESPONSES, SHIELD, TOOLGROUP
 from infra.local.state import State
 from infra.local.system import Function, Invoke, System
 
@@ -52,7 +52,7 @@ async def invoke_on(engine: Path | RunningEngine, plan: Plan, name: str, payload
 
 def prepare(payload: bytes, environment: Mapping[str, str]) -> None:
     """Store what the event names, when that is a sample of ours; no tool is found before its toolgroup is stored."""
-    names = (AGENT, CONVERSATION, MODEL, *RESPONSES, SHIELD, TOOLGROUP, "get_boiling_point")
+    names = (AGENT, *ASKING_EVENTS, CONVERSATION, MODEL, *RESPONSES, SHIELD, TOOLGROUP, "get_boiling_point")
     if any(name.encode() in payload for name in names):
         from infra.local.samples import store_samples  # noqa: PLC0415 - imports the product, which others do without
 

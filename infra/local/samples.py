@@ -14,6 +14,7 @@ from infra.local.errors import LocalCloudError
 from infra.local.response_samples import store_response_samples
 from infra.local.sample_ids import (
     AGENT,
+    ASKING_EVENTS,
     AWAITING_STEP,
     AWAITING_TURN,
     COMPLETED_STEPS,
@@ -160,14 +161,15 @@ def client(session: boto3.Session, service: str, environment: Mapping[str, str])
 
 
 def remove_samples(store: Store, table: Table) -> None:
-    """Delete the agent with what events made below it, the seals that stay behind where a turn ran, responses, and what
-    is registered, by events too."""
+    """Delete the agent with what events made below it, the seals that stay behind where a turn ran, responses, what is
+    registered, by events too, and what is known of the events that begin something."""
     store.deletion.delete_agent(TENANT, AGENT, time.monotonic() + 60)
     for kind, document in REGISTRATIONS.items():
         for identifier in (document.identifier, f"new-{document.identifier}"):
             with contextlib.suppress(NotFound):
                 store.registrations.delete(TENANT, kind, identifier)
     responses = [keys.response_records(TENANT, response_id) for response_id in RESPONSES]
+    table.delete_many([keys.event(TENANT, event_id) for event_id in ASKING_EVENTS])
     for pk in (keys.turns(TENANT, AGENT, SESSION), keys.pending_calls(TENANT, AGENT, SESSION), *responses):
         left = [keys.Key(pk, item["sk"]) for item in table.query(pk, attributes="sk")]
         for start in range(0, len(left), WRITE_BATCH):

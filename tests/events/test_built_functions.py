@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -16,7 +17,7 @@ from infra.local.invocation import Invocation
 from infra.local.invoke import EVENTS, find_function, prepare, streams
 from infra.local.proxy_response import Head, parse_buffered, read_prelude
 from infra.local.sample_ids import AGENT
-from tests.events.answers import HTTP_FILES, REFUSED, Operation, check_answer, documents, operation_of
+from tests.events.answers import FILES, HTTP_FILES, REFUSED, Operation, check_answer, documents, operation_of
 
 from stint.http.inspection import describe_api
 
@@ -32,6 +33,7 @@ STDLIB = sysconfig.get_path("stdlib")
 NOT_IN_LAMBDA = {"openai", "uvicorn", "moto", "pytest", "llama_stack_client", "infra", "tests"}
 PROVIDERS = {"stint.models.bedrock", "stint.models.openai_compatible"}
 STREAMING = {"turns", "responses"}
+WORKER_FILES = [file for file in FILES if file.parent.name == "worker"]
 FIRST_EVENT = {"agents": "get_agent", "turns": "create_turn_streaming", "registry": "list_models"}
 
 
@@ -48,6 +50,11 @@ class Built:
         function = find_function(self.cloud.system, f"stint-{file.parent.name}")
         await asyncio.to_thread(prepare, payload, {**function.environment, **self.cloud.services})
         return await self.cloud.functions.invoke(function.name, payload, stream=streams(self.cloud.system, function))
+
+    async def invoke_again(self, file: Path) -> Any:
+        """Replay an event of the worker as it stands, and give what it answers."""
+        payload = await asyncio.to_thread(file.read_bytes)
+        return json.loads(await (await self.cloud.functions.invoke("stint-worker", payload, stream=False)).read())
 
     async def answer(self, file: Path) -> tuple[Head, bytes]:
         """Replay an event of API Gateway, and read the whole answer."""
@@ -154,6 +161,20 @@ async def test_the_worker_finishes_a_deletion(built: Built) -> None:
     assert (done, invocation.error) == (b"null", None)
     assert head.status == 404
     assert AGENT not in agents.decode()
+
+
+@pytest.mark.parametrize("file", WORKER_FILES, ids=[file.stem for file in WORKER_FILES])
+async def test_the_worker_does_what_its_events_ask_for(built: Built, file: Path) -> None:
+    invocation = await built.invoke(file)
+    answer = json.loads(await invocation.read())
+
+    assert invocation.error is None
+    if file.stem.startswith("start_"):
+        assert answer["status"] == "completed"
+        assert await built.invoke_again(file) == answer
+    else:
+        assert answer in (None, {"batchItemFailures": []})
+    assert not [line for line in built.log["stint-worker"] if "is dropped" in line]
 
 
 @pytest.mark.parametrize("group", FIRST_EVENT)

@@ -54,6 +54,7 @@ class World:
         self.recorder = Recorder()
         self.chat_url = ""
         self.tenant = ""
+        self.models: dict[str, Callable[[], Model]] = {}
         self.tool_providers: Mapping[str, ToolProvider] | None = None
         self.made: dict[str, Any] = {}
 
@@ -69,6 +70,7 @@ class World:
             "scripted": lambda: Scripted(word_delay=0),
             "recorded": lambda: self.recorder,
             "faulty": Faulty,
+            **self.models,
         }
         if self.chat_url:
             short = httpx.AsyncClient(limits=httpx.Limits(max_keepalive_connections=0), trust_env=False)

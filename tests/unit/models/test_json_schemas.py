@@ -20,8 +20,10 @@ def test_a_bare_schema_gets_a_name() -> None:
 
 def test_a_named_schema_is_unwrapped() -> None:
     wrapped = {"name": "answer", "schema": STRICT, "strict": False}
+    told = read_schema(JsonSchemaResponseFormat(json_schema=wrapped | {"description": "What for."}))
 
     assert read_schema(JsonSchemaResponseFormat(json_schema=wrapped)) == NamedSchema("answer", STRICT, strict=False)
+    assert told == NamedSchema("answer", STRICT, strict=False, description="What for.")
 
 
 def test_a_schema_with_a_property_called_schema_is_not_unwrapped() -> None:

@@ -19,15 +19,22 @@ class JsonObject(Request):
     type: Literal["json_object"] = "json_object"
 
 
+def read_schema(schema: Any) -> Any:
+    """Read what a client leaves open as a schema of any object."""
+    return {"type": "object"} if schema is None else schema
+
+
 class JsonSchema(Request):
-    """The text is JSON of this schema; without one, any JSON object."""
+    """The text is JSON of this schema; where a client leaves it out, of any object."""
 
     model_config = ConfigDict(validate_by_name=True, validate_by_alias=True, serialize_by_alias=True)
 
     type: Literal["json_schema"] = "json_schema"
     name: Annotated[str, Field(pattern=r"^[a-zA-Z0-9_-]{1,64}$")] = "response"
     description: str | None = None
-    json_schema: Annotated[dict[str, Any] | None, Field(alias="schema")] = None
+    json_schema: Annotated[
+        dict[str, Any], BeforeValidator(read_schema), Field(alias="schema", validate_default=True, default=None)
+    ]
     strict: bool = False
 
 

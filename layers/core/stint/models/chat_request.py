@@ -32,6 +32,8 @@ def write_request(request: InferenceRequest) -> Body:
     if request.response_format is not None:
         schema = read_schema(request.response_format)
         named = {"name": schema.name, "schema": schema.schema, **({"strict": True} if schema.strict else {})}
+        if schema.description:
+            named["description"] = schema.description
         body["response_format"] = {"type": "json_schema", "json_schema": named}
     return body
 

@@ -70,6 +70,8 @@ def _text_format(request: InferenceRequest) -> Parameters:
         return {}
     named = read_schema(request.response_format)
     definition = {"schema": json.dumps(close_objects(named.schema)), "name": named.name}
+    if named.description:
+        definition["description"] = named.description
     return {"textFormat": {"type": "json_schema", "structure": {"jsonSchema": definition}}}
 
 

@@ -14,15 +14,16 @@ NAMED = frozenset({"properties", "patternProperties", "$defs", "definitions"})
 
 @dataclass(frozen=True, slots=True)
 class NamedSchema:
-    """A JSON schema. `strict` asks for an answer that certainly satisfies it."""
+    """A JSON schema. `strict` asks for an answer that certainly satisfies it; `description` says what it is for."""
 
     name: str
     schema: dict[str, Any]
     strict: bool
+    description: str = ""
 
 
 def read_schema(response_format: JsonSchemaResponseFormat | GrammarResponseFormat) -> NamedSchema:
-    """Read either form that clients send: Llama Stack's bare schema, or OpenAI's `{name, schema, strict}`.
+    """Read either form that clients send: Llama Stack's bare schema, or OpenAI's `{name, schema, ..}`.
 
     A bare schema is strict when OpenAI would take it so, as a provider refuses strict with any other.
 
@@ -38,7 +39,8 @@ def read_schema(response_format: JsonSchemaResponseFormat | GrammarResponseForma
     wrapped = given.get("schema")
     if isinstance(wrapped, dict) and "type" not in given:
         strict = given.get("strict")
-        return NamedSchema(_name(given.get("name")), wrapped, is_strict(wrapped) if strict is None else bool(strict))
+        strict = is_strict(wrapped) if strict is None else bool(strict)
+        return NamedSchema(_name(given.get("name")), wrapped, strict, str(given.get("description") or ""))
     return NamedSchema(_name(given.get("title")), given, is_strict(given))
 
 

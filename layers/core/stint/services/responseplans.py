@@ -207,13 +207,13 @@ def read_format(settings: ResponseSettings) -> tuple[JsonSchemaResponseFormat | 
         InvalidRequest: the schema is none.
     """
     match settings.text.format if settings.text else PlainText():
-        case JsonSchema(json_schema=dict() as schema) as wanted:
+        case JsonSchema(json_schema=schema) as wanted:
             check_answer_schema(schema)
             form = {"name": wanted.name, "schema": schema, "strict": wanted.strict}
             if wanted.description:
                 form["description"] = wanted.description
             return JsonSchemaResponseFormat(json_schema=form), schema if wanted.strict else None
-        case JsonObject() | JsonSchema():
+        case JsonObject():
             return JsonSchemaResponseFormat(json_schema={"type": "object"}), {"type": "object"}
         case _:
             return None, None

@@ -103,7 +103,7 @@ class Planner:
     async def prepare(self) -> None:
         """Read the registry beside what a session is opened with; a plan that finds nothing ready reads it itself."""
         with suppress(StoreUnavailable):
-            await self.registry.catalogue()
+            await self.registry.renew()
 
     async def plan(self, agent: AgentConfig, overrides: TurnOverrides, provider_data: ProviderData) -> Plan:
         """Merge and check what a turn needs.

@@ -22,7 +22,7 @@ APIS: Mapping[Kind, str] = {"model": "inference", "shield": "safety", "tool_grou
 
 
 class Registry:
-    """The registry of a tenant; what it has read is kept for a while.
+    """The registry of a tenant; what it has read is kept for a while, or until it is renewed.
 
     What is configured cannot be unregistered. A toolgroup may be registered in front of a configured one of its name,
     which is back once the registration is gone.
@@ -51,6 +51,13 @@ class Registry:
             stored = await asyncio.to_thread(self.store.read, self.tenant)
             self.cached = (time.monotonic() + self.cache_seconds, merge(self.configured, stored))
         return self.cached[1]
+
+    async def renew(self) -> None:
+        """Read the registrations again when there were any: another process may have changed or removed them.
+
+        Where nothing was registered, nothing can be out of date but names that are not found, which are read again.
+        """
+        await self.catalogue(fresh=self.cached is not None and self.cached[1] != self.configured)
 
     async def find_toolgroup(self, name: str) -> tuple[ToolGroup, str | None] | None:
         """Find what `group` or `group/tool` names: the toolgroup, and the tool when one is named.
@@ -93,6 +100,7 @@ class Registry:
 
     async def get_toolgroup(self, identifier: str) -> ToolGroup:
         """Read a toolgroup. Raises NotFound."""
+        await self.renew()
         found = await self.find_toolgroup(identifier)
         if found is None or found[1] is not None:
             raise NotFound("Toolgroup", identifier)
@@ -100,6 +108,7 @@ class Registry:
 
     async def get_shield(self, identifier: str) -> RegisteredShield:
         """Read a shield. Raises NotFound."""
+        await self.renew()
         found = await self.find_shield(identifier)
         if found is None:
             raise NotFound("Shield", identifier)

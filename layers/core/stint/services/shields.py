@@ -77,6 +77,7 @@ class Shields:
         """
         if not messages:
             raise InvalidRequest("There is no message to check.", param="messages")
+        await self.registry.renew()
         shield = await self.bind(name, "shield_id")
         touchpoint: Touchpoint = "assistant-output" if isinstance(messages[-1], CompletionMessage) else "user-input"
         return await ask(shield, [as_model_message(each) for each in messages], touchpoint)

@@ -87,6 +87,7 @@ class Toolgroups:
         if name is None:
             listed = await asyncio.gather(*(self.look(group, provider_data) for group in await self.all()))
             return [tool for tools in listed if not isinstance(tools, StintError) for tool in tools]
+        await self.tools.registry.renew()
         found = await self.tools.registry.find_toolgroup(name)
         if found is None:
             refuse_not_offered(name)

@@ -1,0 +1,58 @@
+"""An event on the local bus asks for a response; the end of it comes back on the same bus. Run it beside `make run`:
+
+.venv/bin/python docs/examples/events.py http://127.0.0.1:8321
+"""
+
+import json
+import sys
+import time
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from infra.local.state import State
+
+QUEUE, RULE = "example-ends", "example-ends"
+REQUEST = {"model": "scripted/demo", "input": "say: Order 7 was paid.", "metadata": {"order": "7"}}
+
+
+def hear(sqs: Any, events: Any) -> str:
+    """Let a queue hear of every end, and give its URL."""
+    url = str(sqs.create_queue(QueueName=QUEUE)["QueueUrl"])
+    arn = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
+    events.put_rule(Name=RULE, EventPattern=json.dumps({"source": ["stint"]}))
+    events.put_targets(Rule=RULE, Targets=[{"Id": "queue", "Arn": arn}])
+    return url
+
+
+def wait_for_end(sqs: Any, url: str) -> dict[str, Any]:
+    """Wait for the next end that the queue hears of."""
+    while True:
+        for message in sqs.receive_message(QueueUrl=url, WaitTimeSeconds=1).get("Messages", []):
+            sqs.delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
+            end: dict[str, Any] = json.loads(message["Body"])
+            return end
+
+
+def main() -> None:
+    base = sys.argv[1]
+    engine = State(Path(sys.argv[2] if len(sys.argv) > 2 else ".stint")).published_engine()
+    if engine is None:
+        sys.exit("Start `make run` first.")
+    sqs, events = engine.client("sqs"), engine.client("events")
+    url = hear(sqs, events)
+    began = time.monotonic()
+    entry = {"Source": "shop", "DetailType": "Stint Response Requested", "Detail": json.dumps(REQUEST)}
+    events.put_events(Entries=[entry])
+    end = wait_for_end(sqs, url)
+    print(f"{end['detail-type']} after {time.monotonic() - began:.1f} s: {end['detail']['status']}")
+    with urllib.request.urlopen(f"{base}/v1/responses/{end['detail']['response_id']}") as answer:  # noqa: S310
+        response = json.load(answer)
+    print("metadata:", response["metadata"])
+    print("answer:", response["output"][0]["content"][0]["text"])
+
+
+if __name__ == "__main__":
+    main()

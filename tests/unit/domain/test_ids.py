@@ -1,7 +1,7 @@
 import threading
 import uuid
 
-from stint.domain.ids import hex_of, is_id, is_name, item_name, new_id, new_name, pack_name, unpack_name
+from stint.domain.ids import hex_of, is_id, is_name, item_name, new_id, new_ids_before, new_name, pack_name, unpack_name
 
 
 def test_ids_are_lowercase_uuids_of_version_7_in_creation_order() -> None:
@@ -70,3 +70,14 @@ def test_a_name_is_packed_into_22_characters_and_back() -> None:
 
     assert len(packed) == 22
     assert unpack_name("resp", packed) == name
+
+
+def test_ids_can_be_made_right_before_another_one() -> None:
+    earlier, one = new_id(), "0199ffff-ffff-7fff-bfff-ffffffffffff"
+
+    before = new_ids_before(one, 3)
+
+    assert [*sorted(before), one] == [*before, one]
+    assert len({*before, one}) == 4
+    assert all(is_id(each) for each in before)
+    assert new_ids_before(earlier.replace("-", ""), 1)[0] < earlier

@@ -31,8 +31,13 @@ def new_id(after: str | None = None) -> str:
         ticks = _last
     if after is not None:
         ticks = max(ticks, _ticks_of(after) + 1)
-    value = (ticks >> 12) << 80 | 0x7 << 76 | (ticks & 0xFFF) << 64 | 0b10 << 62 | secrets.randbits(62)
-    return str(uuid.UUID(int=value))
+    return _id_at(ticks)
+
+
+def new_ids_before(identifier: str, count: int) -> list[str]:
+    """Make ids that sort right before another one, and among themselves as they are given."""
+    ticks = _ticks_of(identifier)
+    return [_id_at(ticks - left) for left in range(count, 0, -1)]
 
 
 def is_id(value: str) -> bool:
@@ -77,6 +82,11 @@ def pack_name(name: str) -> str:
 def unpack_name(prefix: str, packed: str) -> str:
     """Give the name that `pack_name` wrote."""
     return f"{prefix}_{base64.urlsafe_b64decode(packed + '==').hex()}"
+
+
+def _id_at(ticks: int) -> str:
+    value = (ticks >> 12) << 80 | 0x7 << 76 | (ticks & 0xFFF) << 64 | 0b10 << 62 | secrets.randbits(62)
+    return str(uuid.UUID(int=value))
 
 
 def _ticks_of(identifier: str) -> int:

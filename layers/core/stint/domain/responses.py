@@ -22,6 +22,9 @@ CacheRetention = Literal["in_memory", "24h"]
 MAX_INFER_ITERS = 10
 """Model calls of a response, unless the request says otherwise."""
 
+FIELDS = {"messages": "input", "response_format": "text.format"}
+"""What a request for a response calls the fields that a model's adapter may find wrong."""
+
 
 class ResponseStatus(StrEnum):
     queued = "queued"
@@ -42,7 +45,8 @@ class ResponseError(Schema):
 
     @classmethod
     def of(cls, error: StintError) -> "ResponseError":
-        return cls(code=error.code, message=error.message, type=error.type, param=error.param or "")
+        param = error.param or ""
+        return cls(code=error.code, message=error.message, type=error.type, param=FIELDS.get(param, param))
 
 
 class ResponseSettings(Schema):

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from stint.domain.ids import new_name
 from stint.domain.items import Item, ItemReference
 from stint.services.contexts import Context, Contexts
 from stint.services.history import Transcript
@@ -35,7 +36,7 @@ class Inputs:
             Conflict: the response still runs.
             ContextLengthExceeded: all of it is too long.
         """
-        intake = Intake(items)
+        intake = Intake(items, new_name("resp"))
         opened, read = await asyncio.gather(
             self.open(previous_response_id, conversation_id, shortens=shortens),
             intake.read(self.reader),

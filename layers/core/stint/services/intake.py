@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from stint.domain.conversations import StoredItem
 from stint.domain.errors import InvalidRequest
-from stint.domain.ids import hex_of, new_id
+from stint.domain.ids import hex_of, new_ids_before
 from stint.domain.items import PREFIXES, Item, ItemReference, is_item_id
 from stint.services.conversations import follow
 from stint.services.files import check_images, read_files
@@ -19,13 +19,13 @@ class Intake:
     """The input of one request.
 
     An item keeps the id that this server gave it, unless another one has it already; with `anew` each gets a new one,
-    as in a conversation, whose order is that of the ids. New ids are made now: they sort before all that comes later.
+    as in a conversation, whose order is that of the ids. New ids sort before that of the response.
     """
 
-    def __init__(self, items: Sequence[Item | ItemReference], *, anew: bool = False) -> None:
+    def __init__(self, items: Sequence[Item | ItemReference], response_id: str, *, anew: bool = False) -> None:
         self.items = items
         self.anew = anew
-        self.spare = [hex_of(new_id()) for _ in items]
+        self.spare = [hex_of(new) for new in new_ids_before(response_id.partition("_")[2], len(items))]
         self.texts: list[list[str]] = [[] for _ in items]
 
     async def read(self, reader: Reader) -> None:

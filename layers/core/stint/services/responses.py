@@ -13,7 +13,7 @@ from stint.domain.errors import InvalidRequest, StintError, StoreUnavailable, Un
 from stint.domain.ids import new_name
 from stint.domain.response_events import ResponseEvent
 from stint.domain.response_requests import CreateResponse
-from stint.domain.responses import ResponseHeader, ResponseRecord, StoredResponse
+from stint.domain.responses import FIELDS, ResponseHeader, ResponseRecord, StoredResponse
 from stint.domain.turns import ErrorInfo, TurnStatus
 from stint.services.contexts import Context, Contexts, add_records
 from stint.services.conversing import Conversing
@@ -83,8 +83,8 @@ class Responses:
     ) -> Prepared:
         """Read and check what a response needs; what can be read side by side, is. It raises what `start` raises."""
         self.refuse_unstored(request)
-        intake = Intake(request.input, anew=request.conversation is not None)
         response_id = response_id or new_name("resp")
+        intake = Intake(request.input, response_id, anew=request.conversation is not None)
         shortens = request.truncation == "auto"
         opened, read, _ = await asyncio.gather(
             self.open_context(
@@ -204,6 +204,7 @@ class Responses:
         extra = {"response_id": response.response_id, "error_code": error.code, "error": error.message}
         logger.warning("The response failed", extra=extra)
         error.response_id = response.response_id
+        error.param = FIELDS.get(error.param or "", error.param)
         response.error = error
         ending = response.run.end(TurnStatus.failed, ErrorInfo.of(error))
         try:

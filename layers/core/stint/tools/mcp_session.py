@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import httpx
@@ -149,8 +150,9 @@ def translate(url: str, error: BaseException) -> Exception:
 def explain(url: str, refused: Refused, earlier: Refused | None = None) -> ToolUnavailable:
     """Tell why a server refused; never with the headers that it refused."""
     if refused.status in (401, 403):
+        status = HTTPStatus(refused.status)
         return ToolUnauthorized(
-            f"The MCP server at {host_of(url)} refuses the credentials ({refused.status}): send them in the header "
+            f"The MCP server at {host_of(url)} refuses the credentials ({status} {status.phrase}): send them in "
             'X-LlamaStack-Provider-Data as {"mcp_headers": {"<URL of the endpoint>": {"Authorization": "Bearer ..."}}}'
         )
     answers = " and ".join(str(one) for one in (earlier, refused) if one)

@@ -1,5 +1,6 @@
 """The whole API in this process, composed like the functions but for the models and the clients of AWS."""
 
+import asyncio
 import threading
 import time
 from collections import defaultdict
@@ -16,9 +17,11 @@ from fastapi import FastAPI
 from infra.local.engine import Engine
 from tests.functions.doubles import HEARTBEAT, Faults, Faulty, Recorder
 from tests.openresponses.asgi import Watched
+from tests.unit.services.office import Desk
 
 from stint.bootstrap import compose
 from stint.domain.inference import InferenceRequest
+from stint.domain.tasks import ResponseTask
 from stint.http import agents
 from stint.http.app import create_app
 from stint.http.inspection import list_parts
@@ -26,7 +29,7 @@ from stint.models.openai_compatible import OpenAICompatible
 from stint.models.port import Model
 from stint.models.routing import Router
 from stint.models.scripted import Scripted
-from stint.response_bootstrap import compose_responses
+from stint.response_bootstrap import compose_responses, compose_work
 from stint.services.deletions import Deletions
 from stint.services.responseservices import ResponseServices
 from stint.services.services import Services
@@ -36,7 +39,7 @@ from stint.store.store import Store
 from stint.store.tasks import Tasks
 from stint.tools.port import ToolProvider
 
-LEASE = 1.0
+LEASE = 2.0
 
 
 class World:
@@ -57,6 +60,7 @@ class World:
         self.models: dict[str, Callable[[], Model]] = {}
         self.tool_providers: Mapping[str, ToolProvider] | None = None
         self.made: dict[str, Any] = {}
+        self.desk = Desk()
 
     def make_services(self, _: str) -> Any:
         """Give the services of all functions as one."""
@@ -78,8 +82,19 @@ class World:
         router = Router(models, settings.default_model)
         deletions = Deletions(store.deletion, Tasks(lambda: boto3.client("lambda"), "worker"))
         services = compose(tenant, settings, store, router, deletions, self.tool_providers)
-        responses = compose_responses(tenant, settings, self.response_store, router, services)
-        return vars_of(services) | vars_of(responses)
+        responses = compose_responses(tenant, settings, self.response_store, router, services, self.desk)
+        work = compose_work(tenant, settings, self.response_store, responses, self.desk)
+        return vars_of(services) | vars_of(responses) | {"work": work}
+
+    def work_off(self) -> None:
+        """Do what is in the queue, as the worker does."""
+
+        async def run(task: ResponseTask) -> None:
+            deadline = asyncio.get_running_loop().time() + 20
+            await self.make_services("").work.run(task.response_id, deadline)
+
+        while self.desk.tasks:
+            asyncio.run(run(self.desk.tasks.pop(0)))
 
     def app(self, *, buffered: bool = False) -> FastAPI:
         parts = [agents.router] if buffered else list_parts()

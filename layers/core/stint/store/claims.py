@@ -47,24 +47,25 @@ class Claims:
         """
         key, lock_id, now = keys.event(tenant, event_id), secrets.token_hex(8), time.time()
         condition, values = NEW, Item()
-        first = {"began": began, "expires_at": int(now) + REMEMBERED_SECONDS}
+        first: Item = {"began": began, "expires_at": int(now) + REMEMBERED_SECONDS}
         for _ in range(RACES):
-            until = round((time.time() + seconds) * 1000)
+            taken = {"lock_id": lock_id, "lock_until": round((time.time() + seconds) * 1000)} | first
             try:
-                item = self._table.update(key, {"lock_id": lock_id, "lock_until": until} | first, condition, values)
+                item = self._table.update(key, taken, condition, values)
             except ConditionFailed as refused:
                 item = refused.item or {}
-            if item.get("lock_id") == lock_id or "outcome" in item:
-                return Claim(key, lock_id, str(item.get("began", "")), item.get("outcome"))
+            if item.get("lock_id") == lock_id:
+                return Claim(key, lock_id, str(item.get("began", "")))
             if not item:
                 condition, values = NEW, {}
             elif int(item["expires_at"]) <= now:
-                condition, values = GONE, {":old_end": item["expires_at"]}
+                condition, values, first = GONE, {":old_end": item["expires_at"]}, first | {"outcome": None}
+            elif "outcome" in item:
+                return Claim(key, lock_id, str(item["began"]), item["outcome"])
             elif item["lock_until"] > time.time() * 1000:
                 break
             else:
-                first = {}
-                condition, values = RUN_OUT, {":old_id": item["lock_id"], ":old_until": item["lock_until"]}
+                condition, values, first = RUN_OUT, {":old_id": item["lock_id"], ":old_until": item["lock_until"]}, {}
         raise Conflict(f"Event {event_id} is being worked on.", code="event_running")
 
     def held_until(self, tenant: str, event_id: str) -> int | None:

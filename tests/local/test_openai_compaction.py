@@ -2,7 +2,10 @@
 
 from typing import Any
 
+import pytest
 from openai import OpenAI
+
+pytestmark = pytest.mark.clients
 
 MODEL = "scripted/demo"
 

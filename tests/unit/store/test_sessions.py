@@ -118,7 +118,7 @@ def test_a_list_of_long_names_ends_before_it_is_too_large(
 
 
 def test_an_expired_session_is_gone_from_every_read_at_once(store: Store, tenant: str) -> None:
-    talk = Conversation(store, tenant, expires_at=int(time.time()) + 1)
+    talk = Conversation(store, tenant, expires_at=int(time.time()) + 2)
     lease = talk.begin()
     while talk.store.sessions.list(tenant, talk.agent_id, Window()).data:
         time.sleep(0.05)

@@ -1,6 +1,5 @@
 """Responses in the background over HTTP; the worker runs in the test."""
 
-import threading
 from typing import Any
 
 import httpx
@@ -102,12 +101,9 @@ def test_a_response_that_waits_is_cancelled(http: httpx.Client, world: World) ->
 
 def test_a_stream_follows_the_worker_and_can_be_taken_up_anywhere(http: httpx.Client, world: World) -> None:
     body = {"model": "scripted/demo", "input": "long: 30 words", "background": True, "stream": True}
-    working = threading.Timer(0.5, world.work_off)
-    working.start()
+    with world.working():
+        answer = http.post(RESPONSES, json=body)
 
-    answer = http.post(RESPONSES, json=body)
-
-    working.join()
     events = events_of(answer.text)
     assert answer.headers["content-type"].startswith("text/event-stream")
     assert answer.text.endswith("data: [DONE]\n\n")
@@ -121,19 +117,14 @@ def test_a_stream_follows_the_worker_and_can_be_taken_up_anywhere(http: httpx.Cl
 
 def test_a_silent_stream_gets_signs_of_life(http: httpx.Client, world: World) -> None:
     body = {"model": "scripted/demo", "input": "slow: 1", "background": True, "stream": True}
-    working = threading.Timer(0.2, world.work_off)
-    working.start()
+    with world.working():
+        answer = http.post(RESPONSES, json=body)
 
-    answer = http.post(RESPONSES, json=body)
-
-    working.join()
     assert ":" in [block[:1] for block in answer.text.split("\n\n")]
 
 
 def test_openai_takes_up_a_stream_where_it_left_it(server: Served, world: World) -> None:
-    with openai_client(server) as client:
-        working = threading.Timer(0.3, world.work_off)
-        working.start()
+    with openai_client(server) as client, world.working():
         with client.responses.create(
             model="scripted/demo", input="long: 20 words", background=True, stream=True
         ) as stream:
@@ -142,7 +133,6 @@ def test_openai_takes_up_a_stream_where_it_left_it(server: Served, world: World)
 
         rest = list(client.responses.retrieve(first.response.id, stream=True, starting_after=first.sequence_number))
 
-        working.join()
         assert [event.sequence_number for event in rest] == list(range(1, len(rest) + 1))
         assert rest[-1].type == "response.completed"
 

@@ -4,7 +4,8 @@ import asyncio
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import fields
 from types import SimpleNamespace, TracebackType
 from typing import Any, Self
@@ -87,14 +88,23 @@ class World:
         return vars_of(services) | vars_of(responses) | {"work": work}
 
     def work_off(self) -> None:
-        """Do what is in the queue, as the worker does."""
+        """Do what is in the queue, or soon will be, as the worker does."""
 
         async def run(task: ResponseTask) -> None:
             deadline = asyncio.get_running_loop().time() + 20
             await self.make_services("").work.run(task.response_id, deadline)
 
+        wait_until(lambda: bool(self.desk.tasks))
         while self.desk.tasks:
             asyncio.run(run(self.desk.tasks.pop(0)))
+
+    @contextmanager
+    def working(self) -> Iterator[None]:
+        """Let the worker do what comes into the queue while other things go on."""
+        worker = threading.Thread(target=self.work_off)
+        worker.start()
+        yield
+        worker.join()
 
     def app(self, *, buffered: bool = False) -> FastAPI:
         parts = [agents.router] if buffered else list_parts()

@@ -18,7 +18,7 @@ from stint.domain.response_tools import (
     ResponseToolChoice,
     WebSearchTool,
 )
-from stint.domain.responses import MAX_INFER_ITERS, ResponseSettings
+from stint.domain.responses import FIELDS, MAX_INFER_ITERS, ResponseSettings
 from stint.domain.tools import ToolChoice, ToolConfig
 from stint.models.routing import Router
 from stint.services.hostedtools import WEB_SEARCH, HostedTools, callable_names, names_of
@@ -88,7 +88,11 @@ class ResponsePlanner:
             max_tool_calls=settings.max_tool_calls,
             shortens=settings.truncation == "auto",
         )
-        model.check(plan.request(()))
+        try:
+            model.check(plan.request(()))
+        except InvalidRequest as error:
+            error.param = FIELDS.get(error.param or "", error.param)
+            raise
         return ResponsePlan(plan, listed)
 
     async def open(

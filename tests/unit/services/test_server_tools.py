@@ -15,7 +15,7 @@ from stint.domain.errors import Conflict, InvalidRequest, NotSupported, ToolUnav
 from stint.domain.inference import ToolSignature
 from stint.domain.registrations import ModelRegisterRequest, ToolGroupRegisterRequest
 from stint.domain.steps import ToolExecutionStep
-from stint.domain.turns import Turn, TurnCreateRequest, UserMessage
+from stint.domain.turns import Turn, TurnCreateRequest, TurnStatus, UserMessage
 from stint.models.tool_names import PlainToolNames
 from stint.services.catalogue import Catalogue, merge
 from stint.services.registry import model_of
@@ -480,16 +480,17 @@ async def test_a_choice_that_obliges_to_call_a_tool_is_satisfied_by_the_turns_fi
     assert [request.tool_choice for request in model.requests] == [choice, "auto", choice, "auto"]
 
 
-async def test_results_of_client_tools_satisfy_the_choice_and_none_stays_none(making: Making) -> None:
+async def test_results_of_client_tools_satisfy_the_choice_and_none_lets_no_tool_be_called(making: Making) -> None:
     model = script(called("ask"), said(), called("ask"), said())
     stage = await making.stage(model, "ask", tool_config={"tool_choice": "ask"})
 
     paused = await stage.turn()
     await stage.resumed(paused.turn_id, ("c0", "yes"))
-    paused = await stage.turn(tool_config={"tool_choice": "none"})
-    await stage.resumed(paused.turn_id, ("c0", "yes"))
+    without = await stage.turn(tool_config={"tool_choice": "none"})
 
     assert [request.tool_choice for request in model.requests] == ["ask", "auto", "none", "none"]
+    assert "There is no tool named 'ask'" in str(responses(without)[0].content)
+    assert without.status is TurnStatus.completed
 
 
 async def test_what_a_later_tool_has_done_is_stored_when_time_runs_out_for_an_earlier_one(making: Making) -> None:

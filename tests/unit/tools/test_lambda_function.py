@@ -132,7 +132,8 @@ async def test_the_key_of_the_call_travels_in_the_client_context(api: ScriptedHT
     await call(group(), do="echo")
 
     context = json.loads(base64.b64decode(api.requests[0].headers["x-amz-client-context"]))
-    assert context == {"custom": {"idempotency_key": "call_1", "tool_name": "order", "toolgroup_id": "lambda::orders"}}
+    names = {"tool_name": "order", "toolgroup_id": "lambda::orders"}
+    assert context == {"custom": {"idempotency_key": "call_1", "call_key": "", **names}}
 
 
 @pytest.mark.parametrize(

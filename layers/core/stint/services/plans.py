@@ -122,6 +122,8 @@ class Planner:
         model, model_id = self.router.resolve(await self.registry.route(config.model))
         toolbox = await self.tools.open(config, overrides.toolgroups, provider_data)
         refuse_unknown_choice(config.tool_config, [signature.name for signature in toolbox.signatures])
+        if config.tool_config.tool_choice is ToolChoice.none:  # a model that calls one all the same is told so
+            toolbox = replace(toolbox, client={}, server={})
         plan = Plan(
             model=model,
             model_id=model_id,

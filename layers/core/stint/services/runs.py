@@ -97,7 +97,7 @@ class Run:
             await inference.close()
 
     def key_of(self, call: ToolCall) -> str:
-        """Give the idempotency key of a call of the last answer: models repeat their ids, even within a run."""
+        """Give the key of a call of the last answer: models repeat their ids, even within a run."""
         return f"{self.turn_id}:{self.iterations}:{call.call_id}"
 
     def output_check(self) -> Check | None:

@@ -59,7 +59,7 @@ class Toolbox:
     async def respond(self, call: ToolCall, key: str, keep: Keep) -> ToolResponse:
         """Answer a call: whatever goes wrong is told to the model, so that it can go on.
 
-        `key` is the idempotency key for the tool, see `Invocation`.
+        `key` tells the call from all others, see `Invocation`.
         """
         outcome = await self.invoke(call, key)
         content, metadata = outcome.content, {**outcome.metadata}
@@ -79,7 +79,8 @@ class Toolbox:
         if tool is None or isinstance(call.arguments, str):
             names = ", ".join(signature.name for signature in self.signatures) or "none"
             return failure(f"There is no tool named {call.tool_name!r}. The tools are: {names}.")
-        invocation = Invocation(tool.signature.name, {**call.arguments, **tool.args}, key, dict(self.provider_data))
+        arguments, data = {**call.arguments, **tool.args}, dict(self.provider_data)
+        invocation = Invocation(tool.signature.name, arguments, call.call_id, data, key)
         extra = {"toolgroup_id": tool.toolgroup.toolgroup_id, "tool_name": tool.signature.name}
         try:
             return await wait_for_end(run_tool(tool.provider, tool.toolgroup, invocation), extra)

@@ -37,9 +37,10 @@ class HttpEndpoints:
             "timeout": 10
         }]}
 
-    See `EndpointDefinition` for how arguments find their place. The key of the call travels as `Idempotency-Key`. A
-    caller's own credentials come with each request in `provider_data["http_headers"]`, `{origin: {header: value}}`
-    with an origin such as `https://tickets.example.com`, and go nowhere else. Redirects are not followed.
+    See `EndpointDefinition` for how arguments find their place. The id of the call travels as `Idempotency-Key`, its
+    key as `X-Call-Key`. A caller's own credentials come with each request in `provider_data["http_headers"]`,
+    `{origin: {header: value}}` with an origin such as `https://tickets.example.com`, and go nowhere else. Redirects
+    are not followed.
 
     2xx is the tool's result: text and JSON as text, PNG, JPEG, GIF and WebP as an image, anything else as an attachment
     for the user. The metadata has `status`. The values of headers are struck out of what the model sees.
@@ -85,12 +86,18 @@ class HttpEndpoints:
                 tool.method,
                 request.url,
                 timeout=tool.timeout,
-                headers={**request.headers, **callers, "Idempotency-Key": write_key(invocation.key)},
+                headers={**request.headers, **callers, **keys_of(invocation)},
                 content=request.content,
             )
         except ToolFailure as error:
             return failure(str(error))
         return read_response(response, secrets_in(fixed) | secrets_in(callers))
+
+
+def keys_of(invocation: Invocation) -> dict[str, str]:
+    """Give the headers that tell a call from others, and a repetition of it from another call."""
+    own = {"X-Call-Key": write_key(invocation.key)} if invocation.key else {}
+    return {"Idempotency-Key": write_key(invocation.call_id), **own}
 
 
 def read_response(response: httpx.Response, secrets: set[str]) -> ToolOutcome:

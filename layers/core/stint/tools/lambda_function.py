@@ -54,8 +54,9 @@ class LambdaFunctions:
             "timeout": 20
         }]}
 
-    The event is the arguments and nothing else. The client context bears, under `custom`, `idempotency_key` (the key
-    of the call), `tool_name` and `toolgroup_id`; in Python, `context.client_context.custom["idempotency_key"]`.
+    The event is the arguments and nothing else. The client context bears, under `custom`, `idempotency_key` (the
+    id of the call), `call_key`, `tool_name` and `toolgroup_id`; in Python,
+    `context.client_context.custom["idempotency_key"]`.
 
     A text that the function returns is the result as it is, null is an empty one, anything else is JSON. An object of
     the form `{"content": ..., "attachments": [{"content": {"uri": ...}, "mime_type": ...}]}` is the result `content`
@@ -88,7 +89,8 @@ class LambdaFunctions:
         if tool is None:
             return unknown_tool(invocation.tool_name, list(tools))
         custom = {
-            "idempotency_key": invocation.key,
+            "idempotency_key": invocation.call_id,
+            "call_key": invocation.key,
             "tool_name": tool.name,
             "toolgroup_id": toolgroup.toolgroup_id,
         }

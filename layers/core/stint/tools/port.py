@@ -38,15 +38,16 @@ class Toolgroup:
 class Invocation:
     """One call.
 
-    `key` is the idempotency key: no other call of any turn or response has it, and the same call has it again when a
-    run that broke off is taken up. A model's ids are no such keys: many models number their calls anew in each answer.
-    `provider_data` bears the caller's keys, never stored or logged.
+    `call_id` is the model's id of the call, and travels as the idempotency key. Some models number their calls anew in
+    each answer: `key` tells those apart, as no other call of any turn or response has it, and the same call has it
+    again when a run that broke off is taken up. `provider_data` bears the caller's keys, never stored or logged.
     """
 
     tool_name: str
     arguments: dict[str, Any]
-    key: str
+    call_id: str
     provider_data: dict[str, Any] = field(default_factory=dict, repr=False)
+    key: str = ""
 
 
 @dataclass(frozen=True, slots=True)

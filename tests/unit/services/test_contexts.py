@@ -8,6 +8,7 @@ from tests.unit.services.stage import called, said, script, words_of
 
 from stint.domain.errors import Conflict, ContextLengthExceeded, InvalidRequest, NotFound
 from stint.domain.inference import AssistantAnswer, ModelMessage
+from stint.domain.items import FunctionCallOutput
 from stint.services.contexts import Context, Contexts, owner_of
 
 UNKNOWN = f"resp_{'0' * 32}"
@@ -72,6 +73,21 @@ async def test_the_newest_links_that_fit_are_told_where_the_rest_may_go(make_off
     assert len(words(context)) < 8
     with pytest.raises(ContextLengthExceeded, match="truncation"):
         await contexts.follow(response.id, shortens=False)
+
+
+async def test_a_result_of_a_call_that_is_left_out_is_left_out_too(make_office: MakeOffice) -> None:
+    long = '{"words": "' + "x" * 5000 + '"}'
+    responder = Responder(make_office(script(called("buy", arguments=long), said("Bought"))))
+    tools = [MCP_TOOL | {"require_approval": "always"}]
+    asked = (await responder.respond("go", tools=tools)).response
+    consent = {"type": "mcp_approval_response", "approval_request_id": asked.output[-1].id, "approve": True}
+    done = (await responder.respond([consent], previous_response_id=asked.id, tools=tools)).response
+
+    context = await contexts_of(responder, 4_000).follow(done.id, shortens=True)
+
+    assert words(context) == ["Bought"]
+    with pytest.raises(InvalidRequest):
+        context.reader.read([FunctionCallOutput(call_id="c9", output="?")])
 
 
 async def test_a_missing_link_is_named(make_office: MakeOffice) -> None:

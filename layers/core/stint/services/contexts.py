@@ -8,7 +8,7 @@ from stint.domain.conversations import StoredItem
 from stint.domain.errors import Conflict, ContextLengthExceeded, InvalidRequest, NotFound
 from stint.domain.items import DIGITS
 from stint.domain.responses import ResponseRecord, ResponseStatus, StoredResponse
-from stint.domain.steps import InferenceStep
+from stint.domain.steps import InferenceStep, ToolExecutionStep
 from stint.services.files import share_out
 from stint.services.history import Transcript
 from stint.services.hold import Hold, lease_span
@@ -73,6 +73,7 @@ class Contexts:
         context = Context(ItemReader(Transcript(), lenient=not chain.complete), ancestors, depth)
         for link in (*chain.links[:-1], last):
             self.add_link(context, link)
+        context.reader.lenient = False
         return context
 
     def add_link(self, context: Context, link: StoredResponse) -> None:
@@ -143,7 +144,8 @@ class Contexts:
 def add_records(reader: ItemReader, output: OutputItems, records: Iterable[ResponseRecord]) -> None:
     """Append what a response did and said, the calls first that its input has approved.
 
-    A call that waits for consent is known by the id of the item that asks for it.
+    A call that waits for consent is known by the id of the item that asks for it. The result of one that was asked for
+    in a response that is left out is left out, too.
     """
     for record in records:
         step, items = record.step, output.add_record(record)
@@ -152,11 +154,17 @@ def add_records(reader: ItemReader, output: OutputItems, records: Iterable[Respo
         if isinstance(step, InferenceStep):
             reader.settle()
             step = output.as_asked(step, items)
+        if isinstance(step, ToolExecutionStep) and not is_answer(step, reader.transcript):
+            continue
         reader.transcript.add_step(step, record.details)
 
 
 def texts_of(items: Sequence[StoredItem]) -> list[str]:
     return [text for stored in items for text in stored.texts]
+
+
+def is_answer(step: ToolExecutionStep, transcript: Transcript) -> bool:
+    return any(call.call_id in transcript.open for call in step.tool_calls)
 
 
 def owner_of(item_id: str) -> str | None:

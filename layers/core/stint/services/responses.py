@@ -7,9 +7,9 @@ import asyncio
 import logging
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
-from contextlib import aclosing, asynccontextmanager, suppress
+from contextlib import aclosing, asynccontextmanager
 
-from stint.domain.errors import InvalidRequest, StintError, StoreUnavailable, Unexpected
+from stint.domain.errors import InvalidRequest, StintError, Unexpected
 from stint.domain.ids import new_name
 from stint.domain.response_events import ResponseEvent
 from stint.domain.response_requests import CreateResponse
@@ -85,20 +85,20 @@ class Responses:
         self.refuse_unstored(request)
         response_id = response_id or new_name("resp")
         intake = Intake(request.input, response_id, anew=request.conversation is not None)
+        model, settings = request.model or self.default_model, request.to_settings()
         shortens = request.truncation == "auto"
-        opened, read, _ = await asyncio.gather(
+        opened, read, planned = await asyncio.gather(
             self.open_context(
                 request.previous_response_id, request.conversation_id, response_id, deadline, shortens=shortens
             ),
             intake.read(self.reader),
-            self.prepare_registry(),
+            self.planner.plan(model, settings, request.tools, provider_data),
             return_exceptions=True,
         )
         context = value_of(opened)
         async with released_on_error(context):
             value_of(read)
-            model, settings = request.model or self.default_model, request.to_settings()
-            plan = await self.planner.plan(model, settings, request.tools, provider_data)
+            plan = value_of(planned)
             resolved = await intake.resolve(context.known, self.contexts.find)
             context.reader.take_in(resolved)
             header = ResponseHeader(
@@ -140,11 +140,6 @@ class Responses:
         if conversation_id is not None:
             return await self.contexts.join(conversation_id, response_id, deadline, shortens=shortens)
         return self.contexts.begin()
-
-    async def prepare_registry(self) -> None:
-        """Read the registry beside other things; a plan that finds nothing ready reads it itself."""
-        with suppress(StoreUnavailable):
-            await self.planner.registry.catalogue()
 
     def begin(
         self, prepared: Prepared, deadline: float, *, stored: bool, records: Sequence[ResponseRecord] = ()

@@ -109,10 +109,10 @@ class BackgroundRuns:
         return driving.result()
 
     async def stopped(self, lease: BackgroundLease) -> StoredResponse | None:
-        """Tell what became of a response that its worker could not end.
+        """Tell what became of a response that its worker could not end; None when another one runs it now.
 
         Raises:
-            Interrupted: nothing; the worker only lost its hold on it.
+            Interrupted: nobody has it; the worker could not renew its lease in time.
         """
         stored = await self.read(lease.response_id)
         if stored is None or stored.ending is not None:

@@ -48,10 +48,10 @@ def make_stage(cloud: Cloud, tenant: str) -> MakeStage:
 
 
 @pytest.fixture
-def make_office(own_cloud: Cloud, tenant: str) -> MakeOffice:
+def make_office(cloud: Cloud, tenant: str) -> MakeOffice:
     """Make an office for a model; `lease` is in seconds."""
 
     def make(model: Model, lease: float = 30) -> Office:
-        return Office(own_cloud, tenant, model, lease)
+        return Office(cloud, tenant, model, lease)
 
     return make

@@ -38,6 +38,7 @@ class Responder:
     def __init__(self, office: Office) -> None:
         self.office = office
         self.responses = office.services.responses
+        self.cloud = office.cloud
 
     async def start(self, said: Any = "Hello", seconds: float = 30, **fields: Any) -> ResponseRun:
         request = CreateResponse.model_validate({"model": "test/m", "input": said} | fields)

@@ -97,7 +97,7 @@ async def test_calls_that_are_open_are_closed(make_office: MakeOffice) -> None:
 
 
 async def test_nothing_is_stored_and_what_the_summary_took_is_counted(
-    make_office: MakeOffice, own_cloud: Cloud, tenant: str
+    make_office: MakeOffice, cloud: Cloud, tenant: str
 ) -> None:
     usage = Usage(input_tokens=3, output_tokens=2, total_tokens=5)
 
@@ -106,7 +106,7 @@ async def test_nothing_is_stored_and_what_the_summary_took_is_counted(
     )
 
     assert (compacted.usage.input_tokens, compacted.usage.total_tokens) == (3, 5)
-    assert own_cloud.items(tenant) == []
+    assert cloud.items(tenant) == []
 
 
 async def test_a_model_that_writes_nothing_or_fails_makes_no_summary(make_office: MakeOffice) -> None:

@@ -10,7 +10,6 @@ from tests.unit.services.faults import failing, watching
 from tests.unit.services.office import FUNCTION, MCP_TOOL
 from tests.unit.services.responder import Responder
 from tests.unit.services.stage import STOP, called, said, script, until
-from tests.unit.store.conftest import Cloud
 
 from stint.domain.errors import Conflict, InvalidRequest, ModelError, NotFound, StoreUnavailable
 from stint.domain.inference import TextChunk
@@ -18,7 +17,7 @@ from stint.domain.response_events import ResponseCompleted
 from stint.domain.responses import ResponseStatus
 
 
-async def test_the_model_is_called_while_the_header_is_being_stored(make_office: MakeOffice, own_cloud: Cloud) -> None:
+async def test_the_model_is_called_while_the_header_is_being_stored(make_office: MakeOffice) -> None:
     model = script(said(), said())
     responder = Responder(make_office(model))
     await responder.respond()
@@ -28,7 +27,7 @@ async def test_the_model_is_called_while_the_header_is_being_stored(make_office:
     def hold_header(operation: str, body: str, context: dict[str, Any]) -> None:
         assert operation != "BatchWriteItem" or opened.wait(10)
 
-    with watching(own_cloud, hold_header):
+    with watching(responder.cloud, hold_header):
         starting = asyncio.create_task(responder.start())
         await asyncio.wait_for(model.opened.wait(), 10)
         opened.set()
@@ -37,12 +36,12 @@ async def test_the_model_is_called_while_the_header_is_being_stored(make_office:
     assert (await responder.play(run)).response.status is ResponseStatus.completed
 
 
-async def test_a_header_that_cannot_be_stored_begins_nothing(make_office: MakeOffice, own_cloud: Cloud) -> None:
+async def test_a_header_that_cannot_be_stored_begins_nothing(make_office: MakeOffice) -> None:
     model = script(said(), said())
     responder = Responder(make_office(model))
     conversation = await responder.conversation()
 
-    with failing(own_cloud, "BatchWriteItem"), pytest.raises(StoreUnavailable) as refused:
+    with failing(responder.cloud, "BatchWriteItem"), pytest.raises(StoreUnavailable) as refused:
         await responder.start(conversation=conversation)
 
     assert model.closed == len(model.requests) == 1
@@ -72,11 +71,11 @@ async def test_each_step_is_stored_before_it_is_told(make_office: MakeOffice) ->
             assert event.item in known
 
 
-async def test_a_store_that_fails_in_the_middle_fails_the_response(make_office: MakeOffice, own_cloud: Cloud) -> None:
+async def test_a_store_that_fails_in_the_middle_fails_the_response(make_office: MakeOffice) -> None:
     responder = Responder(make_office(script(called("buy"), said("Hi"))))
     run = await responder.start(tools=[MCP_TOOL])
 
-    with failing(own_cloud, "PutItem", "0001", times=1):
+    with failing(responder.cloud, "PutItem", "0001", times=1):
         answered = await responder.play(run)
 
     kept = await responder.get(run.response_id)
@@ -89,13 +88,13 @@ async def test_a_store_that_fails_in_the_middle_fails_the_response(make_office: 
 
 
 async def test_a_store_that_is_gone_is_told_and_seals_the_response_later(
-    make_office: MakeOffice, own_cloud: Cloud, monkeypatch: pytest.MonkeyPatch
+    make_office: MakeOffice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("stint.services.responses.GRACE_SECONDS", -30)
     responder = Responder(make_office(script(said())))
     run = await responder.start()
 
-    with failing(own_cloud, "PutItem"):
+    with failing(responder.cloud, "PutItem"):
         answered = await responder.play(run)
 
     assert (await responder.stored(run.response_id)).ending is None
@@ -128,7 +127,7 @@ async def test_usage_is_that_of_all_model_calls(make_office: MakeOffice) -> None
 
 
 async def test_a_response_that_is_deleted_while_it_runs_ends_and_leaves_nothing(
-    make_office: MakeOffice, tenant: str, own_cloud: Cloud
+    make_office: MakeOffice, tenant: str
 ) -> None:
     gate = asyncio.Event()
     responder = Responder(make_office(script([TextChunk("Hi"), gate, STOP])))

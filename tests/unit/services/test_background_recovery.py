@@ -227,6 +227,16 @@ async def test_the_last_delivery_of_a_message_ends_the_response(make_office: Mak
     assert await office.status(response_id) == "failed"
 
 
+async def test_the_last_delivery_ends_a_response_that_nobody_could_even_take_up(make_office: MakeOffice) -> None:
+    office = make_office(script())
+    response_id = await office.create()
+
+    with failing(office.cloud, "UpdateItem"), pytest.raises(StoreUnavailable):
+        await office.run(response_id, last=True)
+
+    assert await office.status(response_id) == "failed"
+
+
 async def test_an_attempt_that_the_store_fails_may_follow_at_once(make_office: MakeOffice) -> None:
     gate = asyncio.Event()
     model = script([gate, *said("lost")])

@@ -62,6 +62,18 @@ class BackgroundRuns:
             GivenUp: it failed for good, because no attempt ended it.
             Exception: the attempt failed, and another one may not.
         """
+        try:
+            return await self.try_once(response_id, deadline)
+        except GivenUp:
+            raise
+        except Exception as error:
+            logger.warning("An attempt to run the response failed", extra={"error": type(error).__name__})
+            if last:
+                with suppress(StintError):
+                    await self.end(response_id, exhausted)
+            raise
+
+    async def try_once(self, response_id: str, deadline: float) -> StoredResponse | None:
         stored = await self.read(response_id)
         if stored is None or stored.ending is not None:
             return unless_given_up(stored)
@@ -76,8 +88,8 @@ class BackgroundRuns:
             return None
         try:
             return await self.attempt(hold, stored if hold.lease.attempts == 1 else None)
-        except Exception as error:
-            await self.give_back(hold, error, last=last)
+        except Exception:
+            await self.give_back(hold)
             raise
 
     async def read(self, response_id: str) -> StoredResponse | None:
@@ -195,14 +207,11 @@ class BackgroundRuns:
         logger.warning("The response failed", extra=extra)
         return await self.lives.end(response_id, failed(error, stored.usage))
 
-    async def give_back(self, hold: BackgroundHold, error: Exception, *, last: bool) -> None:
+    async def give_back(self, hold: BackgroundHold) -> None:
         """Let another attempt follow at once, or end a response whose last one failed."""
-        lease = hold.lease
-        extra = {"response_id": lease.response_id, "attempt": lease.attempts, "error": type(error).__name__}
-        logger.warning("An attempt to run the response failed", extra=extra)
         with suppress(StintError):
-            if last or lease.attempts >= MAX_ATTEMPTS:
-                await self.end(lease.response_id, exhausted)
+            if hold.lease.attempts >= MAX_ATTEMPTS:
+                await self.end(hold.lease.response_id, exhausted)
             else:
                 await hold.let_lapse()
 

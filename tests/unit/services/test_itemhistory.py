@@ -1,18 +1,16 @@
 from typing import Any
 
 import pytest
-from pydantic import TypeAdapter
+from tests.unit.services.item_talk import INPUT, asks, call, mcp_call, messages, output, read, says, shape
 from tests.unit.services.stage import words_of
 
 from stint.domain.content import ImageContentItem, TextContentItem
 from stint.domain.errors import InvalidRequest
-from stint.domain.inference import AssistantAnswer, ModelMessage, Reasoning, SystemText, ToolResult, UserInput
-from stint.domain.input_items import Input
+from stint.domain.inference import AssistantAnswer, Reasoning, UserInput
 from stint.domain.opaque import CompactedContext, encode_opaque
-from stint.services.history import NO_RESULT, Transcript
-from stint.services.itemhistory import DENIED, NO_PAGES, SUMMARY, ItemReader
+from stint.services.history import NO_RESULT
+from stint.services.itemhistory import DENIED, NO_PAGES, SUMMARY
 
-INPUT: TypeAdapter[Any] = TypeAdapter(Input)
 ASKS = {"type": "mcp_approval_request", "id": "mcpr_1", "server_label": "s", "name": "add", "arguments": '{"a": 1}'}
 AGREES = {"type": "mcp_approval_response", "approval_request_id": "mcpr_1", "approve": True}
 RAN = {
@@ -24,47 +22,6 @@ RAN = {
     "output": "3",
     "approval_request_id": "mcpr_1",
 }
-
-
-def call(call_id: str, name: str = "get") -> dict[str, Any]:
-    return {"type": "function_call", "call_id": call_id, "name": name, "arguments": "{}"}
-
-
-def output(call_id: str, text: Any = "sunny") -> dict[str, Any]:
-    return {"type": "function_call_output", "call_id": call_id, "output": text}
-
-
-def mcp_call(identifier: str, **fields: Any) -> dict[str, Any]:
-    own = {"type": "mcp_call", "id": identifier, "server_label": "s", "name": "add", "arguments": "{}"}
-    return own | {"output": "3"} | fields
-
-
-def says(words: str) -> dict[str, Any]:
-    return {"role": "assistant", "content": words}
-
-
-def asks(words: str) -> dict[str, Any]:
-    return {"role": "user", "content": words}
-
-
-def read(*items: Any, texts: tuple[str, ...] = (), lenient: bool = False) -> ItemReader:
-    reader = ItemReader(Transcript(), lenient=lenient)
-    reader.read(INPUT.validate_python(list(items)), texts)
-    return reader
-
-
-def messages(*items: Any, texts: tuple[str, ...] = ()) -> list[ModelMessage]:
-    return read(*items, texts=texts).transcript.messages
-
-
-def shape(said: list[ModelMessage]) -> list[str]:
-    """Messages in few words."""
-    letters = {SystemText: "system", UserInput: "user", ToolResult: "result", AssistantAnswer: "answer"}
-    calls = [
-        "".join(f" -> {each.call_id}" for each in one.tool_calls) if isinstance(one, AssistantAnswer) else ""
-        for one in said
-    ]
-    return [f"{letters[type(one)]} {words_of(one)}{called}".strip() for one, called in zip(said, calls, strict=True)]
 
 
 def test_messages_of_every_role_keep_their_order() -> None:
@@ -110,6 +67,22 @@ def test_calls_behind_a_result_are_a_round_of_their_own_when_something_stands_be
         "result 3",
         "answer done",
     ]
+
+
+def test_thoughts_between_calls_that_wait_for_the_client_do_not_part_them() -> None:
+    thought = {"type": "reasoning", "summary": []}
+
+    said = messages(call("c1"), thought, call("c2"), mcp_call("mcp_1"), call("c3"), *map(output, ("c1", "c2", "c3")))
+
+    assert shape(said) == ["answer  -> c1 -> c2 -> mcp_1 -> c3", *["result 3"], *["result sunny"] * 3]
+
+
+def test_thoughts_behind_an_answer_begin_the_next_one() -> None:
+    thought = {"type": "reasoning", "summary": [], "encrypted_content": encode_opaque(Reasoning(text="hm"))}
+
+    said = messages(says("one"), thought, says("two"))
+
+    assert shape(said) == ["answer one", "answer two"]
 
 
 def test_a_call_that_failed_tells_the_model_why() -> None:

@@ -30,7 +30,7 @@ from stint.services.hostedtools import WEB_SEARCH
 DENIED = "The user did not approve this call."
 SUMMARY = "Summary of the conversation so far:"
 NO_PAGES = "What was found is not kept in this conversation."
-SAID = (Message, FunctionCall, McpApprovalRequest)
+SAID = (Message, FunctionCall, McpApprovalRequest, ReasoningItem)
 
 
 @dataclass(slots=True)
@@ -49,6 +49,12 @@ class Draft:
             for result in self.results:
                 transcript.add(result)
         self.reasoning, self.text, self.calls, self.results = None, [], [], []
+
+    def ends_before(self, item: Item) -> bool:
+        """Tell whether an item of the assistant begins the next answer: all calls have their results, or it thinks."""
+        if isinstance(item, ReasoningItem) and self.text and not self.calls:
+            return True
+        return isinstance(item, SAID) and bool(self.calls) and len(self.results) == len(self.calls)
 
     def add_ran(self, call: ToolCall, result: str) -> None:
         """Add a call that a server ran."""
@@ -93,15 +99,14 @@ class ItemReader:
 
     def add(self, item: Item, texts: Iterator[str]) -> None:
         draft = self.draft
-        if isinstance(item, ReasoningItem) or (isinstance(item, SAID) and draft.results):
-            draft.close(self.transcript)  # what the model says behind results, and what it thinks, begins an answer
+        if draft.ends_before(item):
+            draft.close(self.transcript)
         match item:
             case Message(role="assistant"):
                 draft.text.append("\n".join(words_of(part) for part in item.content))
-            case ReasoningItem(encrypted_content=str(opaque)):
-                draft.reasoning = decode_opaque(opaque, Reasoning)
             case ReasoningItem():
-                pass
+                opaque = item.encrypted_content
+                draft.reasoning = decode_opaque(opaque, Reasoning) if opaque is not None else draft.reasoning
             case FunctionCall(call_id=call_id) if call_id in self.transcript.open and not draft.calls:
                 pass  # a client that continues a response repeats what it answers
             case FunctionCall():

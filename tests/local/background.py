@@ -55,6 +55,11 @@ class System:
         file = self.run.state / "logs" / f"{function}.log"
         return file.read_text() if file.exists() else ""
 
+    def begun(self, key: str, value: str) -> list[str]:
+        """The ids of the responses with this metadata."""
+        listed = self.client.get("/responses", cast_to=dict[str, Any])
+        return [each["id"] for each in listed["data"] if each["metadata"].get(key) == value]
+
     def attempts(self, response_id: str) -> int:
         """How often a response was taken up."""
         dynamodb: Any = self.engine.client("dynamodb")

@@ -133,6 +133,20 @@ def test_the_end_of_a_response_in_the_background_is_told_too(office: Office, sys
     assert end["detail"]["error"]["code"]
 
 
+def test_a_response_of_an_event_survives_its_worker(office: Office, system: System) -> None:
+    event = {"model": "scripted/demo", "input": "slow: 2\nsay: At last.", "metadata": {"number": "9"}}
+    event_id = office.put("Stint Response Requested", event)
+    [response_id] = eventually(lambda: system.begun("number", "9"), bool, 20)
+    eventually(lambda: system.attempts(response_id), (1).__eq__, 20)
+
+    system.kill_workers()
+    end = office.hear()
+
+    assert (end["detail"]["response_id"], end["detail"]["status"]) == (response_id, "completed")
+    assert end["detail"]["event_id"] == event_id
+    assert system.attempts(response_id) == 2
+
+
 def test_the_example_of_the_documentation_runs(system: System) -> None:
     command = [sys.executable, "docs/examples/events.py", f"http://127.0.0.1:{system.run.port}", str(system.run.state)]
 

@@ -30,6 +30,7 @@ class Exchange:
     after: int
     status: int = 0
     media_type: str = ""
+    marked: bool = True
     body: bytearray = field(default_factory=bytearray)
 
     @classmethod
@@ -45,6 +46,10 @@ class Exchange:
     def note(self, complaint: str) -> None:
         """Keep what is wrong."""
         COMPLAINTS.append(f"{self.method} {self.route} -> {self.status}: {complaint}")
+
+    def _mark(self, whole: bool) -> bytes:
+        """The end of a stream that has none for this client."""
+        return b"data: [DONE]\n\n" if whole and not self.marked else b""
 
     def finish(self, *, whole: bool = True) -> None:
         """Hold what came against the contract; `whole` is false when it was cut off by either side."""
@@ -65,9 +70,9 @@ class Exchange:
             streams = {"chat/completions": check_chunks}
             check = streams.get(self.route)
             if check is None:
-                check_stream(bytes(self.body), self.after, whole=whole)
+                check_stream(bytes(self.body) + self._mark(whole), self.after, whole=whole)
             else:
-                check(bytes(self.body), whole)
+                check(bytes(self.body) + self._mark(whole), whole)
             return
         body = json.loads(self.body)
         if self.status >= 400:

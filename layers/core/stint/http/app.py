@@ -19,6 +19,7 @@ from stint.http.middleware import (
     RunOnce,
     Sized,
     Slashless,
+    Unmarked,
     VersionChecked,
 )
 
@@ -66,6 +67,7 @@ def create_app(function: str, *routers: APIRouter, make_services: MakeServices, 
     if buffered:
         app.add_middleware(Sized)
         app.add_middleware(Based)
+    app.add_middleware(Unmarked)
     app.add_middleware(FaultsAnswered)
     app.add_middleware(RunOnce)
     app.add_middleware(Slashless)

@@ -20,8 +20,7 @@ from stint.http.deadline import deadline_of
 from stint.http.errors import body_of
 from stint.http.heartbeats import with_heartbeats
 from stint.http.requests import StrictRoute
-from stint.http.response_sse import DONE
-from stint.http.sse import COMMENT, escape_line_breaks
+from stint.http.sse import COMMENT, DONE, escape_line_breaks
 from stint.observability import Observation
 from stint.services.chat import Chat, ChatRun
 from stint.services.responseservices import ResponseServices

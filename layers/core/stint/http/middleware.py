@@ -13,6 +13,7 @@ from stint.domain.errors import InvalidRequest, TooLarge, Unexpected
 from stint.domain.paging import carried_size
 from stint.domain.registry import LLAMA_STACK_VERSION
 from stint.http.errors import respond
+from stint.http.sse import DONE
 from stint.observability import Observation
 from stint.settings import load_settings
 
@@ -137,6 +138,26 @@ class VersionChecked:
             response.status_code = 426
             return await response(scope, receive, send)
         return await self.app(scope, receive, send)
+
+
+class Unmarked:
+    """Leaves out the mark at the end of a stream for Llama Stack's clients, which read the data of each event as JSON.
+
+    Llama Stack's own streams have none.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or CLIENT_VERSION_HEADER not in Headers(scope=scope):
+            return await self.app(scope, receive, send)
+
+        async def send_unmarked(message: Message) -> None:
+            if message.get("body") != DONE:
+                await send(message)
+
+        return await self.app(scope, receive, send_unmarked)
 
 
 class FaultsAnswered:

@@ -6,11 +6,9 @@ from collections.abc import AsyncIterator
 
 from stint.domain.errors import StintError
 from stint.domain.response_events import ResponseEvent
-from stint.http.sse import escape_line_breaks
+from stint.http.sse import DONE, escape_line_breaks
 
 logger = logging.getLogger(__name__)
-
-DONE = b"data: [DONE]\n\n"
 
 
 def encode(event: ResponseEvent) -> bytes:

@@ -8,6 +8,9 @@ from stint.domain.schema import Schema
 from stint.http.errors import ErrorObject, body_of
 
 COMMENT = b": keep-alive\n\n"
+DONE = b"data: [DONE]\n\n"
+"""The mark at the end of the streams of OpenAI's API."""
+
 STREAM_SCHEMA = {"anyOf": [{"$ref": "#/components/schemas/StreamChunk"}, {"$ref": "#/components/schemas/StreamError"}]}
 """What the data of each event is, for the OpenAPI document."""
 

@@ -44,16 +44,7 @@ class Continuing:
             return response
 
     async def open_context(self, header: ResponseHeader, deadline: float) -> Context:
-        async def open_now() -> Context:
-            return await self.responses.open_context(
-                header.previous_response_id,
-                header.conversation_id,
-                header.response_id,
-                deadline,
-                shortens=header.settings.truncation == "auto",
-            )
-
-        return await patiently(open_now, self.patience, deadline)
+        return await patiently(lambda: self.responses.open_context(header, deadline), self.patience, deadline)
 
 
 def count_on(response: ResponseRun, stored: StoredResponse) -> None:

@@ -83,16 +83,12 @@ class Responses:
     ) -> Prepared:
         """Read and check what a response needs; what can be read side by side, is. It raises what `start` raises."""
         self.refuse_unstored(request)
-        response_id = response_id or new_name("resp")
-        intake = Intake(request.input, response_id, anew=request.conversation is not None)
-        model, settings = request.model or self.default_model, request.to_settings()
-        shortens = request.truncation == "auto"
+        header = self.new_header(request, response_id or new_name("resp"), deadline)
+        intake = Intake(request.input, header.response_id, anew=request.conversation is not None)
         opened, read, planned = await asyncio.gather(
-            self.open_context(
-                request.previous_response_id, request.conversation_id, response_id, deadline, shortens=shortens
-            ),
+            self.open_context(header, deadline),
             intake.read(self.reader),
-            self.planner.plan(model, settings, request.tools, provider_data),
+            self.planner.plan(header.model, header.settings, request.tools, provider_data),
             return_exceptions=True,
         )
         context = value_of(opened)
@@ -101,23 +97,25 @@ class Responses:
             plan = value_of(planned)
             resolved = await intake.resolve(context.known, self.contexts.find)
             context.reader.take_in(resolved)
-            header = ResponseHeader(
-                response_id=response_id,
-                created_at=int(time.time()),
-                model=model,
-                settings=settings,
-                input=[stored.item for stored in resolved.values()],
-                previous_response_id=request.previous_response_id,
-                conversation_id=request.conversation_id,
-                ancestors=context.ancestors,
-                depth=context.depth,
-                background=request.background,
-                streamed=request.background and request.stream,
-                until=round(time.time() + deadline - asyncio.get_running_loop().time() + GRACE_SECONDS),
-                listed=plan.listed,
-                texts=[text for stored in resolved.values() for text in stored.texts],
-            )
-            return Prepared(header, context, plan)
+        header.input = [stored.item for stored in resolved.values()]
+        header.texts = [text for stored in resolved.values() for text in stored.texts]
+        header.ancestors, header.depth, header.listed = context.ancestors, context.depth, plan.listed
+        return Prepared(header, context, plan)
+
+    def new_header(self, request: CreateResponse, response_id: str, deadline: float) -> ResponseHeader:
+        """Give what the request alone says of a response."""
+        now = time.time()
+        return ResponseHeader(
+            response_id=response_id,
+            created_at=int(now),
+            model=request.model or self.default_model,
+            settings=request.to_settings(),
+            previous_response_id=request.previous_response_id,
+            conversation_id=request.conversation_id,
+            background=request.background,
+            streamed=request.background and request.stream,
+            until=round(now + deadline - asyncio.get_running_loop().time() + GRACE_SECONDS),
+        )
 
     def refuse_unstored(self, request: CreateResponse) -> None:
         if request.conversation is not None and not request.store:
@@ -125,20 +123,13 @@ class Responses:
                 "A conversation keeps what is said in it: leave out conversation, or store false.", param="store"
             )
 
-    async def open_context(
-        self,
-        previous_response_id: str | None,
-        conversation_id: str | None,
-        response_id: str,
-        deadline: float,
-        *,
-        shortens: bool,
-    ) -> Context:
+    async def open_context(self, header: ResponseHeader, deadline: float) -> Context:
         """Read what a response continues from; a conversation is held for it."""
-        if previous_response_id is not None:
-            return await self.contexts.follow(previous_response_id, shortens=shortens)
-        if conversation_id is not None:
-            return await self.contexts.join(conversation_id, response_id, deadline, shortens=shortens)
+        shortens = header.settings.truncation == "auto"
+        if header.previous_response_id is not None:
+            return await self.contexts.follow(header.previous_response_id, shortens=shortens)
+        if header.conversation_id is not None:
+            return await self.contexts.join(header.conversation_id, header.response_id, deadline, shortens=shortens)
         return self.contexts.begin()
 
     def begin(

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from stint.domain.content import ImageContentItem, ImageSource, TextContentItem
+from stint.domain.content import DetailedImage, ImageContentItem, ImageSource, TextContentItem
 from stint.domain.errors import InvalidRequest
 from stint.domain.inference import (
     AssistantAnswer,
@@ -93,6 +93,16 @@ class TestMessages:
             {"type": "text", "text": "From chart:"},
             PART,
             {"type": "text", "text": "From add:"},
+            PART,
+        ]
+
+    def test_the_detail_of_an_image_is_passed_on(self) -> None:
+        image = ImageContentItem(image=DetailedImage(data="R0lGODlh", detail="low"))
+
+        messages = written(UserInput([image, GIF]))["messages"]
+
+        assert messages[0]["content"] == [
+            {"type": "image_url", "image_url": {"url": "data:image/gif;base64,R0lGODlh", "detail": "low"}},
             PART,
         ]
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from stint.domain.content import URL, ImageContentItem, ImageSource, TextContentItem
+from stint.domain.content import URL, DetailedImage, ImageContentItem, ImageSource, TextContentItem
 from stint.domain.errors import InvalidRequest
 from stint.domain.inference import (
     AssistantAnswer,
@@ -77,6 +77,16 @@ async def test_images_behind_urls_come_with_the_request_wherever_they_stand() ->
         ToolResult("c", "camera", [filled]),
     )
     assert web.asked == ["https://example.org/a.png", "HTTP://example.org/b.png"]
+
+
+async def test_an_image_keeps_its_detail_when_it_is_fetched() -> None:
+    web, model = Web(), Asked()
+    close = ImageContentItem(image=DetailedImage(url=URL(uri="https://example.org/a.png"), detail="high"))
+
+    _ = [chunk async for chunk in FetchedImages(model, web.fetch).stream(InferenceRequest("m", (UserInput(close),)))]
+
+    filled = ImageContentItem(image=DetailedImage(data=base64.b64encode(PNG).decode(), detail="high"))
+    assert model.requests[0].messages == (UserInput([filled]),)
 
 
 async def test_a_url_that_may_not_be_called_is_refused_before_the_model_is_asked() -> None:

@@ -5,7 +5,7 @@ import pytest
 
 from stint.documents.served import Raw
 from stint.domain.chat import ChatCompletionRequest
-from stint.domain.content import ImageContentItem, TextContentItem
+from stint.domain.content import DetailedImage, ImageContentItem, TextContentItem
 from stint.domain.errors import InvalidRequest
 from stint.domain.inference import (
     AssistantAnswer,
@@ -109,7 +109,7 @@ async def test_images_and_files_stand_where_they_were() -> None:
         {
             "role": "user",
             "content": [
-                {"type": "image_url", "image_url": {"url": PNG}},
+                {"type": "image_url", "image_url": {"url": PNG, "detail": "low"}},
                 {"type": "file", "file": {"filename": "bees.html", "file_data": data}},
                 {"type": "text", "text": "what?"},
             ],
@@ -122,6 +122,8 @@ async def test_images_and_files_stand_where_they_were() -> None:
     assert isinstance(image, ImageContentItem)
     assert image.image.url
     assert image.image.url.uri == PNG
+    assert isinstance(image.image, DetailedImage)
+    assert image.image.detail == "low"
     assert isinstance(file, TextContentItem)
     assert file.text.startswith("File bees.html:\n<document boundary=")
     assert "\nBees\n" in file.text

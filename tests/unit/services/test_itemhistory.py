@@ -4,7 +4,7 @@ import pytest
 from tests.unit.services.item_talk import INPUT, asks, call, mcp_call, messages, output, read, says, shape
 from tests.unit.services.stage import words_of
 
-from stint.domain.content import ImageContentItem, TextContentItem
+from stint.domain.content import DetailedImage, ImageContentItem, TextContentItem
 from stint.domain.errors import InvalidRequest
 from stint.domain.inference import AssistantAnswer, Reasoning, UserInput
 from stint.domain.opaque import CompactedContext, encode_opaque
@@ -189,7 +189,7 @@ def test_files_are_their_texts_in_order_and_images_their_urls() -> None:
     parts = [
         {"type": "input_text", "text": "Compare"},
         {"type": "input_file", "filename": "a.txt", "file_data": "data:text/plain,a"},
-        {"type": "input_image", "image_url": "https://example.com/a.png"},
+        {"type": "input_image", "image_url": "https://example.com/a.png", "detail": "high"},
     ]
     shown = {"type": "input_file", "file_url": "https://example.com/b.txt"}
 
@@ -203,6 +203,8 @@ def test_files_are_their_texts_in_order_and_images_their_urls() -> None:
     assert file.text.startswith("File a.txt:\n")
     assert "alpha" in file.text
     assert isinstance(image, ImageContentItem)
+    assert isinstance(image.image, DetailedImage)
+    assert image.image.detail == "high"
     assert "beta" in words_of(said[2])
 
 

@@ -20,7 +20,7 @@ class ChatText(Request):
 
 
 class ChatImageUrl(Request):
-    """The address of an image: https, http or data. `detail` is a hint, and not passed on."""
+    """The address of an image: https, http or data. `detail` is a hint, passed on to providers that take one."""
 
     url: Annotated[str, Field(max_length=MAX_IMAGE)]
     detail: Literal["auto", "low", "high"] = "auto"

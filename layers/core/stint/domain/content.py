@@ -29,6 +29,19 @@ class ImageSource(Request):
         return self
 
 
+class DetailedImage(ImageSource):
+    """An image, and how closely the model should look at it: a hint that chat completions take."""
+
+    detail: Literal["low", "high"]
+
+
+def image_at(url: str, detail: Literal["low", "high", "auto"]) -> ImageSource:
+    """Give the image behind a URL (http, https or data); `auto` is what a model does unless told."""
+    if detail == "auto":
+        return ImageSource(url=URL(uri=url))
+    return DetailedImage(url=URL(uri=url), detail=detail)
+
+
 class ImageContentItem(Schema):
     type: Literal["image"] = "image"
     image: ImageSource

@@ -23,7 +23,7 @@ class InputText(Request):
 
 
 class InputImage(Request):
-    """An image by its URL: https, http or data. `detail` is a hint, kept and not passed on."""
+    """An image by its URL: https, http or data. `detail` is a hint, passed on to providers that take one."""
 
     type: Literal["input_image"] = "input_image"
     file_id: Annotated[Nothing, Refused(NO_FILES)] = None

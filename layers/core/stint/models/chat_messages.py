@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from stint.domain.content import Content, ImageContentItem, TextContentItem, items_of, text_of
+from stint.domain.content import Content, DetailedImage, ImageContentItem, TextContentItem, items_of, text_of
 from stint.domain.inference import AssistantAnswer, ModelMessage, SystemText, ToolResult, UserInput
 from stint.domain.tools import ToolCall
 from stint.models.images import InlineImage, read_image
@@ -60,7 +60,10 @@ def _part(item: TextContentItem | ImageContentItem) -> Message:
     if isinstance(item, TextContentItem):
         return {"type": "text", "text": item.text}
     image = read_image(item.image)
-    return {"type": "image_url", "image_url": {"url": image.data_url if isinstance(image, InlineImage) else image}}
+    told = {"url": image.data_url if isinstance(image, InlineImage) else image}
+    if isinstance(item.image, DetailedImage):
+        told["detail"] = item.image.detail
+    return {"type": "image_url", "image_url": told}
 
 
 def _assistant(answer: AssistantAnswer) -> Message:

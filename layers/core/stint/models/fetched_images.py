@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import replace
 from typing import Protocol
 
-from stint.domain.content import Content, ContentItem, ImageContentItem, ImageSource, items_of
+from stint.domain.content import Content, ContentItem, ImageContentItem, items_of
 from stint.domain.inference import InferenceRequest, ModelChunk, ModelMessage, ToolResult, UserInput
 from stint.models.port import Model
 
@@ -71,4 +71,4 @@ class FetchedImages:
         if not url.lower().startswith(("http://", "https://")):
             return item
         data = base64.b64encode((await self._fetch(url)).body).decode()
-        return ImageContentItem(image=ImageSource(data=data))
+        return ImageContentItem(image=item.image.model_copy(update={"url": None, "data": data}))

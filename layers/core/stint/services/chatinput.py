@@ -21,7 +21,7 @@ from stint.domain.chat_input import (
     ChatUserMessage,
     UserPart,
 )
-from stint.domain.content import URL, Content, ContentItem, ImageContentItem, ImageSource, TextContentItem
+from stint.domain.content import Content, ContentItem, ImageContentItem, TextContentItem, image_at
 from stint.domain.errors import InvalidRequest
 from stint.domain.inference import (
     AssistantAnswer,
@@ -139,7 +139,7 @@ def content_item_of(part: UserPart, texts: Iterator[str]) -> ContentItem:
         case ChatText():
             return TextContentItem(text=part.text)
         case ChatImage():
-            return ImageContentItem(image=ImageSource(url=URL(uri=part.image_url.url)))
+            return ImageContentItem(image=image_at(part.image_url.url, part.image_url.detail))
         case ChatFile():
             name = f"File {part.file.filename}:\n" if part.file.filename else ""
             return TextContentItem(text=name + mark_document(next(texts), ""))

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from stint.documents.marker import mark_document
-from stint.domain.content import URL, Content, ContentItem, ImageContentItem, ImageSource, TextContentItem
+from stint.domain.content import Content, ContentItem, ImageContentItem, TextContentItem, image_at
 from stint.domain.conversations import StoredItem
 from stint.domain.errors import InvalidRequest
 from stint.domain.inference import AssistantAnswer, ModelMessage, Reasoning, SystemText, ToolResult, UserInput
@@ -220,8 +220,8 @@ def content_of(parts: Iterable[MessagePart], texts: Iterator[str]) -> Content:
 
 def content_item_of(part: MessagePart, texts: Iterator[str]) -> ContentItem:
     match part:
-        case InputImage(image_url=url):
-            return ImageContentItem(image=ImageSource(url=URL(uri=url)))
+        case InputImage(image_url=url, detail=detail):
+            return ImageContentItem(image=image_at(url, detail))
         case InputFile():
             name = f"File {part.filename}:\n" if part.filename else ""
             return TextContentItem(text=name + mark_document(next(texts), ""))

@@ -115,7 +115,7 @@ class Contexts:
         )
         self.refuse_excess(complete=history.complete, shortens=shortens)
         reader = ItemReader(Transcript(), lenient=True)
-        reader.read([stored.item for stored in history.items], texts_of(history.items))
+        reader.take_in(dict(enumerate(history.items)))
         reader.settle()
         reader.lenient = False
         return Context(reader, known={stored.item.id: stored for stored in history.items})
@@ -157,10 +157,6 @@ def add_records(reader: ItemReader, output: OutputItems, records: Iterable[Respo
         if isinstance(step, ToolExecutionStep) and not is_answer(step, reader.transcript):
             continue
         reader.transcript.add_step(step, record.details)
-
-
-def texts_of(items: Sequence[StoredItem]) -> list[str]:
-    return [text for stored in items for text in stored.texts]
 
 
 def is_answer(step: ToolExecutionStep, transcript: Transcript) -> bool:

@@ -349,7 +349,8 @@ async def test_missing_or_wrong_credentials_are_told_apart_from_failures(
 
     for data in ({}, credentials(url, "Bearer wrong-token")):
         with pytest.raises(
-            ToolUnavailable, match=r"^The MCP server.*refuses the credentials \(401 Unauthorized\).*mcp_headers"
+            ToolUnavailable,
+            match=r"^The MCP server.*refuses the credentials \(401 Unauthorized\).*mcp_headers.*`authorization`",
         ) as caught:
             await tools.list_tools(group(url), data)
         assert "wrong-token" not in caught.value.message

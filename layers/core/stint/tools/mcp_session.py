@@ -154,6 +154,7 @@ def explain(url: str, refused: Refused, earlier: Refused | None = None) -> ToolU
         return ToolUnauthorized(
             f"The MCP server at {host_of(url)} refuses the credentials ({status} {status.phrase}): send them in "
             'X-LlamaStack-Provider-Data as {"mcp_headers": {"<URL of the endpoint>": {"Authorization": "Bearer ..."}}}'
+            ", or as `authorization` or `headers` of the MCP tool in a request to /v1/responses"
         )
     answers = " and ".join(str(one) for one in (earlier, refused) if one)
     hint = ": check the endpoint's URL" if refused.status in (400, 404, 405) else ""

@@ -1,7 +1,8 @@
 from collections.abc import AsyncIterator
 
 from stint.domain.errors import DeadlineExceeded, StoreUnavailable
-from stint.http.response_sse import DONE, encode_stored
+from stint.http.response_sse import encode_stored
+from stint.http.sse import DONE
 
 
 async def write(*parts: str | Exception) -> bytes:

@@ -22,6 +22,7 @@ from tests.functions.world import LEASE, World
 from tests.unit.services.stage import words_of
 
 from stint.domain.inference import AssistantAnswer
+from stint.domain.responses import ResponseHeader
 
 NOWHERE = "conv_" + "0" * 32
 
@@ -133,13 +134,20 @@ def test_a_refused_response_leaves_the_conversation_free(http: httpx.Client, con
     assert respond(http, "say: Hi", conversation=conversation)["status"] == "completed"
 
 
-def test_the_lock_of_a_process_that_died_runs_out(http: httpx.Client, conversation: str, world: World) -> None:
-    world.response_store.conversations.lock(world.tenant, conversation, "resp_" + "0" * 32, LEASE)
+def test_the_lock_of_a_process_that_died_runs_out_and_its_response_has_failed(
+    http: httpx.Client, conversation: str, world: World
+) -> None:
+    dead = ResponseHeader(response_id="resp_" + "0" * 32, created_at=1, model="m", until=time.time() + 900)
+    world.response_store.responses.put(world.tenant, dead)
+    world.response_store.conversations.lock(world.tenant, conversation, dead.response_id, LEASE)
 
     assert_refused(post(http, conversation=conversation), 409, "conversation_locked")
+    assert http.get(f"/v1/responses/{dead.response_id}").json()["status"] == "in_progress"
     time.sleep(LEASE)
 
     assert respond(http, "say: Hi", conversation=conversation)["status"] == "completed"
+    left = http.get(f"/v1/responses/{dead.response_id}").json()
+    assert (left["status"], left["error"]["code"]) == ("failed", "interrupted")
 
 
 def test_a_conversation_that_is_not_there_is_not_found(http: httpx.Client) -> None:

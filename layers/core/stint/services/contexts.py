@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from stint.domain.conversations import StoredItem
@@ -14,7 +15,7 @@ from stint.services.history import Transcript
 from stint.services.hold import Hold, lease_span
 from stint.services.itemhistory import ItemReader
 from stint.services.output_items import OutputItems, output_of, whole
-from stint.services.responselives import settle
+from stint.services.responselives import interruption, settle
 from stint.store.responses import place_behind
 from stint.store.responsestore import ResponseStore
 
@@ -104,9 +105,19 @@ class Contexts:
             asked + span,
         )
         async with hold.released_on_error():
+            if lock.taken_over is not None:
+                await self.end_dead(lock.taken_over)
             context = await self.look(conversation_id, shortens=shortens)
         context.hold = hold
         return context
+
+    async def end_dead(self, response_id: str) -> None:
+        """End a response that let its conversation go without a word; the worker takes up those that it runs."""
+        responses = self.store.responses
+        with suppress(NotFound):
+            stored = await asyncio.to_thread(responses.get, self.tenant, response_id)
+            if not stored.header.background:
+                await asyncio.to_thread(responses.seal, self.tenant, response_id, interruption())
 
     async def look(self, conversation_id: str, *, shortens: bool) -> Context:
         """Read a conversation without taking it. Raises NotFound and ContextLengthExceeded."""

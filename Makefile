@@ -9,7 +9,7 @@ PIP := install --quiet --disable-pip-version-check --no-deps --require-hashes
 export PYTHONPATH := layers/core:layers/runtime/python:.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run invoke sam-local test test-clients test-node bench lint types arch validate build openapi lock clean
+.PHONY: help setup run invoke sam-local test test-local test-node bench lint types arch validate build openapi lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -46,11 +46,11 @@ invoke: setup ## run one event: make invoke FUNCTION=turns EVENT=events/turns/cr
 sam-local: setup ## prepare `sam local invoke` (needs Docker, `make build`, and `make run` in another terminal)
 	@$(BIN)/python -m infra.local.sam_template $(STATE)
 
-test: setup ## run the tests, but for those of OpenAI's clients
-	@$(BIN)/pytest -q -n auto --dist loadfile -m "not clients" $(ARGS)
+test: setup ## run the tests, but for those that start the whole system
+	@$(BIN)/pytest -q -n auto --dist loadfile --ignore tests/local --ignore tests/events $(ARGS)
 
-test-clients: setup ## run the tests of OpenAI's Python clients, and the cases of Open Responses, against `make run`
-	@$(BIN)/pytest -q -n auto --dist loadfile -m clients $(ARGS)
+test-local: setup ## run the tests that start the whole system: `make run` with the real Python clients, every event
+	@$(BIN)/pytest -q -n auto --dist loadfile tests/local tests/events $(ARGS)
 
 # npm looks for nothing but what package-lock.json names.
 tests/node/node_modules/.installed: tests/node/package-lock.json

@@ -10,8 +10,6 @@ import pytest
 from tests.local.run_process import Run
 from tests.openresponses.frames import check_stream
 
-pytestmark = pytest.mark.clients
-
 MODEL = "scripted/demo"
 Json = dict[str, Any]
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg=="  # 1x1, PNG

@@ -20,8 +20,6 @@ from openai import AsyncOpenAI, DefaultAsyncHttpxClient
 from pydantic import BaseModel
 from tests.local.run_process import Run
 
-pytestmark = pytest.mark.clients
-
 QUIET = RunConfig(tracing_disabled=True)
 # The second round is the second agent's: the scripted model follows the same words again.
 HANDED_OVER = "Please transfer_to_weather_agent, then get_weather city=Bern\nrepeat: 2"

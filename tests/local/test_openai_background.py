@@ -8,8 +8,6 @@ import pytest
 from openai import BadRequestError, OpenAI
 from openai.types.responses import Response, ResponseCreatedEvent, ResponseStreamEvent
 
-pytestmark = pytest.mark.clients
-
 MODEL = "scripted/demo"
 
 

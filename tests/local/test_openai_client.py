@@ -15,8 +15,6 @@ from openai.types.responses import (
 from openai.types.responses.response_input_param import FunctionCallOutput
 from pydantic import BaseModel
 
-pytestmark = pytest.mark.clients
-
 MODEL = "scripted/demo"
 UNKNOWN = f"resp_{'0' * 32}"
 WEATHER: FunctionToolParam = {

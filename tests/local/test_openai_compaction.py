@@ -2,10 +2,7 @@
 
 from typing import Any
 
-import pytest
 from openai import OpenAI
-
-pytestmark = pytest.mark.clients
 
 MODEL = "scripted/demo"
 

@@ -8,8 +8,6 @@ from openai import BadRequestError, ConflictError, NotFoundError, OpenAI
 from openai.types.chat import ChatCompletionFunctionToolParam, ChatCompletionMessageParam
 from openai.types.conversations import Message
 
-pytestmark = pytest.mark.clients
-
 MODEL = "scripted/demo"
 WEATHER: ChatCompletionFunctionToolParam = {
     "type": "function",

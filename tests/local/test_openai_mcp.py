@@ -12,8 +12,6 @@ from openai import APIStatusError, AsyncOpenAI, DefaultAsyncHttpxClient, OpenAI
 from openai.types.responses.tool_param import Mcp
 from tests.local.run_process import Run
 
-pytestmark = pytest.mark.clients
-
 MODEL = "scripted/demo"
 
 

@@ -8,8 +8,6 @@ from openai import APIError, OpenAI
 from openai.types.responses import FunctionToolParam, Response, ResponseStreamEvent
 from pydantic import BaseModel
 
-pytestmark = pytest.mark.clients
-
 MODEL = "scripted/demo"
 TIME: FunctionToolParam = {
     "type": "function",

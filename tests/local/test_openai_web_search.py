@@ -3,13 +3,10 @@
 import json
 from typing import Any
 
-import pytest
 from agents import Agent, OpenAIResponsesModel, RunConfig, Runner, WebSearchTool
 from openai import AsyncOpenAI, DefaultAsyncHttpxClient, OpenAI
 from tests.local.run_process import Run
 from tests.servers import tavily
-
-pytestmark = pytest.mark.clients
 
 MODEL = "scripted/demo"
 KEYS = {"X-LlamaStack-Provider-Data": json.dumps({"tavily_search_api_key": tavily.KEY})}

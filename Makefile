@@ -46,11 +46,14 @@ invoke: setup ## run one event: make invoke FUNCTION=turns EVENT=events/turns/cr
 sam-local: setup ## prepare `sam local invoke` (needs Docker, `make build`, and `make run` in another terminal)
 	@$(BIN)/python -m infra.local.sam_template $(STATE)
 
-test: setup ## run the tests, but for those that start the whole system
-	@$(BIN)/pytest -q -n auto --dist loadfile --ignore tests/local --ignore tests/events $(ARGS)
+# Tests of real function processes, and of the whole system.
+PROCESSES := tests/runtime tests/local tests/events
 
-test-local: setup ## run the tests that start the whole system: `make run` with the real Python clients, every event
-	@$(BIN)/pytest -q -n auto --dist loadfile tests/local tests/events $(ARGS)
+test: setup ## run the tests, but for those of function processes
+	@$(BIN)/pytest -q -n auto --dist loadfile $(PROCESSES:%=--ignore %) $(ARGS)
+
+test-local: setup ## run the tests of function processes: the runtime, `make run` with the real Python clients, every event
+	@$(BIN)/pytest -q -n auto --dist loadfile $(PROCESSES) $(ARGS)
 
 # npm looks for nothing but what package-lock.json names.
 tests/node/node_modules/.installed: tests/node/package-lock.json

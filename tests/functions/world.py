@@ -18,7 +18,7 @@ from fastapi import FastAPI
 from infra.local.engine import Engine
 from tests.functions.doubles import HEARTBEAT, Faults, Faulty, Recorder
 from tests.openresponses.asgi import Watched
-from tests.unit.services.office import Desk
+from tests.unit.services.responses.office import Desk
 
 from stint.bootstrap import compose
 from stint.domain.inference import InferenceRequest
@@ -32,7 +32,7 @@ from stint.models.routing import Router
 from stint.models.scripted import Scripted
 from stint.response_bootstrap import compose_responses, compose_work
 from stint.services.deletions import Deletions
-from stint.services.responseservices import ResponseServices
+from stint.services.responses.services import ResponseServices
 from stint.services.services import Services
 from stint.settings import Settings
 from stint.store.responsestore import ResponseStore

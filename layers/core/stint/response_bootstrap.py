@@ -6,24 +6,24 @@ from stint.adapters import check_url, fetch, make_router
 from stint.bootstrap import make_services
 from stint.models.routing import Router
 from stint.services.announcements import Announcements, EventBus
-from stint.services.background import Background
-from stint.services.backgroundlives import Lives, WorkQueue
-from stint.services.backgroundruns import BackgroundRuns
 from stint.services.chat import Chat
-from stint.services.compaction import Compaction, TokenCounts
 from stint.services.contention import LOCKED_SECONDS
-from stint.services.contexts import Contexts
-from stint.services.continuing import Continuing
 from stint.services.conversations import Conversations
-from stint.services.following import Following
-from stint.services.inputs import Inputs
 from stint.services.invocations import Invocations
 from stint.services.reader import Reader
-from stint.services.responseplans import ResponsePlanner
-from stint.services.responses import Responses
-from stint.services.responseservices import ResponseServices
+from stint.services.responses.background import Background
+from stint.services.responses.backgroundlives import Lives, WorkQueue
+from stint.services.responses.backgroundruns import BackgroundRuns
+from stint.services.responses.compaction import Compaction, TokenCounts
+from stint.services.responses.contexts import Contexts
+from stint.services.responses.continuing import Continuing
+from stint.services.responses.following import Following
+from stint.services.responses.inputs import Inputs
+from stint.services.responses.plans import ResponsePlanner
+from stint.services.responses.responses import Responses
+from stint.services.responses.services import ResponseServices
+from stint.services.responses.storedresponses import StoredResponses
 from stint.services.services import Services
-from stint.services.storedresponses import StoredResponses
 from stint.services.work import Work
 from stint.settings import Settings, load_settings
 from stint.store.bus import Bus

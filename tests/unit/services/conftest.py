@@ -2,7 +2,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from infra.local.engine import Engine
-from tests.unit.services.office import Office
+from tests.unit.services.responses.office import Office
 from tests.unit.services.stage import Stage
 from tests.unit.store.conftest import Cloud, connect
 

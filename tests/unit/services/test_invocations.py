@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 from tests.unit.services.conftest import MakeOffice
-from tests.unit.services.office import Office
+from tests.unit.services.responses.office import Office
 from tests.unit.services.stage import called, deadline, said, script, tool, until
 
 from stint.domain.agents import AgentConfig

@@ -8,7 +8,7 @@ import pytest
 from functions.worker import app
 from tests.unit.services.conftest import MakeOffice, MakeStage
 from tests.unit.services.faults import failing
-from tests.unit.services.office import Office
+from tests.unit.services.responses.office import Office
 from tests.unit.services.stage import Part, Stage, said, script
 from tests.unit.store.conftest import Cloud
 

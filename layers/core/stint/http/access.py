@@ -12,7 +12,7 @@ from stint.services.plans import NO_PROVIDER_DATA, ProviderData
 from stint.services.services import Services
 
 if TYPE_CHECKING:  # only one function has them, and they weigh on a cold start
-    from stint.services.responseservices import ResponseServices
+    from stint.services.responses.services import ResponseServices
 
 PROVIDER_DATA_HEADER = "x-llamastack-provider-data"
 

@@ -26,9 +26,9 @@ from stint.http.response_sse import encode_all, encode_stored
 from stint.http.sse import COMMENT
 from stint.observability import Observation
 from stint.services.plans import ProviderData
-from stint.services.responseruns import ResponseRun
-from stint.services.responseservices import ResponseServices
-from stint.services.storedresponses import shown
+from stint.services.responses.runs import ResponseRun
+from stint.services.responses.services import ResponseServices
+from stint.services.responses.storedresponses import shown
 
 RESPONSES = "/v1/responses"
 RESPONSE = RESPONSES + "/{response_id}"

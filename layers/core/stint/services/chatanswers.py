@@ -29,7 +29,7 @@ from stint.domain.inference import (
     ToolCallChunk,
     Usage,
 )
-from stint.services.responsestream import padding_of
+from stint.services.responses.stream import padding_of
 
 
 @dataclass(slots=True)

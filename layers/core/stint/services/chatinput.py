@@ -40,10 +40,10 @@ from stint.domain.response_options import JsonObject
 from stint.domain.tools import ToolChoice
 from stint.services.files import check_image, read_parts
 from stint.services.history import Transcript
-from stint.services.itemhistory import call_of
 from stint.services.outputs import check_schema
 from stint.services.reader import Reader
-from stint.services.responseplans import NO_PARAMETERS
+from stint.services.responses.itemhistory import call_of
+from stint.services.responses.plans import NO_PARAMETERS
 
 ANY_OBJECT: dict[str, Any] = {"type": "object"}
 

@@ -20,8 +20,8 @@ from stint.domain.response_resource import ItemList
 from stint.domain.tasks import ConversationDeletionTask
 from stint.services.deletions import PATIENCE_SECONDS, Leave
 from stint.services.files import check_images, read_files
-from stint.services.inclusions import show
 from stint.services.reader import Reader
+from stint.services.responses.inclusions import show
 from stint.store.conversations import Conversations as ConversationStore
 from stint.store.conversations import Order
 

@@ -14,9 +14,9 @@ from stint.domain.invocations import AnyAsked, ResponseAsked, ResponseRequested,
 from stint.domain.responses import ResponseStatus
 from stint.domain.turns import Turn, TurnStatus
 from stint.services.announcements import Announcements
-from stint.services.background import Background
 from stint.services.contention import PAUSE_SECONDS, patiently, take_from_the_dead
 from stint.services.hold import ENDING_SECONDS, Hold
+from stint.services.responses.background import Background
 from stint.services.turnruns import TurnRun
 from stint.services.turns import Turns
 from stint.services.work import Work

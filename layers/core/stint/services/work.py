@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from stint.domain.announcements import ResponseEnded
 from stint.domain.responses import StoredResponse
 from stint.services.announcements import Announcements
-from stint.services.backgroundruns import BackgroundRuns
+from stint.services.responses.backgroundruns import BackgroundRuns
 
 
 @dataclass(frozen=True, slots=True)

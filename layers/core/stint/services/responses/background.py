@@ -1,0 +1,96 @@
+"""Responses in the background: begin, cancel."""
+
+import asyncio
+from contextlib import suppress
+from dataclasses import dataclass
+
+from stint.domain.errors import InvalidRequest, StintError
+from stint.domain.response_requests import CreateResponse
+from stint.domain.response_resource import Response
+from stint.domain.responses import ResponseHeader, StoredResponse
+from stint.domain.tasks import ResponseTask
+from stint.services.openings import value_of
+from stint.services.plans import NO_PROVIDER_DATA, ProviderData
+from stint.services.responses.backgroundlives import Lives, WorkQueue, cancelled
+from stint.services.responses.responses import Responses
+from stint.services.responses.retelling import replay
+from stint.services.responses.storedresponses import shown
+from stint.store.responsestore import ResponseStore
+
+
+@dataclass(frozen=True, slots=True)
+class Background:
+    """The responses of a tenant that the worker runs."""
+
+    tenant: str
+    store: ResponseStore
+    responses: Responses
+    lives: Lives
+    queue: WorkQueue
+
+    async def create(
+        self, request: CreateResponse, deadline: float, provider_data: ProviderData = NO_PROVIDER_DATA
+    ) -> StoredResponse:
+        """Store a response and queue it. All that can be known to be wrong with it is found now.
+
+        Raises:
+            InvalidRequest: the request bears keys, which are not stored.
+            StintError: as `Responses.start`; or the queue does not take it.
+        """
+        if provider_data:
+            raise InvalidRequest(
+                "X-LlamaStack-Provider-Data is not stored, so a response in the background has none of it: leave out "
+                "the header, or background.",
+                param="X-LlamaStack-Provider-Data",
+            )
+        stored = await self.put(request, deadline)
+        response_id = stored.header.response_id
+        try:
+            await asyncio.to_thread(self.queue.send, ResponseTask(tenant=self.tenant, response_id=response_id))
+        except StintError:
+            with suppress(StintError):
+                await asyncio.to_thread(self.store.responses.delete, self.tenant, response_id)
+            raise
+        return stored
+
+    async def put(self, request: CreateResponse, deadline: float, response_id: str | None = None) -> StoredResponse:
+        """Check and store a response, and the first events of one that is streamed, side by side.
+
+        The conversation that it continues must be free now, and is free again when this returns.
+        """
+        prepared = await self.responses.prepare(request, deadline, NO_PROVIDER_DATA, response_id)
+        if prepared.context.hold is not None:
+            await prepared.context.hold.release()
+        stored = StoredResponse(prepared.header)
+        for outcome in await asyncio.gather(
+            asyncio.to_thread(self.store.responses.put, self.tenant, prepared.header),
+            self.put_beginning(prepared.header),
+            return_exceptions=True,
+        ):
+            value_of(outcome)
+        return stored
+
+    async def put_beginning(self, header: ResponseHeader) -> None:
+        if header.streamed:
+            events = [event.model_dump_json() for event in replay(StoredResponse(header))]
+            await asyncio.to_thread(self.store.background.put_events, self.tenant, header.response_id, 0, events)
+
+    async def cancel(self, response_id: str) -> Response:
+        """Stop a response, wherever it runs; one that has ended stays as it is.
+
+        Raises:
+            NotFound: there is no such response.
+            InvalidRequest: it does not run in the background.
+        """
+        stored = await asyncio.to_thread(self.store.responses.get, self.tenant, response_id)
+        if not stored.header.background:
+            raise InvalidRequest(
+                f"Response {response_id} does not run in the background, and only such responses can be cancelled: "
+                "close its connection.",
+                code="not_in_background",
+                param="response_id",
+            )
+        if stored.ending is None:
+            await asyncio.to_thread(self.store.background.cancel, self.tenant, response_id)
+            stored = await self.lives.end(response_id, cancelled(stored.usage))
+        return shown(stored)

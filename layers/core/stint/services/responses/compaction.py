@@ -1,0 +1,116 @@
+"""Making a conversation short, and counting what it weighs."""
+
+import asyncio
+import time
+from dataclasses import dataclass
+
+from stint.domain.content import text_of
+from stint.domain.errors import InvalidRequest, ModelError
+from stint.domain.ids import new_name
+from stint.domain.inference import InferenceRequest, SystemText, Usage, UserInput
+from stint.domain.items import CompactionItem, name_item
+from stint.domain.opaque import CompactedContext, encode_opaque
+from stint.domain.response_requests import CompactRequest, InputTokensRequest
+from stint.domain.response_resource import CompactedResponse, InputTokens, ResponseUsage
+from stint.domain.response_tools import concealed
+from stint.domain.responses import ResponseSettings
+from stint.models.routing import Router
+from stint.services.answers import Answer
+from stint.services.inference import Inference
+from stint.services.plans import NO_PROVIDER_DATA, ProviderData
+from stint.services.registry import Registry
+from stint.services.responses.inputs import Inputs
+from stint.services.responses.plans import ResponsePlanner
+
+TASK = (
+    "Write a summary of the conversation so far that takes its place: whoever goes on will see nothing else of it. "
+    "Keep names, numbers, decisions, what the user wants, what tools have found, and what is still open. "
+    "Write the summary only."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Compaction:
+    """Puts a summary, by a model, in the place of a conversation."""
+
+    router: Router
+    registry: Registry
+    inputs: Inputs
+
+    async def compact(self, request: CompactRequest, deadline: float) -> CompactedResponse:
+        """Give the item that takes a conversation's place: what the system said, and the rest in short.
+
+        Raises:
+            InvalidRequest: there is nothing to make short, or the model or the previous response is unknown.
+            ModelError: the model failed, or wrote nothing.
+        """
+        transcript = await self.inputs.read(request.input, request.previous_response_id)
+        if not transcript.messages:
+            raise InvalidRequest("There is nothing to compact: send input or previous_response_id.", param="input")
+        model, model_id = self.router.resolve(await self.registry.route(request.model))
+        system = (SystemText(request.instructions),) if request.instructions else ()
+        asked = InferenceRequest(model=model_id, messages=(*system, *transcript.messages, UserInput(TASK)))
+        model.check(asked)
+        answer = await answer_to(Inference(model, asked), deadline)
+        summary = text_of(answer.to_step().model_response.content)
+        if not summary:
+            raise ModelError("The model wrote no summary: try again, or with another model.")
+        instructions = [message.text for message in transcript.messages if isinstance(message, SystemText)]
+        context = CompactedContext(summary=summary, instructions=instructions)
+        return CompactedResponse(
+            id=new_name("resp"),
+            created_at=int(time.time()),
+            output=[name_item(CompactionItem(encrypted_content=encode_opaque(context)))],
+            usage=ResponseUsage.of(answer.usage or Usage()),
+        )
+
+
+async def answer_to(inference: Inference, deadline: float) -> Answer:
+    """Read a whole answer."""
+    answer = Answer("")
+    try:
+        async for chunk in inference.read(deadline):
+            for _ in answer.take(chunk):
+                pass
+    finally:
+        await asyncio.shield(inference.close())
+    return answer
+
+
+@dataclass(frozen=True, slots=True)
+class TokenCounts:
+    """Counts what a response would send to its model. `default_model` counts for requests that name none."""
+
+    planner: ResponsePlanner
+    inputs: Inputs
+    default_model: str
+
+    async def count(self, request: InputTokensRequest, provider_data: ProviderData = NO_PROVIDER_DATA) -> InputTokens:
+        """Count, as the model's provider does.
+
+        Raises:
+            InvalidRequest: the request names something unknown, as a response's would.
+            NotSupported: the provider cannot count.
+        """
+        transcript = await self.inputs.read(
+            request.input,
+            request.previous_response_id,
+            request.conversation_id,
+            shortens=request.truncation == "auto",
+        )
+        model = request.model or self.default_model
+        planned = await self.planner.plan(model, settings_of(request), request.tools, provider_data)
+        plan = planned.plan
+        return InputTokens(input_tokens=await plan.model.count_tokens(plan.request(transcript.messages)))
+
+
+def settings_of(request: InputTokensRequest) -> ResponseSettings:
+    return ResponseSettings(
+        instructions=request.instructions,
+        tools=concealed(request.tools),
+        tool_choice=request.tool_choice,
+        text=request.text,
+        reasoning=request.reasoning.to_settings() if request.reasoning else None,
+        parallel_tool_calls=request.parallel_tool_calls,
+        truncation=request.truncation,
+    )

@@ -1,0 +1,189 @@
+"""What a response continues from: the responses before it, or a conversation."""
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from stint.domain.conversations import StoredItem
+from stint.domain.errors import Conflict, ContextLengthExceeded, InvalidRequest, NotFound
+from stint.domain.items import DIGITS
+from stint.domain.responses import ResponseRecord, ResponseStatus, StoredResponse
+from stint.domain.steps import InferenceStep, ToolExecutionStep
+from stint.services.files import share_out
+from stint.services.history import Transcript
+from stint.services.hold import Hold, lease_span
+from stint.services.responses.itemhistory import ItemReader
+from stint.services.responses.lives import interruption, settle
+from stint.services.responses.output_items import OutputItems, output_of, whole
+from stint.store.responses import place_behind
+from stint.store.responsestore import ResponseStore
+
+RUNNING = (ResponseStatus.queued, ResponseStatus.in_progress)
+
+
+@dataclass(slots=True)
+class Context:
+    """What the model is to see before the input. `known` are its items by id, for references.
+
+    `hold` is on the conversation that is continued, as long as the response runs.
+    """
+
+    reader: ItemReader
+    ancestors: list[str] = field(default_factory=list)
+    depth: int = 0
+    known: dict[str, StoredItem] = field(default_factory=dict)
+    hold: Hold | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Contexts:
+    """Reads the contexts of a tenant's responses; `history_bytes` of JSON is the most that is read."""
+
+    tenant: str
+    store: ResponseStore
+    lease_seconds: float
+    history_bytes: int
+
+    def begin(self) -> Context:
+        """Continue from nothing."""
+        return Context(ItemReader(Transcript()))
+
+    async def follow(self, previous_response_id: str, *, shortens: bool) -> Context:
+        """Continue from a response.
+
+        Raises:
+            InvalidRequest: it, or one before it, does not exist.
+            Conflict: it still runs.
+            ContextLengthExceeded: all that came before is too long, and may not be shortened.
+        """
+        try:
+            chain = await asyncio.to_thread(
+                self.store.responses.chain, self.tenant, previous_response_id, self.history_bytes
+            )
+        except NotFound as error:
+            raise not_found(previous_response_id, error) from None
+        self.refuse_excess(complete=chain.complete, shortens=shortens)
+        last = await settle(self.store, self.tenant, chain.links[-1])
+        if last.status in RUNNING:
+            raise Conflict(
+                f"Response {previous_response_id} is {last.status.value}: wait until it ends.",
+                code="response_in_progress",
+            )
+        ancestors, depth = place_behind(last.header)
+        context = Context(ItemReader(Transcript(), lenient=not chain.complete), ancestors, depth)
+        for link in (*chain.links[:-1], last):
+            self.add_link(context, link)
+        context.reader.lenient = False
+        return context
+
+    def add_link(self, context: Context, link: StoredResponse) -> None:
+        context.reader.read(link.header.input, link.header.texts)
+        output = OutputItems(link.header.response_id, whole(link.header.settings), link.header.listed)
+        add_records(context.reader, output, link.records)
+        context.reader.settle()
+        told = [*share_out(link.header.input, link.header.texts), *(StoredItem(item=item) for item in output.items)]
+        context.known |= {stored.item.id: stored for stored in told}
+
+    async def join(self, conversation_id: str, response_id: str, deadline: float, *, shortens: bool) -> Context:
+        """Take a conversation for a response, and continue it.
+
+        Raises:
+            NotFound: there is no such conversation.
+            Conflict: `conversation_locked` while another response runs in it.
+            ContextLengthExceeded: it is too long, and may not be shortened.
+        """
+        conversations = self.store.conversations
+        asked, span = asyncio.get_running_loop().time(), lease_span(self.lease_seconds, deadline)
+        lock = await asyncio.to_thread(conversations.lock, self.tenant, conversation_id, response_id, span)
+        locks = self.store.locks
+        hold = Hold(
+            lambda seconds: locks.renew(lock, seconds),
+            lambda: locks.release(lock),
+            self.lease_seconds,
+            deadline,
+            asked + span,
+        )
+        async with hold.released_on_error():
+            if lock.taken_over is not None:
+                await self.end_dead(lock.taken_over)
+            context = await self.look(conversation_id, shortens=shortens)
+        context.hold = hold
+        return context
+
+    async def end_dead(self, response_id: str) -> None:
+        """End a response that let its conversation go without a word; the worker takes up those that it runs."""
+        responses = self.store.responses
+        with suppress(NotFound):
+            stored = await asyncio.to_thread(responses.get, self.tenant, response_id)
+            if not stored.header.background:
+                await asyncio.to_thread(responses.seal, self.tenant, response_id, interruption())
+
+    async def look(self, conversation_id: str, *, shortens: bool) -> Context:
+        """Read a conversation without taking it. Raises NotFound and ContextLengthExceeded."""
+        history = await asyncio.to_thread(
+            self.store.conversations.history, self.tenant, conversation_id, self.history_bytes
+        )
+        self.refuse_excess(complete=history.complete, shortens=shortens)
+        reader = ItemReader(Transcript(), lenient=True)
+        reader.take_in(dict(enumerate(history.items)))
+        reader.settle()
+        reader.lenient = False
+        return Context(reader, known={stored.item.id: stored for stored in history.items})
+
+    def refuse_excess(self, *, complete: bool, shortens: bool) -> None:
+        if not complete and not shortens:
+            raise ContextLengthExceeded(
+                f"What came before has more than {self.history_bytes} bytes (STINT_HISTORY_BYTES): send truncation "
+                "auto to leave out its older part, or begin anew from POST /v1/responses/compact."
+            )
+
+    async def find(self, ids: Sequence[str]) -> dict[str, StoredItem]:
+        """Find items of stored responses by their ids, whole; what is not there is left out."""
+        owners = {owner for owner in map(owner_of, ids) if owner is not None}
+        found = await asyncio.gather(*(self.items_of(owner) for owner in owners))
+        return {stored.item.id: stored for items in found for stored in items}
+
+    async def items_of(self, response_id: str) -> list[StoredItem]:
+        try:
+            stored = await asyncio.to_thread(self.store.responses.get, self.tenant, response_id)
+        except NotFound:
+            return []
+        return [StoredItem(item=item) for item in output_of(stored, whole(stored.header.settings)).items]
+
+
+def add_records(reader: ItemReader, output: OutputItems, records: Iterable[ResponseRecord]) -> None:
+    """Append what a response did and said, the calls first that its input has approved.
+
+    A call that waits for consent is known by the id of the item that asks for it. The result of one that was asked for
+    in a response that is left out is left out, too.
+    """
+    for record in records:
+        step, items = record.step, output.add_record(record)
+        if step is None:
+            continue
+        if isinstance(step, InferenceStep):
+            reader.settle()
+            step = output.as_asked(step, items)
+        if isinstance(step, ToolExecutionStep) and not is_answer(step, reader.transcript):
+            continue
+        reader.transcript.add_step(step, record.details)
+
+
+def is_answer(step: ToolExecutionStep, transcript: Transcript) -> bool:
+    return any(call.call_id in transcript.open for call in step.tool_calls)
+
+
+def owner_of(item_id: str) -> str | None:
+    """Give the response whose output an item is, as its id tells: the response's digits, and the place."""
+    digits = item_id.partition("_")[2]
+    return f"resp_{digits[:32]}" if DIGITS.fullmatch(digits) and len(digits) > len(digits[:32]) else None
+
+
+def not_found(previous_response_id: str, error: NotFound) -> InvalidRequest:
+    """Say which response of a chain is missing."""
+    return InvalidRequest(
+        f"Previous response with id {previous_response_id!r} cannot be continued: {error.message}.",
+        code="previous_response_not_found",
+        param="previous_response_id",
+    )

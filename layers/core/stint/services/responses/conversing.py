@@ -1,0 +1,35 @@
+"""The conversation that a response works in."""
+
+import asyncio
+from dataclasses import dataclass
+
+from stint.domain.conversations import StoredItem
+from stint.domain.responses import ResponseRecord, ResponseStatus, StoredResponse
+from stint.services.files import share_out
+from stint.services.responses.output_items import output_of, whole
+from stint.store.conversations import Conversations
+
+
+@dataclass(frozen=True, slots=True)
+class Conversing:
+    """Adds to a conversation what was said in a response."""
+
+    tenant: str
+    store: Conversations
+    conversation_id: str
+
+    async def add(self, response: StoredResponse, last: ResponseRecord) -> None:
+        """Add the input and the output of a response that ends with a record; of one that failed, nothing.
+
+        The ids are those of the response, so that adding them twice changes nothing. The items are whole: a
+        conversation keeps the reasoning that its model wants back, and shows it on request.
+
+        Raises:
+            NotFound: the conversation was deleted meanwhile.
+        """
+        if last.ending is None or last.ending.status not in (ResponseStatus.completed, ResponseStatus.incomplete):
+            return
+        header, ended = response.header, StoredResponse(response.header, [*response.records, last])
+        said = share_out(header.input, header.texts)
+        answered = [StoredItem(item=item) for item in output_of(ended, whole(header.settings)).items]
+        await asyncio.to_thread(self.store.add_items, self.tenant, self.conversation_id, [*said, *answered])

@@ -1,0 +1,113 @@
+"""Following a response that runs in the background: its events so far, and then as they come."""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator
+from dataclasses import dataclass, replace
+
+from stint.domain.errors import DeadlineExceeded, InvalidRequest
+from stint.domain.responses import StoredResponse
+from stint.services.inference import TIME_IS_OVER
+from stint.services.responses.backgroundlives import Lives
+from stint.services.responses.retelling import EVENTS, Told, replay
+from stint.store.responsestore import ResponseStore
+
+POLL_SECONDS = 0.4
+"""How soon a stored event is seen."""
+
+QUIET_SECONDS = 2.0
+"""After so long a silence the response itself is looked at; and so often the log of one whose events are not stored."""
+
+
+@dataclass(frozen=True, slots=True)
+class Following:
+    """Tells a tenant's responses to who was not there from the beginning."""
+
+    tenant: str
+    store: ResponseStore
+    lives: Lives
+
+    async def open(self, response_id: str, after: int, deadline: float) -> AsyncIterator[str]:
+        """Give the events behind a number as JSON texts, up to the last one.
+
+        Those of a response that was not created as a stream are made from its log, each item as a whole. `deadline`
+        is a time of the event loop's clock; reading on behind it raises DeadlineExceeded.
+
+        Raises:
+            NotFound: there is no such response.
+            InvalidRequest: it was not created in the background.
+        """
+        stored = await asyncio.to_thread(self.store.responses.get, self.tenant, response_id)
+        if not stored.header.background:
+            raise InvalidRequest(
+                f"Response {response_id} was not created with background true, so its events are told only once: "
+                "leave out stream to read it as it is.",
+                code="not_in_background",
+                param="stream",
+            )
+        follow = self.follow_stream if stored.header.streamed else self.follow_log
+        return follow(stored, after, deadline)
+
+    async def follow_stream(self, stored: StoredResponse, after: int, deadline: float) -> AsyncGenerator[str, None]:
+        """Give the stored events, and look whether the response is still run when none come."""
+        response_id, clock = stored.header.response_id, asyncio.get_running_loop().time
+        complete, at_batch, heard = False, False, clock()
+        if stored.ending is None:
+            stored = await self.lives.settle(stored)
+        while True:
+            texts = await self.lives.read_stream(response_id, after, at_batch=at_batch)
+            for text in texts:
+                yield text
+            after, at_batch = after + len(texts), at_batch or bool(texts)
+            if complete or (texts and is_terminal(texts[-1])):
+                return
+            heard = clock() if texts else heard
+            if stored.ending is not None:
+                await self.lives.end_stream(stored)
+                complete = True
+                continue
+            if clock() - heard >= QUIET_SECONDS:
+                stored, heard = await self.look_after(stored), clock()
+                continue
+            await self.pause(POLL_SECONDS, deadline)
+
+    async def look_after(self, stored: StoredResponse) -> StoredResponse:
+        """Read a response again unless a worker holds it; one that was deleted meanwhile raises NotFound."""
+        response_id = stored.header.response_id
+        state = await asyncio.to_thread(self.store.background.look, self.tenant, response_id)
+        if state.held and state.cancelled_at is None:
+            return stored
+        again = await asyncio.to_thread(self.store.responses.get, self.tenant, response_id)
+        return await self.lives.settle(again)
+
+    async def follow_log(self, stored: StoredResponse, after: int, deadline: float) -> AsyncGenerator[str, None]:
+        """Tell what the log holds, again and again."""
+        response_id = stored.header.response_id
+        while True:
+            stored = await self.as_taken_up(await self.lives.settle(stored))
+            texts = [event.model_dump_json() for event in replay(stored)][after + 1 :]
+            for text in texts:
+                yield text
+            after += len(texts)
+            if stored.ending is not None:
+                return
+            await self.pause(QUIET_SECONDS / 2, deadline)
+            stored = await asyncio.to_thread(self.store.responses.get, self.tenant, response_id)
+
+    async def as_taken_up(self, stored: StoredResponse) -> StoredResponse:
+        """Tell of a response that ended without a step whether it was run at all."""
+        if stored.steps or stored.taken_up:
+            return stored
+        state = await asyncio.to_thread(self.store.background.look, self.tenant, stored.header.response_id)
+        return replace(stored, taken_up=state.attempts > 0)
+
+    async def pause(self, seconds: float, deadline: float) -> None:
+        if asyncio.get_running_loop().time() + seconds >= deadline:
+            raise DeadlineExceeded(TIME_IS_OVER)
+        await asyncio.sleep(seconds)
+
+
+def is_terminal(text: str) -> bool:
+    """Tell whether an event is the last one of its stream."""
+    told = Told()
+    told.take(EVENTS.validate_json(text))
+    return told.ended

@@ -1,0 +1,57 @@
+"""The input of a request, with what it continues, as the model's messages: for requests that are no response."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from stint.domain.ids import new_name
+from stint.domain.items import Item, ItemReference
+from stint.services.history import Transcript
+from stint.services.openings import value_of
+from stint.services.reader import Reader
+from stint.services.responses.contexts import Context, Contexts
+from stint.services.responses.intake import Intake
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """Reads inputs. Nothing is stored, and no conversation is taken."""
+
+    contexts: Contexts
+    reader: Reader
+
+    async def read(
+        self,
+        items: Sequence[Item | ItemReference],
+        previous_response_id: str | None,
+        conversation_id: str | None = None,
+        *,
+        shortens: bool = False,
+    ) -> Transcript:
+        """Put an input behind what it continues.
+
+        Raises:
+            NotFound: there is no such conversation.
+            InvalidRequest: there is no such response or item, or an output belongs to no call.
+            Conflict: the response still runs.
+            ContextLengthExceeded: all of it is too long.
+        """
+        intake = Intake(items, new_name("resp"))
+        opened, read = await asyncio.gather(
+            self.open(previous_response_id, conversation_id, shortens=shortens),
+            intake.read(self.reader),
+            return_exceptions=True,
+        )
+        context = value_of(opened)
+        value_of(read)
+        context.reader.take_in(await intake.resolve(context.known, self.contexts.find))
+        context.reader.settle()
+        context.reader.transcript.close()
+        return context.reader.transcript
+
+    async def open(self, previous_response_id: str | None, conversation_id: str | None, *, shortens: bool) -> Context:
+        if previous_response_id is not None:
+            return await self.contexts.follow(previous_response_id, shortens=shortens)
+        if conversation_id is not None:
+            return await self.contexts.look(conversation_id, shortens=shortens)
+        return self.contexts.begin()

@@ -1,0 +1,239 @@
+"""Items as the model's messages."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from stint.documents.marker import mark_document
+from stint.domain.content import Content, ContentItem, ImageContentItem, TextContentItem, image_at
+from stint.domain.conversations import StoredItem
+from stint.domain.errors import InvalidRequest
+from stint.domain.inference import AssistantAnswer, ModelMessage, Reasoning, SystemText, ToolResult, UserInput
+from stint.domain.items import (
+    CompactionItem,
+    FunctionCall,
+    FunctionCallOutput,
+    Item,
+    Message,
+    ReasoningItem,
+    WebSearchCall,
+)
+from stint.domain.json_text import parse_json
+from stint.domain.mcp_items import McpApprovalRequest, McpApprovalResponse, McpCall, McpError
+from stint.domain.opaque import CompactedContext, decode_opaque
+from stint.domain.parts import InputFile, InputImage, InputText, MessagePart, OutputText, RefusalPart
+from stint.domain.tools import ToolCall
+from stint.services.files import share_out
+from stint.services.history import Transcript
+from stint.services.responses.hostedtools import WEB_SEARCH
+
+DENIED = "The user did not approve this call."
+SUMMARY = "Summary of the conversation so far:"
+NO_PAGES = "What was found is not kept in this conversation."
+SAID = (Message, FunctionCall, McpApprovalRequest, ReasoningItem)
+
+
+@dataclass(slots=True)
+class Draft:
+    """An answer of the assistant in the making: items that stand side by side are one answer."""
+
+    reasoning: Reasoning | None = None
+    text: list[str] = field(default_factory=list)
+    calls: list[ToolCall] = field(default_factory=list)
+    results: list[ToolResult] = field(default_factory=list)
+
+    def close(self, transcript: Transcript) -> None:
+        """Put the answer into a transcript, and begin another one."""
+        if self.text or self.calls:
+            transcript.add(AssistantAnswer("\n".join(self.text), tuple(self.calls), self.reasoning))
+            for result in self.results:
+                transcript.add(result)
+        self.reasoning, self.text, self.calls, self.results = None, [], [], []
+
+    def ends_before(self, item: Item) -> bool:
+        """Tell whether an item of the assistant begins the next answer: all calls have their results, or it thinks."""
+        if isinstance(item, ReasoningItem) and self.text and not self.calls:
+            return True
+        return isinstance(item, SAID) and bool(self.calls) and len(self.results) == len(self.calls)
+
+    def add_ran(self, call: ToolCall, result: str) -> None:
+        """Add a call that a server ran."""
+        self.calls.append(call)
+        self.results.append(ToolResult(call.call_id, call.tool_name, result))
+
+
+class ItemReader:
+    """Puts items into a transcript. `texts` are those of their files, in order.
+
+    `approved` are the calls of MCP tools that the client has consented to: the server is to run them now. `later` is
+    what follows their results. A `lenient` reader passes over outputs of calls it has not seen, as where the older part
+    of a conversation is left out.
+    """
+
+    def __init__(self, transcript: Transcript, *, lenient: bool = False) -> None:
+        self.transcript = transcript
+        self.lenient = lenient
+        self.approved: list[ToolCall] = []
+        self.later: list[ModelMessage] = []
+        self.draft = Draft()
+
+    def read(self, items: Iterable[Item], texts: Iterable[str] = ()) -> None:
+        """Append items.
+
+        Raises:
+            InvalidRequest: an output or a consent belongs to no call, or opaque content is not this server's; it is
+                named by its place.
+        """
+        self.take_in(dict(enumerate(share_out(list(items), texts))))
+
+    def take_in(self, items: Mapping[int, StoredItem]) -> None:
+        """Append items by their places in the input; it raises what `read` raises."""
+        for place, stored in items.items():
+            item, left = stored.item, iter(stored.texts)
+            try:
+                self.add(item, left)
+            except ValueError as error:
+                raise InvalidRequest(f"input[{place}]: {error}", param=f"input[{place}]") from None
+        self.draft.close(self.transcript)
+        self.keep_approved()
+
+    def add(self, item: Item, texts: Iterator[str]) -> None:
+        draft = self.draft
+        if draft.ends_before(item):
+            draft.close(self.transcript)
+        match item:
+            case Message(role="assistant"):
+                draft.text.append("\n".join(words_of(part) for part in item.content))
+            case ReasoningItem():
+                opaque = item.encrypted_content
+                draft.reasoning = decode_opaque(opaque, Reasoning) if opaque is not None else draft.reasoning
+            case FunctionCall(call_id=call_id) if call_id in self.transcript.open and not draft.calls:
+                pass  # a client that continues a response repeats what it answers
+            case FunctionCall():
+                draft.calls.append(call_of(item.call_id, item.name, item.arguments))
+            case McpApprovalRequest():
+                draft.calls.append(call_of(item.id, item.name, item.arguments))
+            case McpCall(approval_request_id=str(asked)) if asked in self.transcript.open:
+                self.transcript.add(ToolResult(asked, item.name, result_of(item)))
+                self.keep_approved()
+            case McpCall():
+                draft.add_ran(call_of(item.id, item.name, item.arguments), result_of(item))
+            case WebSearchCall():
+                query = json.dumps({"query": item.action.query}, ensure_ascii=False)
+                draft.add_ran(call_of(item.id, WEB_SEARCH, query), pages_of(item))
+            case _:
+                draft.close(self.transcript)
+                self.add_other(item, texts)
+
+    def add_other(self, item: Item, texts: Iterator[str]) -> None:
+        """Append what the assistant did not say."""
+        match item:
+            case Message(role="user"):
+                self.say(UserInput(content_of(item.content, texts)))
+            case Message():
+                self.say(SystemText("\n".join(words_of(part) for part in item.content)))
+            case FunctionCallOutput(call_id=call_id) | McpApprovalResponse(approval_request_id=call_id) if (
+                self.lenient and call_id not in self.transcript.open
+            ):
+                pass
+            case FunctionCallOutput():
+                call = self.open_call(item.call_id, "output", "call_id")
+                output = item.output
+                content = output if isinstance(output, str) else content_of(output, texts)
+                self.transcript.add(ToolResult(item.call_id, call.tool_name, content))
+            case McpApprovalResponse():
+                call = self.open_call(item.approval_request_id, "approval", "approval_request_id")
+                if item.approve:
+                    self.approved.append(call)
+                else:
+                    said = f"{DENIED} {item.reason}" if item.reason else DENIED
+                    self.transcript.add(ToolResult(call.call_id, call.tool_name, said))
+            case CompactionItem():
+                compacted = decode_opaque(item.encrypted_content, CompactedContext)
+                for text in compacted.instructions:
+                    self.say(SystemText(text))
+                self.say(UserInput(f"{SUMMARY}\n{compacted.summary}"))
+            case _:  # lists of tools say nothing to a model that its tools do not
+                pass
+
+    def keep_approved(self) -> None:
+        """Leave of the approved calls those that were not run yet."""
+        self.approved = [call for call in self.approved if call.call_id in self.transcript.open]
+        if not self.approved:
+            self.settle()
+
+    def settle(self) -> None:
+        """Go on behind the calls that were approved: they are run, or will not be."""
+        self.approved = []
+        for message in self.later:
+            self.transcript.add(message)
+        self.later = []
+
+    def say(self, message: ModelMessage) -> None:
+        if self.approved:
+            self.later.append(message)
+        else:
+            self.transcript.add(message)
+
+    def open_call(self, call_id: str, what: str, name: str) -> ToolCall:
+        call = self.transcript.open.get(call_id)
+        if call is None or call in self.approved:
+            raise ValueError(
+                f"The {what} belongs to no call that waits for one: there is no open call of the "
+                f"{name} {call_id!r} in the conversation."
+            )
+        return call
+
+
+def result_of(item: McpCall) -> str:
+    match item.error:
+        case None:
+            return item.output or ""
+        case McpError(content=str(text)):
+            return text
+        case error:
+            return error.message or error.model_dump_json()
+
+
+def pages_of(item: WebSearchCall) -> str:
+    """Tell what a search found; what it read there is in no item."""
+    return "\n".join(source.url for source in item.action.sources or ()) or NO_PAGES
+
+
+def call_of(call_id: str, name: str, arguments: str) -> ToolCall:
+    try:
+        parsed = parse_json(arguments) if arguments.strip() else {}
+    except ValueError:
+        parsed = None
+    known = parsed if isinstance(parsed, dict) else arguments
+    return ToolCall(call_id=call_id, tool_name=name, arguments=known, arguments_json=arguments or "{}")
+
+
+def content_of(parts: Iterable[MessagePart], texts: Iterator[str]) -> Content:
+    items = [content_item_of(part, texts) for part in parts]
+    match items:
+        case [TextContentItem(text=text)]:
+            return text
+        case _:
+            return items
+
+
+def content_item_of(part: MessagePart, texts: Iterator[str]) -> ContentItem:
+    match part:
+        case InputImage(image_url=url, detail=detail):
+            return ImageContentItem(image=image_at(url, detail))
+        case InputFile():
+            name = f"File {part.filename}:\n" if part.filename else ""
+            return TextContentItem(text=name + mark_document(next(texts), ""))
+        case _:
+            return TextContentItem(text=words_of(part))
+
+
+def words_of(part: MessagePart) -> str:
+    match part:
+        case InputText() | OutputText():
+            return part.text
+        case RefusalPart():
+            return part.refusal
+        case _:
+            return ""

@@ -1,0 +1,126 @@
+"""The log of a response that runs: its records in the store, or only in memory."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from stint.domain.content import Content
+from stint.domain.errors import StoreUnavailable
+from stint.domain.inference import AnswerDetails, Usage
+from stint.domain.responses import ResponseEnding, ResponseError, ResponseRecord, ResponseStatus, StoredResponse
+from stint.domain.steps import InferenceStep, Step
+from stint.domain.turns import TurnEnding, TurnStatus
+from stint.services.hold import Hold
+from stint.services.responses.conversing import Conversing
+from stint.services.turnlog import KeptResult
+from stint.store.responses import Responses as ResponseStore
+
+STATUS = {
+    TurnStatus.completed: ResponseStatus.completed,
+    TurnStatus.awaiting_input: ResponseStatus.completed,
+    TurnStatus.failed: ResponseStatus.failed,
+    TurnStatus.cancelled: ResponseStatus.cancelled,
+}
+
+
+@dataclass(slots=True)
+class ResponseLog:
+    """Writes a response under the holds it needs, and keeps in `response` what is stored.
+
+    With no `store`, nothing is written. What is said in a `conversation` is added to it before the response ends.
+    Of a response in the background, `used` gives the usage up to now, and `skipped` are the places of the output that
+    were given to what broke off: the next record tells both, for whoever goes on from it.
+    """
+
+    tenant: str
+    store: ResponseStore | None
+    response: StoredResponse
+    conversation: Conversing | None = None
+    holds: list[Hold] = field(default_factory=list)
+    used: Callable[[], Usage | None] = lambda: None
+    skipped: int | None = None
+
+    @property
+    def response_id(self) -> str:
+        return self.response.header.response_id
+
+    @property
+    def details(self) -> AnswerDetails | None:
+        """Give what the last record says of its answer."""
+        return self.response.records[-1].details if self.response.records else None
+
+    async def put_header(self) -> None:
+        """Write the first record of a new response."""
+        if self.store is None:
+            return
+        try:
+            await asyncio.to_thread(self.store.put, self.tenant, self.response.header)
+        except StoreUnavailable as error:
+            if error.unsure:
+                error.response_id = self.response_id
+            raise
+
+    async def append(
+        self, step: Step | None, ending: TurnEnding | None = None, details: AnswerDetails | None = None, /
+    ) -> None:
+        """Store a record; with an ending the conversation is free again when this returns.
+
+        Raises:
+            Interrupted: a hold was lost, or somebody else ended the response.
+        """
+        self.check()
+        record = ResponseRecord(
+            step=step,
+            details=details,
+            skipped=self.skipped or None,
+            usage=self.used() if isinstance(step, InferenceStep) and not ending else None,
+            ending=ending_of(ending) if ending else None,
+        )
+        if record.ending is not None and self.conversation is not None:
+            await self.conversation.add(self.response, record)
+        if self.store is not None:
+            place = len(self.response.records)
+            await asyncio.to_thread(self.store.append, self.tenant, self.response_id, place, record)
+        self.response.records.append(record)
+        self.skipped = None
+        if ending is not None:
+            await self.release()
+
+    def check(self) -> None:
+        """Make sure that all is still held. Raises Interrupted."""
+        for hold in self.holds:
+            hold.check()
+
+    async def keep(self, content: Content) -> str:
+        """Put away a result that is too long for a record; of a response that is not stored, nothing is kept."""
+        if self.store is None:
+            return ""
+        text = content if isinstance(content, str) else KeptResult(content=content).model_dump_json()
+        return await asyncio.to_thread(self.store.keep, self.tenant, self.response_id, text.encode())
+
+    async def release(self) -> None:
+        for hold in self.holds:
+            await hold.release()
+
+    def stop(self) -> None:
+        for hold in self.holds:
+            hold.stop()
+
+
+def ending_of(ending: TurnEnding) -> ResponseEnding:
+    """Give the end of a run as the end of its response: one whose client has calls to answer is complete.
+
+    What a provider did not count is told as 0, since clients of a complete response read its usage.
+    """
+    status = ResponseStatus.incomplete if ending.incomplete_reason else STATUS[ending.status]
+    error = ending.error
+    return ResponseEnding(
+        status=status,
+        completed_at=int(time.time()) if status is ResponseStatus.completed else None,
+        usage=ending.usage or (None if status is ResponseStatus.failed else Usage()),
+        error=ResponseError(**error.model_dump(include={"code", "message", "type"}), param=error.param or "")
+        if error
+        else None,
+        incomplete_reason=ending.incomplete_reason,
+    )

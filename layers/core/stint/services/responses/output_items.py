@@ -1,0 +1,204 @@
+"""What a response answers with, told from its steps: the same items whether they stream, are read, or are run again."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from stint.domain.content import text_of
+from stint.domain.ids import hex_of, item_name
+from stint.domain.inference import AnswerDetails, Reasoning
+from stint.domain.items import (
+    FunctionCall,
+    Message,
+    OutputItem,
+    ReasoningItem,
+    WebSearchAction,
+    WebSearchCall,
+    WebSearchSource,
+)
+from stint.domain.json_text import parse_json
+from stint.domain.mcp_items import McpApprovalRequest, McpCall, McpError, McpListTools
+from stint.domain.opaque import encode_opaque
+from stint.domain.parts import OutputText, ReasoningText, RefusalPart, SummaryText
+from stint.domain.responses import ResponseRecord, ResponseSettings, StoredResponse
+from stint.domain.steps import InferenceStep, Step, ToolExecutionStep
+from stint.domain.tools import ToolCall, ToolResponse
+from stint.services.responses.hostedtools import WEB_SEARCH, HostedTools
+from stint.services.responses.inclusions import ENCRYPTED_REASONING, SEARCH_SOURCES
+
+
+class OutputItems:
+    """The items of a response in the making. An item's id is the response's, with its place in the output.
+
+    `skipped` places were given to items that broke off when the process died that ran the response.
+    """
+
+    def __init__(self, response_id: str, settings: ResponseSettings, listed: Iterable[McpListTools] = ()) -> None:
+        self.digits = hex_of(response_id.partition("_")[2])
+        self.settings = settings
+        self.items: list[OutputItem] = []
+        self.skipped = 0
+        self.listed: list[McpListTools] = []
+        self.list_tools(listed)
+
+    @property
+    def place(self) -> int:
+        """Tell the place of the next item."""
+        return len(self.items) + self.skipped
+
+    def next_id(self, prefix: str, ahead: int = 0) -> str:
+        """Give the id that the next item will have, or the one that comes so many places behind it."""
+        return item_name(prefix, self.digits, self.place + ahead)
+
+    def add_record(self, record: ResponseRecord) -> list[OutputItem]:
+        """Take in a record of the log; give the items of its step."""
+        self.skipped += record.skipped or 0
+        return self.add(record.step, record.details) if record.step is not None else []
+
+    def list_tools(self, listed: Iterable[McpListTools]) -> None:
+        """Take in what MCP servers offer, as the items that tell of it."""
+        for server in listed:
+            item = server.model_copy(update={"id": self.next_id("mcpl")})
+            self.items.append(item)
+            self.listed.append(item)
+        self.hosted = HostedTools.of(self.settings, self.listed)
+
+    def add(self, step: Step, details: AnswerDetails | None = None) -> list[OutputItem]:
+        """Take in a stored step; give its items."""
+        first = len(self.items)
+        match step:
+            case InferenceStep():
+                self.add_answer(step, details or AnswerDetails())
+            case ToolExecutionStep(tool_calls=[call], tool_responses=[response]):
+                self.add_result(call, response)
+            case _:
+                pass
+        return self.items[first:]
+
+    def add_answer(self, step: InferenceStep, details: AnswerDetails) -> None:
+        if details.reasoning is not None:
+            self.items.append(self.reasoning(details.reasoning))
+        answer = step.model_response
+        broken = details.filtered or answer.stop_reason == "out_of_tokens"
+        text, calls = text_of(answer.content), [] if broken else answer.tool_calls
+        if text or not calls:
+            part = RefusalPart(refusal=text) if details.refusal else OutputText(text=text)
+            status = "incomplete" if broken else "completed"
+            self.items.append(Message(id=self.next_id("msg"), role="assistant", content=[part], status=status))
+        for call in calls:
+            self.add_call(call)
+
+    def add_call(self, call: ToolCall) -> None:
+        """Add a call that the client is to run, or to approve; one that the server runs follows with its result."""
+        if isinstance(call.arguments, str):
+            return
+        arguments = text_of_arguments(call)
+        if call.tool_name in self.hosted.functions:
+            item = FunctionCall(id=self.next_id("fc"), call_id=call.call_id, name=call.tool_name, arguments=arguments)
+            self.items.append(item)
+        elif call.tool_name in self.hosted.approvals:
+            label = self.hosted.servers[call.tool_name]
+            self.items.append(
+                McpApprovalRequest(
+                    id=self.next_id("mcpr"), server_label=label, name=call.tool_name, arguments=arguments
+                )
+            )
+
+    def as_asked(self, step: InferenceStep, items: Sequence[OutputItem]) -> InferenceStep:
+        """Give an answer whose calls that wait for consent have the ids of the items that ask for it."""
+        asked = iter([item.id for item in items if isinstance(item, McpApprovalRequest)])
+        if not self.hosted.approvals:
+            return step
+        answer = step.model_response
+        calls = [
+            call.model_copy(update={"call_id": next(asked, call.call_id)}) if self.asks_for(call) else call
+            for call in answer.tool_calls
+        ]
+        return step.model_copy(update={"model_response": answer.model_copy(update={"tool_calls": calls})})
+
+    def asks_for(self, call: ToolCall) -> bool:
+        return call.tool_name in self.hosted.approvals and not isinstance(call.arguments, str)
+
+    def add_result(self, call: ToolCall, response: ToolResponse) -> None:
+        opened = self.opened(call)
+        if isinstance(opened, McpCall):
+            self.items.append(finish_mcp_call(opened, response))
+        elif isinstance(opened, WebSearchCall):
+            self.items.append(finish_search(opened, response, self.settings.include))
+
+    def opened(self, call: ToolCall) -> McpCall | WebSearchCall | None:
+        """Give the item of a call that the server begins to run; None for one that is no hosted tool's."""
+        name = call.tool_name
+        if name in self.hosted.servers:
+            return McpCall(
+                id=self.next_id("mcp"),
+                server_label=self.hosted.servers[name],
+                name=name,
+                arguments=text_of_arguments(call),
+                status="in_progress",
+                approval_request_id=call.call_id if call.call_id.startswith("mcpr_") else None,
+            )
+        if name == WEB_SEARCH and self.hosted.searches and isinstance(call.arguments, dict):
+            query = str(call.arguments.get("query", ""))
+            action = WebSearchAction(query=query, queries=[query])
+            return WebSearchCall(id=self.next_id("ws"), status="in_progress", action=action)
+        return None
+
+    def reasoning(self, reasoning: Reasoning) -> ReasoningItem:
+        """Show reasoning as its summary, or raw where the request asked to reason and for no summary."""
+        encrypted = ENCRYPTED_REASONING in self.settings.include
+        raw = shows_raw(self.settings)
+        return ReasoningItem(
+            id=self.next_id("rs"),
+            summary=[SummaryText(text=reasoning.text)] if reasoning.text and not raw else [],
+            content=[ReasoningText(text=reasoning.text)] if reasoning.text and raw else None,
+            encrypted_content=encode_opaque(reasoning) if encrypted else None,
+        )
+
+
+def shows_raw(settings: ResponseSettings) -> bool:
+    """Tell whether reasoning is shown as it is, in place of as a summary: not every client knows that."""
+    return settings.reasoning is not None and settings.reasoning.summary is None
+
+
+def text_of_arguments(call: ToolCall) -> str:
+    return call.arguments_json or (call.arguments if isinstance(call.arguments, str) else "{}")
+
+
+def finish_mcp_call(item: McpCall, response: ToolResponse) -> McpCall:
+    text = text_of(response.content)
+    if (response.metadata or {}).get("error"):
+        error = McpError(type="mcp_tool_execution_error", content=text)
+        return item.model_copy(update={"status": "failed", "error": error})
+    return item.model_copy(update={"status": "completed", "output": text})
+
+
+def finish_search(item: WebSearchCall, response: ToolResponse, include: Iterable[str]) -> WebSearchCall:
+    failed = bool((response.metadata or {}).get("error"))
+    sources = None
+    if SEARCH_SOURCES in include:
+        sources = [] if failed else sources_of(text_of(response.content))
+    action = item.action.model_copy(update={"sources": sources})
+    return item.model_copy(update={"status": "failed" if failed else "completed", "action": action})
+
+
+def sources_of(result: str) -> list[WebSearchSource]:
+    """Give the pages that a search found; none when its result was cut."""
+    try:
+        found: Any = parse_json(result)
+        return [WebSearchSource(url=hit["url"]) for hit in found["top_k"]]
+    except (ValueError, KeyError, TypeError):
+        return []
+
+
+def whole(settings: ResponseSettings) -> ResponseSettings:
+    """Give the settings of a response whose items hold all that can be shown of them."""
+    return settings.model_copy(update={"include": [ENCRYPTED_REASONING, SEARCH_SOURCES]})
+
+
+def output_of(stored: StoredResponse, settings: ResponseSettings | None = None) -> OutputItems:
+    """Give what a stored response has answered with so far, as its own settings have it or other ones."""
+    header = stored.header
+    output = OutputItems(header.response_id, settings or header.settings, header.listed)
+    for record in stored.records:
+        output.add_record(record)
+    return output

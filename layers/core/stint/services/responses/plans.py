@@ -1,0 +1,231 @@
+"""What a response will do: its settings as a plan of the loop, checked before anything is written."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from stint.domain.errors import InvalidRequest
+from stint.domain.inference import JsonSchemaResponseFormat, ToolSignature
+from stint.domain.mcp_items import McpListTools, McpToolInfo
+from stint.domain.response_options import JsonObject, JsonSchema, PlainText, to_options
+from stint.domain.response_tools import (
+    AllowedToolsChoice,
+    FunctionTool,
+    McpTool,
+    ResponseTool,
+    ResponseToolChoice,
+    WebSearchTool,
+)
+from stint.domain.responses import FIELDS, MAX_INFER_ITERS, ResponseSettings
+from stint.domain.tools import ToolChoice, ToolConfig
+from stint.models.routing import Router
+from stint.services.outputs import check_schema
+from stint.services.plans import Plan, ProviderData
+from stint.services.registry import Registry
+from stint.services.responses.hostedtools import WEB_SEARCH, HostedTools, callable_names, names_of
+from stint.services.toolbox import ServerTool, Toolbox
+from stint.services.tools import Tools
+from stint.tools.port import Toolgroup
+
+MCP = "model-context-protocol"
+WEB_SEARCH_GROUP = "builtin::websearch"
+RESULTS = {"low": 3, "medium": 6, "high": 12}
+"""Pages that a search fetches for each `search_context_size`."""
+
+SCHEMA = "text.format.schema"
+NO_PARAMETERS: dict[str, Any] = {"type": "object", "properties": {}}
+
+
+@dataclass(frozen=True, slots=True)
+class ResponsePlan:
+    """A plan, and the tools of MCP servers as they were listed for it."""
+
+    plan: Plan
+    listed: list[McpListTools]
+
+
+@dataclass(frozen=True, slots=True)
+class ResponsePlanner:
+    """Makes the plans of a tenant's responses."""
+
+    router: Router
+    registry: Registry
+    tools: Tools
+
+    async def plan(
+        self, model_id: str, settings: ResponseSettings, tools: Sequence[ResponseTool], provider_data: ProviderData
+    ) -> ResponsePlan:
+        """Check what a response needs, and list the tools of its MCP servers.
+
+        `tools` are those of the request, with their credentials, which `settings` do not have.
+
+        Raises:
+            InvalidRequest: an unknown model or tool, two tools of one name, or what the model's provider lacks.
+            ToolUnavailable: an MCP server cannot list its tools.
+        """
+        model, provider_model_id = self.router.resolve(await self.registry.route(model_id))
+        toolbox, listed = await self.open(settings, tools, provider_data)
+        choice, toolbox = choose(settings.tool_choice, toolbox, listed)
+        answer_format, schema = read_format(settings)
+        plan = Plan(
+            model=model,
+            model_id=provider_model_id,
+            instructions=settings.instructions or "",
+            decoding=settings.to_decoding(),
+            tool_config=ToolConfig(tool_choice=choice),
+            toolbox=toolbox,
+            max_infer_iters=settings.max_infer_iters or MAX_INFER_ITERS,
+            response_format=answer_format,
+            answer_schema=schema,
+            input_shields=(),
+            output_shields=(),
+            shield_window=None,
+            parallel_tool_calls=settings.parallel_tool_calls,
+            reasoning=to_options(settings.reasoning),
+            max_output_tokens=settings.max_output_tokens,
+            max_tool_calls=settings.max_tool_calls,
+            shortens=settings.truncation == "auto",
+        )
+        try:
+            model.check(plan.request(()))
+        except InvalidRequest as error:
+            error.param = FIELDS.get(error.param or "", error.param)
+            raise
+        return ResponsePlan(plan, listed)
+
+    async def open(
+        self, settings: ResponseSettings, tools: Sequence[ResponseTool], provider_data: ProviderData
+    ) -> tuple[Toolbox, list[McpListTools]]:
+        """Gather the tools: functions are the client's to run, all others the server's."""
+        keys = with_credentials(tools, provider_data)
+        servers = [tool for tool in tools if isinstance(tool, McpTool)]
+        offered = await asyncio.gather(*(self.list_server(server, keys) for server in servers))
+        client = {tool.name: signature_of(tool) for tool in tools if isinstance(tool, FunctionTool)}
+        hosted = [each for found in offered for each in found]
+        for tool in tools:
+            if isinstance(tool, WebSearchTool):
+                hosted.append(await self.web_search(tool, keys))
+        refuse_repeated([*client, *(each.signature.name for each in hosted)])
+        listed = [list_item(server, found) for server, found in zip(servers, offered, strict=True)]
+        approvals = HostedTools.of(settings, listed).approvals
+        server_tools = {each.signature.name: each for each in hosted}
+        return Toolbox(client, server_tools, keys, self.tools.result_bytes, approvals), listed
+
+    async def list_server(self, server: McpTool, provider_data: ProviderData) -> list[ServerTool]:
+        group = Toolgroup(server.server_label, MCP, server.server_url)
+        provider = self.tools.providers[MCP]
+        signatures = await provider.list_tools(group, dict(provider_data))
+        return [ServerTool(each, group, provider) for each in signatures if server.allows(each.name)]
+
+    async def web_search(self, tool: WebSearchTool, provider_data: ProviderData) -> ServerTool:
+        """Give the search of the registry's toolgroup, by the name that the Responses API knows."""
+        found = await self.registry.find_toolgroup(WEB_SEARCH_GROUP)
+        if found is None:
+            raise InvalidRequest(f"There is no toolgroup {WEB_SEARCH_GROUP!r} to search with.", param="tools")
+        group, provider = found[0], self.tools.provider_of(found[0])
+        port = Toolgroup(group.identifier, group.provider_id, None, group.args or {})
+        signatures = await provider.list_tools(port, dict(provider_data))
+        signature = next(each for each in signatures if each.name == WEB_SEARCH)
+        return ServerTool(signature, port, provider, {"max_results": RESULTS[tool.search_context_size]})
+
+
+def with_credentials(tools: Sequence[ResponseTool], provider_data: ProviderData) -> ProviderData:
+    """Add what MCP tools bear to the caller's keys, in the form that the provider of MCP reads."""
+    headers = {
+        tool.server_url: {**(tool.headers or {}), **bearer(tool)}
+        for tool in tools
+        if isinstance(tool, McpTool) and tool.bears_credentials
+    }
+    known = provider_data.get("mcp_headers")
+    return {**provider_data, "mcp_headers": {**(known or {}), **headers}} if headers else provider_data
+
+
+def bearer(tool: McpTool) -> dict[str, str]:
+    return {"Authorization": f"Bearer {tool.authorization}"} if tool.authorization else {}
+
+
+def signature_of(tool: FunctionTool) -> ToolSignature:
+    return ToolSignature(tool.name, tool.description or "", tool.parameters or NO_PARAMETERS, tool.strict)
+
+
+def list_item(server: McpTool, found: Sequence[ServerTool]) -> McpListTools:
+    infos = [
+        McpToolInfo(
+            name=each.signature.name, description=each.signature.description, input_schema=each.signature.parameters
+        )
+        for each in found
+    ]
+    return McpListTools(server_label=server.server_label, tools=infos)
+
+
+def refuse_repeated(names: Sequence[str]) -> None:
+    for name, count in Counter(names).items():
+        if count > 1:
+            raise InvalidRequest(
+                f"Tool {name!r} is there {count} times, among functions, MCP servers and web search: names must "
+                "differ. Leave one out with allowed_tools, or name the function otherwise.",
+                code="duplicate_tool",
+                param="tools",
+            )
+
+
+def choose(
+    choice: ResponseToolChoice | None, toolbox: Toolbox, listed: Sequence[McpListTools]
+) -> tuple[ToolChoice | str, Toolbox]:
+    """Tell how the model is to use tools, and which of them it may call.
+
+    Raises:
+        InvalidRequest: the choice names a tool of an MCP server that the server does not have.
+    """
+    names = callable_names(choice, listed)
+    if names is not None:
+        toolbox = only(toolbox, names)
+    match choice:
+        case None:
+            return ToolChoice.auto, toolbox
+        case "none" | "auto" | "required":
+            return ToolChoice(choice), toolbox
+        case AllowedToolsChoice(mode=mode):
+            return ToolChoice(mode), toolbox
+        case _:
+            named = names_of(choice, listed)
+            return named[0] if len(named) == 1 else ToolChoice.required, toolbox
+
+
+def only(toolbox: Toolbox, names: frozenset[str]) -> Toolbox:
+    """Leave of the tools those that may be called: the model cannot call what it does not see."""
+    return replace(
+        toolbox,
+        client={name: tool for name, tool in toolbox.client.items() if name in names},
+        server={name: tool for name, tool in toolbox.server.items() if name in names},
+        approvals=toolbox.approvals & names,
+    )
+
+
+def read_format(settings: ResponseSettings) -> tuple[JsonSchemaResponseFormat | None, dict[str, Any] | None]:
+    """Give the form of the answer as models take it, and the schema that a strict one is checked against.
+
+    Raises:
+        InvalidRequest: the schema is none.
+    """
+    match settings.text.format if settings.text else PlainText():
+        case JsonSchema(json_schema=schema) as wanted:
+            check_answer_schema(schema)
+            form = {"name": wanted.name, "schema": schema, "strict": wanted.strict}
+            if wanted.description:
+                form["description"] = wanted.description
+            return JsonSchemaResponseFormat(json_schema=form), schema if wanted.strict else None
+        case JsonObject():
+            return JsonSchemaResponseFormat(json_schema={"type": "object"}), {"type": "object"}
+        case _:
+            return None, None
+
+
+def check_answer_schema(schema: dict[str, Any]) -> None:
+    try:
+        check_schema(schema)
+    except InvalidRequest as error:
+        message = error.message.replace("response_format.json_schema", SCHEMA)
+        raise InvalidRequest(message, code=error.code, param=SCHEMA) from None

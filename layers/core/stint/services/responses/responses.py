@@ -1,0 +1,211 @@
+"""Responses: begin and run.
+
+`start` does everything that can fail with a status; what it returns is run by `run`, which never raises.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import aclosing, asynccontextmanager
+
+from stint.domain.errors import InvalidRequest, StintError, Unexpected
+from stint.domain.ids import new_name
+from stint.domain.response_events import ResponseEvent
+from stint.domain.response_requests import CreateResponse
+from stint.domain.responses import FIELDS, ResponseHeader, ResponseRecord, StoredResponse
+from stint.domain.turns import ErrorInfo, TurnStatus
+from stint.services.openings import value_of
+from stint.services.plans import NO_PROVIDER_DATA, ProviderData
+from stint.services.reader import Reader
+from stint.services.responses.contexts import Context, Contexts, add_records
+from stint.services.responses.conversing import Conversing
+from stint.services.responses.intake import Intake
+from stint.services.responses.log import ResponseLog, ending_of
+from stint.services.responses.output_items import OutputItems
+from stint.services.responses.plans import ResponsePlanner
+from stint.services.responses.runs import Prepared, ResponseRun, narrate
+from stint.services.responses.stream import ResponseStream
+from stint.services.runs import Run
+from stint.store.responsestore import ResponseStore
+
+logger = logging.getLogger(__name__)
+
+GRACE_SECONDS = 10.0
+"""How long after its deadline a response without an ending counts as dead."""
+
+
+class Responses:
+    """The responses of a tenant. `default_model` answers the requests that name none."""
+
+    def __init__(
+        self,
+        tenant: str,
+        store: ResponseStore,
+        contexts: Contexts,
+        planner: ResponsePlanner,
+        reader: Reader,
+        default_model: str,
+    ) -> None:
+        self.tenant = tenant
+        self.store = store
+        self.contexts = contexts
+        self.planner = planner
+        self.reader = reader
+        self.default_model = default_model
+
+    async def start(
+        self, request: CreateResponse, deadline: float, provider_data: ProviderData = NO_PROVIDER_DATA
+    ) -> ResponseRun:
+        """Begin a response: when this returns, its header is stored and the model is being called.
+
+        `deadline` is a time of the event loop's clock. `provider_data` bears the caller's keys for tools.
+
+        Raises:
+            NotFound: there is no such conversation.
+            Conflict: another response runs in the conversation, or the previous response still runs.
+            InvalidRequest: the request names something unknown, or asks for what its model's provider lacks.
+            ToolUnavailable: an MCP server cannot list its tools.
+        """
+        prepared = await self.prepare(request, deadline, provider_data)
+        async with released_on_error(prepared.context):
+            response = self.begin(prepared, deadline, stored=request.store)
+            async with response.run.opened():
+                await response.log.put_header()
+        return response
+
+    async def prepare(
+        self,
+        request: CreateResponse,
+        deadline: float,
+        provider_data: ProviderData,
+        response_id: str | None = None,
+    ) -> Prepared:
+        """Read and check what a response needs; what can be read side by side, is. It raises what `start` raises."""
+        self.refuse_unstored(request)
+        header = self.new_header(request, response_id or new_name("resp"), deadline)
+        intake = Intake(request.input, header.response_id, anew=request.conversation is not None)
+        opened, read, planned = await asyncio.gather(
+            self.open_context(header, deadline),
+            intake.read(self.reader),
+            self.planner.plan(header.model, header.settings, request.tools, provider_data),
+            return_exceptions=True,
+        )
+        context = value_of(opened)
+        async with released_on_error(context):
+            value_of(read)
+            plan = value_of(planned)
+            resolved = await intake.resolve(context.known, self.contexts.find)
+            context.reader.take_in(resolved)
+        header.input = [stored.item for stored in resolved.values()]
+        header.texts = [text for stored in resolved.values() for text in stored.texts]
+        header.ancestors, header.depth, header.listed = context.ancestors, context.depth, plan.listed
+        return Prepared(header, context, plan)
+
+    def new_header(self, request: CreateResponse, response_id: str, deadline: float) -> ResponseHeader:
+        """Give what the request alone says of a response."""
+        now = time.time()
+        return ResponseHeader(
+            response_id=response_id,
+            created_at=int(now),
+            model=request.model or self.default_model,
+            settings=request.to_settings(),
+            previous_response_id=request.previous_response_id,
+            conversation_id=request.conversation_id,
+            background=request.background,
+            streamed=request.background and request.stream,
+            until=round(now + deadline - asyncio.get_running_loop().time() + GRACE_SECONDS),
+        )
+
+    def refuse_unstored(self, request: CreateResponse) -> None:
+        if request.conversation is not None and not request.store:
+            raise InvalidRequest(
+                "A conversation keeps what is said in it: leave out conversation, or store false.", param="store"
+            )
+
+    async def open_context(self, header: ResponseHeader, deadline: float) -> Context:
+        """Read what a response continues from; a conversation is held for it."""
+        shortens = header.settings.truncation == "auto"
+        if header.previous_response_id is not None:
+            return await self.contexts.follow(header.previous_response_id, shortens=shortens)
+        if header.conversation_id is not None:
+            return await self.contexts.join(header.conversation_id, header.response_id, deadline, shortens=shortens)
+        return self.contexts.begin()
+
+    def begin(
+        self, prepared: Prepared, deadline: float, *, stored: bool, records: Sequence[ResponseRecord] = ()
+    ) -> ResponseRun:
+        """Put a run together, to be opened by the caller.
+
+        `records` are those of a run that broke off: what they say is not said again.
+        """
+        header, context = prepared.header, prepared.context
+        conversation = None
+        if header.conversation_id is not None:
+            conversation = Conversing(self.tenant, self.store.conversations, header.conversation_id)
+        log = ResponseLog(
+            self.tenant,
+            self.store.responses if stored else None,
+            StoredResponse(header, list(records)),
+            conversation,
+            [context.hold] if context.hold else [],
+        )
+        reader = context.reader
+        output = OutputItems(header.response_id, header.settings, header.listed)
+        add_records(reader, output, records)
+        run = Run(
+            header.response_id, prepared.plan.plan, reader.transcript, log, deadline, reader.approved, reader.later
+        )
+        return ResponseRun(run, log, ResponseStream(header, output))
+
+    async def run(self, response: ResponseRun) -> AsyncGenerator[ResponseEvent, None]:
+        """Run a response that was begun; the last event is the terminal one, and nothing is raised."""
+        for told in response.stream.begin():
+            yield told
+        async with aclosing(self.go_on(response)) as events:
+            async for event in events:
+                yield event
+
+    async def go_on(self, response: ResponseRun) -> AsyncGenerator[ResponseEvent, None]:
+        """Tell what happens in a response from here on."""
+        stream, log = response.stream, response.log
+        try:
+            async with aclosing(narrate(response)) as events:
+                async for told in events:
+                    yield told
+        except StintError as error:
+            await self.fail(response, error)
+        except Exception:
+            logger.exception("Unexpected error in a response")
+            await self.fail(response, Unexpected())
+        finally:
+            log.stop()
+        ending = log.response.records[-1].ending
+        if ending is not None:
+            for told in stream.end(ending):
+                yield told
+
+    async def fail(self, response: ResponseRun, error: StintError) -> None:
+        """Store that a response failed. When even that fails, it is sealed by who next looks at it."""
+        extra = {"response_id": response.response_id, "error_code": error.code, "error": error.message}
+        logger.warning("The response failed", extra=extra)
+        error.response_id = response.response_id
+        error.param = FIELDS.get(error.param or "", error.param)
+        response.error = error
+        ending = response.run.end(TurnStatus.failed, ErrorInfo.of(error))
+        try:
+            await response.log.append(None, ending)
+        except Exception:  # nothing may be raised here, whatever is wrong with the store
+            logger.warning("The end of a failed response was not stored", exc_info=True)
+            response.log.response.records.append(ResponseRecord(ending=ending_of(ending)))
+            await response.log.release()
+
+
+@asynccontextmanager
+async def released_on_error(context: Context) -> AsyncIterator[None]:
+    """Let a conversation go again when what follows fails."""
+    if context.hold is None:
+        yield
+        return
+    async with context.hold.released_on_error():
+        yield

@@ -1,0 +1,53 @@
+"""A response that runs, and what it was prepared from."""
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from dataclasses import dataclass
+
+from stint.domain.errors import StintError
+from stint.domain.events import RunEnded
+from stint.domain.response_events import ResponseEvent
+from stint.domain.responses import ResponseHeader
+from stint.services.loop import run_loop
+from stint.services.moves import Answers
+from stint.services.responses.contexts import Context
+from stint.services.responses.log import ResponseLog
+from stint.services.responses.plans import ResponsePlan
+from stint.services.responses.stream import ResponseStream
+from stint.services.runs import Run
+
+
+@dataclass(slots=True)
+class ResponseRun:
+    """A response that was begun; `error` is what it failed with."""
+
+    run: Run
+    log: ResponseLog
+    stream: ResponseStream
+    error: StintError | None = None
+
+    @property
+    def response_id(self) -> str:
+        return self.log.response_id
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A response that can be begun: all that its request names was found. The conversation it continues is held."""
+
+    header: ResponseHeader
+    context: Context
+    plan: ResponsePlan
+
+
+async def narrate(response: ResponseRun, first: Answers | None = None) -> AsyncGenerator[ResponseEvent, None]:
+    """Run the loop, and tell what happens in it but the end; `first` is what is left of an answer that broke off.
+
+    Raises:
+        StintError: the run failed; what was stored before is kept.
+    """
+    async with aclosing(run_loop(response.run, first)) as events:
+        async for event in events:
+            if not isinstance(event, RunEnded):
+                for told in response.stream.take(event, response.log.details):
+                    yield told

@@ -1,0 +1,26 @@
+"""The use cases of one tenant behind the OpenAI API, as the routes call them."""
+
+from dataclasses import dataclass
+
+from stint.services.chat import Chat
+from stint.services.conversations import Conversations
+from stint.services.responses.background import Background
+from stint.services.responses.compaction import Compaction, TokenCounts
+from stint.services.responses.following import Following
+from stint.services.responses.responses import Responses
+from stint.services.responses.storedresponses import StoredResponses
+
+
+@dataclass(frozen=True, slots=True)
+class ResponseServices:
+    """`heartbeat_seconds` is the silence after which a connection is kept open by a sign of life."""
+
+    responses: Responses
+    background: Background
+    following: Following
+    stored_responses: StoredResponses
+    conversations: Conversations
+    chat: Chat
+    compaction: Compaction
+    token_counts: TokenCounts
+    heartbeat_seconds: float

@@ -1,0 +1,135 @@
+"""Responses that were begun: read, list, delete."""
+
+import asyncio
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from stint.domain.errors import NotFound
+from stint.domain.items import Item
+from stint.domain.paging import MAX_BYTES
+from stint.domain.response_options import Include
+from stint.domain.response_resource import (
+    DeletedResponse,
+    ItemList,
+    ListedResponse,
+    Response,
+    ResponseList,
+    make_response,
+)
+from stint.domain.responses import StoredResponse
+from stint.domain.tasks import ResponseDeletionTask
+from stint.services.deletions import PATIENCE_SECONDS, Leave
+from stint.services.responses.backgroundlives import Lives
+from stint.services.responses.inclusions import show
+from stint.services.responses.output_items import output_of, whole
+from stint.store.responses import Order
+from stint.store.responsestore import ResponseStore
+
+
+@dataclass(frozen=True, slots=True)
+class StoredResponses:
+    """The stored responses of a tenant. `leave` hands a task to the worker."""
+
+    tenant: str
+    store: ResponseStore
+    lives: Lives
+    leave: Leave
+
+    async def get(self, response_id: str, include: Sequence[Include] = ()) -> Response:
+        """Read a response. Raises NotFound."""
+        return shown(await self.read(response_id), include)
+
+    async def read(self, response_id: str) -> StoredResponse:
+        """Read a response as it is stored, one whose process died as failed. Raises NotFound."""
+        stored = await asyncio.to_thread(self.store.responses.get, self.tenant, response_id)
+        return await self.lives.settle(stored)
+
+    async def list(self, after: str | None, limit: int, model: str | None, order: Order) -> ResponseList:
+        """List responses by creation, those behind `after`.
+
+        Raises:
+            NotFound: `after` is no response.
+        """
+        page = await asyncio.to_thread(
+            self.store.responses.list, self.tenant, after=after, limit=limit, model=model, order=order
+        )
+        data = []
+        for stored in page.data:
+            response = shown(await self.lives.settle(stored))
+            data.append(ListedResponse(**dict(response), input=[show(item, ()) for item in stored.header.input]))
+        return ResponseList.of(data, page.has_more)
+
+    async def input_items(
+        self,
+        response_id: str,
+        after: str | None,
+        before: str | None,
+        limit: int,
+        order: Order,
+        include: Sequence[Include] = (),
+    ) -> ItemList:
+        """List what a response was answered from: its own input behind all that it continues.
+
+        Raises:
+            NotFound: there is no such response, or `after` or `before` is none of the items.
+        """
+        items: list[Item] = []
+        *earlier, own = await self.chain(response_id)
+        for link in earlier:
+            items += [*link.header.input, *output_of(link, whole(link.header.settings)).items]
+        items += own.header.input
+        if order == "desc":
+            items.reverse()
+        return page_of([show(item, include) for item in items], after, before, limit)
+
+    async def chain(self, response_id: str) -> Sequence[StoredResponse]:
+        """Read a response behind those that it continues; alone, where one of these was deleted. Raises NotFound."""
+        try:
+            return (await asyncio.to_thread(self.store.responses.chain, self.tenant, response_id)).links
+        except NotFound:
+            return [await asyncio.to_thread(self.store.responses.get, self.tenant, response_id)]
+
+    async def delete(self, response_id: str) -> DeletedResponse:
+        """Delete a response, and stop it if it runs. What continues from it cannot be continued any more.
+
+        Raises:
+            NotFound: there is no such response.
+        """
+        await asyncio.to_thread(self.proceed, response_id, PATIENCE_SECONDS)
+        return DeletedResponse(id=response_id)
+
+    def proceed(self, response_id: str, seconds: float) -> None:
+        """Delete for `seconds` at most, and leave the rest to the worker. May be repeated after any failure."""
+        if not self.store.responses.delete(self.tenant, response_id, time.monotonic() + seconds):
+            self.leave(ResponseDeletionTask(tenant=self.tenant, response_id=response_id))
+
+
+def shown(stored: StoredResponse, include: Sequence[Include] = ()) -> Response:
+    """Show a response as it stands; `include` adds to what its request asked for."""
+    header = stored.header
+    if include:
+        settings = header.settings.model_copy(update={"include": [*header.settings.include, *include]})
+        stored = replace(stored, header=header.model_copy(update={"settings": settings}))
+    return make_response(header, output_of(stored).items, stored.status, stored.ending)
+
+
+def page_of(items: list[Item], after: str | None, before: str | None, limit: int) -> ItemList:
+    """Give the items between two others, as many as the limit and the size of an answer allow."""
+    ids = [item.id for item in items]
+    start, end = 0, len(items)
+    for cursor in (after, before):
+        if cursor is not None and cursor not in ids:
+            raise NotFound("Item", cursor)
+    if after is not None:
+        start = ids.index(after) + 1
+    if before is not None:
+        end = ids.index(before)
+    chosen = items[start:end][:limit]
+    sizes, total, fit = (len(item.model_dump_json()) for item in chosen), 0, 0
+    for size in sizes:
+        total += size
+        if fit and total > MAX_BYTES:
+            break
+        fit += 1
+    return ItemList.of(chosen[:fit], start + fit < end)

@@ -1,0 +1,124 @@
+"""A run of the loop as the events of a response."""
+
+import secrets
+from collections.abc import Iterable, Iterator
+
+from stint.domain.events import (
+    LoopEvent,
+    ReasoningEnded,
+    ReasoningProgress,
+    StepComplete,
+    StepProgress,
+    TextDelta,
+    ToolCallDelta,
+)
+from stint.domain.inference import AnswerDetails
+from stint.domain.item_events import DeltaOf
+from stint.domain.response_events import (
+    ErrorEvent,
+    ResponseCompleted,
+    ResponseCreated,
+    ResponseEvent,
+    ResponseFailed,
+    ResponseIncomplete,
+    ResponseInProgress,
+    ResponseQueued,
+)
+from stint.domain.response_resource import Response, make_response
+from stint.domain.responses import ResponseEnding, ResponseHeader, ResponseStatus
+from stint.services.responses.itemstream import ItemStream
+from stint.services.responses.output_items import OutputItems, shows_raw
+
+OBFUSCATION = 16
+"""Deltas are padded to multiples of so many characters."""
+
+
+class ResponseStream:
+    """Tells what happens in a response, each event with its number.
+
+    `sequence` and `index` are those of the next event and the next item: a response that is taken up again goes on
+    where its stream broke off.
+    """
+
+    def __init__(self, header: ResponseHeader, output: OutputItems, *, sequence: int = 0, index: int = 0) -> None:
+        self.header = header
+        self.output = output
+        self.sequence = sequence
+        self.items = ItemStream(raw=shows_raw(header.settings), index=index)
+        self.ahead = 0
+
+    def number(self, events: Iterable[ResponseEvent]) -> Iterator[ResponseEvent]:
+        """Number events as they leave."""
+        for event in events:
+            event.sequence_number = self.sequence
+            self.sequence += 1
+            if self.header.settings.include_obfuscation and isinstance(event, DeltaOf):
+                event.obfuscation = padding_of(event.delta)
+            yield event
+
+    def resource(self, status: ResponseStatus, ending: ResponseEnding | None = None) -> Response:
+        return make_response(self.header, self.output.items, status, ending)
+
+    def begin(self, *, queued: bool = False) -> Iterator[ResponseEvent]:
+        """Tell that the response was created; one in the background waits in the queue first."""
+        status = ResponseStatus.queued if queued else ResponseStatus.in_progress
+        empty = make_response(self.header, (), status)
+        yield from self.number([ResponseCreated(response=empty)])
+        if queued:
+            yield from self.number([ResponseQueued(response=empty)])
+        else:
+            yield from self.take_up()
+
+    def take_up(self) -> Iterator[ResponseEvent]:
+        """Tell that the response runs, and what the MCP servers listed for it."""
+        started = make_response(self.header, (), ResponseStatus.in_progress)
+        yield from self.number([ResponseInProgress(response=started)])
+        for item in self.output.listed:
+            yield from self.number(self.items.tell_list(item))
+
+    def take(self, event: LoopEvent, details: AnswerDetails | None = None) -> Iterator[ResponseEvent]:
+        """Tell an event of the loop; `details` are of the answer that a completed step holds."""
+        yield from self.number(self.tell(event, details))
+
+    def end(self, ending: ResponseEnding) -> Iterator[ResponseEvent]:
+        """Tell how the response ended; a cancelled one ends as a failed one does, with its own status."""
+        response = self.resource(ending.status, ending)
+        events: list[ResponseEvent] = []
+        match ending.status:
+            case ResponseStatus.completed:
+                events.append(ResponseCompleted(response=response))
+            case ResponseStatus.incomplete:
+                events.append(ResponseIncomplete(response=response))
+            case _:
+                if ending.error is not None:
+                    events.append(ErrorEvent.of(ending.error, 0))
+                events.append(ResponseFailed(response=response))
+        yield from self.number(events)
+
+    def tell(self, event: LoopEvent, details: AnswerDetails | None) -> Iterator[ResponseEvent]:
+        match event:
+            case ReasoningProgress(text=text):
+                yield from self.items.tell_reasoning(self.output.next_id("rs"), text)
+            case ReasoningEnded(reasoning=reasoning):
+                yield from self.items.end_reasoning(self.output.reasoning(reasoning))
+                self.ahead = 1
+            case StepProgress(step_type="inference", delta=TextDelta() as delta):
+                yield from self.items.tell_text(self.output.next_id("msg", self.ahead), delta)
+            case StepProgress(step_type="tool_execution", delta=ToolCallDelta(tool_call=call)) if not isinstance(
+                call, str
+            ):
+                opened = self.output.opened(call)
+                if opened is not None:
+                    yield from self.items.begin_call(opened)
+            case StepComplete(step_details=step):
+                items, self.ahead = self.output.add(step, details)[self.ahead :], 0
+                for item in items:
+                    yield from self.items.finish(item)
+            case _:
+                pass
+
+
+def padding_of(text: str) -> str:
+    """Make noise that brings a text to a multiple of 16 characters, so that its size does not tell its words."""
+    missing = -len(text) % OBFUSCATION
+    return secrets.token_urlsafe(OBFUSCATION)[:missing]

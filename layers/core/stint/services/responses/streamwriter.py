@@ -1,0 +1,108 @@
+"""Storing the stream of a response while it runs: a batch of events at a time, so that a word is not a write."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager, suppress
+
+from stint.domain.errors import StintError
+from stint.domain.item_events import (
+    OutputTextDelta,
+    ReasoningSummaryTextDelta,
+    ReasoningTextDelta,
+    RefusalTextDelta,
+)
+from stint.domain.response_events import ResponseEvent
+from stint.services.responses.stream import padding_of
+from stint.store.background import Background
+
+FLUSH_SECONDS = 0.3
+"""How long events are gathered: several deltas of one text become one event."""
+
+
+TEXTS = (OutputTextDelta, RefusalTextDelta, ReasoningTextDelta, ReasoningSummaryTextDelta)
+
+
+class StreamWriter:
+    """Numbers the events of a response and stores them; nobody sees one before that. `first` is the next number.
+
+    With no `background`, none is stored.
+    """
+
+    def __init__(self, background: Background | None, tenant: str, response_id: str, first: int) -> None:
+        self.background = background
+        self.tenant = tenant
+        self.response_id = response_id
+        self.next = first
+        self.pending: list[ResponseEvent] = []
+        self.closing = asyncio.Event()
+        self.error: StintError | None = None
+
+    def add(self, events: Iterable[ResponseEvent]) -> None:
+        """Take in events; those of one call are stored together.
+
+        Raises:
+            StintError: earlier ones could not be stored.
+        """
+        if self.error is not None:
+            raise self.error
+        for event in events:
+            if not (self.pending and joined(self.pending[-1], event)):
+                self.pending.append(event)
+
+    @asynccontextmanager
+    async def flushing(self) -> AsyncIterator[None]:
+        """Store what comes while other work goes on, and the rest when that ends or fails.
+
+        Raises:
+            Interrupted: another worker tells the response, or it was deleted.
+            StoreUnavailable: the store failed.
+        """
+        task = asyncio.create_task(self.keep_flushing())
+        try:
+            yield
+        except StintError:
+            await self.close(task)
+            with suppress(StintError):
+                await self.flush()
+            raise
+        finally:
+            await self.close(task)
+        if self.error is not None:
+            raise self.error
+        await self.flush()
+
+    async def close(self, task: "asyncio.Task[None]") -> None:
+        self.closing.set()
+        await asyncio.wait({task})
+
+    async def keep_flushing(self) -> None:
+        closing = asyncio.create_task(self.closing.wait())
+        try:
+            while not self.closing.is_set():
+                await self.flush()
+                await asyncio.wait({closing}, timeout=FLUSH_SECONDS)
+        except StintError as error:
+            self.error = error
+        finally:
+            closing.cancel()
+
+    async def flush(self) -> None:
+        """Store what has come so far."""
+        events, self.pending = self.pending, []
+        if not events or self.background is None:
+            return
+        for number, event in enumerate(events, self.next):
+            event.sequence_number = number
+        texts = [event.model_dump_json() for event in events]
+        await asyncio.to_thread(self.background.put_events, self.tenant, self.response_id, self.next, texts)
+        self.next += len(events)
+
+
+def joined(last: ResponseEvent, event: ResponseEvent) -> bool:
+    """Join a delta to the one before it, if both are of one text."""
+    if not isinstance(last, TEXTS) or not isinstance(event, type(last)) or last.item_id != event.item_id:
+        return False
+    last.delta += event.delta
+    if last.obfuscation is not None:
+        last.obfuscation = padding_of(last.delta)
+    return True

@@ -1,0 +1,225 @@
+import asyncio
+import threading
+import time
+from contextlib import aclosing
+from typing import Any
+
+import pytest
+from tests.unit.services.conftest import MakeOffice
+from tests.unit.services.faults import failing, watching
+from tests.unit.services.responses.office import FUNCTION, MCP_TOOL
+from tests.unit.services.responses.responder import Responder
+from tests.unit.services.stage import STOP, called, said, script, until
+
+from stint.domain.errors import Conflict, InvalidRequest, ModelError, NotFound, StoreUnavailable
+from stint.domain.inference import TextChunk
+from stint.domain.response_events import ResponseCompleted
+from stint.domain.responses import ResponseStatus
+
+
+async def test_the_model_is_called_while_the_header_is_being_stored(make_office: MakeOffice) -> None:
+    model = script(said(), said())
+    responder = Responder(make_office(model))
+    await responder.respond()
+    model.opened.clear()
+    opened = threading.Event()
+
+    def hold_header(operation: str, body: str, context: dict[str, Any]) -> None:
+        assert operation != "BatchWriteItem" or opened.wait(10)
+
+    with watching(responder.cloud, hold_header):
+        starting = asyncio.create_task(responder.start())
+        await asyncio.wait_for(model.opened.wait(), 10)
+        opened.set()
+        run = await starting
+
+    assert (await responder.play(run)).response.status is ResponseStatus.completed
+
+
+async def test_a_header_that_cannot_be_stored_begins_nothing(make_office: MakeOffice) -> None:
+    model = script(said(), said())
+    responder = Responder(make_office(model))
+    conversation = await responder.conversation()
+
+    with failing(responder.cloud, "BatchWriteItem"), pytest.raises(StoreUnavailable) as refused:
+        await responder.start(conversation=conversation)
+
+    assert model.closed == len(model.requests) == 1
+    assert refused.value.response_id is not None  # it may have been written: a repetition would begin another one
+    assert (await responder.respond(conversation=conversation)).response.status is ResponseStatus.completed
+
+
+async def test_a_response_is_stored_before_its_last_event_leaves(make_office: MakeOffice) -> None:
+    responder = Responder(make_office(script(said())))
+    run = await responder.start()
+
+    async with aclosing(responder.responses.run(run)) as events:
+        async for event in events:
+            if isinstance(event, ResponseCompleted):
+                break  # a client that hangs up here
+
+    assert (await responder.get(run.response_id)).status is ResponseStatus.completed
+
+
+async def test_each_step_is_stored_before_it_is_told(make_office: MakeOffice) -> None:
+    responder = Responder(make_office(script(called("buy"), said())))
+    run = await responder.start(tools=[MCP_TOOL])
+
+    async for event in responder.responses.run(run):
+        if event.type == "response.output_item.done" and event.item.type != "mcp_list_tools":
+            known = (await responder.get(run.response_id)).output
+            assert event.item in known
+
+
+async def test_a_store_that_fails_in_the_middle_fails_the_response(make_office: MakeOffice) -> None:
+    responder = Responder(make_office(script(called("buy"), said("Hi"))))
+    run = await responder.start(tools=[MCP_TOOL])
+
+    with failing(responder.cloud, "PutItem", "0001", times=1):
+        answered = await responder.play(run)
+
+    kept = await responder.get(run.response_id)
+    assert answered.kinds[-2:] == ["error", "failed"]
+    assert answered.response == kept
+    assert kept.error is not None
+    assert kept.error.code == "store_unavailable"
+    assert run.error is not None
+    assert run.error.response_id == run.response_id
+
+
+async def test_a_store_that_is_gone_is_told_and_seals_the_response_later(
+    make_office: MakeOffice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("stint.services.responses.responses.GRACE_SECONDS", -30)
+    responder = Responder(make_office(script(said())))
+    run = await responder.start()
+
+    with failing(responder.cloud, "PutItem"):
+        answered = await responder.play(run)
+
+    assert (await responder.stored(run.response_id)).ending is None
+    assert answered.response.status is ResponseStatus.failed
+    await until(lambda: run.log.response.header.until < time.time())
+    assert (await responder.get(run.response_id)).status is ResponseStatus.failed
+
+
+async def test_time_that_is_over_keeps_what_was_finished(make_office: MakeOffice) -> None:
+    never = asyncio.Event()
+    responder = Responder(make_office(script(called("buy"), [TextChunk("Half a"), never])))
+    run = await responder.start(tools=[MCP_TOOL], seconds=0.3)
+
+    answered = await responder.play(run)
+
+    kept = await responder.get(run.response_id)
+    assert kept == answered.response
+    assert kept.error is not None
+    assert kept.error.code == "deadline_exceeded"
+    assert [item.type for item in kept.output] == ["mcp_list_tools", "mcp_call"]
+
+
+async def test_usage_is_that_of_all_model_calls(make_office: MakeOffice) -> None:
+    responder = Responder(make_office(script(called("buy"), said("Hi"))))
+
+    response = (await responder.respond(tools=[MCP_TOOL])).response
+
+    assert response.usage is not None
+    assert response.usage.total_tokens == 0  # these models count nothing
+
+
+async def test_a_response_that_is_deleted_while_it_runs_ends_and_leaves_nothing(
+    make_office: MakeOffice, tenant: str
+) -> None:
+    gate = asyncio.Event()
+    responder = Responder(make_office(script([TextChunk("Hi"), gate, STOP])))
+    run = await responder.start()
+    playing = asyncio.create_task(responder.play(run))
+
+    await responder.office.services.stored_responses.delete(run.response_id)
+    gate.set()
+    answered = await playing
+
+    assert answered.response.status is ResponseStatus.failed
+    assert run.error is not None
+    assert run.error.code == "interrupted"
+    with pytest.raises(NotFound):
+        await responder.get(run.response_id)
+
+
+async def test_a_conversation_that_is_taken_over_fails_the_response(make_office: MakeOffice) -> None:
+    gate = asyncio.Event()
+    responder = Responder(make_office(script([TextChunk("Hi"), gate, STOP]), lease=0.2))
+    conversation = await responder.conversation()
+    run = await responder.start(conversation=conversation)
+    [hold] = run.log.holds
+    playing = asyncio.create_task(responder.play(run))
+
+    hold.stop()
+    await until(lambda: asyncio.get_event_loop().time() > hold.valid_until)
+    gate.set()
+    answered = await playing
+
+    assert answered.response.error is not None
+    assert answered.response.error.code == "interrupted"
+    items = await responder.office.services.conversations.list_items(conversation, None, 10, "asc")
+    assert items.data == []
+
+
+async def test_a_conversation_that_is_deleted_meanwhile_fails_the_response(make_office: MakeOffice) -> None:
+    gate = asyncio.Event()
+    responder = Responder(make_office(script([TextChunk("Hi"), gate, STOP])))
+    conversation = await responder.conversation()
+    playing = asyncio.create_task(responder.respond(conversation=conversation))
+    await asyncio.sleep(0.1)
+
+    await responder.office.services.conversations.delete(conversation)
+    gate.set()
+    answered = await playing
+
+    assert answered.response.error is not None
+    assert answered.response.error.code == "conversation_not_found"
+    assert (await responder.get(answered.response.id)).status is ResponseStatus.failed
+
+
+async def test_a_fault_of_an_adapter_is_told_without_its_words(make_office: MakeOffice) -> None:
+    responder = Responder(make_office(script([ZeroDivisionError("secret")])))
+
+    response = (await responder.respond()).response
+
+    assert response.error is not None
+    assert (response.error.code, "secret" in response.error.message) == ("server_error", False)
+
+
+async def test_an_error_of_a_models_request_names_the_field_of_a_response(make_office: MakeOffice) -> None:
+    wrong = InvalidRequest("An image is none.", param="messages")
+    responder = Responder(make_office(script([wrong], [ModelError("Busy.")])))
+
+    first, second = (await responder.respond()).response, (await responder.respond()).response
+
+    assert first.error is not None
+    assert second.error is not None
+    assert (first.error.param, second.error.param) == ("input", "")
+
+
+@pytest.mark.parametrize("fields", [{"previous_response_id": "resp_x"}, {"tools": [FUNCTION, FUNCTION]}])
+async def test_what_is_refused_calls_no_model(make_office: MakeOffice, fields: dict[str, Any]) -> None:
+    model = script(said())
+    responder = Responder(make_office(model))
+
+    with pytest.raises((InvalidRequest, ValueError)):
+        await responder.start(**fields)
+
+    assert model.requests == []
+
+
+async def test_one_response_runs_in_a_conversation_at_a_time(make_office: MakeOffice) -> None:
+    responder = Responder(make_office(script(said(), said())))
+    conversation = await responder.conversation()
+
+    outcomes = await asyncio.gather(
+        responder.start(conversation=conversation), responder.start(conversation=conversation), return_exceptions=True
+    )
+
+    [refused] = [outcome for outcome in outcomes if isinstance(outcome, Conflict)]
+    [run] = [outcome for outcome in outcomes if not isinstance(outcome, BaseException)]
+    assert refused.code == "conversation_locked"
+    assert (await responder.play(run)).response.status is ResponseStatus.completed

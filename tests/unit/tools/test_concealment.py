@@ -1,4 +1,5 @@
 import json
+import time
 from typing import Any
 
 import pytest
@@ -81,3 +82,18 @@ def test_headers_are_shown_by_name_only(headers: Any) -> None:
 )
 def test_urls_are_shown_without_their_credentials(url: str, shown: str) -> None:
     assert conceal({"tools": [{"url": url}]}) == {"tools": [{"url": shown}]}
+
+
+def test_the_credentials_of_a_url_with_a_very_long_scheme_are_not_shown() -> None:
+    assert conceal({"x": f"{'a' * 80_000}://ann:{SECRET}@x.example/"}) == {
+        "x": f"{'a' * 80_000}://{CONCEALED}@x.example/"
+    }
+
+
+@pytest.mark.parametrize("repeated", ["a", "a:", "a:/", "a+", "a://", "a://[", "a://?a=1&", "A", "aA1-"])
+def test_the_time_for_a_long_text_does_not_grow_with_the_square_of_its_length(repeated: str) -> None:
+    begin = time.process_time()
+
+    conceal({"x": repeated * (1_000_000 // len(repeated))})
+
+    assert time.process_time() - begin < 5

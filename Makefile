@@ -5,7 +5,7 @@ STATE ?= .stint
 TOOLS ?= docs/examples/tools/template.yaml
 VENV := .venv
 BIN := $(VENV)/bin
-PIP := install --quiet --disable-pip-version-check --no-deps --require-hashes
+INSTALL := $(BIN)/uv pip install --require-hashes --no-deps
 export PYTHONPATH := layers/core:layers/runtime/python:.
 
 .DEFAULT_GOAL := help
@@ -18,20 +18,16 @@ $(VENV)/.installed: requirements/dev.txt
 	@$(PYTHON) -c 'import sys; sys.exit("Stint needs Python 3.11 or newer; this is " + sys.version.split()[0] + ". Try: make PYTHON=python3.12 ...") if sys.version_info < (3, 11) else None'
 	@echo "Installing the development environment into $(VENV) (once) ..."
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/pip $(PIP) -r requirements/dev.txt
+	@sed -n '/^uv==/,/[^\\]$$/p' requirements/dev.txt > $(VENV)/uv.txt # uv itself comes from the same lock, by pip
+	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r $(VENV)/uv.txt
+	@$(INSTALL) --python $(VENV) -r requirements/dev.txt
 	@touch $@
 
-# The local AWS engine pins botocore, so it lives in an environment of its own.
-.venv-ministack/.installed: requirements/ministack.txt
-	@echo "Installing the local AWS engine into .venv-ministack (once) ..."
-	@$(PYTHON) -m venv .venv-ministack
-	@.venv-ministack/bin/pip $(PIP) -r requirements/ministack.txt
-	@touch $@
-
-.venv-sam/.installed: requirements/sam.txt
-	@echo "Installing the SAM CLI into .venv-sam (once) ..."
-	@$(PYTHON) -m venv .venv-sam
-	@.venv-sam/bin/pip $(PIP) -r requirements/sam.txt
+# The local AWS engine and the SAM CLI pin botocore, so each has an environment of its own.
+.venv-%/.installed: requirements/%.txt $(VENV)/.installed
+	@echo "Installing $* into .venv-$* (once) ..."
+	@$(PYTHON) -m venv .venv-$*
+	@$(INSTALL) --python .venv-$* -r $<
 	@touch $@
 
 setup: $(VENV)/.installed .venv-ministack/.installed ## install what `make run` and `make test` need
@@ -39,9 +35,9 @@ setup: $(VENV)/.installed .venv-ministack/.installed ## install what `make run` 
 run: setup ## start Stint on this machine: http://127.0.0.1:8321 (PORT=9000 elsewhere, FRESH=1 empty, TOOLS=template.yaml)
 	@exec $(BIN)/python -m infra.local --state $(STATE) --tools $(TOOLS) run --port $(PORT) $(if $(filter-out 0,$(FRESH)),--fresh)
 
+# The state of `make run` is left alone unless STATE names it.
 invoke: setup ## run one event: make invoke FUNCTION=turns EVENT=events/turns/create_turn.json
-	$(if $(and $(FUNCTION),$(EVENT)),,$(error usage: make invoke FUNCTION=turns EVENT=events/turns/create_turn.json (there are: $(wildcard events/*/*.json))))
-	@exec $(BIN)/python -m infra.local --state $(STATE) --tools $(TOOLS) invoke "$(FUNCTION)" "$(EVENT)"
+	@exec $(BIN)/python -m infra.local --state $(if $(filter file,$(origin STATE)),.stint/invoke,$(STATE)) --tools $(TOOLS) invoke "$(FUNCTION)" "$(EVENT)"
 
 sam-local: setup ## prepare `sam local invoke` (needs Docker, `make build`, and `make run` in another terminal)
 	@$(BIN)/python -m infra.local.sam_template $(STATE)

@@ -14,7 +14,7 @@ def main() -> int:
     # Heavy imports come after the arguments are known to be right.
     from infra.local.cloud import Plan  # noqa: PLC0415
     from infra.local.errors import LocalCloudError  # noqa: PLC0415
-    from infra.local.invoke import invoke  # noqa: PLC0415
+    from infra.local.invoke import invoke, usage  # noqa: PLC0415
     from infra.local.run import run  # noqa: PLC0415
     from infra.local.tool_functions import TOOLS  # noqa: PLC0415
 
@@ -24,6 +24,8 @@ def main() -> int:
         if arguments.command == "run":
             asyncio.run(run(plan, arguments.port, arguments.state, fresh=arguments.fresh, began=began))
             return 0
+        if not (arguments.function and arguments.event):
+            raise LocalCloudError(usage())
         done = asyncio.run(invoke(plan, arguments.function, arguments.event, arguments.state))
         return 0 if done else 1
     except LocalCloudError as error:
@@ -43,8 +45,8 @@ def parse_arguments() -> argparse.Namespace:
     run.add_argument("--fresh", action="store_true", help="forget what the state folder holds")
     run.add_argument("--visibility", type=int, help="visibility time-out of the queues, in seconds, for tests")
     invoke = commands.add_parser("invoke", help="run one event through a function")
-    invoke.add_argument("function", help="its folder below functions/, or its logical id")
-    invoke.add_argument("event", type=Path, help="a JSON file, for example from events/")
+    invoke.add_argument("function", nargs="?", help="its folder below functions/, or its logical id")
+    invoke.add_argument("event", nargs="?", type=Path, help="a JSON file, for example from events/")
     return parser.parse_args()
 
 

@@ -13,6 +13,7 @@ from typing import Any
 from infra.local.engine import ROOT, Engine, RunningEngine
 from infra.local.environment import (
     has_credentials,
+    local_region,
     parameter_overrides,
     service_environment,
     shell_region,
@@ -74,12 +75,13 @@ async def running_cloud(plan: Plan, engine: Path | RunningEngine | None, log: Lo
     `log` gets (subject, line). Raises LocalCloudError for what the user can mend.
     """
     async with contextlib.AsyncExitStack() as stack:
-        region = await asyncio.to_thread(shell_region, plan.shell)
+        region = await asyncio.to_thread(local_region, plan.shell)
         translating = asyncio.create_task(asyncio.to_thread(translate_all, plan, region))
         stack.callback(translating.cancel)
         if not isinstance(engine, RunningEngine):
             engine = await stack.enter_async_context(started(Engine(engine, region=region)))
         settings = shell_settings(plan.shell)
+        settings.setdefault("STINT_BEDROCK_REGION", await asyncio.to_thread(shell_region, plan.shell))
         translated, translated_tools = await translating
         system = System(
             plan.template,

@@ -7,10 +7,13 @@ from infra.local.system import parameter_behind
 
 OFFLINE_MODEL = "scripted/demo"
 OPENAI_MODEL = "openai/gpt-4.1-mini"
+REGION = "us-east-1"
+"""Region of the local cloud. The engine keeps data by region, so this must not depend on the shell."""
 # Tools and documents of this machine, which its owner may reach anyway.
 LOOPBACK = "127.0.0.0/8,::1/128"
 # Of the shell's variables these reach the functions; everything else stays outside, as in Lambda.
 _PREFIXES = ("STINT_", "STREAM_", "OPENAI_", "TAVILY_", "BRAVE_", "WOLFRAM_", "POWERTOOLS_", "AWS_")
+_STORES = ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_DYNAMODB", "AWS_ENDPOINT_URL_S3")
 _NAMES = ("HOME", "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE")
 _REGION = ("AWS_REGION", "AWS_DEFAULT_REGION")
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
@@ -24,10 +27,22 @@ def shell_settings(shell: Mapping[str, str]) -> dict[str, str]:
         for name, value in shell.items()
         if name.startswith(_PREFIXES) or name in _NAMES or name.upper() in _PROXIES
     }
-    reachable = shell.get("OPENAI_API_KEY") or shell.get("OPENAI_BASE_URL")
-    settings.setdefault("STINT_DEFAULT_MODEL", OPENAI_MODEL if reachable else OFFLINE_MODEL)
+    settings.setdefault("STINT_DEFAULT_MODEL", OPENAI_MODEL if openai_variable(shell) else OFFLINE_MODEL)
     settings.setdefault("STINT_ALLOWED_HOSTS", LOOPBACK)
     return settings
+
+
+def openai_variable(shell: Mapping[str, str]) -> str | None:
+    """Return the variable that makes an `openai/` model the default, if one is set."""
+    return next((name for name in ("OPENAI_BASE_URL", "OPENAI_API_KEY") if shell.get(name)), None)
+
+
+def model_note(shell: Mapping[str, str]) -> str:
+    """Return what a user should know about the default model: that it is scripted, or which variable chose it."""
+    chosen, variable = shell.get("STINT_DEFAULT_MODEL", ""), openai_variable(shell)
+    if chosen.startswith("scripted/") or not (chosen or variable):
+        return " (not a language model; set OPENAI_API_KEY or OPENAI_BASE_URL for a real one)"
+    return "" if chosen else f" (because {variable} is set; STINT_DEFAULT_MODEL chooses another)"
 
 
 def parameter_overrides(translated: dict[str, Any], settings: Mapping[str, str]) -> dict[str, str]:
@@ -50,7 +65,7 @@ def service_environment(
         del services["AWS_ACCESS_KEY_ID"], services["AWS_SECRET_ACCESS_KEY"]
     direct = [settings[name] for name in ("NO_PROXY", "no_proxy") if settings.get(name)]
     no_proxy = ",".join([*direct[:1], "127.0.0.1", "localhost"])
-    # The engine keeps data by region, so that of the engine is everybody's.
+    # The engine keeps data by region, so every client uses that of the engine.
     always = {"NO_PROXY": no_proxy, "no_proxy": no_proxy} | {name: engine[name] for name in _REGION}
     return {"AWS_EC2_METADATA_DISABLED": "true", **services, **settings, **always}
 
@@ -60,9 +75,14 @@ def has_credentials() -> bool:
     return _session().get_credentials() is not None
 
 
+def local_region(shell: Mapping[str, str]) -> str:
+    """Return the region of the local cloud: that of the shell only where the shell names a store of its own."""
+    return shell_region(shell) if any(shell.get(name) for name in _STORES) else REGION
+
+
 def shell_region(shell: Mapping[str, str]) -> str:
-    """The region of the shell or of its AWS profile."""
-    return shell.get("AWS_REGION") or _session().get_config_variable("region") or "us-east-1"
+    """Return the region of the shell or of its AWS profile: where models in AWS are called."""
+    return shell.get("AWS_REGION") or _session().get_config_variable("region") or REGION
 
 
 def _session() -> Any:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from infra.local.cloud import Plan, running_cloud
 from infra.local.engine import ROOT, RunningEngine
+from infra.local.environment import model_note, openai_variable
 from infra.local.errors import LocalCloudError
 from infra.local.invocation import Invocation
 from infra.local.proxy_response import Head, MalformedResponse, parse_buffered, read_prelude
@@ -17,6 +18,8 @@ from infra.local.state import State
 from infra.local.system import Function, Invoke, System
 
 EVENTS = ROOT / "events"
+SHOWN = 4
+"""Events of each function that a usage error lists."""
 # https://docs.aws.amazon.com/apigateway/latest/developerguide/response-transfer-mode-lambda.html
 _STREAMED = "application/vnd.awslambda.http-integration-response"
 
@@ -37,6 +40,8 @@ async def invoke(plan: Plan, function: str, event: Path, folder: Path) -> bool:
 
 async def invoke_on(engine: Path | RunningEngine, plan: Plan, name: str, payload: bytes) -> bool:
     async with running_cloud(plan, engine, log_to_stderr) as cloud:
+        if openai_variable(plan.shell):
+            log_to_stderr("invoke", f"default model {cloud.model}{model_note(plan.shell)}")
         function = find_function(cloud.system, name)
         await asyncio.to_thread(prepare, payload, {**function.environment, **cloud.services})
         invocation = await cloud.functions.invoke(function.name, payload, stream=streams(cloud.system, function))
@@ -123,16 +128,25 @@ def find_function(system: System, name: str) -> Function:
 
 
 def read_event(event: Path) -> bytes:
-    """Read a JSON file; raises LocalCloudError, with the events that there are, when it is none."""
+    """Read a JSON file. Raises LocalCloudError, with a list of events, when it is missing or no JSON."""
     try:
         payload = event.read_bytes()
         json.loads(payload)
     except OSError as error:
-        known = " ".join(sorted(str(path.relative_to(ROOT)) for path in EVENTS.glob("*/*.json")))
-        raise LocalCloudError(f"cannot read the event {event}: {error.strerror}. There are: {known}") from error
+        raise LocalCloudError(f"cannot read the event {event}: {error.strerror}\n{usage()}") from error
     except ValueError as error:
         raise LocalCloudError(f"the event {event} is not JSON: {error}") from error
     return payload
+
+
+def usage() -> str:
+    """Return how to invoke a function, with some of the events of each; events/README.md describes all."""
+    lines = ["usage: make invoke FUNCTION=turns EVENT=events/turns/create_turn.json", "Events, all in events/:"]
+    for folder in sorted(path for path in EVENTS.iterdir() if path.is_dir()):
+        names = sorted(path.name for path in folder.glob("*.json"))
+        more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+        lines.append(f"  {folder.name + '/':<11} {' '.join(names[:SHOWN])}{more}")
+    return "\n".join(lines)
 
 
 def log_to_stderr(subject: str, line: str) -> None:

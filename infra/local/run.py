@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from infra.local.cloud import Cloud, Plan, running_cloud, serving_front
 from infra.local.engine import RunningEngine, require_engine
-from infra.local.environment import OFFLINE_MODEL
+from infra.local.environment import model_note
 from infra.local.errors import LocalCloudError
 from infra.local.event_sources import serving_sources
 from infra.local.server import listen
@@ -88,14 +88,12 @@ def listen_on(port: int) -> socket.socket:
 
 
 def welcome(cloud: Cloud, url: str, folder: Path, seconds: float) -> str:
-    offline = cloud.model == OFFLINE_MODEL
-    note = " (not a language model; set OPENAI_API_KEY or OPENAI_BASE_URL for a real one)" if offline else ""
     agent = {"agent_config": {"model": cloud.model, "instructions": "Answer briefly."}}
     command = ["curl", "-sS", f"{url}/v1/agents", "-H", "content-type: application/json", "-d", json.dumps(agent)]
     return "\n".join(
         (
             f"Stint serves {url} (ready in {seconds:.1f} s)",
-            f"  model  {cloud.model}{note}",
+            f"  model  {cloud.model}{model_note(os.environ)}",
             f"  state  {folder} (FRESH=1 make run starts empty)",
             f"  logs   {folder / 'logs'}",
             "Create an agent:",

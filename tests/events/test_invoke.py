@@ -8,15 +8,16 @@ import yaml
 from infra.local import sam_template
 from infra.local.engine import ROOT
 from infra.local.errors import LocalCloudError
+from infra.local.invoke import EVENTS
 from infra.local.sample_ids import AWAITING_TURN
 from tests.events.answers import documents
 
 
-def invoke(function: str, event: Path | str, state: Path) -> subprocess.CompletedProcess[str]:
+def invoke(function: str, event: Path | str, state: Path, **variables: str) -> subprocess.CompletedProcess[str]:
     """`make invoke`, without what the shell may set for functions."""
     shell = {name: value for name, value in os.environ.items() if not name.startswith(("STINT_", "OPENAI_", "AWS_"))}
     command = [sys.executable, "-m", "infra.local", "--state", str(state), "invoke", function, str(event)]
-    environment = shell | {"PYTHONPATH": "layers/core:."}
+    environment = shell | {"PYTHONPATH": "layers/core:."} | variables
     return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=40)
 
 
@@ -41,12 +42,41 @@ def test_json_is_printed_to_be_read(tmp_path: Path) -> None:
     assert body == '{\n  "version": "0.2.12"\n}\n'
 
 
-def test_a_missing_event_is_one_line_that_lists_those_there_are(tmp_path: Path) -> None:
+def test_a_missing_event_lists_some_of_each_function(tmp_path: Path) -> None:
     answer = invoke("turns", "events/turns/missing.json", tmp_path)
 
-    (line,) = answer.stderr.splitlines()
-    assert line.startswith("stint: cannot read the event events/turns/missing.json")
-    assert "events/turns/create_turn.json" in line
+    first, *listed = answer.stderr.splitlines()
+    assert first.startswith("stint: cannot read the event events/turns/missing.json")
+    assert len(listed) < 10
+    for folder in ("agents", "turns", "responses", "registry", "worker"):
+        (line,) = [line for line in listed if line.startswith(f"  {folder}/")]
+        assert (EVENTS / folder / line.split()[1]).exists()
+
+
+def test_a_call_without_function_or_event_prints_the_usage() -> None:
+    call = subprocess.run(
+        ["make", "--no-print-directory", "invoke"], cwd=ROOT, capture_output=True, text=True, check=False, timeout=40
+    )
+
+    assert call.returncode == 2
+    assert "usage: make invoke FUNCTION=turns EVENT=events/turns/create_turn.json" in call.stderr
+    assert len(call.stderr.splitlines()) < 12
+
+
+@pytest.mark.parametrize(("variables", "state"), [([], ".stint/invoke"), (["STATE=mine"], "mine")])
+def test_a_call_leaves_the_state_of_make_run_alone_unless_it_is_named(variables: list[str], state: str) -> None:
+    command = ["make", "--dry-run", "--no-print-directory", "invoke", "FUNCTION=turns", "EVENT=e.json", *variables]
+    shell = {name: value for name, value in os.environ.items() if name != "STATE"}
+
+    call = subprocess.run(command, cwd=ROOT, env=shell, capture_output=True, text=True, check=True, timeout=40)
+
+    assert f"--state {state} " in call.stdout
+
+
+def test_the_variable_that_chose_the_default_model_is_named(tmp_path: Path) -> None:
+    answer = invoke("registry", "events/registry/get_version.json", tmp_path, OPENAI_BASE_URL="http://127.0.0.1:9/v1")
+
+    assert "default model openai/gpt-4.1-mini (because OPENAI_BASE_URL is set; STINT_DEFAULT_MODEL" in answer.stderr
 
 
 def test_an_event_that_is_no_json_is_refused(tmp_path: Path) -> None:

@@ -5,6 +5,8 @@ import pytest
 from infra.local.engine import SERVICES, RunningEngine
 from infra.local.environment import (
     has_credentials,
+    local_region,
+    model_note,
     parameter_overrides,
     service_environment,
     shell_region,
@@ -88,13 +90,40 @@ def test_an_endpoint_for_every_service_replaces_the_engine_but_not_lambda() -> N
     assert "AWS_ENDPOINT_URL_DYNAMODB" not in environment
 
 
-def test_clients_use_the_region_of_the_engine_that_the_shell_named() -> None:
-    environment = service_environment(
-        ENGINE, LAMBDA, {"AWS_REGION": "eu-west-1", "AWS_DEFAULT_REGION": "x"}, signs=False
-    )
+def test_clients_use_the_region_of_the_engine() -> None:
+    shell = {"AWS_REGION": "x", "AWS_DEFAULT_REGION": "y"}
 
-    assert shell_region({"AWS_REGION": "eu-west-1"}) == "eu-west-1"
+    environment = service_environment(ENGINE, LAMBDA, shell, signs=False)
+
     assert environment["AWS_REGION"] == environment["AWS_DEFAULT_REGION"] == "eu-west-1"
+
+
+def test_the_local_cloud_has_one_region_whatever_the_shell_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-west-1")
+
+    assert local_region({}) == local_region({"AWS_REGION": "eu-central-1"}) == "us-east-1"
+    assert shell_region({}) == "eu-west-1"
+
+
+def test_a_store_that_the_shell_names_has_the_region_of_the_shell() -> None:
+    shell = {"AWS_REGION": "eu-central-1", "AWS_ENDPOINT_URL_DYNAMODB": "http://other"}
+
+    assert local_region(shell) == "eu-central-1"
+
+
+@pytest.mark.parametrize(
+    ("shell", "note"),
+    [
+        ({}, "not a language model"),
+        ({"STINT_DEFAULT_MODEL": "scripted/demo", "OPENAI_API_KEY": "k"}, "not a language model"),
+        ({"OPENAI_API_KEY": "k"}, "because OPENAI_API_KEY is set"),
+        ({"OPENAI_BASE_URL": "u", "OPENAI_API_KEY": "k"}, "because OPENAI_BASE_URL is set"),
+        ({"STINT_DEFAULT_MODEL": "openai/x", "OPENAI_API_KEY": "k"}, ""),
+    ],
+)
+def test_what_chose_the_default_model_is_told(shell: dict[str, str], note: str) -> None:
+    assert note in model_note(shell)
+    assert bool(note) == bool(model_note(shell))
 
 
 def test_real_credentials_are_not_covered_by_the_engines() -> None:

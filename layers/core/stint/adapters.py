@@ -72,8 +72,9 @@ def make_bedrock() -> Model:
     from stint.models.bedrock import Bedrock, connect  # noqa: PLC0415
     from stint.models.fetched_images import FetchedImages  # noqa: PLC0415
 
-    stall_timeout = load_settings().model_stall_seconds
-    return FetchedImages(Bedrock(lambda: connect(stall_timeout=stall_timeout)), fetch)
+    settings = load_settings()
+    region, stall_timeout = settings.bedrock_region or None, settings.model_stall_seconds
+    return FetchedImages(Bedrock(lambda: connect(region, stall_timeout=stall_timeout)), fetch)
 
 
 @cache
@@ -181,9 +182,11 @@ def make_llama_guard() -> ShieldProvider:
 
 
 def make_bedrock_guardrails() -> ShieldProvider:
-    from stint.shields.bedrock_guardrails import BedrockGuardrails  # noqa: PLC0415
+    from stint.models.bedrock import connect  # noqa: PLC0415
+    from stint.shields.bedrock_guardrails import STALL_SECONDS, BedrockGuardrails  # noqa: PLC0415
 
-    return BedrockGuardrails()
+    region = load_settings().bedrock_region or None
+    return BedrockGuardrails(lambda: connect(region, stall_timeout=STALL_SECONDS))
 
 
 @cache

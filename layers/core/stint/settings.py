@@ -37,6 +37,9 @@ class Settings(BaseSettings):
         default=SecretStr(""), validation_alias=named("OPENAI_API_KEY"), description="Its key (outside AWS)."
     )
     openai_secret_arn: str = Field(default="", description="Secrets Manager secret that holds the key (in AWS).")
+    bedrock_region: str = Field(
+        default="", description="AWS region of Bedrock's models and guardrails; empty for that of the function."
+    )
     scripted_word_seconds: float = Field(default=0.02, ge=0, description="Pause of the scripted model before a word.")
     model_stall_seconds: float = Field(default=60, description="Longest silence of a model before the turn fails.")
 

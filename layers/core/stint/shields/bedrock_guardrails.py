@@ -14,7 +14,6 @@ from botocore.exceptions import BotoCoreError, ClientError
 from stint.domain.errors import InvalidRequest, ShieldFailed
 from stint.domain.inference import ModelMessage
 from stint.domain.steps import SafetyViolation
-from stint.models.bedrock import connect
 from stint.shields.guardrail_answers import explain, read_answer
 from stint.shields.port import Shield, Touchpoint
 from stint.shields.texts import read, spoken
@@ -30,6 +29,7 @@ SOURCES = {"user-input": "INPUT", "assistant-output": "OUTPUT"}
 PIECE = 20_000
 """Characters of one request: the default quota is 25 text units of 1,000 characters."""
 OVERLAP = 500
+STALL_SECONDS = 15.0
 
 
 class BedrockGuardrails:
@@ -41,7 +41,7 @@ class BedrockGuardrails:
 
     asks_model = False
 
-    def __init__(self, client: "Callable[[], BedrockRuntimeClient]" = lambda: connect(stall_timeout=15.0)) -> None:
+    def __init__(self, client: "Callable[[], BedrockRuntimeClient]") -> None:
         self._make_client = client
         self._made_client: BedrockRuntimeClient | None = None
         self._lock = threading.Lock()

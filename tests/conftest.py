@@ -2,6 +2,7 @@ from collections.abc import Iterator
 
 import pytest
 from infra.local.engine import Engine
+from tests.adversarial.summary import pytest_terminal_summary  # noqa: F401 - a hook
 from tests.openresponses.watch import take_complaints
 
 

@@ -1,0 +1,90 @@
+"""The measured API, as tests use it."""
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Mapping
+from multiprocessing.connection import Client, Connection
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from tests.adversarial.case import Answer, Case, Event, Request
+from tests.adversarial.meter import Costs, children_peak_bytes
+
+SAMPLED_SECONDS = 0.005
+MOST_BYTES = 6_000_000
+
+
+class TooCostly(AssertionError):
+    """The process that served a case was killed for its use of CPU time, or died."""
+
+
+class MeasuredApi:
+    """A process that serves cases (`tests.adversarial.process`), each in a fork."""
+
+    def __init__(self, environment: Mapping[str, str], outputs: Mapping[str, str]) -> None:
+        self.environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), **environment}
+        self.outputs = json.dumps(outputs)
+
+    def __enter__(self) -> Self:
+        self.folder = Path(tempfile.mkdtemp(prefix="stint-"))
+        self.path = str(self.folder / "socket")
+        program = [sys.executable, "-m", "tests.adversarial.process"]
+        with socket.socket(socket.AF_UNIX) as server, (self.folder / "log").open("wb") as log:
+            server.bind(self.path)
+            server.listen()
+            self.process = subprocess.Popen(
+                [*program, str(server.fileno()), self.outputs],
+                env=self.environment,
+                stdin=subprocess.PIPE,
+                stdout=log,
+                stderr=log,
+                pass_fds=[server.fileno()],
+            )
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.process.kill()
+        self.process.communicate()
+        shutil.rmtree(self.folder)
+
+    def run(self, make: Callable[[], Case]) -> Costs:
+        """Send the requests of a case, and return the highest costs among them.
+
+        Raises:
+            AssertionError: an answer is 500 or 504, or the case itself objects to one.
+            TooCostly: the process was killed.
+        """
+        costs = Costs()
+        with Client(self.path, "AF_UNIX") as connection:
+            pid: int = connection.recv()
+            requests = make()
+            request = next(requests, None)
+            while request is not None:
+                answer, each = self.send(connection, pid, request)
+                costs = costs.max(each)
+                assert answer.status not in (500, 504), answer.body[:1000]
+                try:
+                    request = requests.send(answer)
+                except StopIteration:
+                    request = None
+        return costs
+
+    def send(self, connection: Connection, pid: int, request: Request | Event) -> tuple[Answer, Costs]:
+        """Send one request, and watch the memory of the children that it starts."""
+        assert len(request.body) <= MOST_BYTES, "Lambda takes no larger request"
+        connection.send(request)
+        of_children = 0
+        while not connection.poll(SAMPLED_SECONDS):
+            of_children = max(of_children, children_peak_bytes(pid))
+        try:
+            answer, costs = connection.recv()
+        except EOFError:
+            log = (self.folder / "log").read_text(errors="replace")
+            raise TooCostly(f"the process was killed, or died: {log[-1000:]}") from None
+        return answer, Costs(costs.stretch, costs.cpu, costs.grown + of_children)

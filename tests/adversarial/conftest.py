@@ -1,0 +1,18 @@
+from collections.abc import Iterator
+
+import pytest
+from infra.local.engine import Engine
+from tests.adversarial.api import MeasuredApi
+
+
+@pytest.fixture(scope="session")
+def measured_api(engine: Engine) -> Iterator[MeasuredApi]:
+    environment = engine.environment() | {
+        "STINT_TABLE": engine.outputs["TableName"],
+        "STINT_BUCKET": engine.outputs["BucketName"],
+        "STINT_ALLOWED_HOSTS": "127.0.0.1",
+        "STINT_SCRIPTED_WORD_SECONDS": "0",
+        "POWERTOOLS_SERVICE_NAME": "adversarial",
+    }
+    with MeasuredApi(environment, engine.outputs) as api:
+        yield api

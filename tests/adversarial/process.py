@@ -1,0 +1,143 @@
+"""A process that holds the whole API and forks for each case, so that every case meets it warm and alone.
+
+Arguments: the descriptor of a listening socket, and the engine's outputs as JSON. The process ends when its standard
+input does.
+"""
+
+import asyncio
+import json
+import os
+import resource
+import select
+import socket
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Iterator
+from multiprocessing.connection import Connection
+from types import SimpleNamespace
+from typing import Any
+from urllib.parse import unquote
+
+from fastapi import FastAPI
+from functions.worker.app import handler
+from infra.local.engine import Engine
+from tests.adversarial.case import Answer, Event, Request, get, post
+from tests.adversarial.meter import Meter
+from tests.functions.world import World
+
+from stint.domain.ids import new_id
+from stint.http.app import create_app
+from stint.http.inspection import list_parts
+
+MOST_CPU_SECONDS = 25
+"""A case that uses more is killed: its costs are not known, only that they are too high."""
+
+
+def main(descriptor: str, outputs: str) -> None:
+    engine = Engine()
+    engine.outputs = json.loads(outputs)
+    world = World(engine)
+    app = create_app("all", *list_parts(), make_services=world.make_services, buffered=False)
+    warm_up(app)
+    assert threading.active_count() == 1, "a process with threads cannot be forked"
+    with socket.socket(fileno=int(descriptor)) as server:
+        while server in select.select([server, sys.stdin], [], [])[0]:
+            fork(server.accept()[0], world, app)
+
+
+def warm_up(app: FastAPI) -> None:
+    """Load what a first request loads, with requests that are refused before anything is stored."""
+    requests = [get("/v1/openapi.json")]
+    posts = ("/v1/agents", "/v1/toolgroups", "/v1/responses", "/v1/chat/completions", "/v1/nothing")
+    requests += [post(path, {"input": 1}) for path in posts]
+    for request in requests:
+        asyncio.run(send(app, request))
+
+
+def fork(connection: socket.socket, world: World, app: FastAPI) -> None:
+    """Serve one case in a process of its own, and clean up after those that have ended."""
+    if os.fork() == 0:
+        try:
+            world.tenant = f"t{new_id()[-12:]}"
+            serve(Connection(connection.detach()), app)
+        except BaseException:  # noqa: BLE001 - whatever happens, the copy ends here
+            traceback.print_exc()
+            os._exit(1)
+        os._exit(0)
+    connection.close()
+    for _ in range(2):
+        os.waitpid(-1, os.WNOHANG)
+
+
+def serve(connection: Connection, app: FastAPI) -> None:
+    """Answer requests with what came of each and what it cost, until the other end is closed."""
+    resource.setrlimit(resource.RLIMIT_CPU, (MOST_CPU_SECONDS, MOST_CPU_SECONDS))
+    connection.send(os.getpid())
+    meter = Meter()
+    with asyncio.Runner() as runner:
+        runner.run(send(app, get("/v1/agents")))
+        for request in receive_all(connection):
+            meter.start()
+            if isinstance(request, Event):
+                began = time.thread_time()
+                answer = handle(request)
+                meter.add_stretch(time.thread_time() - began)
+            else:
+                answer = runner.run(send(app, request))
+            connection.send((answer, meter.stop()))
+
+
+def receive_all(connection: Connection) -> Iterator[Request | Event]:
+    while True:
+        try:
+            yield connection.recv()
+        except EOFError:
+            return
+
+
+async def send(app: FastAPI, request: Request) -> Answer:
+    """Send a request to the app as a server would: its body in one piece."""
+    path, _, query = request.path.partition("?")
+    scope: dict[str, Any] = {
+        "type": "http",
+        "asgi": {"version": "3.0"},
+        "http_version": "1.1",
+        "method": request.method,
+        "scheme": "http",
+        "path": unquote(path),
+        "raw_path": path.encode(),
+        "query_string": query.encode(),
+        "root_path": "",
+        "headers": [(name.lower().encode(), text.encode("latin-1")) for name, text in request.headers.items()],
+        "client": ("127.0.0.1", 1),
+        "server": ("127.0.0.1", 80),
+        "state": {},
+    }
+    messages: list[Any] = [{"type": "http.request", "body": request.body, "more_body": False}]
+    sent: list[Any] = []
+
+    async def receive() -> Any:
+        return messages.pop() if messages else await asyncio.Event().wait()
+
+    async def collect(message: Any) -> None:
+        sent.append(message)
+
+    await app(scope, receive, collect)
+    return Answer(sent[0]["status"], b"".join(message.get("body", b"") for message in sent[1:]))
+
+
+def handle(event: Event) -> Answer:
+    """Pass an event to the worker as Lambda does, which parses it first."""
+    context = SimpleNamespace(
+        aws_request_id=new_id(), function_name="worker", get_remaining_time_in_millis=lambda: 30_000
+    )
+    try:
+        return Answer(200, json.dumps(handler(json.loads(event.body), context)).encode())
+    except Exception as error:  # noqa: BLE001 - as Lambda does
+        return Answer(500, repr(error).encode())
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,21 @@
+"""The costliest cases, at the end of a test run."""
+
+from typing import Any
+
+PROPERTY = "costs of a hostile request"
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Print which cases kept the event loop longest, used most CPU time, and grew the process most."""
+    reports = [report for kind in ("passed", "failed") for report in terminalreporter.stats.get(kind, [])]
+    found = [(value, report.nodeid) for report in reports for name, value in report.user_properties if name == PROPERTY]
+    if not found:
+        return
+    terminalreporter.section("hostile requests")
+    for label, unit, scale, key in (
+        ("slowest", "s of CPU time", 1, "cpu"),
+        ("longest in the event loop", "s at a stretch", 1, "stretch"),
+        ("largest", "MB more memory", 1_000_000, "grown"),
+    ):
+        costs, test = max(found, key=lambda each: each[0][key])
+        terminalreporter.line(f"{label}: {costs[key] / scale:.2f} {unit}: {test.rpartition('[')[2].rstrip(']')}")

@@ -1,0 +1,26 @@
+"""No request of 6 MB or less may keep the event loop, the CPU or the memory for long, whatever it holds."""
+
+from collections.abc import Callable
+from dataclasses import asdict
+
+import pytest
+from tests.adversarial import json_cases  # noqa: F401 - registers its cases
+from tests.adversarial.api import MeasuredApi
+from tests.adversarial.case import CASES
+from tests.adversarial.summary import PROPERTY
+
+MOST_STRETCH = 1.0
+MOST_CPU = 5.0
+MOST_GROWN = 100_000_000
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_hostile_request_costs_little(
+    measured_api: MeasuredApi, name: str, record_property: Callable[[str, object], None]
+) -> None:
+    costs = measured_api.run(CASES[name])
+
+    record_property(PROPERTY, asdict(costs))
+    assert costs.stretch <= MOST_STRETCH
+    assert costs.cpu <= MOST_CPU
+    assert costs.grown <= MOST_GROWN

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import httpx
 import pytest
 from llama_stack_client import BadRequestError, LlamaStackClient, NotFoundError
 from tests.functions.response_talk import UNKNOWN, WEATHER
@@ -38,6 +39,32 @@ def test_a_streamed_completion_is_read_to_its_end(client: LlamaStackClient) -> N
     )
 
     assert "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices) == "one two"
+
+
+@pytest.mark.parametrize(
+    ("name", "marked"),
+    [
+        ("LlamaStackClient/JS 0.2.12", False),
+        ("AsyncLlamaStackClient/Python 0.7.5", False),
+        ("OpenAI/JS 7.55.0", True),
+        ("curl/8.5.0", True),
+    ],
+)
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("responses", {"input": "say: Hi"}),
+        ("chat/completions", {"messages": [{"role": "user", "content": "say: Hi"}]}),
+    ],
+)
+def test_streams_have_no_mark_for_a_client_of_this_name(
+    http: httpx.Client, path: str, body: dict[str, Any], name: str, marked: bool
+) -> None:
+    for base in ("/v1", "/v1/openai/v1"):
+        answer = http.post(f"{base}/{path}", json={"model": MODEL, "stream": True} | body, headers={"user-agent": name})
+
+        assert "Hi" in answer.text
+        assert answer.text.endswith("data: [DONE]\n\n") == marked
 
 
 def test_tools_and_formats_go_round(client: LlamaStackClient) -> None:

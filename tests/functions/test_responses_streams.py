@@ -101,6 +101,15 @@ def test_a_stream_is_named_lines_each_with_an_empty_one_and_ends_with_done(http:
     assert "\r" not in answer.text
 
 
+def test_events_of_items_and_parts_name_their_response(http: httpx.Client) -> None:
+    """llama-stack-client 0.7 reads those without the id as other events, and its agents call no tool."""
+    events = follow(http, "say: Hi")
+
+    named = [event for event in events if "response_id" in event]
+    assert kinds(named) == ["output_item.added", "content_part.added", "content_part.done", "output_item.done"]
+    assert {event["response_id"] for event in named} == {events[-1]["response"]["id"]}
+
+
 def test_deltas_are_padded_for_who_asks_for_that(http: httpx.Client) -> None:
     plain = follow(http, "say: one two")
     padded = follow(http, "say: one two", stream_options={"include_obfuscation": True})

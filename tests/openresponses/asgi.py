@@ -22,7 +22,7 @@ class Watched:
         if exchange is None:
             await self.app(scope, receive, send)
             return
-        exchange.marked = b"x-llamastack-client-version" not in dict(scope.get("headers", ()))
+        exchange.hear_headers(scope.get("headers", ()))
         over = False
 
         async def look(message: Message) -> None:

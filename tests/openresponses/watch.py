@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cache
 from urllib.parse import parse_qs
@@ -42,6 +42,12 @@ class Exchange:
         route = "/".join(part if part in WORDS else "{}" for part in re.split(r"(?<!chat)/", match[1].rstrip("/")))
         after = parse_qs(match[2] or "").get("starting_after", ["-1"])[0]
         return cls(method, route, int(after) if after.lstrip("-").isdecimal() else -1)
+
+    def hear_headers(self, headers: Iterable[tuple[bytes, bytes]]) -> None:
+        """Take in the request's headers: streams to Llama Stack's clients have no mark at their end."""
+        sent = {name.lower(): value for name, value in headers}
+        named = b"LlamaStackClient/" in sent.get(b"user-agent", b"")
+        self.marked = not named and b"x-llamastack-client-version" not in sent
 
     def note(self, complaint: str) -> None:
         """Keep what is wrong."""

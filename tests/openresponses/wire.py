@@ -88,6 +88,8 @@ class Conversation:
         for event in _events(self.client):
             if isinstance(event, h11.Request):
                 self.exchange = Exchange.of(event.method.decode(), event.target.decode())
+                if self.exchange is not None:
+                    self.exchange.hear_headers(event.headers)
                 bare = h11.Request(method=event.method, target=event.target, headers=[("host", "watched")])
                 self.server.send(bare)
                 self.server.send(h11.EndOfMessage())

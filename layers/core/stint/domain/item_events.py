@@ -24,6 +24,15 @@ class PartEvent(ItemEvent):
     content_index: int
 
 
+class WithResponseId(Schema):
+    """The events in which llama-stack-client expects `response_id` (0.7, types/response_object_stream.py).
+
+    Without it, that client reads them as another event and its agents call no tool. `ResponseStream.number` sets it.
+    """
+
+    response_id: Omitted[str] = None
+
+
 class SummaryEvent(ItemEvent):
     summary_index: int
 
@@ -38,12 +47,12 @@ class DeltaOf(Schema):
 EventPart = Annotated[OutputText | RefusalPart | ReasoningText, Field(discriminator="type")]
 
 
-class ContentPartAdded(PartEvent):
+class ContentPartAdded(WithResponseId, PartEvent):
     type: Literal["response.content_part.added"] = "response.content_part.added"
     part: EventPart
 
 
-class ContentPartDone(PartEvent):
+class ContentPartDone(WithResponseId, PartEvent):
     type: Literal["response.content_part.done"] = "response.content_part.done"
     part: EventPart
 

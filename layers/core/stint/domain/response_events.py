@@ -32,6 +32,7 @@ from stint.domain.item_events import (
     WebSearchCallCompleted,
     WebSearchCallInProgress,
     WebSearchCallSearching,
+    WithResponseId,
 )
 from stint.domain.items import OutputItem
 from stint.domain.response_resource import Response
@@ -68,14 +69,14 @@ class ResponseFailed(LifecycleEvent):
     type: Literal["response.failed"] = "response.failed"
 
 
-class OutputItemAdded(OutputEvent):
+class OutputItemAdded(WithResponseId, OutputEvent):
     """An item begins: in progress, and empty."""
 
     type: Literal["response.output_item.added"] = "response.output_item.added"
     item: OutputItem
 
 
-class OutputItemDone(OutputEvent):
+class OutputItemDone(WithResponseId, OutputEvent):
     type: Literal["response.output_item.done"] = "response.output_item.done"
     item: OutputItem
 

@@ -20,7 +20,6 @@ from stint.http.middleware import (
     Sized,
     Slashless,
     Unmarked,
-    VersionChecked,
 )
 
 logger = logging.getLogger(__name__)
@@ -71,7 +70,6 @@ def create_app(function: str, *routers: APIRouter, make_services: MakeServices, 
     app.add_middleware(FaultsAnswered)
     app.add_middleware(RunOnce)
     app.add_middleware(Slashless)
-    app.add_middleware(VersionChecked)
     app.add_middleware(CrossOrigin)
     app.add_middleware(Observed, function=function)
     return app

@@ -9,9 +9,8 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from stint.domain.errors import InvalidRequest, TooLarge, Unexpected
+from stint.domain.errors import TooLarge, Unexpected
 from stint.domain.paging import carried_size
-from stint.domain.registry import LLAMA_STACK_VERSION
 from stint.http.errors import respond
 from stint.http.sse import DONE
 from stint.observability import Observation
@@ -20,6 +19,7 @@ from stint.settings import load_settings
 logger = logging.getLogger(__name__)
 
 CLIENT_VERSION_HEADER = "x-llamastack-client-version"
+CLIENT_NAME = "LlamaStackClient/"
 MAX_BUFFERED_BYTES = 5_500_000
 ALIAS = "/v1/openai/v1/"
 
@@ -123,34 +123,18 @@ class CrossOrigin:
         await self.app(scope, receive, send_with_origin)
 
 
-class VersionChecked:
-    """Refuses Llama Stack clients of another major or minor version with 426, as Llama Stack does."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self.app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        version = Headers(scope=scope).get(CLIENT_VERSION_HEADER, "") if scope["type"] == "http" else ""
-        if re.match(r"\d+\.\d+(\.|$)", version) and version.split(".")[:2] != LLAMA_STACK_VERSION.split(".")[:2]:
-            message = f"Client version {version} is not compatible with server version {LLAMA_STACK_VERSION}."
-            error = InvalidRequest(f"{message} Please update your client.", code="client_version")
-            response = respond(error)
-            response.status_code = 426
-            return await response(scope, receive, send)
-        return await self.app(scope, receive, send)
-
-
 class Unmarked:
-    """Leaves out the mark at the end of a stream for Llama Stack's clients, which read the data of each event as JSON.
+    """Leave out the `[DONE]` at the end of a stream for Llama Stack's clients.
 
-    Llama Stack's own streams have none.
+    Their older versions, Python and Node, read the data of each event as JSON and fail. Llama Stack's own streams have
+    no such mark.
     """
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or CLIENT_VERSION_HEADER not in Headers(scope=scope):
+        if scope["type"] != "http" or not is_llama_stack_client(Headers(scope=scope)):
             return await self.app(scope, receive, send)
 
         async def send_unmarked(message: Message) -> None:
@@ -158,6 +142,11 @@ class Unmarked:
                 await send(message)
 
         return await self.app(scope, receive, send_unmarked)
+
+
+def is_llama_stack_client(headers: Headers) -> bool:
+    """Return whether a Llama Stack client sent these headers: its Node version has no header of its own."""
+    return CLIENT_VERSION_HEADER in headers or CLIENT_NAME in headers.get("user-agent", "")
 
 
 class FaultsAnswered:

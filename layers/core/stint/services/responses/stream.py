@@ -13,7 +13,7 @@ from stint.domain.events import (
     ToolCallDelta,
 )
 from stint.domain.inference import AnswerDetails
-from stint.domain.item_events import DeltaOf
+from stint.domain.item_events import DeltaOf, WithResponseId
 from stint.domain.response_events import (
     ErrorEvent,
     ResponseCompleted,
@@ -54,6 +54,8 @@ class ResponseStream:
             self.sequence += 1
             if self.header.settings.include_obfuscation and isinstance(event, DeltaOf):
                 event.obfuscation = padding_of(event.delta)
+            if isinstance(event, WithResponseId):
+                event.response_id = self.header.response_id
             yield event
 
     def resource(self, status: ResponseStatus, ending: ResponseEnding | None = None) -> Response:

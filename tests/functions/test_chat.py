@@ -163,13 +163,18 @@ def test_instructions_are_the_models(http: httpx.Client, world: World) -> None:
 def test_a_real_provider_is_asked_what_was_asked_here(openai: OpenAI, chat: ChatCompletionsServer) -> None:
     completion = openai.chat.completions.create(
         model="openai/gpt",
-        messages=[{"role": "system", "content": "Be brief."}, *says("hello")],
+        messages=[
+            {"role": "system", "content": "Be brief.", "name": "editor"},
+            {"role": "user", "content": "hello", "name": "Ann"},
+        ],
         temperature=0.5,
         presence_penalty=1.0,
         frequency_penalty=-1.0,
         seed=7,
         stop=["end"],
         reasoning_effort="low",
+        verbosity="high",
+        response_format={"type": "json_object"},
         tools=[WEATHER],
         tool_choice="required",
         parallel_tool_calls=False,
@@ -185,9 +190,13 @@ def test_a_real_provider_is_asked_what_was_asked_here(openai: OpenAI, chat: Chat
         "tool_choice": "required",
     }
     assert (body["presence_penalty"], body["frequency_penalty"], body["reasoning_effort"]) == (1.0, -1.0, "low")
-    assert body["parallel_tool_calls"] is False
+    assert (body["parallel_tool_calls"], body["verbosity"]) == (False, "high")
+    assert body["response_format"] == {"type": "json_object"}
     assert body["tools"][0]["function"]["name"] == "get_weather"
-    assert [message["role"] for message in body["messages"]] == ["system", "user"]
+    assert body["messages"] == [
+        {"role": "system", "content": "Be brief.", "name": "editor"},
+        {"role": "user", "content": "hello", "name": "Ann"},
+    ]
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,7 @@ ECHOED: dict[str, Any] = {
     "tools": [WEATHER | {"strict": True}],
     "tool_choice": "none",
     "top_logprobs": 0,
-    "text": {"format": {"type": "text"}, "verbosity": "medium"},
+    "text": {"format": {"type": "text"}, "verbosity": "low"},
 }
 
 

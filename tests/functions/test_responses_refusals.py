@@ -74,7 +74,7 @@ def places() -> list[Any]:
         ({"reasoning": {"effort": "huge"}}, "reasoning.effort"),
         ({"reasoning": {"mode": "pro"}}, "reasoning.mode"),
         ({"reasoning": {"context": "all_turns"}}, "reasoning.context"),
-        ({"text": {"verbosity": "low"}}, "text.verbosity"),
+        ({"text": {"verbosity": "chatty"}}, "text.verbosity"),
         ({"text": {"format": {"type": "grammar"}}}, "text.format"),
         ({"text": {"format": {"type": "json_schema", "name": "a b", "schema": {}}}}, "text.format.name"),
         ({"text": {"format": {"type": "json_schema", "name": "a", "schema": {"type": 5}}}}, "text.format.schema"),

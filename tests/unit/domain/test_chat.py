@@ -30,7 +30,7 @@ CALL = {"id": "call_1", "type": "function", "function": {"name": "get_weather", 
 MESSAGES: list[Json] = [
     {"role": "system", "content": "Be brief."},
     {"role": "developer", "content": [{"type": "text", "text": "Be kind."}]},
-    {"role": "user", "content": "Hi.", "name": None},
+    {"role": "user", "content": "Hi.", "name": "Ann"},
     {"role": "user", "content": [{"type": "image_url", "image_url": {"url": IMAGE, "detail": "low"}}]},
     {"role": "user", "content": [{"type": "file", "file": {"filename": "a.txt", "file_data": "SGk="}}]},
     {"role": "assistant", "content": None, "tool_calls": [CALL], "audio": None, "refusal": None},
@@ -62,7 +62,7 @@ FULL: Json = {
     "prompt_cache_retention": "in_memory",
     "user": "u",
     "n": 1,
-    "verbosity": "medium",
+    "verbosity": "high",
     "modalities": ["text"],
     "logprobs": False,
     "top_logprobs": 0,
@@ -101,7 +101,7 @@ def test_each_field_of_the_openai_client_is_honoured_or_refused_by_its_name(name
     if any(isinstance(each, Refused) for each in field.metadata):
         assert problems_of(**{name: {"any": "thing"}}) == [name]
     elif any(isinstance(each, Only) for each in field.metadata):
-        other = {"n": 2, "verbosity": "low", "modalities": ["audio"], "logit_bias": {"5": 1}, "top_logprobs": 1}
+        other = {"n": 2, "modalities": ["audio"], "logit_bias": {"5": 1}, "top_logprobs": 1}
         assert problems_of(**{name: other.get(name, True)}) == [name]
     else:
         assert name in FULL
@@ -113,7 +113,8 @@ def test_each_field_of_the_openai_client_is_honoured_or_refused_by_its_name(name
         ({"messages": []}, "messages"),
         ({"messages": [{"role": "function", "name": "f", "content": "4"}]}, "messages.0"),
         ({"messages": [{"content": "Hi."}]}, "messages.0"),
-        ({"messages": [{"role": "user", "content": "Hi.", "name": "Ann"}]}, "messages.0.user.name"),
+        ({"messages": [{"role": "user", "content": "Hi.", "name": "A" * 257}]}, "messages.0.user.name"),
+        ({"verbosity": "chatty"}, "verbosity"),
         ({"messages": [{"role": "user", "content": [{"type": "input_audio"}]}]}, "messages.0.user.content.0"),
         ({"messages": [{"role": "tool", "content": "4"}]}, "messages.0.tool.tool_call_id"),
         (

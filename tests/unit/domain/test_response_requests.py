@@ -25,7 +25,7 @@ FULL: Json = {
         "tools": [{"type": "function", "name": "get_weather"}, {"type": "web_search"}],
     },
     "metadata": {"topic": "cats"},
-    "text": {"format": {"type": "json_schema", "name": "day", "schema": SCHEMA, "strict": True}, "verbosity": "medium"},
+    "text": {"format": {"type": "json_schema", "name": "day", "schema": SCHEMA, "strict": True}, "verbosity": "low"},
     "temperature": 2,
     "top_p": 0,
     "presence_penalty": -2,
@@ -67,7 +67,7 @@ def test_a_request_with_every_field_is_read() -> None:
     assert {name: value for name, value in settings.model_dump(mode="json").items() if value != FULL.get(name)} == {
         "tools": [each.model_dump(mode="json") for each in asked.tools],
         "tool_choice": FULL["tool_choice"] | {"mode": "auto"},
-        "text": {"format": FULL["text"]["format"] | {"description": None}, "verbosity": "medium"},
+        "text": {"format": FULL["text"]["format"] | {"description": None}, "verbosity": "low"},
         "reasoning": {"effort": "low", "summary": "auto"},
         "include_obfuscation": True,
     }
@@ -160,7 +160,7 @@ def added_for(name: str) -> Json:
         ({"include": ["web_search_call.results"]}, "include.0"),
         ({"include": ["everything"]}, "include.0"),
         ({"stream_options": {"include_usage": True}}, "stream_options.include_usage"),
-        ({"text": {"verbosity": "low"}}, "text.verbosity"),
+        ({"text": {"verbosity": "chatty"}}, "text.verbosity"),
         ({"text": {"format": {"type": "grammar"}}}, "text.format"),
         ({"reasoning": {"effort": "huge"}}, "reasoning.effort"),
         ({"reasoning": {"mode": "pro"}}, "reasoning.mode"),

@@ -3,17 +3,19 @@ from typing import Any
 
 import pytest
 
-from stint.domain.content import URL, ImageContentItem, ImageSource
+from stint.domain.content import URL, ImageContentItem, ImageSource, TextContentItem
 from stint.domain.errors import InvalidRequest
 from stint.domain.inference import (
     AssistantAnswer,
     Decoding,
     GrammarResponseFormat,
     InferenceRequest,
+    JsonObjectResponseFormat,
     JsonSchemaResponseFormat,
     Reasoning,
     ReasoningOptions,
     SamplingParams,
+    SystemText,
     ToolResult,
     ToolSignature,
     UserInput,
@@ -243,3 +245,29 @@ def test_a_json_schema_is_a_closed_schema_as_text() -> None:
 def test_a_grammar_is_refused() -> None:
     with pytest.raises(InvalidRequest, match="grammar"):
         written(response_format=GrammarResponseFormat(bnf={}))
+
+
+def test_names_of_participants_go_into_the_text_and_a_hint_that_converse_lacks_has_no_effect() -> None:
+    image = ImageContentItem(image=ImageSource(data="R0lGODlh"))
+    messages = (
+        SystemText("Be brief.", "editor"),
+        UserInput("Hello", "Ann"),
+        AssistantAnswer("Hi", name="Bob"),
+        UserInput([TextContentItem(text="Look"), image], "Ann"),
+        AssistantAnswer("", (ToolCall(call_id="c", tool_name="add", arguments={}),), name="Bob"),
+        ToolResult("c", "add", "3"),
+        UserInput([image], "Ann"),
+    )
+
+    parameters = written(messages=messages, tools=(ADD,), verbosity="low")
+
+    assert parameters["system"] == [{"text": "editor: Be brief."}]
+    texts = [[block.get("text") for block in message["content"]] for message in parameters["messages"]]
+    assert texts == [["Ann: Hello"], ["Bob: Hi"], ["Ann: Look", None], [None], [None, "Ann:", None]]
+    assert "verbosity" not in json.dumps(parameters, default=str)
+
+
+def test_any_object_is_asked_for_by_a_schema() -> None:
+    form = written(response_format=JsonObjectResponseFormat())["outputConfig"]["textFormat"]
+
+    assert json.loads(form["structure"]["jsonSchema"]["schema"]) == {"type": "object"}

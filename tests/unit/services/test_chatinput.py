@@ -60,17 +60,17 @@ def function(name: str, **fields: Any) -> dict[str, Any]:
 
 async def test_messages_are_told_to_the_model_in_order() -> None:
     assert await messages(
-        {"role": "system", "content": "Be brief."},
+        {"role": "system", "content": "Be brief.", "name": "editor"},
         {"role": "developer", "content": [{"type": "text", "text": "Be kind."}, {"type": "text", "text": "Always."}]},
-        {"role": "user", "content": "hi"},
-        {"role": "assistant", "content": "I look.", "tool_calls": [CALL]},
+        {"role": "user", "content": "hi", "name": "Ann"},
+        {"role": "assistant", "content": "I look.", "tool_calls": [CALL], "name": "Bob"},
         {"role": "tool", "tool_call_id": "call_1", "content": [{"type": "text", "text": "rain"}]},
         {"role": "assistant", "content": None, "refusal": "No.", "reasoning_content": "Should I?"},
     ) == (
-        SystemText("Be brief."),
+        SystemText("Be brief.", "editor"),
         SystemText("Be kind.\nAlways."),
-        UserInput("hi"),
-        AssistantAnswer("I look.", (CALLED,)),
+        UserInput("hi", "Ann"),
+        AssistantAnswer("I look.", (CALLED,), name="Bob"),
         ToolResult("call_1", "f", "rain"),
         AssistantAnswer("No.", (), Reasoning(text="Should I?")),
     )

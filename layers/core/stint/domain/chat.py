@@ -13,7 +13,7 @@ from stint.domain.chat_input import (
 )
 from stint.domain.fields import KnownTypes, Metadata, Nothing, Omitted, Only, Refused, invalid
 from stint.domain.inference import Decoding
-from stint.domain.response_options import Effort, JsonObject, PlainText
+from stint.domain.response_options import Effort, JsonObject, PlainText, Verbosity
 from stint.domain.response_requests import CacheKey, CacheOptions, ModelName
 from stint.domain.response_tools import REFUSED_TOOLS, ToolName
 from stint.domain.responses import CacheRetention, ServiceTier
@@ -102,6 +102,7 @@ class ChatCompletionRequest(Request):
     parallel_tool_calls: Omitted[bool] = None
     response_format: ChatFormat = Field(default_factory=PlainText)
     reasoning_effort: Omitted[Effort] = None
+    verbosity: Omitted[Verbosity] = None
     metadata: Metadata = Field(default_factory=dict)
     service_tier: Omitted[ServiceTier] = None
     safety_identifier: Omitted[Annotated[str, Field(max_length=64)]] = None
@@ -109,7 +110,6 @@ class ChatCompletionRequest(Request):
     prompt_cache_retention: Omitted[CacheRetention] = None
     user: Omitted[str] = None
     n: Annotated[Omitted[int], Only((1,), "One answer is written per request")] = None
-    verbosity: Annotated[Omitted[str], Only(("medium",), "Only medium is offered: ask for it in a message")] = None
     modalities: Annotated[Omitted[list[str]], Only((["text"],), NO_AUDIO)] = None
     logprobs: Annotated[Omitted[bool], Only((False,), NO_LOGPROBS)] = None
     top_logprobs: Annotated[Omitted[int], Only((0,), NO_LOGPROBS)] = None

@@ -10,7 +10,8 @@ from stint.domain.response_tools import REFUSED_TOOLS, ToolName
 from stint.domain.schema import Request
 
 NO_AUDIO = "No provider here hears or speaks"
-Name = Annotated[Nothing, Refused("Providers are told no names of participants here: say it in the content")]
+Name = Omitted[Annotated[str, Field(max_length=256)]]
+"""Whose message it is, among several participants of one role."""
 
 
 class ChatText(Request):

@@ -84,7 +84,15 @@ class GrammarResponseFormat(Request):
     bnf: dict[str, Any]
 
 
+class JsonObjectResponseFormat(Request):
+    """Any JSON object, as chat completions and the Responses API can ask for it."""
+
+    type: Literal["json_object"] = "json_object"
+
+
 ResponseFormat = Annotated[JsonSchemaResponseFormat | GrammarResponseFormat, Field(discriminator="type")]
+AnswerFormat = JsonSchemaResponseFormat | GrammarResponseFormat | JsonObjectResponseFormat
+"""The form of a model's answer, as any of the APIs can ask for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,14 +128,16 @@ class AnswerDetails(Schema):
 
 @dataclass(frozen=True, slots=True)
 class SystemText:
-    """The instructions, as the first message."""
+    """The instructions, as the first message. `name` tells participants of one role apart, here and below."""
 
     text: str
+    name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class UserInput:
     content: Content
+    name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +147,7 @@ class AssistantAnswer:
     text: str
     tool_calls: tuple[ToolCall, ...] = ()
     reasoning: Reasoning | None = None
+    name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +179,8 @@ class ToolSignature:
 class InferenceRequest:
     """One call of a model. `model` is the provider's own id, without the routing prefix.
 
-    `parallel_tool_calls` None is the provider's default; `reasoning` None says nothing about it.
+    `parallel_tool_calls` None is the provider's default; `reasoning` None says nothing about it. `verbosity` is low,
+    medium or high: a hint, without effect where the provider or the model has none.
     """
 
     model: str
@@ -176,9 +188,10 @@ class InferenceRequest:
     tools: tuple[ToolSignature, ...] = ()
     tool_choice: ToolChoice | str = ToolChoice.auto
     decoding: Decoding = Decoding()
-    response_format: JsonSchemaResponseFormat | GrammarResponseFormat | None = None
+    response_format: AnswerFormat | None = None
     parallel_tool_calls: bool | None = None
     reasoning: ReasoningOptions | None = None
+    verbosity: str | None = None
 
 
 class Usage(Schema):

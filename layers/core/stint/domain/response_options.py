@@ -50,18 +50,14 @@ TextFormat = Annotated[
 ]
 
 
+Verbosity = Literal["low", "medium", "high"]
+
+
 class TextOptions(Request):
-    """The form of the answer. `verbosity` medium is what every model does unasked."""
+    """The form of the answer. `verbosity` is a hint, passed on to models that take one."""
 
     format: TextFormat = Field(default_factory=PlainText)
-    verbosity: Annotated[
-        Omitted[Literal["low", "medium", "high"]],
-        Only(
-            ("medium",),
-            "Providers take no verbosity here, only medium is offered: ask for it in the instructions",
-            kept=True,
-        ),
-    ] = None
+    verbosity: Omitted[Verbosity] = None
 
 
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]

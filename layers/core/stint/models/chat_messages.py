@@ -7,6 +7,7 @@ from stint.domain.content import Content, DetailedImage, ImageContentItem, TextC
 from stint.domain.inference import AssistantAnswer, ModelMessage, SystemText, ToolResult, UserInput
 from stint.domain.tools import ToolCall
 from stint.models.images import InlineImage, read_image
+from stint.models.participant_names import is_plain_name, put_name_in_text
 from stint.models.tool_arguments import read_call_arguments
 
 Message = dict[str, Any]
@@ -19,7 +20,8 @@ def write_messages(messages: tuple[ModelMessage, ...]) -> list[Message]:
 
     Images of tool results follow in a user message behind the results: OpenAI and vLLM refuse images in tool
     messages, and nothing may stand between an answer's calls and their results. Every earlier answer bears what was
-    thought before it, which `without_reasoning` takes out again for all servers but a few.
+    thought before it, which `without_reasoning` takes out again for all servers but a few. A name that is not plain
+    (see `is_plain_name`) goes before the text.
 
     Raises:
         InvalidRequest: an image cannot be read.
@@ -30,22 +32,30 @@ def write_messages(messages: tuple[ModelMessage, ...]) -> list[Message]:
         if pending and not isinstance(message, ToolResult):
             written.append({"role": "user", "content": pending})
             pending = []
-        match message:
-            case SystemText(text):
-                written.append({"role": "system", "content": text})
-            case UserInput(content):
-                written.append({"role": "user", "content": _user_content(content)})
-            case AssistantAnswer():
-                written.append(_assistant(message))
-            case ToolResult():
-                written.append(_tool(message))
-                pending += _tool_images(message)
+        match _with_plain_name(message):
+            case SystemText(text, name):
+                written.append(_named({"role": "system", "content": text}, name))
+            case UserInput(content, name):
+                written.append(_named({"role": "user", "content": _user_content(content)}, name))
+            case AssistantAnswer(name=name) as answer:
+                written.append(_named(_assistant(answer), name))
+            case ToolResult() as result:
+                written.append(_tool(result))
+                pending += _tool_images(result)
     return [*written, {"role": "user", "content": pending}] if pending else written
 
 
 def without_reasoning(messages: list[Message]) -> list[Message]:
     """Leave out what was thought before earlier answers."""
     return [{key: value for key, value in message.items() if key != REASONING} for message in messages]
+
+
+def _with_plain_name(message: ModelMessage) -> ModelMessage:
+    return message if is_plain_name(getattr(message, "name", "")) else put_name_in_text(message)
+
+
+def _named(message: Message, name: str) -> Message:
+    return {**message, "name": name} if name else message
 
 
 def _user_content(content: Content) -> str | list[Message]:

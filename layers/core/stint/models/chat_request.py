@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from stint.domain.inference import Decoding, InferenceRequest, ToolSignature
+from stint.domain.inference import AnswerFormat, Decoding, InferenceRequest, JsonObjectResponseFormat, ToolSignature
 from stint.domain.tools import ToolChoice
 from stint.models.chat_messages import write_messages
 from stint.models.json_schemas import read_schema
@@ -29,13 +29,21 @@ def write_request(request: InferenceRequest) -> Body:
     }
     if request.reasoning is not None and request.reasoning.effort:
         body["reasoning_effort"] = request.reasoning.effort
+    if request.verbosity is not None:
+        body["verbosity"] = request.verbosity
     if request.response_format is not None:
-        schema = read_schema(request.response_format)
-        named = {"name": schema.name, "schema": schema.schema, **({"strict": True} if schema.strict else {})}
-        if schema.description:
-            named["description"] = schema.description
-        body["response_format"] = {"type": "json_schema", "json_schema": named}
+        body["response_format"] = _response_format(request.response_format)
     return body
+
+
+def _response_format(response_format: AnswerFormat) -> Body:
+    if isinstance(response_format, JsonObjectResponseFormat):
+        return {"type": "json_object"}
+    schema = read_schema(response_format)
+    named = {"name": schema.name, "schema": schema.schema, **({"strict": True} if schema.strict else {})}
+    if schema.description:
+        named["description"] = schema.description
+    return {"type": "json_schema", "json_schema": named}
 
 
 def _decoding(decoding: Decoding) -> Body:

@@ -10,6 +10,7 @@ from stint.domain.inference import AssistantAnswer, ModelMessage, SystemText, To
 from stint.domain.tools import ToolCall
 from stint.models.converse_reasoning import write_reasoning
 from stint.models.images import InlineImage, read_image
+from stint.models.participant_names import put_name_in_text
 from stint.models.tool_arguments import read_call_arguments
 
 Block = dict[str, Any]
@@ -39,13 +40,14 @@ def write_conversation(
 
     Tool results are user messages there. Texts without a visible character are refused there, so they are left out,
     or replaced where something must stand. Without tools in the request, tool blocks are refused: earlier calls and
-    results are then told as text. What was thought before an answer goes with it where the model thinks.
+    results are then told as text. What was thought before an answer goes with it where the model thinks. Messages have
+    no names there, so a name goes before the text.
 
     Raises:
         InvalidRequest: an image cannot be read, or is a URL, which Bedrock does not fetch.
     """
     conversation = Conversation()
-    for message in messages:
+    for message in map(put_name_in_text, messages):
         match message:
             case SystemText(text):
                 conversation.system += _text_blocks(text)

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from stint.domain.errors import InvalidRequest
-from stint.domain.inference import GrammarResponseFormat, JsonSchemaResponseFormat
+from stint.domain.inference import AnswerFormat, GrammarResponseFormat, JsonObjectResponseFormat
 
 LITERALS = frozenset({"enum", "const", "default", "examples", "required"})
 NAMED = frozenset({"properties", "patternProperties", "$defs", "definitions"})
+ANY_OBJECT: dict[str, Any] = {"type": "object"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,10 +23,11 @@ class NamedSchema:
     description: str = ""
 
 
-def read_schema(response_format: JsonSchemaResponseFormat | GrammarResponseFormat) -> NamedSchema:
+def read_schema(response_format: AnswerFormat) -> NamedSchema:
     """Read either form that clients send: Llama Stack's bare schema, or OpenAI's `{name, schema, ..}`.
 
-    A bare schema is strict when OpenAI would take it so, as a provider refuses strict with any other.
+    A json_object is a schema that any object satisfies. A bare schema is strict when OpenAI would take it so, as a
+    provider refuses strict with any other.
 
     Raises:
         InvalidRequest: the format is a grammar.
@@ -35,6 +37,8 @@ def read_schema(response_format: JsonSchemaResponseFormat | GrammarResponseForma
             "A response_format of type grammar is not offered by this model's provider: use a json_schema",
             param="response_format",
         )
+    if isinstance(response_format, JsonObjectResponseFormat):
+        return NamedSchema(_name(None), ANY_OBJECT, strict=False)
     given = response_format.json_schema
     wrapped = given.get("schema")
     if isinstance(wrapped, dict) and "type" not in given:

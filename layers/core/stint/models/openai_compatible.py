@@ -12,18 +12,16 @@ import httpx
 
 from stint.domain.errors import InvalidRequest, ModelError, NotSupported
 from stint.domain.inference import Finished, InferenceRequest, ModelChunk
+from stint.models.chat_adaptations import Adaptations
 from stint.models.chat_answer import ChatAnswer
-from stint.models.chat_errors import FIELDS, Failure, Refusal
-from stint.models.chat_messages import REASONING, without_reasoning
-from stint.models.chat_request import Body, write_request
+from stint.models.chat_errors import FIELDS, Failure
+from stint.models.chat_request import Body
 from stint.models.chat_response import read_response
 from stint.models.json_schemas import read_schema
 
 LONGEST_WAIT = 2.0
 OPENAI = re.compile(r"https://(?:\w+\.)?api\.openai\.com/")
 NOT_OF_OPENAI = ("top_k", "repetition_penalty")
-# Parameters that some models refuse, by the word that their refusal bears.
-ADAPTABLE = {"temperature": "temperature", "max_tokens": "max_completion_tokens", "stream_options": "stream_options"}
 NOT_REPEATED = (httpx.ReadTimeout, httpx.WriteTimeout, httpx.UnsupportedProtocol, httpx.InvalidURL)
 
 
@@ -35,9 +33,8 @@ class OpenAICompatible:
     Time-outs are in seconds; `stall_timeout` is the longest silence of the server. A function as `api_key` is called
     in a thread before each request: it may ask a secret store, and should keep what it found.
 
-    A model that refuses temperature 0 or `max_tokens` (OpenAI's reasoning models do) or `stream_options` (older servers
-    do) is asked again without, or with `max_completion_tokens` for the second. A model that demands its earlier
-    reasoning back (DeepSeek's and Moonshot's do) is asked again with it. Either is remembered for the model.
+    A model that refuses what it can be asked without, or in another way, is asked again so (see `Adaptations`); that is
+    remembered for the model.
     """
 
     def __init__(
@@ -58,7 +55,7 @@ class OpenAICompatible:
         self._backoff = backoff
         self._given_client = client
         self._own_client: tuple[asyncio.AbstractEventLoop, httpx.AsyncClient] | None = None
-        self._refused: dict[str, set[str]] = {}
+        self._adaptations = Adaptations()
 
     @property
     def is_of_openai(self) -> bool:
@@ -89,12 +86,11 @@ class OpenAICompatible:
 
     async def stream(self, request: InferenceRequest) -> AsyncGenerator[ModelChunk, None]:
         """Begin a model call and give its chunks as they come; see the port."""
-        body = write_request(request)
         repeated = 0
         begun = False
         while True:
             try:
-                async with aclosing(self._call(self._adapt(body))) as chunks:
+                async with aclosing(self._call(self._adaptations.write(request))) as chunks:
                     async for chunk in chunks:
                         begun = True
                         yield chunk
@@ -102,7 +98,7 @@ class OpenAICompatible:
             except Failure as failure:
                 if begun:
                     raise failure.error from failure.__cause__
-                if failure.refusal is not None and self._learn(body, failure.refusal):
+                if failure.refusal is not None and self._adaptations.learn(request, failure.refusal):
                     continue
                 pause = self._pause(failure, repeated)
                 if pause is None:
@@ -168,30 +164,3 @@ class OpenAICompatible:
         if not failure.may_repeat or repeated >= self._repeats or (wait or 0.0) > LONGEST_WAIT:
             return None
         return wait or self._backoff * 2**repeated * random.uniform(0.5, 1.0)  # noqa: S311 - jitter is no secret
-
-    def _learn(self, body: Body, refusal: Refusal) -> bool:
-        """Remember parameters that the model does not take; tell whether asking again can help."""
-        if refusal.status not in (400, 422) or refusal.is_about_length:
-            return False
-        known = self._refused.get(body["model"], set())
-        learnt = {name for name, word in ADAPTABLE.items() if name in body and word in refusal.message} - known
-        if body.get("temperature") != 0.0:
-            learnt.discard("temperature")
-        if REASONING in refusal.message and REASONING not in known:
-            learnt.add(REASONING)
-        if learnt:
-            self._refused[body["model"]] = known | learnt
-        return bool(learnt)
-
-    def _adapt(self, body: Body) -> Body:
-        refused = self._refused.get(body["model"], set())
-        adapted = dict(body)
-        if "temperature" in refused and adapted.get("temperature") == 0.0:
-            del adapted["temperature"]
-        if "max_tokens" in refused and "max_tokens" in adapted:
-            adapted["max_completion_tokens"] = adapted.pop("max_tokens")
-        if "stream_options" in refused:
-            del adapted["stream_options"]
-        if REASONING not in refused:
-            adapted["messages"] = without_reasoning(body["messages"])
-        return adapted

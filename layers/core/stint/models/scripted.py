@@ -9,11 +9,11 @@ from dataclasses import replace
 from stint.domain.content import text_of
 from stint.domain.errors import ContextLengthExceeded, ModelError, ModelOverloaded
 from stint.domain.inference import (
+    AnswerFormat,
     AssistantAnswer,
     Finished,
     FinishReason,
     InferenceRequest,
-    JsonSchemaResponseFormat,
     ModelChunk,
     ReasoningChunk,
     RefusalChunk,
@@ -138,12 +138,12 @@ def _stopped(request: InferenceRequest, text: str) -> tuple[str, bool]:
 
 def _conclude(request: InferenceRequest, results: list[ToolResult]) -> str:
     texts = [text_of(result.content) for result in results]
-    if isinstance(request.response_format, JsonSchemaResponseFormat):
+    if request.response_format is not None:
         return _fill(request.response_format, "\n".join(texts))
     return "\n".join(f"{result.tool_name} answered: {text}" for result, text in zip(results, texts, strict=True))
 
 
-def _fill(response_format: JsonSchemaResponseFormat, text: str) -> str:
+def _fill(response_format: AnswerFormat, text: str) -> str:
     return json.dumps(fill_schema(text, read_schema(response_format).schema), ensure_ascii=False)
 
 
@@ -187,7 +187,7 @@ def _named_tools(tools: tuple[ToolSignature, ...], text: str) -> list[tuple[Tool
 
 
 def _reply(request: InferenceRequest, said: str) -> str:
-    if isinstance(request.response_format, JsonSchemaResponseFormat):
+    if request.response_format is not None:
         return _fill(request.response_format, said)
     images = count_images(request.messages)
     repeated = f"You said: {said}" + (f" (with {images} image{'s' * (images > 1)})" if images else "")

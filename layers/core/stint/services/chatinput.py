@@ -24,8 +24,10 @@ from stint.domain.chat_input import (
 from stint.domain.content import Content, ContentItem, ImageContentItem, TextContentItem, image_at
 from stint.domain.errors import InvalidRequest
 from stint.domain.inference import (
+    AnswerFormat,
     AssistantAnswer,
     InferenceRequest,
+    JsonObjectResponseFormat,
     JsonSchemaResponseFormat,
     ModelMessage,
     Reasoning,
@@ -38,14 +40,13 @@ from stint.domain.inference import (
 from stint.domain.parts import InputFile
 from stint.domain.response_options import JsonObject
 from stint.domain.tools import ToolChoice
+from stint.models.json_schemas import ANY_OBJECT
 from stint.services.files import check_image, read_parts
 from stint.services.history import Transcript
 from stint.services.outputs import check_schema
 from stint.services.reader import Reader
 from stint.services.responses.itemhistory import call_of
 from stint.services.responses.plans import NO_PARAMETERS
-
-ANY_OBJECT: dict[str, Any] = {"type": "object"}
 
 
 async def read_request(request: ChatCompletionRequest, model_id: str, reader: Reader) -> InferenceRequest:
@@ -66,6 +67,7 @@ async def read_request(request: ChatCompletionRequest, model_id: str, reader: Re
         response_format=response_format,
         parallel_tool_calls=request.parallel_tool_calls,
         reasoning=ReasoningOptions(effort=request.reasoning_effort) if request.reasoning_effort else None,
+        verbosity=request.verbosity,
     )
 
 
@@ -93,9 +95,9 @@ def read_messages(messages: Sequence[ChatMessage], texts: Iterator[str]) -> tupl
     for index, message in enumerate(messages):
         match message:
             case ChatSystemMessage():
-                transcript.add(SystemText(words_of(message.content)))
+                transcript.add(SystemText(words_of(message.content), message.name or ""))
             case ChatUserMessage():
-                transcript.add(UserInput(content_of(message.content, texts)))
+                transcript.add(UserInput(content_of(message.content, texts), message.name or ""))
             case ChatAssistantMessage():
                 transcript.add(answer_of(message))
             case ChatToolMessage():
@@ -108,7 +110,7 @@ def answer_of(message: ChatAssistantMessage) -> AssistantAnswer:
     text = "\n".join(filter(None, [words_of(message.content), message.refusal or ""]))
     calls = tuple(call_of(call.id, call.function.name, call.function.arguments) for call in message.tool_calls)
     thought = message.reasoning_content
-    return AssistantAnswer(text, calls, Reasoning(text=thought) if thought else None)
+    return AssistantAnswer(text, calls, Reasoning(text=thought) if thought else None, message.name or "")
 
 
 def result_of(message: ChatToolMessage, transcript: Transcript, where: str) -> ToolResult:
@@ -174,7 +176,7 @@ def choose(
             return tools, ToolChoice(choice)
 
 
-def format_of(wanted: ChatFormat) -> JsonSchemaResponseFormat | None:
+def format_of(wanted: ChatFormat) -> AnswerFormat | None:
     """Give the form of the answer as models take it. Raises InvalidRequest when its schema is none."""
     match wanted:
         case ChatSchemaFormat(json_schema=named) if named.json_schema is not None:
@@ -182,7 +184,9 @@ def format_of(wanted: ChatFormat) -> JsonSchemaResponseFormat | None:
             form: dict[str, Any] = {"name": named.name, "schema": named.json_schema, "strict": named.strict}
             described = {"description": named.description} if named.description else {}
             return JsonSchemaResponseFormat(json_schema=form | described)
-        case ChatSchemaFormat() | JsonObject():
+        case ChatSchemaFormat():
             return JsonSchemaResponseFormat(json_schema=ANY_OBJECT)
+        case JsonObject():
+            return JsonObjectResponseFormat()
         case _:
             return None

@@ -9,6 +9,7 @@ from typing import Any
 from stint.domain.agents import AgentConfig
 from stint.domain.errors import InvalidRequest, StoreUnavailable
 from stint.domain.inference import (
+    AnswerFormat,
     Decoding,
     GrammarResponseFormat,
     InferenceRequest,
@@ -51,13 +52,14 @@ class Plan:
     tool_config: ToolConfig
     toolbox: Toolbox
     max_infer_iters: int
-    response_format: JsonSchemaResponseFormat | GrammarResponseFormat | None
+    response_format: AnswerFormat | None
     answer_schema: dict[str, Any] | None
     input_shields: tuple[BoundShield, ...]
     output_shields: tuple[BoundShield, ...]
     shield_window: int | None
     parallel_tool_calls: bool | None = None
     reasoning: ReasoningOptions | None = None
+    verbosity: str | None = None
     max_output_tokens: int | None = None
     max_tool_calls: int | None = None
     shortens: bool = False
@@ -88,6 +90,7 @@ class Plan:
             response_format=self.response_format,
             parallel_tool_calls=self.parallel_tool_calls,
             reasoning=self.reasoning,
+            verbosity=self.verbosity,
         )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from stint.domain.errors import InvalidRequest
-from stint.domain.inference import JsonSchemaResponseFormat, ToolSignature
+from stint.domain.inference import AnswerFormat, JsonObjectResponseFormat, JsonSchemaResponseFormat, ToolSignature
 from stint.domain.mcp_items import McpListTools, McpToolInfo
 from stint.domain.response_options import JsonObject, JsonSchema, PlainText, to_options
 from stint.domain.response_tools import (
@@ -20,6 +20,7 @@ from stint.domain.response_tools import (
 )
 from stint.domain.responses import FIELDS, MAX_INFER_ITERS, ResponseSettings
 from stint.domain.tools import ToolChoice, ToolConfig
+from stint.models.json_schemas import ANY_OBJECT
 from stint.models.routing import Router
 from stint.services.outputs import check_schema
 from stint.services.plans import Plan, ProviderData
@@ -84,6 +85,7 @@ class ResponsePlanner:
             shield_window=None,
             parallel_tool_calls=settings.parallel_tool_calls,
             reasoning=to_options(settings.reasoning),
+            verbosity=settings.text.verbosity if settings.text else None,
             max_output_tokens=settings.max_output_tokens,
             max_tool_calls=settings.max_tool_calls,
             shortens=settings.truncation == "auto",
@@ -204,7 +206,7 @@ def only(toolbox: Toolbox, names: frozenset[str]) -> Toolbox:
     )
 
 
-def read_format(settings: ResponseSettings) -> tuple[JsonSchemaResponseFormat | None, dict[str, Any] | None]:
+def read_format(settings: ResponseSettings) -> tuple[AnswerFormat | None, dict[str, Any] | None]:
     """Give the form of the answer as models take it, and the schema that a strict one is checked against.
 
     Raises:
@@ -218,7 +220,7 @@ def read_format(settings: ResponseSettings) -> tuple[JsonSchemaResponseFormat | 
                 form["description"] = wanted.description
             return JsonSchemaResponseFormat(json_schema=form), schema if wanted.strict else None
         case JsonObject():
-            return JsonSchemaResponseFormat(json_schema={"type": "object"}), {"type": "object"}
+            return JsonObjectResponseFormat(), ANY_OBJECT
         case _:
             return None, None
 

@@ -1,0 +1,83 @@
+"""What models behind a chat completions server do not take, learned from their refusals."""
+
+import re
+from dataclasses import replace
+
+from stint.domain.inference import InferenceRequest, JsonObjectResponseFormat, JsonSchemaResponseFormat
+from stint.models.chat_errors import Refusal
+from stint.models.chat_messages import REASONING, without_reasoning
+from stint.models.chat_request import Body, write_request
+from stint.models.json_schemas import ANY_OBJECT
+from stint.models.participant_names import put_name_in_text
+
+NAME = re.compile(r"""(?:['"`.\[]|(?:field|parameter|argument|property):? )name\b""")
+OTHER_NAME = re.compile(r"tool|function|json_schema")
+
+
+class Adaptations:
+    """Writes each request as its model takes it.
+
+    A hint that a model refuses (`verbosity`, or what stands for a default) is left out; what carries meaning is said in
+    another way: `max_tokens` as `max_completion_tokens`, names of participants in the text, `json_object` as a schema.
+    """
+
+    def __init__(self) -> None:
+        self._refused: dict[str, set[str]] = {}
+
+    def learn(self, request: InferenceRequest, refusal: Refusal) -> bool:
+        """Remember what the model of a request does not take; return whether asking again can help."""
+        if refusal.status not in (400, 422) or refusal.is_about_length:
+            return False
+        known = self._refused.get(request.model, set())
+        learned = _refused_in(request, refusal) - known
+        if learned:
+            self._refused[request.model] = known | learned
+        return bool(learned)
+
+    def write(self, request: InferenceRequest) -> Body:
+        """Write a request. Raises InvalidRequest as `write_request` does."""
+        refused = self._refused.get(request.model, set())
+        body = write_request(_adapt(request, refused))
+        if "max_tokens" in refused and "max_tokens" in body:
+            body["max_completion_tokens"] = body.pop("max_tokens")
+        if "stream_options" in refused:
+            del body["stream_options"]
+        if REASONING not in refused:
+            body["messages"] = without_reasoning(body["messages"])
+        return body
+
+
+def _adapt(request: InferenceRequest, refused: set[str]) -> InferenceRequest:
+    if "temperature" in refused and request.decoding.temperature == 0.0:
+        request = replace(request, decoding=replace(request.decoding, temperature=None))
+    if "verbosity" in refused:
+        request = replace(request, verbosity=None)
+    if "name" in refused:
+        request = replace(request, messages=tuple(map(put_name_in_text, request.messages)))
+    if "json_object" in refused and isinstance(request.response_format, JsonObjectResponseFormat):
+        request = replace(request, response_format=JsonSchemaResponseFormat(json_schema=ANY_OBJECT))
+    return request
+
+
+def _refused_in(request: InferenceRequest, refusal: Refusal) -> set[str]:
+    words = f"{refusal.param} {refusal.message}"
+    tests = {
+        "temperature": request.decoding.temperature == 0.0 and "temperature" in words,
+        "max_tokens": request.decoding.max_tokens is not None and "max_completion_tokens" in words,
+        "stream_options": "stream_options" in words,
+        "verbosity": request.verbosity is not None and "verbosity" in words,
+        "name": any(getattr(each, "name", "") for each in request.messages) and _is_about_names(words),
+        "json_object": isinstance(request.response_format, JsonObjectResponseFormat) and _is_about_json_object(words),
+        REASONING: REASONING in words,
+    }
+    return {name for name, refused in tests.items() if refused}
+
+
+def _is_about_names(words: str) -> bool:
+    """Return whether a refusal is about `messages[].name`, and not about the name of a tool or a schema."""
+    return NAME.search(words) is not None and OTHER_NAME.search(words) is None
+
+
+def _is_about_json_object(words: str) -> bool:
+    """Return whether a refusal is about the format; OpenAI and DeepSeek also refuse messages without the word json."""
+    return ("response_format" in words or "json_object" in words) and "contain the word" not in words

@@ -3,7 +3,10 @@ from collections.abc import Iterator
 import pytest
 from infra.local.engine import Engine
 from tests.adversarial.summary import pytest_terminal_summary  # noqa: F401 - a hook
+from tests.clock import CLOCK
 from tests.openresponses.watch import take_complaints
+
+CLOCK.install()
 
 
 @pytest.fixture(scope="session")

@@ -39,6 +39,7 @@ def shared_server(shared_world: World) -> Iterator[Served]:
 def world(shared_world: World) -> World:
     shared_world.tenant = f"t{new_id()[-12:]}"
     shared_world.recorder.requests.clear()
+    shared_world.faulty.silence.clear()
     shared_world.desk.tasks.clear()
     return shared_world
 

@@ -1,14 +1,17 @@
 """Models and failures that tests put at the edge of the system."""
 
 import asyncio
+import threading
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
 import httpx
 from botocore.awsrequest import AWSResponse
 from botocore.compat import HTTPHeaders
+from tests.clock import CLOCK
 
 from stint.domain.errors import DeadlineExceeded, ModelError
 from stint.domain.inference import Finished, FinishReason, InferenceRequest, ModelChunk, TextChunk
@@ -17,7 +20,7 @@ from stint.models.scripted import Scripted
 if TYPE_CHECKING:
     from botocore.awsrequest import AWSPreparedRequest
 
-HEARTBEAT = 0.5
+HEARTBEAT = 30.0
 
 
 class Recorder:
@@ -38,8 +41,20 @@ class Recorder:
         return self.scripted.stream(request)
 
 
+class Silence(threading.Event):
+    """The silence of a model, in which the clock runs until a test has heard enough signs of life."""
+
+    async def pass_time(self) -> None:
+        while not self.is_set():
+            CLOCK.move(HEARTBEAT)
+            await asyncio.to_thread(self.wait, 0.5)
+
+
+@dataclass
 class Faulty:
     """Does what its id says: before the first word, after it, or never."""
+
+    silence: Silence = field(default_factory=Silence)
 
     def check(self, request: InferenceRequest) -> None:
         pass
@@ -54,13 +69,17 @@ class Faulty:
             case "late":
                 raise DeadlineExceeded("The time was over.")
             case "slow-failure":
-                await asyncio.sleep(2.5 * HEARTBEAT)
+                await self.silence.pass_time()
                 raise ModelError("the model gave up")
+            case "slow":
+                await self.silence.pass_time()
+                yield TextChunk("awake")
             case "line-breaks":
                 yield TextChunk("one\u2028two\u0085three\u2029four\nfive\rsix")
             case "quick-steps":
                 for _ in range(12):
-                    await asyncio.sleep(HEARTBEAT / 8)
+                    CLOCK.move(HEARTBEAT / 8)
+                    await asyncio.sleep(0)
                     yield TextChunk("tick ")
         yield Finished(FinishReason.stop)
 

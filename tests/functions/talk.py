@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import httpx
+from tests.functions.world import World
 
 WEATHER = {
     "name": "get_weather",
@@ -45,6 +46,18 @@ def user(content: Any) -> dict[str, Any]:
 def say(http: httpx.Client, session: str, content: Any, **body: Any) -> httpx.Response:
     """Create a turn with one user message."""
     return http.post(f"{session}/turn", json={"messages": [user(content)]} | body)
+
+
+def hear(http: httpx.Client, world: World, path: str, body: dict[str, Any]) -> httpx.Response:
+    """Ask a `faulty/slow` model, which is silent until two signs of life have come."""
+    beat = ": keep-alive\n\n" if body.get("stream") else " "
+    heard = ""
+    with http.stream("POST", path, json=body) as response:
+        for text in response.iter_text():
+            heard += text
+            if heard.count(beat) >= 2:
+                world.faulty.silence.set()
+    return httpx.Response(response.status_code, headers=response.headers, text=heard)
 
 
 def turn(http: httpx.Client, session: str, content: Any, **body: Any) -> dict[str, Any]:

@@ -11,8 +11,7 @@ import pytest
 from openai import APIError, BadRequestError, InternalServerError, OpenAI
 from openai.types.chat import ChatCompletion, ChatCompletionMessageParam
 from pydantic import BaseModel
-from tests.functions.doubles import HEARTBEAT
-from tests.functions.talk import assert_error
+from tests.functions.talk import assert_error, hear
 from tests.functions.world import Served, World
 from tests.servers.chat_completions import ChatCompletionsServer
 
@@ -275,21 +274,25 @@ def test_a_model_that_fails_behind_its_first_word_ends_the_stream_with_an_error(
     assert done == "[DONE]"
 
 
-def test_a_silent_model_is_waited_for_with_signs_of_life(http: httpx.Client) -> None:
-    words = f"say: late\nslow: {2.5 * HEARTBEAT}"
+def test_a_silent_model_is_waited_for_with_signs_of_life(http: httpx.Client, world: World) -> None:
+    body = {"model": "faulty/slow", "messages": says("Hello")}
 
-    streamed = ask(http, words, stream=True)
-    buffered = ask(http, words)
+    streamed = hear(http, world, CHAT, body | {"stream": True})
+    world.faulty.silence.clear()
+    buffered = hear(http, world, CHAT, body)
 
     assert streamed.text.startswith(": keep-alive\n\n")
     assert data_of(streamed)[-1] == "[DONE]"
     assert buffered.text.startswith(" ")
-    assert buffered.json()["choices"][0]["message"]["content"] == "late"
+    assert buffered.json()["choices"][0]["message"]["content"] == "awake"
 
 
-def test_a_silent_model_that_fails_says_so_although_the_status_has_left(http: httpx.Client) -> None:
-    streamed = ask(http, "hi", model="faulty/slow-failure", stream=True)
-    buffered = ask(http, "hi", model="faulty/slow-failure")
+def test_a_silent_model_that_fails_says_so_although_the_status_has_left(http: httpx.Client, world: World) -> None:
+    body = {"model": "faulty/slow-failure", "messages": says("Hello")}
+
+    streamed = hear(http, world, CHAT, body | {"stream": True})
+    world.faulty.silence.clear()
+    buffered = hear(http, world, CHAT, body)
 
     [error, done] = data_of(streamed)
     assert json.loads(error)["error"]["message"] == "the model gave up"

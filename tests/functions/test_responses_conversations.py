@@ -5,6 +5,7 @@ from typing import Any
 
 import httpx
 import pytest
+from tests.clock import CLOCK
 from tests.functions.response_talk import (
     RESPONSES,
     WEATHER,
@@ -143,7 +144,7 @@ def test_the_lock_of_a_process_that_died_runs_out_and_its_response_has_failed(
 
     assert_refused(post(http, conversation=conversation), 409, "conversation_locked")
     assert http.get(f"/v1/responses/{dead.response_id}").json()["status"] == "in_progress"
-    time.sleep(LEASE)
+    CLOCK.move(LEASE)
 
     assert respond(http, "say: Hi", conversation=conversation)["status"] == "completed"
     left = http.get(f"/v1/responses/{dead.response_id}").json()

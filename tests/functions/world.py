@@ -40,7 +40,7 @@ from stint.store.store import Store
 from stint.store.tasks import Tasks
 from stint.tools.port import ToolProvider
 
-LEASE = 2.0
+LEASE = 300.0
 
 
 class World:
@@ -56,6 +56,7 @@ class World:
         self.response_store = ResponseStore.open(self.dynamodb, table, lambda: self.s3, bucket)
         self.faults = Faults(self.dynamodb)
         self.recorder = Recorder()
+        self.faulty = Faulty()
         self.chat_url = ""
         self.tenant = ""
         self.models: dict[str, Callable[[], Model]] = {}
@@ -74,7 +75,7 @@ class World:
         models: dict[str, Callable[[], Model]] = {
             "scripted": lambda: Scripted(word_delay=0),
             "recorded": lambda: self.recorder,
-            "faulty": Faulty,
+            "faulty": lambda: self.faulty,
             **self.models,
         }
         if self.chat_url:

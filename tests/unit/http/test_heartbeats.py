@@ -2,20 +2,45 @@ import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
+from tests.clock import CLOCK
 
 from stint.http.heartbeats import with_heartbeats
 
+BEAT = 30.0
+
 
 async def numbers(*pauses: float) -> AsyncIterator[int]:
+    """Yield a number after each pause, in which time passes at once."""
     for number, pause in enumerate(pauses):
-        await asyncio.sleep(pause)
+        CLOCK.move(pause)
+        await asyncio.sleep(0)
         yield number
 
 
 async def test_items_pass_in_order_and_silence_is_filled() -> None:
-    passed = [item async for item in with_heartbeats(numbers(0, 0.25, 0), -1, 0.1)]
+    gate = asyncio.Event()
 
-    assert passed in ([0, *[-1] * beats, 1, 2] for beats in (1, 2, 3))
+    async def silent() -> AsyncIterator[int]:
+        yield 0
+        await gate.wait()
+        yield 1
+
+    passed = with_heartbeats(silent(), -1, BEAT)
+    seen = [await anext(passed)]
+    for _ in range(2):
+        beat = asyncio.ensure_future(anext(passed))
+        await asyncio.sleep(0)
+        CLOCK.move(BEAT)
+        seen.append(await beat)
+    gate.set()
+
+    assert seen + [item async for item in passed] == [0, -1, -1, 1]
+
+
+async def test_a_source_that_is_not_silent_for_so_long_gets_no_beat() -> None:
+    passed = [item async for item in with_heartbeats(numbers(*[BEAT * 0.9] * 5), -1, BEAT)]
+
+    assert passed == [0, 1, 2, 3, 4]
 
 
 async def test_an_empty_source_ends_at_once() -> None:

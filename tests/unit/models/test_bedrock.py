@@ -83,14 +83,14 @@ def server(endpoint: ConverseStreamServer) -> Iterator[ConverseStreamServer]:
 
 
 def assert_no_threads() -> None:
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 30
     while names := [thread.name for thread in threading.enumerate() if thread.name.startswith("bedrock")]:
         assert time.monotonic() < deadline, f"threads are left: {names}"
         time.sleep(0.005)
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         while not condition():  # noqa: ASYNC110 - what is waited for happens in another thread
             await asyncio.sleep(0.001)
 
@@ -239,10 +239,8 @@ class TestSilence:
 
         task = asyncio.create_task(read())
         for count, gate in enumerate(gates):
-            begin = time.monotonic()
-            for _ in range(20):
+            for _ in range(20):  # a loop that the call blocks would never come this far
                 await asyncio.sleep(0.001)
-            assert time.monotonic() - begin < 1
             assert len(received) == count
             gate.set()
             await until(lambda: len(received) > count)  # noqa: B023 - called within this round
@@ -279,7 +277,7 @@ class TestSilence:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
 
-        assert await asyncio.to_thread(server.requests[0].left.wait, 5)
+        assert await asyncio.to_thread(server.requests[0].left.wait, 30)
 
     async def test_leaving_before_the_answer_begins_does_not_wait_for_it(
         self, model: Bedrock, server: ConverseStreamServer
@@ -290,7 +288,7 @@ class TestSilence:
         await until(lambda: bool(server.requests))
 
         task.cancel()
-        async with asyncio.timeout(2):
+        async with asyncio.timeout(30):
             await asyncio.gather(task, return_exceptions=True)
         gate.set()
 

@@ -1,8 +1,9 @@
-import time
+import asyncio
 from typing import Literal
 
 import pytest
 from pydantic import BaseModel
+from tests.clock import CLOCK
 
 from stint.domain.content import ImageContentItem, ImageSource
 from stint.domain.errors import ContextLengthExceeded, InvalidRequest, ModelError, ModelOverloaded
@@ -262,11 +263,14 @@ async def test_an_answer_can_be_cut_within_the_arguments_of_a_call() -> None:
 
 
 async def test_slow_waits_before_the_first_chunk() -> None:
-    begin = time.monotonic()
+    answering = asyncio.create_task(answer(ask("slow: 60")))
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert not answering.done()
 
-    await answer(ask("slow: 0.05"))
+    CLOCK.move(60)
 
-    assert time.monotonic() - begin >= 0.05
+    assert await answering
 
 
 async def test_a_directive_that_cannot_be_read_names_itself() -> None:

@@ -1,10 +1,11 @@
 """A tenant's services over a real store, with models that play what a test wrote."""
 
 import asyncio
-import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
+
+from tests.clock import CLOCK
 
 from stint.bootstrap import compose
 from stint.domain.agents import AgentConfig
@@ -251,9 +252,9 @@ class Stage:
         return (await asyncio.to_thread(self.store.sessions.get, *self.ids)).lease_turn
 
     async def lease_runs_out(self) -> None:
-        """Wait until whoever holds the session may lose it."""
+        """Let the lease of the session expire."""
         record = await asyncio.to_thread(self.store.sessions.get, *self.ids)
-        await until(lambda: time.time() * 1000 > (record.lease_until or 0))
+        CLOCK.move_to(record.lease_until)
 
 
 def deadline(seconds: float) -> float:
@@ -266,7 +267,7 @@ def ended(events: list[Event]) -> Turn:
     return cast("TurnComplete", events[-1]).turn
 
 
-async def until(condition: Callable[[], Any], seconds: float = 10) -> None:
+async def until(condition: Callable[[], Any], seconds: float = 30) -> None:
     """Wait until a condition holds."""
     async with asyncio.timeout(seconds):
         while not condition():  # noqa: ASYNC110 - what is waited for happens outside of this loop
@@ -285,7 +286,7 @@ async def run_out(turn: TurnRun) -> None:
     hold.stop()
     await asyncio.gather(hold.renewal, return_exceptions=True)
     await asyncio.to_thread(hold.leases.renew, hold.lease, 0)
-    await asyncio.sleep(0.002)
+    CLOCK.move(0.002)
 
 
 async def collect(events: AsyncIterator[Any], into: list[Any] | None = None) -> list[Any]:

@@ -2,15 +2,27 @@ import asyncio
 import time
 
 import pytest
+from tests.clock import CLOCK
 from tests.unit.services.conftest import MakeStage
 from tests.unit.services.faults import failing
 from tests.unit.services.stage import Stage, die, ended, run_out, said, script, shape, until
 from tests.unit.store.conftest import Cloud
 
-from stint.domain.errors import Conflict
+from stint.domain.errors import Conflict, Interrupted
 from stint.domain.inference import TextChunk
 from stint.domain.turns import TurnStatus
 from stint.services.hold import ENDING_SECONDS
+from stint.services.turnruns import TurnRun
+
+LEASE = 30.0
+
+
+async def renewed(turn: TurnRun) -> None:
+    """Let the time of the next renewal come, and wait until it is done."""
+    hold = turn.log.hold
+    begun = hold.valid_until
+    CLOCK.move(LEASE / 3)
+    await until(lambda: hold.valid_until > begun)
 
 
 def lease_end(stage: Stage) -> int:
@@ -19,11 +31,11 @@ def lease_end(stage: Stage) -> int:
 
 async def test_a_turn_that_outlasts_its_lease_keeps_the_session(make_stage: MakeStage) -> None:
     gate = asyncio.Event()
-    stage = await make_stage(script([TextChunk("a"), gate, *said("b")]), lease=1.5).open()
-    turn = await stage.start()
-    begun = lease_end(stage)
+    stage = await make_stage(script([TextChunk("a"), gate, *said("b")]), lease=LEASE).open()
+    turn = await stage.start(seconds=10 * LEASE)
 
-    await until(lambda: lease_end(stage) > begun + 900)
+    for _ in range(4):
+        await renewed(turn)
     with pytest.raises(Conflict):
         await stage.start()
     gate.set()
@@ -31,26 +43,31 @@ async def test_a_turn_that_outlasts_its_lease_keeps_the_session(make_stage: Make
     assert ended(await stage.play(turn)).status is TurnStatus.completed
 
 
-async def test_a_renewal_that_fails_is_tried_again(own_cloud: Cloud, tenant: str) -> None:
-    stage = await Stage(own_cloud.store, tenant, script([asyncio.Event()]), lease=1.5).open()
-    turn = await stage.start()
+async def test_a_renewal_that_fails_is_tried_again(
+    own_cloud: Cloud, tenant: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    stage = await Stage(own_cloud.store, tenant, script([asyncio.Event()]), lease=LEASE).open()
+    turn = await stage.start(seconds=10 * LEASE)
     begun = lease_end(stage)
 
     with failing(own_cloud, "UpdateItem", times=1):
-        await until(lambda: lease_end(stage) > begun)
+        CLOCK.move(LEASE / 3)
+        await until(lambda: "trying again" in caplog.text)
+    await renewed(turn)
 
+    assert lease_end(stage) > begun
     turn.log.hold.check()
     await die(turn)
 
 
 async def test_a_turn_whose_renewals_fail_stops_writing(own_cloud: Cloud, tenant: str) -> None:
     gate = asyncio.Event()
-    stage = await Stage(own_cloud.store, tenant, script([gate, *said()]), lease=1).open()
-    turn = await stage.start()
+    stage = await Stage(own_cloud.store, tenant, script([gate, *said()]), lease=LEASE).open()
+    turn = await stage.start(seconds=10 * LEASE)
     before = own_cloud.items(tenant)
 
     with failing(own_cloud, "UpdateItem"):
-        await until(lambda: asyncio.get_running_loop().time() > turn.log.hold.valid_until)
+        CLOCK.move(LEASE)
         gate.set()
         events = await stage.play(turn)
 
@@ -59,23 +76,25 @@ async def test_a_turn_whose_renewals_fail_stops_writing(own_cloud: Cloud, tenant
 
 
 async def test_a_session_that_was_taken_over_is_noticed_by_the_next_renewal(make_stage: MakeStage) -> None:
-    stage = await make_stage(script([asyncio.Event()]), lease=1).open()
-    turn = await stage.start()
+    stage = await make_stage(script([asyncio.Event()]), lease=LEASE).open()
+    turn = await stage.start(seconds=10 * LEASE)
     await asyncio.to_thread(stage.store.leases.release, turn.log.hold.lease, None)
 
-    await until(turn.log.hold.renewal.done)
+    CLOCK.move(LEASE / 3)
+    await turn.log.hold.renewal
 
-    assert turn.log.hold.valid_until <= asyncio.get_running_loop().time()
+    with pytest.raises(Interrupted):
+        turn.log.hold.check()
     await turn.run.close_inference()
 
 
 async def test_a_lease_never_outlives_the_function(make_stage: MakeStage) -> None:
-    stage = await make_stage(script([asyncio.Event()]), lease=30).open()
-    last = time.time() + 0.3 + ENDING_SECONDS
+    stage = await make_stage(script([asyncio.Event()]), lease=10 * LEASE).open()
 
-    turn = await stage.start(seconds=0.3)
+    turn = await stage.start(seconds=LEASE)
 
-    assert lease_end(stage) / 1000 <= last + 0.1
+    assert lease_end(stage) / 1000 <= time.time() + LEASE + ENDING_SECONDS
+    CLOCK.move(LEASE)
     assert shape(await stage.play(turn))[-1] == "failed deadline_exceeded"
     assert turn.log.hold.renewal.done()
 

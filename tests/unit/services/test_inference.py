@@ -18,7 +18,7 @@ async def test_the_call_begins_before_anybody_reads() -> None:
 
     inference = inference_of(model)
 
-    await asyncio.wait_for(model.opened.wait(), 5)
+    await asyncio.wait_for(model.opened.wait(), 30)
     assert len(await collect(inference.read(deadline(5)))) == 2
 
 

@@ -2,6 +2,7 @@ import asyncio
 from typing import Any
 
 import pytest
+from tests.clock import CLOCK
 from tests.unit.services.conftest import MakeOffice
 from tests.unit.services.responses.office import Office
 from tests.unit.services.stage import called, deadline, said, script, tool, until
@@ -13,8 +14,6 @@ from stint.domain.ids import new_id
 from stint.domain.invocations import ASKED
 from stint.domain.turns import TurnStatus
 from stint.models.port import Model
-
-LEASE = 0.6
 
 
 class Events:
@@ -98,14 +97,17 @@ async def test_an_event_that_comes_again_begins_nothing_and_ends_the_same(make_o
 async def test_events_at_the_same_time_begin_one_thing(make_office: MakeOffice) -> None:
     gate = asyncio.Event()
     model = script([gate, *said()])
-    events = await Events(make_office(model, lease=LEASE)).open()
+    events = await Events(make_office(model)).open()
     first = asyncio.create_task(events.turn("e1"))
     await model.opened.wait()
 
-    second = await events.beside(script()).turn("e1")
+    events.office.cloud.forget()
+    second = asyncio.create_task(events.beside(script()).turn("e1"))
+    await until(lambda: events.office.cloud.calls["GetItem"])  # it has seen when the lease ends
+    CLOCK.move(events.office.lease / 3)  # the first one renews it
+    assert await second is None
     gate.set()
 
-    assert second is None
     ended = await first
     assert ended is not None
     assert ended.status is TurnStatus.completed
@@ -114,7 +116,7 @@ async def test_events_at_the_same_time_begin_one_thing(make_office: MakeOffice) 
 
 async def test_a_turn_whose_worker_died_is_told_as_failed_and_not_begun_again(make_office: MakeOffice) -> None:
     model = script([asyncio.Event()])
-    events = await Events(make_office(model, lease=LEASE)).open()
+    events = await Events(make_office(model)).open()
     working = asyncio.create_task(events.turn("e1"))
     await until(lambda: model.requests)
     await asyncio.sleep(0.1)
@@ -122,6 +124,7 @@ async def test_a_turn_whose_worker_died_is_told_as_failed_and_not_begun_again(ma
     working.cancel()
     await asyncio.gather(working, return_exceptions=True)
     events.office.cloud_comes()
+    CLOCK.move(events.office.lease)
 
     ended = await events.beside(script()).turn("e1")
 
@@ -134,13 +137,14 @@ async def test_a_turn_whose_worker_died_is_told_as_failed_and_not_begun_again(ma
 
 async def test_a_response_whose_worker_died_is_gone_on_with(make_office: MakeOffice) -> None:
     model = script([asyncio.Event()])
-    events = Events(make_office(model, lease=LEASE))
+    events = Events(make_office(model))
     working = asyncio.create_task(events.response("e1"))
     await until(lambda: model.requests)
     events.office.cloud_goes()
     working.cancel()
     await asyncio.gather(working, return_exceptions=True)
     events.office.cloud_comes()
+    CLOCK.move(events.office.lease)
 
     ended = await events.beside(script(said())).response("e1")
 

@@ -74,7 +74,7 @@ async def test_a_screening_is_one_step_with_its_touchpoint_and_times() -> None:
 async def test_shields_are_asked_at_once() -> None:
     barrier = asyncio.Barrier(3)
 
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         assert await violation_of(*(says(None, barrier.wait()) for _ in range(3))) is None
 
 
@@ -99,7 +99,7 @@ async def test_what_can_change_nothing_is_not_waited_for() -> None:
             dropped.set()
         return None
 
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         assert await violation_of(says(BLOCK), linger) == BLOCK
 
     assert dropped.is_set()

@@ -101,7 +101,7 @@ async def test_several_calls_are_a_step_each_in_the_models_order_though_they_run
     all_here = asyncio.Barrier(3)
 
     async def meet(invocation: Invocation) -> ToolOutcome:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             await all_here.wait()
         return ToolOutcome(content=invocation.tool_name)
 
@@ -206,7 +206,7 @@ async def test_a_tool_that_ignores_its_end_does_not_hold_the_turn_beyond_the_dea
     stage = await making.stage(script(called("add", "sub")))
 
     try:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             events = await stage.play(await stage.start(seconds=1))
     finally:
         released.set()

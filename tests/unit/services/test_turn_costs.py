@@ -52,7 +52,7 @@ async def test_the_model_is_called_after_one_storage_round_trip_and_before_the_h
 
     with held_together(own_cloud, "UpdateItem", "GetItem", "Query") as seen, watching(own_cloud, hold_header):
         starting = asyncio.create_task(stage.start())
-        await asyncio.wait_for(model.opened.wait(), 10)
+        await asyncio.wait_for(model.opened.wait(), 30)
         seen_at_opening = [name for name in seen.elements() if name != "PutItem"]
         opened.set()
         turn = await starting

@@ -148,7 +148,7 @@ async def test_a_turn_that_cannot_be_begun_drops_the_model_call_and_frees_the_se
 
     with failing(own_cloud, "PutItem", HEADER), watching(own_cloud, wait_for_model):
         starting = asyncio.create_task(stage.start())
-        await asyncio.wait_for(model.opened.wait(), 10)
+        await asyncio.wait_for(model.opened.wait(), 30)
         opened.set()
         with pytest.raises(StoreUnavailable):
             await starting

@@ -2,6 +2,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from tests.clock import CLOCK
 from tests.unit.store.conftest import Cloud
 
 from stint.domain.errors import Conflict, Interrupted
@@ -17,12 +18,14 @@ def claims(cloud: Cloud) -> Claims:
 def test_a_new_event_is_claimed_with_one_write_of_one_unit(cloud: Cloud, claims: Claims, tenant: str) -> None:
     cloud.forget()
 
-    claim = claims.take(tenant, "order-7", "resp_1", 30)
+    with CLOCK.stop():
+        claim = claims.take(tenant, "order-7", "resp_1", 30)
+        now = int(time.time())
 
     assert cloud.units == {"UpdateItem": 1}
     assert (claim.began, claim.outcome) == ("resp_1", None)
     [item] = cloud.items(tenant)
-    assert int(item["expires_at"]["N"]) == pytest.approx(time.time() + REMEMBERED_SECONDS, abs=5)
+    assert int(item["expires_at"]["N"]) == now + REMEMBERED_SECONDS
 
 
 def test_one_of_many_claims_an_event(claims: Claims, tenant: str) -> None:
@@ -42,7 +45,7 @@ def test_a_claim_that_has_run_out_is_taken_over_with_what_it_began(claims: Claim
     first = claims.take(tenant, "order-7", "", 30)
     claims.note(first, "turn-1")
     claims.renew(first, 0)
-    time.sleep(0.002)
+    CLOCK.move(0.002)
 
     second = claims.take(tenant, "order-7", "other", 30)
 

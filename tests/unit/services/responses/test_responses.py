@@ -1,15 +1,15 @@
 import asyncio
 import threading
-import time
 from contextlib import aclosing
 from typing import Any
 
 import pytest
+from tests.clock import CLOCK
 from tests.unit.services.conftest import MakeOffice
 from tests.unit.services.faults import failing, watching
 from tests.unit.services.responses.office import FUNCTION, MCP_TOOL
 from tests.unit.services.responses.responder import Responder
-from tests.unit.services.stage import STOP, called, said, script, until
+from tests.unit.services.stage import STOP, called, said, script
 
 from stint.domain.errors import Conflict, InvalidRequest, ModelError, NotFound, StoreUnavailable
 from stint.domain.inference import TextChunk
@@ -29,7 +29,7 @@ async def test_the_model_is_called_while_the_header_is_being_stored(make_office:
 
     with watching(responder.cloud, hold_header):
         starting = asyncio.create_task(responder.start())
-        await asyncio.wait_for(model.opened.wait(), 10)
+        await asyncio.wait_for(model.opened.wait(), 30)
         opened.set()
         run = await starting
 
@@ -88,9 +88,8 @@ async def test_a_store_that_fails_in_the_middle_fails_the_response(make_office: 
 
 
 async def test_a_store_that_is_gone_is_told_and_seals_the_response_later(
-    make_office: MakeOffice, monkeypatch: pytest.MonkeyPatch
+    make_office: MakeOffice,
 ) -> None:
-    monkeypatch.setattr("stint.services.responses.responses.GRACE_SECONDS", -30)
     responder = Responder(make_office(script(said())))
     run = await responder.start()
 
@@ -99,7 +98,7 @@ async def test_a_store_that_is_gone_is_told_and_seals_the_response_later(
 
     assert (await responder.stored(run.response_id)).ending is None
     assert answered.response.status is ResponseStatus.failed
-    await until(lambda: run.log.response.header.until < time.time())
+    CLOCK.move_to(round(run.log.response.header.until * 1000))
     assert (await responder.get(run.response_id)).status is ResponseStatus.failed
 
 
@@ -147,14 +146,14 @@ async def test_a_response_that_is_deleted_while_it_runs_ends_and_leaves_nothing(
 
 async def test_a_conversation_that_is_taken_over_fails_the_response(make_office: MakeOffice) -> None:
     gate = asyncio.Event()
-    responder = Responder(make_office(script([TextChunk("Hi"), gate, STOP]), lease=0.2))
+    responder = Responder(make_office(script([TextChunk("Hi"), gate, STOP])))
     conversation = await responder.conversation()
-    run = await responder.start(conversation=conversation)
+    run = await responder.start(conversation=conversation, seconds=90)
     [hold] = run.log.holds
     playing = asyncio.create_task(responder.play(run))
 
     hold.stop()
-    await until(lambda: asyncio.get_event_loop().time() > hold.valid_until)
+    CLOCK.move(responder.office.lease)
     gate.set()
     answered = await playing
 

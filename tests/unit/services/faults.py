@@ -2,7 +2,7 @@
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -57,14 +57,26 @@ def failing(cloud: Cloud, operation: str, marker: str = "", *, lost: bool = Fals
 @contextmanager
 def held_together(cloud: Cloud, *operations: str) -> Iterator[Counter[str]]:
     """Let none of the first calls go before all of `operations` are there: they must be made side by side."""
-    barrier = threading.Barrier(len(operations))
-    expected, seen = Counter(operations), Counter[str]()
+    with held_in_rounds(cloud, operations) as seen:
+        yield seen
+
+
+@contextmanager
+def held_in_rounds(cloud: Cloud, *rounds: Sequence[str]) -> Iterator[Counter[str]]:
+    """Let no call go before all calls of its round are there; the rounds follow each other. Counts all calls."""
+    places = [number for number, operations in enumerate(rounds) for _ in operations]
+    barriers = [threading.Barrier(len(operations)) for operations in rounds]
+    found = [Counter[str]() for _ in rounds]
+    seen, lock = Counter[str](), threading.Lock()
 
     def see(name: str, body: str, context: dict[str, Any]) -> None:
-        seen[name] += 1
-        if seen.total() <= expected.total():
-            barrier.wait(10)
+        with lock:
+            place = seen.total()
+            seen[name] += 1
+        if place < len(places):
+            found[places[place]][name] += 1
+            barriers[places[place]].wait(30)
 
     with watching(cloud, see):
         yield seen
-    assert seen & expected == expected
+    assert found == [Counter(operations) for operations in rounds]

@@ -1,12 +1,8 @@
 import asyncio
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
 
 import pytest
 from tests.unit.services.conftest import MakeOffice
-from tests.unit.services.faults import watching
+from tests.unit.services.faults import held_in_rounds
 from tests.unit.services.responses.office import MCP_TOOL
 from tests.unit.services.responses.responder import Responder
 from tests.unit.services.stage import called, said, script
@@ -17,35 +13,6 @@ WRITES = ("PutItem", "UpdateItem", "DeleteItem", "BatchWriteItem")
 
 def write_units(cloud: Cloud) -> float:
     return sum(cloud.units[name] for name in WRITES)
-
-
-@contextmanager
-def counting_rounds(cloud: Cloud) -> Iterator[list[str]]:
-    """Count the rounds in which calls are made side by side: one begins where none is under way."""
-    under_way, rounds, lock = 0, list[str](), threading.Lock()
-    gathered = threading.Event()
-
-    def see(name: str, body: str, context: dict[str, Any]) -> None:
-        nonlocal under_way
-        with lock:
-            if under_way == 0:
-                rounds.append("")
-            rounds[-1] += f"{name} "
-            under_way += 1
-        gathered.wait(0.02)  # long enough for those that start side by side
-
-    def done(**_: Any) -> None:
-        nonlocal under_way
-        with lock:
-            under_way -= 1
-
-    events = cloud.dynamodb.meta.events
-    events.register("after-call.dynamodb", done)
-    try:
-        with watching(cloud, see):
-            yield rounds
-    finally:
-        events.unregister("after-call.dynamodb", done)
 
 
 @pytest.fixture
@@ -107,11 +74,10 @@ async def test_references_cost_a_query_for_each_response_that_they_lead_to(warm:
     told = [{"type": "item_reference", "id": item} for item in (*items, items[0])]
     warm.cloud.forget()
 
-    with counting_rounds(warm.cloud) as rounds:
+    with held_in_rounds(warm.cloud, ["Query"] * 2, ["BatchWriteItem"]):
         run = await warm.start([*told, {"role": "user", "content": "go"}])
 
     assert warm.cloud.calls == {"Query": 2, "BatchWriteItem": 1}
-    assert rounds == ["Query Query ", "BatchWriteItem "]
     await warm.play(run)
 
 
@@ -129,20 +95,20 @@ async def test_a_chain_is_read_in_a_round_for_sixteen_links_and_stores_each_item
     warm: Responder, tenant: str
 ) -> None:
     last, words = "", "plums and pears " * 20
-    for number in range(40):
+    for number in range(20):
         said = f"{number} {words}"
         last = (await warm.respond(said, **({"previous_response_id": last} if last else {}))).response.id
     warm.cloud.forget()
 
-    with counting_rounds(warm.cloud) as rounds:
+    rounds = [["Query"] * links for links in (1, 3, 16)]
+    with held_in_rounds(warm.cloud, *rounds, ["BatchWriteItem"]) as seen:
         run = await warm.start("end", previous_response_id=last)
 
-    reads = [each for each in rounds if "Query" in each]
-    assert [each.count("Query") for each in reads] == [1, 7, 16, 16]
+    assert seen["Query"] == 20
     chain = await asyncio.to_thread(warm.cloud.response_store.responses.chain, tenant, last)
     sizes = [link.size for link in chain.links]
     assert max(sizes) < 2 * min(sizes)
-    assert sum(sizes) < 40 * 2 * (len(words) + 800)
+    assert sum(sizes) < 20 * 2 * (len(words) + 800)
     await warm.play(run)
 
 

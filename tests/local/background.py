@@ -19,7 +19,7 @@ from tests.local.run_process import Run, free_port
 T = TypeVar("T")
 
 ENDED = ("completed", "incomplete", "failed", "cancelled")
-SHELL = {"STINT_SCRIPTED_WORD_SECONDS": "0.005", "STINT_LEASE_SECONDS": "1"}
+SHELL = {"STINT_SCRIPTED_WORD_SECONDS": "0.005", "STINT_LEASE_SECONDS": "3"}
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class System:
     engine: RunningEngine
     client: OpenAI
 
-    def wait_for(self, response_id: str, *statuses: str, within: float = 25) -> Response:
+    def wait_for(self, response_id: str, *statuses: str, within: float = 60) -> Response:
         """Read a response until it has one of these statuses."""
         return eventually(
             lambda: self.client.responses.retrieve(response_id),
@@ -48,7 +48,7 @@ class System:
         }
 
     def kill_workers(self) -> None:
-        for pid in eventually(self.workers, bool, 10):
+        for pid in eventually(self.workers, bool, 60):
             os.kill(pid, signal.SIGKILL)
 
     def log(self, function: str = "stint-worker") -> str:
@@ -74,7 +74,7 @@ class System:
         """What the worker has logged with a text in it."""
         return [line for line in self.log().splitlines() if text in line]
 
-    def receive(self, queue: str, within: float = 20) -> dict[str, Any]:
+    def receive(self, queue: str, within: float = 60) -> dict[str, Any]:
         """Take the next message out of a queue, by the name of its output in infra/data.yaml."""
         sqs: Any = self.engine.client("sqs")
         url = self.engine.outputs[queue]

@@ -67,7 +67,7 @@ class Sources:
             found.extend(self.sqs.receive_message(QueueUrl=self.urls[queue]).get("Messages", []))
             return bool(found)
 
-        await eventually(look, 10)
+        await eventually(look, 60)
         self.sqs.delete_message(QueueUrl=self.urls[queue], ReceiptHandle=found[0]["ReceiptHandle"])
         return str(found[0]["Body"])
 
@@ -146,7 +146,7 @@ async def test_a_message_reaches_the_function_as_lambda_sends_it_and_is_gone(sou
         "eventSourceARN": "arn:aws:sqs:us-east-1:000000000000:sources-Feed",
         "awsRegion": "us-east-1",
     }
-    await eventually(lambda: sources.waiting() == (0, 0), 5)
+    await eventually(lambda: sources.waiting() == (0, 0), 60)
 
 
 async def test_of_a_batch_only_what_failed_comes_again_and_ends_among_the_dead_letters(sources: Sources) -> None:
@@ -180,7 +180,7 @@ async def test_a_message_survives_the_process_that_was_killed_over_it(sources: S
 
     again = await sources.noted("dawdle until killed", count=2)
     assert again[-1]["attributes"]["ApproximateReceiveCount"] == "2"
-    await eventually(lambda: sources.waiting() == (0, 0), 5)
+    await eventually(lambda: sources.waiting() == (0, 0), 60)
     assert not killed & sources.cloud.functions.processes("fed")
 
 
@@ -190,7 +190,7 @@ async def test_a_message_survives_a_time_out(sources: Sources) -> None:
     received = await sources.noted("dawdle too long", count=2)
 
     assert [record["attributes"]["ApproximateReceiveCount"] for record in received] == ["1", "2"]
-    await eventually(lambda: sources.waiting() == (0, 0), 5)
+    await eventually(lambda: sources.waiting() == (0, 0), 60)
     assert any("Task timed out after 1.00 seconds" in line for line in sources.log)
 
 

@@ -12,7 +12,7 @@ MODEL = "scripted/demo"
 
 
 def wait_for(read: Callable[[], Response], *statuses: str) -> Response:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while (response := read()).status not in statuses:
         assert time.monotonic() < deadline, f"still {response.status}"
         time.sleep(0.1)

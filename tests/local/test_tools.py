@@ -111,7 +111,7 @@ def run(
         "STINT_BRAVE_BASE_URL": f"{engines['brave'].url}/res/v1",
         "OPENAI_BASE_URL": model.base_url,
         "OPENAI_API_KEY": "sk-test",
-        "STINT_LEASE_SECONDS": "1",
+        "STINT_LEASE_SECONDS": "3",
         "STINT_SCRIPTED_WORD_SECONDS": "0",
     }
     run = Run(tmp_path_factory.mktemp("run") / "state", free_port(), shell=shell)
@@ -183,7 +183,7 @@ def is_accepted(client: LlamaStackClient, place: dict[str, Any]) -> bool:
         return False
 
 
-def wait_until(condition: Callable[[], Any], within: float = 15) -> None:
+def wait_until(condition: Callable[[], Any], within: float = 60) -> None:
     deadline = time.monotonic() + within
     while not condition():
         assert time.monotonic() < deadline

@@ -48,7 +48,7 @@ def in_time(deadline: float) -> bool:
 def test_an_event_of_the_bus_reaches_the_worker(state: Path) -> None:
     with running(state) as engine:
         events = engine.client("events")
-        before, deadline = log_of_worker(state), time.monotonic() + 15
+        before, deadline = log_of_worker(state), time.monotonic() + 60
 
         entry = {"Source": "test", "DetailType": "Stint Turn Requested", "Detail": json.dumps({"agent_id": "none"})}
         failed = events.put_events(Entries=[entry])["FailedEntryCount"]
@@ -63,7 +63,7 @@ def test_a_message_of_the_queue_reaches_the_worker_after_another_start_too(state
     for number in range(2):
         with running(state) as engine:
             sqs, url = engine.client("sqs"), engine.outputs["WorkQueueUrl"]
-            before, deadline = log_of_worker(state), time.monotonic() + 15
+            before, deadline = log_of_worker(state), time.monotonic() + 60
 
             sqs.send_message(QueueUrl=url, MessageBody=json.dumps({"kind": "nothing", "number": number}))
 

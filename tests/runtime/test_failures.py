@@ -1,12 +1,9 @@
 import asyncio
 import os
 import signal
-import time
 
 import pytest
 from tests.runtime.harness import Gate, Reader, Service, Start, proxy_event, split, with_gate
-
-from stint_runtime import loop
 
 
 @pytest.mark.parametrize(
@@ -73,17 +70,14 @@ async def test_a_malformed_event_is_an_invocation_error(service: Start) -> None:
 async def test_an_app_at_work_at_the_deadline_is_cancelled_and_the_process_lives_on(service: Start) -> None:
     function = await service(concurrency=1, timeout=1.2)
 
-    started = time.monotonic()
     _, before = await function.call(proxy_event(path="/hang"))
     _, between = await function.call(proxy_event(path="/hang"))
-    elapsed = time.monotonic() - started
     pid = (await function.json(proxy_event()))["pid"]
     payload, after = await function.call(proxy_event(path="/hang-later"))
 
     assert before.error
     assert before.error.type == "DeadlineExceeded"
     assert between.error
-    assert 2 * (1.2 - loop.MARGIN) <= elapsed < 2 * 1.2 + 2
     assert split(payload)[1] == b"first last word"
     assert after.error
     assert after.error.type == "DeadlineExceeded"

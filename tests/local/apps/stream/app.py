@@ -30,6 +30,16 @@ async def slowly(send: Send) -> None:
     (Path(os.environ["STINT_MARK_FOLDER"]) / "streamed-to-the-end").touch()
 
 
+async def step_by_step(send: Send) -> None:
+    """Send a word, and the next one when the test has made a mark of the one before."""
+    await start(send)
+    for word in ("one", "two", "three"):
+        await part(send, word.encode())
+        while not (Path(os.environ["STINT_MARK_FOLDER"]) / word).exists():  # noqa: ASYNC110 - another process makes it
+            await asyncio.sleep(0.01)
+    await part(send, b"", more=False)
+
+
 async def fail_early(send: Send) -> None:
     raise RuntimeError("before the first byte")
 
@@ -54,6 +64,7 @@ async def long_prelude(send: Send) -> None:
 
 ACTIONS = {
     "slowly": slowly,
+    "step-by-step": step_by_step,
     "fail-early": fail_early,
     "fail-late": fail_late,
     "stall": stall,

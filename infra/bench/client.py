@@ -16,7 +16,7 @@ from statistics import median
 from typing import Any
 from urllib.parse import urlsplit
 
-AGENT = {"agent_config": {"model": "scripted/bench", "instructions": "Answer briefly."}}
+AGENT = {"agent_config": {"model": "scripted/demo", "instructions": "Answer briefly."}}
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Api:
 
     def stream_response(self, message: str, previous: str = "") -> tuple[Turn, str]:
         """Stream a response that is stored, and give its id."""
-        body = {"model": "scripted/bench", "input": message, "stream": True, "previous_response_id": previous or None}
+        body = {"model": "scripted/demo", "input": message, "stream": True, "previous_response_id": previous or None}
         turn, received = self.stream("/v1/responses", body)
         if b"event: response.completed" not in received:
             raise RuntimeError(f"no complete response: {received[-500:]!r}")

@@ -40,7 +40,7 @@ async def slow_server() -> AsyncIterator[str]:
 def measure(front: str, url: str) -> list[Row]:
     api = Api(front)
     api.post("/v1/toolgroups", toolgroup(url))
-    config = {"model": "scripted/bench", "instructions": "", "toolgroups": ["bench"]}
+    config = {"model": "scripted/demo", "instructions": "", "toolgroups": ["bench"]}
     agent = str(api.post("/v1/agents", {"agent_config": config})["agent_id"])
     at_once, alone = message(*NAMES), [message(name) for name in NAMES]
     elapsed(api, agent, at_once)

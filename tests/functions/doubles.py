@@ -4,7 +4,7 @@ import asyncio
 import threading
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,7 @@ from tests.clock import CLOCK
 
 from stint.domain.errors import DeadlineExceeded, ModelError
 from stint.domain.inference import Finished, FinishReason, InferenceRequest, ModelChunk, TextChunk
-from stint.models.scripted import Scripted
+from stint.models.scripted import DEMO, Scripted
 
 if TYPE_CHECKING:
     from botocore.awsrequest import AWSPreparedRequest
@@ -24,21 +24,21 @@ HEARTBEAT = 30.0
 
 
 class Recorder:
-    """The scripted model, which keeps what it is asked."""
+    """The scripted model by any name, which keeps what it is asked."""
 
     def __init__(self) -> None:
         self.scripted = Scripted(word_delay=0)
         self.requests: list[InferenceRequest] = []
 
     def check(self, request: InferenceRequest) -> None:
-        self.scripted.check(request)
+        self.scripted.check(replace(request, model=DEMO))
 
     async def count_tokens(self, request: InferenceRequest) -> int:
         return await self.scripted.count_tokens(request)
 
     def stream(self, request: InferenceRequest) -> AsyncGenerator[ModelChunk, None]:
         self.requests.append(request)
-        return self.scripted.stream(request)
+        return self.scripted.stream(replace(request, model=DEMO))
 
 
 class Silence(threading.Event):

@@ -233,7 +233,7 @@ def test_an_unknown_model_is_refused_before_the_stream(openai: OpenAI, stream: b
 def test_an_image_at_a_forbidden_place_is_refused(http: httpx.Client) -> None:
     content = [{"type": "image_url", "image_url": {"url": "http://169.254.169.254/latest"}}]
 
-    response = http.post(CHAT, json={"model": "scripted/m", "messages": [{"role": "user", "content": content}]})
+    response = http.post(CHAT, json={"model": "scripted/demo", "messages": [{"role": "user", "content": content}]})
 
     assert assert_error(response, 400, "url_not_allowed")["param"] == "messages[0].content[0].image_url.url"
 
@@ -241,11 +241,11 @@ def test_an_image_at_a_forbidden_place_is_refused(http: httpx.Client) -> None:
 @pytest.mark.parametrize("stream", [True, False])
 def test_a_model_that_fails_before_its_first_word_has_a_status(openai: OpenAI, stream: bool) -> None:
     with pytest.raises(InternalServerError) as failed:
-        openai.chat.completions.create(model="scripted/m", messages=says("fail: before"), stream=stream)
+        openai.chat.completions.create(model="scripted/demo", messages=says("fail: before"), stream=stream)
     with pytest.raises(InternalServerError) as overloaded:
-        openai.chat.completions.create(model="scripted/m", messages=says("fail: overloaded"), stream=stream)
+        openai.chat.completions.create(model="scripted/demo", messages=says("fail: overloaded"), stream=stream)
     with pytest.raises(BadRequestError) as long:
-        openai.chat.completions.create(model="scripted/m", messages=says("fail: context"), stream=stream)
+        openai.chat.completions.create(model="scripted/demo", messages=says("fail: context"), stream=stream)
     with pytest.raises(InternalServerError) as crashed:
         openai.chat.completions.create(model="faulty/crash", messages=says("hi"), stream=stream)
 
@@ -262,7 +262,7 @@ def test_a_model_that_fails_behind_its_first_word_ends_the_stream_with_an_error(
     said = "say: one two three\nfail: after 2 words"
 
     def read() -> None:
-        for chunk in openai.chat.completions.create(model="scripted/m", messages=says(said), stream=True):
+        for chunk in openai.chat.completions.create(model="scripted/demo", messages=says(said), stream=True):
             words.extend(choice.delta.content or "" for choice in chunk.choices)
 
     with pytest.raises(APIError, match="failed after 2 words") as caught:

@@ -8,12 +8,13 @@ OPENAI = ["id", "object", "created", "owned_by"]
 def test_a_model_bears_llama_stacks_keys_and_openais(http: httpx.Client) -> None:
     listed, single = http.get("/v1/models").json(), http.get("/v1/models/scripted/demo").json()
 
-    [entry] = listed["data"]
+    entry, short = listed["data"]
     assert list(listed) == ["data", "object"]
     assert list(entry) == MODEL + OPENAI
     assert entry["provider_resource_id"] == "demo"
     assert (entry["type"], entry["model_type"], entry["object"]) == ("model", "llm", "model")
     assert single == entry | {"owner": None}
+    assert short == entry | {"identifier": "demo", "id": "demo"}
 
 
 def test_what_is_there_from_the_start_is_listed(http: httpx.Client) -> None:

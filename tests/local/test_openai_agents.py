@@ -120,13 +120,15 @@ async def test_a_session_is_a_conversation(model: OpenAIResponsesModel, client: 
 async def test_a_session_is_compacted(
     model: OpenAIResponsesModel, client: AsyncOpenAI, mode: OpenAIResponsesCompactionMode
 ) -> None:
+    alias = {"model_id": "gpt-demo", "provider_model_id": "scripted/demo"}
+    await client.post("/models", body=alias, cast_to=object)
     agent = Agent[None](name="Weather", model=model, tools=[TOOL])
     stored = SQLiteSession("weather")
     session = OpenAIResponsesCompactionSession(
         "weather",
         stored,
         client=client,
-        model="scripted/gpt-demo",  # the session takes no model whose name does not begin with gpt
+        model="gpt-demo",  # the session takes no model whose name does not begin with gpt
         compaction_mode=mode,
         should_trigger_compaction=lambda _: True,
     )

@@ -52,9 +52,11 @@ def make_router() -> Router:
 
 
 def make_scripted() -> Model:
-    from stint.models.scripted import Scripted  # noqa: PLC0415
+    from stint.models.scripted import DEMO, Scripted  # noqa: PLC0415
 
-    return Scripted(load_settings().scripted_word_seconds)
+    settings = load_settings()
+    names = [name.removeprefix("scripted/") for name in settings.model_ids if name.startswith("scripted/")]
+    return Scripted(settings.scripted_word_seconds, {DEMO, *names})
 
 
 def make_openai() -> Model:

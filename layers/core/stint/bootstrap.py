@@ -76,8 +76,7 @@ def compose(
 def configured(settings: Settings, router: Router) -> Catalogue:
     """Gather what is there from the start: the named models, the tools that need no address, and STINT_REGISTRY."""
     given = Configured.model_validate_json(settings.registry) if settings.registry else Configured()
-    names = [settings.default_model, *(name.strip() for name in settings.models.split(",") if name.strip())]
-    models = [describe_model(ModelRegisterRequest(model_id=name), router) for name in names]
+    models = [describe_model(ModelRegisterRequest(model_id=name), router) for name in settings.model_ids]
     models += [describe_model(request, router) for request in given.models]
     builtin = {WEB_SEARCH: f"{settings.web_search}-search", WOLFRAM_ALPHA: "wolfram-alpha"}
     requests = [ToolGroupRegisterRequest(toolgroup_id=name, provider_id=builtin[name]) for name in builtin]

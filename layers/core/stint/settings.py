@@ -86,6 +86,11 @@ class Settings(BaseSettings):
     )
     cors_origin: str = Field(default="", description="Origin that browsers may call from; empty sends no CORS header.")
 
+    @property
+    def model_ids(self) -> list[str]:
+        """Return the ids of the models that are listed from the start, the default one first."""
+        return [self.default_model, *(name.strip() for name in self.models.split(",") if name.strip())]
+
 
 @cache
 def load_settings() -> Settings:

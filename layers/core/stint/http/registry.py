@@ -26,8 +26,8 @@ async def get_version() -> Response:
 
 @router.get("/models", response_model=ModelList)
 async def list_models(services: Access) -> Response:
-    """List the configured and registered models."""
-    models = (await services.registry.catalogue(fresh=True)).models.values()
+    """List the configured and registered models, under their short ids too."""
+    models = await services.registry.list_models()
     return document(ModelList(data=[ModelEntry(**dict(model)) for model in models]))
 
 

@@ -62,6 +62,15 @@ class Router:
         return provider, provider_model_id
 
 
+def ambiguous_model(model_id: str, full_ids: list[str]) -> InvalidRequest:
+    """Make the error for an id without a prefix that several models have."""
+    return InvalidRequest(
+        f"Model {model_id!r} is ambiguous: write one of {', '.join(map(repr, full_ids))}.",
+        code="model_not_found",
+        param="model",
+    )
+
+
 def unknown_model(model_id: str) -> InvalidRequest:
     """Make the error for an id that nobody knows."""
     return InvalidRequest(

@@ -3,11 +3,11 @@
 import asyncio
 import json
 import re
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Collection
 from dataclasses import replace
 
 from stint.domain.content import text_of
-from stint.domain.errors import ContextLengthExceeded, ModelError, ModelOverloaded
+from stint.domain.errors import ContextLengthExceeded, InvalidRequest, ModelError, ModelOverloaded
 from stint.domain.inference import (
     AnswerFormat,
     AssistantAnswer,
@@ -30,6 +30,7 @@ from stint.models.scripted_directives import Directives, parse_directives
 from stint.models.scripted_messages import count_images, last_input, message_text, rounds_of, trailing_results
 from stint.models.scripted_thoughts import check_thoughts, think
 
+DEMO = "demo"
 INTRODUCTION = (
     "I am the scripted model of Stint, not a language model: I repeat what you say. "
     "For real answers set OPENAI_BASE_URL and OPENAI_API_KEY, or use a model id that begins with bedrock/."
@@ -69,14 +70,23 @@ class Scripted:
 
     **Sampling**: `max_tokens` and `stop` end an answer. Temperature, top_p, top_k, penalties and seed choose among
     likely words, and here is one answer only: any value of them gives it, so none is refused.
-    Words are counted in place of tokens. `word_delay` is in seconds.
+    Words are counted in place of tokens. `word_delay` is in seconds. Every one of the `names` is the same model.
     """
 
-    def __init__(self, word_delay: float = 0.02) -> None:
+    def __init__(self, word_delay: float = 0.02, names: Collection[str] = (DEMO,)) -> None:
         self._word_delay = word_delay
+        self._names = names
 
     def check(self, request: InferenceRequest) -> None:
-        """Refuse grammars; see the port."""
+        """Refuse grammars and names that are not there; see the port."""
+        if request.model not in self._names:
+            names = ", ".join(f"scripted/{name}" for name in sorted(self._names))
+            raise InvalidRequest(
+                f"There is no scripted model {request.model!r}, only {names}. "
+                "A real model's id begins with openai/ or bedrock/.",
+                code="model_not_found",
+                param="model",
+            )
         if request.response_format is not None:
             read_schema(request.response_format)
 

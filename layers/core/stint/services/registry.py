@@ -14,7 +14,7 @@ from stint.domain.registrations import (
     ToolGroupRegisterRequest,
 )
 from stint.domain.registry import Model, Provider, ProviderList
-from stint.models.routing import Router, unknown_model
+from stint.models.routing import Router, ambiguous_model, unknown_model
 from stint.services.catalogue import Catalogue, merge
 from stint.store.registrations import Kind, Registrations
 
@@ -82,21 +82,42 @@ class Registry:
         return None
 
     async def route(self, model_id: str) -> str:
-        """Give the id by which the router knows a model: a registered one is another name of a provider's.
+        """Return the id by which the router knows a model: a registered one is another name of a provider's.
 
-        What this process does not know may have been registered since it read last, so it reads again.
+        A listed model is also known without its provider's prefix, unless several would be. What this process does not
+        know may have been registered since it read last, so it reads again.
 
         Raises:
-            InvalidRequest: the id is neither listed nor begins with a provider.
+            InvalidRequest: the id is neither listed nor begins with a provider, or stands for several models.
         """
-        model = (await self.catalogue()).models.get(model_id)
-        if model is None:
+        found: list[Model] = []
+        for fresh in (False, True):
+            found = self.find_models(await self.catalogue(fresh=fresh), model_id)
+            if len(found) == 1:
+                return f"{found[0].provider_id}/{found[0].provider_resource_id}"
             if self.router.names_provider(model_id):
                 return model_id
-            model = (await self.catalogue(fresh=True)).models.get(model_id)
-        if model is None:
-            raise unknown_model(model_id)
-        return f"{model.provider_id}/{model.provider_resource_id}"
+        raise ambiguous_model(model_id, [model.identifier for model in found]) if found else unknown_model(model_id)
+
+    def find_models(self, catalogue: Catalogue, model_id: str) -> list[Model]:
+        """Return the model of an id, or else those that the id names without the prefix of their provider."""
+        model = catalogue.models.get(model_id)
+        return [model] if model is not None else self.short_ids(catalogue).get(model_id, [])
+
+    def short_ids(self, catalogue: Catalogue) -> Mapping[str, list[Model]]:
+        """Return the models by their ids without the prefix of their provider; what such an id names already is not."""
+        short_ids: dict[str, list[Model]] = {}
+        for model in catalogue.models.values():
+            short = model.identifier.removeprefix(f"{model.provider_id}/")
+            if short and short not in catalogue.models and not self.router.names_provider(short):
+                short_ids.setdefault(short, []).append(model)
+        return short_ids
+
+    async def list_models(self) -> list[Model]:
+        """List the models, then those that are also known by a short id, under that id."""
+        catalogue = await self.catalogue(fresh=True)
+        unique = {short: models[0] for short, models in self.short_ids(catalogue).items() if len(models) == 1}
+        return [*catalogue.models.values(), *(named(model, short) for short, model in unique.items())]
 
     async def get_toolgroup(self, identifier: str) -> ToolGroup:
         """Read a toolgroup. Raises NotFound."""
@@ -116,10 +137,10 @@ class Registry:
 
     async def get_model(self, identifier: str) -> Model:
         """Read a listed model; agents may use any model of a configured provider all the same. Raises NotFound."""
-        found = (await self.catalogue(fresh=True)).models.get(identifier)
-        if found is None:
+        found = self.find_models(await self.catalogue(fresh=True), identifier)
+        if len(found) != 1:
             raise NotFound("Model", identifier)
-        return found
+        return named(found[0], identifier)
 
     def get_provider(self, provider_id: str) -> Provider:
         """Read a provider. Raises NotFound."""
@@ -175,17 +196,23 @@ class Registry:
 
         Raises:
             NotFound: there is none of this identifier.
-            Conflict: it is part of the configuration, and nothing is registered in front of it.
+            Conflict: it is part of the configuration, and nothing is registered in front of it; or a short id.
         """
         try:
             await asyncio.to_thread(self.store.delete, self.tenant, kind, identifier)
         except NotFound:
             if identifier not in self.configured_of(kind):
+                if kind == "model":
+                    await self.refuse_short_id(identifier)
                 raise
             raise Conflict(
                 f"{identifier!r} is part of the configuration and cannot be unregistered.", code="configured"
             ) from None
         self.cached = None
+
+    async def refuse_short_id(self, identifier: str) -> None:
+        for model in self.find_models(await self.catalogue(fresh=True), identifier):
+            raise Conflict(f"{identifier!r} is a short id of {model.identifier!r}: unregister that.", code="short_id")
 
     def configured_of(self, kind: Kind) -> Mapping[str, Model | ToolGroup | RegisteredShield]:
         configured = self.configured
@@ -195,6 +222,11 @@ class Registry:
             "tool_group": configured.toolgroups,
         }
         return kinds[kind]
+
+
+def named(model: Model, identifier: str) -> Model:
+    """Return a model under another id."""
+    return model.model_copy(update={"identifier": identifier, "id": identifier})
 
 
 def model_of(request: ModelRegisterRequest, provider_id: str, provider_model_id: str) -> Model:

@@ -224,7 +224,8 @@ def test_the_registry_is_read(client: LlamaStackClient) -> None:
     models, providers = client.models.list(), client.providers.list()
 
     assert [(model.identifier, model.provider_id, model.api_model_type) for model in models] == [
-        ("scripted/demo", "scripted", "llm")
+        ("scripted/demo", "scripted", "llm"),
+        ("demo", "scripted", "llm"),
     ]
     assert client.models.retrieve("scripted/demo").identifier == "scripted/demo"
     assert [provider.provider_id for provider in providers if provider.api == "inference"] == [

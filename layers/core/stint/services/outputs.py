@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from stint.domain.errors import InvalidRequest, ModelError
 from stint.domain.json_text import parse_json
-from stint.shields.patterns import Patterns
+from stint.regex.patterns import Patterns
 
 if TYPE_CHECKING:
     from jsonschema import Draft202012Validator, ValidationError

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from stint.domain.errors import InvalidRequest, ShieldFailed
 from stint.domain.inference import ModelMessage
 from stint.domain.steps import SafetyViolation
-from stint.shields.patterns import Patterns
+from stint.regex.patterns import Patterns
 from stint.shields.port import REFUSAL, Shield, Touchpoint
 from stint.shields.texts import is_in_word, spoken, strings
 

@@ -10,7 +10,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from stint.shields.pattern_syntax import Assertion, Char, Choice, Node, Repeat, Series, parse
+from stint.regex.syntax import Assertion, Char, Choice, Node, Repeat, Series, parse
 
 MOST_STATES = 2000
 MOST_REMEMBERED = 500_000

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from stint.shields.patterns import Patterns
+from stint.regex.patterns import Patterns
 
 ATOMS = st.sampled_from(
     [

@@ -1,4 +1,4 @@
-"""The syntax of regular expressions, as far as `stint.shields.patterns` matches them."""
+"""The syntax of regular expressions, as far as `stint.regex.patterns` matches them."""
 
 import re
 from dataclasses import dataclass

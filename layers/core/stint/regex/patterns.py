@@ -1,26 +1,21 @@
 """Regular expressions whose matching time grows with the text alone, so that none can stall a process.
 
 The alternatives are followed side by side instead of one after another (Thompson's construction), and sets of states
-are kept as they are met (R. Cox, "Regular Expression Matching Can Be Simple And Fast", 2007). The syntax is that of
-`re` without what needs a way back: look-around, references to groups, atomic groups and inline flags.
+are kept as they are met (R. Cox, "Regular Expression Matching Can Be Simple And Fast", 2007).
 """
 
-import re
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from stint.regex.alphabet import Alphabet
+from stint.regex.budget import Budget
+from stint.regex.charset import Charset, is_word
 from stint.regex.syntax import Assertion, Char, Choice, Node, Repeat, Series, parse
 
 MOST_STATES = 2000
-MOST_REMEMBERED = 500_000
-"""Numbers of states kept in memory, some 30 MB at the most."""
-
-Situation = tuple[frozenset[int], str, str, bool]
-"""The states, what was before, the next character, and whether that is the last."""
-
-Move = tuple[frozenset[int], int | None]
-"""The states that follow, and the pattern that was found."""
+MOST_REMEMBERED = 100_000
+"""Numbers of states kept in memory, some 10 MB at the most."""
+CHARS_PER_STEP = 8
 
 
 class TooComplex(ValueError):
@@ -29,16 +24,29 @@ class TooComplex(ValueError):
 
 @dataclass(slots=True)
 class State:
-    """A place in the patterns. Without `atom`, `assertion` or `entry` it leads on to all of `follow` at once."""
+    """A place in the patterns; `chars` is the number of a set of characters, `entry` that of a complete pattern.
+
+    Without one of them or an assertion it leads on to all of `follow` at once.
+    """
 
     follow: list[int] = field(default_factory=list)
-    atom: re.Pattern[str] | None = None
+    chars: int | None = None
     assertion: str = ""
     entry: int | None = None
 
 
+@dataclass(slots=True, eq=False)
+class StateSet:
+    """The states that a text leads to, what its last character was, and the pattern that was found, if one was."""
+
+    states: frozenset[int]
+    before: str
+    entry: int | None = None
+    moves: dict[str, "StateSet"] = field(default_factory=dict)
+
+
 class Patterns:
-    """Several patterns, searched for in one pass."""
+    """Several patterns, searched for in one pass. Threads may share them."""
 
     def __init__(self, patterns: Sequence[str], *, ignore_case: bool = False) -> None:
         """Compile the patterns.
@@ -47,68 +55,90 @@ class Patterns:
             ValueError: a pattern is broken, uses what is left out here, or has too many states; the error's
                 second argument is its place in the list.
         """
-        self._flags = re.IGNORECASE if ignore_case else re.NOFLAG
         self._states: list[State] = []
+        self._charsets: dict[Charset, int] = {}
         starts = []
         for entry, pattern in enumerate(patterns):
             try:
                 starts.append(self._enter(parse(pattern), self._add(State(entry=entry))))
-            except (ValueError, re.error) as error:
+            except ValueError as error:
                 raise ValueError(str(error), entry) from None
         self._starts = frozenset(starts)
-        self._known: dict[Situation, Move] = {}
-        self._sets: dict[frozenset[int], frozenset[int]] = {}
-        self._size = 0
+        self._alphabet = Alphabet(self._charsets, ignore_case=ignore_case)
+        self._forget()
 
-    def search(self, text: str, until: float = float("inf")) -> int | None:
-        """Find the first place where a pattern matches; give the pattern's place in the list.
+    @property
+    def size(self) -> int:
+        """The number of states of all patterns."""
+        return len(self._states)
+
+    def search(self, text: str, budget: Budget) -> int | None:
+        """Find the first place where a pattern matches; return the pattern's place in the list.
 
         Raises:
-            TimeoutError: the monotonic clock reached `until`.
+            OutOfSteps: the text leads to too many sets of states.
         """
-        states, before, last = self._starts, "start", len(text) - 1
-        for place, char in enumerate(text):
-            situation = (states, before, char, place == last)
-            if (move := self._known.get(situation)) is None:
-                if time.monotonic() >= until:
-                    raise TimeoutError
-                move = self._learn(situation)
-            states, entry = move
-            if entry is not None:
-                return entry
-            before = "word" if is_word(char) else "other"
-        return self._move(states, before, "", True)[1]
+        known = self._alphabet.looked_up
+        letters = text[:-1].translate(self._alphabet)
+        budget.spend(1 + len(text) // CHARS_PER_STEP + 2 * (self._alphabet.looked_up - known))
+        found = self._start
+        for letter in letters:
+            following = found.moves.get(letter)
+            if following is None:
+                following = self._learn(found, letter, budget)
+            if following.entry is not None:
+                return following.entry
+            found = following
+        if text:
+            found = self._move(found, text[-1], budget, final=True)
+            if found.entry is not None:
+                return found.entry
+        return self._move(found, "", budget, final=True).entry
 
-    def _learn(self, situation: Situation) -> Move:
-        """Find what follows a situation, and remember it in a memory of bounded size."""
-        states, entry = self._move(*situation)
-        if self._size + len(states) > MOST_REMEMBERED:
-            self._known, self._sets, self._size = {}, {}, 0
-        self._size += len(states) + 10
-        states = self._sets.setdefault(states, states)
-        self._known[situation] = (states, entry)
-        return states, entry
+    def _learn(self, known: StateSet, letter: str, budget: Budget) -> StateSet:
+        """Find what follows a set of states, and remember it in a memory of bounded size."""
+        found = self._move(known, self._alphabet.samples[ord(letter)], budget, final=False)
+        key = (found.states, found.before, found.entry)
+        if key not in self._known:
+            self._remembered += len(found.states)
+        if self._remembered > MOST_REMEMBERED:
+            self._forget()
+        self._remembered += 10
+        found = self._known.setdefault(key, found)
+        known.moves[letter] = found
+        return found
 
-    def _move(self, states: frozenset[int], before: str, char: str, final: bool) -> Move:
-        """Read one character, or the end: give the states that follow, and a pattern that ends in front of it."""
-        reached, entries = self._reach(states, before, char, final)
+    def _forget(self) -> None:
+        self._known: dict[tuple[frozenset[int], str, int | None], StateSet] = {}
+        self._remembered = 0
+        self._start = StateSet(self._starts, "start")
+
+    def _move(self, known: StateSet, char: str, budget: Budget, *, final: bool) -> StateSet:
+        """Read one character, or the end: return the states that follow, or a pattern that ends in front of it."""
+        reached, entries = self._reach(known, char, budget, final=final)
         if entries:
-            return states, min(entries)
-        moved = {follow for state in reached if char and matches(state, char) for follow in state.follow}
-        return self._starts | moved, None
+            return StateSet(frozenset(), "other", min(entries))
+        wanted = {state.chars for state in reached} if char else set()
+        variants = tuple(self._alphabet.variants_of(char))
+        holding = {
+            number for chars, number in self._charsets.items() if number in wanted and chars.holds(char, variants)
+        }
+        moved = {follow for state in reached if state.chars in holding for follow in state.follow}
+        return StateSet(self._starts | moved, "word" if is_word(char) else "other")
 
-    def _reach(self, states: frozenset[int], before: str, char: str, final: bool) -> tuple[list[State], list[int]]:
+    def _reach(self, known: StateSet, char: str, budget: Budget, *, final: bool) -> tuple[list[State], list[int]]:
         """Follow what needs no character, up to the states that need one and the patterns that are complete."""
-        reached, entries, seen, waiting = [], [], set(states), list(states)
+        reached, entries, seen, waiting = [], [], set(known.states), list(known.states)
         while waiting:
             state = self._states[waiting.pop()]
             if state.entry is not None:
                 entries.append(state.entry)
-            elif state.atom is not None:
+            elif state.chars is not None:
                 reached.append(state)
-            elif not state.assertion or holds(state.assertion, before, char, final):
+            elif not state.assertion or holds(state.assertion, known.before, char, final):
                 waiting += [follow for follow in state.follow if follow not in seen]
                 seen.update(state.follow)
+        budget.spend(10 + len(seen))
         return reached, entries
 
     def _add(self, state: State) -> int:
@@ -118,10 +148,10 @@ class Patterns:
         return len(self._states) - 1
 
     def _enter(self, node: Node, follow: int) -> int:
-        """Add the states of a node, which lead on to `follow`; give the one to begin with."""
+        """Add the states of a node, which lead on to `follow`; return the one to begin with."""
         match node:
-            case Char(text=text):
-                return self._add(State([follow], atom=re.compile(text, self._flags)))
+            case Char(chars=chars):
+                return self._add(State([follow], chars=self._charsets.setdefault(chars, len(self._charsets))))
             case Assertion(kind=kind):
                 return self._add(State([follow], assertion=kind))
             case Series(parts=parts):
@@ -150,16 +180,8 @@ class Patterns:
         return follow
 
 
-def matches(state: State, char: str) -> bool:
-    return state.atom is not None and state.atom.match(char) is not None
-
-
-def is_word(char: str) -> bool:
-    return char.isalnum() or char == "_"
-
-
 def holds(assertion: str, before: str, char: str, final: bool) -> bool:
-    """Tell whether an assertion holds between what was before and the next character; `final`: none follows that."""
+    """Return whether an assertion holds between what was before and the next character; `final`: none follows that."""
     match assertion:
         case "^" | r"\A":
             return before == "start"

@@ -1,27 +1,30 @@
-"""The syntax of regular expressions, as far as `stint.regex.patterns` matches them."""
+"""The syntax of regular expressions, as far as `stint.regex.patterns` matches them.
+
+It is that of Python's `re` without what needs a way back, and with groups named as in `re` or in ECMAScript.
+"""
 
 import re
 from dataclasses import dataclass
 
-LONGEST_PATTERN = 500
+from stint.regex.charset import Charset
+
+LONGEST_PATTERN = 2000
 DEEPEST_GROUP = 30
 MOST_REPEATS = 1000
 
-CHAR = re.compile(
-    r"""\\[dDwWsS] | \\[nrtfva] | \\x[0-9a-fA-F]{2} | \\u[0-9a-fA-F]{4} | \\[^0-9A-Za-z]
-    | \[ \^? \]? (?: \\. | [^\]\\] )* \]
-    | [^\\()\[{|*+?^$]""",
-    re.VERBOSE | re.DOTALL,
-)
+GROUP = re.compile(r"\((?:\?:|\?P?<[^\W\d]\w{0,99}>|(?!\?))")
 ASSERTION = re.compile(r"\\[bBAZ]|\^|\$")
-COUNT = re.compile(r"([*+?]|\{(\d+)(,(\d*))?\}|\{,(\d+)\})\??")
+COUNT = re.compile(r"(?:[*+?]|\{([0-9]*)(?:(,)([0-9]*))?\})")
+ESCAPE = re.compile(r"\\(?:([dDwWsS])|x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U(000[0-9a-fA-F]{5}|0010[0-9a-fA-F]{4}))")
+CONTROLS = {"n": "\n", "r": "\r", "t": "\t", "f": "\f", "v": "\v", "a": "\a"}
+NOT_A_LINE = Charset(((10, 10),), negated=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Char:
-    """One character; `text` is a pattern of `re` for it."""
+    """One character of a set."""
 
-    text: str
+    chars: Charset
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,16 +60,14 @@ def parse(pattern: str) -> Node:
     """Parse a pattern.
 
     Raises:
-        ValueError: it is too long, or uses what cannot be matched in a time that grows with the text.
-        re.error: it is no pattern.
+        ValueError: it is no pattern, is too long, or uses what cannot be matched in a time that grows with the text.
     """
     if len(pattern) > LONGEST_PATTERN:
         raise ValueError(f"it has {len(pattern)} characters, {LONGEST_PATTERN} are the most")
-    re.compile(pattern)
     reader = Reader(pattern)
     node = reader.read_choice(0)
     if reader.place < len(pattern):
-        raise reader.refusal()
+        raise reader.fault("')' closes nothing")
     return node
 
 
@@ -92,31 +93,108 @@ class Reader:
         return Series(tuple(parts))
 
     def read_one(self, depth: int) -> Node:
-        if self.pattern.startswith("(?", self.place) and not self.pattern.startswith("(?:", self.place):
-            raise self.refusal()
-        if self.take("(?:") or self.take("("):
-            node = self.read_choice(depth + 1)
-            self.take(")")
-            return node
+        if self.read_count() is not None:
+            raise self.fault("there is nothing to repeat")
+        if self.next() == "(":
+            return self.read_group(depth)
         if found := ASSERTION.match(self.pattern, self.place):
             self.place = found.end()
             return Assertion(found[0])
-        if found := CHAR.match(self.pattern, self.place):
-            self.place = found.end()
-            return Char(found[0])
-        raise self.refusal()
+        if self.take("["):
+            return Char(self.read_set())
+        if self.take("."):
+            return Char(NOT_A_LINE)
+        return Char(self.read_char())
+
+    def read_group(self, depth: int) -> Node:
+        begin, found = self.place, GROUP.match(self.pattern, self.place)
+        if found is None:
+            raise self.refusal()
+        self.place = found.end()
+        node = self.read_choice(depth + 1)
+        if not self.take(")"):
+            self.place = begin
+            raise self.fault("missing ) of the group")
+        return node
 
     def read_repeats(self, node: Node) -> Node:
-        found = COUNT.match(self.pattern, self.place)
-        if found is None:
+        count = self.read_count()
+        if count is None:
             return node
-        self.place = found.end()
-        if self.pattern.startswith("+", self.place):
-            raise self.refusal()
-        least, most = read_count(found)
+        if isinstance(node, Assertion):
+            raise self.fault("there is nothing to repeat")
+        begin, (end, least, most) = self.place, count
         if max(least, most or 0) > MOST_REPEATS:
-            raise ValueError(f"{found[0]} repeats more than {MOST_REPEATS} times")
+            raise ValueError(f"{self.pattern[begin:end][:20]} repeats more than {MOST_REPEATS} times")
+        if most is not None and most < least:
+            raise self.fault("the least number of repetitions is above the most")
+        self.place = end
+        if self.next() == "+":
+            raise self.refusal()
+        self.take("?")
+        if self.read_count() is not None:
+            raise self.fault("a repetition is repeated")
         return Repeat(node, least, most)
+
+    def read_count(self) -> tuple[int, int, int | None] | None:
+        """Return where a repetition that is next ends, and the least and the most times that it admits."""
+        found = COUNT.match(self.pattern, self.place)
+        if found is None or found[0] == "{}":
+            return None
+        if found[0][0] != "{":
+            return found.end(), int(found[0] == "+"), 1 if found[0] == "?" else None
+        least, most = found[1], found[3] if found[2] else found[1]
+        return found.end(), int(least or 0), int(most) if most else None
+
+    def read_set(self) -> Charset:
+        """Read a set after its `[`."""
+        begin, negated = self.place - 1, self.take("^")
+        ranges: list[tuple[int, int]] = []
+        kinds = ""
+        first = True
+        while first or self.next() != "]":
+            first = False
+            if self.place >= len(self.pattern):
+                self.place = begin
+                raise self.fault("missing ] of the set")
+            low = self.read_char(inside=True)
+            if self.next() == "-" and self.pattern[self.place + 1 : self.place + 2] not in ("", "]"):
+                self.place += 1
+                ranges.append(self.range_of(low, self.read_char(inside=True)))
+            else:
+                ranges += low.ranges
+                kinds += low.kinds
+        self.place += 1
+        return Charset.of(ranges, kinds, negated=negated)
+
+    def range_of(self, low: Charset, high: Charset) -> tuple[int, int]:
+        if low.kinds or high.kinds or low.ranges[0] > high.ranges[0]:
+            raise self.fault("this range has no characters")
+        return low.ranges[0][0], high.ranges[0][1]
+
+    def read_char(self, *, inside: bool = False) -> Charset:
+        r"""Read a character or an escape; `inside` a set, \b is a backspace."""
+        if self.next() != "\\":
+            self.place += 1
+            return single(self.pattern[self.place - 1])
+        if found := ESCAPE.match(self.pattern, self.place):
+            self.place = found.end()
+            code = found[2] or found[3] or found[4]
+            return single(chr(int(code, 16))) if code else Charset(kinds=found[1])
+        char = self.pattern[self.place + 1 : self.place + 2]
+        if not char:
+            raise self.fault("there is nothing after the backslash")
+        if inside and char == "b":
+            char = "\b"
+        elif char == "0" and not self.pattern[self.place + 2 : self.place + 3].isdecimal():
+            char = "\0"
+        elif char.isascii() and char.isalnum() and char not in CONTROLS:
+            raise self.refusal()
+        self.place += 2
+        return single(CONTROLS.get(char, char))
+
+    def next(self) -> str:
+        return self.pattern[self.place : self.place + 1]
 
     def take(self, text: str) -> bool:
         """Step over a text, if it is next."""
@@ -125,22 +203,15 @@ class Reader:
         self.place += len(text)
         return True
 
+    def fault(self, problem: str) -> ValueError:
+        return ValueError(f"{problem}, at character {self.place}: {self.pattern[self.place : self.place + 10]!r}")
+
     def refusal(self) -> ValueError:
-        found = self.pattern[self.place : self.place + 10]
-        return ValueError(
-            f"{found!r} at character {self.place} is not supported (look-around, references to groups, named and "
-            "atomic groups and inline flags are not; literal braces want a backslash)"
+        return self.fault(
+            "look-around, references to groups, atomic groups, possessive repetitions, inline flags and escapes that "
+            "re does not have are not supported"
         )
 
 
-def read_count(found: re.Match[str]) -> tuple[int, int | None]:
-    """Give the least and the most times that a repetition admits."""
-    kind, first, comma, second, up_to = found.groups()
-    if up_to is not None:
-        return 0, int(up_to)
-    if kind in ("*", "+", "?"):
-        return {"*": (0, None), "+": (1, None), "?": (0, 1)}[kind]
-    least = int(first)
-    if comma is None:
-        return least, least
-    return least, int(second) if second else None
+def single(char: str) -> Charset:
+    return Charset(((ord(char), ord(char)),))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from stint.domain.errors import InvalidRequest, ModelError
 from stint.domain.json_text import parse_json
+from stint.regex.budget import Budget, OutOfSteps
 from stint.regex.patterns import Patterns
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ def validate_output(text: str, schema: dict[str, Any]) -> None:
         raise mismatch(f"it is not JSON: {shorten(str(error))}") from None
     try:
         problems = list(islice(make_validator(schema).iter_errors(value), MOST_PROBLEMS))
-    except (RecursionError, Endless, Unresolvable):
+    except (RecursionError, Endless, Unresolvable, OutOfSteps):
         raise mismatch("it is too deep or too large to be checked against this schema") from None
     if problems:
         raise mismatch("; ".join(map(describe, problems)))
@@ -108,7 +109,7 @@ def match_pattern(validator: Any, pattern: str, instance: Any, _: Any) -> "Itera
 def contains(pattern: str, text: str) -> bool:
     """Search a text for a pattern, in a time that grows with the text alone where the pattern's syntax allows that."""
     try:
-        return compile_bounded(pattern).search(text) is not None
+        return compile_bounded(pattern).search(text, Budget(MOST_REFERENCES)) is not None
     except ValueError:
         return re.search(pattern, text) is not None
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import time
 import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -14,12 +13,14 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from stint.domain.errors import InvalidRequest, ShieldFailed
 from stint.domain.inference import ModelMessage
 from stint.domain.steps import SafetyViolation
+from stint.regex.budget import Budget, OutOfSteps
 from stint.regex.patterns import Patterns
 from stint.shields.port import REFUSAL, Shield, Touchpoint
 from stint.shields.texts import is_in_word, spoken, strings
 
 LONGEST_PHRASE = 200
-LONGEST_CHECK_SECONDS = 5.0
+MOST_STEPS = 2_000_000
+"""Steps of the patterns in one check, some seconds."""
 
 
 class DenyListParams(BaseModel):
@@ -49,13 +50,13 @@ class Rules:
     phrases: tuple[str, ...]
     patterns: Patterns
 
-    def find(self, text: str, until: float) -> str | None:
+    def find(self, text: str, budget: Budget) -> str | None:
         """Name the first entry that a text contains, by its place in the list."""
         folded = fold(text, case=self.params.case_sensitive)
         for place, phrase in enumerate(self.phrases):
             if contains(folded, phrase, whole_words=self.params.whole_words):
                 return f"phrases[{place}]"
-        entry = self.patterns.search(text, until) if self.params.patterns else None
+        entry = self.patterns.search(text, budget) if self.params.patterns else None
         return None if entry is None else f"patterns[{entry}]"
 
 
@@ -82,10 +83,9 @@ class DenyList:
         texts = [text for message in spoken(messages) for text in strings(message)]
         try:
             entry = await asyncio.to_thread(find_first, rules, texts)
-        except TimeoutError:
+        except OutOfSteps:
             raise ShieldFailed(
-                f"Shield {shield.shield_id!r} did not check the text within {LONGEST_CHECK_SECONDS:g} s: "
-                "simplify its patterns."
+                f"Shield {shield.shield_id!r} could not check the text with a bounded effort: simplify its patterns."
             ) from None
         if entry is None:
             return None
@@ -97,8 +97,8 @@ class DenyList:
 
 
 def find_first(rules: Rules, texts: Iterable[str]) -> str | None:
-    until = time.monotonic() + LONGEST_CHECK_SECONDS
-    return next((entry for text in texts if (entry := rules.find(text, until))), None)
+    budget = Budget(MOST_STEPS)
+    return next((entry for text in texts if (entry := rules.find(text, budget))), None)
 
 
 def rules_of(shield: Shield) -> Rules:

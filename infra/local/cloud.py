@@ -114,7 +114,8 @@ def translate_all(plan: Plan, region: str) -> list[dict[str, Any]]:
 @contextlib.asynccontextmanager
 async def serving_front(cloud: Cloud, listener: socket.socket, log: Log) -> AsyncIterator[str]:
     """The API of a running cloud on this socket; gives its base URL."""
-    async with serving(Front(cloud.system, cloud.functions, log), listener):
+    origin = cloud.services.get("STINT_CORS_ORIGIN", "")
+    async with serving(Front(cloud.system, cloud.functions, log, origin), listener):
         yield base_url(listener)
 
 

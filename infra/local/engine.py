@@ -18,7 +18,7 @@ from infra.local.errors import LocalCloudError
 
 ROOT = Path(__file__).resolve().parents[2]
 PYTHON = ROOT / ".venv-ministack" / "bin" / "python"
-PROGRAM = Path(__file__).with_name("engine_process.py")
+PROGRAM = "infra.local.engine_process"
 DATA_TEMPLATE = ROOT / "infra" / "data.yaml"
 DATA_STACK = "stint-data"
 # Those that functions call, by the name that ends the variable with the endpoint of each.
@@ -129,7 +129,8 @@ class Engine:
     def _launch(self, listener: socket.socket) -> subprocess.Popen[bytes]:
         with self._log() as log:
             return subprocess.Popen(
-                [str(PYTHON), str(PROGRAM), str(listener.fileno())],
+                [str(PYTHON), "-m", PROGRAM, str(listener.fileno())],
+                cwd=ROOT,
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=log,

@@ -14,6 +14,7 @@ from infra.local.proxy_event import HttpRequest, make_event
 from infra.local.proxy_response import Head, MalformedResponse, parse_buffered, read_prelude
 from infra.local.routing import Match, Router
 from infra.local.system import Invoke, Mock, System
+from infra.local.web_pages import decoded, reason_to_refuse
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -42,11 +43,13 @@ class Front:
     """Serves the API of a system, with the stage as first part of the path or without it.
 
     A client that goes away does not stop its function. A function that dies in the middle of a stream, or runs out
-    of the route's time there, cuts the connection. `log` gets (subject, line).
+    of the route's time there, cuts the connection. `log` gets (subject, line). Pages of `cors_origin` may call it,
+    and those of this machine.
     """
 
-    def __init__(self, system: System, functions: Functions, log: Log) -> None:
+    def __init__(self, system: System, functions: Functions, log: Log, cors_origin: str = "") -> None:
         self._system = system
+        self._cors_origin = cors_origin
         self._functions = functions
         self._log = log
         self._router = Router(system.routes)
@@ -67,6 +70,9 @@ class Front:
         self._log("api", f"{request.method} {request.path} {answer.status} {milliseconds:.0f} ms")
 
     async def _serve(self, request: HttpRequest, receive: Receive, answer: "Answer") -> None:
+        reason = reason_to_refuse(request.headers, request.path, self._cors_origin)
+        if reason is not None:
+            raise Refused(replace(gateway_response.FORBIDDEN, message=reason))
         match = self._router.match(request.method, request.path)
         if match is None:
             raise Refused(gateway_response.NO_ROUTE)
@@ -177,7 +183,7 @@ def http_request(scope: Scope, stage: str) -> HttpRequest:
     prefix = f"/{stage}"
     staged = path == prefix or path.startswith(f"{prefix}/")
     host, port = scope.get("server") or ("127.0.0.1", 0)
-    headers = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in scope["headers"]]
+    headers = list(decoded(scope["headers"]))
     return HttpRequest(
         method=scope["method"],
         path=(path.removeprefix(prefix) if staged else path) or "/",

@@ -23,6 +23,7 @@ class Refusal:
 
 
 NO_ROUTE = Refusal("MISSING_AUTHENTICATION_TOKEN", 403, "Missing Authentication Token")
+FORBIDDEN = Refusal("ACCESS_DENIED", 403, "Forbidden")
 TOO_LARGE = Refusal("REQUEST_TOO_LARGE", 413, "Request Too Long")
 THROTTLED = Refusal("THROTTLED", 429, "Too Many Requests")
 MALFORMED = Refusal("DEFAULT_5XX", 502, "Internal server error")

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator
 from infra.local.eventstream import encode_event
 from infra.local.functions import Functions, PayloadTooLarge, Throttled, UnknownFunction
 from infra.local.invocation import Invocation
+from infra.local.web_pages import App, refuse_web_pages
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -24,8 +25,8 @@ _ERRORS = {
 }
 
 
-def lambda_api(functions: Functions) -> Starlette:
-    """Make the ASGI app; boto3's Lambda client finds it through AWS_ENDPOINT_URL_LAMBDA."""
+def lambda_api(functions: Functions) -> App:
+    """Make the ASGI app; boto3's Lambda client finds it through AWS_ENDPOINT_URL_LAMBDA; no web page does."""
 
     async def invoke(request: Request) -> Response:
         kind = request.headers.get("x-amz-invocation-type", "RequestResponse")
@@ -43,7 +44,7 @@ def lambda_api(functions: Functions) -> Starlette:
         headers = _headers(invocation) | {"X-Amzn-Remapped-Content-Type": invocation.content_type}
         return StreamingResponse(_events(invocation), 200, headers, "application/vnd.amazon.eventstream")
 
-    return Starlette(
+    app = Starlette(
         routes=[
             Route("/2015-03-31/functions/{name}/invocations", invoke, methods=["POST"]),
             Route(
@@ -54,6 +55,7 @@ def lambda_api(functions: Functions) -> Starlette:
         ],
         exception_handlers={HTTPException: _refuse_request, **dict.fromkeys(_ERRORS, _refuse)},
     )
+    return refuse_web_pages(app)
 
 
 def _name(request: Request) -> str:

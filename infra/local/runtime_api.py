@@ -15,6 +15,7 @@ from typing import Literal
 import h11
 from infra.local.http_peer import HttpPeer
 from infra.local.invocation import FunctionError, Invocation, response_too_large
+from infra.local.web_pages import decoded, reason_to_refuse
 
 State = Literal["init", "ready", "running", "answered"]
 Head = dict[str, str]
@@ -102,7 +103,10 @@ class RuntimeApi:
 
     async def _route(self, peer: HttpPeer, request: h11.Request) -> None:
         method, path = request.method.decode(), request.target.decode().removeprefix(_ROOT)
-        headers = {name.decode(): value.decode("latin-1") for name, value in request.headers}
+        headers = dict(decoded(request.headers))
+        if (reason := reason_to_refuse(list(headers.items()))) is not None:
+            await _refuse(peer, 403, "Forbidden", reason)
+            return
         match [method, *path.strip("/").split("/")]:
             case ["GET", "invocation", "next"]:
                 await self._next(peer)

@@ -6,6 +6,7 @@ from typing import Any
 import httpx
 from tests.functions.world import World
 
+JSON = {"content-type": "application/json"}
 WEATHER = {
     "name": "get_weather",
     "description": "Tells the weather.",

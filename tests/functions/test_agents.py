@@ -1,4 +1,3 @@
-import json
 from typing import Any
 
 import httpx
@@ -194,20 +193,6 @@ def test_unknown_fields_are_ignored(http: httpx.Client) -> None:
     config = http.get(f"/v1/agents/{agent}").json()["agent_config"]
     assert "colour" not in config
     assert config["client_tools"] == [{"name": "w", "description": None, "parameters": None, "metadata": None}]
-
-
-def test_a_body_without_content_type_is_json(http: httpx.Client) -> None:
-    body = json.dumps({"agent_config": agent_config()}).encode()
-
-    bare = http.post("/v1/agents", content=body)
-    others = [
-        http.post("/v1/agents", content=body, headers={"content-type": kind})
-        for kind in ("text/plain", "application/x-www-form-urlencoded")
-    ]
-
-    assert bare.status_code == 200
-    assert [other.status_code for other in others] == [400, 400]
-    assert all("content-type: application/json" in other.json()["error"]["message"] for other in others)
 
 
 def test_a_large_configuration_is_read_back_whole(http: httpx.Client) -> None:

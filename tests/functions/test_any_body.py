@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.functions.talk import WEATHER, create_agent, create_session
+from tests.functions.talk import JSON, WEATHER, create_agent, create_session
 
 ANY_TEXT = st.text(st.characters(exclude_categories=()), max_size=8)
 FIELDS = st.sampled_from(["type", "name", "content", "role", "text", "call_id", "image", "url", "uri", "args", "data"])
@@ -64,7 +64,7 @@ BOUNDED = settings(
 @BOUNDED
 @given(body=st.fixed_dictionaries({"agent_config": AGENT_CONFIG}) | ANY_JSON)
 def test_any_agent_is_created_or_refused(http: httpx.Client, body: Any) -> None:
-    response = http.post("/v1/agents", content=json.dumps(body))
+    response = http.post("/v1/agents", content=json.dumps(body), headers=JSON)
 
     assert response.status_code in (200, 400)
     if response.status_code == 200:
@@ -78,7 +78,7 @@ def test_any_agent_is_created_or_refused(http: httpx.Client, body: Any) -> None:
 def test_any_turn_runs_or_is_refused(http: httpx.Client, body: Any) -> None:
     session = create_session(http, create_agent(http, client_tools=[WEATHER]))
 
-    response = http.post(f"{session}/turn", content=json.dumps(body))
+    response = http.post(f"{session}/turn", content=json.dumps(body), headers=JSON)
 
     shown = http.get(session)
     assert response.status_code in (200, 400)
@@ -92,7 +92,7 @@ def test_any_turn_runs_or_is_refused(http: httpx.Client, body: Any) -> None:
 def test_any_session_name_is_taken_or_refused(http: httpx.Client, name: Any) -> None:
     agent = create_agent(http)
 
-    response = http.post(f"/v1/agents/{agent}/session", content=json.dumps({"session_name": name}))
+    response = http.post(f"/v1/agents/{agent}/session", content=json.dumps({"session_name": name}), headers=JSON)
 
     listed = http.get(f"/v1/agents/{agent}/sessions").json()["data"]
     assert response.status_code in (200, 400)

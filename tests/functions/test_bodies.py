@@ -3,7 +3,7 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.functions.talk import agent_config, assert_error, create_agent, open_session, turn, turns_of
+from tests.functions.talk import JSON, agent_config, assert_error, create_agent, open_session, turn, turns_of
 
 from stint.domain.ids import new_id
 
@@ -25,7 +25,7 @@ from stint.domain.ids import new_id
 )
 def test_a_body_that_is_no_json_object_is_400(http: httpx.Client, session: str, body: bytes, words: str) -> None:
     for path in ("/v1/agents", f"{session}/turn", f"{session}/turn/{new_id()}/resume"):
-        error = assert_error(http.post(path, content=body), 400, "invalid_request")
+        error = assert_error(http.post(path, content=body, headers=JSON), 400, "invalid_request")
 
         assert words in error["message"]
         assert error["param"] == "body"
@@ -48,7 +48,7 @@ def test_values_that_could_not_be_read_back_are_400(http: httpx.Client, value: s
     tool = json.dumps({"name": "w", "metadata": {"key": "HERE"}}).replace('"HERE"', value)
     body = json.dumps({"agent_config": agent_config(client_tools=["HERE"])}).replace('"HERE"', tool)
 
-    response = http.post("/v1/agents", content=body)
+    response = http.post("/v1/agents", content=body, headers=JSON)
 
     assert words in assert_error(response, 400, "invalid_request")["message"]
 

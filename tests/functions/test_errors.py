@@ -2,7 +2,17 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.functions.talk import WEATHER, assert_error, create_agent, create_session, open_session, say, turn, turns_of
+from tests.functions.talk import (
+    JSON,
+    WEATHER,
+    assert_error,
+    create_agent,
+    create_session,
+    open_session,
+    say,
+    turn,
+    turns_of,
+)
 from tests.functions.world import World
 
 from stint.domain.ids import new_id
@@ -121,7 +131,7 @@ def test_every_answer_bears_a_request_id_and_a_trace_id(http: httpx.Client, sess
         http.get("/v1/health"),
         http.get("/v1/nope"),
         http.get("/v1/agents/nope"),
-        http.post("/v1/agents", content=b"{"),
+        http.post("/v1/agents", content=b"{", headers=JSON),
         say(http, session, "Hello", stream=True),
     ]
     with world.faults.fail("BatchGetItem", "NobodyExpectsThis"):

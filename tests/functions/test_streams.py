@@ -33,7 +33,7 @@ def test_a_stream_is_data_lines_and_empty_lines_with_the_turn_last(http: httpx.C
 
     lines = response.content.split(b"\n")
     assert response.headers["content-type"] == "text/event-stream; charset=utf-8"
-    assert response.headers["cache-control"] == "no-cache"
+    assert response.headers["cache-control"] == "no-store"
     assert all(line.startswith(b'data: {"event":{"payload":{') for line in lines[:-1:2])
     assert set(lines[1::2]) == {b""}
     assert lines[-1] == b""

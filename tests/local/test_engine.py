@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import boto3
+import httpx
 import pytest
 from infra.local.engine import ROOT, Engine
 
@@ -44,6 +45,17 @@ def holds_what_was_written(engine: Engine) -> bool:
     items = dynamodb(engine).scan(TableName=engine.outputs["TableName"])["Items"]
     listed = s3(engine).list_objects_v2(Bucket=engine.outputs["BucketName"]).get("Contents", [])
     return [item["pk"]["S"] for item in items] == ["p"] and [entry["Key"] for entry in listed] == ["kept/a"]
+
+
+def test_no_web_page_reads_what_is_stored(engine: Engine) -> None:
+    ready = f"{engine.endpoint}/_ministack/ready"
+
+    for page in ({"origin": "https://evil.example"}, {"host": "evil.example"}):
+        answer = httpx.get(ready, headers=page, trust_env=False)
+
+        assert answer.status_code == 403
+        assert "access-control-allow-origin" not in answer.headers
+    assert httpx.get(ready, trust_env=False).status_code == 200
 
 
 def test_state_is_kept_from_one_start_to_the_next(tmp_path: Path) -> None:

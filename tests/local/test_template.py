@@ -8,7 +8,16 @@ import yaml
 from infra.local.engine import ROOT
 from infra.local.environment import parameter_overrides
 from infra.local.errors import LocalCloudError
-from infra.local.gateway_response import MALFORMED, NO_ROUTE, THROTTLED, TIMED_OUT, TOO_LARGE, Refusal, render
+from infra.local.gateway_response import (
+    FORBIDDEN,
+    MALFORMED,
+    NO_ROUTE,
+    THROTTLED,
+    TIMED_OUT,
+    TOO_LARGE,
+    Refusal,
+    render,
+)
 from infra.local.intrinsics import Resolver
 from infra.local.invocation import Retries
 from infra.local.proxy_event import HttpRequest
@@ -188,7 +197,8 @@ def test_routes_lead_to_their_group(system: System, method: str, path: str, func
 
 
 @pytest.mark.parametrize(
-    ("refusal", "status"), [(NO_ROUTE, 404), (TOO_LARGE, 413), (THROTTLED, 429), (MALFORMED, 502), (TIMED_OUT, 504)]
+    ("refusal", "status"),
+    [(FORBIDDEN, 403), (NO_ROUTE, 404), (TOO_LARGE, 413), (THROTTLED, 429), (MALFORMED, 502), (TIMED_OUT, 504)],
 )
 def test_gateway_responses_have_the_error_body(system: System, refusal: Refusal, status: int) -> None:
     request = HttpRequest("GET", "/x", "", "", [], b"", "127.0.0.1", "localhost", 80)
@@ -202,6 +212,8 @@ def test_gateway_responses_have_the_error_body(system: System, refusal: Refusal,
     headers = dict(head.headers)
     assert ("Retry-After" in headers) == (status == 429)
     assert ("x-should-retry" in headers) == (status != 429)
+    assert headers["Cache-Control"] == "no-store"
+    assert headers["X-Content-Type-Options"] == "nosniff"
 
 
 def test_cors_headers_exist_only_with_an_origin(translated: dict[str, Any]) -> None:

@@ -6,9 +6,11 @@ from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any
 
 import boto3
+import httpx
 import pytest
 import uvicorn
 from botocore.config import Config
+from infra.local.functions import Functions
 from infra.local.lambda_api import lambda_api
 from tests.runtime.harness import Gate, Service, Start, proxy_event, split, until, with_gate
 
@@ -55,6 +57,21 @@ async def api(service: Start) -> AsyncIterator[Client]:
     client.close()
     server.should_exit = True
     await serving
+
+
+async def test_no_web_page_invokes_a_function() -> None:
+    functions = Functions([], concurrency=1, log=lambda subject, line: None)
+    path = "/2015-03-31/functions/f/invocations"
+    transport = httpx.ASGITransport(lambda_api(functions))
+
+    async with httpx.AsyncClient(base_url="http://127.0.0.1:9", transport=transport) as client:
+        pages = [{"origin": "https://evil.example"}, {"host": "evil.example"}, {"sec-fetch-site": "cross-site"}]
+        refused = [(await client.post(path, content=b"{}", headers=page)).status_code for page in pages]
+        own = await client.post(path, content=b"{}")
+    await functions.stop()
+
+    assert refused == [403, 403, 403]
+    assert own.status_code == 404
 
 
 async def test_invoke_gives_the_payload(api: Client) -> None:

@@ -45,6 +45,16 @@ async def runtime() -> AsyncIterator[Runtime]:
     await api.stop()
 
 
+@pytest.mark.parametrize("headers", [{"Origin": "https://evil.example"}, {"Host": "evil.example"}])
+async def test_no_web_page_takes_an_event_or_answers_one(runtime: Runtime, headers: dict[str, str]) -> None:
+    taken = await runtime.client.get(f"{ROOT}/invocation/next", headers=headers)
+    await runtime.take()
+    answered = await runtime.post("invocation/id-1/response", **headers)
+    own = await runtime.post("invocation/id-1/response")
+
+    assert [taken.status_code, answered.status_code, own.status_code] == [403, 403, 202]
+
+
 async def test_an_answer_is_taken_once(runtime: Runtime) -> None:
     invocation = await runtime.take()
 
@@ -105,7 +115,7 @@ async def test_a_streamed_answer_that_is_cut_off_is_truncated(runtime: Runtime) 
     host, port = runtime.client.base_url.host, runtime.client.base_url.port
 
     _, writer = await asyncio.open_connection(host, port)
-    head = f"POST {ROOT}/invocation/id-1/response HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n"
+    head = f"POST {ROOT}/invocation/id-1/response HTTP/1.1\r\nHost: {host}\r\nTransfer-Encoding: chunked\r\n"
     writer.write(f"{head}Lambda-Runtime-Function-Response-Mode: streaming\r\n\r\n5\r\nfirst\r\n".encode())
     await writer.drain()
     writer.close()

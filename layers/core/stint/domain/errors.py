@@ -27,6 +27,12 @@ class InvalidRequest(StintError):
     type = "invalid_request_error"
 
 
+class UnsupportedMediaType(InvalidRequest):
+    """The body of a request is not declared to be JSON."""
+
+    code = "unsupported_media_type"
+
+
 class NotFound(StintError):
     """The caller named something that does not exist, exists no more, or has expired."""
 

@@ -18,7 +18,7 @@ def answer_streaming(events: AsyncIterator[Event], heartbeat_seconds: float) -> 
     return StreamingResponse(
         with_heartbeats(encode_all(events), COMMENT, heartbeat_seconds),
         media_type="text/event-stream",
-        headers={"cache-control": "no-cache", "x-accel-buffering": "no"},
+        headers={"x-accel-buffering": "no"},
     )
 
 

@@ -16,6 +16,7 @@ from stint.http.middleware import (
     CrossOrigin,
     FaultsAnswered,
     Observed,
+    ResponseHeaders,
     RunOnce,
     Sized,
     Slashless,
@@ -71,5 +72,6 @@ def create_app(function: str, *routers: APIRouter, make_services: MakeServices, 
     app.add_middleware(RunOnce)
     app.add_middleware(Slashless)
     app.add_middleware(CrossOrigin)
+    app.add_middleware(ResponseHeaders)
     app.add_middleware(Observed, function=function)
     return app

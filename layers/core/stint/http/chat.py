@@ -77,7 +77,7 @@ async def answer_streaming(_: ChatRun, chunks: Chunks, heartbeat_seconds: float)
     return StreamingResponse(
         with_heartbeats(encode_all(first, chunks), COMMENT, heartbeat_seconds),
         media_type="text/event-stream",
-        headers={"cache-control": "no-cache", "x-accel-buffering": "no"},
+        headers={"x-accel-buffering": "no"},
     )
 
 

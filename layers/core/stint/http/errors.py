@@ -25,6 +25,7 @@ from stint.domain.errors import (
     TooLarge,
     ToolUnauthorized,
     ToolUnavailable,
+    UnsupportedMediaType,
 )
 from stint.domain.schema import Schema
 from stint.domain.turns import ErrorInfo
@@ -40,6 +41,7 @@ STATUS: dict[type[StintError], int] = {
     Conflict: 409,
     Interrupted: 409,
     TooLarge: 413,
+    UnsupportedMediaType: 415,
     StintError: 500,
     NotSupported: 501,
     ModelError: 502,
@@ -132,11 +134,9 @@ async def answer_invalid_request(_: Request, error: RequestValidationError) -> J
 
 
 def words_of(problem: dict[str, Any]) -> str:
-    """Say what is wrong: of a body that is no JSON, or not called so, in words of our own."""
+    """Return what is wrong; of a body that is not JSON in words of our own."""
     if problem["type"] == "json_invalid":
         return f"The body is not valid JSON: {problem['ctx']['error']}"
-    if isinstance(problem["input"], bytes):
-        return "The body is not read as JSON: send it with the header content-type: application/json"
     return str(problem["msg"])
 
 

@@ -55,6 +55,26 @@ class Observed:
             observation.end(scope["method"], route, status)
 
 
+class ResponseHeaders:
+    """Add the headers that every answer carries.
+
+    No browser guesses a type (`nosniff`), and no cache keeps data (`no-store`) unless the route says otherwise.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                headers["x-content-type-options"] = "nosniff"
+                headers.setdefault("cache-control", "no-store")
+            await send(message)
+
+        await self.app(scope, receive, send_with_headers)
+
+
 class Slashless:
     """Redirects a path that ends with a slash to the one without, as Llama Stack does, below whatever stage or base."""
 

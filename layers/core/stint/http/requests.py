@@ -1,12 +1,16 @@
 """Request bodies, read strictly."""
 
+import re
 from collections.abc import Callable, Coroutine
 from typing import Any
 
 from fastapi import Request, Response
 from fastapi.routing import APIRoute
 
+from stint.domain.errors import UnsupportedMediaType
 from stint.domain.json_text import parse_json
+
+JSON = re.compile(r"\s*application/(json|[^;\s]+\+json)\s*(;.*)?", re.IGNORECASE | re.DOTALL)
 
 
 class StrictRequest(Request):
@@ -18,12 +22,25 @@ class StrictRequest(Request):
 
 
 class StrictRoute(APIRoute):
-    """A route that reads its body as StrictRequest does."""
+    """A route that reads its body as StrictRequest does, and takes it with a JSON content type only.
+
+    Browsers send other types to any address without asking first (Fetch, "CORS-safelisted request-header").
+    """
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
 
         async def handle_strictly(request: Request) -> Response:
-            return await handle(StrictRequest(request.scope, request.receive))
+            strict = StrictRequest(request.scope, request.receive)
+            content_type = request.headers.get("content-type", "")
+            if not JSON.fullmatch(content_type) and await strict.body():
+                raise UnsupportedMediaType(explain(content_type), param="content-type")
+            return await handle(strict)
 
         return handle_strictly
+
+
+def explain(content_type: str) -> str:
+    """Return what is wrong with a content type, and what to send."""
+    found = f"is {content_type[:100]!r}" if content_type else "is missing"
+    return f"The content type of the body {found}. Send JSON with the header content-type: application/json"

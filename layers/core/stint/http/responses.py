@@ -157,7 +157,7 @@ def answer_streaming(frames: AsyncIterator[bytes], heartbeat_seconds: float) -> 
     return StreamingResponse(
         with_heartbeats(frames, COMMENT, heartbeat_seconds),
         media_type="text/event-stream",
-        headers={"cache-control": "no-cache", "x-accel-buffering": "no"},
+        headers={"x-accel-buffering": "no"},
     )
 
 

@@ -71,6 +71,9 @@ class Faulty:
             case "slow-failure":
                 await self.silence.pass_time()
                 raise ModelError("the model gave up")
+            case "gated":
+                await asyncio.to_thread(self.silence.wait)
+                yield TextChunk("awake")
             case "slow":
                 await self.silence.pass_time()
                 yield TextChunk("awake")

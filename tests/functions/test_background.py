@@ -16,6 +16,7 @@ from tests.functions.response_talk import (
     respond,
     text_of,
 )
+from tests.functions.talk import hear
 from tests.functions.world import Served, World
 
 
@@ -116,9 +117,9 @@ def test_a_stream_follows_the_worker_and_can_be_taken_up_anywhere(http: httpx.Cl
 
 
 def test_a_silent_stream_gets_signs_of_life(http: httpx.Client, world: World) -> None:
-    body = {"model": "scripted/demo", "input": "slow: 1", "background": True, "stream": True}
+    body = {"model": "faulty/slow", "input": "Hello", "background": True, "stream": True}
     with world.working():
-        answer = http.post(RESPONSES, json=body)
+        answer = hear(http, world, RESPONSES, body)
 
     assert ":" in [block[:1] for block in answer.text.split("\n\n")]
 

@@ -57,17 +57,19 @@ def test_a_session_belongs_to_one_agent(http: httpx.Client, session: str) -> Non
     assert len(turns_of(http, session)) == 1
 
 
-def test_a_second_turn_is_409_while_one_runs(http: httpx.Client, session: str) -> None:
-    body = {"messages": [{"role": "user", "content": "slow: 0.5\nsay: first"}], "stream": True}
+def test_a_second_turn_is_409_while_one_runs(http: httpx.Client, world: World) -> None:
+    session = open_session(http, model="faulty/gated")
+    body = {"messages": [{"role": "user", "content": "first"}], "stream": True}
 
     with http.stream("POST", f"{session}/turn", json=body) as running:
         lines = running.iter_lines()
         next(lines)
         assert_error(say(http, session, "second", stream=True), 409, "session_locked")
         assert_error(say(http, session, "second"), 409, "session_locked")
+        world.faulty.silence.set()
         list(lines)
 
-    assert [each["output_message"]["content"] for each in turns_of(http, session)] == ["first"]
+    assert [each["output_message"]["content"] for each in turns_of(http, session)] == ["awake"]
 
 
 def test_detail_is_the_message_or_the_list_of_problems(http: httpx.Client) -> None:

@@ -133,14 +133,15 @@ def test_what_was_never_there_is_not_continued(http: httpx.Client) -> None:
         assert UNKNOWN in assert_refused(answer, 400, "previous_response_not_found")["message"]
 
 
-def test_a_response_that_runs_is_not_continued(http: httpx.Client) -> None:
-    body = {"model": "scripted/demo", "input": "slow: 0.6\nsay: first", "stream": True}
+def test_a_response_that_runs_is_not_continued(http: httpx.Client, world: World) -> None:
+    body = {"model": "faulty/gated", "input": "first", "stream": True}
     with http.stream("POST", RESPONSES, json=body) as running:
         lines = running.iter_lines()
         created = next(line for line in lines if line.startswith("data: "))
         response_id = created.partition('"id":"')[2].partition('"')[0]
 
         refused = assert_refused(post(http, previous_response_id=response_id), 409, "response_in_progress")
+        world.faulty.silence.set()
         list(lines)
 
     assert response_id in refused["message"]

@@ -94,14 +94,17 @@ def test_an_incomplete_response_adds_what_there_is_of_it(http: httpx.Client, con
     assert [item["status"] for item in items_of(http, conversation)] == ["completed", "incomplete"]
 
 
-def test_a_conversation_is_locked_while_a_response_runs_in_it(http: httpx.Client, conversation: str) -> None:
-    body = {"model": "scripted/demo", "input": "slow: 0.6\nsay: first", "stream": True, "conversation": conversation}
+def test_a_conversation_is_locked_while_a_response_runs_in_it(
+    http: httpx.Client, conversation: str, world: World
+) -> None:
+    body = {"model": "faulty/gated", "input": "first", "stream": True, "conversation": conversation}
     with http.stream("POST", RESPONSES, json=body) as running:
         lines = running.iter_lines()
         next(lines)
         for stream in (False, True):
             assert_refused(post(http, "second", conversation=conversation, stream=stream), 409, "conversation_locked")
         added = http.post(f"/v1/conversations/{conversation}/items", json={"items": [user("meanwhile")]})
+        world.faulty.silence.set()
         list(lines)
 
     assert added.status_code == 200

@@ -18,7 +18,8 @@ from tests.functions.response_talk import (
     text_of,
     types_of,
 )
-from tests.functions.world import Served
+from tests.functions.talk import hear
+from tests.functions.world import Served, World
 
 BEGIN = ["created", "in_progress"]
 TEXT = [
@@ -169,19 +170,19 @@ def test_a_response_that_fails_before_anything_left_is_an_error_that_names_it(
     assert kept["error"]["message"] == error["message"]
 
 
-def test_a_slow_response_that_fails_is_told_as_a_failed_one(http: httpx.Client) -> None:
-    answer = post(http, model="faulty/slow-failure")
+def test_a_slow_response_that_fails_is_told_as_a_failed_one(http: httpx.Client, world: World) -> None:
+    answer = hear(http, world, RESPONSES, {"model": "faulty/slow-failure", "input": "Hello"})
 
     body = answer.json()
     assert (answer.status_code, answer.text[0], body["status"]) == (200, " ", "failed")
     assert get(http, body["id"]) == body
 
 
-def test_a_silent_stream_is_kept_open_by_comments(http: httpx.Client) -> None:
-    answer = post(http, "slow: 0.7\nsay: Hi", stream=True)
+def test_a_silent_stream_is_kept_open_by_comments(http: httpx.Client, world: World) -> None:
+    answer = hear(http, world, RESPONSES, {"model": "faulty/slow", "input": "Hello", "stream": True})
 
     assert ": keep-alive\n\n" in answer.text
-    assert text_of(events_of(answer.text)[-1]["response"]) == "Hi"
+    assert text_of(events_of(answer.text)[-1]["response"]) == "awake"
 
 
 def test_a_model_that_counts_nothing_used_nothing(http: httpx.Client) -> None:

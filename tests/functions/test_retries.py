@@ -66,10 +66,10 @@ def test_404_is_posted_once(client: LlamaStackClient, http: httpx.Client, server
 
 
 def test_409_while_another_turn_runs_is_posted_once(
-    client: LlamaStackClient, http: httpx.Client, server: Served
+    client: LlamaStackClient, http: httpx.Client, server: Served, world: World
 ) -> None:
-    session = open_session(http)
-    body = {"messages": [{"role": "user", "content": "slow: 0.5"}], "stream": True}
+    session = open_session(http, model="faulty/gated")
+    body = {"messages": [{"role": "user", "content": "Hello"}], "stream": True}
 
     with http.stream("POST", f"{session}/turn", json=body) as running:
         lines = running.iter_lines()
@@ -77,6 +77,7 @@ def test_409_while_another_turn_runs_is_posted_once(
         server.posts.clear()
         with pytest.raises(llama_stack_client.ConflictError):
             create(client, session, "Hello", stream=True)
+        world.faulty.silence.set()
         list(lines)
 
     assert server.posts["turn"] == 1

@@ -92,7 +92,7 @@ class World:
         """Do what is in the queue, or soon will be, as the worker does."""
 
         async def run(task: ResponseTask) -> None:
-            deadline = asyncio.get_running_loop().time() + 20
+            deadline = asyncio.get_running_loop().time() + 900
             await self.make_services("").work.run(task.response_id, deadline)
 
         wait_until(lambda: bool(self.desk.tasks))

@@ -165,10 +165,11 @@ async def test_a_conversation_that_is_taken_over_fails_the_response(make_office:
 
 async def test_a_conversation_that_is_deleted_meanwhile_fails_the_response(make_office: MakeOffice) -> None:
     gate = asyncio.Event()
-    responder = Responder(make_office(script([TextChunk("Hi"), gate, STOP])))
+    model = script([TextChunk("Hi"), gate, STOP])
+    responder = Responder(make_office(model))
     conversation = await responder.conversation()
     playing = asyncio.create_task(responder.respond(conversation=conversation))
-    await asyncio.sleep(0.1)
+    await model.opened.wait()
 
     await responder.office.services.conversations.delete(conversation)
     gate.set()

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -60,9 +61,10 @@ print(len(import_all()))
 def run(program: str, *arguments: str, path: Path = ROOT / "layers" / "core") -> "subprocess.CompletedProcess[str]":
     environment = {"PATH": os.defpath, "PYTHONPATH": os.pathsep.join((str(path), str(ROOT / "layers" / "core")))}
     command = (sys.executable, "-c", program, *arguments)
-    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=30, check=False)
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
 
 
+@cache
 def modules_of(function: str) -> set[str]:
     found = run("import app, json, sys; print(json.dumps(list(sys.modules)))", path=ROOT / "functions" / function)
     modules: list[Any] = json.loads(found.stdout)

@@ -118,7 +118,7 @@ async def test_a_turn_whose_worker_died_is_told_as_failed_and_not_begun_again(ma
     model = script([asyncio.Event()])
     events = await Events(make_office(model)).open()
     working = asyncio.create_task(events.turn("e1"))
-    while not await all_turns(events):  # the header is stored while the model is being called
+    while not await all_turns(events):  # noqa: ASYNC110 - a thread stores the header while the model is called
         await asyncio.sleep(0.005)
     events.office.cloud_goes()
     working.cancel()

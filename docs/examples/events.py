@@ -1,4 +1,4 @@
-"""An event on the local bus asks for a response; the end of it comes back on the same bus. Run it beside `make run`:
+"""Request a response by an event on the local event bus, and wait for its completion event. Run it beside `make run`:
 
 .venv/bin/python docs/examples/events.py http://127.0.0.1:8321
 """
@@ -14,6 +14,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from infra.local.state import State
 
+BUS = "stint"
 QUEUE, RULE = "example-ends", "example-ends"
 REQUEST = {"model": "scripted/demo", "input": "say: Order 7 was paid.", "metadata": {"order": "7"}}
 
@@ -22,8 +23,8 @@ def hear(sqs: Any, events: Any) -> str:
     """Let a queue hear of every end, and give its URL."""
     url = str(sqs.create_queue(QueueName=QUEUE)["QueueUrl"])
     arn = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
-    events.put_rule(Name=RULE, EventPattern=json.dumps({"source": ["stint"]}))
-    events.put_targets(Rule=RULE, Targets=[{"Id": "queue", "Arn": arn}])
+    events.put_rule(Name=RULE, EventBusName=BUS, EventPattern=json.dumps({"source": ["stint"]}))
+    events.put_targets(Rule=RULE, EventBusName=BUS, Targets=[{"Id": "queue", "Arn": arn}])
     return url
 
 
@@ -45,7 +46,7 @@ def main() -> None:
     url = hear(sqs, events)
     began = time.monotonic()
     entry = {"Source": "shop", "DetailType": "Stint Response Requested", "Detail": json.dumps(REQUEST)}
-    events.put_events(Entries=[entry])
+    events.put_events(Entries=[entry | {"EventBusName": BUS}])
     end = wait_for_end(sqs, url)
     print(f"{end['detail-type']} after {time.monotonic() - began:.1f} s: {end['detail']['status']}")
     with urllib.request.urlopen(f"{base}/v1/responses/{end['detail']['response_id']}") as answer:  # noqa: S310

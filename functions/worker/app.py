@@ -1,4 +1,4 @@
-"""Work behind the scenes: responses that wait in the queue, what events ask for, and deletions that took long."""
+"""Work behind the scenes: what waits in the queue (responses and long deletions), and what events ask for."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -7,14 +7,20 @@ from typing import Any, TypeVar
 
 from aws_lambda_powertools.utilities.batch import BatchProcessor, EventType, process_partial_response
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
-from stint.bootstrap import make_deletions
+from stint.bootstrap import make_deletions, make_queue
 from stint.domain.announcements import Ended, ResponseEnded
-from stint.domain.errors import NotFound, StintError
-from stint.domain.ids import TENANT
+from stint.domain.errors import NotFound, NotMarkedDeleted, StintError
 from stint.domain.invocations import ASKED
-from stint.domain.tasks import AnyDeletionTask, ConversationDeletionTask, ResponseDeletionTask, ResponseTask
+from stint.domain.tasks import (
+    TASK,
+    AnyDeletionTask,
+    ConversationDeletionTask,
+    DeletionTask,
+    ResponseDeletionTask,
+    ResponseTask,
+)
 from stint.observability import Observation, make_logger
 from stint.response_bootstrap import make_invocations, make_response_services, make_work
 
@@ -24,27 +30,26 @@ RESERVE_SECONDS = 5.0
 RECEIVES = 3
 """How often the queue gives a message out before it lies among the dead letters (infra/data.yaml)."""
 
-DELETIONS: TypeAdapter[AnyDeletionTask] = TypeAdapter(AnyDeletionTask)
+UNMARKED_SECONDS = 30
+"""When a deletion task returns that came before its object was marked as deleted."""
 
 
 def handler(event: Any, context: Any) -> Any:
-    """Do what an event asks for.
+    """Do what a message of the queue, an event of the bus or a direct invocation asks for.
 
-    What can never be done is logged and dropped. Any other failure is raised, or reported of a message, so that it is
-    tried again: twice, and then it lies in a queue of failures.
+    IAM decides who may invoke this function. Deletions come by the queue only. What can never be done is logged and
+    dropped. Any other failure is raised, or reported for a message, so that it is tried again: twice, and then it lies
+    in a queue of failures.
     """
     seconds = context.get_remaining_time_in_millis() / 1000 - RESERVE_SECONDS
     if isinstance(event, dict) and "Records" in event:
         processor = BatchProcessor(event_type=EventType.SQS, raise_on_entire_batch_failure=False)
         take = partial(take_message, context=context, seconds=seconds)
         return process_partial_response(event=event, record_handler=take, processor=processor, context=context)
-    if isinstance(event, dict) and "detail-type" in event:
-        return answer_event(event, context, seconds)
-    observed("delete", context, lambda _: finish_deletion(event, seconds))
-    return None
+    return answer_event(event, context, seconds)
 
 
-def answer_event(event: dict[str, Any], context: Any, seconds: float) -> Any:
+def answer_event(event: Any, context: Any, seconds: float) -> Any:
     """Do what an event of the bus or a direct invocation asks for; give how that ended, None when it was dropped."""
     answer: list[Ended | None] = []
 
@@ -58,7 +63,7 @@ def answer_event(event: dict[str, Any], context: Any, seconds: float) -> Any:
 
         async def do() -> Ended | None:
             deadline = asyncio.get_running_loop().time() + seconds
-            return await make_invocations(TENANT).do(asked, event_id, deadline)
+            return await make_invocations(asked.tenant).do(asked, event_id, deadline)
 
         ended = run_async(do())
         answer.append(ended)
@@ -83,7 +88,18 @@ def observed(what: str, context: Any, work: Callable[[Observation], int]) -> Non
 def take_message(record: SQSRecord, context: Any, seconds: float) -> None:
     """Take up a message of the queue; one that cannot be read is dropped."""
     try:
-        observed("response", context, lambda observation: run_response(record, observation, seconds))
+        task = TASK.validate_json(record.body)
+    except ValidationError as error:
+        observed("message", context, partial(drop, error))
+        return
+    try:
+        if isinstance(task, ResponseTask):
+            observed("response", context, partial(run_response, record, task, seconds))
+        else:
+            observed("delete", context, partial(continue_deletion, task, seconds))
+    except NotMarkedDeleted as error:
+        deliver_again(record, error)
+        raise
     except StintError as error:
         make_logger().error("The message failed", extra={"error_code": error.code, "error": error.message})
         raise
@@ -92,12 +108,8 @@ def take_message(record: SQSRecord, context: Any, seconds: float) -> None:
         raise
 
 
-def run_response(record: SQSRecord, observation: Observation, seconds: float) -> int:
+def run_response(record: SQSRecord, task: ResponseTask, seconds: float, observation: Observation) -> int:
     """Run a stored response for so many seconds at most, and give the status of the outcome."""
-    try:
-        task = ResponseTask.model_validate_json(record.body)
-    except ValidationError as error:
-        return drop(error)
     observation.name_response(task.response_id)
     last = int(record.attributes.approximate_receive_count or 1) >= RECEIVES
 
@@ -111,28 +123,35 @@ def run_response(record: SQSRecord, observation: Observation, seconds: float) ->
     return run_async(run())
 
 
-def finish_deletion(event: Any, seconds: float) -> int:
-    """Delete for so many seconds, and give the status of the outcome."""
+def continue_deletion(task: AnyDeletionTask, seconds: float, _: Observation) -> int:
+    """Delete for so many seconds, and return the status of the outcome. Raise NotMarkedDeleted."""
     logger = make_logger()
+    logger.thread_safe_append_keys(**task.model_dump(exclude={"kind", "tenant"}))
     try:
-        task = DELETIONS.validate_python(event)
-        logger.thread_safe_append_keys(**task.model_dump(exclude={"task", "tenant"}))
         match task:
+            case DeletionTask():
+                make_deletions().proceed(task, seconds)
             case ResponseDeletionTask():
                 make_response_services(task.tenant).stored_responses.proceed(task.response_id, seconds)
             case ConversationDeletionTask():
                 make_response_services(task.tenant).conversations.proceed(task.conversation_id, seconds)
-            case _:
-                make_deletions().proceed(task, seconds)
-    except ValidationError as error:
-        return drop(error)
     except NotFound as error:
         logger.error("The task names nothing that can be deleted and is dropped", extra={"error": error.message})
         return 400
     return 200
 
 
-def drop(error: ValidationError) -> int:
+def deliver_again(record: SQSRecord, error: NotMarkedDeleted) -> None:
+    """Let a deletion task return soon: it may have come before its mark. Nothing was deleted."""
+    logger = make_logger()
+    logger.warning("The deletion waits for its mark", extra={"error": error.message})
+    try:
+        make_queue().deliver_again_in(record.receipt_handle, UNMARKED_SECONDS)
+    except StintError as unavailable:
+        logger.warning("The message returns after the queue's own timeout", extra={"error": unavailable.message})
+
+
+def drop(error: ValidationError, _: Observation | None = None) -> int:
     """Say what is wrong with an event that is no work for this function."""
     problems = error.errors(include_url=False, include_context=False, include_input=False)
     make_logger().error("The event is no task of this worker and is dropped", extra={"problems": problems})

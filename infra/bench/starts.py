@@ -16,7 +16,15 @@ READS = {
     "responses": ("GET", f"/v1/responses/resp_{NOBODY.replace('-', '')}"),
     "registry": ("GET", "/v1/health"),
 }
-WORKER_EVENT = {"task": "delete", "tenant": "bench", "agent_id": NOBODY, "session_id": NOBODY}
+WORKER_TASK = {"kind": "delete", "tenant": "bench", "agent_id": NOBODY, "session_id": NOBODY}
+WORKER_MESSAGE = {
+    "messageId": NOBODY,
+    "receiptHandle": "none",
+    "body": json.dumps(WORKER_TASK),
+    "attributes": {"ApproximateReceiveCount": "1"},
+    "messageAttributes": {},
+    "eventSource": "aws:sqs",
+}
 
 
 async def measure_starts(launcher: Launcher) -> list[Row]:
@@ -25,7 +33,7 @@ async def measure_starts(launcher: Launcher) -> list[Row]:
     The bare process is ready when it listens. The registry has no table to read: its request is the health check.
     """
     events = {name: launcher.event(*read) for name, read in READS.items()}
-    events["worker"] = json.dumps(WORKER_EVENT).encode()
+    events["worker"] = json.dumps({"Records": [WORKER_MESSAGE]}).encode()
     ready: defaultdict[str, list[float]] = defaultdict(list)
     answered: defaultdict[str, list[float]] = defaultdict(list)
     for _ in range(ROUNDS):

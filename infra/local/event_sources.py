@@ -11,12 +11,14 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from infra.local.cloud import Cloud
+from infra.local.engine import RunningEngine
 from infra.local.functions import Functions, PayloadTooLarge, Throttled
 from infra.local.intrinsics import STACK
 from infra.local.invocation import Invocation
 from infra.local.queue_event import Message, failed_messages, queue_event
 from infra.local.queues import Deliver, Log, Poller, Queue
 from infra.local.sources import QueueSource, RuleSource, queue_sources, rule_sources
+from infra.local.system import System
 
 _THROTTLED_SECONDS = 1.0
 
@@ -32,6 +34,7 @@ async def serving_sources(cloud: Cloud, log: Log, visibility: int | None = None)
     for function in (*(source.function for source in queues), *(rule.function for rule in rules)):
         cloud.functions.require(function)
     pollers: list[Poller] = []
+    await asyncio.to_thread(create_buses, cloud.system, cloud.engine)
     try:
         for mapping in queues:
             queue = await asyncio.to_thread(cloud.queues.open, mapping.queue_arn, visibility)
@@ -84,13 +87,22 @@ def to_event_queue(functions: Functions, source: RuleSource) -> Deliver:
     return deliver
 
 
-def hold_rule(cloud: Cloud, rule: RuleSource) -> Queue:
-    """Make the rule in the engine, with a queue as target; the bus, too, where it is not the default one."""
-    events, name = cloud.engine.client("events"), f"{STACK}-{rule.name}"
+def create_buses(system: System, engine: RunningEngine) -> None:
+    """Create the event buses of the template in the engine, unless they are there."""
+    buses = system.resolved("AWS::Events::EventBus")
+    events = engine.client("events")
     try:
-        if rule.bus != "default":
+        for bus in buses.values():
             with contextlib.suppress(events.exceptions.ResourceAlreadyExistsException):
-                events.create_event_bus(Name=rule.bus)
+                events.create_event_bus(Name=bus["Name"])
+    finally:
+        events.close()
+
+
+def hold_rule(cloud: Cloud, rule: RuleSource) -> Queue:
+    """Make the rule in the engine, with a queue as target: the engine applies the pattern and the transformer."""
+    events, name = cloud.engine.client("events"), f"{STACK}-{rule.bus}-{rule.name}"
+    try:
         queue = cloud.queues.make(name)
         target: dict[str, Any] = {"Id": "queue", "Arn": queue.arn, **rule.shape}
         events.put_rule(Name=name, EventBusName=rule.bus, EventPattern=json.dumps(rule.pattern), State="ENABLED")

@@ -11,9 +11,10 @@ from infra.local.cloud import Plan, running_cloud
 from infra.local.engine import ROOT, RunningEngine
 from infra.local.environment import model_note, openai_variable
 from infra.local.errors import LocalCloudError
+from infra.local.event_sources import create_buses
 from infra.local.invocation import Invocation
 from infra.local.proxy_response import Head, MalformedResponse, parse_buffered, read_prelude
-from infra.local.sample_ids import AGENT, ASKING_EVENTS, CONVERSATION, MODEL, RESPONSES, SHIELD, TOOLGROUP
+from infra.local.sample_ids import AGENT, ASKING_EVENTS, CONVERSATION, DELETED, MODEL, RESPONSES, SHIELD, TOOLGROUP
 from infra.local.state import State
 from infra.local.system import Function, Invoke, System
 
@@ -43,6 +44,7 @@ async def invoke_on(engine: Path | RunningEngine, plan: Plan, name: str, payload
         if openai_variable(plan.shell):
             log_to_stderr("invoke", f"default model {cloud.model}{model_note(plan.shell)}")
         function = find_function(cloud.system, name)
+        await asyncio.to_thread(create_buses, cloud.system, cloud.engine)
         await asyncio.to_thread(prepare, payload, {**function.environment, **cloud.services})
         invocation = await cloud.functions.invoke(function.name, payload, stream=streams(cloud.system, function))
         try:
@@ -57,7 +59,7 @@ async def invoke_on(engine: Path | RunningEngine, plan: Plan, name: str, payload
 
 def prepare(payload: bytes, environment: Mapping[str, str]) -> None:
     """Store what the event names, when that is a sample of ours; no tool is found before its toolgroup is stored."""
-    names = (AGENT, *ASKING_EVENTS, CONVERSATION, MODEL, *RESPONSES, SHIELD, TOOLGROUP, "get_boiling_point")
+    names = (AGENT, *ASKING_EVENTS, CONVERSATION, *DELETED, MODEL, *RESPONSES, SHIELD, TOOLGROUP, "get_boiling_point")
     if any(name.encode() in payload for name in names):
         from infra.local.samples import store_samples  # noqa: PLC0415 - imports the product, which others do without
 

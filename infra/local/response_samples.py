@@ -1,5 +1,5 @@
 """What the events of `events/responses` name: a conversation with a message, a response, and two in the background:
-one that waits for the worker, and one that has ended."""
+one that waits for the worker, and one that has ended. Of those that are deleted, one of each is marked already."""
 
 import contextlib
 from datetime import datetime
@@ -8,6 +8,8 @@ from infra.local.sample_ids import (
     BACKGROUND_RESPONSE,
     CONVERSATION,
     CONVERSATION_ITEM,
+    DELETED_CONVERSATION,
+    DELETED_RESPONSE,
     QUEUED_RESPONSE,
     RESPONSE,
 )
@@ -31,16 +33,21 @@ MESSAGE = Message(id=CONVERSATION_ITEM, role="user", content=[InputText(text="My
 
 def store_response_samples(store: ResponseStore) -> None:
     """Store the samples, in place of what events made of them; nothing of the responses may be left."""
-    store_conversation(store.conversations)
+    for conversation_id in (CONVERSATION, DELETED_CONVERSATION):
+        store_conversation(store.conversations, conversation_id)
+    store.conversations.mark_deleted(TENANT, DELETED_CONVERSATION)
     store_response(store.responses, RESPONSE)
     store_response(store.responses, BACKGROUND_RESPONSE, background=True)
     begin_response(store.responses, QUEUED_RESPONSE, background=True)
+    store_response(store.responses, DELETED_RESPONSE)
+    store.responses.mark_deleted(TENANT, DELETED_RESPONSE)
 
 
-def store_conversation(conversations: Conversations) -> None:
+def store_conversation(conversations: Conversations, conversation_id: str) -> None:
     with contextlib.suppress(NotFound):
-        conversations.delete(TENANT, CONVERSATION)
-    conversation = Conversation(id=CONVERSATION, created_at=SECONDS, metadata={"topic": "names"})
+        conversations.mark_deleted(TENANT, conversation_id)
+        conversations.delete(TENANT, conversation_id)
+    conversation = Conversation(id=conversation_id, created_at=SECONDS, metadata={"topic": "names"})
     conversations.create(TENANT, conversation, [StoredItem(item=MESSAGE)])
 
 

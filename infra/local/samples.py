@@ -19,6 +19,8 @@ from infra.local.sample_ids import (
     AWAITING_TURN,
     COMPLETED_STEPS,
     COMPLETED_TURN,
+    DELETED_AGENT,
+    DELETED_RESPONSE,
     MODEL,
     PENDING_STEP,
     RESPONSES,
@@ -118,7 +120,9 @@ def store_samples(environment: Mapping[str, str]) -> None:
         table = Table(dynamodb, environment["STINT_TABLE"])
         store = Store.open(dynamodb, environment["STINT_TABLE"], lambda: s3, environment["STINT_BUCKET"])
         remove_samples(store, table)
-        store.agents.create(TENANT, Agent(agent_id=AGENT, agent_config=CONFIG, created_at=STARTED))
+        for agent_id in (AGENT, DELETED_AGENT):
+            store.agents.create(TENANT, Agent(agent_id=agent_id, agent_config=CONFIG, created_at=STARTED))
+        store.agents.mark_deleted(TENANT, DELETED_AGENT)
         store.sessions.create(
             TENANT, AGENT, Session(session_id=SESSION, session_name="sample", started_at=STARTED), None
         )
@@ -163,12 +167,15 @@ def client(session: boto3.Session, service: str, environment: Mapping[str, str])
 def remove_samples(store: Store, table: Table) -> None:
     """Delete the agent with what events made below it, the seals that stay behind where a turn ran, responses, what is
     registered, by events too, and what is known of the events that begin something."""
-    store.deletion.delete_agent(TENANT, AGENT, time.monotonic() + 60)
+    for agent_id in (AGENT, DELETED_AGENT):
+        with contextlib.suppress(NotFound):
+            store.agents.mark_deleted(TENANT, agent_id)
+            store.deletion.delete_agent(TENANT, agent_id, time.monotonic() + 60)
     for kind, document in REGISTRATIONS.items():
         for identifier in (document.identifier, f"new-{document.identifier}"):
             with contextlib.suppress(NotFound):
                 store.registrations.delete(TENANT, kind, identifier)
-    responses = [keys.response_records(TENANT, response_id) for response_id in RESPONSES]
+    responses = [keys.response_records(TENANT, response_id) for response_id in (*RESPONSES, DELETED_RESPONSE)]
     table.delete_many([keys.event(TENANT, event_id) for event_id in ASKING_EVENTS])
     for pk in (keys.turns(TENANT, AGENT, SESSION), keys.pending_calls(TENANT, AGENT, SESSION), *responses):
         left = [keys.Key(pk, item["sk"]) for item in table.query(pk, attributes="sk")]

@@ -163,6 +163,10 @@ class System:
             name = self._function_name(logical_id, names)
             references[logical_id] = name
             attributes[f"{logical_id}.Arn"] = f"arn:aws:lambda:{self.region}:{ACCOUNT}:function:{name}"
+        for logical_id in self._of_type("AWS::Events::EventBus"):
+            bus = names.text(self._resources[logical_id]["Properties"]["Name"], f"{logical_id}.Name")
+            references[logical_id] = bus
+            attributes[f"{logical_id}.Arn"] = f"arn:aws:events:{self.region}:{ACCOUNT}:event-bus/{bus}"
         return Resolver(references, attributes, self.translated.get("Conditions", {}))
 
     def _function_name(self, logical_id: str, resolver: Resolver) -> str:

@@ -25,7 +25,7 @@ def test_an_event_finds_what_it_names_whatever_the_last_one_did(tmp_path: Path) 
     deletion = invoke("worker", "events/worker/delete_agent.json", tmp_path)
     resumption = invoke("turns", "events/turns/resume_turn_streaming.json", tmp_path)
 
-    assert (deletion.returncode, deletion.stdout) == (0, "null\n"), deletion.stderr
+    assert (deletion.returncode, deletion.stdout) == (0, '{"batchItemFailures": []}\n'), deletion.stderr
     head, _, body = resumption.stdout.partition("\n\n")
     assert head.startswith("HTTP 200\n"), resumption.stderr
     assert "content-type: text/event-stream" in head

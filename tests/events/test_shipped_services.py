@@ -12,9 +12,10 @@ pytestmark = pytest.mark.built
 PROGRAM = """
 from aws_lambda_powertools.utilities.parameters import SecretsProvider
 from stint.models.bedrock import connect
-from stint.store.clients import make_dynamodb, make_events, make_lambda, make_s3, make_sqs
-own = (make() for make in (make_dynamodb, make_lambda, make_s3, make_sqs, make_events))
-for client in (*own, connect(), SecretsProvider().client):
+from stint.store.clients import make_dynamodb, make_events, make_s3, make_sqs
+from stint.tools.lambda_function import connect as connect_tool
+own = (make() for make in (make_dynamodb, make_s3, make_sqs, make_events))
+for client in (*own, connect_tool(30), connect(), SecretsProvider().client):
     print(client.meta.service_model.service_name)
 """
 
@@ -28,7 +29,7 @@ def test_every_client_can_be_made_of_what_is_shipped(build: Path) -> None:
     )
 
     assert done.stderr == ""
-    names = ["dynamodb", "lambda", "s3", "sqs", "events", "bedrock-runtime", "secretsmanager"]
+    names = ["dynamodb", "s3", "sqs", "events", "lambda", "bedrock-runtime", "secretsmanager"]
     assert done.stdout.split() == names
 
 

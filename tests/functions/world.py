@@ -37,7 +37,6 @@ from stint.services.services import Services
 from stint.settings import Settings
 from stint.store.responsestore import ResponseStore
 from stint.store.store import Store
-from stint.store.tasks import Tasks
 from stint.tools.port import ToolProvider
 
 LEASE = 300.0
@@ -82,7 +81,7 @@ class World:
             short = httpx.AsyncClient(limits=httpx.Limits(max_keepalive_connections=0), trust_env=False)
             models["openai"] = lambda: OpenAICompatible(self.chat_url, repeats=0, client=short)
         router = Router(models, settings.default_model)
-        deletions = Deletions(store.deletion, Tasks(lambda: boto3.client("lambda"), "worker"))
+        deletions = Deletions(store.deletion, self.desk.send)
         services = compose(tenant, settings, store, router, deletions, self.tool_providers)
         responses = compose_responses(tenant, settings, self.response_store, router, services, self.desk)
         work = compose_work(tenant, settings, self.response_store, responses, self.desk)

@@ -70,6 +70,15 @@ class System:
             dynamodb.close()
         return int(item["attempts"]["N"]) if "attempts" in item else 0
 
+    def tenants(self) -> set[str]:
+        """Return the tenants that have records in the table."""
+        dynamodb: Any = self.engine.client("dynamodb")
+        try:
+            items = dynamodb.scan(TableName=self.engine.outputs["TableName"])["Items"]
+        finally:
+            dynamodb.close()
+        return {item["pk"]["S"].partition("#")[0] for item in items}
+
     def lines(self, text: str) -> list[str]:
         """What the worker has logged with a text in it."""
         return [line for line in self.log().splitlines() if text in line]

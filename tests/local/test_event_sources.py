@@ -206,6 +206,15 @@ async def test_an_event_that_the_rule_wants_reaches_the_function_and_no_other(so
     assert sources.noted_so_far("unwanted") == []
 
 
+async def test_a_rule_with_a_transformer_passes_on_what_it_makes_and_nothing_else(sources: Sources) -> None:
+    detail = {"do": "note", "name": "shaped", "tenant": 'mine", "tenant": "other', "more": "<type>"}
+    sources.put("Shaped", **detail)
+
+    (event,) = await sources.noted("shaped")
+
+    assert event == {"tenant": "fixed", "type": "Shaped", "detail": detail}
+
+
 async def test_an_event_that_failed_for_good_is_kept(sources: Sources) -> None:
     sources.put("Wanted", do="raise", name="hopeless")
 

@@ -10,6 +10,7 @@ from typing import Any
 import httpx
 import pytest
 from infra.local.engine import ROOT
+from infra.local.intrinsics import STACK
 from tests.local.background import System, eventually, running_system
 from tests.local.run_process import clean_shell
 
@@ -23,12 +24,12 @@ class Office:
         self.sqs: Any = system.engine.client("sqs")
         self.url = self.sqs.create_queue(QueueName="heard")["QueueUrl"]
         arn = self.sqs.get_queue_attributes(QueueUrl=self.url, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
-        self.events.put_rule(Name="heard", EventPattern=json.dumps({"source": ["stint"]}))
-        self.events.put_targets(Rule="heard", Targets=[{"Id": "queue", "Arn": arn}])
+        self.events.put_rule(Name="heard", EventBusName=STACK, EventPattern=json.dumps({"source": ["stint"]}))
+        self.events.put_targets(Rule="heard", EventBusName=STACK, Targets=[{"Id": "queue", "Arn": arn}])
 
-    def put(self, kind: str, detail: Any) -> str:
-        """Put an event on the bus, and give its id."""
-        entry = {"Source": "test", "DetailType": kind, "Detail": json.dumps(detail)}
+    def put(self, kind: str, detail: Any, source: str = "test", bus: str = STACK) -> str:
+        """Put an event on a bus, and return its id."""
+        entry = {"Source": source, "DetailType": kind, "Detail": json.dumps(detail), "EventBusName": bus}
         answer = self.events.put_events(Entries=[entry])
         assert answer["FailedEntryCount"] == 0
         return str(answer["Entries"][0]["EventId"])
@@ -121,6 +122,29 @@ def test_an_event_that_cannot_be_read_is_dropped(office: Office, system: System)
 
     assert "messages" in lines[0]
     assert "Traceback" not in system.log()
+
+
+def test_the_tenant_is_set_by_the_rule_and_nothing_that_the_sender_writes(office: Office, system: System) -> None:
+    event = {"model": "scripted/demo", "input": "say: Mine.", "tenant": "victim", "metadata": {"number": "8"}}
+
+    office.put("Stint Response Requested", event, source="victim")
+    end = office.hear()
+
+    assert system.client.responses.retrieve(end["detail"]["response_id"]).output_text == "Mine."
+    assert system.tenants() == {"default"}
+
+
+def test_events_of_another_bus_and_completion_events_start_nothing(office: Office, system: System) -> None:
+    event = {"model": "scripted/demo", "input": "say: Nothing.", "metadata": {"number": "7"}}
+
+    office.put("Stint Response Requested", event, bus="default")
+    office.put("Stint Response Completed", event, source="stint")
+    office.put("Stint Response Requested", event | {"metadata": {"number": "7.1"}})
+    told, end = office.hear(), office.hear()
+
+    assert "metadata" in told["detail"]
+    assert system.begun("number", "7.1") == [end["detail"]["response_id"]]
+    assert system.begun("number", "7") == []
 
 
 def test_the_end_of_a_response_in_the_background_is_told_too(office: Office, system: System) -> None:

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 import yaml
 from infra.local.engine import ROOT
-from infra.local.environment import parameter_overrides
 from infra.local.errors import LocalCloudError
 from infra.local.gateway_response import (
     FORBIDDEN,
@@ -30,8 +29,6 @@ from tests.local.data_outputs import OUTPUTS
 TEMPLATE = ROOT / "template.yaml"
 # A function's resource policy holds 20 KB; a statement of API Gateway takes up to 600 bytes.
 PERMISSIONS = 30
-# What runs the loop, and what runs tools and shields for a caller.
-CALLERS = {"TurnsRole", "ResponsesRole", "RegistryRole", "WorkerRole"}
 
 
 @pytest.fixture(scope="module")
@@ -93,52 +90,6 @@ def test_permissions_fit_into_a_resource_policy(translated: dict[str, Any]) -> N
     assert max(count.values()) <= PERMISSIONS
 
 
-def test_no_role_may_scan_or_remove_the_table_and_some_call_models_and_tools(translated: dict[str, Any]) -> None:
-    actions = {
-        name: {action for statement in statements(translated, role) for action in as_list(statement["Action"])}
-        for name, role in of_type(translated, "AWS::IAM::Role").items()
-    }
-
-    for allowed in actions.values():
-        assert not {"dynamodb:Scan", "dynamodb:DeleteTable", "dynamodb:*", "s3:*", "s3:DeleteBucket", "*"} & allowed
-    for service in ("bedrock:", "secretsmanager:"):
-        callers = {name for name, allowed in actions.items() if any(action.startswith(service) for action in allowed)}
-        assert callers == CALLERS
-    writes = {"dynamodb:DeleteItem", "dynamodb:PutItem"}
-    assert {action for action in actions["RegistryRole"] if "dynamodb:" in action} == {*writes, "dynamodb:Query"}
-
-
-def test_functions_that_may_be_tools_are_those_of_a_parameter(translated: dict[str, Any]) -> None:
-    roles = of_type(translated, "AWS::IAM::Role")
-    own = {"Fn::Sub": "arn:${AWS::Partition}:lambda:${AWS::Region}:${AWS::AccountId}:function:${AWS::StackName}-worker"}
-
-    for name in CALLERS:
-        granted = statements(translated, roles[name])
-        invoked = [each["Resource"] for each in granted if each["Action"] == "lambda:InvokeFunction"]
-        assert [resource for resource in invoked if resource != own] == [{"Ref": "ToolFunctionArns"}]
-        for conditional in (raw for raw in raw_statements(translated, roles[name]) if "Fn::If" in raw):
-            assert conditional["Fn::If"][2] == {"Ref": "AWS::NoValue"}
-    assert translated["Parameters"]["ToolFunctionArns"]["Default"] == ""
-
-
-def statements(translated: dict[str, Any], role: dict[str, Any]) -> list[dict[str, Any]]:
-    """The statements of a role's policies in the template; of Fn::If the one that grants."""
-    raw = raw_statements(translated, role)
-    return [statement["Fn::If"][1] if "Fn::If" in statement else statement for statement in raw]
-
-
-def raw_statements(translated: dict[str, Any], role: dict[str, Any]) -> list[dict[str, Any]]:
-    policies = list(role["Properties"].get("Policies", []))
-    arns = role["Properties"]["ManagedPolicyArns"]
-    shared = [arn["Ref"] for arn in arns if isinstance(arn, dict) and "Ref" in arn]
-    policies += [translated["Resources"][name]["Properties"] for name in shared]
-    return [each for policy in policies for each in as_list(policy["PolicyDocument"]["Statement"])]
-
-
-def as_list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else [value]
-
-
 def test_every_function_has_a_log_group_with_retention(translated: dict[str, Any]) -> None:
     groups = of_type(translated, "AWS::Logs::LogGroup")
 
@@ -151,7 +102,7 @@ def test_functions_get_the_names_of_the_data_resources(system: System) -> None:
     for function in system.functions:
         assert function.environment["STINT_TABLE"] == "table"
         assert function.environment["STINT_BUCKET"] == "bucket"
-        assert function.environment["STINT_WORKER_FUNCTION"] in {each.name for each in system.functions}
+        assert function.environment["STINT_EVENT_BUS"] == "stint"
         assert function.environment["STINT_QUEUE_URL"] == OUTPUTS["WorkQueueUrl"]
 
 
@@ -263,17 +214,10 @@ def test_the_worker_gets_messages_one_by_one_and_events_of_two_kinds(system: Sys
 
     assert source == QueueSource("WorkerWork", "stint-worker", OUTPUTS["WorkQueueArn"], 1, 20, partial=True)
     assert rule.function == "stint-worker"
-    assert rule.bus == "default"
+    assert rule.bus == "stint"
+    assert set(rule.shape) == {"InputTransformer"}
     assert rule.pattern == {"detail-type": ["Stint Turn Requested", "Stint Response Requested"]}
     assert retries(system) == {"stint-worker": Retries(2, OUTPUTS["WorkerFailuresArn"])}
-
-
-def test_the_bus_of_the_shell_is_that_of_rule_and_functions(translated: dict[str, Any]) -> None:
-    overrides = parameter_overrides(translated, {"STINT_EVENT_BUS": "mine"})
-    system = System(TEMPLATE, translated, parameters=overrides, outputs=OUTPUTS)
-
-    assert {rule.bus for rule in rule_sources(system)} == {"mine"}
-    assert {function.environment["STINT_EVENT_BUS"] for function in system.functions} == {"mine"}
 
 
 def test_a_source_that_the_local_cloud_cannot_serve_is_named(translated: dict[str, Any]) -> None:

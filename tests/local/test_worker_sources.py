@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from infra.local.engine import RunningEngine
+from infra.local.intrinsics import STACK
 from infra.local.state import State
 from tests.local.run_process import Run, free_port
 
@@ -51,7 +52,7 @@ def test_an_event_of_the_bus_reaches_the_worker(state: Path) -> None:
         before, deadline = log_of_worker(state), time.monotonic() + 60
 
         entry = {"Source": "test", "DetailType": "Stint Turn Requested", "Detail": json.dumps({"agent_id": "none"})}
-        failed = events.put_events(Entries=[entry])["FailedEntryCount"]
+        failed = events.put_events(Entries=[entry | {"EventBusName": STACK}])["FailedEntryCount"]
 
         events.close()
         assert failed == 0

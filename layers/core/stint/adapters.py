@@ -154,7 +154,7 @@ def make_http_endpoints() -> ToolProvider:
 def make_lambda_functions() -> ToolProvider:
     from stint.tools.lambda_function import LambdaFunctions  # noqa: PLC0415
 
-    return LambdaFunctions()
+    return LambdaFunctions(load_settings().own_functions.split(","))
 
 
 @cache

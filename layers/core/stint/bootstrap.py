@@ -21,9 +21,9 @@ from stint.services.toolgroups import Toolgroups
 from stint.services.tools import Tools
 from stint.services.turns import Turns
 from stint.settings import Settings, load_settings
-from stint.store.clients import make_dynamodb, make_lambda, make_s3
+from stint.store.clients import make_dynamodb, make_s3, make_sqs
+from stint.store.queue import Queue
 from stint.store.store import Store
-from stint.store.tasks import Tasks
 from stint.tools.port import ToolProvider
 
 WEB_SEARCH = "builtin::websearch"
@@ -36,8 +36,14 @@ def make_store() -> Store:
     return Store.open(make_dynamodb(), settings.table, make_s3, settings.bucket)
 
 
+@cache
+def make_queue() -> Queue:
+    """Compose the queue of work for the worker; nothing is sent."""
+    return Queue(make_sqs, load_settings().queue_url)
+
+
 def make_deletions() -> Deletions:
-    return Deletions(make_store().deletion, Tasks(make_lambda, load_settings().worker_function))
+    return Deletions(make_store().deletion, make_queue().send)
 
 
 @cache

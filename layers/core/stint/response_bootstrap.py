@@ -3,7 +3,7 @@
 from functools import cache
 
 from stint.adapters import check_url, fetch, make_router
-from stint.bootstrap import make_services
+from stint.bootstrap import make_queue, make_services
 from stint.models.routing import Router
 from stint.services.announcements import Announcements, EventBus
 from stint.services.chat import Chat
@@ -27,10 +27,8 @@ from stint.services.services import Services
 from stint.services.work import Work
 from stint.settings import Settings, load_settings
 from stint.store.bus import Bus
-from stint.store.clients import make_dynamodb, make_events, make_lambda, make_s3, make_sqs
-from stint.store.queue import Queue
+from stint.store.clients import make_dynamodb, make_events, make_s3
 from stint.store.responsestore import ResponseStore
-from stint.store.tasks import Tasks
 
 
 @cache
@@ -72,16 +70,16 @@ def compose_responses(
     contexts = Contexts(tenant, store, settings.lease_seconds, settings.history_bytes)
     planner = ResponsePlanner(router, services.registry, services.toolgroups.tools)
     reader = Reader(fetch, check_url)
-    inputs, leave = Inputs(contexts, reader), Tasks(make_lambda, settings.worker_function).leave
+    inputs = Inputs(contexts, reader)
     responses = Responses(tenant, store, contexts, planner, reader, settings.default_model)
-    queue = queue or Queue(make_sqs, settings.queue_url)
+    queue = queue or make_queue()
     lives = Lives(tenant, store, queue)
     return ResponseServices(
         responses=responses,
         background=Background(tenant, store, responses, lives, queue),
         following=Following(tenant, store, lives),
-        stored_responses=StoredResponses(tenant, store, lives, leave),
-        conversations=Conversations(tenant, store.conversations, reader, leave),
+        stored_responses=StoredResponses(tenant, store, lives, queue.send),
+        conversations=Conversations(tenant, store.conversations, reader, queue.send),
         chat=Chat(router, services.registry, reader),
         compaction=Compaction(router, services.registry, inputs),
         token_counts=TokenCounts(planner, inputs, settings.default_model),

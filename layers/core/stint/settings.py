@@ -19,9 +19,11 @@ class Settings(BaseSettings):
 
     table: str = Field(default="", description="Name of the DynamoDB table.")
     bucket: str = Field(default="", description="Name of the S3 bucket for bodies over 300 KB.")
-    worker_function: str = Field(default="", description="Name of the function that finishes deletions.")
     queue_url: str = Field(default="", description="URL of the SQS queue of work for the worker.")
-    event_bus: str = Field(default="default", description="EventBridge bus that hears of ends of the worker's work.")
+    event_bus: str = Field(default="", description="EventBridge bus of the stack, which gets completion events.")
+    own_functions: str = Field(
+        default="", description="Names of the stack's own functions, which cannot be tools; commas."
+    )
 
     default_model: str = Field(
         default="scripted/demo",

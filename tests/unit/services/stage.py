@@ -39,7 +39,7 @@ from stint.domain.inference import (
 )
 from stint.domain.steps import Step
 from stint.domain.stored_turns import TurnRecord
-from stint.domain.tasks import DeletionTask
+from stint.domain.tasks import AnyDeletionTask
 from stint.domain.tools import ToolConfig, ToolDef, ToolParameter, ToolResponse
 from stint.domain.turns import Turn, TurnCreateRequest, TurnEnding, TurnResumeRequest, UserMessage
 from stint.models.port import Model
@@ -167,9 +167,9 @@ class Inbox:
     """A worker that does nothing yet."""
 
     def __init__(self) -> None:
-        self.tasks: list[DeletionTask] = []
+        self.tasks: list[AnyDeletionTask] = []
 
-    def leave(self, task: DeletionTask) -> None:
+    def leave(self, task: AnyDeletionTask) -> None:
         self.tasks.append(task)
 
 
@@ -193,7 +193,7 @@ class Stage:
     ) -> None:
         self.store, self.tenant, self.model = store, tenant, model
         self.inbox = Inbox()
-        self.deletions = Deletions(store.deletion, self.inbox)
+        self.deletions = Deletions(store.deletion, self.inbox.leave)
         chosen = Settings(lease_seconds=lease, history_bytes=history, **settings)
         router = Router({"test": lambda: model, "scripted": lambda: Scripted(0)}, "test/m")
         services = compose(tenant, chosen, store, router, self.deletions, providers)

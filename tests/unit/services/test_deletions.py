@@ -111,5 +111,5 @@ async def test_a_deletion_that_fails_is_left_to_the_worker(own_cloud: Cloud, ten
     with failing(own_cloud, "BatchWriteItem"):
         await stage.sessions.delete(stage.agent_id, stage.session_id)
 
-    assert [task.session_id for task in stage.inbox.tasks] == [stage.session_id]
+    assert stage.inbox.tasks == [DeletionTask(tenant=tenant, agent_id=stage.agent_id, session_id=stage.session_id)]
     await assert_gone(stage, turn.turn_id)

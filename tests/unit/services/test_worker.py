@@ -13,7 +13,9 @@ from tests.unit.services.stage import Part, Stage, said, script
 from tests.unit.store.conftest import Cloud
 
 from stint.domain.errors import StoreUnavailable
-from stint.domain.ids import new_id
+from stint.domain.ids import TENANT, new_id
+from stint.domain.tasks import DeletionTask
+from stint.services.invocations import Invocations
 
 
 class Context:
@@ -26,75 +28,24 @@ class Context:
         return self.milliseconds
 
 
-async def left_to_the_worker(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """Give the event with which a deletion that had no time is handed over."""
-    monkeypatch.setattr(app, "make_deletions", lambda: stage.deletions)
-    await stage.turn()
-    stage.store.agents.mark_deleted(stage.tenant, stage.agent_id)
-    return {"task": "delete", "tenant": stage.tenant, "agent_id": stage.agent_id, "session_id": None}
+class WorkQueue:
+    """The worker's queue, which notes what is to be delivered again, and when."""
+
+    def __init__(self) -> None:
+        self.again: list[tuple[str, int]] = []
+        self.refuses = False
+
+    def deliver_again_in(self, receipt_handle: str, seconds: int) -> None:
+        if self.refuses:
+            raise StoreUnavailable("The queue is closed: try again.")
+        self.again.append((receipt_handle, seconds))
 
 
-async def test_a_task_is_done_and_may_come_again(
-    make_stage: MakeStage, cloud: Cloud, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    stage = await make_stage(script(said())).open()
-    event = await left_to_the_worker(stage, monkeypatch)
-
-    for _ in range(2):
-        app.handler(event, Context())
-
-    assert cloud.items(stage.tenant) == []
-    assert stage.inbox.tasks == []
-
-
-async def test_a_task_without_time_is_handed_on_as_it_is(
-    make_stage: MakeStage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    stage = await make_stage(script(said())).open()
-    event = await left_to_the_worker(stage, monkeypatch)
-
-    app.handler(event, Context(milliseconds=int(app.RESERVE_SECONDS * 1000)))
-
-    assert [task.model_dump() for task in stage.inbox.tasks] == [event]
-
-
-@pytest.mark.parametrize(
-    "event",
-    [
-        None,
-        [],
-        "delete",
-        {},
-        {"task": "paint", "tenant": "t", "agent_id": new_id()},
-        {"tenant": "t", "agent_id": 7},
-        {"tenant": "t", "agent_id": "no id"},
-    ],
-    ids=["null", "list", "text", "empty", "other task", "wrong type", "no id"],
-)
-async def test_an_event_that_can_never_be_done_is_logged_and_not_tried_again(
-    make_stage: MakeStage, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, event: Any
-) -> None:
-    stage = make_stage(script())
-    monkeypatch.setattr(app, "make_deletions", lambda: stage.deletions)
-
-    with caplog.at_level(logging.ERROR, "stint"):
-        app.handler(event, Context())
-
-    assert "is dropped" in caplog.text
-    assert stage.inbox.tasks == []
-
-
-async def test_a_failing_store_is_raised_so_that_lambda_tries_again(
-    own_cloud: Cloud, tenant: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    stage = await Stage(own_cloud.store, tenant, script(said())).open()
-    event = await left_to_the_worker(stage, monkeypatch)
-
-    with failing(own_cloud, "BatchWriteItem"), pytest.raises(StoreUnavailable):
-        app.handler(event, Context())
-
-
-Seat = Callable[[Office], None]
+@pytest.fixture(autouse=True)
+def queue(monkeypatch: pytest.MonkeyPatch) -> WorkQueue:
+    queue = WorkQueue()
+    monkeypatch.setattr(app, "make_queue", lambda: queue)
+    return queue
 
 
 def message(body: Any, *, receives: int = 1, message_id: str = "m1") -> dict[str, Any]:
@@ -109,6 +60,144 @@ def message(body: Any, *, receives: int = 1, message_id: str = "m1") -> dict[str
         "eventSourceARN": "arn:aws:sqs:us-east-1:000000000000:work",
         "awsRegion": "us-east-1",
     }
+
+
+DONE: dict[str, Any] = {"batchItemFailures": []}
+FAILED = {"batchItemFailures": [{"itemIdentifier": "m1"}]}
+
+
+def deliver(task: Any, milliseconds: int = 60_000) -> Any:
+    """Deliver one message to the worker, and return its answer."""
+    return app.handler({"Records": [message(task)]}, Context(milliseconds))
+
+
+async def left_to_the_worker(stage: Stage, monkeypatch: pytest.MonkeyPatch, kind: str = "agent") -> dict[str, Any]:
+    """Mark an agent, or its session, as deleted, and return the task that finishes the deletion."""
+    monkeypatch.setattr(app, "make_deletions", lambda: stage.deletions)
+    await stage.turn()
+    task = DeletionTask(tenant=stage.tenant, agent_id=stage.agent_id)
+    if kind == "agent":
+        stage.store.agents.mark_deleted(stage.tenant, stage.agent_id)
+    else:
+        stage.store.sessions.mark_deleted(*stage.ids)
+        task = task.model_copy(update={"session_id": stage.session_id})
+    return task.model_dump()
+
+
+async def test_a_deletion_is_finished_and_its_message_may_come_again(
+    make_stage: MakeStage, cloud: Cloud, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage = await make_stage(script(said())).open()
+    task = await left_to_the_worker(stage, monkeypatch)
+
+    answers = [deliver(task) for _ in range(2)]
+
+    assert answers == [DONE, DONE]
+    assert cloud.items(stage.tenant) == []
+    assert stage.inbox.tasks == []
+
+
+async def test_a_deletion_without_time_goes_back_to_the_queue(
+    make_stage: MakeStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage = await make_stage(script(said())).open()
+    task = await left_to_the_worker(stage, monkeypatch)
+
+    answer = deliver(task, milliseconds=int(app.RESERVE_SECONDS * 1000))
+
+    assert answer == DONE
+    assert [left.model_dump() for left in stage.inbox.tasks] == [task]
+
+
+@pytest.mark.parametrize("kind", ["agent", "session"])
+async def test_a_deletion_that_came_before_its_mark_deletes_nothing_and_is_delivered_again(
+    make_stage: MakeStage, cloud: Cloud, monkeypatch: pytest.MonkeyPatch, queue: WorkQueue, kind: str
+) -> None:
+    stage = await make_stage(script(said())).open()
+    monkeypatch.setattr(app, "make_deletions", lambda: stage.deletions)
+    await stage.turn()
+    session_id = stage.session_id if kind == "session" else None
+    early = DeletionTask(tenant=stage.tenant, agent_id=stage.agent_id, session_id=session_id).model_dump()
+    before = cloud.items(stage.tenant)
+
+    too_early = deliver(early)
+    after = cloud.items(stage.tenant)
+    marked = await left_to_the_worker(stage, monkeypatch, kind)
+    in_time = deliver(marked)
+
+    assert (too_early, in_time, marked) == (FAILED, DONE, early)
+    assert after == before
+    assert queue.again == [("handle", app.UNMARKED_SECONDS)]
+    assert not [item for item in cloud.items(stage.tenant) if "session" in item["pk"]["S"]]
+
+
+async def test_a_deletion_before_its_mark_comes_again_though_the_queue_does_not_answer(
+    make_stage: MakeStage, monkeypatch: pytest.MonkeyPatch, queue: WorkQueue
+) -> None:
+    stage = await make_stage(script(said())).open()
+    monkeypatch.setattr(app, "make_deletions", lambda: stage.deletions)
+    queue.refuses = True
+
+    assert deliver({"kind": "delete", "tenant": stage.tenant, "agent_id": stage.agent_id}) == FAILED
+    assert await stage.turn()
+
+
+@pytest.mark.parametrize(
+    "task",
+    [
+        "no JSON",
+        [],
+        {},
+        {"kind": "paint", "tenant": "t", "agent_id": new_id()},
+        {"kind": "delete", "tenant": "t", "agent_id": 7},
+        {"kind": "delete", "tenant": "t", "agent_id": "no id"},
+        {"kind": "delete", "tenant": "t#agent", "agent_id": new_id()},
+        {"tenant": "t", "agent_id": new_id()},
+    ],
+    ids=["no JSON", "list", "empty", "other kind", "wrong type", "no id", "no tenant", "no kind"],
+)
+async def test_a_message_that_can_never_be_done_is_logged_and_not_tried_again(
+    make_stage: MakeStage, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, task: Any
+) -> None:
+    stage = make_stage(script())
+    monkeypatch.setattr(app, "make_deletions", lambda: stage.deletions)
+
+    with caplog.at_level(logging.ERROR, "stint"):
+        answer = deliver(task)
+
+    assert answer == DONE
+    assert "is dropped" in caplog.text
+    assert stage.inbox.tasks == []
+
+
+async def test_a_direct_invocation_deletes_nothing(
+    make_stage: MakeStage, cloud: Cloud, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    stage = await make_stage(script(said())).open()
+    task = await left_to_the_worker(stage, monkeypatch)
+    before = cloud.items(stage.tenant)
+
+    with caplog.at_level(logging.ERROR, "stint"):
+        events: list[Any] = [task, task | {"task": "delete"}, None, [], "delete"]
+        assert [app.handler(event, Context()) for event in events] == [None] * 5
+
+    assert caplog.text.count("is dropped") == 5
+    assert cloud.items(stage.tenant) == before
+
+
+async def test_a_failing_store_fails_the_message(
+    own_cloud: Cloud, tenant: str, monkeypatch: pytest.MonkeyPatch, queue: WorkQueue
+) -> None:
+    stage = await Stage(own_cloud.store, tenant, script(said())).open()
+    task = await left_to_the_worker(stage, monkeypatch)
+
+    with failing(own_cloud, "BatchWriteItem"):
+        assert deliver(task) == FAILED
+
+    assert queue.again == []
+
+
+Seat = Callable[[Office], None]
 
 
 @pytest.fixture
@@ -210,9 +299,11 @@ async def test_an_event_of_the_bus_and_a_direct_invocation_are_worked_on(
         {"detail-type": "Stint Turn Requested", "id": "e1", "detail": {"agent_id": "a"}},
         {"detail-type": "Stint Response Requested", "id": "e1", "detail": {"input": "Hi", "store": False}},
         {"detail-type": "Stint Response Requested", "id": "e1"},
+        {"detail-type": "Stint Response Completed", "id": "e1", "detail": {"model": "test/m", "input": "Hi"}},
+        {"detail-type": "Stint Response Requested", "tenant": "a#b", "detail": {"model": "test/m", "input": "Hi"}},
         {"detail-type": None},
     ],
-    ids=["other", "no messages", "not stored", "no detail", "null"],
+    ids=["other", "no messages", "not stored", "no detail", "an end", "no tenant", "null"],
 )
 async def test_an_event_that_asks_for_nothing_known_is_logged_without_a_trace_and_dropped(
     make_office: MakeOffice, office_of_the_worker: Seat, caplog: pytest.LogCaptureFixture, event: Any
@@ -231,17 +322,45 @@ async def test_an_event_that_asks_for_nothing_known_is_logged_without_a_trace_an
 
 
 @pytest.mark.parametrize("kind", ["response", "conversation"])
-async def test_what_is_left_of_a_deletion_is_deleted(
-    make_office: MakeOffice, office_of_the_worker: Seat, kind: str
+async def test_what_is_left_of_a_deletion_is_deleted_once_it_is_marked(
+    make_office: MakeOffice, office_of_the_worker: Seat, queue: WorkQueue, kind: str
 ) -> None:
     office = make_office(script(said()))
     office_of_the_worker(office)
+    mark: Callable[[str, str], None] = office.store.conversations.mark_deleted
     if kind == "response":
-        identifier = (await office.finished(stream=True)).id
+        identifier, mark = (await office.finished(stream=True)).id, office.store.responses.mark_deleted
     else:
         identifier = await office.conversation()
+    event = {"Records": [message({"kind": f"delete_{kind}", "tenant": office.tenant, f"{kind}_id": identifier})]}
+    before = office.cloud.items(office.tenant)
 
-    answer = await handle({"task": f"delete_{kind}", "tenant": office.tenant, f"{kind}_id": identifier})
+    too_early = await handle(event)
+    kept = office.cloud.items(office.tenant)
+    mark(office.tenant, identifier)
+    answers = [await handle(event) for _ in range(2)]
 
-    assert answer is None
+    assert (too_early, answers) == (FAILED, [DONE, DONE])
+    assert kept == before
+    assert queue.again == [("handle", app.UNMARKED_SECONDS)]
     assert [item for item in office.cloud.items(office.tenant) if "expires_at" not in item] == []
+
+
+async def test_the_tenant_of_an_event_is_what_the_rule_says_and_no_detail(
+    make_office: MakeOffice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    office = make_office(script(said("one"), said("two")))
+    asked: list[str] = []
+
+    def make_invocations(tenant: str) -> Invocations:
+        asked.append(tenant)
+        return office.invocations
+
+    monkeypatch.setattr(app, "make_invocations", make_invocations)
+    detail = {"model": "test/m", "input": "Hello", "tenant": "victim"}
+    event = {"detail-type": "Stint Response Requested", "source": "victim", "detail": detail}
+
+    await handle(event | {"tenant": "shop"})
+    await handle(event)
+
+    assert asked == ["shop", TENANT]

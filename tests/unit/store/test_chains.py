@@ -114,7 +114,7 @@ def test_chains_fork_freely(responder: Responder) -> None:
 @pytest.mark.parametrize("gone", [0, 15, 16, 17, 20])
 def test_a_deleted_link_breaks_what_continues_from_it_and_is_named(responder: Responder, gone: int) -> None:
     links = responder.chain(21)
-    responder.responses.delete(responder.tenant, links[gone].response_id)
+    responder.responses.mark_deleted(responder.tenant, links[gone].response_id)
 
     with pytest.raises(NotFound, match=links[gone].response_id) as raised:
         read(responder, links[-1])

@@ -8,7 +8,7 @@ from tests.unit.store.conftest import Cloud
 from tests.unit.store.response_samples import conversation, message, stored
 
 from stint.domain.conversations import Conversation, StoredItem
-from stint.domain.errors import Conflict, Interrupted, NotFound
+from stint.domain.errors import Conflict, Interrupted, NotFound, NotMarkedDeleted
 from stint.domain.ids import hex_of, item_name, new_id, new_name
 from stint.domain.items import FunctionCall, FunctionCallOutput, Item, ReasoningItem
 from stint.domain.parts import SummaryText
@@ -256,13 +256,26 @@ def test_conversations_behind_one_that_is_not_there_are_not_found(talk: Talk) ->
             talk.all.list(talk.tenant, after=after)
 
 
+def delete(talk: Talk, deadline: float = float("inf")) -> bool:
+    """Delete a conversation as a request does: marked first."""
+    talk.all.mark_deleted(*talk.ids)
+    return talk.all.delete(*talk.ids, deadline)
+
+
+def test_a_conversation_that_is_not_marked_is_not_deleted(talk: Talk) -> None:
+    with pytest.raises(NotMarkedDeleted, match=f"Conversation '{talk.created.id}' is not marked"):
+        talk.all.delete(*talk.ids)
+
+    assert talk.history() == talk.first
+
+
 def missing(conversation_id: str) -> list[Callable[[Talk], object]]:
     """All that can be asked of a conversation."""
     [one] = stored("x")
     return [
         lambda talk: talk.all.get(talk.tenant, conversation_id),
         lambda talk: talk.all.update(talk.tenant, conversation_id, {}),
-        lambda talk: talk.all.delete(talk.tenant, conversation_id),
+        lambda talk: talk.all.mark_deleted(talk.tenant, conversation_id),
         lambda talk: talk.all.add_items(talk.tenant, conversation_id, [one]),
         lambda talk: talk.all.list_items(talk.tenant, conversation_id),
         lambda talk: talk.all.get_item(talk.tenant, conversation_id, one.item.id),
@@ -284,7 +297,7 @@ def test_a_deleted_conversation_leaves_nothing_and_is_not_found(cloud: Cloud, ta
     other = Talk(talk.store, talk.tenant, "other")
     talk.add(*stored(*map(str, range(60))), *stored(secrets.token_urlsafe(400_000)))
 
-    done = talk.all.delete(*talk.ids)
+    done = delete(talk)
 
     assert done
     assert not any(talk.created.id in item["pk"]["S"] + item["sk"]["S"] for item in cloud.items(talk.tenant))
@@ -298,7 +311,7 @@ def test_a_deleted_conversation_leaves_nothing_and_is_not_found(cloud: Cloud, ta
 
 
 def test_what_is_added_to_a_deleted_conversation_is_taken_back(cloud: Cloud, talk: Talk) -> None:
-    talk.all.delete(*talk.ids)
+    delete(talk)
 
     with pytest.raises(NotFound):
         talk.add(*stored("late", secrets.token_urlsafe(400_000)))
@@ -315,7 +328,7 @@ def test_additions_while_a_conversation_is_deleted_leave_nothing(cloud: Cloud, t
         writer.start()
         begun.wait(10)
 
-        talk.all.delete(*talk.ids)
+        delete(talk)
         writer.join(10)
 
         assert not writer.is_alive()
@@ -333,7 +346,7 @@ def add_until_refused(talk: Talk, begun: threading.Event) -> None:
 
 
 def test_the_deletion_of_a_conversation_stops_at_its_deadline_and_goes_on_later(cloud: Cloud, talk: Talk) -> None:
-    done = talk.all.delete(*talk.ids, deadline=0)
+    done = delete(talk, deadline=0)
 
     assert not done
     with pytest.raises(NotFound):
@@ -356,7 +369,7 @@ def test_a_conversation_is_locked_by_one_response(talk: Talk) -> None:
 def test_whoever_holds_a_deleted_conversation_loses_it(talk: Talk) -> None:
     lock = talk.all.lock(*talk.ids, "resp_1", 30)
 
-    talk.all.delete(*talk.ids)
+    delete(talk)
 
     with pytest.raises(Interrupted, match="resp_1 lost conversation"):
         talk.store.locks.renew(lock, 30)

@@ -1,6 +1,7 @@
 import secrets
 import threading
 import time
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -8,7 +9,7 @@ from tests.clock import CLOCK
 from tests.unit.store.conftest import Cloud
 from tests.unit.store.samples import Conversation, agent, header, pending, record, session
 
-from stint.domain.errors import Interrupted, NotFound
+from stint.domain.errors import Interrupted, NotFound, NotMarkedDeleted
 from stint.domain.paging import Window
 from stint.domain.turns import TurnStatus
 from stint.store.leases import Lease
@@ -16,6 +17,18 @@ from stint.store.sessions import LastTurn
 from stint.store.store import Store
 
 NEVER = float("inf")
+
+
+def delete_session(store: Store, ids: tuple[str, str, str], deadline: float = NEVER) -> bool:
+    """Delete a session as a request does: marked first, which raises for an expired one once it is marked."""
+    with suppress(NotFound):
+        store.sessions.mark_deleted(*ids)
+    return store.deletion.delete_session(*ids, deadline)
+
+
+def delete_agent(store: Store, tenant: str, agent_id: str, deadline: float = NEVER) -> bool:
+    store.agents.mark_deleted(tenant, agent_id)
+    return store.deletion.delete_agent(tenant, agent_id, deadline)
 
 
 def kinds(cloud: Cloud, tenant: str) -> set[str]:
@@ -33,6 +46,19 @@ def fill(talk: Conversation) -> None:
     talk.store.leases.release(lease, LastTurn(lease.turn_id, 1))
 
 
+def test_what_is_not_marked_is_not_deleted(cloud: Cloud, tenant: str) -> None:
+    talk = Conversation(cloud.store, tenant)
+    fill(talk)
+    before = cloud.items(tenant)
+
+    with pytest.raises(NotMarkedDeleted, match=f"Session '{talk.session_id}' is not marked"):
+        cloud.store.deletion.delete_session(*talk.ids, NEVER)
+    with pytest.raises(NotMarkedDeleted, match=f"Agent '{talk.agent_id}' is not marked"):
+        cloud.store.deletion.delete_agent(tenant, talk.agent_id, NEVER)
+
+    assert cloud.items(tenant) == before
+
+
 @pytest.mark.parametrize("expires_in", [None, 600, 60])
 def test_a_deleted_session_leaves_nothing(cloud: Cloud, tenant: str, expires_in: int | None) -> None:
     talk = Conversation(cloud.store, tenant, expires_in and int(time.time()) + expires_in)
@@ -40,7 +66,7 @@ def test_a_deleted_session_leaves_nothing(cloud: Cloud, tenant: str, expires_in:
     assert cloud.blobs(tenant)
     CLOCK.move(60)
 
-    done = cloud.store.deletion.delete_session(*talk.ids, NEVER)
+    done = delete_session(cloud.store, talk.ids)
 
     assert done
     assert kinds(cloud, tenant) == {"agent"}
@@ -54,7 +80,7 @@ def test_another_session_is_left_alone(cloud: Cloud, tenant: str) -> None:
         fill(one)
     before = other.turns()
 
-    cloud.store.deletion.delete_session(*talk.ids, NEVER)
+    delete_session(cloud.store, talk.ids)
 
     assert other.turns() == before
 
@@ -65,7 +91,7 @@ def test_the_writer_of_a_running_turn_stores_nothing_more(cloud: Cloud, tenant: 
     cloud.store.turns.append(lease, 0, record(lease.turn_id))
 
     began = int(time.time())
-    cloud.store.deletion.delete_session(*talk.ids, NEVER)
+    delete_session(cloud.store, talk.ids)
 
     with pytest.raises(Interrupted):
         cloud.store.turns.append(lease, 1, record(lease.turn_id, secrets.token_urlsafe(500_000)))
@@ -88,7 +114,7 @@ def test_a_turn_whose_header_was_not_written_yet_never_begins(cloud: Cloud, tena
     talk = Conversation(cloud.store, tenant)
     lease = talk.acquire()
 
-    cloud.store.deletion.delete_session(*talk.ids, NEVER)
+    delete_session(cloud.store, talk.ids)
 
     with pytest.raises(Interrupted):
         cloud.store.turns.put_header(lease, header(lease.turn_id, talk.session_id))
@@ -101,7 +127,7 @@ def test_a_resumed_turn_is_stopped_too(cloud: Cloud, tenant: str) -> None:
     turn_id = talk.turn(status=TurnStatus.awaiting_input)
     lease = talk.acquire(turn_id, resume=True)
 
-    cloud.store.deletion.delete_session(*talk.ids, NEVER)
+    delete_session(cloud.store, talk.ids)
 
     with pytest.raises(Interrupted):
         cloud.store.turns.append(lease, 1, record(turn_id))
@@ -116,7 +142,7 @@ def test_a_deletion_while_a_turn_writes_leaves_only_seals(cloud: Cloud, tenant: 
         writer.start()
         begun.wait(10)
 
-        cloud.store.deletion.delete_session(*talk.ids, NEVER)
+        delete_session(cloud.store, talk.ids)
         writer.join(10)
 
         assert interrupted.is_set()
@@ -148,7 +174,7 @@ def test_a_deletion_stops_at_its_deadline_and_goes_on_later(own_cloud: Cloud, te
 
     own_cloud.dynamodb.meta.events.register("after-call.dynamodb.BatchWriteItem", dawdle)
 
-    done = own_cloud.store.deletion.delete_session(*talk.ids, deadline)
+    done = delete_session(own_cloud.store, talk.ids, deadline)
 
     assert not done
     assert 0 < len([item for item in own_cloud.items(tenant) if item["pk"]["S"] == pk]) < 60
@@ -167,8 +193,7 @@ def test_a_deleted_agent_leaves_nothing(cloud: Cloud, tenant: str) -> None:
     other = Conversation(cloud.store, tenant)
     fill(other)
 
-    cloud.store.agents.mark_deleted(tenant, created.agent_id)
-    done = cloud.store.deletion.delete_agent(tenant, created.agent_id, NEVER)
+    done = delete_agent(cloud.store, tenant, created.agent_id)
 
     assert done
     assert all(other.agent_id in item["pk"]["S"] + item["sk"]["S"] for item in cloud.items(tenant))
@@ -183,7 +208,7 @@ def test_the_deletion_of_an_agent_stops_at_its_deadline(cloud: Cloud, tenant: st
     talk = Conversation(cloud.store, tenant)
     fill(talk)
 
-    done = cloud.store.deletion.delete_agent(tenant, talk.agent_id, time.monotonic())
+    done = delete_agent(cloud.store, tenant, talk.agent_id, time.monotonic())
 
     assert not done
     assert cloud.store.agents.list(tenant, Window()).data == []
@@ -200,7 +225,7 @@ def test_a_session_created_while_its_agent_is_deleted_does_not_stay(store: Store
         creator = threading.Thread(target=create_until_refused, args=(store, tenant, created.agent_id))
         creator.start()
 
-        store.deletion.delete_agent(tenant, created.agent_id, NEVER)
+        delete_agent(store, tenant, created.agent_id)
         creator.join(10)
 
         assert list(store.sessions.ids(tenant, created.agent_id)) == []

@@ -27,6 +27,19 @@ def test_a_task_arrives_as_its_json() -> None:
     assert json.loads(message["Body"]) == {"kind": "response", "tenant": "acme", "response_id": "resp_1"}
 
 
+def test_a_received_message_can_be_made_visible_before_its_timeout() -> None:
+    sqs = make_sqs()
+    url = sqs.create_queue(QueueName="work", Attributes={"VisibilityTimeout": "900"})["QueueUrl"]
+    queue = Queue(make_sqs, url)
+    queue.send(ResponseTask(tenant="acme", response_id="resp_1"))
+    [message] = sqs.receive_message(QueueUrl=url)["Messages"]
+
+    queue.deliver_again_in(message["ReceiptHandle"], 0)
+
+    [again] = sqs.receive_message(QueueUrl=url)["Messages"]
+    assert again["MessageId"] == message["MessageId"]
+
+
 def test_a_queue_makes_its_client_at_first_use_and_once() -> None:
     made = []
     url = make_sqs().create_queue(QueueName="work")["QueueUrl"]

@@ -7,7 +7,7 @@ import pytest
 from tests.unit.store.conftest import Cloud
 from tests.unit.store.response_samples import Responder, ids_of, response_ending
 
-from stint.domain.errors import Interrupted, NotFound
+from stint.domain.errors import Interrupted, NotFound, NotMarkedDeleted
 from stint.domain.responses import ResponseStatus
 
 
@@ -31,6 +31,8 @@ def fill(responder: Responder) -> str:
 
 
 def delete(responder: Responder, response_id: str, deadline: float = float("inf")) -> bool:
+    """Delete a response as a request does: marked first."""
+    responder.responses.mark_deleted(responder.tenant, response_id)
     return responder.responses.delete(responder.tenant, response_id, deadline)
 
 
@@ -54,6 +56,16 @@ def test_a_plain_response_leaves_no_seal_either(cloud: Cloud, responder: Respond
     delete(responder, responder.respond().response_id)
 
     assert cloud.items(responder.tenant) == []
+
+
+def test_a_response_that_is_not_marked_is_not_deleted(cloud: Cloud, responder: Responder) -> None:
+    response_id = fill(responder)
+    before = cloud.items(responder.tenant)
+
+    with pytest.raises(NotMarkedDeleted, match=f"Response '{response_id}' is not marked"):
+        responder.responses.delete(responder.tenant, response_id)
+
+    assert cloud.items(responder.tenant) == before
 
 
 @pytest.mark.parametrize("ended", [False, True])
@@ -173,6 +185,7 @@ def test_the_deletion_of_a_response_stops_at_its_deadline_and_goes_on_later(clou
     assert delete(responder, response_id)
     assert unsealed(cloud, responder.tenant) == []
     assert cloud.blobs(responder.tenant) == []
+    assert responder.responses.delete(responder.tenant, response_id)
     with pytest.raises(NotFound):
         delete(responder, response_id)
 

@@ -85,7 +85,7 @@ def test_a_response_that_is_not_there_is_not_found(responder: Responder, respons
     calls: list[Callable[[], object]] = [
         lambda: responder.get(response_id),
         lambda: responder.responses.chain(responder.tenant, response_id),
-        lambda: responder.responses.delete(responder.tenant, response_id),
+        lambda: responder.responses.mark_deleted(responder.tenant, response_id),
         lambda: responder.responses.list(responder.tenant, after=response_id),
         lambda: responder.responses.seal(responder.tenant, response_id, response_ending(ResponseStatus.failed)),
     ]

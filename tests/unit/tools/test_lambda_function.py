@@ -1,6 +1,7 @@
 import asyncio
 import base64
 import json
+import re
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -197,3 +198,59 @@ async def test_a_lambda_api_that_is_not_there_is_unavailable(credentials: pytest
 async def test_a_malformed_function_name_is_told_where(function: str) -> None:
     with pytest.raises(InvalidRequest, match=r"tools.0: function"):
         await LambdaFunctions().list_tools(group(function), {})
+
+
+OWN = ["shop-worker", " shop-turns "]
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        "shop-worker",
+        "Shop-Worker",
+        "shop-turns",
+        "shop-worker:$LATEST",
+        "shop-worker:live",
+        "function:shop-worker",
+        "123456789012:shop-worker",
+        "123456789012:function:shop-worker",
+        "123456789012:function:shop-worker:7",
+        "eu-west-1:123456789012:function:shop-worker",
+        "arn:aws:lambda:eu-west-1:123456789012:function:shop-worker",
+        "arn:aws:lambda:eu-west-1:123456789012:function:shop-worker:live",
+        "arn:aws-us-gov:lambda:us-gov-west-1:999999999999:function:shop-turns:$LATEST",
+    ],
+)
+async def test_a_function_of_the_stack_itself_is_no_tool(api: ScriptedHTTPServer, function: str) -> None:
+    tools = LambdaFunctions(OWN)
+
+    with pytest.raises(InvalidRequest, match=f"'order'.*'lambda::orders'.*{re.escape(repr(function))}") as refused:
+        await tools.check(group(function))
+    with pytest.raises(InvalidRequest, match="belongs to this Stint stack"):
+        await tools.invoke(group(function), Invocation("order", {}, "call_1"))
+
+    assert (refused.value.code, refused.value.param) == ("function_not_allowed", "args")
+    assert api.requests == []
+
+
+@pytest.mark.parametrize("function", ["shop-worker-tool", "my-shop-worker", "shop", "worker:live"])
+async def test_a_function_with_a_similar_name_is_a_tool(api: ScriptedHTTPServer, function: str) -> None:
+    api.script(Reply((b'"done"',)))
+    tools = LambdaFunctions(OWN)
+
+    await tools.check(group(function))
+    outcome = await tools.invoke(group(function), Invocation("order", {}, "call_1"))
+
+    assert text_of(outcome.content) == "done"
+
+
+async def test_a_group_with_one_function_of_the_stack_keeps_its_other_tools(api: ScriptedHTTPServer) -> None:
+    api.script(Reply((b'"done"',)))
+    mine, own = group("orders").config["tools"][0], group("shop-worker").config["tools"][0] | {"name": "own"}
+    both = Toolgroup("lambda::orders", "lambda-function", config={"tools": [mine, own]})
+    tools = LambdaFunctions(OWN)
+
+    assert [tool.name for tool in await tools.list_tools(both, {})] == ["order", "own"]
+    assert text_of((await tools.invoke(both, Invocation("order", {}, "call_1"))).content) == "done"
+    with pytest.raises(InvalidRequest):
+        await tools.check(both)

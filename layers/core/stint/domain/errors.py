@@ -50,6 +50,15 @@ class Conflict(StintError):
     type = "conflict"
 
 
+class NotMarkedDeleted(Conflict):
+    """A deletion was to be finished that was never begun: the object is not marked as deleted."""
+
+    code = "not_marked_deleted"
+
+    def __init__(self, kind: str, identifier: str) -> None:
+        super().__init__(f"{kind} {identifier!r} is not marked as deleted, so it is not deleted.")
+
+
 class TooLarge(StintError):
     """An answer or a request is larger than the platform can carry."""
 

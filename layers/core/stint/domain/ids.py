@@ -6,9 +6,15 @@ import secrets
 import threading
 import time
 import uuid
+from typing import Annotated
+
+from pydantic import Field
 
 TENANT = "default"
 """Whose data it is: everything that is stored lies under a tenant, and there is one."""
+
+TenantName = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,64}$")]
+"""A tenant that a message or an event names; the characters keep its keys apart from those of other tenants."""
 
 PATTERN = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 

@@ -4,6 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, TypeAdapter, model_validator
 
+from stint.domain.ids import TENANT, TenantName
 from stint.domain.response_requests import CreateResponse
 from stint.domain.schema import Request
 from stint.domain.turns import TurnCreateRequest
@@ -29,11 +30,13 @@ class ResponseRequested(CreateResponse):
 
 
 class Asked(Request):
-    """An event of EventBridge; a direct invocation has the same form, and may leave out the id.
+    """An event as the rule of the stack's event bus passes it on; a direct invocation has the same form.
 
-    The same `id` asks for the same thing: what comes again begins nothing.
+    The rule sets `tenant`: nothing in `detail` names one. The same `id` asks for the same thing: what comes again
+    begins nothing. A direct invocation may leave out both.
     """
 
+    tenant: TenantName = TENANT
     id: EventId | None = None
 
 

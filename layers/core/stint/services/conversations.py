@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Collection, Mapping, Sequence
+from functools import partial
 
 from stint.domain.conversations import (
     Conversation,
@@ -18,7 +19,7 @@ from stint.domain.items import Item, ItemReference, name_item
 from stint.domain.mcp_items import McpApprovalResponse, McpCall
 from stint.domain.response_resource import ItemList
 from stint.domain.tasks import ConversationDeletionTask
-from stint.services.deletions import PATIENCE_SECONDS, Leave
+from stint.services.deletions import PATIENCE_SECONDS, Delete, Leave, finish_deletion, proceed_deletion
 from stint.services.files import check_images, read_files
 from stint.services.reader import Reader
 from stint.services.responses.inclusions import show
@@ -66,13 +67,17 @@ class Conversations:
 
         A response that runs in it loses it.
         """
-        await asyncio.to_thread(self.proceed, conversation_id, PATIENCE_SECONDS)
+        await asyncio.to_thread(self.store.mark_deleted, self.tenant, conversation_id)
+        await asyncio.to_thread(finish_deletion, *self.deletion(conversation_id), self.leave, PATIENCE_SECONDS)
         return DeletedConversation(id=conversation_id)
 
     def proceed(self, conversation_id: str, seconds: float) -> None:
-        """Delete for `seconds` at most, and leave the rest to the worker. May be repeated after any failure."""
-        if not self.store.delete(self.tenant, conversation_id, time.monotonic() + seconds):
-            self.leave(ConversationDeletionTask(tenant=self.tenant, conversation_id=conversation_id))
+        """Delete a marked conversation for `seconds` at most; see `proceed_deletion`."""
+        proceed_deletion(*self.deletion(conversation_id), self.leave, seconds)
+
+    def deletion(self, conversation_id: str) -> tuple[ConversationDeletionTask, Delete]:
+        task = ConversationDeletionTask(tenant=self.tenant, conversation_id=conversation_id)
+        return task, partial(self.store.delete, self.tenant, conversation_id)
 
     async def add_items(
         self, conversation_id: str, items: Sequence[InputItem], include: Collection[str] = ()

@@ -1,10 +1,9 @@
-"""Deletions: marked at once, finished here or by the worker."""
+"""Deletions of what is marked as deleted: finished here or by the worker."""
 
 import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 from stint.domain.errors import StintError
 from stint.domain.tasks import AnyDeletionTask, DeletionTask
@@ -13,53 +12,58 @@ from stint.store.deletion import Deletion
 logger = logging.getLogger(__name__)
 
 Leave = Callable[[AnyDeletionTask], None]
-"""Hands what is left of a deletion to the worker."""
+"""Puts a task into the worker's queue, where it is done at least once. Raises StoreUnavailable."""
+
+Delete = Callable[[float], bool]
+"""Deletes until a deadline on the monotonic clock, and returns whether nothing is left to do."""
 
 PATIENCE_SECONDS = 20.0
 
 
-class Worker(Protocol):
-    """The function that does what a request has no time for."""
-
-    def leave(self, task: DeletionTask) -> None:
-        """Hand a task over; it is done at least once.
-
-        Raises:
-            StoreUnavailable: the worker cannot be reached.
-        """
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class Deletions:
-    """Deletes what is marked, children before the parent, and leaves to the worker what takes too long."""
+    """Deletes agents and sessions, children before the parent, and leaves to the worker what takes too long."""
 
     deletion: Deletion
-    worker: Worker
+    leave: Leave
 
     def finish(self, task: DeletionTask, seconds: float = PATIENCE_SECONDS) -> None:
-        """Delete for `seconds` at most; what is left, or fails, is the worker's.
-
-        Raises:
-            StoreUnavailable: the worker cannot be reached.
-        """
-        try:
-            self.proceed(task, seconds)
-        except StintError as error:
-            logger.warning("The deletion failed: the worker tries again", extra={"error": error.message})
-            self.worker.leave(task)
+        """Delete for `seconds` at most; see `finish_deletion`."""
+        finish_deletion(task, self.delete(task), self.leave, seconds)
 
     def proceed(self, task: DeletionTask, seconds: float) -> None:
-        """Delete for `seconds` at most, and leave the rest to the worker. May be repeated after any failure.
+        """Delete for `seconds` at most; see `proceed_deletion`."""
+        proceed_deletion(task, self.delete(task), self.leave, seconds)
 
-        Raises:
-            StintError: the store failed.
-        """
-        deadline = time.monotonic() + seconds
-        if task.session_id is None:
-            done = self.deletion.delete_agent(task.tenant, task.agent_id, deadline)
-        else:
-            done = self.deletion.delete_session(task.tenant, task.agent_id, task.session_id, deadline)
-        if not done:
-            logger.info("The deletion goes on in the worker", extra={"agent_id": task.agent_id})
-            self.worker.leave(task)
+    def delete(self, task: DeletionTask) -> Delete:
+        def run(deadline: float) -> bool:
+            if task.session_id is None:
+                return self.deletion.delete_agent(task.tenant, task.agent_id, deadline)
+            return self.deletion.delete_session(task.tenant, task.agent_id, task.session_id, deadline)
+
+        return run
+
+
+def finish_deletion(task: AnyDeletionTask, delete: Delete, leave: Leave, seconds: float) -> None:
+    """Delete for `seconds` at most; the worker gets what is left, also when the store fails.
+
+    Raises:
+        StoreUnavailable: the queue does not take the task.
+    """
+    try:
+        proceed_deletion(task, delete, leave, seconds)
+    except StintError as error:
+        logger.warning("The deletion failed: the worker tries again", extra={"error": error.message})
+        leave(task)
+
+
+def proceed_deletion(task: AnyDeletionTask, delete: Delete, leave: Leave, seconds: float) -> None:
+    """Delete for `seconds` at most, and leave the rest to the worker. May be repeated after any failure.
+
+    Raises:
+        NotMarkedDeleted: the object has no mark; nothing was deleted.
+        StintError: the store failed.
+    """
+    if not delete(time.monotonic() + seconds):
+        logger.info("The deletion goes on in the worker", extra=task.model_dump(exclude={"kind", "tenant"}))
+        leave(task)

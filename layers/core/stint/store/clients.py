@@ -7,7 +7,6 @@ from botocore.session import get_session
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
-    from mypy_boto3_lambda import LambdaClient
     from mypy_boto3_s3 import S3Client
     from mypy_boto3_sqs import SQSClient
 
@@ -23,10 +22,6 @@ def make_dynamodb() -> "DynamoDBClient":
 
 def make_s3() -> "S3Client":
     return cast("S3Client", _make("s3", read_timeout=20))
-
-
-def make_lambda() -> "LambdaClient":
-    return cast("LambdaClient", _make("lambda", read_timeout=10))
 
 
 def make_sqs() -> "SQSClient":

@@ -14,7 +14,7 @@ from stint.store import items, keys
 from stint.store.blobs import Blobs
 from stint.store.documents import Documents, fitting, json_size
 from stint.store.failures import ConditionFailed
-from stint.store.liveness import is_live, mark_deleted
+from stint.store.liveness import is_live, mark_deleted, read_marked
 from stint.store.locks import Lock, Locks
 from stint.store.parallel import side_by_side
 from stint.store.partitions import empty, read_spread
@@ -175,15 +175,23 @@ class Conversations:
     def _read(self, found: Sequence[items.Item]) -> Items:
         return [StoredItem.model_validate_json(raw) for raw in self._documents.read(found)]
 
-    def delete(self, tenant: str, conversation_id: str, deadline: float = float("inf")) -> bool:
-        """Hide a conversation from every read at once, and delete it; tell whether nothing is left to do.
+    def mark_deleted(self, tenant: str, conversation_id: str) -> None:
+        """Hide a conversation from every read at once; whoever holds its lock loses it.
 
-        Whoever holds its lock loses it. It may be stopped and repeated at any point. `deadline` is on the monotonic
-        clock. Raises NotFound when there is no such conversation, or its deletion was finished before.
+        Marking it again is no error. Raise NotFound when there is none.
+        """
+        if mark_deleted(self._table, keys.conversation(tenant, conversation_id)) is None:
+            raise NotFound("Conversation", conversation_id)
+
+    def delete(self, tenant: str, conversation_id: str, deadline: float = float("inf")) -> bool:
+        """Delete a marked conversation with its items; return whether nothing is left to do.
+
+        It may be stopped and repeated at any point; a conversation that is gone is done. `deadline` is on the monotonic
+        clock. Raise NotMarkedDeleted when the conversation has no mark.
         """
         key = keys.conversation(tenant, conversation_id)
-        if mark_deleted(self._table, key) is None:
-            raise NotFound("Conversation", conversation_id)
+        if read_marked(self._table, key, "Conversation", conversation_id) is None:
+            return True
         self._table.delete(keys.conversation_entry(tenant, conversation_id))
         for _ in empty(self._table, key.pk, spare=key.sk):
             if time.monotonic() >= deadline:

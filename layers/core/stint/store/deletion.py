@@ -1,4 +1,4 @@
-"""Deleting sessions and agents: hidden first, then children before parents, until done or time is over."""
+"""Deleting sessions and agents that are marked as deleted: children before parents, until done or time is over."""
 
 import time
 from collections.abc import Iterator
@@ -9,7 +9,8 @@ from stint.store import keys
 from stint.store.agents import Agents
 from stint.store.blobs import Blobs
 from stint.store.failures import ConditionFailed
-from stint.store.liveness import mark_deleted, new_seal
+from stint.store.items import Item
+from stint.store.liveness import mark_deleted, new_seal, read_marked
 from stint.store.logs import ENDS, log_of
 from stint.store.sessions import Sessions
 from stint.store.table import WRITE_BATCH, Table
@@ -18,9 +19,10 @@ THREADS = 8
 
 
 class Deletion:
-    """Hides and deletes. Each method may be stopped and repeated at any point; what does not exist is done.
+    """Deletes what is marked. Each method may be stopped and repeated at any point; what does not exist is done.
 
-    `deadline` is on the monotonic clock; the methods return whether nothing is left to do.
+    `deadline` is on the monotonic clock; the methods return whether nothing is left to do. They raise NotMarkedDeleted
+    for an object without a mark: `Agents.mark_deleted` and `Sessions.mark_deleted` set it.
     """
 
     def __init__(self, table: Table, blobs: Blobs, agents: Agents, sessions: Sessions) -> None:
@@ -30,27 +32,20 @@ class Deletion:
         self._sessions = sessions
 
     def delete_session(self, tenant: str, agent_id: str, session_id: str, deadline: float) -> bool:
-        """Mark a session, stop its running turn, and delete its turns, blobs and record."""
-        if time.monotonic() >= deadline:
-            return False
-        session = mark_deleted(self._table, keys.session(tenant, agent_id, session_id))
-        if session is None:
-            return True
-        if "lease_turn" in session:
-            self._stop(tenant, agent_id, session_id, session["lease_turn"])
-        for _ in self._empty_session(tenant, agent_id, session_id, ephemeral="expires_at" in session):
-            if time.monotonic() >= deadline:
-                return False
-        self._sessions.remove(tenant, agent_id, session_id)
-        return True
+        """Stop the running turn of a marked session, and delete its turns, blobs and record."""
+        session = read_marked(self._table, keys.session(tenant, agent_id, session_id), "Session", session_id)
+        return session is None or self._delete_session(tenant, agent_id, session, deadline)
 
     def delete_agent(self, tenant: str, agent_id: str, deadline: float) -> bool:
-        """Mark an agent and delete its sessions, side by side, and then its own records and blobs."""
-        if mark_deleted(self._table, keys.agent(tenant, agent_id)) is None:
+        """Delete the sessions of a marked agent, side by side, and then its own records and blobs."""
+        if read_marked(self._table, keys.agent(tenant, agent_id), "Agent", agent_id) is None:
             return True
 
         def delete(session_id: str) -> bool:
-            return self.delete_session(tenant, agent_id, session_id, deadline)
+            if time.monotonic() >= deadline:
+                return False
+            session = mark_deleted(self._table, keys.session(tenant, agent_id, session_id))
+            return session is None or self._delete_session(tenant, agent_id, session, deadline)
 
         with ThreadPoolExecutor(THREADS) as threads:
             if not all(threads.map(delete, self._sessions.ids(tenant, agent_id))):
@@ -60,6 +55,18 @@ class Deletion:
                 if time.monotonic() >= deadline:
                     return False
         self._agents.remove(tenant, agent_id)
+        return True
+
+    def _delete_session(self, tenant: str, agent_id: str, session: Item, deadline: float) -> bool:
+        session_id = session["sk"]
+        if time.monotonic() >= deadline:
+            return False
+        if "lease_turn" in session:
+            self._stop(tenant, agent_id, session_id, session["lease_turn"])
+        for _ in self._empty_session(tenant, agent_id, session_id, ephemeral="expires_at" in session):
+            if time.monotonic() >= deadline:
+                return False
+        self._sessions.remove(tenant, agent_id, session_id)
         return True
 
     def _stop(self, tenant: str, agent_id: str, session_id: str, turn_id: str) -> None:

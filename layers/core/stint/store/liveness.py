@@ -3,6 +3,7 @@
 import time
 from typing import TypeGuard
 
+from stint.domain.errors import NotMarkedDeleted
 from stint.store.failures import ConditionFailed
 from stint.store.items import Item
 from stint.store.keys import Key
@@ -26,6 +27,17 @@ def mark_deleted(table: Table, key: Key) -> Item | None:
         return table.update(key, {"deleted_at": int(time.time())}, "attribute_exists(pk)")
     except ConditionFailed:
         return None
+
+
+def read_marked(table: Table, key: Key, kind: str, identifier: str) -> Item | None:
+    """Return a record that is marked as deleted; None when it is gone.
+
+    Raise NotMarkedDeleted when the record has no mark.
+    """
+    item = table.get(key)
+    if item is not None and "deleted_at" not in item:
+        raise NotMarkedDeleted(kind, identifier)
+    return item
 
 
 def new_seal() -> Item:

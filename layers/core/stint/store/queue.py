@@ -23,6 +23,16 @@ class Queue:
         with translated("queue"):
             self._client.send_message(QueueUrl=self._url, MessageBody=task.model_dump_json())
 
+    def deliver_again_in(self, receipt_handle: str, seconds: int) -> None:
+        """Let a received message become visible again after some seconds, if nobody deletes it before.
+
+        Raise StoreUnavailable when SQS does not answer: the message then returns after the queue's own timeout.
+        """
+        with translated("queue"):
+            self._client.change_message_visibility(
+                QueueUrl=self._url, ReceiptHandle=receipt_handle, VisibilityTimeout=seconds
+            )
+
     @cached_property
     def _client(self) -> "SQSClient":
         return self._connect()

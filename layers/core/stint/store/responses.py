@@ -14,7 +14,7 @@ from stint.store.background import Background
 from stint.store.blobs import Blobs
 from stint.store.documents import Documents, to_json
 from stint.store.failures import ConditionFailed
-from stint.store.liveness import mark_deleted, new_seal
+from stint.store.liveness import mark_deleted, new_seal, read_marked
 from stint.store.partitions import empty, read_spread
 from stint.store.responselogs import ENDS, ROUND, ResponseLog, ResponseLogs, records_of
 from stint.store.table import Table
@@ -154,15 +154,20 @@ class Responses:
         """Put a body that belongs to no record among a response's blobs, and give its key."""
         return self._documents.put_body(keys.response_blobs(tenant, response_id), body)
 
-    def delete(self, tenant: str, response_id: str, deadline: float = float("inf")) -> bool:
-        """Hide a response from every read at once, stop who runs it, and delete it; tell whether nothing is left to do.
+    def mark_deleted(self, tenant: str, response_id: str) -> None:
+        """Hide a response from every read at once; marking it again is no error. Raise NotFound when there is none."""
+        if mark_deleted(self._table, keys.response(tenant, response_id)) is None:
+            raise NotFound("Response", response_id)
 
-        It may be stopped and repeated at any point. `deadline` is on the monotonic clock. Raises NotFound when there
-        is no such response, or its deletion was finished before.
+    def delete(self, tenant: str, response_id: str, deadline: float = float("inf")) -> bool:
+        """Stop whoever runs a marked response, and delete it; return whether nothing is left to do.
+
+        It may be stopped and repeated at any point; a response that is gone is done. `deadline` is on the monotonic
+        clock. Raise NotMarkedDeleted when the response has no mark.
         """
         key = keys.response(tenant, response_id)
-        if mark_deleted(self._table, key) is None:
-            raise NotFound("Response", response_id)
+        if read_marked(self._table, key, "Response", response_id) is None:
+            return True
         self._table.delete(keys.response_entry(tenant, response_id))
         self._stop(tenant, response_id)
         for _ in empty(self._table, key.pk, spare=key.sk):

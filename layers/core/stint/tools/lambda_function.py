@@ -5,7 +5,7 @@ import base64
 import functools
 import json
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,7 @@ from botocore.exceptions import BotoCoreError, ClientError, ReadTimeoutError
 from pydantic import Field
 
 from stint.domain.content import Content
-from stint.domain.errors import ToolUnavailable
+from stint.domain.errors import InvalidRequest, ToolUnavailable
 from stint.domain.inference import ToolSignature
 from stint.domain.json_text import parse_json
 from stint.tools.definitions import ToolDefinition, read_definitions
@@ -44,7 +44,8 @@ def connect(timeout: float) -> "LambdaClient":
 
 
 class LambdaFunctions:
-    """Runs tools that are Lambda functions, invoked with this system's own role. A registration's args define them:
+    """Runs tools that are Lambda functions, invoked with this system's own role. `own` are the names of its own
+    functions, which are refused. A registration's args define the tools:
 
         {"tools": [{
             "name": "get_order",
@@ -63,7 +64,8 @@ class LambdaFunctions:
     with attachments for the user. A function that fails is an error with its type and message, without its trace.
     """
 
-    def __init__(self, connect: "Callable[[float], LambdaClient]" = connect) -> None:
+    def __init__(self, own: Iterable[str] = (), connect: "Callable[[float], LambdaClient]" = connect) -> None:
+        self._own = frozenset(name.strip().casefold() for name in own if name.strip())
         self._connect = connect
         self._clients: dict[float, LambdaClient] = {}
         self._lock = threading.Lock()
@@ -72,7 +74,8 @@ class LambdaFunctions:
 
     async def check(self, toolgroup: Toolgroup, /) -> None:
         """Check the definitions; see the port."""
-        read_definitions(toolgroup, FunctionDefinition)
+        for tool in read_definitions(toolgroup, FunctionDefinition).values():
+            self._refuse_own(toolgroup, tool)
 
     def known_tools(self, toolgroup: Toolgroup, _provider_data: dict[str, Any], /) -> list[ToolSignature]:
         """List the tools that the registration defines; see the port."""
@@ -88,6 +91,7 @@ class LambdaFunctions:
         tool = tools.get(invocation.tool_name)
         if tool is None:
             return unknown_tool(invocation.tool_name, list(tools))
+        self._refuse_own(toolgroup, tool)
         custom = {
             "idempotency_key": invocation.call_id,
             "call_key": invocation.key,
@@ -96,6 +100,19 @@ class LambdaFunctions:
         }
         call = functools.partial(self._call, tool, json.dumps(invocation.arguments).encode(), custom)
         return await asyncio.get_running_loop().run_in_executor(self._threads, call)
+
+    def _refuse_own(self, toolgroup: Toolgroup, tool: FunctionDefinition) -> None:
+        """Raise InvalidRequest for a function of this stack, by name or ARN: it would act for every caller.
+
+        Any part of the ARN may be the name, so no notation that Lambda reads otherwise than this code gets through.
+        """
+        if self._own.intersection(tool.function.casefold().split(":")):
+            raise InvalidRequest(
+                f"The tool {tool.name!r} of the toolgroup {toolgroup.toolgroup_id!r} names the function "
+                f"{tool.function!r}, which belongs to this Stint stack: name a function of your own.",
+                code="function_not_allowed",
+                param="args",
+            )
 
     def _call(self, tool: FunctionDefinition, payload: bytes, custom: dict[str, str]) -> ToolOutcome:
         context = base64.b64encode(json.dumps({"custom": custom}).encode()).decode()

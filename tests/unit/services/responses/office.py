@@ -10,7 +10,7 @@ from typing import Any
 from tests.clock import CLOCK
 from tests.openresponses.grammar import Stream
 from tests.openresponses.schema import Json
-from tests.unit.services.stage import Inbox, deadline
+from tests.unit.services.stage import deadline
 from tests.unit.store.conftest import Cloud
 
 from stint.bootstrap import compose
@@ -21,7 +21,7 @@ from stint.domain.inference import ToolSignature
 from stint.domain.response_requests import CreateResponse
 from stint.domain.response_resource import Response
 from stint.domain.responses import StoredResponse
-from stint.domain.tasks import ResponseTask
+from stint.domain.tasks import AnyDeletionTask, AnyTask, ResponseTask
 from stint.models.port import Model
 from stint.models.routing import Router
 from stint.models.scripted import Scripted
@@ -39,13 +39,17 @@ class Desk:
     """A queue and a bus that keep what they get; while `refuses`, they take nothing."""
 
     tasks: list[ResponseTask] = field(default_factory=list)
+    deletions: list[AnyDeletionTask] = field(default_factory=list)
     ends: list[Ended] = field(default_factory=list)
     kinds: list[tuple[str, str]] = field(default_factory=list)
     refuses: bool = False
 
-    def send(self, task: ResponseTask) -> None:
+    def send(self, task: AnyTask) -> None:
         self.refuse()
-        self.tasks.append(task)
+        if isinstance(task, ResponseTask):
+            self.tasks.append(task)
+        else:
+            self.deletions.append(task)
 
     def put(self, source: str, detail_type: str, detail: Any) -> None:
         self.refuse()
@@ -90,7 +94,7 @@ class Office:
         self.store = cloud.response_store
         settings = Settings(lease_seconds=lease)
         router = Router({"test": lambda: model, "scripted": lambda: Scripted(0)}, "test/m")
-        deletions = Deletions(cloud.store.deletion, Inbox())
+        deletions = Deletions(cloud.store.deletion, self.desk.send)
         providers = {"model-context-protocol": self.shop}
         base = compose(tenant, settings, cloud.store, router, deletions, providers)
         self.turns = base

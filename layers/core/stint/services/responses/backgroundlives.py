@@ -8,7 +8,7 @@ from typing import Protocol
 from stint.domain.errors import Interrupted, StintError
 from stint.domain.inference import Usage
 from stint.domain.responses import ResponseEnding, ResponseError, ResponseStatus, StoredResponse
-from stint.domain.tasks import ResponseTask
+from stint.domain.tasks import AnyTask, ResponseTask
 from stint.services.responses.lives import settle
 from stint.services.responses.retelling import finish, read_told
 from stint.store.background import MAX_ATTEMPTS
@@ -27,7 +27,7 @@ RACES = 5
 class WorkQueue(Protocol):
     """The queue whose messages the worker takes up."""
 
-    def send(self, task: ResponseTask) -> None:
+    def send(self, task: AnyTask) -> None:
         """Send a task; it may arrive more than once.
 
         Raises:

@@ -1,9 +1,9 @@
 """Responses that were begun: read, list, delete."""
 
 import asyncio
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from stint.domain.errors import NotFound
 from stint.domain.items import Item
@@ -19,7 +19,7 @@ from stint.domain.response_resource import (
 )
 from stint.domain.responses import StoredResponse
 from stint.domain.tasks import ResponseDeletionTask
-from stint.services.deletions import PATIENCE_SECONDS, Leave
+from stint.services.deletions import PATIENCE_SECONDS, Delete, Leave, finish_deletion, proceed_deletion
 from stint.services.responses.backgroundlives import Lives
 from stint.services.responses.inclusions import show
 from stint.services.responses.output_items import output_of, whole
@@ -96,13 +96,17 @@ class StoredResponses:
         Raises:
             NotFound: there is no such response.
         """
-        await asyncio.to_thread(self.proceed, response_id, PATIENCE_SECONDS)
+        await asyncio.to_thread(self.store.responses.mark_deleted, self.tenant, response_id)
+        await asyncio.to_thread(finish_deletion, *self.deletion(response_id), self.leave, PATIENCE_SECONDS)
         return DeletedResponse(id=response_id)
 
     def proceed(self, response_id: str, seconds: float) -> None:
-        """Delete for `seconds` at most, and leave the rest to the worker. May be repeated after any failure."""
-        if not self.store.responses.delete(self.tenant, response_id, time.monotonic() + seconds):
-            self.leave(ResponseDeletionTask(tenant=self.tenant, response_id=response_id))
+        """Delete a marked response for `seconds` at most; see `proceed_deletion`."""
+        proceed_deletion(*self.deletion(response_id), self.leave, seconds)
+
+    def deletion(self, response_id: str) -> tuple[ResponseDeletionTask, Delete]:
+        task = ResponseDeletionTask(tenant=self.tenant, response_id=response_id)
+        return task, partial(self.store.responses.delete, self.tenant, response_id)
 
 
 def shown(stored: StoredResponse, include: Sequence[Include] = ()) -> Response:

@@ -1,0 +1,263 @@
+"""Who may invoke a function, write to the queue, and put events on the bus: all that the policies grant."""
+
+import copy
+import json
+from typing import Any, get_args
+
+import pytest
+from infra.local.engine import ROOT
+from infra.local.translation import translate
+from samtranslator.yaml_helper import yaml_parse
+from tests.local.policies import Statement, UnknownPolicy, allowed, short, statements_of
+
+from stint.domain.announcements import DetailType
+
+TABLE, BUCKET = "Data.Outputs.TableArn", "Data.Outputs.BucketArn"
+QUEUE, FAILURES = "Data.Outputs.WorkQueueArn", "Data.Outputs.WorkerFailuresArn"
+READ = {"dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:Query"}
+WRITE = {"dynamodb:DeleteItem", "dynamodb:PutItem", "dynamodb:UpdateItem"}
+BLOBS = {"s3:GetObject", "s3:PutObject", "s3:DeleteObject"}
+LOGS = {"logs:CreateLogGroup", "logs:CreateLogStream", "logs:PutLogEvents", "xray:*"}
+POLLING = {"sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes", "logs:*"}
+# The functions that run tools, and shields that ask a model.
+CALLERS = {"TurnsRole", "ResponsesRole", "RegistryRole", "WorkerRole"}
+BEDROCK = "arn:${AWS::Partition}:bedrock:"
+MODELS_AND_TOOLS = {
+    f"{BEDROCK}*::foundation-model/*": {
+        "bedrock:InvokeModel",
+        "bedrock:InvokeModelWithResponseStream",
+        "bedrock:CountTokens",
+    },
+    f"{BEDROCK}*:${{AWS::AccountId}}:*": {
+        "bedrock:InvokeModel",
+        "bedrock:InvokeModelWithResponseStream",
+        "bedrock:CountTokens",
+    },
+    f"{BEDROCK}${{AWS::Region}}:${{AWS::AccountId}}:guardrail/*": {"bedrock:ApplyGuardrail"},
+    f"{BEDROCK}${{AWS::Region}}:${{AWS::AccountId}}:guardrail-profile/*": {"bedrock:ApplyGuardrail"},
+    "OpenAiSecretArn": {"secretsmanager:GetSecretValue"},
+    "ToolsSecretArn": {"secretsmanager:GetSecretValue"},
+    "ToolFunctionArns": {"lambda:InvokeFunction"},
+}
+# Everything that any role may do. A new grant belongs here, and into the tests below that say what it is good for.
+GRANTS = {
+    "AgentsRole": {
+        "*": LOGS,
+        TABLE: READ | WRITE | {"dynamodb:BatchWriteItem"},
+        f"${{{BUCKET}}}/*": BLOBS,
+        BUCKET: {"s3:ListBucket"},
+        QUEUE: {"sqs:SendMessage"},
+    },
+    "TurnsRole": {
+        "*": LOGS,
+        TABLE: READ | WRITE,
+        f"${{{BUCKET}}}/*": BLOBS,
+        BUCKET: {"s3:ListBucket"},
+        **MODELS_AND_TOOLS,
+    },
+    "ResponsesRole": {
+        "*": LOGS,
+        TABLE: READ | WRITE | {"dynamodb:BatchWriteItem"},
+        f"${{{BUCKET}}}/*": BLOBS,
+        BUCKET: {"s3:ListBucket"},
+        QUEUE: {"sqs:SendMessage"},
+        **MODELS_AND_TOOLS,
+    },
+    "RegistryRole": {
+        "*": LOGS,
+        TABLE: {"dynamodb:DeleteItem", "dynamodb:PutItem", "dynamodb:Query"},
+        f"${{{BUCKET}}}/*": BLOBS,
+        **MODELS_AND_TOOLS,
+    },
+    "WorkerRole": {
+        "*": LOGS | POLLING,
+        TABLE: READ | WRITE | {"dynamodb:BatchWriteItem"},
+        f"${{{BUCKET}}}/*": BLOBS,
+        BUCKET: {"s3:ListBucket"},
+        QUEUE: {"sqs:SendMessage", "sqs:ChangeMessageVisibility"},
+        FAILURES: {"sqs:SendMessage"},
+        "EventBus.Arn": {"events:PutEvents"},
+        **MODELS_AND_TOOLS,
+    },
+    "ApiLogWriter": {"*": {"logs:*"}},
+}
+REQUESTED = {"Stint Turn Requested", "Stint Response Requested"}
+
+
+@pytest.fixture(scope="module")
+def translated() -> dict[str, Any]:
+    return translate(ROOT / "template.yaml", "us-east-1")
+
+
+@pytest.fixture(scope="module")
+def statements(translated: dict[str, Any]) -> list[Statement]:
+    return statements_of(translated)
+
+
+def of_type(translated: dict[str, Any], kind: str) -> dict[str, Any]:
+    return {name: each["Properties"] for name, each in translated["Resources"].items() if each["Type"] == kind}
+
+
+def grants_of(statements: list[Statement]) -> dict[str, dict[str, set[str]]]:
+    """Return what each role may do with each resource."""
+    grants: dict[str, dict[str, set[str]]] = {}
+    for each in statements:
+        if each.effect == "Allow" and not each.holder.endswith(".amazonaws.com"):
+            grants.setdefault(each.holder, {}).setdefault(each.resource, set()).add(each.action)
+    return grants
+
+
+def test_every_grant_is_one_that_is_meant(statements: list[Statement]) -> None:
+    assert grants_of(statements) == GRANTS
+
+
+def test_roles_are_those_of_services(translated: dict[str, Any]) -> None:
+    trusted = {
+        name: short(statement["Principal"])
+        for name, role in of_type(translated, "AWS::IAM::Role").items()
+        for statement in role["AssumeRolePolicyDocument"]["Statement"]
+    }
+
+    service = dict.fromkeys(GRANTS, json.dumps({"Service": ["lambda.amazonaws.com"]}))
+    assert trusted == service | {"ApiLogWriter": json.dumps({"Service": "apigateway.amazonaws.com"})}
+
+
+def test_functions_are_invoked_by_the_api_the_rule_and_tools_that_a_parameter_names(
+    translated: dict[str, Any], statements: list[Statement]
+) -> None:
+    tools = {(role, "ToolFunctionArns") for role in CALLERS}
+    api = {("apigateway.amazonaws.com", name) for name in ("Agents", "Turns", "Responses", "Registry")}
+
+    assert allowed(statements, "lambda:InvokeFunction") == tools | api | {("events.amazonaws.com", "Worker")}
+    assert translated["Parameters"]["ToolFunctionArns"]["Default"] == ""
+    by_rule = [each.condition for each in statements if each.holder == "events.amazonaws.com"]
+    by_api = [each.condition for each in statements if each.holder == "apigateway.amazonaws.com"]
+    assert by_rule == ["WorkerRequested.Arn"]
+    assert all('"__ApiId__": {"Ref": "Api"}' in source for source in by_api)
+
+
+def test_no_role_that_runs_tools_may_invoke_a_function_of_the_stack(
+    translated: dict[str, Any], statements: list[Statement]
+) -> None:
+    names = [short(function["FunctionName"]) for function in of_type(translated, "AWS::Lambda::Function").values()]
+    arn = "arn:${AWS::Partition}:lambda:${AWS::Region}:${AWS::AccountId}:function:"
+    denied = {
+        (each.holder, each.resource)
+        for each in statements
+        if each.effect == "Deny" and each.action == "lambda:InvokeFunction" and not each.condition
+    }
+
+    assert len(names) == 5
+    assert denied == {(role, f"{arn}{name}{end}") for role in CALLERS for name in names for end in ("", ":*")}
+
+
+def test_functions_know_their_stack(translated: dict[str, Any]) -> None:
+    functions = of_type(translated, "AWS::Lambda::Function").values()
+    names = {short(function["FunctionName"]) for function in functions}
+
+    for function in functions:
+        own = short(function["Environment"]["Variables"]["STINT_OWN_FUNCTIONS"])
+        assert set(own.split(",")) == names
+
+
+def test_the_queue_is_written_to_by_those_who_leave_work_to_the_worker(statements: list[Statement]) -> None:
+    senders = {(role, QUEUE) for role in ("AgentsRole", "ResponsesRole", "WorkerRole")}
+
+    assert allowed(statements, "sqs:SendMessage") == senders | {("WorkerRole", FAILURES)}
+
+
+def test_only_the_worker_puts_events_and_only_such_as_start_nothing(
+    translated: dict[str, Any], statements: list[Statement]
+) -> None:
+    (put,) = [each for each in statements if each.effect == "Allow" and each.action.startswith("events:")]
+    (rule,) = of_type(translated, "AWS::Events::Rule").values()
+    condition = json.loads(put.condition)["StringEquals"]
+
+    assert allowed(statements, "events:PutEvents") == {("WorkerRole", "EventBus.Arn")}
+    assert (condition["events:source"], set(condition["events:detail-type"])) == ("stint", set(get_args(DetailType)))
+    assert set(rule["EventPattern"]["detail-type"]) == REQUESTED
+    assert not REQUESTED & set(get_args(DetailType))
+
+
+def test_the_bus_is_the_stacks_own_and_closed_to_other_accounts_and_to_the_stacks_requests(
+    translated: dict[str, Any], statements: list[Statement]
+) -> None:
+    (bus,) = of_type(translated, "AWS::Events::EventBus").values()
+    (rule,) = of_type(translated, "AWS::Events::Rule").values()
+    denied = {each.condition for each in statements if each.holder == "*" and each.resource == "EventBus.Arn"}
+    roles = [f"{function}Role" for function in of_type(translated, "AWS::Lambda::Function")]
+    from_here = {
+        "ArnEquals": {"aws:PrincipalArn": [{"Fn::GetAtt": [role, "Arn"]} for role in roles]},
+        "StringEquals": {"events:detail-type": ["Stint Turn Requested", "Stint Response Requested"]},
+    }
+    elsewhere = {"StringNotEquals": {"aws:PrincipalAccount": {"Ref": "AWS::AccountId"}}}
+
+    assert (short(bus["Name"]), rule["EventBusName"]) == ("AWS::StackName", {"Ref": "EventBus"})
+    assert denied == {json.dumps(condition, sort_keys=True) for condition in (from_here, elsewhere)}
+
+
+def test_the_tenant_comes_from_the_rule(translated: dict[str, Any]) -> None:
+    (rule,) = of_type(translated, "AWS::Events::Rule").values()
+    (target,) = rule["Targets"]
+    transformer = target["InputTransformer"]
+
+    event = transformer["InputTemplate"]
+    for name, value in {"id": '"e1"', "type": '"Stint Turn Requested"', "detail": '{"tenant": "victim"}'}.items():
+        event = event.replace(f"<{name}>", value)
+    assert transformer["InputPathsMap"] == {"id": "$.id", "type": "$.detail-type", "detail": "$.detail"}
+    assert json.loads(event) == {
+        "tenant": "default",
+        "id": "e1",
+        "detail-type": "Stint Turn Requested",
+        "detail": {"tenant": "victim"},
+    }
+
+
+@pytest.mark.parametrize("template", ["data", "alarms"])
+def test_nested_templates_grant_nothing(template: str) -> None:
+    nested = yaml_parse((ROOT / "infra" / f"{template}.yaml").read_text())
+
+    assert {each.effect for each in statements_of(nested)} <= {"Deny"}
+
+
+def statement(**changes: Any) -> dict[str, Any]:
+    granted = {"Effect": "Allow", "Action": "sqs:SendMessage", "Resource": "*"} | changes
+    return {"PolicyName": "New", "PolicyDocument": {"Statement": [granted]}}
+
+
+@pytest.mark.parametrize(
+    ("change", "action"),
+    [
+        ({}, "sqs:SendMessage"),
+        ({"Action": "sqs:*"}, "sqs:SendMessage"),
+        ({"Action": ["s3:GetObject", "LAMBDA:Invoke*"]}, "lambda:InvokeFunction"),
+        ({"Action": "*"}, "events:PutEvents"),
+    ],
+)
+def test_a_new_grant_is_seen(translated: dict[str, Any], change: dict[str, Any], action: str) -> None:
+    changed = copy.deepcopy(translated)
+    changed["Resources"]["TurnsRole"]["Properties"]["Policies"].append(statement(**change))
+
+    after = statements_of(changed)
+
+    assert grants_of(after) != GRANTS
+    assert allowed(after, action) - allowed(statements_of(translated), action) == {("TurnsRole", "*")}
+
+
+@pytest.mark.parametrize(
+    "resource",
+    [
+        {"Type": "AWS::IAM::Policy", "Properties": {"Roles": [{"Ref": "TurnsRole"}]}},
+        {"Type": "AWS::IAM::ManagedPolicy", "Properties": {"Roles": [{"Ref": "TurnsRole"}]}},
+        {"Type": "AWS::SQS::QueuePolicy", "Properties": {}},
+        {"Type": "AWS::Lambda::Url", "Properties": {}},
+        {"Type": "AWS::Events::EventBus", "Properties": {"Policy": {}}},
+        {"Type": "AWS::IAM::Role", "Properties": {"ManagedPolicyArns": ["arn:aws:iam::aws:policy/PowerUserAccess"]}},
+        {"Type": "AWS::IAM::Role", "Properties": {"Policies": [statement(NotAction="s3:*")]}},
+    ],
+)
+def test_what_this_test_cannot_read_is_refused(translated: dict[str, Any], resource: dict[str, Any]) -> None:
+    changed = {**translated, "Resources": {**translated["Resources"], "New": resource}}
+
+    with pytest.raises(UnknownPolicy):
+        statements_of(changed)

@@ -49,6 +49,7 @@ class Background:
             await asyncio.to_thread(self.queue.send, ResponseTask(tenant=self.tenant, response_id=response_id))
         except StintError:
             with suppress(StintError):
+                await asyncio.to_thread(self.store.responses.mark_deleted, self.tenant, response_id)
                 await asyncio.to_thread(self.store.responses.delete, self.tenant, response_id)
             raise
         return stored

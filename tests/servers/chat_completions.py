@@ -20,6 +20,8 @@ sys.path.insert(0, str(Path(__file__).parents[2]))  # as a process it is started
 
 from tests.servers.scripted_http import Part, Received, Reply, ScriptedHTTPServer
 
+CALL_ID = re.compile(r".{1,40}", re.DOTALL)
+TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 EVENT_STREAM = {"Content-Type": "text/event-stream; charset=utf-8"}
 
 
@@ -95,7 +97,12 @@ def find_fault(body: dict[str, Any]) -> str | None:
             return f"messages.[{place}]: these tool calls have no answer: {', '.join(open_calls)}"
         if message["role"] == "user" and message.get("content") in (None, []):
             return f"messages.[{place}]: content must not be empty"
-        open_calls = [call["id"] for call in message.get("tool_calls") or []]
+        made = message.get("tool_calls") or []
+        if unusable := [call for call in made if not CALL_ID.fullmatch(call["id"])]:
+            return f"messages.[{place}]: Invalid 'id', expected 1 to 40 characters: {unusable[0]['id']!r}"
+        if unusable := [call for call in made if not TOOL_NAME.fullmatch(call["function"]["name"])]:
+            return f"messages.[{place}]: Invalid 'name': {unusable[0]['function']['name']!r}"
+        open_calls = [call["id"] for call in made]
     return f"these tool calls have no answer: {', '.join(open_calls)}" if open_calls else None
 
 

@@ -17,6 +17,7 @@ from tests.servers.scripted_http import Part, Received, Reply, ScriptedHTTPServe
 
 EVENT_STREAM = {"Content-Type": "application/vnd.amazon.eventstream"}
 PATH = re.compile(r"/model/([^/]+)/(converse-stream|count-tokens)")
+TOOL_USE_ID = re.compile(r"[a-zA-Z0-9_.:-]{1,64}")
 STRING = 7
 
 
@@ -58,6 +59,7 @@ def count(model: str, conversation: dict[str, Any]) -> Reply:
 def find_fault(body: dict[str, Any]) -> str | None:
     """Tell what Bedrock would refuse in a request."""
     open_calls: set[str] = set()
+    seen: set[str] = set()
     for place, message in enumerate(body["messages"]):
         if message["role"] != ("user", "assistant")[place % 2]:
             return "A conversation must alternate between user and assistant roles, and begin with user."
@@ -78,7 +80,13 @@ def find_fault(body: dict[str, Any]) -> str | None:
         answered = {block["toolResult"]["toolUseId"] for block in tool_blocks if "toolResult" in block}
         if answered != open_calls:
             return f"Expected toolResult blocks at messages.{place}.content for the following Ids: {sorted(open_calls)}"
-        open_calls = {block["toolUse"]["toolUseId"] for block in tool_blocks if "toolUse" in block}
+        made = [block["toolUse"]["toolUseId"] for block in tool_blocks if "toolUse" in block]
+        if not all(TOOL_USE_ID.fullmatch(each) for each in made):
+            return f"Value at messages.{place}.content.toolUse.toolUseId failed to satisfy constraint"
+        if len(set(made)) < len(made) or not seen.isdisjoint(made):
+            return f"messages.{place}.content: `tool_use` ids must be unique"
+        seen.update(made)
+        open_calls = set(made)
     return None
 
 

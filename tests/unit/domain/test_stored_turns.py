@@ -1,11 +1,12 @@
 import pytest
 
 from stint.domain.ids import new_id
+from stint.domain.inference import Usage
 from stint.domain.schema import now
 from stint.domain.steps import CompletionMessage, InferenceStep, Step, StopReason, ToolExecutionStep
-from stint.domain.stored_turns import output_message_of, unanswered_calls
+from stint.domain.stored_turns import StoredTurn, TurnHeader, TurnRecord, output_message_of, unanswered_calls
 from stint.domain.tools import ToolCall, ToolResponse
-from stint.domain.turns import TurnStatus
+from stint.domain.turns import TurnEnding, TurnOverrides, TurnStatus
 
 
 def call(call_id: str) -> ToolCall:
@@ -57,3 +58,45 @@ def test_a_completed_turn_asks_for_nothing(step: Step, expected: tuple[str, str]
 def test_a_turn_without_an_answer_has_an_empty_one(status: TurnStatus) -> None:
     assert output_message_of([inference("Half", "a")], status) == CompletionMessage()
     assert output_message_of([], TurnStatus.completed) == CompletionMessage()
+
+
+USAGE = Usage(input_tokens=1, output_tokens=1, total_tokens=2)
+
+
+def ending(status: TurnStatus, usage: Usage | None = None) -> TurnEnding:
+    return TurnEnding(status=status, completed_at=now(), usage=usage)
+
+
+def stored(*records: TurnRecord) -> StoredTurn:
+    return StoredTurn(HEADER, list(records))
+
+
+HEADER = TurnHeader(turn_id="t", session_id="s", input_messages=[], started_at=now(), overrides=TurnOverrides())
+FENCE = TurnRecord()
+COMPLETE = TurnRecord(step=inference("CALL w"), ending=ending(TurnStatus.completed, USAGE))
+RESULT = TurnRecord(step=execution("a"))
+
+
+def test_a_fence_changes_nothing_of_a_complete_turn() -> None:
+    assert stored(COMPLETE, FENCE, FENCE).to_turn() == stored(COMPLETE).to_turn()
+    assert stored(FENCE).status is TurnStatus.in_progress
+
+
+@pytest.mark.parametrize("status", [TurnStatus.in_progress, TurnStatus.failed, TurnStatus.cancelled])
+def test_a_turn_that_went_on_after_it_was_complete_keeps_its_answer_and_usage_until_it_ends(
+    status: TurnStatus,
+) -> None:
+    more = [RESULT, TurnRecord(step=inference("Half", "b"))]
+    last = [] if status is TurnStatus.in_progress else [TurnRecord(ending=ending(status))]
+
+    turn = stored(COMPLETE, FENCE, *more, *last).to_turn()
+
+    assert turn.status is status
+    assert (turn.output_message.content, turn.output_message.tool_calls, turn.usage) == ("CALL w", [], USAGE)
+    assert (turn.completed_at is None) == (status is TurnStatus.in_progress)
+
+
+def test_a_turn_that_is_complete_again_shows_its_last_answer() -> None:
+    done = TurnRecord(step=inference("Done."), ending=ending(TurnStatus.completed))
+
+    assert stored(COMPLETE, RESULT, done).to_turn().output_message.content == "Done."

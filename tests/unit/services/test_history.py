@@ -26,11 +26,12 @@ from stint.domain.steps import (
 from stint.domain.stored_turns import StoredTurn, TurnHeader, TurnRecord
 from stint.domain.tools import ToolCall, ToolResponse, ToolResponseMessage
 from stint.domain.turns import DocumentText, ErrorInfo, TurnEnding, TurnOverrides, TurnStatus, UserMessage
-from stint.services.history import BLOCKED, NO_RESULT, NOT_TAKEN, transcribe
+from stint.services.history import BLOCKED, CALL_ID, NO_RESULT, NOT_TAKEN, transcribe
 
 IMAGE = ImageContentItem(image=ImageSource(url=URL(uri="data:image/png;base64,AAAA")))
 VIOLATION = SafetyViolation(violation_level="error", user_message="I can't.")
 DOCUMENT = DocumentText(text="worse", mime_type="text/plain")
+STEP_ID = "01a20182-de7d-7000-9a68-defbbac42920"
 COMMON: dict[str, Any] = {"turn_id": "t", "step_id": "s", "started_at": now()}
 
 
@@ -243,3 +244,75 @@ def test_results_that_an_input_shield_blocked_stay_bound_to_their_calls() -> Non
 
 def test_an_empty_answer_is_left_out() -> None:
     assert messages_of(turn("one", steps=[answer()])) == [UserInput("one")]
+
+
+def parsed_execution(*call_ids: str, name: str = "add", step_id: str = STEP_ID) -> ToolExecutionStep:
+    """The results of calls that the client read out of an answer's text."""
+    responses = [ToolResponse(call_id=each, tool_name=name, content=f"result {each}") for each in call_ids]
+    return ToolExecutionStep(**COMMON | {"step_id": step_id}, tool_calls=[], tool_responses=responses)
+
+
+def parsed(call_id: str, name: str = "add") -> ToolCall:
+    return ToolCall(call_id=call_id, tool_name=name, arguments={}, arguments_json="{}")
+
+
+def test_results_of_calls_that_the_client_read_in_a_text_get_calls_as_providers_refuse_others() -> None:
+    messages = messages_of(
+        turn("one", steps=[answer("CALL add"), parsed_execution("a", "b"), answer("1")]), turn("two")
+    )
+
+    assert messages == [
+        UserInput("one"),
+        AssistantAnswer("CALL add", (parsed("a"), parsed("b"))),
+        ToolResult("a", "add", "result a"),
+        ToolResult("b", "add", "result b"),
+        AssistantAnswer("1"),
+        UserInput("two"),
+    ]
+
+
+@pytest.mark.parametrize("call_id", ["", "x" * 41, "a b", "\u00e9", "a\n", "used"])
+def test_call_ids_that_a_provider_would_refuse_are_replaced_in_the_same_way_every_time(call_id: str) -> None:
+    earlier = turn("zero", steps=[answer("", "used"), execution("used")])
+    stored = turn("one", steps=[answer("CALL add"), parsed_execution("fine", call_id)])
+
+    _, _, _, _, made, *results = messages_of(earlier, stored)
+
+    assert isinstance(made, AssistantAnswer)
+    ids = [each.call_id for each in made.tool_calls]
+    assert ids == ["fine", f"call_{STEP_ID.replace('-', '')}01"]
+    assert all(CALL_ID.fullmatch(each) for each in ids)
+    assert results == [ToolResult(ids[0], "add", "result fine"), ToolResult(ids[1], "add", f"result {call_id}")]
+
+
+def test_results_of_read_calls_stand_alone_after_an_answer_with_calls_or_without_text() -> None:
+    open_call = turn("one", steps=[answer("", "a", "b"), parsed_execution("x", "b")])
+    silent = turn("two", steps=[answer(), parsed_execution("y")])
+
+    assert messages_of(open_call, silent) == [
+        UserInput("one"),
+        AssistantAnswer("", (call("a"), call("b"))),
+        ToolResult("b", "add", "result b"),
+        ToolResult("a", "add", NO_RESULT),
+        AssistantAnswer("", (parsed("x"),)),
+        ToolResult("x", "add", "result x"),
+        UserInput("two"),
+        AssistantAnswer("", (parsed("y"),)),
+        ToolResult("y", "add", "result y"),
+    ]
+
+
+def test_results_of_read_calls_that_an_input_shield_blocked_stay_bound_to_them() -> None:
+    steps: list[Step] = [answer("CALL add"), parsed_execution("a"), ShieldCallStep(**COMMON, violation=VIOLATION)]
+
+    assert messages_of(turn("one", steps=steps))[1:] == [
+        AssistantAnswer("CALL add", (parsed("a"),)),
+        ToolResult("a", "add", BLOCKED),
+        AssistantAnswer("I can't."),
+    ]
+
+
+def test_results_of_read_calls_that_the_model_did_not_take_are_left_out() -> None:
+    steps: list[Step] = [answer("CALL add"), parsed_execution("a")]
+
+    assert messages_of(failed("one", error=FAILURES["image"], steps=steps))[-1] == ToolResult("a", "add", NOT_TAKEN)

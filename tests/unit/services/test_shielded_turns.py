@@ -138,6 +138,21 @@ async def test_shields_watch_tool_calls_and_what_came_of_them(cloud: Cloud, tena
     assert len(model.requests) == 1
 
 
+async def test_results_that_a_complete_turn_takes_are_checked_like_others(cloud: Cloud, tenant: str) -> None:
+    model, words = script(said("CALL ask"), said("SECRET-7")), ["words"]
+    stage = await shielded(cloud, tenant, model, input_shields=words, output_shields=words, tools=("ask",))
+    complete = await stage.turn()
+
+    answered = await stage.resumed(complete.turn_id, ("a", "fine"))
+    blocked = await stage.resumed(complete.turn_id, ("b", "use dynamite"))
+
+    assert (answered.status, answered.output_message.content) == ("completed", SORRY)
+    assert "SECRET-7" not in answered.model_dump_json()
+    assert [step.step_type for step in blocked.steps][7:] == ["tool_execution", "shield_call"]
+    assert (blocked.status, blocked.output_message.content) == ("completed", SORRY)
+    assert len(model.requests) == 2
+
+
 async def test_a_turn_replaces_its_agents_shields(cloud: Cloud, tenant: str) -> None:
     stage = await shielded(cloud, tenant, script(said(), said()), input_shields=["words"])
 

@@ -194,3 +194,21 @@ async def test_a_turn_that_the_model_refused_does_not_fail_those_behind_it(make_
     assert model.requests[1].messages == (UserInput("two"),)
     assert [words_of(message) for message in model.requests[2].messages] == ["two", "Hi", "three"]
     assert [turn.status.value for turn in await stage.stored()] == ["failed", "completed", "completed"]
+
+
+async def test_a_fault_after_the_end_was_stored_adds_nothing_to_the_log(make_stage: MakeStage) -> None:
+    stage = await make_stage(script(said("kept"))).open()
+    turn = await stage.start()
+
+    hold, give_back = turn.log.hold, turn.log.hold.give_back
+
+    def fault() -> None:
+        hold.give_back = give_back
+        raise ZeroDivisionError
+
+    hold.give_back = fault
+    events = await stage.play(turn)
+
+    assert shape(events)[-1].startswith("failed ")
+    [stored] = await asyncio.to_thread(lambda: stage.store.turns.history(*stage.ids).turns)
+    assert (stored.status, len(stored.records)) == (TurnStatus.completed, 1)

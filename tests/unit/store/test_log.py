@@ -17,6 +17,7 @@ from stint.store.sessions import LastTurn
 from stint.store.store import Store
 
 TEXTS = st.text(max_size=20) | st.integers(900, 4_000).map("x".__mul__)
+RESUMABLE = (TurnStatus.awaiting_input, TurnStatus.completed)
 ENDINGS = st.sampled_from([TurnStatus.awaiting_input, TurnStatus.completed, TurnStatus.failed])
 
 
@@ -38,7 +39,7 @@ class Log(RuleBasedStateMachine):
         return LastTurn(max(self.logs), len(self.logs[max(self.logs)])) if self.logs else None
 
     def status(self) -> TurnStatus | None:
-        records = self.logs[max(self.logs)] if self.logs else []
+        records = [one for one in self.logs[max(self.logs)] if not one.fence] if self.logs else []
         return records[-1].ending.status if records and records[-1].ending else None
 
     @precondition(lambda self: self.lease is None)
@@ -52,11 +53,12 @@ class Log(RuleBasedStateMachine):
         self.store.turns.put_header(self.lease, header(self.lease.turn_id, self.talk.session_id, text))
         self.logs[self.lease.turn_id] = []
 
-    @precondition(lambda self: self.lease is None and self.status() is TurnStatus.awaiting_input)
-    @rule()
-    def resume(self) -> None:
+    @precondition(lambda self: self.lease is None and self.status() in RESUMABLE)
+    @rule(silent=st.booleans())
+    def resume(self, silent: bool) -> None:
         self.lease = self.talk.acquire(max(self.logs), resume=True)
-        self.append(record(self.lease.turn_id, "answers"))
+        if not (silent and self.status() is TurnStatus.completed):
+            self.append(record(self.lease.turn_id, "answers"))
 
     @precondition(lambda self: self.lease is not None)
     @rule(text=TEXTS)
@@ -82,7 +84,8 @@ class Log(RuleBasedStateMachine):
         assert lease.taken_over_turn == self.lease.turn_id
         failed = ending(TurnStatus.failed)
         count = self.store.turns.seal(lease, lease.taken_over_turn, failed)
-        self.logs[lease.taken_over_turn].append(TurnRecord(ending=failed))
+        complete = self.status() is TurnStatus.completed
+        self.logs[lease.taken_over_turn].append(TurnRecord(ending=None if complete else failed))
         assert count == len(self.logs[lease.taken_over_turn])
         self.store.leases.release(lease, self.last)
         self.lease = None

@@ -47,16 +47,17 @@ def test_the_dead_writer_meets_the_seal(talk: Conversation, store: Store) -> Non
     assert len(stored.steps) == 1
 
 
-def test_records_behind_a_final_one_are_ignored(talk: Conversation, store: Store) -> None:
+@pytest.mark.parametrize("status", [TurnStatus.failed, TurnStatus.cancelled])
+def test_records_after_a_closing_one_are_ignored(talk: Conversation, store: Store, status: TurnStatus) -> None:
     lease = talk.begin()
-    store.turns.append(lease, 0, record(lease.turn_id, status=TurnStatus.completed))
+    store.turns.append(lease, 0, record(lease.turn_id, status=status))
     store.turns.append(lease, 1, record(lease.turn_id, "behind"))
 
     assert len(talk.turns()[0].records) == 1
     assert store.turns.history(*talk.ids).last == LastTurn(lease.turn_id, 1)
 
 
-@pytest.mark.parametrize("status", [TurnStatus.completed, TurnStatus.failed, TurnStatus.cancelled])
+@pytest.mark.parametrize("status", [TurnStatus.failed, TurnStatus.cancelled])
 def test_a_turn_found_ended_is_left_as_it_is(talk: Conversation, store: Store, status: TurnStatus) -> None:
     turn_id = talk.turn(status=status)
     before = talk.turns()
@@ -77,8 +78,45 @@ def test_a_paused_turn_is_cancelled_but_does_not_fail(talk: Conversation, store:
     assert talk.statuses() == [TurnStatus.cancelled]
 
 
-def test_a_turn_that_went_on_after_a_pause_is_sealed(talk: Conversation, store: Store) -> None:
-    turn_id = talk.turn(status=TurnStatus.awaiting_input)
+def test_a_complete_turn_stays_complete_and_a_fence_keeps_out_who_had_resumed_it(
+    talk: Conversation, store: Store
+) -> None:
+    turn_id = talk.turn("Hello", "Hi")
+    dead = talk.acquire(turn_id, resume=True, seconds=-0.001)
+    lease = talk.acquire(turn_id, resume=True)
+    [before] = talk.turns()
+
+    count = store.turns.seal(lease, turn_id, ending(TurnStatus.failed))
+
+    [fenced] = talk.turns()
+    assert (count, len(fenced.records)) == (2, 2)
+    assert fenced.to_turn() == before.to_turn()
+    with pytest.raises(Interrupted):
+        store.turns.append(dead, 1, record(turn_id, "late"))
+    store.turns.append(lease, 2, record(turn_id, "more"))
+    assert talk.statuses() == [TurnStatus.in_progress]
+    store.turns.append(lease, 3, record(turn_id, "done", TurnStatus.completed))
+    assert [each.model_response.content for each in talk.turns()[0].steps] == ["Hi", "more", "done"]
+    assert store.turns.history(*talk.ids).last == LastTurn(turn_id, 4)
+
+
+def test_a_complete_turn_whose_log_is_full_is_left_as_it_is(
+    talk: Conversation, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    turn_id = talk.turn()
+    monkeypatch.setattr("stint.store.keys.LAST_INDEX", 0)
+    lease = talk.acquire(turn_id, resume=True)
+
+    count = store.turns.seal(lease, turn_id, ending(TurnStatus.failed))
+
+    assert (count, talk.statuses()) == (1, [TurnStatus.completed])
+    with pytest.raises(Conflict, match="create another turn"):
+        store.turns.append(lease, 1, record(turn_id))
+
+
+@pytest.mark.parametrize("paused", [TurnStatus.awaiting_input, TurnStatus.completed])
+def test_a_turn_that_went_on_after_a_pause_is_sealed(talk: Conversation, store: Store, paused: TurnStatus) -> None:
+    turn_id = talk.turn(status=paused)
     resumed = talk.acquire(turn_id, resume=True, seconds=-0.001)
     store.turns.append(resumed, 1, record(turn_id, "going on"))
 

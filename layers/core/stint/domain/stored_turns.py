@@ -5,6 +5,7 @@ from typing import Any
 
 from pydantic import Field, ValidationError
 
+from stint.domain.inference import Usage
 from stint.domain.schema import Schema, Timestamp
 from stint.domain.steps import CompletionMessage, InferenceStep, ShieldCallStep, Step, ToolExecutionStep
 from stint.domain.tools import ToolCall
@@ -23,10 +24,18 @@ class TurnHeader(Schema):
 
 
 class TurnRecord(Schema):
-    """One entry of a turn's log: a step, an ending, or the last step with the ending."""
+    """One entry of a turn's log: a step, an ending, or the last step with the ending.
+
+    A record without either is a fence: it changes nothing of a complete turn, and takes the place where a writer that
+    lost the session would store its next record.
+    """
 
     step: Step | None = None
     ending: TurnEnding | None = None
+
+    @property
+    def fence(self) -> bool:
+        return self.step is None and self.ending is None
 
     @property
     def final(self) -> bool:
@@ -52,7 +61,8 @@ class StoredTurn:
 
     @property
     def ending(self) -> TurnEnding | None:
-        return self.records[-1].ending if self.records else None
+        """Return how the turn ended, or the part of it before a pause; None while it runs."""
+        return next((record.ending for record in reversed(self.records) if not record.fence), None)
 
     @property
     def status(self) -> TurnStatus:
@@ -62,6 +72,29 @@ class StoredTurn:
     def steps(self) -> list[Any]:
         return [record.step for record in self.records if record.step is not None]
 
+    @property
+    def usage(self) -> Usage | None:
+        """Return the last usage that an ending noted: a turn that was resumed notes none until it ends again."""
+        return next((end.usage for end in reversed(self.endings) if end.usage is not None), None)
+
+    @property
+    def endings(self) -> list[TurnEnding]:
+        return [record.ending for record in self.records if record.ending is not None]
+
+    @property
+    def output_message(self) -> CompletionMessage:
+        """Derive the output message.
+
+        A turn that was resumed when it was complete keeps its answer until it ends again, also when it then fails.
+        """
+        if self.status in (TurnStatus.awaiting_input, TurnStatus.completed):
+            return output_message_of(self.steps, self.status)
+        for count in range(len(self.records), 0, -1):
+            before = StoredTurn(self.header, self.records[:count])
+            if before.status is TurnStatus.completed:
+                return before.output_message
+        return CompletionMessage()
+
     def to_turn(self) -> Turn:
         """Derive the API's turn from the log."""
         ending = self.ending
@@ -70,12 +103,12 @@ class StoredTurn:
             session_id=self.header.session_id,
             input_messages=self.header.input_messages,
             steps=self.steps,
-            output_message=output_message_of(self.steps, self.status),
+            output_message=self.output_message,
             output_attachments=attachments_of(self.steps),
             started_at=self.header.started_at,
             completed_at=ending.completed_at if ending else None,
             status=self.status,
-            usage=ending.usage if ending else None,
+            usage=self.usage,
             error=ending.error if ending else None,
         )
 
@@ -111,7 +144,7 @@ def attachment_of(item: Any) -> Attachment | None:
 def output_message_of(steps: list[Step], status: TurnStatus) -> CompletionMessage:
     """Derive a turn's output message: what a shield says in its place, or the last answer.
 
-    It bears tool calls only while the client is to run them.
+    It has tool calls only while the client is to run them.
     """
     last = steps[-1] if steps else None
     if isinstance(last, ShieldCallStep) and last.violation is not None and status is TurnStatus.completed:

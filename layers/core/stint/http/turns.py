@@ -55,7 +55,11 @@ async def resume_turn(
     services: Access,
     keys: Keys,
 ) -> Response:
-    """Answer the tool calls that a turn waits for, and let it go on."""
+    """Send tool responses, and let the session's last turn go on.
+
+    A turn that waits takes a response to each of its calls. A complete turn takes responses to calls that the client
+    found in the text of its output message, under new call ids.
+    """
     turn = await services.turns.resume(agent_id, session_id, turn_id, body, deadline_of(request), keys)
     return await answer(request, services, turn, stream=body.stream)
 

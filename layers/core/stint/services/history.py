@@ -1,20 +1,25 @@
 """Turns as the model's messages (Llama Stack's mapping, with tool results bound to their calls)."""
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from stint.documents.marker import mark_document
 from stint.domain.content import TextContentItem, items_of, text_of
 from stint.domain.errors import Interrupted, InvalidRequest, ModelError, ModelOverloaded
+from stint.domain.ids import item_name
 from stint.domain.inference import AnswerDetails, AssistantAnswer, ModelMessage, SystemText, ToolResult, UserInput
 from stint.domain.steps import InferenceStep, ShieldCallStep, Step, ToolExecutionStep
 from stint.domain.stored_turns import StoredTurn, TurnHeader
-from stint.domain.tools import ToolCall, ToolResponseMessage
+from stint.domain.tools import ToolCall, ToolResponse, ToolResponseMessage
 from stint.domain.turns import TurnStatus
 from stint.shields.port import REFUSAL
 
 NO_RESULT = "No result came for this call."
 BLOCKED = "[A shield has blocked this.]"
 NOT_TAKEN = "[The tool ran. Its result is left out, as the model could not take it.]"
+CALL_ID = re.compile(r"[a-zA-Z0-9_-]{1,40}")
+"""The ids of tool calls that every provider takes: OpenAI's have up to 40 characters, Anthropic's only these."""
 REFUSALS = (InvalidRequest.type, ModelError.type)
 """Types of the errors by which a model, or what puts its request together, refuses what it is to read."""
 
@@ -30,6 +35,7 @@ class Transcript:
     def __init__(self) -> None:
         self.messages: list[ModelMessage] = []
         self.open: dict[str, ToolCall] = {}
+        self.call_ids: set[str] = set()
         self.answered = False
 
     def add(self, message: ModelMessage) -> None:
@@ -40,6 +46,7 @@ class Transcript:
             self.close()
         if isinstance(message, AssistantAnswer):
             self.open = {call.call_id: call for call in message.tool_calls}
+            self.call_ids.update(self.open)
         self.messages.append(message)
 
     def close(self) -> None:
@@ -89,15 +96,42 @@ class Transcript:
                     self.add(AssistantAnswer(text, tuple(answer.tool_calls), reasoning))
             case ToolExecutionStep(tool_responses=responses):
                 self.answered = False
+                parsed = [response for response in responses if response.call_id not in self.open]
                 for response in responses:
-                    call = self.open.get(response.call_id)
-                    self.add(ToolResult(response.call_id, (call or response).tool_name, response.content))
+                    if call := self.open.get(response.call_id):
+                        self.add(ToolResult(response.call_id, call.tool_name, response.content))
+                if parsed:
+                    self.add_parsed_calls(step.step_id, parsed)
             case ShieldCallStep(violation=violation) if violation is not None:
                 if not self.answered:
                     self.blank_input()
                 self.add(AssistantAnswer(violation.user_message or REFUSAL))
             case _:
                 pass
+
+    def add_parsed_calls(self, step_id: str, responses: Sequence[ToolResponse]) -> None:
+        """Append the results of calls that the client read out of the text of the last answer.
+
+        Providers refuse a result without a call before it, so the answer gets calls of these tools. Only the client
+        knows their arguments: here they have none.
+        """
+        self.close()
+        calls = tuple(self.parsed_call(step_id, place, response) for place, response in enumerate(responses))
+        last = self.messages[-1] if self.messages else None
+        if isinstance(last, AssistantAnswer) and not last.tool_calls:
+            self.messages.pop()
+            self.add(replace(last, tool_calls=calls))
+        else:
+            self.add(AssistantAnswer("", calls))
+        for call, response in zip(calls, responses, strict=True):
+            self.add(ToolResult(call.call_id, call.tool_name, response.content))
+
+    def parsed_call(self, step_id: str, place: int, response: ToolResponse) -> ToolCall:
+        """Return the call of a result, under the client's id unless a provider could refuse that."""
+        given = response.call_id
+        usable = CALL_ID.fullmatch(given) is not None and given not in self.call_ids
+        call_id = given if usable else item_name("call", step_id, place)
+        return ToolCall(call_id=call_id, tool_name=response.tool_name, arguments={}, arguments_json="{}")
 
     def leave_out_results(self) -> None:
         """Take the results behind the last answer out of the messages; that their tools ran is still told."""

@@ -73,9 +73,10 @@ class Hold:
         self.renewal.cancel()
 
     async def release(self) -> None:
-        """Let go. A failure is only logged: leases run out."""
+        """Let go: from here on nothing more is written. A failure is only logged: leases run out."""
         self.stop()
         await asyncio.gather(self.renewal, return_exceptions=True)
+        self.valid_until = asyncio.get_running_loop().time()
         try:
             await asyncio.to_thread(self.give_back)
         except StintError as error:

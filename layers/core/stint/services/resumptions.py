@@ -1,24 +1,72 @@
-"""Going on with a turn that waits for its client."""
+"""Resume the last turn of a session: one that waits for its client, or one that is complete."""
+
+from collections.abc import Iterable
 
 from stint.domain.errors import Conflict
+from stint.domain.ids import new_id
 from stint.domain.schema import now
 from stint.domain.steps import InferenceStep, ToolExecutionStep
-from stint.domain.stored_turns import PendingCalls, StoredTurn
+from stint.domain.stored_turns import PendingCalls, StoredTurn, unanswered_calls
 from stint.domain.tools import ToolResponse
-from stint.domain.turns import Turn, TurnEnding
+from stint.domain.turns import Turn, TurnEnding, TurnStatus
 from stint.services.history import Transcript
 from stint.services.plans import Plan
 from stint.services.runs import Log, Run
+from stint.services.toolcalls import check_new_responses, match_responses
 from stint.services.turnlog import calls_of_pause
 
 
 def not_waiting(turn: Turn) -> Conflict:
-    """Say why a turn cannot be resumed."""
+    """Return the error that says why a turn cannot be resumed."""
     return Conflict(
         f"Turn {turn.turn_id} does not wait for tool responses: its status is {turn.status.value}. Only the last turn "
-        "of a session can be resumed, while its status is awaiting_input. Begin a new turn.",
+        "of a session can be resumed, while its status is awaiting_input or completed. Begin a new turn.",
         code="turn_not_awaiting_input",
     )
+
+
+def resumable(turn: StoredTurn | None, turn_id: str) -> bool:
+    """Check whether the last turn of a session is the named one and takes tool responses."""
+    statuses = (TurnStatus.awaiting_input, TurnStatus.completed)
+    return turn is not None and turn.header.turn_id == turn_id and turn.status in statuses
+
+
+def answer_turn(
+    turn: StoredTurn, history: Iterable[StoredTurn], noted: PendingCalls | None, responses: list[ToolResponse]
+) -> ToolExecutionStep:
+    """Return the step with which a resumable turn goes on.
+
+    Raises:
+        InvalidRequest: the responses do not match the calls that the turn waits for, or there is none.
+        Conflict: the turn is complete, and a call's id is taken.
+    """
+    if turn.ending is not None and turn.status is TurnStatus.awaiting_input:
+        pending = waiting_calls(turn, turn.ending, noted)
+        return answered_step(pending, match_responses(pending.tool_calls, responses))
+    check_new_responses(turn.header.turn_id, taken_ids(turn, history), responses)
+    return answered_step(parsed_calls(turn, responses), responses)
+
+
+def taken_ids(turn: StoredTurn, history: Iterable[StoredTurn]) -> set[str]:
+    """Return the ids of the calls that a turn has answered, and of those that the model made in other turns."""
+    taken = {
+        response.call_id
+        for step in turn.steps
+        if isinstance(step, ToolExecutionStep)
+        for response in step.tool_responses
+    }
+    others = (step for each in history if each is not turn for step in each.steps if isinstance(step, InferenceStep))
+    return taken | {call.call_id for step in others for call in step.model_response.tool_calls}
+
+
+def parsed_calls(turn: StoredTurn, responses: list[ToolResponse]) -> PendingCalls:
+    """Return the calls that the responses to a complete turn answer.
+
+    Calls that the client read out of the model's text are known by their results alone, as in Llama Stack.
+    """
+    given = {response.call_id for response in responses}
+    calls = [call for call in unanswered_calls(turn.steps) if call.call_id in given]
+    return PendingCalls(turn_id=turn.header.turn_id, step_id=new_id(), started_at=now(), tool_calls=calls)
 
 
 def waiting_calls(turn: StoredTurn, pause: TurnEnding, noted: PendingCalls | None) -> PendingCalls:

@@ -1,6 +1,9 @@
-"""Tool responses that a client sends: do they answer the calls that a turn waits for?"""
+"""Check the tool responses that a client sends."""
 
-from stint.domain.errors import InvalidRequest
+from collections import Counter
+from collections.abc import Collection
+
+from stint.domain.errors import Conflict, InvalidRequest
 from stint.domain.tools import ToolCall, ToolResponse
 
 
@@ -29,3 +32,29 @@ def match_responses(calls: list[ToolCall], responses: list[ToolResponse]) -> lis
         )
     by_id = {response.call_id: response for response in responses}
     return [by_id[call.call_id].model_copy(update={"tool_name": call.tool_name}) for call in calls]
+
+
+def check_new_responses(turn_id: str, taken: Collection[str], responses: list[ToolResponse]) -> None:
+    """Check that the responses to a complete turn answer calls of their own, each once.
+
+    Raises:
+        InvalidRequest: there is no response, or a call is answered twice.
+        Conflict: a call's id is `taken`; names the ids.
+    """
+    counts = Counter(response.call_id for response in responses)
+    twice = [call_id for call_id, count in counts.items() if count > 1]
+    if not responses or twice:
+        problem = f"given twice: {', '.join(twice)}" if twice else "there is no response"
+        raise InvalidRequest(
+            f"Every tool call must be answered exactly once; {problem}. Turn {turn_id} is complete: send a response "
+            "for each tool call that you found in its output message.",
+            code="tool_responses_mismatch",
+            param="tool_responses",
+        )
+    repeated = [call_id for call_id in counts if call_id in taken]
+    if repeated:
+        raise Conflict(
+            f"Turn {turn_id} does not wait for these tool responses: its status is completed, and the call ids "
+            f"{', '.join(repeated)} are taken. Answer calls of its output message under new ids, or begin a new turn.",
+            code="turn_not_awaiting_input",
+        )

@@ -38,9 +38,8 @@ from stint.services.loop import run_loop
 from stint.services.openings import Opener, Opening, value_of
 from stint.services.plans import NO_PROVIDER_DATA, Planner, ProviderData
 from stint.services.reader import Reader
-from stint.services.resumptions import answered_step, not_waiting, resumed_run, waiting_calls
+from stint.services.resumptions import answer_turn, not_waiting, resumable, resumed_run
 from stint.services.runs import Run
-from stint.services.toolcalls import match_responses
 from stint.services.turnlog import TurnLog
 from stint.services.turnruns import TurnRun, make_header, terminal_event
 from stint.store.leases import Lease
@@ -132,33 +131,37 @@ class Turns:
         deadline: float,
         provider_data: ProviderData = NO_PROVIDER_DATA,
     ) -> TurnRun:
-        """Answer the calls a turn waits for: when this returns, they are stored and the model is being called.
+        """Store tool responses and call the model: when this returns, they are stored and the call is being opened.
+
+        A turn that waits takes the responses to its calls. A complete one takes those to calls that the client found
+        in its output message, under ids that are not taken.
 
         Raises:
             NotFound: there is no such agent, session or turn.
-            Conflict: the turn does not wait for input, or another one runs in the session.
+            Conflict: the turn takes no responses, a call's id is taken, or another turn runs in the session.
             InvalidRequest: the responses do not match the calls. Nothing has changed then.
         """
         await self.reader.check_images(response.content for response in request.tool_responses)
-        opening, turn, pending = await self.open_waiting(agent_id, session_id, turn_id, deadline)
+        opening, turn, noted = await self.open_last(agent_id, session_id, turn_id, deadline)
         async with opening.hold.released_on_error():
-            responses = match_responses(pending.tool_calls, request.tool_responses)
+            waited = turn.status is TurnStatus.awaiting_input
+            step = answer_turn(turn, opening.turns, noted, request.tool_responses)
             log = TurnLog(self.store.turns, opening.hold, turn)
             plan = await self.planner.plan(opening.config, turn.header.overrides, provider_data)
-            step = answered_step(pending, responses)
             transcript = transcribe(opening.turns)
             transcript.add_step(step)
             run = resumed_run(turn, plan, transcript, log, deadline)
             async with run.opened():
                 await log.append(step)
-        await self.forget_calls(log.hold.lease, turn_id)
+        if waited:
+            await self.forget_calls(log.hold.lease, turn_id)
         announcement = StepComplete(step_type=step.step_type, step_id=step.step_id, step_details=step)
         return TurnRun(run, log, announcement, used=run.usage)
 
-    async def open_waiting(
+    async def open_last(
         self, agent_id: str, session_id: str, turn_id: str, deadline: float
-    ) -> tuple[Opening, StoredTurn, PendingCalls]:
-        """Open a session whose last turn is the named one and waits, with that turn and its calls."""
+    ) -> tuple[Opening, StoredTurn, PendingCalls | None]:
+        """Open a session whose last turn is the named one and can be resumed; return that and its noted calls."""
         opened, noted, _ = await asyncio.gather(
             self.opener.open(agent_id, session_id, turn_id, deadline, resume=True),
             asyncio.to_thread(self.store.turns.get_pending, self.tenant, agent_id, session_id, turn_id),
@@ -170,10 +173,9 @@ class Turns:
         opening = value_of(opened)
         async with opening.hold.released_on_error():
             last = opening.last
-            pause = last.ending if last is not None and last.header.turn_id == turn_id else None
-            if last is None or pause is None or pause.status is not TurnStatus.awaiting_input:
+            if last is None or not resumable(last, turn_id):
                 raise not_waiting(await self.get(agent_id, session_id, turn_id))
-            return opening, last, waiting_calls(last, pause, value_of(noted))
+            return opening, last, value_of(noted)
 
     async def run(self, turn: TurnRun) -> AsyncGenerator[Event, None]:
         """Run a turn that was begun; the last event is the terminal one, and nothing is raised."""

@@ -1,4 +1,4 @@
-"""The log of a turn as its items: the header, and records up to the first final one."""
+"""The log of a turn as its items: the header, and records up to the one that closes it."""
 
 from collections.abc import Iterable, Iterator
 from itertools import groupby
@@ -12,18 +12,21 @@ from stint.store.items import Item
 ENDS = "sk, ended_as, sealed_at"
 """The attributes that show how far a log goes and whether it ended."""
 
+CLOSING = (TurnStatus.failed, TurnStatus.cancelled)
+"""Endings that no record may follow. A turn that waits for input, or is complete, goes on when it is resumed."""
+
 
 class Log(NamedTuple):
-    """`header` is None for a turn that never began. `ended` tells that no record may follow."""
+    """`header` is None for a turn that never began. `ended` means that no record may follow."""
 
     header: Item | None
     records: list[Item]
     ended: bool
 
     @property
-    def paused(self) -> bool:
-        """Tell whether the last record asks for input."""
-        return not self.ended and bool(self.records) and "ended_as" in self.records[-1]
+    def ended_as(self) -> str | None:
+        """Return the status that the last record ends the turn with; None while the turn runs."""
+        return self.records[-1].get("ended_as") if self.records else None
 
     @property
     def items(self) -> list[Item]:
@@ -54,6 +57,6 @@ def log_of(items: Iterable[Item]) -> Log:
             header = item
             continue
         records.append(item)
-        if item.get("ended_as", TurnStatus.awaiting_input) != TurnStatus.awaiting_input:
+        if item.get("ended_as") in CLOSING:
             return Log(header, records, ended=True)
     return Log(header, records, ended=False)

@@ -30,7 +30,7 @@ class History:
 class Turns:
     """Writers hold the session's lease, yet it is the log that keeps them apart: each place is given once.
 
-    A turn shows once its header is stored. Records behind a final one are ignored.
+    A turn shows once its header is stored. Records after a failed or cancelled ending are ignored.
     """
 
     def __init__(self, table: Table, documents: Documents) -> None:
@@ -63,6 +63,8 @@ class Turns:
 
     def _write(self, lease: Lease, turn_id: str, index: int, record: TurnRecord) -> None:
         item = _item(lease, keys.record(lease.tenant, lease.agent_id, lease.session_id, turn_id, index))
+        if record.fence:
+            item["ended_as"] = TurnStatus.completed.value
         if record.ending is not None:
             item["ended_as"] = record.ending.status.value
         self._documents.put_new(item, record, _blobs(lease, turn_id))
@@ -70,21 +72,24 @@ class Turns:
     def seal(self, lease: Lease, turn_id: str, ending: TurnEnding) -> int:
         """End another turn of the lease's session, whose writer may be gone, and count the records of its log.
 
-        What that writer stores meanwhile is kept, and its next record is refused. A turn found ended is left as it
-        is; so is one that awaits input, unless the ending is `cancelled`. A turn without a header is kept from
-        ever beginning.
+        What that writer stores meanwhile is kept, and its next record is refused. A turn that has failed or was
+        cancelled is left as it is; so is one that awaits input, unless the ending is `cancelled`. A complete turn
+        stays complete: a fence takes the place where a writer that had resumed it would store its next record. A
+        turn without a header is kept from ever beginning.
         """
         header = keys.turn(lease.tenant, lease.agent_id, lease.session_id, turn_id)
         items = list(self._table.query(header.pk, prefix=turn_id, attributes=ENDS))
         while True:
             log = log_of(items)
-            if log.ended or (log.paused and ending.status is not TurnStatus.cancelled):
+            paused = log.ended_as == TurnStatus.awaiting_input and ending.status is not TurnStatus.cancelled
+            if log.ended or paused or len(log.records) > keys.LAST_INDEX:
                 return len(log.records)
             try:
                 if log.header is None:
                     self._table.put_new(_item(lease, header) | {"sealed_at": int(time.time())})
                     return 0
-                self._write(lease, turn_id, len(log.records), TurnRecord(ending=ending))
+                complete = log.ended_as == TurnStatus.completed
+                self._write(lease, turn_id, len(log.records), TurnRecord(ending=None if complete else ending))
                 return len(log.records) + 1
             except ConditionFailed as refused:
                 items.append(refused.found)

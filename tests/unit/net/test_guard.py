@@ -9,7 +9,7 @@ import httpx
 import pytest
 from tests.servers.scripted_http import Reply, ScriptedHTTPServer
 
-from stint.domain.errors import InvalidRequest
+from stint.domain.errors import HostNotFound, InvalidRequest
 from stint.net.guard import Guard, Resolve
 
 LOOPBACK = ("127.0.0.0/8", "::1/128")
@@ -76,8 +76,16 @@ async def test_no_notation_of_an_inner_address_gets_through(server: ScriptedHTTP
         ("http://example.com@127.0.0.1/", "user name or password"),
         ("http://example.com:99999/", "port"),
         ("http://example.com:0/", "port"),
-        ("http://exam\nple.com/", "no URL"),
-        ("http://[::1", "no URL"),
+        ("http://exam\nple.com/", "not a valid URL"),
+        ("http://[::1", "not a valid URL"),
+        ("http://xn--a/", "not a valid URL"),
+        ("http://xn--a.example/", "not a valid URL"),
+        ("http://exam\0ple.com/", "not a valid URL"),
+        ("http://example.com:secret/", "not a valid URL"),
+        ("http://\u2488.com/", "not a valid URL"),
+        ("http://user:secret@xn--a/", "not a valid URL"),
+        ("http://%s.com/" % ("a." * 200), "longer than 253"),
+        ("http://example.com/%s" % ("x" * 70_000), "not a valid URL"),
         ("", "scheme"),
     ],
 )
@@ -153,6 +161,30 @@ async def test_a_redirect_to_another_scheme_is_refused(server: ScriptedHTTPServe
     server.script(Reply(status=302, headers={"Location": "file:///etc/passwd"}))
 
     assert (await refusal(Guard(LOOPBACK), server.url)).code == "url_not_allowed"
+
+
+@pytest.mark.parametrize("location", ["http://xn--a/", "//xn--a/", "http://[::1", "http://a:b:c/", "/\x7f"])
+@pytest.mark.parametrize("redirects", [0, 5])
+async def test_a_redirect_to_what_is_no_url_is_an_answer_that_cannot_be_used(
+    server: ScriptedHTTPServer, location: str, redirects: int
+) -> None:
+    server.script(Reply(status=302, headers={"Location": location}), Reply(status=404))
+
+    async with Guard(LOOPBACK).client(redirects=redirects) as client:
+        with pytest.raises(InvalidRequest, match="redirects to what is not a valid URL") as caught:
+            await client.get(server.url)
+
+    assert caught.value.code == "url_unavailable"
+
+
+async def test_a_redirect_to_a_host_that_does_not_resolve_is_refused(
+    server: ScriptedHTTPServer, resolve: Resolve, names: dict[str, list[str]]
+) -> None:
+    names["outer.example"] = ["127.0.0.1"]
+    server.script(Reply(status=302, headers={"Location": "http://nowhere.example/"}))
+
+    with pytest.raises(HostNotFound, match=r"nowhere\.example"):
+        await Guard(["outer.example"], resolve=resolve).fetch(f"http://outer.example:{port_of(server)}/")
 
 
 async def test_redirects_are_followed_up_to_a_maximum(server: ScriptedHTTPServer) -> None:

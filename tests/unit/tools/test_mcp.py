@@ -13,7 +13,7 @@ from tests.servers.mcp_server import PNG, TOKEN
 from tests.servers.scripted_http import Reply, ScriptedHTTPServer
 
 from stint.domain.content import ImageContentItem, text_of
-from stint.domain.errors import InvalidRequest, ToolUnauthorized, ToolUnavailable
+from stint.domain.errors import HostNotFound, InvalidRequest, ToolUnauthorized, ToolUnavailable
 from stint.net.guard import Guard
 from stint.tools.mcp import McpTools
 from stint.tools.outcomes import data_url
@@ -463,11 +463,11 @@ async def test_an_endpoint_that_is_no_url_is_refused(tools: McpTools, url: str) 
     assert caught.value.code == "url_not_allowed"
 
 
-async def test_a_host_that_nobody_knows_is_unavailable() -> None:
+async def test_a_host_that_nobody_knows_is_the_fault_of_the_url() -> None:
     async def resolve(host: str, port: int) -> list[str]:
         raise OSError("no such host")
 
-    with pytest.raises(ToolUnavailable, match=r"^The host 'x.example' cannot be found"):
+    with pytest.raises(HostNotFound, match=r"^The host 'x.example' cannot be found"):
         await McpTools(Guard(resolve=resolve)).list_tools(group("https://x.example/mcp"), {})
 
 
@@ -484,6 +484,7 @@ async def test_a_toolgroup_without_an_endpoint_says_so(tools: McpTools) -> None:
         ([Reply(status=404), Reply(status=404)], "answered 404 to POST and 404 to GET"),
         ([Reply(status=405), Reply(status=401)], "refuses the credentials"),
         ([Reply(status=302, headers={"Location": "http://169.254.169.254/"})], "answered 302"),
+        ([Reply(status=302, headers={"Location": "http://xn--a/"})], "redirects to what is not a valid URL"),
         ([Reply(status=0)], "cannot be reached"),
         ([Reply((b'{"jsonrpc": "2.0"',), ending="cut")], "cannot be reached"),
         ([Reply((b'{"jsonrpc":"2.0","id":0,"result":{"no":1}}',))], "broke the protocol"),

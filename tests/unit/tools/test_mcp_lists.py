@@ -1,5 +1,6 @@
 import pytest
 
+from stint.domain.errors import ToolUnavailable
 from stint.domain.inference import ToolSignature
 from stint.tools.mcp_lists import ToolLists
 
@@ -24,11 +25,12 @@ def test_a_failure_leaves_the_list_and_a_list_ends_the_failure() -> None:
     lists = ToolLists(60, 60)
     lists.keep("a", ADD)
 
-    lists.fail("a", "it was silent")
-    assert (lists.failure("a"), lists.known("a")) == ("it was silent", ADD)
+    silent = ToolUnavailable("it was silent")
+    lists.fail("a", silent)
+    assert (lists.failure("a"), lists.known("a")) == (silent, ADD)
     lists.keep("a", SUB)
 
-    assert (lists.failure("a"), lists.fresh("a")) == ("", SUB)
+    assert (lists.failure("a"), lists.fresh("a")) == (None, SUB)
 
 
 def test_the_oldest_list_makes_room(monkeypatch: pytest.MonkeyPatch) -> None:

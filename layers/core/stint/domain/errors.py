@@ -33,6 +33,12 @@ class UnsupportedMediaType(InvalidRequest):
     code = "unsupported_media_type"
 
 
+class HostNotFound(InvalidRequest):
+    """The host of a URL does not resolve."""
+
+    code = "url_unavailable"
+
+
 class NotFound(StintError):
     """The caller named something that does not exist, exists no more, or has expired."""
 

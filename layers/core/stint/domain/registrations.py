@@ -2,15 +2,27 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import AliasChoices, Field
+from pydantic import AfterValidator, AliasChoices, Field
 
 from stint.domain.content import URL, Content
+from stint.domain.fields import invalid
 from stint.domain.schema import Request, Schema
 from stint.domain.steps import CompletionMessage, SafetyViolation
 from stint.domain.tools import ToolParameter, ToolResponseMessage
 from stint.domain.turns import UserMessage
 
-Identifier = Annotated[str, Field(min_length=1, max_length=256)]
+LONGEST_IDENTIFIER = 1000
+"""Bytes of UTF-8: a key of the table has room for these and the kind of the registration."""
+
+
+def check_identifier(identifier: str) -> str:
+    size = len(identifier.encode())
+    if size > LONGEST_IDENTIFIER:
+        raise invalid(f"The identifier has {size} bytes in UTF-8; at most {LONGEST_IDENTIFIER} are allowed.")
+    return identifier
+
+
+Identifier = Annotated[str, Field(min_length=1, max_length=256), AfterValidator(check_identifier)]
 
 
 class Owner(Schema):

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 
 import httpx
 
-from stint.domain.errors import InvalidRequest
+from stint.domain.errors import HostNotFound, InvalidRequest
 from stint.net.addresses import Address, kind_of, parse_address
 from stint.net.allow_list import AllowList, Peer, normalise_host, split_port
 from stint.net.transport import CheckedTransport
+from stint.net.urls import not_allowed, parse_url
 
 Resolve = Callable[[str, int], Awaitable[list[str]]]
 MAX_BYTES = 10_000_000
@@ -61,7 +62,7 @@ class Guard:
             logging.getLogger(library).setLevel(logging.WARNING)
         if self._tls is None:
             self._tls = httpx.create_ssl_context(trust_env=False)
-        return CheckedTransport(self._find, self._inspect, self._tls, max_bytes)
+        return CheckedTransport(self._find, self._tls, max_bytes)
 
     def client(
         self,
@@ -88,9 +89,10 @@ class Guard:
         """Tell beforehand whether a URL may be called; a later call checks again.
 
         Raises:
-            InvalidRequest: `url_not_allowed`, or `url_unavailable` when the host has no address.
+            InvalidRequest: `url_not_allowed`.
+            HostNotFound: the host has no address.
         """
-        parsed = self.read(url)
+        parsed = parse_url(url)
         await self._find(parsed.host, parsed.port or _default_port(parsed))
 
     async def fetch(self, url: str, *, timeout: float = 20.0, max_bytes: int = MAX_BYTES) -> Fetched:
@@ -98,8 +100,9 @@ class Guard:
 
         Raises:
             InvalidRequest: `url_not_allowed`, `url_too_large`, or `url_unavailable` with what the server answered.
+            HostNotFound: the host, or that of a redirect, has no address.
         """
-        parsed = self.read(url)
+        parsed = parse_url(url)
         try:
             async with (
                 asyncio.timeout(timeout),
@@ -116,52 +119,27 @@ class Guard:
             raise _unavailable(parsed, f"it answered {response.status_code}, not 200")
         return Fetched(response.headers.get("content-type", ""), response.content)
 
-    def read(self, text: str) -> httpx.URL:
-        """Parse a URL, and refuse one that could not be called wherever its host leads; asks no resolver.
-
-        Raises:
-            InvalidRequest: `url_not_allowed`.
-        """
-        try:
-            url = httpx.URL(text)
-        except (httpx.InvalidURL, ValueError) as error:
-            raise InvalidRequest(f"{text[:80]!r} is no URL: {error}", code="url_not_allowed") from error
-        self._inspect(url)
-        return url
-
-    def _inspect(self, url: httpx.URL) -> None:
-        if url.scheme not in ("http", "https"):
-            raise _not_allowed(url.host or str(url)[:80], f"its scheme is {url.scheme!r}, not http or https")
-        if not url.host:
-            raise _not_allowed(str(url)[:80], "it has no host")
-        if url.port is not None and not 0 < url.port < 65536:
-            raise _not_allowed(url.host, f"there is no port {url.port}")
-        if url.userinfo:
-            raise _not_allowed(url.host, "it bears a user name or password: send credentials in a header")
-
     async def _find(self, host: str, port: int) -> list[Address]:
         """Resolve a host; every address must be admitted, as whoever owns the name chooses their order."""
         try:
             found = await self._resolve(host, port)
         except (OSError, UnicodeError) as error:
-            raise InvalidRequest(
-                f"The host {host!r} cannot be found; check its spelling", code="url_unavailable"
-            ) from error
+            raise HostNotFound(f"The host {host!r} cannot be found; check its spelling") from error
         addresses = [self._check(host, port, text) for text in found]
         if not addresses:
-            raise InvalidRequest(f"The host {host!r} has no address", code="url_unavailable")
+            raise HostNotFound(f"The host {host!r} has no address")
         return addresses
 
     def _check(self, host: str, port: int, text: str) -> Address:
         try:
             address = parse_address(text)
         except ValueError as error:
-            raise _not_allowed(host, f"it resolves to {text}, which is no plain address") from error
+            raise not_allowed(host, f"it resolves to {text}, which is no plain address") from error
         if self._is_refused(address, host, port):
-            raise _not_allowed(host, f"port {port} there belongs to the platform")
+            raise not_allowed(host, f"port {port} there belongs to the platform")
         kind = kind_of(address)
         if kind and not self._allowed.admits(Peer(normalise_host(host), port, address)):
-            raise _not_allowed(host, f"it resolves to {address}, a {kind} address")
+            raise not_allowed(host, f"it resolves to {address}, a {kind} address")
         return address
 
     def _is_refused(self, address: Address, host: str, port: int) -> bool:
@@ -184,10 +162,6 @@ def _is_local(host: str) -> bool:
 
 def _default_port(url: httpx.URL) -> int:
     return 443 if url.scheme == "https" else 80
-
-
-def _not_allowed(host: str, reason: str) -> InvalidRequest:
-    return InvalidRequest(f"The URL of {host!r} may not be called: {reason}", code="url_not_allowed")
 
 
 def _unavailable(url: httpx.URL, reason: str) -> InvalidRequest:

@@ -10,6 +10,7 @@ import httpx
 from stint.domain.errors import InvalidRequest
 from stint.net.addresses import Address
 from stint.net.body import ENCODINGS, BoundedBody
+from stint.net.urls import check_form, check_redirect
 
 Find = Callable[[str, int], Awaitable[list[Address]]]
 SocketOptions = Iterable[Any] | None
@@ -47,25 +48,34 @@ class CheckedBackend(httpcore.AsyncNetworkBackend):
 
 
 class CheckedTransport(httpx.AsyncHTTPTransport):
-    """httpx's transport over `CheckedBackend`. `inspect` sees each request first, redirected ones too."""
+    """httpx's transport over `CheckedBackend`. It checks the URL of each request, those of redirects too."""
 
-    def __init__(self, find: Find, inspect: Callable[[httpx.URL], None], tls: ssl.SSLContext, max_bytes: int) -> None:
+    def __init__(self, find: Find, tls: ssl.SSLContext, max_bytes: int) -> None:
         super().__init__(verify=tls, trust_env=False)
         # httpx offers no parameter for the backend; the pool is empty yet, and closing it is not needed.
         self._pool = httpcore.AsyncConnectionPool(
             ssl_context=tls, network_backend=CheckedBackend(find, httpcore.AnyIOBackend())
         )
-        self._inspect = inspect
         self._max_bytes = max_bytes
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        self._inspect(request.url)
+        check_form(request.url)
         response = await super().handle_async_request(request)
+        response.request = request
+        try:
+            return self._bound(response)
+        except InvalidRequest:
+            await response.aclose()
+            raise
+
+    def _bound(self, response: httpx.Response) -> httpx.Response:
+        """Check an answer's header, and bound its body. Raises InvalidRequest."""
+        check_redirect(response)
+        host = response.request.url.host
         encoding = response.headers.get("content-encoding", "").strip().lower()
         if encoding and encoding != "identity" and encoding not in ENCODINGS:
-            await response.aclose()
             raise InvalidRequest(
-                f"{request.url.host} answered in an encoding that was not asked for: {encoding[:40]!r}",
+                f"{host} answered in an encoding that was not asked for: {encoding[:40]!r}",
                 code="url_unavailable",
             )
         packed = encoding in ENCODINGS
@@ -73,5 +83,5 @@ class CheckedTransport(httpx.AsyncHTTPTransport):
             del response.headers["content-encoding"]
             response.headers.pop("content-length", None)
         assert isinstance(response.stream, httpx.AsyncByteStream)  # noqa: S101 - an asynchronous transport's always is
-        response.stream = BoundedBody(response.stream, request.url.host, self._max_bytes, packed=packed)
+        response.stream = BoundedBody(response.stream, host, self._max_bytes, packed=packed)
         return response

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from stint.domain.content import URL, text_of
-from stint.domain.errors import InvalidRequest, NotFound, StintError, ToolUnauthorized, ToolUnavailable
+from stint.domain.errors import HostNotFound, InvalidRequest, NotFound, StintError, ToolUnauthorized, ToolUnavailable
 from stint.domain.ids import new_id
 from stint.domain.inference import ToolSignature
 from stint.domain.registrations import Tool, ToolGroup, ToolGroupRegisterRequest, ToolInvocationResult
@@ -95,7 +95,7 @@ class Toolgroups:
                 return described
             raise NotFound("Toolgroup", name)
         group, tool_name = found
-        tools = describe(group, await self.tools.signatures(group, provider_data))
+        tools = describe(group, await self.tools.signatures(group, provider_data, "toolgroup_id"))
         chosen = tools if tool_name is None else matching(tool_name, tools)
         if not chosen and tool_name is not None:
             raise NotFound("Tool", name)
@@ -108,7 +108,7 @@ class Toolgroups:
             toolgroup_id=name or conceal_url(endpoint), provider_id=MCP, mcp_endpoint=URL(uri=endpoint)
         )
         group = toolgroup_of(request, None)
-        return describe(group, await self.tools.signatures(group, provider_data))
+        return describe(group, await self.tools.signatures(group, provider_data, "mcp_endpoint"))
 
     async def look(self, group: ToolGroup, provider_data: Mapping[str, Any]) -> Sequence[Tool] | StintError:
         """List a toolgroup's tools; of one that cannot be reached or does not answer soon, what it failed with."""
@@ -175,7 +175,7 @@ class Toolgroups:
         invocation = Invocation(tool.identifier, arguments, f"call_{new_id()}", dict(provider_data))
         try:
             outcome = await run_tool(self.tools.provider_of(group), as_port(group), invocation)
-        except ToolUnavailable as error:
+        except (ToolUnavailable, HostNotFound) as error:
             raise naming(group, error) from error
         return ToolInvocationResult(
             content=head_of(outcome.content, self.tools.result_bytes),
@@ -204,9 +204,10 @@ def the_one(name: str, found: Sequence[Tool]) -> Tool:
     return found[0]
 
 
-def unfindable(name: str, failures: Sequence[StintError]) -> ToolUnavailable:
+def unfindable(name: str, failures: Sequence[StintError]) -> StintError:
     """Tell that a tool may be where nobody answers."""
-    kind = ToolUnauthorized if all(isinstance(each, ToolUnauthorized) for each in failures) else ToolUnavailable
+    kinds: tuple[type[StintError], ...] = (ToolUnauthorized, HostNotFound)
+    kind = next((kind for kind in kinds if all(isinstance(each, kind) for each in failures)), ToolUnavailable)
     reasons = "; ".join(failure.message for failure in failures)
     return kind(f"No toolgroup that answers has a tool {name!r}, and these do not answer: {reasons}")
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from stint.domain.agents import AgentConfig
-from stint.domain.errors import InvalidRequest, ToolUnavailable
+from stint.domain.errors import InvalidRequest, StintError, ToolUnavailable
 from stint.domain.inference import ToolSignature
 from stint.domain.registrations import ToolGroup
 from stint.domain.tools import AgentToolGroup
@@ -72,12 +72,22 @@ class Tools:
             )
         return Selection(*found, args)
 
-    async def signatures(self, group: ToolGroup, provider_data: Mapping[str, Any]) -> list[ToolSignature]:
-        """List a toolgroup's tools, named as in the registry. Raises ToolUnavailable that names the toolgroup."""
+    async def signatures(
+        self, group: ToolGroup, provider_data: Mapping[str, Any], param: str = "toolgroups"
+    ) -> list[ToolSignature]:
+        """List a toolgroup's tools, named as in the registry.
+
+        Raises:
+            ToolUnavailable: the provider cannot list them; names the toolgroup.
+            InvalidRequest: its URL may not be called, or its host does not resolve; names the toolgroup, and `param`
+                as the field that named it.
+        """
         provider = self.provider_of(group)
         try:
             return await provider.list_tools(as_port(group), dict(provider_data))
-        except ToolUnavailable as error:
+        except (ToolUnavailable, InvalidRequest) as error:
+            if isinstance(error, InvalidRequest) and error.param is None:
+                error.param = param
             raise naming(group, error) from error
 
     def known(self, group: ToolGroup, provider_data: Mapping[str, Any]) -> list[ToolSignature] | None:
@@ -127,8 +137,8 @@ def add_tool(server: dict[str, ServerTool], tool: ServerTool, client: Mapping[st
     server[name] = tool if other is None else replace(tool, args={**other.args, **tool.args})
 
 
-def naming(group: ToolGroup, error: ToolUnavailable) -> ToolUnavailable:
-    """Give an error of a toolgroup's provider with the toolgroup's name."""
+def naming(group: ToolGroup, error: StintError) -> StintError:
+    """Return an error of a toolgroup's provider with the toolgroup's name."""
     return type(error)(f"Toolgroup {group.identifier!r}: {error.message}", code=error.code, param=error.param)
 
 

@@ -22,6 +22,9 @@ SHARDS = 8
 AFTER_RECORDS = "n"
 """Sorts behind the log, the lease and the header of a response, and before its stored stream."""
 
+LONGEST_PK, LONGEST_SK = 2048, 1024
+"""Bytes of UTF-8 (DynamoDB, "Quotas": partition keys and sort keys)."""
+
 EVENTS = "stream:"
 ITEMS = "item:"
 
@@ -116,6 +119,11 @@ def registrations(tenant: str) -> str:
 
 def registration(tenant: str, kind: str, identifier: str) -> Key:
     return Key(registrations(tenant), f"{kind}:{identifier}")
+
+
+def is_storable(key: Key) -> bool:
+    """Return whether DynamoDB takes a key: nothing can stand under a longer one."""
+    return len(key.pk.encode()) <= LONGEST_PK and len(key.sk.encode()) <= LONGEST_SK
 
 
 def registration_blobs(tenant: str) -> str:

@@ -64,7 +64,8 @@ class Registrations:
 
     def delete(self, tenant: str, kind: Kind, identifier: str) -> None:
         """Delete a registration, and its blob when it is a large one. Raises NotFound when there is none."""
-        deleted = self._table.take(keys.registration(tenant, kind, identifier))
+        key = keys.registration(tenant, kind, identifier)
+        deleted = self._table.take(key) if keys.is_storable(key) else None
         if deleted is None:
             raise NotFound(NAMES[kind], identifier)
         with suppress(StoreUnavailable):  # it is unregistered all the same, and nothing leads to its blob

@@ -6,7 +6,7 @@ from typing import Any
 
 import httpx
 
-from stint.domain.errors import InvalidRequest, ToolUnavailable
+from stint.domain.errors import HostNotFound, InvalidRequest, ToolUnavailable
 from stint.domain.json_text import parse_json
 from stint.net.guard import Guard
 from stint.tools.outcomes import timed_out
@@ -26,7 +26,7 @@ async def send(
     Raises:
         ToolFailure: it took too long, or the answer is too large or broken.
         ToolUnavailable: there is no connection.
-        InvalidRequest: the guard refuses the URL.
+        InvalidRequest: the guard refuses the URL, or its host does not resolve.
     """
     try:
         async with asyncio.timeout(timeout), guard.client(timeout=timeout) as client:
@@ -37,6 +37,8 @@ async def send(
         raise ToolUnavailable(f"{service} cannot be reached") from error
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         raise ToolFailure(f"{service} could not be called ({type(error).__name__}).") from error
+    except HostNotFound:
+        raise
     except InvalidRequest as error:
         if error.code == "url_not_allowed":
             raise

@@ -7,7 +7,7 @@ import logging
 import time
 from typing import TYPE_CHECKING, Any
 
-from stint.domain.errors import InvalidRequest, ToolUnauthorized, ToolUnavailable
+from stint.domain.errors import HostNotFound, InvalidRequest, StintError, ToolUnauthorized, ToolUnavailable
 from stint.domain.inference import ToolSignature
 from stint.net.guard import MAX_BYTES, Guard
 from stint.tools.headers import read_headers
@@ -82,17 +82,17 @@ class McpTools:
         if fresh is not None:
             return fresh
         failed = self._lists.failure(key)
-        if not failed:
+        if failed is None:
             timeout = read_args(toolgroup).timeout or self._timeout
             try:
                 return await self._refresh(url, headers, timeout if old is None else min(timeout, REFRESH_SECONDS))
             except ToolUnauthorized:
                 raise
-            except ToolUnavailable as error:
-                failed = error.message
+            except (ToolUnavailable, HostNotFound) as error:
+                failed = error
         if old is None:
-            raise ToolUnavailable(failed)
-        extra = {"toolgroup_id": toolgroup.toolgroup_id, "error": failed}
+            raise type(failed)(failed.message)
+        extra = {"toolgroup_id": toolgroup.toolgroup_id, "error": failed.message}
         logger.warning("An MCP server does not list its tools; its old list holds", extra=extra)
         return old
 
@@ -103,11 +103,11 @@ class McpTools:
             tools = await self._ask(url, headers, timeout)
         except ToolUnauthorized:
             raise
-        except (ToolUnavailable, asyncio.CancelledError) as error:
+        except (ToolUnavailable, HostNotFound, asyncio.CancelledError) as error:
             seconds = time.monotonic() - began
             if seconds >= SLOW_SECONDS:
                 slow = f"The MCP server at {host_of(url)} did not list its tools within {seconds:.0f} s"
-                self._lists.fail(key, error.message if isinstance(error, ToolUnavailable) else slow)
+                self._lists.fail(key, error if isinstance(error, StintError) else ToolUnavailable(slow))
             raise
         self._lists.keep(key, tools)
         return tools

@@ -3,6 +3,7 @@
 import time
 from dataclasses import dataclass, field
 
+from stint.domain.errors import StintError
 from stint.domain.inference import ToolSignature
 
 MOST_LISTS = 200
@@ -10,11 +11,11 @@ MOST_LISTS = 200
 
 @dataclass(slots=True)
 class Kept:
-    """A list, fresh until `expiry`; `failure` tells what became of asking for it again, until `retry`."""
+    """A list, fresh until `expiry`. `failure` is the error of the last request for it, kept until `retry`."""
 
     tools: list[ToolSignature] | None = None
     expiry: float = 0.0
-    failure: str = ""
+    failure: StintError | None = None
     retry: float = 0.0
 
 
@@ -40,10 +41,10 @@ class ToolLists:
         found = self.kept.get(key)
         return found.tools if found else None
 
-    def failure(self, key: str) -> str:
-        """Tell why a server was not asked again: what it failed with a short time ago; empty when it is to be asked."""
+    def failure(self, key: str) -> StintError | None:
+        """Return what a server failed with a short time ago; None when it is to be asked."""
         found = self.kept.get(key)
-        return found.failure if found and time.monotonic() < found.retry else ""
+        return found.failure if found and time.monotonic() < found.retry else None
 
     def keep(self, key: str, tools: list[ToolSignature]) -> None:
         self._put(key, Kept(tools, time.monotonic() + self.seconds))
@@ -53,7 +54,7 @@ class ToolLists:
         if key in self.kept:
             self.kept[key].expiry = 0.0
 
-    def fail(self, key: str, failure: str) -> None:
+    def fail(self, key: str, failure: StintError) -> None:
         """Remember that a server did not give its list."""
         found = self.kept.get(key, Kept())
         self._put(key, Kept(found.tools, found.expiry, failure, time.monotonic() + self.retry_seconds))

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import httpx
 
-from stint.domain.errors import InvalidRequest, StintError, ToolUnauthorized, ToolUnavailable
+from stint.domain.errors import HostNotFound, InvalidRequest, StintError, ToolUnauthorized, ToolUnavailable
 from stint.net.guard import Guard
+from stint.net.urls import parse_url
 from stint.tools.mcp_package import prepare_mcp
 from stint.tools.mcp_watch import Refused, Watch
 
@@ -50,9 +51,9 @@ class McpSessions:
             TimeoutError: it took longer than the time-out.
             McpFailure: the server answered with a JSON-RPC error.
             ToolUnavailable: the server cannot be reached, refuses the credentials, or breaks the protocol.
-            InvalidRequest: the guard refuses the URL, or the answer is too large.
+            InvalidRequest: the guard refuses the URL, its host does not resolve, or the answer is too large.
         """
-        self._guard.read(url)
+        parse_url(url)
         deadline = asyncio.get_running_loop().time() + timeout
         first: Refused | None = None
         if url not in self._sse_endpoints:
@@ -131,6 +132,8 @@ def translate(url: str, error: BaseException) -> Exception:
     from mcp.shared.exceptions import McpError  # noqa: PLC0415
 
     match error:
+        case HostNotFound():
+            return error
         case InvalidRequest(code="url_unavailable"):
             return ToolUnavailable(error.message)
         case Refused() | TimeoutError() | StintError():

@@ -102,8 +102,9 @@ class ResponsePlanner:
     ) -> tuple[Toolbox, list[McpListTools]]:
         """Gather the tools: functions are the client's to run, all others the server's."""
         keys = with_credentials(tools, provider_data)
-        servers = [tool for tool in tools if isinstance(tool, McpTool)]
-        offered = await asyncio.gather(*(self.list_server(server, keys) for server in servers))
+        placed = {place: tool for place, tool in enumerate(tools) if isinstance(tool, McpTool)}
+        servers = list(placed.values())
+        offered = await asyncio.gather(*(self.list_server(place, server, keys) for place, server in placed.items()))
         client = {tool.name: signature_of(tool) for tool in tools if isinstance(tool, FunctionTool)}
         hosted = [each for found in offered for each in found]
         for tool in tools:
@@ -115,10 +116,20 @@ class ResponsePlanner:
         server_tools = {each.signature.name: each for each in hosted}
         return Toolbox(client, server_tools, keys, self.tools.result_bytes, approvals), listed
 
-    async def list_server(self, server: McpTool, provider_data: ProviderData) -> list[ServerTool]:
+    async def list_server(self, place: int, server: McpTool, provider_data: ProviderData) -> list[ServerTool]:
+        """List the tools of an MCP server, those that the request allows.
+
+        Raises:
+            InvalidRequest: its URL may not be called, or its host does not resolve; names the place in `tools`.
+            ToolUnavailable: the server cannot list its tools.
+        """
         group = Toolgroup(server.server_label, MCP, server.server_url)
         provider = self.tools.providers[MCP]
-        signatures = await provider.list_tools(group, dict(provider_data))
+        try:
+            signatures = await provider.list_tools(group, dict(provider_data))
+        except InvalidRequest as error:
+            error.param = error.param or f"tools[{place}].server_url"
+            raise
         return [ServerTool(each, group, provider) for each in signatures if server.allows(each.name)]
 
     async def web_search(self, tool: WebSearchTool, provider_data: ProviderData) -> ServerTool:

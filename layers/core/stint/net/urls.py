@@ -1,0 +1,69 @@
+"""The form of a URL that a caller supplies, checked before any host is resolved."""
+
+import httpx
+
+from stint.domain.errors import InvalidRequest
+
+LONGEST_HOST = 253
+"""Characters of a name (RFC 1035, section 2.3.4), without the dot at its end."""
+
+
+def parse_url(text: str) -> httpx.URL:
+    """Parse a URL, and check its form; see `check_form`.
+
+    Raises:
+        InvalidRequest: `url_not_allowed`. The message repeats at most the host: the rest may hold credentials.
+    """
+    try:
+        url = httpx.URL(text)
+    except (httpx.InvalidURL, ValueError):  # their words repeat parts of the URL
+        raise _malformed() from None
+    check_form(url)
+    return url
+
+
+def check_form(url: httpx.URL) -> None:
+    """Refuse a URL that could not be called wherever its host leads.
+
+    Raises:
+        InvalidRequest: `url_not_allowed`.
+    """
+    try:
+        host = url.host  # decodes a name in Punycode, which httpx.URL leaves unread
+    except ValueError:
+        raise _malformed("its host is no internationalized name (RFC 5891)") from None
+    if url.scheme not in ("http", "https"):
+        raise not_allowed(host, f"its scheme is {url.scheme[:40]!r}, not http or https")
+    if not host:
+        raise not_allowed(host, "it has no host")
+    if len(host.rstrip(".")) > LONGEST_HOST:
+        raise not_allowed(f"{host[:40]}...", f"its host is longer than {LONGEST_HOST} characters")
+    if url.port is not None and not 0 < url.port < 65536:
+        raise not_allowed(host, f"there is no port {url.port}")
+    if url.userinfo:
+        raise not_allowed(host, "it has a user name or password: send credentials in a header")
+
+
+def check_redirect(response: httpx.Response) -> None:
+    """Refuse an answer that redirects to what is no URL; httpx would read it even where redirects are not followed.
+
+    Raises:
+        InvalidRequest: `url_unavailable`.
+    """
+    if not response.has_redirect_location:
+        return
+    try:
+        _ = httpx.URL(response.headers["location"]).host
+    except (httpx.InvalidURL, ValueError):
+        raise InvalidRequest(
+            f"{response.request.url.host!r} redirects to what is not a valid URL", code="url_unavailable"
+        ) from None
+
+
+def not_allowed(host: str, reason: str) -> InvalidRequest:
+    where = f"The URL of {host!r}" if host else "The URL"
+    return InvalidRequest(f"{where} may not be called: {reason}", code="url_not_allowed")
+
+
+def _malformed(reason: str = "check its host, its port and its characters") -> InvalidRequest:
+    return InvalidRequest(f"It is not a valid URL: {reason}", code="url_not_allowed")

@@ -1,0 +1,173 @@
+"""URLs that cannot be called, in every place that takes one: a 400 that names the field."""
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import httpx
+import pytest
+from tests.functions.talk import assert_error, open_session, say
+from tests.functions.world import World
+
+MALFORMED = [
+    "http://xn--a/",
+    "https://xn--a:8443/path?key=value",
+    "http://exa\0mple.com/",
+    "http://exam\nple.com/",
+    "http://example.com:99999/",
+    "http://example.com:port/",
+    "http://[::1",
+    "http://user:key-of-the-caller@example.com/",
+    f"http://{'a.' * 200}com/",
+    "http://\u2488.com/",
+    "http:///path",
+    "http://",
+]
+UNKNOWN = [
+    "http://nowhere.invalid/",
+    "http://a..b/",
+    f"http://{'a' * 64}.example/",
+    "http://a%00b/",
+    "http://exa mple.com/",
+    "http://[fe80::1%25eth0]/",
+]
+Send = Callable[[httpx.Client, str], httpx.Response]
+
+
+def turn_document(http: httpx.Client, url: str) -> httpx.Response:
+    document = {"content": {"uri": url}, "mime_type": "text/plain"}
+    return say(http, open_session(http), "Hello", documents=[document], stream=True)
+
+
+def turn_image(http: httpx.Client, url: str) -> httpx.Response:
+    return say(http, open_session(http), {"type": "image", "image": {"url": {"uri": url}}}, stream=True)
+
+
+def respond(http: httpx.Client, part: dict[str, Any]) -> httpx.Response:
+    message = {"type": "message", "role": "user", "content": [part]}
+    return http.post("/v1/responses", json={"model": "scripted/demo", "input": [message], "stream": True})
+
+
+def response_file(http: httpx.Client, url: str) -> httpx.Response:
+    return respond(http, {"type": "input_file", "filename": "a.txt", "file_url": url})
+
+
+def response_image(http: httpx.Client, url: str) -> httpx.Response:
+    return respond(http, {"type": "input_image", "image_url": url})
+
+
+def response_server(http: httpx.Client, url: str) -> httpx.Response:
+    functions = {"type": "function", "name": "f", "parameters": {}}
+    server = {"type": "mcp", "server_label": "s", "server_url": url}
+    body = {"model": "scripted/demo", "input": "Hello", "tools": [functions, server], "stream": True}
+    return http.post("/v1/responses", json=body)
+
+
+def conversation_file(http: httpx.Client, url: str) -> httpx.Response:
+    part = {"type": "input_file", "filename": "a.txt", "file_url": url}
+    return http.post("/v1/conversations", json={"items": [{"type": "message", "role": "user", "content": [part]}]})
+
+
+def chat_image(http: httpx.Client, url: str) -> httpx.Response:
+    message = {"role": "user", "content": [{"type": "image_url", "image_url": {"url": url}}]}
+    return http.post("/v1/chat/completions", json={"model": "scripted/demo", "messages": [message]})
+
+
+def mcp_toolgroup(http: httpx.Client, url: str) -> httpx.Response:
+    body = {"toolgroup_id": "t", "provider_id": "model-context-protocol", "mcp_endpoint": {"uri": url}}
+    return http.post("/v1/toolgroups", json=body)
+
+
+def other_toolgroup(http: httpx.Client, url: str) -> httpx.Response:
+    body = {"toolgroup_id": "t", "provider_id": "brave-search", "mcp_endpoint": {"uri": url}}
+    return http.post("/v1/toolgroups", json=body)
+
+
+def http_tool(http: httpx.Client, url: str) -> httpx.Response:
+    args = {"tools": [{"name": "f", "url": url}]}
+    return http.post("/v1/toolgroups", json={"toolgroup_id": "t", "provider_id": "remote-execution", "args": args})
+
+
+def listed_endpoint(http: httpx.Client, url: str) -> httpx.Response:
+    return http.get("/v1/tool-runtime/list-tools", params={"mcp_endpoint[uri]": url})
+
+
+PLACES: dict[Send, str] = {
+    turn_document: "documents[0]",
+    response_file: "input[0].content[0]",
+    response_server: "tools[1].server_url",
+    conversation_file: "items[0].content[0]",
+    mcp_toolgroup: "mcp_endpoint",
+    other_toolgroup: "mcp_endpoint",
+    http_tool: "args",
+    listed_endpoint: "mcp_endpoint",
+}
+IMAGES: dict[Send, str] = {
+    turn_image: "messages",
+    response_image: "input[0].content[0]",
+    chat_image: "messages[0].content[0].image_url.url",
+}
+
+
+@pytest.mark.parametrize("place", [*PLACES, *IMAGES])
+@pytest.mark.parametrize("url", MALFORMED)
+def test_what_is_no_url_is_the_callers_fault_in_every_place(http: httpx.Client, place: Send, url: str) -> None:
+    answer = place(http, url)
+
+    assert answer.status_code == 400, answer.text
+    assert answer.json()["error"]["param"].split(".args")[0] == (PLACES | IMAGES)[place], answer.text
+    assert "key-of-the-caller" not in answer.text
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("url", UNKNOWN)
+def test_a_host_that_does_not_resolve_is_the_callers_fault_in_every_place(
+    http: httpx.Client, place: Send, url: str
+) -> None:
+    answer = place(http, url)
+
+    assert answer.status_code == 400, answer.text
+    assert answer.json()["error"]["param"] == PLACES[place], answer.text
+
+
+@pytest.mark.parametrize("place", IMAGES)
+def test_an_image_at_a_host_that_does_not_resolve_here_is_left_to_its_provider(http: httpx.Client, place: Send) -> None:
+    assert place(http, UNKNOWN[0]).status_code == 200
+
+
+@pytest.fixture
+def lost(world: World) -> Iterator[None]:
+    """Toolgroups of the configuration whose host does not resolve."""
+    endpoint = {"uri": "http://nowhere.invalid/mcp"}
+    tools = [{"name": "ping", "url": "http://nowhere.invalid/ping"}]
+    groups = [
+        {"toolgroup_id": "mcp::lost", "provider_id": "model-context-protocol", "mcp_endpoint": endpoint},
+        {"toolgroup_id": "http::lost", "provider_id": "remote-execution", "args": {"tools": tools}},
+    ]
+    settings = world.settings
+    world.settings = settings.model_copy(update={"registry": json.dumps({"toolgroups": groups})})
+    yield
+    world.settings = settings
+
+
+@pytest.mark.usefixtures("lost")
+def test_a_toolgroup_whose_host_does_not_resolve_any_more_is_a_400_that_names_it(http: httpx.Client) -> None:
+    session = open_session(http, toolgroups=["mcp::lost"])
+
+    turn = assert_error(say(http, session, "Hello", stream=True), 400, "url_unavailable")
+    listed = assert_error(http.get("/v1/tools", params={"toolgroup_id": "mcp::lost"}), 400, "url_unavailable")
+    found = assert_error(http.get("/v1/tools/add"), 400, "url_unavailable")
+    called = http.post("/v1/tool-runtime/invoke", json={"tool_name": "ping", "kwargs": {}})
+
+    assert (turn["param"], listed["param"]) == ("toolgroups", "toolgroup_id")
+    assert all("Toolgroup 'mcp::lost'" in error["message"] for error in (turn, listed, found))
+    assert "Toolgroup 'http::lost'" in assert_error(called, 400, "url_unavailable")["message"]
+
+
+@pytest.mark.usefixtures("lost")
+def test_in_the_middle_of_a_turn_a_host_that_does_not_resolve_is_told_to_the_model(http: httpx.Client) -> None:
+    answer = say(http, open_session(http, toolgroups=["http::lost"]), "Please ping").json()
+
+    [called] = [step for step in answer["steps"] if step["step_type"] == "tool_execution"]
+    assert "'nowhere.invalid' cannot be found" in called["tool_responses"][0]["content"]
+    assert answer["status"] == "completed"

@@ -16,7 +16,7 @@ def test_the_settings_table_lists_every_setting_with_its_default_and_meaning() -
         alias = field.validation_alias
         variable = alias.choices[0] if isinstance(alias, AliasChoices) else f"STINT_{name.upper()}"
         default = field.default.get_secret_value() if isinstance(field.default, SecretStr) else field.default
-        expected[variable] = (f"`{default}`" if default != "" else "", field.description)
+        expected[variable] = (f"`{default}`" if default not in ("", None) else "", field.description)
 
     rows = re.findall(r"^\| `([A-Z_]+)` \| (.*?) ?\| (.*) \|$", README, flags=re.MULTILINE)
 

@@ -19,6 +19,7 @@ from stint.services.responses.contexts import Contexts
 from stint.services.responses.continuing import Continuing
 from stint.services.responses.following import Following
 from stint.services.responses.inputs import Inputs
+from stint.services.responses.opaque_texts import OpaqueTexts
 from stint.services.responses.plans import ResponsePlanner
 from stint.services.responses.responses import Responses
 from stint.services.responses.services import ResponseServices
@@ -67,19 +68,20 @@ def compose_responses(
     queue: WorkQueue | None = None,
 ) -> ResponseServices:
     """Put the use cases of a tenant together, on the registry and the tools that its agents have."""
-    contexts = Contexts(tenant, store, settings.lease_seconds, settings.history_bytes)
+    opaque = OpaqueTexts(tenant, store.signing_keys, settings.unsigned_content_until)
+    contexts = Contexts(tenant, store, opaque, settings.lease_seconds, settings.history_bytes)
     planner = ResponsePlanner(router, services.registry, services.toolgroups.tools)
     reader = Reader(fetch, check_url)
     inputs = Inputs(contexts, reader)
     responses = Responses(tenant, store, contexts, planner, reader, settings.default_model)
     queue = queue or make_queue()
-    lives = Lives(tenant, store, queue)
+    lives = Lives(tenant, store, queue, opaque)
     return ResponseServices(
         responses=responses,
         background=Background(tenant, store, responses, lives, queue),
         following=Following(tenant, store, lives),
         stored_responses=StoredResponses(tenant, store, lives, queue.send),
-        conversations=Conversations(tenant, store.conversations, reader, queue.send),
+        conversations=Conversations(tenant, store.conversations, reader, queue.send, opaque),
         chat=Chat(router, services.registry, reader),
         compaction=Compaction(router, services.registry, inputs),
         token_counts=TokenCounts(planner, inputs, settings.default_model),

@@ -1,5 +1,6 @@
 """Every setting, read from the environment. Nothing else in the package reads it."""
 
+from datetime import date
 from functools import cache
 from typing import Literal
 
@@ -81,6 +82,10 @@ class Settings(BaseSettings):
     lease_seconds: float = Field(default=30, gt=0, description="How long a running turn holds its session unrenewed.")
     history_bytes: int = Field(default=4_000_000, gt=0, description="Most history, in bytes of JSON, sent to a model.")
     session_expiry_days: float = Field(default=30, gt=0, description="Life of a session without persistence.")
+    unsigned_content_until: date | None = Field(
+        default=None,
+        description="Last day (UTC, YYYY-MM-DD) on which `encrypted_content` from before signatures is accepted.",
+    )
     heartbeat_seconds: float = Field(default=15, gt=0, description="Silence after which a stream gets a comment line.")
     agent_cache_seconds: float = Field(default=60, ge=0, description="How long a warm process keeps agent configs.")
     runtime_api: str = Field(

@@ -6,11 +6,12 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, ValidationError
 
 from stint.domain.inference import Reasoning
-from stint.domain.opaque import CompactedContext, encode_opaque
+from stint.domain.opaque import CompactedContext, SigningKey, encode_opaque
 
 Json = dict[str, Any]
-THOUGHT = encode_opaque(Reasoning(text="Cats, then.", signature="s"))
-SUMMARY = encode_opaque(CompactedContext(summary="They spoke of cats."))
+KEY = SigningKey("tenant", b"k" * 32)
+THOUGHT = encode_opaque(Reasoning(text="Cats, then.", signature="s"), KEY)
+SUMMARY = encode_opaque(CompactedContext(summary="They spoke of cats."), KEY)
 IMAGE = "data:image/png;base64,iVBORw0KGgo="
 INPUT_ITEMS: list[Json] = [
     {"role": "user", "content": "Hi."},

@@ -14,6 +14,7 @@ from stint.domain.parts import InputText
 from stint.domain.tasks import AnyDeletionTask, ConversationDeletionTask
 from stint.services.conversations import Conversations
 from stint.services.reader import Reader
+from stint.services.responses.opaque_texts import OpaqueTexts
 
 
 class Desk:
@@ -25,7 +26,9 @@ class Desk:
         self.fetched: list[str] = []
         self.left: list[AnyDeletionTask] = []
         self.store = cloud.response_store.conversations
-        self.service = Conversations(tenant, self.store, Reader(self.fetch, self.check_url), self.left.append)
+        opaque = OpaqueTexts(tenant, cloud.response_store.signing_keys)
+        reader = Reader(self.fetch, self.check_url)
+        self.service = Conversations(tenant, self.store, reader, self.left.append, opaque)
 
     async def fetch(self, url: str) -> Raw:
         self.fetched.append(url)

@@ -5,7 +5,6 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from stint.domain.fields import LONG_TEXT, KnownTypes, Nothing, Omitted, Only, Refused, invalid
-from stint.domain.inference import Reasoning
 from stint.domain.items import (
     PREFIXES,
     CompactionItem,
@@ -17,7 +16,6 @@ from stint.domain.items import (
     WebSearchCall,
 )
 from stint.domain.mcp_items import McpApprovalRequest, McpApprovalResponse, McpCall, McpListTools
-from stint.domain.opaque import CompactedContext, decode_opaque
 from stint.domain.response_tools import ToolName
 from stint.domain.schema import Request
 
@@ -47,29 +45,12 @@ class FunctionCallOutputInput(FunctionCallOutput):
     namespace: Namespace = None
 
 
-def check_reasoning(text: str) -> str:
-    return check_opaque(text, Reasoning)
-
-
-def check_compaction(text: str) -> str:
-    return check_opaque(text, CompactedContext)
-
-
-def check_opaque(text: str, kind: type[Reasoning] | type[CompactedContext]) -> str:
-    """Refuse an opaque text that holds no such document."""
-    try:
-        decode_opaque(text, kind)
-    except ValueError as error:
-        raise invalid(str(error)) from None
-    return text
-
-
 class ReasoningInput(ReasoningItem):
-    encrypted_content: Omitted[Annotated[str, Field(max_length=LONG_TEXT), AfterValidator(check_reasoning)]] = None
+    encrypted_content: Omitted[Annotated[str, Field(max_length=LONG_TEXT)]] = None
 
 
 class CompactionInput(CompactionItem):
-    encrypted_content: Annotated[str, Field(max_length=LONG_TEXT), AfterValidator(check_compaction)]
+    encrypted_content: Annotated[str, Field(max_length=LONG_TEXT)]
 
 
 NO_SHELL = "the shell tools are not offered"

@@ -1,12 +1,15 @@
 """Opaque text: what a client carries from one request to the next without reading it.
 
-It is encoded, not encrypted and not signed: whoever holds it can read it, and can make another one. So it holds only
-what its holder was, or may be, told: a model's own reasoning and signature, or a conversation in short.
+It is signed and encoded, not encrypted: its holder can read it, and cannot make another one. So it holds only what its
+holder may know: a model's own reasoning and signature, or a summary of a conversation.
 """
 
 import base64
 import binascii
+import hashlib
+import hmac
 import zlib
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from pydantic import Field, ValidationError
@@ -15,9 +18,14 @@ from stint.domain.schema import Schema
 
 S = TypeVar("S", bound=Schema)
 
-PREFIX = "st1."
-MAX_BYTES = 20_000_000
-"""Bytes of JSON; more is no text of this server, but one made to fill its memory."""
+PREFIX = "st2."
+UNSIGNED_PREFIX = "st1."
+"""What began with this was made before texts were signed."""
+
+MAX_BYTES = 8_000_000
+"""Bytes of JSON that the opaque texts of one request may hold in all."""
+
+MAC_BYTES = 16
 
 
 class CompactedContext(Schema):
@@ -27,32 +35,90 @@ class CompactedContext(Schema):
     instructions: list[str] = Field(default_factory=list)
 
 
-def encode_opaque(document: Schema) -> str:
-    """Write a document as text that is safe in a URL. `decode_opaque` reads it, given the document's class."""
-    packed = zlib.compress(f"{type(document).__name__}\n{document.model_dump_json()}".encode(), 6)
-    return PREFIX + base64.urlsafe_b64encode(packed).decode()
+@dataclass(frozen=True, slots=True)
+class SigningKey:
+    """Signs a tenant's opaque texts (HMAC-SHA-256, RFC 2104, cut to 128 bits)."""
+
+    tenant: str
+    secret: bytes = field(repr=False)
+
+    def sign(self, kind: str, packed: bytes) -> bytes:
+        """Return the MAC of a packed document. The tenant and the document's class are part of what is signed."""
+        head = f"stint opaque\0{self.tenant}\0{kind}\0".encode()
+        return hmac.digest(self.secret, head + packed, hashlib.sha256)[:MAC_BYTES]
 
 
-def decode_opaque(text: str, kind: type[S]) -> S:
-    """Read what `encode_opaque` wrote.
+def encode_opaque(document: Schema, key: SigningKey) -> str:
+    """Write a document as signed text that is safe in a URL."""
+    kind = type(document).__name__
+    packed = zlib.compress(f"{kind}\n{document.model_dump_json()}".encode(), 6)
+    return PREFIX + base64.urlsafe_b64encode(key.sign(kind, packed) + packed).decode()
+
+
+def is_unsigned(text: str) -> bool:
+    """Return whether a text claims to be older than signatures."""
+    return text.startswith(UNSIGNED_PREFIX)
+
+
+def check_opaque(text: str, kind: type[Schema], key: SigningKey) -> None:
+    """Check that `encode_opaque` made a text of this class for this tenant; nothing is decompressed.
 
     Raises:
-        ValueError: the text was not made by this server, was changed on its way, or holds something else.
+        ValueError: it did not, or the text was changed.
     """
-    if not text.startswith(PREFIX):
-        raise ValueError("It was not made by this server: send what this server gave, unchanged.")
-    try:
-        name, _, body = _unpack(text[len(PREFIX) :]).decode().partition("\n")
-        if name == kind.__name__:
+    mac, packed = _split(text)
+    if not hmac.compare_digest(mac, key.sign(kind.__name__, packed)):
+        raise ValueError(
+            "It was changed, belongs to an item of another type, or was not made by this server: send it back as it "
+            "was returned, or leave the item out."
+        )
+
+
+class OpaqueReader:
+    """Reads the opaque texts of one request, `limit` bytes of JSON in all. It trusts them: see `check_opaque`."""
+
+    def __init__(self, limit: int = MAX_BYTES) -> None:
+        self._left = limit
+
+    def read(self, text: str, kind: type[S]) -> S:
+        """Read a document, from signed and from older text.
+
+        Raises:
+            ValueError: the text is damaged, holds a document of another class, or is one too many.
+        """
+        name, _, body = self._unpack(_split(text)[1]).partition(b"\n")
+        if name != kind.__name__.encode():
+            raise ValueError("It belongs to an item of another type.")
+        try:
             return kind.model_validate_json(body)
-    except (binascii.Error, zlib.error, UnicodeError, ValidationError):
-        raise ValueError("It is damaged: send it back as it was given.") from None
-    raise ValueError("It belongs to an item of another type.")
+        except ValidationError:
+            raise ValueError("It is damaged: send it back as it was returned.") from None
+
+    def _unpack(self, packed: bytes) -> bytes:
+        inflater = zlib.decompressobj()
+        try:
+            body = inflater.decompress(packed, self._left + 1)
+        except zlib.error:
+            raise ValueError("It is damaged: send it back as it was returned.") from None
+        if len(body) > self._left:
+            raise ValueError(
+                f"The encrypted_content of this request holds more than {MAX_BYTES:,} bytes in all: leave out older "
+                "reasoning items, or compact the conversation."
+            )
+        if not inflater.eof:
+            raise ValueError("It is damaged: send it back as it was returned.")
+        self._left -= len(body)
+        return body
 
 
-def _unpack(text: str) -> bytes:
-    reader = zlib.decompressobj()
-    body = reader.decompress(base64.b64decode(text.encode(), altchars=b"-_", validate=True), MAX_BYTES)
-    if not reader.eof:
-        raise zlib.error("cut short, or too long")
-    return body
+def _split(text: str) -> tuple[bytes, bytes]:
+    """Return the MAC, empty for older text, and the packed document."""
+    prefix = next((known for known in (PREFIX, UNSIGNED_PREFIX) if text.startswith(known)), None)
+    if prefix is None:
+        raise ValueError("It was not made by this server: send what this server returned, unchanged.")
+    try:
+        raw = base64.b64decode(text[len(prefix) :].encode(), altchars=b"-_", validate=True)
+    except (binascii.Error, UnicodeError):
+        raise ValueError("It is damaged: send it back as it was returned.") from None
+    size = MAC_BYTES if prefix == PREFIX else 0
+    return raw[:size], raw[size:]

@@ -28,7 +28,6 @@ from stint.observability import Observation
 from stint.services.plans import ProviderData
 from stint.services.responses.runs import ResponseRun
 from stint.services.responses.services import ResponseServices
-from stint.services.responses.storedresponses import shown
 
 RESPONSES = "/v1/responses"
 RESPONSE = RESPONSES + "/{response_id}"
@@ -139,7 +138,7 @@ async def begin_in_background(
     observation_of(request).name_response(response_id)
     if body.stream:
         return await answer_following(response_id, -1, request, services)
-    return document(shown(stored))
+    return document(services.stored_responses.show(stored))
 
 
 async def answer_following(response_id: str, after: int, request: Request, services: ResponseServices) -> Response:

@@ -23,6 +23,7 @@ from stint.services.deletions import PATIENCE_SECONDS, Delete, Leave, finish_del
 from stint.services.files import check_images, read_files
 from stint.services.reader import Reader
 from stint.services.responses.inclusions import show
+from stint.services.responses.opaque_texts import OpaqueTexts
 from stint.store.conversations import Conversations as ConversationStore
 from stint.store.conversations import Order
 
@@ -33,11 +34,14 @@ class Conversations:
     Items that are added get new ids: their order is the order of adding, whatever they were called before.
     """
 
-    def __init__(self, tenant: str, store: ConversationStore, reader: Reader, leave: Leave) -> None:
+    def __init__(
+        self, tenant: str, store: ConversationStore, reader: Reader, leave: Leave, opaque: OpaqueTexts
+    ) -> None:
         self.tenant = tenant
         self.store = store
         self.reader = reader
         self.leave = leave
+        self.opaque = opaque
 
     async def create(self, request: CreateConversation) -> Conversation:
         """Store a conversation with its first items.
@@ -110,7 +114,8 @@ class Conversations:
         return await self.get(conversation_id)
 
     async def take_in(self, items: Sequence[InputItem]) -> Sequence[StoredItem]:
-        """Look at images, read files to text, and give each item its id."""
+        """Check opaque texts and images, read files to text, and give each item its id."""
+        await self.opaque.check(items, "items")
         await check_images(self.reader, items, "items")
         texts = await read_files(self.reader, items, "items")
         return [StoredItem(item=item, texts=own) for item, own in zip(rename(items), texts, strict=True)]

@@ -136,6 +136,11 @@ def split_registration(sk: str) -> tuple[str, str]:
     return kind, identifier
 
 
+def signing_key(tenant: str) -> Key:
+    """The key that signs what clients carry. No partition that is ever deleted holds it."""
+    return Key(f"{_tenant(tenant)}#signing_key", "opaque")
+
+
 def responses(tenant: str) -> list[str]:
     """The list entries, in shards: none is written to by every response of a tenant."""
     return [f"{_tenant(tenant)}#response.{shard}" for shard in range(SHARDS)]

@@ -11,6 +11,7 @@ from stint.store.conversations import Conversations
 from stint.store.documents import Documents
 from stint.store.locks import Locks
 from stint.store.responses import Responses
+from stint.store.signing_keys import SigningKeys
 from stint.store.table import Table
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ class ResponseStore:
     conversations: Conversations
     locks: Locks
     claims: Claims
+    signing_keys: SigningKeys
 
     @classmethod
     def open(cls, dynamodb: "DynamoDBClient", table: str, connect_s3: "Callable[[], S3Client]", bucket: str) -> Self:
@@ -34,4 +36,4 @@ class ResponseStore:
         background = Background(records, documents)
         responses = Responses(records, documents, blobs, background)
         conversations = Conversations(records, documents, blobs, locks)
-        return cls(responses, background, conversations, locks, Claims(records))
+        return cls(responses, background, conversations, locks, Claims(records), SigningKeys(records))

@@ -7,10 +7,18 @@ from tests.unit.services.stage import words_of
 
 from stint.domain.inference import AssistantAnswer, ModelMessage, SystemText, ToolResult, UserInput
 from stint.domain.input_items import Input
+from stint.domain.opaque import SigningKey, encode_opaque
+from stint.domain.schema import Schema
 from stint.services.history import Transcript
 from stint.services.responses.itemhistory import ItemReader
 
 INPUT: TypeAdapter[Any] = TypeAdapter(Input)
+KEY = SigningKey("tenant", b"k" * 32)
+
+
+def encode(document: Schema) -> str:
+    """Write opaque text, signed with a key of the tests."""
+    return encode_opaque(document, KEY)
 
 
 def call(call_id: str, name: str = "get") -> dict[str, Any]:

@@ -10,7 +10,7 @@ from tests.unit.store.conftest import Cloud
 from stint.domain.errors import DeadlineExceeded, InvalidRequest, ModelError
 from stint.domain.inference import Finished, FinishReason, TextChunk, Usage
 from stint.domain.items import CompactionItem
-from stint.domain.opaque import CompactedContext, decode_opaque
+from stint.domain.opaque import CompactedContext, OpaqueReader
 from stint.domain.response_requests import CompactRequest, InputTokensRequest
 from stint.domain.response_resource import CompactedResponse
 from stint.services.responses.compaction import TASK
@@ -37,7 +37,7 @@ async def count(responder: Responder, **fields: Any) -> int:
 def context_of(compacted: CompactedResponse) -> CompactedContext:
     [item] = compacted.output
     assert isinstance(item, CompactionItem)
-    return decode_opaque(item.encrypted_content, CompactedContext)
+    return OpaqueReader().read(item.encrypted_content, CompactedContext)
 
 
 def told(model: Script) -> list[str]:
@@ -96,7 +96,7 @@ async def test_calls_that_are_open_are_closed(make_office: MakeOffice) -> None:
     assert told(model)[1] == "No result came for this call."
 
 
-async def test_nothing_is_stored_and_what_the_summary_took_is_counted(
+async def test_nothing_but_the_key_is_stored_and_what_the_summary_took_is_counted(
     make_office: MakeOffice, cloud: Cloud, tenant: str
 ) -> None:
     usage = Usage(input_tokens=3, output_tokens=2, total_tokens=5)
@@ -106,7 +106,7 @@ async def test_nothing_is_stored_and_what_the_summary_took_is_counted(
     )
 
     assert (compacted.usage.input_tokens, compacted.usage.total_tokens) == (3, 5)
-    assert cloud.items(tenant) == []
+    assert [item["pk"]["S"] for item in cloud.items(tenant)] == [f"{tenant}#signing_key"]
 
 
 async def test_a_model_that_writes_nothing_or_fails_makes_no_summary(make_office: MakeOffice) -> None:

@@ -10,13 +10,15 @@ from stint.domain.errors import Conflict, ContextLengthExceeded, InvalidRequest,
 from stint.domain.inference import AssistantAnswer, ModelMessage
 from stint.domain.items import FunctionCallOutput
 from stint.services.responses.contexts import Context, Contexts, owner_of
+from stint.services.responses.opaque_texts import OpaqueTexts
 
 UNKNOWN = f"resp_{'0' * 32}"
 
 
 def contexts_of(responder: Responder, history_bytes: int = 1_000_000) -> Contexts:
     office = responder.office
-    return Contexts(office.tenant, office.store, 30, history_bytes)
+    opaque = OpaqueTexts(office.tenant, office.store.signing_keys)
+    return Contexts(office.tenant, office.store, opaque, 30, history_bytes)
 
 
 def words(context: Context) -> list[str]:

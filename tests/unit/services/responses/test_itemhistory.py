@@ -1,13 +1,24 @@
 from typing import Any
 
 import pytest
-from tests.unit.services.responses.item_talk import INPUT, asks, call, mcp_call, messages, output, read, says, shape
+from tests.unit.services.responses.item_talk import (
+    INPUT,
+    asks,
+    call,
+    encode,
+    mcp_call,
+    messages,
+    output,
+    read,
+    says,
+    shape,
+)
 from tests.unit.services.stage import words_of
 
 from stint.domain.content import DetailedImage, ImageContentItem, TextContentItem
 from stint.domain.errors import InvalidRequest
 from stint.domain.inference import AssistantAnswer, Reasoning, UserInput
-from stint.domain.opaque import CompactedContext, encode_opaque
+from stint.domain.opaque import CompactedContext
 from stint.services.history import NO_RESULT
 from stint.services.responses.itemhistory import DENIED, NO_PAGES, SUMMARY
 
@@ -33,7 +44,7 @@ def test_messages_of_every_role_keep_their_order() -> None:
 
 
 def test_reasoning_text_and_calls_that_stand_together_are_one_answer() -> None:
-    thought = {"type": "reasoning", "summary": [], "encrypted_content": encode_opaque(Reasoning(text="hm"))}
+    thought = {"type": "reasoning", "summary": [], "encrypted_content": encode(Reasoning(text="hm"))}
 
     said = messages(asks("go"), thought, says("look"), call("c1"), call("c2"), output("c1"), output("c2", "rain"))
 
@@ -55,7 +66,7 @@ def test_what_the_assistant_says_behind_a_result_is_the_next_answer() -> None:
 
 
 def test_calls_behind_a_result_are_a_round_of_their_own_when_something_stands_between() -> None:
-    thought = {"type": "reasoning", "summary": [], "encrypted_content": encode_opaque(Reasoning(text="hm"))}
+    thought = {"type": "reasoning", "summary": [], "encrypted_content": encode(Reasoning(text="hm"))}
 
     said = messages(thought, mcp_call("mcp_1"), mcp_call("mcp_2"), thought, mcp_call("mcp_3"), says("done"))
 
@@ -78,7 +89,7 @@ def test_thoughts_between_calls_that_wait_for_the_client_do_not_part_them() -> N
 
 
 def test_thoughts_behind_an_answer_begin_the_next_one() -> None:
-    thought = {"type": "reasoning", "summary": [], "encrypted_content": encode_opaque(Reasoning(text="hm"))}
+    thought = {"type": "reasoning", "summary": [], "encrypted_content": encode(Reasoning(text="hm"))}
 
     said = messages(says("one"), thought, says("two"))
 
@@ -211,7 +222,7 @@ def test_files_are_their_texts_in_order_and_images_their_urls() -> None:
 def test_a_compaction_is_what_the_system_said_and_the_rest_in_short() -> None:
     context = CompactedContext(summary="They like plums.", instructions=["Be brief."])
 
-    said = messages({"type": "compaction", "encrypted_content": encode_opaque(context)}, asks("go"))
+    said = messages({"type": "compaction", "encrypted_content": encode(context)}, asks("go"))
 
     assert shape(said) == ["system Be brief.", f"user {SUMMARY}\nThey like plums.", "user go"]
 

@@ -2,12 +2,13 @@ from typing import Any
 
 import pytest
 from pydantic import TypeAdapter
+from tests.unit.services.responses.item_talk import encode
 
 from stint.domain.ids import new_name
 from stint.domain.inference import AnswerDetails, Reasoning
 from stint.domain.items import FunctionCall, Message, ReasoningItem, WebSearchCall
 from stint.domain.mcp_items import McpApprovalRequest, McpCall, McpListTools, McpToolInfo
-from stint.domain.opaque import decode_opaque
+from stint.domain.opaque import OpaqueReader
 from stint.domain.responses import ResponseHeader, ResponseRecord, ResponseSettings, StoredResponse
 from stint.domain.schema import now
 from stint.domain.steps import CompletionMessage, InferenceStep, Step, StopReason, ToolExecutionStep
@@ -25,7 +26,7 @@ PAGES = '{"query": "plums", "top_k": [{"url": "https://example.com/1"}, {"url": 
 
 
 def made(*tools: Any, listed: tuple[McpListTools, ...] = (), **settings: Any) -> OutputItems:
-    return OutputItems(RESPONSE, SETTINGS.validate_python({"tools": list(tools)} | settings), listed)
+    return OutputItems(RESPONSE, SETTINGS.validate_python({"tools": list(tools)} | settings), encode, listed)
 
 
 def call(name: str, call_id: str = "c1", arguments: Any = None) -> ToolCall:
@@ -122,7 +123,7 @@ def test_reasoning_is_whole_in_its_encrypted_content_for_who_includes_it() -> No
 
     assert isinstance(item, ReasoningItem)
     assert item.encrypted_content
-    assert decode_opaque(item.encrypted_content, Reasoning) == thought
+    assert OpaqueReader().read(item.encrypted_content, Reasoning) == thought
 
 
 def test_a_call_of_a_servers_tool_is_there_with_its_result() -> None:
@@ -235,5 +236,5 @@ def test_a_stored_response_gives_the_same_items_as_the_one_that_ran() -> None:
 
     stored = StoredResponse(header, [ResponseRecord(step=step) for step in steps])
 
-    assert output_of(stored).items == output.items
+    assert output_of(stored, encode).items == output.items
     assert kinds(output) == ["mcp_list_tools", "function_call", "mcp_call"]

@@ -3,6 +3,7 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 from tests.openresponses.grammar import Stream
+from tests.unit.services.responses.item_talk import encode
 
 from stint.domain.events import (
     ReasoningEnded,
@@ -40,7 +41,7 @@ def stream(listed: tuple[McpListTools, ...] = (), **settings: Any) -> ResponseSt
         settings=SETTINGS.validate_python(settings),
         listed=listed,
     )
-    return ResponseStream(header, OutputItems(header.response_id, header.settings, listed))
+    return ResponseStream(header, OutputItems(header.response_id, header.settings, encode, listed))
 
 
 def told(

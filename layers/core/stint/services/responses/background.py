@@ -73,7 +73,7 @@ class Background:
 
     async def put_beginning(self, header: ResponseHeader) -> None:
         if header.streamed:
-            events = [event.model_dump_json() for event in replay(StoredResponse(header))]
+            events = [event.model_dump_json() for event in replay(StoredResponse(header), self.lives.opaque.encode)]
             await asyncio.to_thread(self.store.background.put_events, self.tenant, header.response_id, 0, events)
 
     async def cancel(self, response_id: str) -> Response:
@@ -94,4 +94,4 @@ class Background:
         if stored.ending is None:
             await asyncio.to_thread(self.store.background.cancel, self.tenant, response_id)
             stored = await self.lives.end(response_id, cancelled(stored.usage))
-        return shown(stored)
+        return shown(stored, self.lives.opaque.encode)

@@ -10,6 +10,7 @@ from stint.domain.inference import Usage
 from stint.domain.responses import ResponseEnding, ResponseError, ResponseStatus, StoredResponse
 from stint.domain.tasks import AnyTask, ResponseTask
 from stint.services.responses.lives import settle
+from stint.services.responses.opaque_texts import OpaqueTexts
 from stint.services.responses.retelling import finish, read_told
 from stint.store.background import MAX_ATTEMPTS
 from stint.store.responsestore import ResponseStore
@@ -43,6 +44,7 @@ class Lives:
     tenant: str
     store: ResponseStore
     queue: WorkQueue
+    opaque: OpaqueTexts
 
     async def settle(self, stored: StoredResponse) -> StoredResponse:
         """Give a response as it is to be seen.
@@ -90,11 +92,12 @@ class Lives:
         if not stored.header.streamed:
             return
         background, response_id = self.store.background, stored.header.response_id
+        await self.opaque.warm_for(stored.records)
         for _ in range(RACES):
             told = read_told(await self.read_stream(response_id))
             if told.ended:
                 return
-            rest = [event.model_dump_json() for event in finish(stored, told)]
+            rest = [event.model_dump_json() for event in finish(stored, told, self.opaque.encode)]
             try:
                 await asyncio.to_thread(background.put_events, self.tenant, response_id, told.events, rest)
             except Interrupted:

@@ -9,7 +9,7 @@ from stint.domain.errors import InvalidRequest, ModelError
 from stint.domain.ids import new_name
 from stint.domain.inference import InferenceRequest, SystemText, Usage, UserInput
 from stint.domain.items import CompactionItem, name_item
-from stint.domain.opaque import CompactedContext, encode_opaque
+from stint.domain.opaque import CompactedContext
 from stint.domain.response_requests import CompactRequest, InputTokensRequest
 from stint.domain.response_resource import CompactedResponse, InputTokens, ResponseUsage
 from stint.domain.response_tools import concealed
@@ -57,10 +57,12 @@ class Compaction:
             raise ModelError("The model wrote no summary: try again, or with another model.")
         instructions = [message.text for message in transcript.messages if isinstance(message, SystemText)]
         context = CompactedContext(summary=summary, instructions=instructions)
+        opaque = self.inputs.contexts.opaque
+        await opaque.warm()
         return CompactedResponse(
             id=new_name("resp"),
             created_at=int(time.time()),
-            output=[name_item(CompactionItem(encrypted_content=encode_opaque(context)))],
+            output=[name_item(CompactionItem(encrypted_content=opaque.encode(context)))],
             usage=ResponseUsage.of(answer.usage or Usage()),
         )
 

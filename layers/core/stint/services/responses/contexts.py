@@ -15,6 +15,7 @@ from stint.services.history import Transcript
 from stint.services.hold import Hold, lease_span
 from stint.services.responses.itemhistory import ItemReader
 from stint.services.responses.lives import interruption, settle
+from stint.services.responses.opaque_texts import OpaqueTexts
 from stint.services.responses.output_items import OutputItems, output_of, whole
 from stint.store.responses import place_behind
 from stint.store.responsestore import ResponseStore
@@ -42,6 +43,7 @@ class Contexts:
 
     tenant: str
     store: ResponseStore
+    opaque: OpaqueTexts
     lease_seconds: float
     history_bytes: int
 
@@ -79,7 +81,8 @@ class Contexts:
 
     def add_link(self, context: Context, link: StoredResponse) -> None:
         context.reader.read(link.header.input, link.header.texts)
-        output = OutputItems(link.header.response_id, whole(link.header.settings), link.header.listed)
+        settings = link.header.settings.model_copy(update={"include": []})  # nothing is signed that nobody sees
+        output = OutputItems(link.header.response_id, settings, self.opaque.encode, link.header.listed)
         add_records(context.reader, output, link.records)
         context.reader.settle()
         told = [*share_out(link.header.input, link.header.texts), *(StoredItem(item=item) for item in output.items)]
@@ -149,7 +152,9 @@ class Contexts:
             stored = await asyncio.to_thread(self.store.responses.get, self.tenant, response_id)
         except NotFound:
             return []
-        return [StoredItem(item=item) for item in output_of(stored, whole(stored.header.settings)).items]
+        await self.opaque.warm_for(stored.records)
+        output = output_of(stored, self.opaque.encode, whole(stored.header.settings))
+        return [StoredItem(item=item) for item in output.items]
 
 
 def add_records(reader: ItemReader, output: OutputItems, records: Iterable[ResponseRecord]) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from stint.domain.conversations import StoredItem
 from stint.domain.responses import ResponseRecord, ResponseStatus, StoredResponse
 from stint.services.files import share_out
+from stint.services.responses.opaque_texts import OpaqueTexts
 from stint.services.responses.output_items import output_of, whole
 from stint.store.conversations import Conversations
 
@@ -17,6 +18,7 @@ class Conversing:
     tenant: str
     store: Conversations
     conversation_id: str
+    opaque: OpaqueTexts
 
     async def add(self, response: StoredResponse, last: ResponseRecord) -> None:
         """Add the input and the output of a response that ends with a record; of one that failed, nothing.
@@ -31,5 +33,7 @@ class Conversing:
             return
         header, ended = response.header, StoredResponse(response.header, [*response.records, last])
         said = share_out(header.input, header.texts)
-        answered = [StoredItem(item=item) for item in output_of(ended, whole(header.settings)).items]
+        await self.opaque.warm_for(ended.records)
+        items = output_of(ended, self.opaque.encode, whole(header.settings)).items
+        answered = [StoredItem(item=item) for item in items]
         await asyncio.to_thread(self.store.add_items, self.tenant, self.conversation_id, [*said, *answered])

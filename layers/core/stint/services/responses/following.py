@@ -82,9 +82,11 @@ class Following:
     async def follow_log(self, stored: StoredResponse, after: int, deadline: float) -> AsyncGenerator[str, None]:
         """Tell what the log holds, again and again."""
         response_id = stored.header.response_id
+        opaque = self.lives.opaque
         while True:
             stored = await self.as_taken_up(await self.lives.settle(stored))
-            texts = [event.model_dump_json() for event in replay(stored)][after + 1 :]
+            await opaque.warm_for(stored.records)
+            texts = [event.model_dump_json() for event in replay(stored, opaque.encode)][after + 1 :]
             for text in texts:
                 yield text
             after += len(texts)

@@ -39,7 +39,7 @@ class Inputs:
         intake = Intake(items, new_name("resp"))
         opened, read = await asyncio.gather(
             self.open(previous_response_id, conversation_id, shortens=shortens),
-            intake.read(self.reader),
+            intake.read(self.reader, self.contexts.opaque),
             return_exceptions=True,
         )
         context = value_of(opened)

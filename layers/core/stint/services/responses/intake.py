@@ -9,6 +9,7 @@ from stint.domain.items import PREFIXES, Item, ItemReference, is_item_id
 from stint.services.conversations import follow
 from stint.services.files import check_images, read_files
 from stint.services.reader import Reader
+from stint.services.responses.opaque_texts import OpaqueTexts
 
 Known = Mapping[str, StoredItem]
 Find = Callable[[Sequence[str]], Awaitable[Known]]
@@ -28,8 +29,13 @@ class Intake:
         self.spare = [hex_of(new) for new in new_ids_before(response_id.partition("_")[2], len(items))]
         self.texts: list[list[str]] = [[] for _ in items]
 
-    async def read(self, reader: Reader) -> None:
-        """Look at the images, and read the files. Raises InvalidRequest that names the place of a bad one."""
+    async def read(self, reader: Reader, opaque: OpaqueTexts) -> None:
+        """Check the opaque texts and the images, and read the files.
+
+        Raises:
+            InvalidRequest: one of them is bad; names its place.
+        """
+        await opaque.check(self.items)
         await check_images(reader, self.items)
         self.texts = await read_files(reader, self.items)
 

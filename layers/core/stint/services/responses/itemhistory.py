@@ -20,7 +20,7 @@ from stint.domain.items import (
 )
 from stint.domain.json_text import parse_json
 from stint.domain.mcp_items import McpApprovalRequest, McpApprovalResponse, McpCall, McpError
-from stint.domain.opaque import CompactedContext, decode_opaque
+from stint.domain.opaque import CompactedContext, OpaqueReader
 from stint.domain.parts import InputFile, InputImage, InputText, MessagePart, OutputText, RefusalPart
 from stint.domain.tools import ToolCall
 from stint.services.files import share_out
@@ -76,6 +76,7 @@ class ItemReader:
         self.approved: list[ToolCall] = []
         self.later: list[ModelMessage] = []
         self.draft = Draft()
+        self.opaque = OpaqueReader()
 
     def read(self, items: Iterable[Item], texts: Iterable[str] = ()) -> None:
         """Append items.
@@ -105,8 +106,8 @@ class ItemReader:
             case Message(role="assistant"):
                 draft.text.append("\n".join(words_of(part) for part in item.content))
             case ReasoningItem():
-                opaque = item.encrypted_content
-                draft.reasoning = decode_opaque(opaque, Reasoning) if opaque is not None else draft.reasoning
+                text = item.encrypted_content
+                draft.reasoning = self.opaque.read(text, Reasoning) if text is not None else draft.reasoning
             case FunctionCall(call_id=call_id) if call_id in self.transcript.open and not draft.calls:
                 pass  # a client that continues a response repeats what it answers
             case FunctionCall():
@@ -149,7 +150,7 @@ class ItemReader:
                     said = f"{DENIED} {item.reason}" if item.reason else DENIED
                     self.transcript.add(ToolResult(call.call_id, call.tool_name, said))
             case CompactionItem():
-                compacted = decode_opaque(item.encrypted_content, CompactedContext)
+                compacted = self.opaque.read(item.encrypted_content, CompactedContext)
                 for text in compacted.instructions:
                     self.say(SystemText(text))
                 self.say(UserInput(f"{SUMMARY}\n{compacted.summary}"))

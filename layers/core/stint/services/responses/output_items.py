@@ -1,6 +1,6 @@
 """What a response answers with, told from its steps: the same items whether they stream, are read, or are run again."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from stint.domain.content import text_of
@@ -17,13 +17,16 @@ from stint.domain.items import (
 )
 from stint.domain.json_text import parse_json
 from stint.domain.mcp_items import McpApprovalRequest, McpCall, McpError, McpListTools
-from stint.domain.opaque import encode_opaque
 from stint.domain.parts import OutputText, ReasoningText, RefusalPart, SummaryText
 from stint.domain.responses import ResponseRecord, ResponseSettings, StoredResponse
+from stint.domain.schema import Schema
 from stint.domain.steps import InferenceStep, Step, ToolExecutionStep
 from stint.domain.tools import ToolCall, ToolResponse
 from stint.services.responses.hostedtools import WEB_SEARCH, HostedTools
 from stint.services.responses.inclusions import ENCRYPTED_REASONING, SEARCH_SOURCES
+
+Encode = Callable[[Schema], str]
+"""Writes a document as signed text: `OpaqueTexts.encode`."""
 
 
 class OutputItems:
@@ -32,7 +35,10 @@ class OutputItems:
     `skipped` places were given to items that broke off when the process died that ran the response.
     """
 
-    def __init__(self, response_id: str, settings: ResponseSettings, listed: Iterable[McpListTools] = ()) -> None:
+    def __init__(
+        self, response_id: str, settings: ResponseSettings, encode: Encode, listed: Iterable[McpListTools] = ()
+    ) -> None:
+        self.encode = encode
         self.digits = hex_of(response_id.partition("_")[2])
         self.settings = settings
         self.items: list[OutputItem] = []
@@ -151,7 +157,7 @@ class OutputItems:
             id=self.next_id("rs"),
             summary=[SummaryText(text=reasoning.text)] if reasoning.text and not raw else [],
             content=[ReasoningText(text=reasoning.text)] if reasoning.text and raw else None,
-            encrypted_content=encode_opaque(reasoning) if encrypted else None,
+            encrypted_content=self.encode(reasoning) if encrypted else None,
         )
 
 
@@ -195,10 +201,10 @@ def whole(settings: ResponseSettings) -> ResponseSettings:
     return settings.model_copy(update={"include": [ENCRYPTED_REASONING, SEARCH_SOURCES]})
 
 
-def output_of(stored: StoredResponse, settings: ResponseSettings | None = None) -> OutputItems:
+def output_of(stored: StoredResponse, encode: Encode, settings: ResponseSettings | None = None) -> OutputItems:
     """Give what a stored response has answered with so far, as its own settings have it or other ones."""
     header = stored.header
-    output = OutputItems(header.response_id, settings or header.settings, header.listed)
+    output = OutputItems(header.response_id, settings or header.settings, encode, header.listed)
     for record in stored.records:
         output.add_record(record)
     return output

@@ -20,6 +20,7 @@ from stint.services.plans import NO_PROVIDER_DATA, ProviderData
 from stint.services.reader import Reader
 from stint.services.responses.contexts import Context, Contexts, add_records
 from stint.services.responses.conversing import Conversing
+from stint.services.responses.inclusions import ENCRYPTED_REASONING
 from stint.services.responses.intake import Intake
 from stint.services.responses.log import ResponseLog, ending_of
 from stint.services.responses.output_items import OutputItems
@@ -85,10 +86,11 @@ class Responses:
         self.refuse_unstored(request)
         header = self.new_header(request, response_id or new_name("resp"), deadline)
         intake = Intake(request.input, header.response_id, anew=request.conversation is not None)
-        opened, read, planned = await asyncio.gather(
+        opened, read, planned, _ = await asyncio.gather(
             self.open_context(header, deadline),
-            intake.read(self.reader),
+            intake.read(self.reader, self.contexts.opaque),
             self.planner.plan(header.model, header.settings, request.tools, provider_data),
+            self.contexts.opaque.warm_if(ENCRYPTED_REASONING in header.settings.include),
             return_exceptions=True,
         )
         context = value_of(opened)
@@ -142,7 +144,9 @@ class Responses:
         header, context = prepared.header, prepared.context
         conversation = None
         if header.conversation_id is not None:
-            conversation = Conversing(self.tenant, self.store.conversations, header.conversation_id)
+            conversation = Conversing(
+                self.tenant, self.store.conversations, header.conversation_id, self.contexts.opaque
+            )
         log = ResponseLog(
             self.tenant,
             self.store.responses if stored else None,
@@ -151,7 +155,7 @@ class Responses:
             [context.hold] if context.hold else [],
         )
         reader = context.reader
-        output = OutputItems(header.response_id, header.settings, header.listed)
+        output = OutputItems(header.response_id, header.settings, self.contexts.opaque.encode, header.listed)
         add_records(reader, output, records)
         run = Run(
             header.response_id, prepared.plan.plan, reader.transcript, log, deadline, reader.approved, reader.later

@@ -25,7 +25,7 @@ from stint.domain.response_events import (
 )
 from stint.domain.responses import StoredResponse
 from stint.services.responses.itemstream import ItemStream, OpenItem
-from stint.services.responses.output_items import output_of
+from stint.services.responses.output_items import Encode, output_of
 from stint.services.responses.stream import ResponseStream
 
 EVENTS: TypeAdapter[ResponseEvent] = TypeAdapter(ResponseEvent, config=ConfigDict(defer_build=True))
@@ -71,23 +71,23 @@ def read_told(texts: Iterable[str]) -> Told:
     return told
 
 
-def stream_behind(stored: StoredResponse, told: Told) -> ResponseStream:
+def stream_behind(stored: StoredResponse, told: Told, encode: Encode) -> ResponseStream:
     """Give the stream of a response that goes on behind what was told."""
-    stream = ResponseStream(stored.header, output_of(stored), sequence=told.events, index=told.index)
+    stream = ResponseStream(stored.header, output_of(stored, encode), sequence=told.events, index=told.index)
     stream.items.open = told.open
     return stream
 
 
-def replay(stored: StoredResponse) -> Iterator[ResponseEvent]:
+def replay(stored: StoredResponse, encode: Encode) -> Iterator[ResponseEvent]:
     """Tell a response from its beginning, each item as a whole: the same events whenever it is asked."""
-    stream = stream_behind(stored, Told())
+    stream = stream_behind(stored, Told(), encode)
     yield from stream.begin(queued=True)
     yield from tell_rest(stream, stored, Told())
 
 
-def finish(stored: StoredResponse, told: Told) -> Iterator[ResponseEvent]:
+def finish(stored: StoredResponse, told: Told, encode: Encode) -> Iterator[ResponseEvent]:
     """Tell what is missing of a response that has ended."""
-    yield from tell_rest(stream_behind(stored, told), stored, told)
+    yield from tell_rest(stream_behind(stored, told, encode), stored, told)
 
 
 def tell_rest(stream: ResponseStream, stored: StoredResponse, told: Told) -> Iterator[ResponseEvent]:

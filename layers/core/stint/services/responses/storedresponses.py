@@ -22,7 +22,7 @@ from stint.domain.tasks import ResponseDeletionTask
 from stint.services.deletions import PATIENCE_SECONDS, Delete, Leave, finish_deletion, proceed_deletion
 from stint.services.responses.backgroundlives import Lives
 from stint.services.responses.inclusions import show
-from stint.services.responses.output_items import output_of, whole
+from stint.services.responses.output_items import Encode, output_of, whole
 from stint.store.responses import Order
 from stint.store.responsestore import ResponseStore
 
@@ -38,11 +38,16 @@ class StoredResponses:
 
     async def get(self, response_id: str, include: Sequence[Include] = ()) -> Response:
         """Read a response. Raises NotFound."""
-        return shown(await self.read(response_id), include)
+        return self.show(await self.read(response_id), include)
+
+    def show(self, stored: StoredResponse, include: Sequence[Include] = ()) -> Response:
+        """Return a response as the API shows it; `include` adds to what its request asked for."""
+        return shown(stored, self.lives.opaque.encode, include)
 
     async def read(self, response_id: str) -> StoredResponse:
         """Read a response as it is stored, one whose process died as failed. Raises NotFound."""
         stored = await asyncio.to_thread(self.store.responses.get, self.tenant, response_id)
+        await self.lives.opaque.warm_for(stored.records)
         return await self.lives.settle(stored)
 
     async def list(self, after: str | None, limit: int, model: str | None, order: Order) -> ResponseList:
@@ -56,7 +61,8 @@ class StoredResponses:
         )
         data = []
         for stored in page.data:
-            response = shown(await self.lives.settle(stored))
+            await self.lives.opaque.warm_for(stored.records)
+            response = self.show(await self.lives.settle(stored))
             data.append(ListedResponse(**dict(response), input=[show(item, ()) for item in stored.header.input]))
         return ResponseList.of(data, page.has_more)
 
@@ -77,7 +83,9 @@ class StoredResponses:
         items: list[Item] = []
         *earlier, own = await self.chain(response_id)
         for link in earlier:
-            items += [*link.header.input, *output_of(link, whole(link.header.settings)).items]
+            await self.lives.opaque.warm_for(link.records)
+            answered = output_of(link, self.lives.opaque.encode, whole(link.header.settings))
+            items += [*link.header.input, *answered.items]
         items += own.header.input
         if order == "desc":
             items.reverse()
@@ -109,13 +117,13 @@ class StoredResponses:
         return task, partial(self.store.responses.delete, self.tenant, response_id)
 
 
-def shown(stored: StoredResponse, include: Sequence[Include] = ()) -> Response:
+def shown(stored: StoredResponse, encode: Encode, include: Sequence[Include] = ()) -> Response:
     """Show a response as it stands; `include` adds to what its request asked for."""
     header = stored.header
     if include:
         settings = header.settings.model_copy(update={"include": [*header.settings.include, *include]})
         stored = replace(stored, header=header.model_copy(update={"settings": settings}))
-    return make_response(header, output_of(stored).items, stored.status, stored.ending)
+    return make_response(header, output_of(stored, encode).items, stored.status, stored.ending)
 
 
 def page_of(items: list[Item], after: str | None, before: str | None, limit: int) -> ItemList:

@@ -1,0 +1,101 @@
+"""Opaque texts of a tenant: made, and checked where they come in."""
+
+import asyncio
+import threading
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
+
+from stint.domain.errors import InvalidRequest
+from stint.domain.inference import Reasoning
+from stint.domain.input_items import InputItem
+from stint.domain.items import CompactionItem, Item, ItemReference, ReasoningItem
+from stint.domain.opaque import (
+    CompactedContext,
+    OpaqueReader,
+    SigningKey,
+    check_opaque,
+    encode_opaque,
+    is_unsigned,
+)
+from stint.domain.responses import ResponseRecord
+from stint.domain.schema import Schema
+from stint.store.signing_keys import SigningKeys
+
+AnyItem = Item | InputItem | ItemReference
+UNSIGNED = (
+    "It was made before this server signed what it returns, and such texts are not accepted (any more): leave the item "
+    "out, or let the operator set STINT_UNSIGNED_CONTENT_UNTIL."
+)
+
+
+@dataclass(slots=True)
+class OpaqueTexts:
+    """Signs with the tenant's key, which is read once a process, when it is first needed.
+
+    `unsigned_until` is the last day (UTC) on which texts without a signature are accepted; None accepts none.
+    """
+
+    tenant: str
+    store: SigningKeys
+    unsigned_until: date | None = None
+    key: SigningKey | None = field(default=None, repr=False)
+    lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+
+    def load(self) -> SigningKey:
+        """Return the key; this blocks for a round trip to the store when the process does not have it yet."""
+        with self.lock:
+            if self.key is None:
+                self.key = SigningKey(self.tenant, self.store.get(self.tenant))
+            return self.key
+
+    async def warm(self) -> None:
+        """Load the key without blocking the event loop."""
+        if self.key is None:
+            await asyncio.to_thread(self.load)
+
+    async def warm_if(self, wanted: bool) -> None:
+        if wanted:
+            await self.warm()
+
+    async def warm_for(self, records: Iterable[ResponseRecord]) -> None:
+        """Load the key if the items of a log have reasoning to sign."""
+        if any(record.details is not None and record.details.reasoning is not None for record in records):
+            await self.warm()
+
+    def encode(self, document: Schema) -> str:
+        """Write a document as signed text."""
+        return encode_opaque(document, self.key or self.load())
+
+    async def check(self, items: Sequence[AnyItem], field: str = "input") -> None:
+        """Check the opaque texts of items that a caller sent; a request without any costs nothing.
+
+        Raises:
+            InvalidRequest: this server did not make one of them; names its place, as `input[0].encrypted_content`.
+        """
+        texts = {place: item for place, item in enumerate(items) if text_of(item) is not None}
+        if not texts:
+            return
+        await self.warm()
+        reader = OpaqueReader()
+        for place, item in texts.items():
+            try:
+                self.check_one(item, reader)
+            except ValueError as error:
+                where = f"{field}[{place}].encrypted_content"
+                raise InvalidRequest(f"{where}: {error}", param=where) from None
+
+    def check_one(self, item: AnyItem, reader: OpaqueReader) -> None:
+        text, kind = text_of(item) or "", CompactedContext if isinstance(item, CompactionItem) else Reasoning
+        if not is_unsigned(text):
+            check_opaque(text, kind, self.load())
+        elif self.unsigned_until is None or datetime.fromtimestamp(time.time(), UTC).date() > self.unsigned_until:
+            raise ValueError(UNSIGNED)
+        else:
+            reader.read(text, kind)
+
+
+def text_of(item: AnyItem) -> str | None:
+    """Return the opaque text of an item; None if it has none."""
+    return item.encrypted_content if isinstance(item, ReasoningItem | CompactionItem) else None

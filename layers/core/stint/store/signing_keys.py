@@ -1,0 +1,28 @@
+"""The keys that sign what clients carry: one record for each tenant, made when it is first needed."""
+
+import secrets
+
+from stint.store import keys
+from stint.store.failures import ConditionFailed
+from stint.store.table import Table
+
+KEY_BYTES = 32
+
+
+class SigningKeys:
+    """Keys by tenant. A key never expires, and nothing deletes it: what it signed must stay valid."""
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+
+    def get(self, tenant: str) -> bytes:
+        """Return a tenant's key: one read, and for the first caller of all a conditional put of one unit."""
+        key = keys.signing_key(tenant)
+        item = self._table.get(key)
+        if item is None:
+            item = key._asdict() | {"secret": secrets.token_bytes(KEY_BYTES)}
+            try:
+                self._table.put_new(item)
+            except ConditionFailed as refused:  # another process was first: its key counts
+                item = refused.found
+        return bytes(item["secret"])

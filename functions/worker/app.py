@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from contextvars import copy_context
 from functools import cache, partial
 from typing import Any, TypeVar
 
@@ -21,6 +22,7 @@ from stint.domain.tasks import (
     ResponseDeletionTask,
     ResponseTask,
 )
+from stint.log_keys import add_log_keys
 from stint.observability import Observation, make_logger
 from stint.response_bootstrap import make_invocations, make_response_services, make_work
 
@@ -59,7 +61,7 @@ def answer_event(event: Any, context: Any, seconds: float) -> Any:
         except ValidationError as error:
             return drop(error)
         event_id = asked.id or context.aws_request_id
-        make_logger().thread_safe_append_keys(event_id=event_id)
+        add_log_keys(event_id=event_id)
 
         async def do() -> Ended | None:
             deadline = asyncio.get_running_loop().time() + seconds
@@ -126,7 +128,7 @@ def run_response(record: SQSRecord, task: ResponseTask, seconds: float, observat
 def continue_deletion(task: AnyDeletionTask, seconds: float, _: Observation) -> int:
     """Delete for so many seconds, and return the status of the outcome. Raise NotMarkedDeleted."""
     logger = make_logger()
-    logger.thread_safe_append_keys(**task.model_dump(exclude={"kind", "tenant"}))
+    add_log_keys(**task.model_dump(exclude={"kind", "tenant"}))
     try:
         match task:
             case DeletionTask():
@@ -165,4 +167,5 @@ def make_runner() -> asyncio.Runner:
 
 
 def run_async(work: Coroutine[Any, Any, T]) -> T:
-    return make_runner().run(work)
+    """Run to the end, in the caller's context: a runner by itself keeps that of the first event for all others."""
+    return make_runner().run(work, context=copy_context())

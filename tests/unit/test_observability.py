@@ -1,11 +1,15 @@
+import json
 from collections.abc import AsyncIterator
 from typing import Any
+
+import pytest
 
 from stint.domain.events import Event, TurnAwaitingInput, TurnComplete, TurnStart
 from stint.domain.inference import Usage
 from stint.domain.schema import now
 from stint.domain.steps import CompletionMessage
 from stint.domain.turns import Turn, TurnStatus
+from stint.log_keys import add_log_keys, log_keys
 from stint.observability import Observation
 
 
@@ -45,3 +49,16 @@ async def test_a_turn_that_pauses_is_one_turn_and_its_tokens_count_once() -> Non
     assert "Turns" not in after
     assert after["InputTokens"] == [5.0]
     assert "TimeToFirstEvent" in after
+
+
+def test_the_figures_of_a_turn_name_whose_it_was(capsys: pytest.CaptureFixture[str]) -> None:
+    observation = Observation("r", "turns")
+    add_log_keys(agent_name="shop", agent_id="a", session_id="s", turn_id=None)
+
+    observation.end("POST", "/turn", 200)
+
+    [figures] = [line for line in map(json.loads, capsys.readouterr().out.splitlines()) if "_aws" in line]
+    assert (figures["request_id"], figures["agent_name"], figures["agent_id"]) == ("r", "shop", "a")
+    assert "turn_id" not in figures
+    assert figures["_aws"]["CloudWatchMetrics"][0]["Dimensions"] == [["service"]]
+    assert log_keys() == {}

@@ -3,10 +3,12 @@
 Modules log through the standard library (`logging.getLogger(__name__)`); Powertools formats what reaches "stint".
 """
 
+import json
+import logging
 import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from aws_lambda_powertools.logging import Logger
@@ -14,6 +16,7 @@ from aws_lambda_powertools.metrics import EphemeralMetrics, MetricUnit
 
 from stint.domain.events import Event, TurnAwaitingInput, TurnComplete, TurnFailed, TurnStart
 from stint.domain.inference import Usage
+from stint.log_keys import add_log_keys, begin_log_keys, end_log_keys, log_keys
 
 if TYPE_CHECKING:  # they cost a cold start 30 ms, and few functions answer with them
     from stint.domain.announcements import Ended
@@ -25,8 +28,20 @@ NAMESPACE = "Stint"
 
 @cache
 def make_logger() -> Logger:
-    """Set up the JSON logger "stint", whose level is POWERTOOLS_LOG_LEVEL; once a process."""
-    return Logger(service="stint")
+    """Set up the JSON logger "stint", whose level is POWERTOOLS_LOG_LEVEL; once a process.
+
+    Lines are ASCII: a caller's text can break no line, and steers no terminal.
+    """
+    logger = Logger(service="stint", json_serializer=partial(json.dumps, default=str, separators=(",", ":")))
+    logger.registered_handler.addFilter(put_log_keys)
+    return logger
+
+
+def put_log_keys(record: logging.LogRecord) -> bool:
+    """Give a line the keys of its request, also when another module of the product wrote it."""
+    for key, value in log_keys().items():
+        record.__dict__.setdefault(key, value)
+    return True
 
 
 @cache
@@ -48,17 +63,14 @@ class Observation:
         self.metrics = EphemeralMetrics(namespace=NAMESPACE, service=self.function)
         cold_start = process_started.cache_info().currsize == 0
         process_started()
-        make_logger().thread_safe_append_keys(request_id=self.request_id, cold_start=cold_start)
+        make_logger()
+        begin_log_keys(request_id=self.request_id, cold_start=cold_start)
         if cold_start:
             self.count("ColdStart")
 
-    def name_turn(self, session_id: str, turn_id: str) -> None:
-        """Put a turn's ids into every line that follows."""
-        make_logger().thread_safe_append_keys(session_id=session_id, turn_id=turn_id)
-
     def name_response(self, response_id: str) -> None:
         """Put a response's id into every line that follows."""
-        make_logger().thread_safe_append_keys(response_id=response_id)
+        add_log_keys(response_id=response_id)
 
     def count(self, name: str, value: float = 1) -> None:
         self.metrics.add_metric(name=name, unit=MetricUnit.Count, value=value)
@@ -114,5 +126,7 @@ class Observation:
         self.count("Errors", int(status >= 500))
         extra = {"method": method, "route": route, "status": status, "duration_ms": self.elapsed_milliseconds()}
         make_logger().info("Request", extra=extra)
+        for key, value in log_keys().items():
+            self.metrics.add_metadata(key, value)
         self.metrics.flush_metrics()
-        make_logger().thread_safe_clear_keys()
+        end_log_keys()

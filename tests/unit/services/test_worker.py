@@ -1,7 +1,8 @@
 import asyncio
+import io
 import json
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -12,9 +13,11 @@ from tests.unit.services.responses.office import Office
 from tests.unit.services.stage import Part, Stage, said, script
 from tests.unit.store.conftest import Cloud
 
-from stint.domain.errors import StoreUnavailable
+from stint.domain.agents import AgentConfig
+from stint.domain.errors import ModelError, StoreUnavailable
 from stint.domain.ids import TENANT, new_id
 from stint.domain.tasks import DeletionTask
+from stint.observability import make_logger
 from stint.services.invocations import Invocations
 
 
@@ -290,6 +293,43 @@ async def test_an_event_of_the_bus_and_a_direct_invocation_are_worked_on(
     assert (bus["event_id"], bus["status"]) == ("e1", "completed")
     assert (direct["event_id"], direct["status"]) == (Context.aws_request_id, "completed")
     assert bus["response_id"] != direct["response_id"]
+
+
+@pytest.fixture
+def written() -> Iterator[io.StringIO]:
+    """What the product's logger writes."""
+    handler: Any = make_logger().registered_handler
+    stream = io.StringIO()
+    before = handler.setStream(stream)
+    yield stream
+    handler.setStream(before)
+
+
+async def test_the_lines_of_each_event_name_its_own_agent_session_and_turn(
+    make_office: MakeOffice, office_of_the_worker: Seat, written: io.StringIO
+) -> None:
+    office = make_office(script([ModelError("no")], [ModelError("no")]))
+    office_of_the_worker(office)
+    expected = []
+
+    for name in ("first", "second"):
+        agent_id = await office.turns.agents.create(AgentConfig(model="test/m", instructions="", name=name))
+        session_id = await office.turns.sessions.create(agent_id, "talk")
+        detail = {"agent_id": agent_id, "session_id": session_id, "messages": [{"role": "user", "content": "Hi"}]}
+        ended = await handle({"detail-type": "Stint Turn Requested", "id": f"e-{name}", "detail": detail})
+        expected.append((f"e-{name}", name, agent_id, session_id, ended["turn_id"]))
+    await handle({"detail-type": "Order Paid", "detail": {}})
+
+    lines = [json.loads(line) for line in written.getvalue().splitlines()]
+    keys = ("event_id", "agent_name", "agent_id", "session_id", "turn_id")
+    assert [(line["message"], *(line.get(key) for key in keys)) for line in lines] == [
+        ("The turn failed", *expected[0]),
+        ("Request", *expected[0]),
+        ("The turn failed", *expected[1]),
+        ("Request", *expected[1]),
+        ("The event is no task of this worker and is dropped", *[None] * 5),
+        ("Request", *[None] * 5),
+    ]
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,9 @@ from fastapi import Request, Response
 from fastapi.routing import APIRoute
 
 from stint.domain.errors import UnsupportedMediaType
+from stint.domain.ids import is_id
 from stint.domain.json_text import parse_json
+from stint.log_keys import add_log_keys
 
 JSON = re.compile(r"\s*application/(json|[^;\s]+\+json)\s*(;.*)?", re.IGNORECASE | re.DOTALL)
 
@@ -31,6 +33,7 @@ class StrictRoute(APIRoute):
         handle = super().get_route_handler()
 
         async def handle_strictly(request: Request) -> Response:
+            add_log_keys(**{name: value for name, value in request.path_params.items() if is_id(value)})
             strict = StrictRequest(request.scope, request.receive)
             content_type = request.headers.get("content-type", "")
             if not JSON.fullmatch(content_type) and await strict.body():

@@ -29,7 +29,6 @@ router = APIRouter(tags=["Turns"], route_class=StrictRoute)
 async def answer(request: Request, services: Services, turn: TurnRun, *, stream: bool) -> Response:
     """Run a turn that was begun, and answer in the form the caller asked for."""
     observation: Observation = request.scope["stint.observation"]
-    observation.name_turn(request.path_params["session_id"], turn.turn_id)
     events = observation.follow(services.turns.run(turn), turn.used)
     if stream:
         return answer_streaming(events, services.heartbeat_seconds)

@@ -9,6 +9,7 @@ from stint.domain.agents import AgentConfig
 from stint.domain.schema import now
 from stint.domain.stored_turns import StoredTurn
 from stint.domain.turns import TurnStatus
+from stint.log_keys import add_log_keys
 from stint.services.agents import Agents
 from stint.services.hold import SessionHold, lease_span
 from stint.services.interruptions import interruption
@@ -58,20 +59,28 @@ class Opener:
             NotFound: there is no such agent or session, or it has expired.
             Conflict: another turn runs in the session, or a resumed turn is not its last one.
         """
+        add_log_keys(agent_id=agent_id, session_id=session_id)
         asked, span = asyncio.get_running_loop().time(), lease_span(self.lease_seconds, deadline)
         config, lease, history = await asyncio.gather(
-            self.agents.config(agent_id),
+            self.config(agent_id),
             self.acquire(agent_id, session_id, turn_id, resume=resume, seconds=span),
             self.read(agent_id, session_id),
             return_exceptions=True,
         )
         if isinstance(lease, BaseException):
             raise config if isinstance(config, BaseException) else lease
+        add_log_keys(turn_id=lease.turn_id)
         hold = SessionHold(self.store.leases, lease, self.lease_seconds, deadline, asked + span)
         async with hold.released_on_error():
             found = value_of(config)
             whole = await self.settle(hold, value_of(history))
             return Opening(found, hold, self.view(whole, resume=resume), whole.turns[-1] if whole.turns else None)
+
+    async def config(self, agent_id: str) -> AgentConfig:
+        """Read the agent's configuration; the lines that follow name the agent."""
+        config = await self.agents.config(agent_id)
+        add_log_keys(agent_name=config.name)
+        return config
 
     async def settle(self, hold: SessionHold, history: History) -> History:
         """Make sure that the history is whole and that no turn in it runs.

@@ -219,4 +219,4 @@ async def test_a_schema_that_is_none_is_refused() -> None:
 
     error = await refused(response_format={"type": "json_schema", "json_schema": named})
 
-    assert (error.code, error.param) == ("invalid_json_schema", "response_format")
+    assert (error.code, error.param) == ("invalid_json_schema", "response_format.json_schema.schema")

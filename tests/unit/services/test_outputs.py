@@ -1,7 +1,6 @@
 import json
 import subprocess
 import sys
-import time
 from typing import Any
 
 import pytest
@@ -26,8 +25,10 @@ PERSON = {
 
 def refusal(schema: dict[str, Any]) -> str:
     with pytest.raises(InvalidRequest) as caught:
-        check_schema(schema)
-    assert (caught.value.code, caught.value.param) == ("invalid_json_schema", "response_format")
+        check_schema(schema, "text.format.schema")
+    assert (caught.value.code, caught.value.param) == ("invalid_json_schema", "text.format.schema")
+    assert caught.value.message.startswith("text.format.schema is not a schema")
+    assert len(caught.value.message) < 1000
     return caught.value.message
 
 
@@ -47,7 +48,7 @@ def problem(text: str, schema: dict[str, Any]) -> str:
     ],
 )
 def test_an_answer_of_the_right_form_passes(answer: str) -> None:
-    check_schema(PERSON)
+    check_schema(PERSON, "response_format")
 
     validate_output(answer, PERSON)
 
@@ -93,12 +94,30 @@ def test_the_message_stays_short_however_long_the_answer_is() -> None:
         ({"type": "objekt"}, "at $.type: 'objekt'"),
         ({"properties": {"a": {"minimum": "3"}}}, "at $.properties.a.minimum"),
         ({"properties": {"a": {"pattern": "("}}}, "at $.properties.a.pattern"),
+        ({"properties": {"a": {"pattern": "^(?=.*x)y"}}}, "at $.properties.a.pattern: the regular expression"),
+        ({"pattern": r"(a)\1"}, "references to groups"),
+        ({"patternProperties": {"(?<!a)b": {}}}, "look-around"),
+        ({"items": {"pattern": "((a{1000}){1000}){1000}"}}, "too large"),
+        ({"pattern": "a" * 6_000_000}, "2000 are the most"),
         ({"$schema": 5}, "$schema is not a string"),
+        ({"$schema": "http://json-schema.org/draft-03/schema#"}, "version that is not supported"),
+        ({"allOf": [{"$schema": "http://json-schema.org/draft-07/schema#"}]}, "another version"),
         ({"$ref": "https://example.com/person.json"}, "'https://example.com/person.json' leads out of the schema"),
         ({"items": {"anyOf": [{"$ref": "file:///etc/passwd"}]}}, "leads out of the schema"),
         ({"properties": {"const": {"$ref": "other.json"}}}, "leads out of the schema"),
         ({"properties": {"a": {"$ref": "#/$defs/nope"}}}, "'#/$defs/nope' leads to nothing"),
         ({"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/a"}}}, "without end"),
+        ({"$dynamicRef": "#a", "$dynamicAnchor": "a"}, "without end"),
+        ({"anyOf": [{"type": "null"}, {"not": {"$ref": "#"}}]}, "without end"),
+        ({"$ref": "#/examples/0", "examples": ["text"]}, "what is no schema"),
+        ({"$ref": "#/x-parts/a", "x-parts": {"a": {"minimum": "3"}}}, "at $.$ref.minimum"),
+        ({"properties": {"x" * 100_000: {"type": "y" * 100_000}}}, "is no type"),
+        ({"required": ["a", 1]}, "not a list of strings"),
+        ({"enum": {}}, "not a list"),
+        ({"minLength": -1}, "whole number"),
+        ({"multipleOf": 0}, "above 0"),
+        ({"anyOf": []}, "at least one"),
+        ({"type": ["string", "date"]}, "is no type"),
     ],
 )
 def test_a_schema_that_cannot_be_used_is_refused_and_told_where(schema: dict[str, Any], said: str) -> None:
@@ -114,25 +133,38 @@ def test_a_schema_that_cannot_be_used_is_refused_and_told_where(schema: dict[str
         {"$id": "https://example.com/x", "$defs": {"a": {"$anchor": "here"}}, "properties": {"b": {"$ref": "#here"}}},
         {"properties": {"$ref": {"type": "string"}}, "required": ["$ref"]},
         {"const": {"$ref": "https://example.com/data"}},
-        {"pattern": r"^(?=.*\d)\w+$"},
+        {"pattern": r"^(?<year>\d{4})-\d\d$"},
+        {"properties": {"a": {"properties": {"b": {"$ref": "#"}}}}},
+        {"$defs": {"node": {"anyOf": [{"type": "null"}, {"properties": {"next": {"$ref": "#/$defs/node"}}}]}}},
+        {"format": "unknown", "x-own": {"type": 5}, "minimum": 10**4000, "multipleOf": 5e-324},
     ],
 )
 def test_what_only_looks_like_a_fault_is_accepted(schema: dict[str, Any]) -> None:
-    check_schema(schema)
+    check_schema(schema, "response_format")
 
 
-def test_a_schema_that_doubles_at_every_step_is_refused_in_bounded_time() -> None:
+def test_a_schema_that_doubles_at_every_step_is_refused() -> None:
     steps = {f"s{step}": {"allOf": [{"$ref": f"#/$defs/s{step + 1}"}] * 2} for step in range(40)}
-    begin = time.monotonic()
 
-    assert "without end" in refusal({"$ref": "#/$defs/s0", "$defs": {**steps, "s40": {}}})
-    assert time.monotonic() - begin < 20
+    assert "lead on" in refusal({"$ref": "#/$defs/s0", "$defs": {**steps, "s40": {}}})
 
 
-def test_a_pattern_on_which_backtracking_never_ends_is_matched_at_once() -> None:
+def test_a_pattern_on_which_backtracking_never_ends_is_matched() -> None:
     schema = {"type": "string", "pattern": r"^(\w+\s?)*$"}
 
     assert "pattern" in problem(json.dumps("word " * 200 + "!"), schema)
+
+
+def test_an_answer_that_is_too_much_work_is_a_mismatch() -> None:
+    schema = {"items": {"anyOf": [{"const": number} for number in range(1000)]}}
+
+    assert "too large" in problem(json.dumps([999] * 1000), schema)
+
+
+def test_all_departures_are_told_up_to_three() -> None:
+    said = problem('{"age": "3", "phone": 1, "friends": 2}', PERSON)
+
+    assert said.count("at $") == 3
 
 
 @settings(max_examples=100, deadline=None)
@@ -148,8 +180,9 @@ def test_every_answer_either_passes_or_is_a_mismatch(answer: str) -> None:
     assert mismatch.code == "response_format_mismatch"
 
 
-def test_nothing_is_imported_before_a_schema_is_checked() -> None:
-    code = "import sys, stint.services.outputs; print('jsonschema' in sys.modules, 'referencing' in sys.modules)"
+def test_structured_output_costs_a_cold_start_none_of_the_library() -> None:
+    code = "import sys; from stint.services.outputs import check_schema; check_schema({}, ''); "
+    code += "print('jsonschema' in sys.modules, 'referencing' in sys.modules)"
 
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, env={"PYTHONPATH": "layers/core"}

@@ -72,6 +72,10 @@ class Patterns:
         """The number of states of all patterns."""
         return len(self._states)
 
+    def matches(self, text: str, budget: Budget) -> bool:
+        """Return whether a pattern matches somewhere in a text; see `search`."""
+        return self.search(text, budget) is not None
+
     def search(self, text: str, budget: Budget) -> int | None:
         """Find the first place where a pattern matches; return the pattern's place in the list.
 

@@ -64,7 +64,7 @@ def parse(pattern: str) -> Node:
     """
     if len(pattern) > LONGEST_PATTERN:
         raise ValueError(f"it has {len(pattern)} characters, {LONGEST_PATTERN} are the most")
-    reader = Reader(pattern)
+    reader = PatternReader(pattern)
     node = reader.read_choice(0)
     if reader.place < len(pattern):
         raise reader.fault("')' closes nothing")
@@ -72,7 +72,7 @@ def parse(pattern: str) -> Node:
 
 
 @dataclass(slots=True)
-class Reader:
+class PatternReader:
     """A place in a pattern."""
 
     pattern: str

@@ -180,7 +180,7 @@ def format_of(wanted: ChatFormat) -> AnswerFormat | None:
     """Give the form of the answer as models take it. Raises InvalidRequest when its schema is none."""
     match wanted:
         case ChatSchemaFormat(json_schema=named) if named.json_schema is not None:
-            check_schema(named.json_schema)
+            check_schema(named.json_schema, "response_format.json_schema.schema")
             form: dict[str, Any] = {"name": named.name, "schema": named.json_schema, "strict": named.strict}
             described = {"description": named.description} if named.description else {}
             return JsonSchemaResponseFormat(json_schema=form | described)

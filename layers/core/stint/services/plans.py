@@ -154,7 +154,7 @@ def answer_schema(response_format: JsonSchemaResponseFormat | GrammarResponseFor
     if response_format is None:
         return None
     schema = read_schema(response_format).schema
-    check_schema(schema)
+    check_schema(schema, "response_format.json_schema")
     return schema
 
 

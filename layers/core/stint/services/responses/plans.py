@@ -225,7 +225,7 @@ def read_format(settings: ResponseSettings) -> tuple[AnswerFormat | None, dict[s
     """
     match settings.text.format if settings.text else PlainText():
         case JsonSchema(json_schema=schema) as wanted:
-            check_answer_schema(schema)
+            check_schema(schema, SCHEMA)
             form = {"name": wanted.name, "schema": schema, "strict": wanted.strict}
             if wanted.description:
                 form["description"] = wanted.description
@@ -234,11 +234,3 @@ def read_format(settings: ResponseSettings) -> tuple[AnswerFormat | None, dict[s
             return JsonObjectResponseFormat(), ANY_OBJECT
         case _:
             return None, None
-
-
-def check_answer_schema(schema: dict[str, Any]) -> None:
-    try:
-        check_schema(schema)
-    except InvalidRequest as error:
-        message = error.message.replace("response_format.json_schema", SCHEMA)
-        raise InvalidRequest(message, code=error.code, param=SCHEMA) from None

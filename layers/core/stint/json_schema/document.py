@@ -1,0 +1,223 @@
+"""A JSON schema, checked and made ready: its parts, what they refer to, and how much work they are.
+
+Nothing is fetched: references lead to places in the schema itself.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from stint.json_schema.dialects import DRAFT_4, DRAFT_7, is_keyword, version_of
+from stint.json_schema.errors import SchemaError
+from stint.json_schema.forms import FORMS, LIST_KEYWORDS, MAP_KEYWORDS, REFERENCES, SCHEMA_KEYWORDS
+from stint.json_schema.literals import key_of
+from stint.json_schema.paths import Path, shorten, write_path
+from stint.json_schema.references import Resource, join, look_up
+from stint.regex.budget import Budget, OutOfSteps
+from stint.regex.patterns import Patterns
+
+MOST_STEPS = 300_000
+"""Steps to check a schema, less than half a second."""
+MOST_KEYWORDS_PER_VALUE = 20_000
+"""Keywords that one value may be checked with: references can double them at every step of a chain."""
+DEEPEST = 50
+"""Schemas inside schemas, or references behind references, that are applied to the same value."""
+
+JsonSchema = dict[str, Any] | bool
+
+
+@dataclass(slots=True, eq=False)
+class Subschema:
+    """An object of a schema that is a schema. `prepared` are values of keywords that had to be made ready."""
+
+    schema: dict[str, Any]
+    resource: Resource
+    path: Path
+    keywords: list[str]
+    prepared: dict[str, Any] = field(default_factory=dict)
+
+
+class SchemaDocument:
+    """A schema that values can be checked with."""
+
+    def __init__(self, schema: dict[str, Any]) -> None:
+        """Check a schema and make it ready.
+
+        Raises:
+            SchemaError: it is not valid in its version of JSON Schema, refers outside of itself or to nothing, has no
+                end, uses regular expressions that are not supported, or is too large.
+        """
+        self.root = schema
+        self.version = version_of(schema.get("$schema"))
+        self.subschemas: dict[int, Subschema] = {}
+        self.resources: dict[str, Resource] = {}
+        self.tracks_evaluated = False
+        """Whether there are keywords for what others left out."""
+        self._budget = Budget(MOST_STEPS)
+        self._patterns: dict[str, Patterns] = {}
+        self._costs: dict[int, int] = {}
+        try:
+            self._read(schema, Resource(schema, ""), None)
+            for subschema in self._resolve_all():
+                self._weigh(subschema)
+        except OutOfSteps:
+            raise SchemaError("it has too many parts") from None
+        except RecursionError:
+            raise SchemaError("its parts or references are nested too deep") from None
+
+    def _read(self, schema: JsonSchema, resource: Resource, path: Path) -> None:
+        """Check a schema and what is inside it."""
+        if isinstance(schema, bool) or id(schema) in self.subschemas:
+            return
+        self._budget.spend(5 + len(schema))
+        keywords = self._keywords_of(schema, path)
+        if path is not None and schema.get("$schema", self.root.get("$schema")) != self.root.get("$schema"):
+            raise SchemaError(f"at {write_path((path, '$schema'))}: a part cannot have another version than the whole")
+        resource = self._enter(schema, keywords, resource)
+        subschema = Subschema(schema, resource, path, keywords)
+        self.subschemas[id(schema)] = subschema
+        for keyword in keywords:
+            self._prepare(subschema, keyword)
+        for part, place in parts_of(schema, keywords, path):
+            self._read(part, resource, place)
+
+    def _keywords_of(self, schema: dict[str, Any], path: Path) -> list[str]:
+        """List the keywords of a schema that mean something, each after a check of its form."""
+        keywords = [name for name in schema if name in FORMS and is_keyword(name, self.version)]
+        if "$ref" in keywords and self.version <= DRAFT_7:
+            keywords = ["$ref"]
+        for keyword in keywords:
+            is_right, problem = FORMS[keyword]
+            if not is_right(schema[keyword], self.version):
+                where = write_path((path, keyword))
+                raise SchemaError(f"at {where}: {shorten(repr(schema[keyword])[:1000])} is {problem}")
+        return sorted(keywords, key=rank_of)
+
+    def _enter(self, schema: dict[str, Any], keywords: list[str], resource: Resource) -> Resource:
+        """Note the names of a schema; return the resource that its references are relative to."""
+        identifier = schema.get("id" if self.version == DRAFT_4 else "$id")
+        if isinstance(identifier, str) and keywords != ["$ref"]:
+            if identifier.startswith("#"):
+                resource.anchors.setdefault(identifier[1:], schema)
+            else:
+                uri = join(resource.uri, identifier).partition("#")[0]
+                resource = Resource(schema, uri)
+                self.resources.setdefault(uri, resource)
+        if "$anchor" in keywords:
+            resource.anchors.setdefault(schema["$anchor"], schema)
+        if "$dynamicAnchor" in keywords:
+            resource.anchors.setdefault(schema["$dynamicAnchor"], schema)
+            resource.dynamic.setdefault(schema["$dynamicAnchor"], schema)
+        if schema.get("$recursiveAnchor") is True and schema is resource.root:
+            resource.dynamic.setdefault("", schema)
+        return resource
+
+    def _prepare(self, subschema: Subschema, keyword: str) -> None:
+        argument = subschema.schema[keyword]
+        match keyword:
+            case "pattern":
+                subschema.prepared[keyword] = self._compile(argument, (subschema.path, keyword))
+            case "patternProperties":
+                subschema.prepared[keyword] = [
+                    (self._compile(pattern, (subschema.path, keyword)), part) for pattern, part in argument.items()
+                ]
+            case "enum":
+                subschema.prepared[keyword] = {key_of(each, self._budget) for each in argument}
+            case "const":
+                subschema.prepared[keyword] = {key_of(argument, self._budget)}
+            case "unevaluatedItems" | "unevaluatedProperties":
+                self.tracks_evaluated = True
+
+    def _compile(self, pattern: str, path: Path) -> Patterns:
+        if pattern not in self._patterns:
+            try:
+                found = Patterns([pattern])
+            except ValueError as error:
+                where = f"{write_path(path)}: the regular expression {shorten(pattern)!r}"
+                raise SchemaError(f"at {where} is not supported: {error.args[0]}") from None
+            self._budget.spend(20 + len(pattern) + 3 * found.size)
+            self._patterns[pattern] = found
+        return self._patterns[pattern]
+
+    def _resolve_all(self) -> list[Subschema]:
+        """Look up every reference; what it leads to may be a schema that no keyword holds. Return all subschemas."""
+        resolved: list[Subschema] = []
+        while len(resolved) < len(self.subschemas):
+            for subschema in list(self.subschemas.values())[len(resolved) :]:
+                for keyword in REFERENCES:
+                    if keyword in subschema.keywords:
+                        subschema.prepared[keyword] = self._resolve(subschema, keyword)
+                resolved.append(subschema)
+        return resolved
+
+    def _resolve(self, subschema: Subschema, keyword: str) -> JsonSchema:
+        reference, resource = subschema.schema[keyword], subschema.resource
+        self._budget.spend(5 + len(reference) // 10)
+        where = f"at {write_path((subschema.path, keyword))}: {shorten(reference)!r}"
+        base, _, fragment = reference.partition("#")
+        target = self.resources.get(join(resource.uri, base)) if base else resource
+        if target is None:
+            raise SchemaError(f"{where} leads out of the schema: put the part under $defs")
+        found = look_up(fragment, target)
+        if not isinstance(found, dict | bool):
+            raise SchemaError(f"{where} leads to nothing in the schema, or to what is no schema")
+        self._read(found, target, (subschema.path, keyword))
+        return found
+
+    def _weigh(self, subschema: Subschema, depth: int = 0) -> int:
+        """Count the keywords that one value is checked with, references followed.
+
+        Raises:
+            SchemaError: they are too many, or lead back to where they began.
+        """
+        schema = subschema.schema
+        cost = self._costs.get(id(schema))
+        if depth > DEEPEST:
+            raise SchemaError(f"at {write_path(subschema.path)}: its references lead on for more than {DEEPEST} steps")
+        if cost == 0:
+            raise SchemaError(f"at {write_path(subschema.path)}: its references lead on without end")
+        if cost is None:
+            self._costs[id(schema)] = 0
+            cost = 1 + len(subschema.keywords)
+            for part in self._applied_in_place(subschema):
+                cost += 1 if isinstance(part, bool) else self._weigh(self.subschemas[id(part)], depth + 1)
+            if cost > MOST_KEYWORDS_PER_VALUE:
+                raise SchemaError(
+                    f"at {write_path(subschema.path)}: one value would be checked with more than "
+                    f"{MOST_KEYWORDS_PER_VALUE} keywords: its alternatives or references lead on without end"
+                )
+            self._costs[id(schema)] = cost
+        return cost
+
+    def _applied_in_place(self, subschema: Subschema) -> Iterator[JsonSchema]:
+        """Yield the schemas that are applied to the same value as a schema."""
+        for keyword in subschema.keywords:
+            argument = subschema.schema[keyword]
+            match keyword:
+                case "allOf" | "anyOf" | "oneOf":
+                    yield from argument
+                case "not" | "if" | "then" | "else":
+                    yield argument
+                case "dependentSchemas" | "dependencies":
+                    yield from (part for part in argument.values() if not isinstance(part, list))
+                case "$ref" | "$dynamicRef" | "$recursiveRef":
+                    yield subschema.prepared[keyword]
+
+
+def parts_of(schema: dict[str, Any], keywords: list[str], path: Path) -> Iterator[tuple[JsonSchema, Path]]:
+    """Yield the schemas that the keywords of a schema hold."""
+    for keyword in keywords:
+        argument, place = schema[keyword], (path, keyword)
+        if keyword in LIST_KEYWORDS or (keyword == "items" and isinstance(argument, list)):
+            yield from ((part, (place, index)) for index, part in enumerate(argument))
+        elif keyword in MAP_KEYWORDS or keyword == "dependencies":
+            yield from ((part, (place, name)) for name, part in argument.items() if not isinstance(part, list))
+        elif keyword in SCHEMA_KEYWORDS:
+            yield argument, place
+
+
+def rank_of(keyword: str) -> int:
+    """Return when a keyword is checked: first those without schemas, last those for what others left out."""
+    if keyword.startswith("unevaluated"):
+        return 2
+    return int(keyword in (*SCHEMA_KEYWORDS, *LIST_KEYWORDS, *MAP_KEYWORDS, *REFERENCES, "dependencies"))

@@ -1,0 +1,5 @@
+"""What is wrong with a schema, and where."""
+
+
+class SchemaError(ValueError):
+    """A schema cannot be used; the message says where and why."""

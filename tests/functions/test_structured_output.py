@@ -41,20 +41,24 @@ def test_an_answer_that_was_cut_is_not_checked(http: httpx.Client) -> None:
     assert (done["status"], done["output_message"]["stop_reason"]) == ("completed", "out_of_tokens")
 
 
+SCHEMA = "response_format.json_schema"
+
+
 @pytest.mark.parametrize(
-    "response_format",
+    ("response_format", "param"),
     [
-        {"type": "grammar", "bnf": {"root": "x"}},
-        {"type": "json_schema", "json_schema": {"type": "thing"}},
-        {"type": "json_schema", "json_schema": {"$ref": "https://elsewhere.example/schema"}},
+        ({"type": "grammar", "bnf": {"root": "x"}}, "response_format"),
+        ({"type": "json_schema", "json_schema": {"type": "thing"}}, SCHEMA),
+        ({"type": "json_schema", "json_schema": {"$ref": "https://elsewhere.example/schema"}}, SCHEMA),
+        ({"type": "json_schema", "json_schema": {"type": "string", "pattern": "^(?=a)"}}, SCHEMA),
     ],
 )
 def test_a_form_that_cannot_be_asked_for_is_refused_before_the_stream(
-    http: httpx.Client, response_format: dict[str, Any]
+    http: httpx.Client, response_format: dict[str, Any], param: str
 ) -> None:
     session = open_session(http)
 
     response = say(http, session, "hi", stream=True, response_format=response_format)
 
-    assert assert_error(response, 400, response.json()["error"]["code"])["param"] == "response_format"
+    assert assert_error(response, 400, response.json()["error"]["code"])["param"] == param
     assert turn(http, session, "say: free")["status"] == "completed"

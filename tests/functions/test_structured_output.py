@@ -41,16 +41,16 @@ def test_an_answer_that_was_cut_is_not_checked(http: httpx.Client) -> None:
     assert (done["status"], done["output_message"]["stop_reason"]) == ("completed", "out_of_tokens")
 
 
-SCHEMA = "response_format.json_schema"
+FIELD = "response_format.json_schema"
 
 
 @pytest.mark.parametrize(
     ("response_format", "param"),
     [
         ({"type": "grammar", "bnf": {"root": "x"}}, "response_format"),
-        ({"type": "json_schema", "json_schema": {"type": "thing"}}, SCHEMA),
-        ({"type": "json_schema", "json_schema": {"$ref": "https://elsewhere.example/schema"}}, SCHEMA),
-        ({"type": "json_schema", "json_schema": {"type": "string", "pattern": "^(?=a)"}}, SCHEMA),
+        ({"type": "json_schema", "json_schema": {"type": "thing"}}, FIELD),
+        ({"type": "json_schema", "json_schema": {"$ref": "https://elsewhere.example/schema"}}, FIELD),
+        ({"type": "json_schema", "json_schema": {"type": "string", "pattern": "^(?=a)"}}, FIELD),
     ],
 )
 def test_a_form_that_cannot_be_asked_for_is_refused_before_the_stream(

@@ -1,12 +1,13 @@
 """Agents: a stored configuration that sessions run with."""
 
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import Field, model_validator
 
 from stint.domain.inference import ResponseFormat, SamplingParams
+from stint.domain.limits import MAX_INFER_ITERS, ToolLimit
 from stint.domain.schema import Request, Schema, Timestamp
-from stint.domain.tools import AgentToolGroup, ToolChoice, ToolConfig, ToolDef, ToolPromptFormat
+from stint.domain.tools import AgentToolGroup, NewToolGroups, ToolChoice, ToolConfig, ToolDef, ToolPromptFormat
 
 
 class AgentConfig(Request):
@@ -45,6 +46,14 @@ class AgentConfig(Request):
         return self
 
 
+class NewAgentConfig(AgentConfig):
+    """The configuration of an agent to be created, within the limits of a request."""
+
+    toolgroups: NewToolGroups = Field(default_factory=list)
+    client_tools: Annotated[list[ToolDef], ToolLimit] = Field(default_factory=list)
+    max_infer_iters: int = Field(default=10, ge=0, le=MAX_INFER_ITERS)
+
+
 class Agent(Schema):
     agent_id: str
     agent_config: AgentConfig
@@ -60,7 +69,7 @@ class AgentList(Schema):
 
 
 class AgentCreateRequest(Request):
-    agent_config: AgentConfig
+    agent_config: NewAgentConfig
 
 
 class AgentCreateResponse(Schema):

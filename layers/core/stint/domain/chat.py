@@ -13,6 +13,7 @@ from stint.domain.chat_input import (
 )
 from stint.domain.fields import KnownTypes, Metadata, Nothing, Omitted, Only, Refused, invalid
 from stint.domain.inference import Decoding
+from stint.domain.limits import MAX_MESSAGES, ToolLimit
 from stint.domain.response_options import Effort, JsonObject, PlainText, Verbosity
 from stint.domain.response_requests import CacheKey, CacheOptions, ModelName
 from stint.domain.response_tools import REFUSED_TOOLS, ToolName
@@ -83,7 +84,7 @@ class ChatCompletionRequest(Request):
     """The body of POST /chat/completions. `max_tokens` is an older name of `max_completion_tokens`."""
 
     model: ModelName
-    messages: Annotated[list[ChatMessage], Field(min_length=1)]
+    messages: Annotated[list[ChatMessage], Field(min_length=1, max_length=MAX_MESSAGES)]
     stream: bool = False
     stream_options: Omitted[ChatStreamOptions] = None
     temperature: Omitted[Annotated[float, Field(ge=0, le=2)]] = None
@@ -97,7 +98,7 @@ class ChatCompletionRequest(Request):
         BeforeValidator(read_stop, json_schema_input_type=str | list[str] | None),
     ] = None
     seed: Omitted[int] = None
-    tools: list[ChatTool] = Field(default_factory=list)
+    tools: Annotated[list[ChatTool], ToolLimit] = Field(default_factory=list)
     tool_choice: Omitted[ChatToolChoice] = None
     parallel_tool_calls: Omitted[bool] = None
     response_format: ChatFormat = Field(default_factory=PlainText)

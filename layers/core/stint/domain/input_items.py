@@ -15,6 +15,7 @@ from stint.domain.items import (
     ReasoningItem,
     WebSearchCall,
 )
+from stint.domain.limits import MessageLimit
 from stint.domain.mcp_items import McpApprovalRequest, McpApprovalResponse, McpCall, McpListTools
 from stint.domain.response_tools import ToolName
 from stint.domain.schema import Request
@@ -127,4 +128,6 @@ def read_input(value: Any) -> Any:
     return value
 
 
-Input = Annotated[list[InputItem], BeforeValidator(read_input, json_schema_input_type=str | list[InputItem])]
+Input = Annotated[
+    list[InputItem], MessageLimit, BeforeValidator(read_input, json_schema_input_type=str | list[InputItem])
+]

@@ -6,6 +6,7 @@ from pydantic import AfterValidator, AliasChoices, Field
 
 from stint.domain.content import URL, Content
 from stint.domain.fields import invalid
+from stint.domain.limits import MessageLimit, ToolgroupArgs
 from stint.domain.schema import Request, Schema
 from stint.domain.steps import CompletionMessage, SafetyViolation
 from stint.domain.tools import ToolParameter, ToolResponseMessage
@@ -100,7 +101,7 @@ class ToolGroupRegisterRequest(Request):
     toolgroup_id: Identifier
     provider_id: str
     mcp_endpoint: URL | None = None
-    args: dict[str, Any] | None = None
+    args: ToolgroupArgs | None = None
 
 
 class ShieldRegisterRequest(Request):
@@ -160,7 +161,7 @@ class RunShieldRequest(Request):
     """Messages to check: the last one is what the shield judges. `params` belongs to the API and means nothing here."""
 
     shield_id: str
-    messages: list[SafetyMessage]
+    messages: Annotated[list[SafetyMessage], MessageLimit]
     params: dict[str, Any] = Field(default_factory=dict)
 
 

@@ -6,6 +6,7 @@ from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
 
 from stint.domain.fields import Metadata, Nothing, Omitted, Only, Refused, invalid
 from stint.domain.input_items import Input
+from stint.domain.limits import MAX_INFER_ITERS, ToolLimit
 from stint.domain.response_options import Include, ReasoningRequest, StreamOptions, TextOptions
 from stint.domain.response_tools import (
     McpTool,
@@ -49,7 +50,7 @@ class ContextRequest(Request):
     instructions: Omitted[str] = None
     previous_response_id: Omitted[str] = None
     conversation: Omitted[ConversationParam] = None
-    tools: list[ResponseTool] = Field(default_factory=list)
+    tools: Annotated[list[ResponseTool], ToolLimit] = Field(default_factory=list)
     tool_choice: Omitted[ResponseToolChoice] = None
     parallel_tool_calls: Omitted[bool] = None
     text: Omitted[TextOptions] = None
@@ -93,7 +94,7 @@ class CreateResponse(ContextRequest):
     frequency_penalty: Omitted[Annotated[float, Field(ge=-2, le=2)]] = None
     max_output_tokens: Omitted[Annotated[int, Field(ge=16)]] = None
     max_tool_calls: Omitted[Annotated[int, Field(ge=1)]] = None
-    max_infer_iters: Omitted[Annotated[int, Field(ge=1)]] = None
+    max_infer_iters: Omitted[Annotated[int, Field(ge=1, le=MAX_INFER_ITERS)]] = None
     stream: bool = False
     stream_options: Omitted[StreamOptions] = None
     store: bool = True

@@ -5,10 +5,11 @@ import re
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, field_serializer, field_validator
+from pydantic import AfterValidator, Discriminator, Field, Tag, field_serializer, field_validator
 
 from stint.domain.content import Content
 from stint.domain.json_text import children_of, parse_json
+from stint.domain.limits import ToolLimit, check_args
 from stint.domain.schema import Request, Schema
 
 LONGEST_TOOL_NAME = 64
@@ -42,7 +43,21 @@ class AgentToolGroupWithArgs(Request):
     args: dict[str, Any] = Field(default_factory=dict)
 
 
-AgentToolGroup = str | AgentToolGroupWithArgs
+def form_of_toolgroup(value: Any) -> str:
+    return "name" if isinstance(value, str) else "group"
+
+
+def limit_args(group: str | AgentToolGroupWithArgs) -> str | AgentToolGroupWithArgs:
+    if isinstance(group, AgentToolGroupWithArgs):
+        check_args(group.args)
+    return group
+
+
+AgentToolGroup = Annotated[
+    Annotated[str, Tag("name")] | Annotated[AgentToolGroupWithArgs, Tag("group")], Discriminator(form_of_toolgroup)
+]
+NewToolGroups = Annotated[list[Annotated[AgentToolGroup, AfterValidator(limit_args)]], ToolLimit]
+"""The toolgroups of a request, within its limits."""
 
 
 class ToolChoice(StrEnum):

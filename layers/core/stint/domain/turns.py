@@ -8,10 +8,12 @@ from pydantic import Discriminator, Field, Tag
 from stint.domain.content import URL, Content
 from stint.domain.errors import StintError
 from stint.domain.inference import ResponseFormat, SamplingStrategy, Usage
+from stint.domain.limits import MAX_INFER_ITERS, MessageLimit, ToolLimit
 from stint.domain.schema import Request, Schema, Timestamp
 from stint.domain.steps import CompletionMessage, Step
 from stint.domain.tools import (
     AgentToolGroup,
+    NewToolGroups,
     SystemMessageBehavior,
     ToolChoiceOrName,
     ToolDef,
@@ -135,7 +137,12 @@ class TurnOverrides(Request):
 
 
 class TurnCreateRequest(TurnOverrides):
-    messages: list[InputMessage]
+    """What a caller asks of a turn, within the limits of a request."""
+
+    messages: Annotated[list[InputMessage], MessageLimit]
+    toolgroups: NewToolGroups = Field(default_factory=list)
+    client_tools: Annotated[list[ToolDef], ToolLimit] | None = None
+    max_infer_iters: int | None = Field(default=None, ge=0, le=MAX_INFER_ITERS)
     documents: list[Document] = Field(default_factory=list)
     stream: bool = False
 

@@ -2,14 +2,15 @@
 
 import json
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from traceback import format_tb
 from typing import Any
 
 from stint.domain.content import Content
-from stint.domain.errors import StintError
+from stint.domain.errors import InvalidRequest, StintError
 from stint.domain.inference import ToolSignature
+from stint.domain.limits import MAX_SERVER_TOOLS
 from stint.domain.tools import ToolCall, ToolResponse
 from stint.services.patience import wait_for_end
 from stint.tools.outcomes import failure, head_of
@@ -30,6 +31,13 @@ class ServerTool:
     toolgroup: Toolgroup
     provider: ToolProvider
     args: Mapping[str, Any] = field(default_factory=dict)
+
+
+def refuse_too_many(tools: Collection[object], param: str, advice: str) -> None:
+    """Raise InvalidRequest when servers offer more tools than a model is shown."""
+    if len(tools) > MAX_SERVER_TOOLS:
+        message = f"The servers list {len(tools)} tools; at most {MAX_SERVER_TOOLS} are shown to a model. {advice}"
+        raise InvalidRequest(message, code="too_many_tools", param=param)
 
 
 @dataclass(frozen=True, slots=True)

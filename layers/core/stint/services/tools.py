@@ -13,7 +13,7 @@ from stint.domain.tools import AgentToolGroup
 from stint.services.offers import refuse_not_offered, refuse_rag
 from stint.services.registry import Registry
 from stint.services.signatures import signature_of
-from stint.services.toolbox import ServerTool, Toolbox
+from stint.services.toolbox import ServerTool, Toolbox, refuse_too_many
 from stint.tools.port import MODEL_NAMES, SEARCH_PROVIDERS, Toolgroup, ToolProvider
 
 
@@ -40,7 +40,7 @@ class Tools:
         """Gather the tools of a turn: the client's, and those of the agent's toolgroups and the added ones.
 
         Raises:
-            InvalidRequest: an unknown toolgroup or tool, or two tools of one name; names it.
+            InvalidRequest: an unknown toolgroup or tool, two tools of one name, or too many tools; names it.
             ToolUnavailable: a toolgroup's provider cannot list its tools, and never did.
         """
         client = {tool.name: signature_of(tool) for tool in config.client_tools}
@@ -52,6 +52,7 @@ class Tools:
         for selection in selections:
             for tool in self.chosen(selection, signatures[selection.toolgroup.identifier]):
                 add_tool(server, tool, client)
+        refuse_too_many(server, "toolgroups", "Name the ones to use as group/tool.")
         return Toolbox(client, server, provider_data, self.result_bytes)
 
     async def select(self, wanted: AgentToolGroup) -> Selection:

@@ -26,7 +26,7 @@ from stint.services.outputs import check_schema
 from stint.services.plans import Plan, ProviderData
 from stint.services.registry import Registry
 from stint.services.responses.hostedtools import WEB_SEARCH, HostedTools, callable_names, names_of
-from stint.services.toolbox import ServerTool, Toolbox
+from stint.services.toolbox import ServerTool, Toolbox, refuse_too_many
 from stint.services.tools import Tools
 from stint.tools.port import Toolgroup
 
@@ -107,6 +107,7 @@ class ResponsePlanner:
         offered = await asyncio.gather(*(self.list_server(place, server, keys) for place, server in placed.items()))
         client = {tool.name: signature_of(tool) for tool in tools if isinstance(tool, FunctionTool)}
         hosted = [each for found in offered for each in found]
+        refuse_too_many(hosted, "tools", "Choose some of them with allowed_tools.")
         for tool in tools:
             if isinstance(tool, WebSearchTool):
                 hosted.append(await self.web_search(tool, keys))

@@ -2,7 +2,18 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, ConfigDict, Discriminator, Field, Tag, ValidationInfo, field_validator
+from pydantic import (
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    StrictBool,
+    StrictFloat,
+    StrictInt,
+    Tag,
+    ValidationInfo,
+    field_validator,
+)
 
 from stint.domain.chat_input import (
     NO_AUDIO,
@@ -30,7 +41,7 @@ class ChatJsonSchema(Request):
     name: ToolName
     description: str | None = None
     json_schema: Annotated[dict[str, Any] | None, Field(alias="schema")] = None
-    strict: bool = False
+    strict: StrictBool = False
 
 
 class ChatSchemaFormat(Request):
@@ -68,16 +79,16 @@ class ChatStreamOptions(Request):
 
     model_config = ConfigDict(extra="forbid")
 
-    include_usage: bool = False
-    include_obfuscation: bool = False
+    include_usage: StrictBool = False
+    include_obfuscation: StrictBool = False
 
 
 def read_stop(value: Any) -> Any:
     return [value] if isinstance(value, str) else value
 
 
-Penalty = Annotated[float, Field(ge=-2, le=2)]
-Tokens = Annotated[int, Field(ge=1)]
+Penalty = Annotated[StrictFloat, Field(ge=-2, le=2)]
+Tokens = Annotated[StrictInt, Field(ge=1)]
 
 
 class ChatCompletionRequest(Request):
@@ -85,10 +96,10 @@ class ChatCompletionRequest(Request):
 
     model: ModelName
     messages: Annotated[list[ChatMessage], Field(min_length=1, max_length=MAX_MESSAGES)]
-    stream: bool = False
+    stream: StrictBool = False
     stream_options: Omitted[ChatStreamOptions] = None
-    temperature: Omitted[Annotated[float, Field(ge=0, le=2)]] = None
-    top_p: Omitted[Annotated[float, Field(ge=0, le=1)]] = None
+    temperature: Omitted[Annotated[StrictFloat, Field(ge=0, le=2)]] = None
+    top_p: Omitted[Annotated[StrictFloat, Field(ge=0, le=1)]] = None
     frequency_penalty: Omitted[Penalty] = None
     presence_penalty: Omitted[Penalty] = None
     max_tokens: Omitted[Tokens] = None
@@ -97,10 +108,10 @@ class ChatCompletionRequest(Request):
         Omitted[Annotated[list[str], Field(max_length=MAX_STOPS)]],
         BeforeValidator(read_stop, json_schema_input_type=str | list[str] | None),
     ] = None
-    seed: Omitted[int] = None
+    seed: Omitted[StrictInt] = None
     tools: Annotated[list[ChatTool], ToolLimit] = Field(default_factory=list)
     tool_choice: Omitted[ChatToolChoice] = None
-    parallel_tool_calls: Omitted[bool] = None
+    parallel_tool_calls: Omitted[StrictBool] = None
     response_format: ChatFormat = Field(default_factory=PlainText)
     reasoning_effort: Omitted[Effort] = None
     verbosity: Omitted[Verbosity] = None
@@ -110,13 +121,13 @@ class ChatCompletionRequest(Request):
     prompt_cache_key: Omitted[CacheKey] = None
     prompt_cache_retention: Omitted[CacheRetention] = None
     user: Omitted[str] = None
-    n: Annotated[Omitted[int], Only((1,), "One answer is written per request")] = None
+    n: Annotated[Omitted[StrictInt], Only((1,), "One answer is written per request")] = None
     modalities: Annotated[Omitted[list[str]], Only((["text"],), NO_AUDIO)] = None
-    logprobs: Annotated[Omitted[bool], Only((False,), NO_LOGPROBS)] = None
-    top_logprobs: Annotated[Omitted[int], Only((0,), NO_LOGPROBS)] = None
+    logprobs: Annotated[Omitted[StrictBool], Only((False,), NO_LOGPROBS)] = None
+    top_logprobs: Annotated[Omitted[StrictInt], Only((0,), NO_LOGPROBS)] = None
     logit_bias: Annotated[Omitted[dict[str, Any]], Only(({},), "No provider here takes a bias of tokens")] = None
     store: Annotated[
-        Omitted[bool], Only((False,), "Chat completions are not stored here: POST /v1/responses stores")
+        Omitted[StrictBool], Only((False,), "Chat completions are not stored here: POST /v1/responses stores")
     ] = None
     audio: Annotated[Nothing, Refused(NO_AUDIO)] = None
     prediction: Annotated[Nothing, Refused("No provider here takes a predicted answer")] = None

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, StrictBool
 
 from stint.domain.fields import KnownTypes, Nothing, Omitted, Refused, invalid
 from stint.domain.parts import MAX_FILE, MAX_IMAGE, NO_FILES, CacheBreakpoint, Text
@@ -155,7 +155,7 @@ class ChatFunction(Request):
     name: ToolName
     description: str | None = None
     parameters: dict[str, Any] | None = None
-    strict: bool | None = None
+    strict: StrictBool | None = None
 
 
 class ChatFunctionTool(Request):

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, StrictBool, StrictInt
 
 from stint.domain.fields import Omitted
 from stint.domain.schema import Request
@@ -30,7 +30,7 @@ class McpError(Request):
 
     type: Literal["mcp_tool_execution_error", "mcp_protocol_error", "http_error"]
     content: Omitted[Any] = None
-    code: Omitted[int] = None
+    code: Omitted[StrictInt] = None
     message: Omitted[str] = None
 
 
@@ -67,5 +67,5 @@ class McpApprovalResponse(Request):
     type: Literal["mcp_approval_response"] = "mcp_approval_response"
     id: str = ""
     approval_request_id: str
-    approve: bool
+    approve: StrictBool
     reason: Omitted[str] = None

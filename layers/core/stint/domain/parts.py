@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field, StrictInt, model_validator
 
 from stint.domain.fields import LONG_TEXT, KnownTypes, Nothing, Omitted, Only, Refused, invalid
 from stint.domain.schema import Request
@@ -57,8 +57,8 @@ class UrlCitation(Request):
 
     type: Literal["url_citation"] = "url_citation"
     url: str
-    start_index: Annotated[int, Field(ge=0)]
-    end_index: Annotated[int, Field(ge=0)]
+    start_index: Annotated[StrictInt, Field(ge=0)]
+    end_index: Annotated[StrictInt, Field(ge=0)]
     title: str
 
 

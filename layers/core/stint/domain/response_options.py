@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, ConfigDict, Field
+from pydantic import BeforeValidator, ConfigDict, Field, StrictBool
 
 from stint.domain.fields import KnownTypes, Omitted, Only, refusal
 from stint.domain.inference import ReasoningOptions
@@ -35,7 +35,7 @@ class JsonSchema(Request):
     json_schema: Annotated[
         dict[str, Any], BeforeValidator(read_schema), Field(alias="schema", validate_default=True, default=None)
     ]
-    strict: bool = False
+    strict: StrictBool = False
 
 
 TextFormat = Annotated[
@@ -98,7 +98,7 @@ class StreamOptions(Request):
 
     model_config = ConfigDict(extra="forbid")
 
-    include_obfuscation: bool = False
+    include_obfuscation: StrictBool = False
 
 
 REFUSED_INCLUDES = {

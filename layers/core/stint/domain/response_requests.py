@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
+from pydantic import BeforeValidator, Field, StrictBool, StrictFloat, StrictInt, ValidationInfo, field_validator
 
 from stint.domain.fields import Metadata, Nothing, Omitted, Only, Refused, invalid
 from stint.domain.input_items import Input
@@ -52,7 +52,7 @@ class ContextRequest(Request):
     conversation: Omitted[ConversationParam] = None
     tools: Annotated[list[ResponseTool], ToolLimit] = Field(default_factory=list)
     tool_choice: Omitted[ResponseToolChoice] = None
-    parallel_tool_calls: Omitted[bool] = None
+    parallel_tool_calls: Omitted[StrictBool] = None
     text: Omitted[TextOptions] = None
     reasoning: Omitted[ReasoningRequest] = None
     truncation: Omitted[Truncation] = None
@@ -88,24 +88,25 @@ class CreateResponse(ContextRequest):
 
     include: list[Include] = Field(default_factory=list)
     metadata: Metadata = Field(default_factory=dict)
-    temperature: Omitted[Annotated[float, Field(ge=0, le=2)]] = None
-    top_p: Omitted[Annotated[float, Field(ge=0, le=1)]] = None
-    presence_penalty: Omitted[Annotated[float, Field(ge=-2, le=2)]] = None
-    frequency_penalty: Omitted[Annotated[float, Field(ge=-2, le=2)]] = None
-    max_output_tokens: Omitted[Annotated[int, Field(ge=16)]] = None
-    max_tool_calls: Omitted[Annotated[int, Field(ge=1)]] = None
-    max_infer_iters: Omitted[Annotated[int, Field(ge=1, le=MAX_INFER_ITERS)]] = None
-    stream: bool = False
+    temperature: Omitted[Annotated[StrictFloat, Field(ge=0, le=2)]] = None
+    top_p: Omitted[Annotated[StrictFloat, Field(ge=0, le=1)]] = None
+    presence_penalty: Omitted[Annotated[StrictFloat, Field(ge=-2, le=2)]] = None
+    frequency_penalty: Omitted[Annotated[StrictFloat, Field(ge=-2, le=2)]] = None
+    max_output_tokens: Omitted[Annotated[StrictInt, Field(ge=16)]] = None
+    max_tool_calls: Omitted[Annotated[StrictInt, Field(ge=1)]] = None
+    max_infer_iters: Omitted[Annotated[StrictInt, Field(ge=1, le=MAX_INFER_ITERS)]] = None
+    stream: StrictBool = False
     stream_options: Omitted[StreamOptions] = None
-    store: bool = True
-    background: bool = False
+    store: StrictBool = True
+    background: StrictBool = False
     service_tier: Omitted[ServiceTier] = None
     safety_identifier: Omitted[Annotated[str, Field(max_length=64)]] = None
     prompt_cache_key: Omitted[CacheKey] = None
     prompt_cache_retention: Omitted[CacheRetention] = None
     user: Omitted[str] = None
     top_logprobs: Annotated[
-        Omitted[Annotated[int, Field(ge=0, le=20)]], Only((0,), "No provider here gives log probabilities", kept=True)
+        Omitted[Annotated[StrictInt, Field(ge=0, le=20)]],
+        Only((0,), "No provider here gives log probabilities", kept=True),
     ] = None
     prompt: Annotated[Nothing, Refused("There is no store of prompts here: send the text as instructions")] = None
     context_management: Annotated[

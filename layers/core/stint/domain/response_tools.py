@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Discriminator, Field, Tag, field_validator
+from pydantic import BeforeValidator, Discriminator, Field, StrictBool, Tag, field_validator
 
 from stint.domain.fields import KnownTypes, Nothing, Omitted, Only, Refused, invalid
 from stint.domain.schema import Request
@@ -11,7 +11,7 @@ from stint.domain.schema import Request
 ToolName = Annotated[str, Field(pattern=r"^[a-zA-Z0-9_-]{1,64}$")]
 NO_SEARCH = "There is no tool search here: declare the tool in full"
 NO_PROGRAMS = "There is no programmatic tool calling here: the model calls its tools directly"
-DeferLoading = Annotated[Omitted[bool], Only((False,), NO_SEARCH), Field(exclude=True)]
+DeferLoading = Annotated[Omitted[StrictBool], Only((False,), NO_SEARCH), Field(exclude=True)]
 AllowedCallers = Annotated[Omitted[list[str]], Only((["direct"],), NO_PROGRAMS), Field(exclude=True)]
 
 
@@ -22,11 +22,11 @@ class FunctionTool(Request):
     name: ToolName
     description: str | None = None
     parameters: dict[str, Any] | None = None
-    strict: bool | None = None
+    strict: StrictBool | None = None
     defer_loading: DeferLoading = None
     allowed_callers: AllowedCallers = None
     asynchronous: Annotated[
-        Omitted[bool],
+        Omitted[StrictBool],
         Only((False,), "A call is answered before the model goes on: leave async out"),
         Field(alias="async", exclude=True),
     ] = None
@@ -135,7 +135,7 @@ class WebSearchTool(Request):
     search_context_size: Literal["low", "medium", "high"] = "medium"
     filters: Annotated[Nothing, Refused(NO_FILTERS)] = None
     user_location: Annotated[Nothing, Refused(NO_FILTERS)] = None
-    external_web_access: Annotated[Omitted[bool], Only((True,), NO_FILTERS), Field(exclude=True)] = None
+    external_web_access: Annotated[Omitted[StrictBool], Only((True,), NO_FILTERS), Field(exclude=True)] = None
     search_content_types: Annotated[
         Omitted[list[str]], Only((["text"],), "Only text is searched for here"), Field(exclude=True)
     ] = None

@@ -7,6 +7,7 @@ from pydantic import Field, field_validator
 from stint.domain.fields import Metadata, refusal
 from stint.domain.input_items import InputItem
 from stint.domain.items import Item, ItemReference
+from stint.domain.lists import ListObject
 from stint.domain.schema import Request, Schema
 
 MAX_ITEMS = 20
@@ -66,17 +67,5 @@ class DeletedConversation(Schema):
     deleted: Literal[True] = True
 
 
-class ConversationList(Schema):
-    """A page of conversations. The ids are empty when it is; `has_more` tells that others follow."""
-
-    object: Literal["list"] = "list"
-    data: list[Conversation]
-    first_id: str = ""
-    last_id: str = ""
-    has_more: bool = False
-
-    @classmethod
-    def of(cls, data: list[Conversation], has_more: bool) -> "ConversationList":
-        return cls(
-            data=data, has_more=has_more, first_id=data[0].id if data else "", last_id=data[-1].id if data else ""
-        )
+class ConversationList(ListObject[Conversation]):
+    """A page of conversations."""

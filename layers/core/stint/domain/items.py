@@ -136,7 +136,7 @@ class WebSearchCall(Request):
     type: Literal["web_search_call"] = "web_search_call"
     id: str = ""
     status: Literal["in_progress", "searching", "completed", "failed", "incomplete"] = "completed"
-    action: WebSearchAction
+    action: WebSearchAction = Field(default_factory=WebSearchAction)
 
 
 OutputItem = Annotated[

@@ -1,8 +1,17 @@
 """Requests of the Responses API: each documented field is honoured, or refused by its name."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
-from pydantic import BeforeValidator, Field, StrictBool, StrictFloat, StrictInt, ValidationInfo, field_validator
+from pydantic import (
+    BeforeValidator,
+    Field,
+    PrivateAttr,
+    StrictBool,
+    StrictFloat,
+    StrictInt,
+    ValidationInfo,
+    field_validator,
+)
 
 from stint.domain.fields import Metadata, Nothing, Omitted, Only, Refused, invalid
 from stint.domain.input_items import Input
@@ -56,6 +65,7 @@ class ContextRequest(Request):
     text: Omitted[TextOptions] = None
     reasoning: Omitted[ReasoningRequest] = None
     truncation: Omitted[Truncation] = None
+    _lenient: bool = PrivateAttr(default=False)
 
     @field_validator("conversation")
     @classmethod
@@ -77,6 +87,27 @@ class ContextRequest(Request):
         if choice is not None and "tools" in info.data:
             check_choice(choice, info.data["tools"])
         return choice
+
+    def for_llama_stack(self) -> Self:
+        """Return the request as Llama Stack's own address takes it.
+
+        Calls of MCP servers need no consent unless the request says so, and a call may go unanswered.
+        """
+        never = {"require_approval": "never"}
+        tools = [
+            tool.model_copy(update=never)
+            if isinstance(tool, McpTool) and "require_approval" not in tool.model_fields_set
+            else tool
+            for tool in self.tools
+        ]
+        changed = self.model_copy(update={"tools": tools})
+        changed._lenient = True
+        return changed
+
+    @property
+    def lenient(self) -> bool:
+        """Whether a call in the context may go unanswered."""
+        return self._lenient
 
     @property
     def conversation_id(self) -> str | None:

@@ -8,6 +8,7 @@ from pydantic import Field
 from stint.domain.fields import Omitted
 from stint.domain.inference import Usage
 from stint.domain.items import Item, OutputItem
+from stint.domain.lists import ListObject
 from stint.domain.response_options import ReasoningSettings, TextOptions
 from stint.domain.response_requests import ConversationReference
 from stint.domain.response_tools import ResponseTool, ResponseToolChoice
@@ -135,36 +136,12 @@ class ListedResponse(Response):
     input: list[Item] = Field(default_factory=list)
 
 
-class ResponseList(Schema):
-    """A page of responses. The ids are empty when it is; `has_more` tells that others follow."""
-
-    object: Literal["list"] = "list"
-    data: list[ListedResponse]
-    first_id: str = ""
-    last_id: str = ""
-    has_more: bool = False
-
-    @classmethod
-    def of(cls, data: list[ListedResponse], has_more: bool) -> "ResponseList":
-        return cls(
-            data=data, has_more=has_more, first_id=data[0].id if data else "", last_id=data[-1].id if data else ""
-        )
+class ResponseList(ListObject[ListedResponse]):
+    """A page of responses."""
 
 
-class ItemList(Schema):
-    """A page of items. The ids are empty when it is; `has_more` tells that others follow."""
-
-    object: Literal["list"] = "list"
-    data: list[Item]
-    first_id: str = ""
-    last_id: str = ""
-    has_more: bool = False
-
-    @classmethod
-    def of(cls, data: list[Item], has_more: bool) -> "ItemList":
-        return cls(
-            data=data, has_more=has_more, first_id=data[0].id if data else "", last_id=data[-1].id if data else ""
-        )
+class ItemList(ListObject[Item]):
+    """A page of items."""
 
 
 class DeletedResponse(Schema):

@@ -49,5 +49,10 @@ def provider_data_of(request: Request) -> ProviderData:
     return data
 
 
+def is_llama_stack_address(request: Request) -> bool:
+    """Return whether a request came to /v1/openai/v1, the address of Llama Stack's OpenAI API."""
+    return bool(request.scope.get("stint.llama_stack"))
+
+
 Access = Annotated[Services, Depends(services_of)]
 Keys = Annotated[ProviderData, Depends(provider_data_of)]

@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Response
+from fastapi import APIRouter, Depends, Request, Response
 
 from stint.domain.conversations import (
     Conversation,
@@ -16,7 +16,7 @@ from stint.domain.items import Item
 from stint.domain.response_resource import ItemList
 from stint.http.access import response_services_of
 from stint.http.documents import document
-from stint.http.lists import Included, Limit, Order
+from stint.http.lists import Included, Limit, Order, page
 from stint.http.requests import StrictRoute
 from stint.services.responses.services import ResponseServices
 
@@ -38,10 +38,10 @@ async def create_conversation(services: Access, body: CreateConversation | None 
 
 @router.get(CONVERSATIONS, response_model=ConversationList)
 async def list_conversations(
-    services: Access, after: str | None = None, limit: Limit = 20, order: Order = "desc"
+    request: Request, services: Access, limit: Limit, after: str | None = None, order: Order = "desc"
 ) -> Response:
     """List conversations, the newest first."""
-    return document(await services.conversations.list(after, limit, order))
+    return page(await services.conversations.list(after, limit, order), request)
 
 
 @router.get(CONVERSATION, response_model=Conversation)
@@ -73,14 +73,15 @@ async def create_conversation_items(
 @router.get(ITEMS, response_model=ItemList)
 async def list_conversation_items(
     conversation_id: str,
+    request: Request,
     services: Access,
     include: Included,
+    limit: Limit,
     after: str | None = None,
-    limit: Limit = 20,
     order: Order = "desc",
 ) -> Response:
     """List the items of a conversation, the newest first."""
-    return document(await services.conversations.list_items(conversation_id, after, limit, order, include))
+    return page(await services.conversations.list_items(conversation_id, after, limit, order, include), request)
 
 
 @router.get(ITEM, response_model=Item)

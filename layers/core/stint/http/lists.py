@@ -1,15 +1,28 @@
-"""What the lists of OpenAI's API are asked for."""
+"""The lists of OpenAI's API: what they are asked for, and how they are answered."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from fastapi import Depends, Query
+from fastapi import Depends, Query, Request, Response
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from stint.domain.errors import InvalidRequest
+from stint.domain.lists import ListObject
+from stint.domain.paging import MAX_ENTRIES
 from stint.domain.response_options import Include
+from stint.http.access import is_llama_stack_address
+from stint.http.documents import document
 
 Order = Annotated[Literal["asc", "desc"], Query()]
-Limit = Annotated[int, Query(ge=1, le=100)]
+
+
+def limit_of(
+    limit: Annotated[int | None, Query(ge=-1, description="-1, or none: as many as one answer holds")] = None,
+) -> int:
+    """Return how many entries a list is to have at most."""
+    return MAX_ENTRIES if limit is None or limit == -1 else min(limit, MAX_ENTRIES)
+
+
+Limit = Annotated[int, Depends(limit_of)]
 
 INCLUDES: TypeAdapter[list[Include]] = TypeAdapter(list[Include], config=ConfigDict(defer_build=True))
 
@@ -30,3 +43,8 @@ def included_of(
 
 
 Included = Annotated[list[Include], Depends(included_of)]
+
+
+def page(listed: ListObject[Any], request: Request) -> Response:
+    """Answer with a page, in the form of the address that was called."""
+    return document(listed.with_text_ids() if is_llama_stack_address(request) else listed)

@@ -106,7 +106,10 @@ class Based:
 
 
 class Aliased:
-    """Finds the OpenAI API at its second address, which Llama Stack's clients call: /v1/openai/v1 is /v1."""
+    """Find the OpenAI API at its second address, which Llama Stack's clients call: /v1/openai/v1 is /v1.
+
+    Where the two differ, routes tell them apart by `is_llama_stack_address`.
+    """
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -114,6 +117,7 @@ class Aliased:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and ALIAS in scope["path"]:
             scope["path"] = scope["path"].replace(ALIAS, "/v1/", 1)
+            scope["stint.llama_stack"] = True
         await self.app(scope, receive, send)
 
 

@@ -14,13 +14,13 @@ from stint.domain.response_requests import CompactRequest, CreateResponse, Input
 from stint.domain.response_resource import CompactedResponse, DeletedResponse, InputTokens, ItemList, ResponseList
 from stint.domain.response_resource import Response as ResponseObject
 from stint.domain.schema import Schema
-from stint.http.access import Keys, response_services_of
+from stint.http.access import Keys, is_llama_stack_address, response_services_of
 from stint.http.answers import SPACE
 from stint.http.deadline import deadline_of
 from stint.http.documents import document
 from stint.http.errors import body_of
 from stint.http.heartbeats import with_heartbeats
-from stint.http.lists import Included, Limit, Order
+from stint.http.lists import Included, Limit, Order, page
 from stint.http.requests import StrictRoute
 from stint.http.response_sse import encode_all, encode_stored
 from stint.http.sse import COMMENT
@@ -45,6 +45,8 @@ router = APIRouter(tags=["Responses"], route_class=StrictRoute)
 @router.post(RESPONSES, response_model=ResponseObject, responses=STREAMS)
 async def create_response(body: CreateResponse, request: Request, services: ResponseAccess, keys: Keys) -> Response:
     """Begin a response; with `stream` true the answer is a stream of events."""
+    if is_llama_stack_address(request):
+        body = body.for_llama_stack()
     if body.background:
         return await begin_in_background(body, request, services, keys)
     response = await services.responses.start(body, deadline_of(request), keys)
@@ -73,8 +75,8 @@ async def count_input_tokens(body: InputTokensRequest, services: ResponseAccess,
 async def list_responses(
     request: Request,
     services: ResponseAccess,
+    limit: Limit,
     after: str | None = None,
-    limit: Limit = 50,
     model: str | None = None,
     order: Order = "desc",
 ) -> Response:
@@ -83,7 +85,7 @@ async def list_responses(
         raise InvalidRequest(
             "WebSocket is not offered: POST /v1/responses with stream true.", code="websocket_not_supported"
         )
-    return document(await services.stored_responses.list(after, limit, model, order))
+    return page(await services.stored_responses.list(after, limit, model, order), request)
 
 
 @router.get(RESPONSE, response_model=ResponseObject, responses=STREAMS)
@@ -118,15 +120,17 @@ async def delete_response(response_id: str, services: ResponseAccess) -> Respons
 @router.get(RESPONSE + "/input_items", response_model=ItemList)
 async def list_input_items(
     response_id: str,
+    request: Request,
     services: ResponseAccess,
     include: Included,
+    limit: Limit,
     after: str | None = None,
     before: str | None = None,
-    limit: Limit = 20,
     order: Order = "desc",
 ) -> Response:
     """List what a response was answered from, the newest first."""
-    return document(await services.stored_responses.input_items(response_id, after, before, limit, order, include))
+    listed = await services.stored_responses.input_items(response_id, after, before, limit, order, include)
+    return page(listed, request)
 
 
 async def begin_in_background(

@@ -170,6 +170,12 @@ class Background:
             if "sealed_at" not in item:
                 yield self._read(item)
 
+    def count_events(self, tenant: str, response_id: str) -> int:
+        """Count the stored events, by the last batch."""
+        pk, ends = keys.response_records(tenant, response_id), "sk, event_count"
+        last = next(self._table.query(pk, newest_first=True, page=1, attributes=ends), {})
+        return (keys.first_event(last.get("sk", "")) or 0) + int(last.get("event_count", 0))
+
     def _rest(self, pk: str, place: str, first: int) -> list[str]:
         """Read the events from `first` on of the batch that begins before it, if it has any."""
         item = next(self._table.query(pk, before=place, newest_first=True, page=1), {})

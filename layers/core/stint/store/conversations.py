@@ -78,7 +78,7 @@ class Conversations:
             wanted = {one: keys.conversation(tenant, one) for one in ids}
             found = self._table.get_many(list(wanted.values()))
             live = [_conversation(one, found[key]) for one, key in wanted.items() if is_live(found.get(key))]
-            if live or not more:
+            if live or not more or not limit:
                 return Page(live, more)
             after = ids[-1]
 

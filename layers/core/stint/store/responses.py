@@ -134,7 +134,7 @@ class Responses:
                 model=model,
             )
             found, cut = self._find_fitting(tenant, ids)
-            if found or not more:
+            if found or not more or not limit:
                 return Page(self._logs.read(found), more or cut)
             after = ids[-1]
 

@@ -20,6 +20,7 @@ from stint.services.inference import Inference
 from stint.services.plans import NO_PROVIDER_DATA, ProviderData
 from stint.services.registry import Registry
 from stint.services.responses.inputs import Inputs
+from stint.services.responses.intake import require_input
 from stint.services.responses.plans import ResponsePlanner
 
 TASK = (
@@ -94,6 +95,7 @@ class TokenCounts:
             InvalidRequest: the request names something unknown, as a response's would.
             NotSupported: the provider cannot count.
         """
+        require_input(request)
         transcript = await self.inputs.read(
             request.input,
             request.previous_response_id,

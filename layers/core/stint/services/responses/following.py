@@ -34,7 +34,7 @@ class Following:
 
         Raises:
             NotFound: there is no such response.
-            InvalidRequest: it was not created in the background.
+            InvalidRequest: it was not created in the background, or its stream has no event of that number yet.
         """
         stored = await asyncio.to_thread(self.store.responses.get, self.tenant, response_id)
         if not stored.header.background:
@@ -44,8 +44,23 @@ class Following:
                 code="not_in_background",
                 param="stream",
             )
+        if after >= 0:
+            await self.refuse_beyond_end(stored, after)
         follow = self.follow_stream if stored.header.streamed else self.follow_log
         return follow(stored, after, deadline)
+
+    async def refuse_beyond_end(self, stored: StoredResponse, after: int) -> None:
+        response_id = stored.header.response_id
+        if stored.header.streamed:
+            count = await asyncio.to_thread(self.store.background.count_events, self.tenant, response_id)
+        else:
+            count = len(list(replay(await self.as_taken_up(await self.lives.settle(stored)))))
+        if after >= count:
+            raise InvalidRequest(
+                f"The stream of response {response_id} has {count} events so far, numbered from 0: none has the number "
+                f"{after}.",
+                param="starting_after",
+            )
 
     async def follow_stream(self, stored: StoredResponse, after: int, deadline: float) -> AsyncGenerator[str, None]:
         """Give the stored events, and look whether the response is still run when none come."""

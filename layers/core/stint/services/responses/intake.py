@@ -6,6 +6,7 @@ from stint.domain.conversations import StoredItem
 from stint.domain.errors import InvalidRequest
 from stint.domain.ids import hex_of, new_ids_before
 from stint.domain.items import PREFIXES, Item, ItemReference, is_item_id
+from stint.domain.response_requests import ContextRequest
 from stint.services.conversations import follow
 from stint.services.files import check_images, read_files
 from stint.services.reader import Reader
@@ -70,6 +71,16 @@ class Intake:
         if not self.anew and is_item_id(item.type, item.id) and item.id not in taken:
             return item.id
         return f"{PREFIXES[item.type]}_{self.spare[place]}"
+
+
+def require_input(request: ContextRequest) -> None:
+    """Raise InvalidRequest when there is nothing to answer."""
+    if not request.input and request.previous_response_id is None and request.conversation is None:
+        raise InvalidRequest(
+            "There is nothing to answer: send input, previous_response_id or conversation.",
+            code="missing_required_parameter",
+            param="input",
+        )
 
 
 def refuse_unknown(place: int, reference: ItemReference) -> StoredItem:

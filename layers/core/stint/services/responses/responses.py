@@ -18,10 +18,11 @@ from stint.domain.turns import ErrorInfo, TurnStatus
 from stint.services.openings import value_of
 from stint.services.plans import NO_PROVIDER_DATA, ProviderData
 from stint.services.reader import Reader
+from stint.services.responses.answered import refuse_unanswered
 from stint.services.responses.contexts import Context, Contexts, add_records
 from stint.services.responses.conversing import Conversing
 from stint.services.responses.inclusions import ENCRYPTED_REASONING
-from stint.services.responses.intake import Intake
+from stint.services.responses.intake import Intake, require_input
 from stint.services.responses.log import ResponseLog, ending_of
 from stint.services.responses.output_items import OutputItems
 from stint.services.responses.plans import ResponsePlanner
@@ -84,6 +85,7 @@ class Responses:
     ) -> Prepared:
         """Read and check what a response needs; what can be read side by side, is. It raises what `start` raises."""
         self.refuse_unstored(request)
+        require_input(request)
         header = self.new_header(request, response_id or new_name("resp"), deadline)
         intake = Intake(request.input, header.response_id, anew=request.conversation is not None)
         opened, read, planned, _ = await asyncio.gather(
@@ -98,6 +100,8 @@ class Responses:
             value_of(read)
             plan = value_of(planned)
             resolved = await intake.resolve(context.known, self.contexts.find)
+            if not request.lenient:
+                refuse_unanswered(context, resolved.values())
             context.reader.take_in(resolved)
         header.input = [stored.item for stored in resolved.values()]
         header.texts = [text for stored in resolved.values() for text in stored.texts]

@@ -1,0 +1,34 @@
+"""Lists of OpenAI's API."""
+
+from collections.abc import Sequence
+from typing import Generic, Literal, Protocol, Self, TypeVar
+
+from stint.domain.schema import Schema
+
+
+class Identified(Protocol):
+    @property
+    def id(self) -> str: ...
+
+
+T = TypeVar("T", bound=Identified)
+
+
+class ListObject(Schema, Generic[T]):
+    """A page. The ids are null when it is empty; `has_more` tells that others follow."""
+
+    object: Literal["list"] = "list"
+    data: list[T]
+    first_id: str | None = None
+    last_id: str | None = None
+    has_more: bool = False
+
+    @classmethod
+    def of(cls, data: Sequence[T], has_more: bool) -> Self:
+        """Make a page of these entries."""
+        first, last = (data[0].id, data[-1].id) if data else (None, None)
+        return cls(data=list(data), has_more=has_more, first_id=first, last_id=last)
+
+    def with_text_ids(self) -> Self:
+        """Return the page as Llama Stack shows it: the ids of an empty one are empty."""
+        return self.model_copy(update={"first_id": self.first_id or "", "last_id": self.last_id or ""})

@@ -1,0 +1,28 @@
+"""Whether the calls of functions in a context have their outputs."""
+
+from collections.abc import Iterable
+
+from stint.domain.conversations import StoredItem
+from stint.domain.errors import InvalidRequest
+from stint.domain.items import FunctionCall, FunctionCallOutput
+from stint.services.responses.contexts import Context
+
+
+def refuse_unanswered(context: Context, resolved: Iterable[StoredItem]) -> None:
+    """Raise InvalidRequest, in OpenAI's words, for a call without an output.
+
+    Calls that are open at the end of the context, and those of the input (`resolved`), are to have one. A call that an
+    earlier request has passed over is not looked at, nor are the calls of tools that the server runs.
+    """
+    functions = {stored.item.call_id for stored in context.known.values() if isinstance(stored.item, FunctionCall)}
+    waiting = dict.fromkeys(call_id for call_id in context.reader.transcript.open if call_id in functions)
+    for stored in resolved:
+        match stored.item:
+            case FunctionCall(call_id=call_id):
+                waiting[call_id] = None
+            case FunctionCallOutput(call_id=call_id):
+                waiting.pop(call_id, None)
+    for call_id in waiting:
+        raise InvalidRequest(
+            f"No tool output found for function call {call_id}.", code="missing_tool_output", param="input"
+        )

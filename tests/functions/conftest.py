@@ -59,6 +59,13 @@ def http(server: Served) -> Iterator[httpx.Client]:
 
 
 @pytest.fixture
+def llama_stack(server: Served) -> Iterator[httpx.Client]:
+    """Raw HTTP to the OpenAI API at Llama Stack's address: /v1 is /v1/openai/v1 there."""
+    with httpx.Client(base_url=f"{server.url}/v1/openai", trust_env=False, timeout=20) as client:
+        yield client
+
+
+@pytest.fixture
 def client(server: Served) -> Iterator[LlamaStackClient]:
     """The real client, with its own retries."""
     with LlamaStackClient(base_url=server.url, http_client=httpx.Client(trust_env=False)) as client:

@@ -91,7 +91,7 @@ def test_conversations_are_listed(http: httpx.Client) -> None:
 @pytest.mark.parametrize("place", ["/v1/conversations", "/v1/conversations/{}/items"])
 @pytest.mark.parametrize(
     ("query", "param"),
-    [("limit=0", "limit"), ("limit=101", "limit"), ("limit=many", "limit"), ("order=up", "order")],
+    [("limit=-2", "limit"), ("limit=", "limit"), ("limit=many", "limit"), ("order=up", "order")],
 )
 def test_pages_have_bounds(http: httpx.Client, place: str, query: str, param: str) -> None:
     response = http.get(f"{place.format(create(http))}?{query}")
@@ -204,8 +204,8 @@ def test_a_long_conversation_is_read_page_by_page(http: httpx.Client) -> None:
         assert http.post(f"/v1/conversations/{conversation}/items", json={"items": items}).status_code == 200
 
     path = f"/v1/conversations/{conversation}/items"
-    first = http.get(path).json()
-    last = http.get(f"{path}?limit=100&after={first['last_id']}").json()
+    first = http.get(f"{path}?limit=20").json()
+    last = http.get(f"{path}?after={first['last_id']}").json()
 
     assert len(first["data"]) == 20
     assert (first["has_more"], last["has_more"]) == (True, False)

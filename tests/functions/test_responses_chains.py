@@ -91,10 +91,12 @@ def test_calls_and_their_outputs_are_told_again(http: httpx.Client, world: World
     assert words_of(final) == text_of(told)
 
 
-def test_a_call_that_was_not_answered_is_closed_for_the_model(http: httpx.Client, world: World) -> None:
+def test_at_llama_stacks_address_a_call_that_was_not_answered_is_closed_for_the_model(
+    http: httpx.Client, llama_stack: httpx.Client, world: World
+) -> None:
     asked = respond(http, "call: get_weather {}", tools=[WEATHER])
 
-    respond(http, "never mind", previous_response_id=asked["id"], model="recorded/m")
+    respond(llama_stack, "never mind", previous_response_id=asked["id"], model="recorded/m")
 
     assert "No result came for this call." in words(world)
 

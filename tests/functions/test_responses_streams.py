@@ -221,7 +221,8 @@ def test_items_have_one_id_wherever_they_are_seen(http: httpx.Client) -> None:
     added = [event["item"]["id"] for event in events if event["type"] == "response.output_item.added"]
     done = [event["item"]["id"] for event in events if event["type"] == "response.output_item.done"]
     inside = [event["item_id"] for event in events if "item_id" in event]
-    chained = http.post(RESPONSES, json={"previous_response_id": final["id"], "input": "go on"}).json()
+    output = {"type": "function_call_output", "call_id": final["output"][2]["call_id"], "output": "sunny"}
+    chained = http.post(RESPONSES, json={"previous_response_id": final["id"], "input": [output]}).json()
     seen = http.get(f"{RESPONSES}/{chained['id']}/input_items?order=asc").json()["data"]
     assert types_of(final) == ["reasoning", "message", "function_call"]
     assert added == done == ids == list(dict.fromkeys(inside))

@@ -163,12 +163,12 @@ def test_an_answer_cut_in_the_middle_of_a_call_calls_nothing(http: httpx.Client,
     assert [item["status"] for item in response["output"]] == ["incomplete"]
 
 
-def test_outputs_may_be_sent_to_a_response_that_is_not_stored(http: httpx.Client) -> None:
+def test_outputs_may_be_sent_to_a_response_that_is_not_stored(http: httpx.Client, llama_stack: httpx.Client) -> None:
     asked = respond(http, BOTH, tools=TOOLS, store=False)
     calls = asked["output"]
 
     answered = respond(http, [user(BOTH), *calls, *map(output_for, calls)], tools=TOOLS, store=False)
-    missing = respond(http, [user("go"), *calls, output_for(calls[0])], tools=TOOLS, store=False)
+    missing = respond(llama_stack, [user("go"), *calls, output_for(calls[0])], tools=TOOLS, store=False)
 
     assert text_of(answered) == "get_weather answered: sunny\nget_time answered: sunny"
     assert "get_time answered: No result came for this call." in text_of(missing)

@@ -76,10 +76,10 @@ def assert_paired(messages: tuple[ModelMessage, ...]) -> None:
 
 
 @pytest.fixture
-def go_on(http: httpx.Client, mcp: str) -> Callable[..., Body]:
+def go_on(mcp: str) -> Callable[..., Body]:
     """Continue a talk in one of the ways in which clients do; `told` is all that was said in it so far."""
 
-    def go_on(way: str, told: list[Body], last: Body, said: list[Body], **fields: Any) -> Body:
+    def go_on(http: httpx.Client, way: str, told: list[Body], last: Body, said: list[Body], **fields: Any) -> Body:
         match way:
             case "previous_response_id":
                 return respond(http, said, previous_response_id=last["id"], **fields)
@@ -97,7 +97,13 @@ def go_on(http: httpx.Client, mcp: str) -> Callable[..., Body]:
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("seed", range(8))
 def test_a_talk_goes_on(
-    http: httpx.Client, mcp_server: str, world: World, go_on: Callable[..., Body], way: str, seed: int
+    http: httpx.Client,
+    llama_stack: httpx.Client,
+    mcp_server: str,
+    world: World,
+    go_on: Callable[..., Body],
+    way: str,
+    seed: int,
 ) -> None:
     chance = random.Random(f"{way} {seed}")
     tool = {"type": "mcp", "server_label": "sums", "server_url": f"{mcp_server}/mcp"}
@@ -107,9 +113,9 @@ def test_a_talk_goes_on(
     answer = post(http, ask(chance), stream=True, conversation=conversation, **fields)
     first = events_of(answer.text)[-1]["response"]
     said = answers_to(first, chance)
-    second = go_on(way, [user("go")], first, said, **fields)
+    second = go_on(http, way, [user("go")], first, said, **fields)
     told = [user("go"), *first["output"], *said]
-    third = go_on(way, told, second, [user("say: more")], model="recorded/m", tools=fields["tools"])
+    third = go_on(llama_stack, way, told, second, [user("say: more")], model="recorded/m", tools=fields["tools"])
 
     assert get(http, first["id"]) == first
     assert get(http, second["id"]) == second

@@ -173,13 +173,15 @@ def test_a_list_tells_its_ends() -> None:
     check_response_list(page)
     assert (page["first_id"], page["last_id"], page["has_more"]) == ("resp_1", "resp_1", True)
     assert (page["data"][0]["id"], page["data"][0]["input"]) == ("resp_1", [])
-    assert ItemList.of([], has_more=False).model_dump(mode="json") == {
+    empty = ItemList.of([], has_more=False)
+    assert empty.model_dump(mode="json") == {
         "object": "list",
         "data": [],
-        "first_id": "",
-        "last_id": "",
+        "first_id": None,
+        "last_id": None,
         "has_more": False,
     }
+    assert (empty.with_text_ids().first_id, empty.with_text_ids().last_id) == ("", "")
 
 
 def test_usage_is_told_in_detail() -> None:

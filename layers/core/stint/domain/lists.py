@@ -1,17 +1,10 @@
 """Lists of OpenAI's API."""
 
-from collections.abc import Sequence
-from typing import Generic, Literal, Protocol, Self, TypeVar
+from typing import Any, Generic, Literal, Self, TypeVar
 
 from stint.domain.schema import Schema
 
-
-class Identified(Protocol):
-    @property
-    def id(self) -> str: ...
-
-
-T = TypeVar("T", bound=Identified)
+T = TypeVar("T")
 
 
 class ListObject(Schema, Generic[T]):
@@ -24,10 +17,10 @@ class ListObject(Schema, Generic[T]):
     has_more: bool = False
 
     @classmethod
-    def of(cls, data: Sequence[T], has_more: bool) -> Self:
-        """Make a page of these entries."""
+    def of(cls, data: list[Any], has_more: bool) -> Self:
+        """Make a page of these entries, which have ids."""
         first, last = (data[0].id, data[-1].id) if data else (None, None)
-        return cls(data=list(data), has_more=has_more, first_id=first, last_id=last)
+        return cls(data=data, has_more=has_more, first_id=first, last_id=last)
 
     def with_text_ids(self) -> Self:
         """Return the page as Llama Stack shows it: the ids of an empty one are empty."""

@@ -6,6 +6,7 @@ from tests.unit.services.conftest import MakeOffice
 from tests.unit.services.responses.office import FUNCTION, MCP_TOOL, text_of, types_of
 from tests.unit.services.stage import STOP, called, said, script, until
 
+from stint.domain.errors import InvalidRequest
 from stint.domain.inference import ReasoningChunk, RefusalChunk, TextChunk
 from stint.domain.responses import ResponseRecord
 from stint.services.responses.backgroundlives import cancelled
@@ -55,7 +56,10 @@ async def test_the_events_behind_any_number_are_the_same(make_office: MakeOffice
     assert types_of(whole)[-1] == "completed"
     for after in range(len(whole)):
         assert await office.follow(response_id, after) == whole[after + 1 :]
-    assert await office.follow(response_id, len(whole) + 5) == []
+    for after in (len(whole), len(whole) + 5):
+        with pytest.raises(InvalidRequest, match=f"has {len(whole)} events") as refused:
+            await office.follow(response_id, after)
+        assert refused.value.param == "starting_after"
 
 
 async def test_a_response_that_was_not_created_as_a_stream_is_told_item_by_item(make_office: MakeOffice) -> None:

@@ -8,11 +8,10 @@ from stint.domain.items import FunctionCall, FunctionCallOutput
 from stint.services.responses.contexts import Context
 
 
-def refuse_unanswered(context: Context, resolved: Iterable[StoredItem]) -> None:
-    """Raise InvalidRequest, in OpenAI's words, for a call without an output.
+def unanswered_calls(context: Context, resolved: Iterable[StoredItem]) -> list[str]:
+    """List the calls that are open at the end of a context, and those of the input (`resolved`), without an output.
 
-    Calls that are open at the end of the context, and those of the input (`resolved`), are to have one. A call that an
-    earlier request has passed over is not looked at, nor are the calls of tools that the server runs.
+    A call that an earlier request passed over is not among them, nor are those of tools that the server runs.
     """
     functions = {stored.item.call_id for stored in context.known.values() if isinstance(stored.item, FunctionCall)}
     waiting = dict.fromkeys(call_id for call_id in context.reader.transcript.open if call_id in functions)
@@ -22,7 +21,12 @@ def refuse_unanswered(context: Context, resolved: Iterable[StoredItem]) -> None:
                 waiting[call_id] = None
             case FunctionCallOutput(call_id=call_id):
                 waiting.pop(call_id, None)
-    for call_id in waiting:
+    return list(waiting)
+
+
+def refuse_unanswered(call_ids: Iterable[str]) -> None:
+    """Raise InvalidRequest, in OpenAI's words, for the first of these calls."""
+    for call_id in call_ids:
         raise InvalidRequest(
             f"No tool output found for function call {call_id}.", code="missing_tool_output", param="input"
         )

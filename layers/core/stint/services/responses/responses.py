@@ -18,7 +18,7 @@ from stint.domain.turns import ErrorInfo, TurnStatus
 from stint.services.openings import value_of
 from stint.services.plans import NO_PROVIDER_DATA, ProviderData
 from stint.services.reader import Reader
-from stint.services.responses.answered import refuse_unanswered
+from stint.services.responses.answered import refuse_unanswered, unanswered_calls
 from stint.services.responses.contexts import Context, Contexts, add_records
 from stint.services.responses.conversing import Conversing
 from stint.services.responses.inclusions import ENCRYPTED_REASONING
@@ -100,9 +100,9 @@ class Responses:
             value_of(read)
             plan = value_of(planned)
             resolved = await intake.resolve(context.known, self.contexts.find)
-            if not request.lenient:
-                refuse_unanswered(context, resolved.values())
+            unanswered = [] if request.lenient else unanswered_calls(context, resolved.values())
             context.reader.take_in(resolved)
+            refuse_unanswered(unanswered)
         header.input = [stored.item for stored in resolved.values()]
         header.texts = [text for stored in resolved.values() for text in stored.texts]
         header.ancestors, header.depth, header.listed = context.ancestors, context.depth, plan.listed

@@ -54,7 +54,7 @@ class Following:
         if stored.header.streamed:
             count = await asyncio.to_thread(self.store.background.count_events, self.tenant, response_id)
         else:
-            count = len(list(replay(await self.as_taken_up(await self.lives.settle(stored)))))
+            count = len(await self.events_of(await self.as_taken_up(await self.lives.settle(stored))))
         if after >= count:
             raise InvalidRequest(
                 f"The stream of response {response_id} has {count} events so far, numbered from 0: none has the number "
@@ -97,11 +97,9 @@ class Following:
     async def follow_log(self, stored: StoredResponse, after: int, deadline: float) -> AsyncGenerator[str, None]:
         """Tell what the log holds, again and again."""
         response_id = stored.header.response_id
-        opaque = self.lives.opaque
         while True:
             stored = await self.as_taken_up(await self.lives.settle(stored))
-            await opaque.warm_for(stored.records)
-            texts = [event.model_dump_json() for event in replay(stored, opaque.encode)][after + 1 :]
+            texts = (await self.events_of(stored))[after + 1 :]
             for text in texts:
                 yield text
             after += len(texts)
@@ -109,6 +107,11 @@ class Following:
                 return
             await self.pause(QUIET_SECONDS / 2, deadline)
             stored = await asyncio.to_thread(self.store.responses.get, self.tenant, response_id)
+
+    async def events_of(self, stored: StoredResponse) -> list[str]:
+        """Return the events that a response's log makes."""
+        await self.lives.opaque.warm_for(stored.records)
+        return [event.model_dump_json() for event in replay(stored, self.lives.opaque.encode)]
 
     async def as_taken_up(self, stored: StoredResponse) -> StoredResponse:
         """Tell of a response that ended without a step whether it was run at all."""

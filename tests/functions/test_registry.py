@@ -25,7 +25,36 @@ def test_what_is_there_from_the_start_is_listed(http: httpx.Client) -> None:
         ("web_search", "builtin::websearch"),
         ("wolfram_alpha", "builtin::wolfram_alpha"),
     ]
+    assert [tool["metadata"] for tool in tools] == [None, None]
     assert http.get("/v1/shields").json() == {"data": []}
+
+
+def test_tools_of_an_mcp_server_name_its_endpoint_as_recorded_without_its_credentials(
+    http: httpx.Client, mcp: str, mcp_server: str
+) -> None:
+    endpoint = {"uri": f"{mcp_server}/mcp?api_key=0123456789"}
+    body = {"toolgroup_id": "mcp::keyed", "provider_id": "model-context-protocol", "mcp_endpoint": endpoint}
+    http.post("/v1/toolgroups", json=body).raise_for_status()
+
+    listed = {
+        group: http.get(path, params={name: group}).json()["data"]
+        for path, name in (("/v1/tools", "toolgroup_id"), ("/v1/tool-runtime/list-tools", "tool_group_id"))
+        for group in (mcp, "mcp::keyed")
+    }
+    single = http.get(f"/v1/tools/{mcp}/add").json()
+
+    assert {tool["metadata"]["endpoint"] for tool in listed[mcp]} == {f"{mcp_server}/mcp"}
+    [shown] = {tool["metadata"]["endpoint"] for tool in listed["mcp::keyed"]}
+    assert shown == http.get("/v1/toolgroups/mcp::keyed").json()["mcp_endpoint"]["uri"]
+    assert "0123456789" not in shown
+    assert single["metadata"] == {"endpoint": f"{mcp_server}/mcp"}
+
+
+def test_providers_that_are_not_asked_say_so_as_recorded(http: httpx.Client) -> None:
+    health = {each["provider_id"]: each["health"] for each in http.get("/v1/providers").json()["data"]}
+
+    assert health["bedrock"] == {"status": "Not Implemented", "message": "Provider does not implement health check"}
+    assert health["scripted"] == {"status": "OK"}
 
 
 def test_an_unknown_toolgroup_has_no_tools(http: httpx.Client) -> None:

@@ -77,6 +77,10 @@ def make_server(**settings: Any) -> FastMCP:
     def nothing() -> None:
         return None
 
+    @server.tool(structured_output=True)
+    def nothing_structured() -> None:
+        return None
+
     @server.tool(structured_output=False)
     async def sleep(seconds: float) -> str:
         stats["sleeping"] += 1

@@ -104,7 +104,7 @@ def describe_model(request: ModelRegisterRequest, router: Router) -> Model:
 def providers(settings: Settings) -> ProviderList:
     """Describe who answers for models, tools and shields; what works inside the process is well by definition."""
     inside = ProviderHealth(status="OK")
-    outside = ProviderHealth(status="Not Implemented")
+    outside = ProviderHealth(status="Not Implemented", message="Provider does not implement health check")
     url = {"url": settings.openai_base_url}
     rows = [
         ("inference", "scripted", "inline::scripted", {}, inside),

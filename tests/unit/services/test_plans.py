@@ -82,6 +82,40 @@ async def test_instructions_are_the_first_message_unless_they_are_empty(plan: Ma
     assert (await plan({"instructions": ""})).request([hello]).messages == (hello,)
 
 
+DEFINED = '[{"name":"get_weather","description":"","parameters":{"type":"object","properties":{},"required":[]}}]'
+PLACE = "{{function_definitions}}"
+
+
+@pytest.mark.parametrize(
+    ("tool_config", "instructions", "said"),
+    [
+        ({"system_message_behavior": "replace"}, f"Tools: {PLACE}", f"Tools: {DEFINED}"),
+        ({"system_message_behavior": "replace"}, f"{PLACE} {PLACE}", f"{DEFINED} {PLACE}"),
+        ({"system_message_behavior": "replace"}, "No place.", "No place."),
+        ({"system_message_behavior": "replace", "tool_choice": "none"}, PLACE, "[]"),
+        ({"system_message_behavior": "append"}, PLACE, PLACE),
+        ({"tool_prompt_format": "python_list"}, PLACE, PLACE),
+    ],
+)
+async def test_instructions_that_replace_the_system_message_say_where_tools_are_defined(
+    plan: MakePlan, tool_config: dict[str, Any], instructions: str, said: str
+) -> None:
+    of_agent = await plan(tool_config=tool_config, instructions=instructions, client_tools=[WEATHER])
+    of_turn = await plan({"tool_config": tool_config, "instructions": instructions}, client_tools=[WEATHER])
+
+    for planned in (of_agent, of_turn):
+        assert planned.request([]).messages == (SystemText(said),)
+
+
+async def test_many_places_for_definitions_do_not_multiply_them(plan: MakePlan) -> None:
+    tools = [{"name": f"tool_{n}", "description": "x" * 1_000} for n in range(128)]
+    config = {"tool_config": {"system_message_behavior": "replace"}, "instructions": PLACE * 10_000}
+
+    planned = await plan(client_tools=tools, **config)
+
+    assert len(planned.instructions) < 10_000 * len(PLACE) + 200_000
+
+
 @pytest.mark.parametrize(("given", "planned"), [(0, 1), (1, 1), (7, 7)])
 async def test_there_is_one_iteration_at_least(plan: MakePlan, given: int, planned: int) -> None:
     assert (await plan(max_infer_iters=given)).max_infer_iters == planned

@@ -106,8 +106,11 @@ async def test_an_unknown_tool_or_wrong_arguments_are_outcomes(
     assert name in text_of(outcome.content)
 
 
-async def test_a_tool_that_says_nothing_gives_empty_content(tools: McpTools, url: str) -> None:
-    assert (await invoke(tools, url, "nothing")).content == []
+@pytest.mark.parametrize("name", ["nothing", "nothing_structured"])
+async def test_a_tool_that_says_nothing_gives_empty_content(tools: McpTools, url: str, name: str) -> None:
+    outcome = await invoke(tools, url, name)
+
+    assert (outcome.content, outcome.metadata) == ([], {})
 
 
 async def test_messages_beside_the_answer_are_passed_over(tools: McpTools, url: str) -> None:

@@ -4,6 +4,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from stint.domain.fields import Omitted
 from stint.domain.registrations import Owner
 from stint.domain.schema import Schema
 
@@ -38,9 +39,10 @@ class ModelList(Schema):
 
 
 class ProviderHealth(Schema):
-    """`Not Implemented` says that nobody asked the provider."""
+    """`Not Implemented` says that nobody asked the provider; `message` says so in words."""
 
     status: Literal["OK", "Error", "Not Implemented"]
+    message: Omitted[str] = None
 
 
 class Provider(Schema):

@@ -17,6 +17,7 @@ from stint.domain.inference import (
     ModelMessage,
     ReasoningOptions,
     SystemText,
+    ToolSignature,
 )
 from stint.domain.schema import Schema
 from stint.domain.tools import LONGEST_TOOL_NAME, ToolChoice, ToolConfig, is_tool_name
@@ -30,11 +31,15 @@ from stint.services.screening import BoundShield
 from stint.services.shields import Shields
 from stint.services.toolbox import Toolbox
 from stint.services.tools import Tools
+from stint.tools.outcomes import write_json
 
 ProviderData = Mapping[str, Any]
 """The caller's keys for tools (X-LlamaStack-Provider-Data): never stored, never logged."""
 
 NO_PROVIDER_DATA: ProviderData = {}
+
+FUNCTION_DEFINITIONS = "{{function_definitions}}"
+"""What instructions name the definitions of the tools by (Llama Stack, SystemMessageBehavior)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +135,7 @@ class Planner:
         plan = Plan(
             model=model,
             model_id=model_id,
-            instructions=config.instructions,
+            instructions=write_instructions(config, toolbox.signatures),
             decoding=config.sampling_params.to_decoding(),
             tool_config=config.tool_config,
             toolbox=toolbox,
@@ -143,6 +148,20 @@ class Planner:
         )
         model.check(plan.request(()))
         return plan
+
+
+def write_instructions(config: AgentConfig, tools: Iterable[ToolSignature]) -> str:
+    """Return the system message: the instructions.
+
+    `replace` puts the definitions of the tools, as JSON, in the first place of FUNCTION_DEFINITIONS. One place only:
+    many of them would multiply long definitions.
+    """
+    if config.tool_config.system_message_behavior != "replace" or FUNCTION_DEFINITIONS not in config.instructions:
+        return config.instructions
+    definitions = [
+        {"name": tool.name, "description": tool.description, "parameters": tool.parameters} for tool in tools
+    ]
+    return config.instructions.replace(FUNCTION_DEFINITIONS, write_json(definitions), 1)
 
 
 def answer_schema(response_format: JsonSchemaResponseFormat | GrammarResponseFormat | None) -> dict[str, Any] | None:

@@ -219,7 +219,8 @@ def concealed(group: ToolGroup) -> ToolGroup:
 
 
 def describe(group: ToolGroup, signatures: Sequence[ToolSignature]) -> Sequence[Tool]:
-    """Show tools as the registry lists them."""
+    """Return tools as the registry lists them, those of an MCP server with its endpoint, as in Llama Stack."""
+    endpoint = concealed(group).mcp_endpoint if group.provider_id == MCP else None
     return [
         Tool(
             identifier=signature.name,
@@ -227,6 +228,7 @@ def describe(group: ToolGroup, signatures: Sequence[ToolSignature]) -> Sequence[
             toolgroup_id=group.identifier,
             description=signature.description,
             parameters=parameters_of(signature),
+            metadata={"endpoint": endpoint.uri} if endpoint is not None else None,
         )
         for signature in signatures
     ]

@@ -11,13 +11,16 @@ if TYPE_CHECKING:
 
 STRUCTURED_CONTENT = "structured_content"
 """Key of an outcome's metadata: the tool's structured content, as it came."""
+NO_RESULT = {"result": None}
+"""The structured content that FastMCP makes for a tool that returns nothing."""
 
 
 def read_result(result: "CallToolResult") -> ToolOutcome:
     """Text and images are for the model. What it cannot read (audio, files, links, SVG) is attached for the user.
 
     A block whose audience is the user alone is attached and not shown to the model; an image for both is both.
-    Structured content is metadata, and the model's text when the tool gave nothing else.
+    Structured content is metadata, and the model's text when the tool gave nothing else. A tool that returned nothing
+    has neither.
     """
     content: list[ContentItem] = []
     attachments: list[dict[str, Any]] = []
@@ -26,7 +29,7 @@ def read_result(result: "CallToolResult") -> ToolOutcome:
         content.extend(shown)
         attachments.extend(attached)
     metadata: dict[str, Any] = {}
-    if result.structuredContent is not None:
+    if result.structuredContent is not None and (content or result.structuredContent != NO_RESULT):
         metadata[STRUCTURED_CONTENT] = result.structuredContent
         content = content or [TextContentItem(text=write_json(result.structuredContent))]
     if attachments:

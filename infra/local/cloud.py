@@ -25,7 +25,7 @@ from infra.local.functions import Functions, FunctionSpec
 from infra.local.lambda_api import lambda_api
 from infra.local.layer_folders import layer_folders
 from infra.local.queues import Queues
-from infra.local.server import listen, serving
+from infra.local.server import listen_apart, serving
 from infra.local.sources import retries
 from infra.local.system import Function, System
 from infra.local.tool_functions import TOOLS, tool_functions
@@ -91,7 +91,7 @@ async def running_cloud(plan: Plan, engine: Path | RunningEngine | None, log: Lo
             outputs=engine.outputs,
         )
         links = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="stint-layers-")))
-        listener = stack.enter_context(contextlib.closing(listen()))
+        listener = stack.enter_context(contextlib.closing(listen_apart()))
         signs = await asyncio.to_thread(has_credentials)
         services = service_environment(engine.environment(), base_url(listener), settings, signs=signs)
         tools = tool_functions(plan.tools, translated_tools, region, system.functions)
@@ -102,7 +102,7 @@ async def running_cloud(plan: Plan, engine: Path | RunningEngine | None, log: Lo
         stack.callback(queues.close)
         functions = Functions(specs, concurrency=plan.concurrency, log=log, keep=queues.keep)
         stack.push_async_callback(functions.stop)
-        await stack.enter_async_context(serving(lambda_api(functions), listener))
+        await stack.enter_async_context(serving(lambda_api(functions, {tool.name for tool in tools}), listener))
         yield Cloud(system, engine, functions, queues, settings["STINT_DEFAULT_MODEL"], services)
 
 

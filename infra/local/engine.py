@@ -15,6 +15,7 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import ClientError
 from infra.local.errors import LocalCloudError
+from infra.local.server import listen_apart
 
 ROOT = Path(__file__).resolve().parents[2]
 PYTHON = ROOT / ".venv-ministack" / "bin" / "python"
@@ -103,7 +104,7 @@ class Engine:
         self._folder = self._kept or Path(tempfile.mkdtemp(prefix="stint-engine-"))
         self._folder.mkdir(parents=True, exist_ok=True)
         try:
-            with socket.create_server(("127.0.0.1", 0), backlog=128) as listener:
+            with listen_apart() as listener:
                 self.endpoint = f"http://127.0.0.1:{listener.getsockname()[1]}"
                 self._process = self._launch(listener)
             self._await_ready()

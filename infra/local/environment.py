@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from infra.local.server import PORTS
 from infra.local.system import parameter_behind
 
 OFFLINE_MODEL = "scripted/demo"
@@ -67,6 +68,7 @@ def service_environment(
     no_proxy = ",".join([*direct[:1], "127.0.0.1", "localhost"])
     # The engine keeps data by region, so every client uses that of the engine.
     always = {"NO_PROXY": no_proxy, "no_proxy": no_proxy} | {name: engine[name] for name in _REGION}
+    always["STINT_REFUSED_PORTS"] = f"{PORTS[0]}-{PORTS[-1]}"
     return {"AWS_EC2_METADATA_DISABLED": "true", **services, **settings, **always}
 
 

@@ -5,7 +5,7 @@ https://docs.aws.amazon.com/lambda/latest/api/API_Invoke.html and API_InvokeWith
 
 import json
 from base64 import b64decode
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 
 from infra.local.eventstream import encode_event
 from infra.local.functions import Functions, PayloadTooLarge, Throttled, UnknownFunction
@@ -18,21 +18,37 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 CLIENT_CONTEXT_LIMIT = 3583
+
+
+class AccessDenied(Exception):
+    """The caller may not invoke this function (403)."""
+
+
 _ERRORS = {
+    AccessDenied: (403, "AccessDeniedException"),
     UnknownFunction: (404, "ResourceNotFoundException"),
     Throttled: (429, "TooManyRequestsException"),
     PayloadTooLarge: (413, "RequestTooLargeException"),
 }
 
 
-def lambda_api(functions: Functions) -> App:
-    """Make the ASGI app; boto3's Lambda client finds it through AWS_ENDPOINT_URL_LAMBDA; no web page does."""
+def lambda_api(functions: Functions, allowed: Collection[str]) -> App:
+    """Make the ASGI app; boto3's Lambda client finds it through AWS_ENDPOINT_URL_LAMBDA; no web page does.
+
+    It invokes the functions named in `allowed` and no others, as the roles of the deployed functions do.
+    """
+
+    def function_of(request: Request) -> str:
+        name = _name(request)
+        functions.require(name)
+        if name not in allowed:
+            raise AccessDenied(f"Not authorized to perform lambda:InvokeFunction on function:{name}: it is no tool.")
+        return name
 
     async def invoke(request: Request) -> Response:
         kind = request.headers.get("x-amz-invocation-type", "RequestResponse")
-        name, event = _name(request), await request.body() or b"{}"
+        name, event = function_of(request), await request.body() or b"{}"
         if kind == "DryRun":
-            functions.require(name)
             return Response(status_code=204)
         if kind == "Event":
             request_id = await functions.invoke_async(name, event)
@@ -40,7 +56,7 @@ def lambda_api(functions: Functions) -> App:
         return await _answer(await functions.invoke(name, event, stream=False, client_context=_client_context(request)))
 
     async def invoke_with_response_stream(request: Request) -> Response:
-        invocation = await functions.invoke(_name(request), await request.body() or b"{}", stream=True)
+        invocation = await functions.invoke(function_of(request), await request.body() or b"{}", stream=True)
         headers = _headers(invocation) | {"X-Amzn-Remapped-Content-Type": invocation.content_type}
         return StreamingResponse(_events(invocation), 200, headers, "application/vnd.amazon.eventstream")
 

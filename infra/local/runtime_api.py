@@ -15,6 +15,7 @@ from typing import Literal
 import h11
 from infra.local.http_peer import HttpPeer
 from infra.local.invocation import FunctionError, Invocation, response_too_large
+from infra.local.server import listen_apart
 from infra.local.web_pages import decoded, reason_to_refuse
 
 State = Literal["init", "ready", "running", "answered"]
@@ -58,8 +59,8 @@ class RuntimeApi:
         self._server: asyncio.Server | None = None
 
     async def start(self) -> str:
-        """Listen on an ephemeral port of 127.0.0.1; gives `host:port`."""
-        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
+        """Listen on a port that no URL of a caller may reach; return `host:port`."""
+        self._server = await asyncio.start_server(self._accept, sock=listen_apart())
         host, port = self._server.sockets[0].getsockname()
         return f"{host}:{port}"
 

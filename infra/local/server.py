@@ -2,12 +2,17 @@
 
 import asyncio
 import contextlib
+import secrets
 import socket
 from collections.abc import AsyncIterator, Generator
 from typing import Any
 
 import uvicorn
+from infra.local.errors import LocalCloudError
 
+PORTS = range(23100, 24000)
+"""Ports of the local cloud's own services (engine, Lambda, Runtime APIs). They take requests without authentication,
+so functions let no URL of a caller reach them (STINT_REFUSED_PORTS). No system hands these ports out by itself."""
 # What is still open when the cloud stops gets this long to end.
 GRACE_SECONDS = 1
 
@@ -54,3 +59,12 @@ def listen(port: int = 0) -> socket.socket:
     # asyncio sets it only on sockets that name their protocol. Without it a small event waits 40 ms for an ACK.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return listener
+
+
+def listen_apart() -> socket.socket:
+    """Return a listening socket on a free one of PORTS. Raise LocalCloudError when all are in use."""
+    first = secrets.randbelow(len(PORTS))
+    for port in (*PORTS[first:], *PORTS[:first]):
+        with contextlib.suppress(OSError):
+            return listen(port)
+    raise LocalCloudError(f"all ports of the local cloud are in use, 127.0.0.1:{PORTS[0]} to {PORTS[-1]}")

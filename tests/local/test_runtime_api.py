@@ -1,9 +1,13 @@
-"""Lambda's Runtime API is on loopback, which the local cloud opens to callers' URLs; it stays closed all the same."""
+"""The services of the local cloud are on loopback, which it opens to callers' URLs; they stay closed all the same.
+
+Each of them (the engine, the Lambda API, and a Runtime API for each process) takes requests without authentication: who
+reaches one can write to the table and the queue, invoke functions, or take their events.
+"""
 
 import json
 import re
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -43,6 +47,7 @@ class Stint:
 
     client: httpx.AsyncClient
     functions: Functions
+    services: Mapping[str, str]
     agent: str = ""
     session: str = ""
 
@@ -57,6 +62,13 @@ class Stint:
         """A turn with a document at this URL."""
         return await self.turn("Hello", documents=[{"content": {"uri": url}, "mime_type": "text/plain"}])
 
+    async def port_of(self, service: str) -> str:
+        """Return the port of a service of the local cloud; `stint-...` is a function's Runtime API."""
+        if service.startswith("stint-"):
+            await self.functions.invoke(service, b"{}", stream=False)
+            return self.runtime_api(service)
+        return self.services[f"AWS_ENDPOINT_URL_{service}"].rpartition(":")[2]
+
     def runtime_api(self, function: str) -> str:
         """The port at which the process of a function asks for its work."""
         (pid,) = self.functions.processes(function)
@@ -68,13 +80,15 @@ class Stint:
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def stint(engine: Engine) -> AsyncIterator[Stint]:
     with listen() as listener:
-        plan = Plan({"STINT_SCRIPTED_WORD_SECONDS": "0"}, concurrency=1)
+        registry = {"toolgroups": [lambda_toolgroup("configured", "stint-worker")]}
+        shell = {"STINT_SCRIPTED_WORD_SECONDS": "0", "STINT_REGISTRY": json.dumps(registry)}
+        plan = Plan(shell, concurrency=1)
         async with (
             running_cloud(plan, engine.running, lambda subject, line: None) as cloud,
             serving_front(cloud, listener, lambda subject, line: None),
             httpx.AsyncClient(base_url=base_url(listener), timeout=30, trust_env=False) as client,
         ):
-            stint = Stint(client, cloud.functions)
+            stint = Stint(client, cloud.functions, cloud.services)
             agent = {"agent_config": {"model": "scripted/demo", "instructions": ""}}
             stint.agent = (await stint.post("agents", agent)).json()["agent_id"]
             session = await stint.post(f"agents/{stint.agent}/session", {"session_name": "s"})
@@ -116,8 +130,9 @@ async def test_a_document_is_never_read_from_the_runtime_api(stint: Stint, host:
     assert stint.functions.processes("stint-turns")
 
 
-async def test_no_redirect_leads_a_document_to_the_runtime_api(stint: Stint, server: ScriptedHTTPServer) -> None:
-    port = stint.runtime_api("stint-turns")
+@pytest.mark.parametrize("service", ["stint-turns", "stint-worker", "DYNAMODB"])
+async def test_no_redirect_leads_a_document_there(stint: Stint, server: ScriptedHTTPServer, service: str) -> None:
+    port = await stint.port_of(service)
 
     answer = await stint.read(f"{server.url}/to/{port}")
 
@@ -125,31 +140,61 @@ async def test_no_redirect_leads_a_document_to_the_runtime_api(stint: Stint, ser
     assert error_of(answer) == (400, "url_not_allowed"), answer.text
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::1]"])
-async def test_a_tool_of_a_turn_does_not_reach_the_runtime_api(stint: Stint, host: str) -> None:
-    url = f"http://{host}:{stint.runtime_api('stint-turns')}{NEXT}"
-    await register(stint, f"turn {host}", "take_work", url)
-
-    answer = await stint.turn("Please take_work", toolgroups=[f"turn {host}"])
-
-    (step,) = (step for step in answer.json()["steps"] if step["step_type"] == "tool_execution")
-    assert "may not be called" in json.dumps(step["tool_responses"])
-    assert answer.json()["status"] == "completed"
+SERVICES = ["DYNAMODB", "SQS", "S3", "EVENTBRIDGE", "SECRETS_MANAGER", "LAMBDA"]
+SERVICES += ["stint-agents", "stint-turns", "stint-registry", "stint-worker"]
 
 
-@pytest.mark.parametrize("host", ["localhost", "0.0.0.0"])
-async def test_a_tool_at_the_runtime_api_is_not_even_registered_where_it_is_seen(stint: Stint, host: str) -> None:
-    await stint.client.get("/v1/health")
-    url = f"http://{host}:{stint.runtime_api('stint-registry')}{NEXT}"
+@pytest.mark.parametrize("host", ["127.0.0.1", "[::ffff:127.0.0.1]", "localhost"])
+@pytest.mark.parametrize("service", SERVICES)
+async def test_no_url_of_a_caller_reaches_a_service_of_the_local_cloud(stint: Stint, service: str, host: str) -> None:
+    url = f"http://{host}:{await stint.port_of(service)}/"
+    image = {"type": "image", "image": {"url": {"uri": url}}}
+    mcp = {"type": "mcp", "server_label": "m", "server_url": url, "require_approval": "never"}
+    endpoint = {"toolgroup_id": "mcp::own", "provider_id": "model-context-protocol", "mcp_endpoint": {"uri": url}}
+    asked = {"model": "scripted/demo", "input": "Hello"}
+    shown = [{"role": "user", "content": [{"type": "input_image", "image_url": url}]}]
+    filed = [{"role": "user", "content": [{"type": "input_file", "file_url": url}]}]
 
-    answer = await stint.post("toolgroups", toolgroup("seen", "take_work_seen", url))
+    answers = {
+        "document": await stint.read(url),
+        "image": await stint.turn("x", messages=[{"role": "user", "content": [image]}]),
+        "HTTP tool": await stint.post("toolgroups", toolgroup("own", "call", url)),
+        "MCP toolgroup": await stint.post("toolgroups", endpoint),
+        "MCP list": await stint.client.get("/v1/tool-runtime/list-tools", params={"mcp_endpoint[uri]": url}),
+        "MCP of a response": await stint.post("responses", asked | {"tools": [mcp]}),
+        "image of a response": await stint.post("responses", asked | {"input": shown}),
+        "file of a response": await stint.post("responses", asked | {"input": filed}),
+    }
 
-    assert error_of(answer) == (400, "url_not_allowed"), answer.text
+    assert {name: error_of(answer) for name, answer in answers.items()} == dict.fromkeys(
+        answers, (400, "url_not_allowed")
+    )
 
 
-async def register(stint: Stint, name: str, tool: str, url: str) -> None:
-    answer = await stint.post("toolgroups", toolgroup(name, tool, url))
-    assert answer.status_code == 200, answer.text
+async def test_the_attack_on_the_worker_ends_at_the_registration(stint: Stint) -> None:
+    """The search is replaced by the worker, and the model is told to call it with a deletion."""
+    for function in ("stint-worker", "arn:aws:lambda:us-east-1:000000000000:function:stint-worker:$LATEST"):
+        answer = await stint.post("toolgroups", lambda_toolgroup("builtin::websearch", function))
+
+        assert error_of(answer) == (400, "function_not_allowed"), answer.text
+        assert "belongs to this Stint stack" in answer.json()["detail"]
+
+
+async def test_a_configured_tool_that_is_the_worker_is_refused_when_it_is_called(stint: Stint) -> None:
+    deletion = {"kind": "delete", "task": "delete", "tenant": "default", "agent_id": stint.agent}
+
+    direct = await stint.post("tool-runtime/invoke", {"tool_name": "delete", "kwargs": deletion})
+    turn = await stint.turn(f"call: delete {json.dumps(deletion)}", toolgroups=["configured"])
+
+    assert error_of(direct) == (400, "function_not_allowed"), direct.text
+    assert "belongs to this Stint stack" in turn.text
+    assert turn.json()["status"] == "completed"
+    assert (await stint.client.get(f"/v1/agents/{stint.agent}")).status_code == 200
+
+
+def lambda_toolgroup(name: str, function: str) -> dict[str, Any]:
+    tools = [{"name": "delete", "function": function}]
+    return {"toolgroup_id": name, "provider_id": "lambda-function", "args": {"tools": tools}}
 
 
 def toolgroup(name: str, tool: str, url: str) -> dict[str, Any]:

@@ -34,9 +34,9 @@ def template(folder: Path, name: str = "my-tool", runtime: str = "python3.13") -
     return file
 
 
-async def invoke(tools: Path, context: bytes | None = None) -> httpx.Response:
+async def invoke(tools: Path, context: bytes | None = None, name: str = "my-tool") -> httpx.Response:
     async with running_cloud(Plan({}, tools=tools), NO_ENGINE, lambda subject, line: None) as cloud:
-        url = f"{cloud.services['AWS_ENDPOINT_URL_LAMBDA']}/2015-03-31/functions/my-tool/invocations"
+        url = f"{cloud.services['AWS_ENDPOINT_URL_LAMBDA']}/2015-03-31/functions/{name}/invocations"
         headers = {} if context is None else {"X-Amz-Client-Context": context.decode()}
         async with httpx.AsyncClient(trust_env=False) as client:
             return await client.post(url, json={"a": 1}, headers=headers)
@@ -46,6 +46,13 @@ async def test_a_function_of_the_users_template_is_invoked_by_name(tmp_path: Pat
     answer = await invoke(template(tmp_path))
 
     assert answer.json() == [{"a": 1}, None]
+
+
+@pytest.mark.parametrize("function", ["agents", "turns", "responses", "registry", "worker"])
+async def test_tools_cannot_invoke_functions_of_stint(tmp_path: Path, function: str) -> None:
+    answer = await invoke(template(tmp_path), name=f"stint-{function}")
+
+    assert (answer.status_code, answer.headers["x-amzn-ErrorType"]) == (403, "AccessDeniedException")
 
 
 async def test_the_client_context_reaches_the_function(tmp_path: Path) -> None:

@@ -40,7 +40,7 @@ class Client:
 @pytest.fixture
 async def api(service: Start) -> AsyncIterator[Client]:
     function = await service(concurrency=1)
-    app = lambda_api(function.functions)
+    app = lambda_api(function.functions, {"f"})
     server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error", lifespan="off"))
     serving = asyncio.create_task(server.serve())
     await until(lambda: server.started)
@@ -62,7 +62,7 @@ async def api(service: Start) -> AsyncIterator[Client]:
 async def test_no_web_page_invokes_a_function() -> None:
     functions = Functions([], concurrency=1, log=lambda subject, line: None)
     path = "/2015-03-31/functions/f/invocations"
-    transport = httpx.ASGITransport(lambda_api(functions))
+    transport = httpx.ASGITransport(lambda_api(functions, ()))
 
     async with httpx.AsyncClient(base_url="http://127.0.0.1:9", transport=transport) as client:
         pages = [{"origin": "https://evil.example"}, {"host": "evil.example"}, {"sec-fetch-site": "cross-site"}]
@@ -97,6 +97,29 @@ async def test_events_and_dry_runs_are_accepted(api: Client) -> None:
 
     assert (event["StatusCode"], dry["StatusCode"]) == (202, 204)
     await until(lambda: len([line for line in api.service.lines if line.startswith("Attempt")]) == 3)
+
+
+@pytest.mark.parametrize(
+    ("operation", "headers"),
+    [
+        ("2015-03-31/functions/{}/invocations", {}),
+        ("2015-03-31/functions/{}/invocations", {"x-amz-invocation-type": "Event"}),
+        ("2015-03-31/functions/{}/invocations", {"x-amz-invocation-type": "DryRun"}),
+        ("2021-11-15/functions/{}/response-streaming-invocations", {}),
+    ],
+)
+@pytest.mark.parametrize("name", ["f", "f:live", "arn:aws:lambda:us-east-1:000000000000:function:f"])
+async def test_a_function_that_is_no_tool_is_not_invoked(
+    service: Start, operation: str, headers: dict[str, str], name: str
+) -> None:
+    function = await service(concurrency=1)
+    transport = httpx.ASGITransport(lambda_api(function.functions, {"other"}))
+
+    async with httpx.AsyncClient(base_url="http://127.0.0.1:9", transport=transport) as client:
+        answer = await client.post(operation.format(name), content=b"{}", headers=headers)
+
+    assert (answer.status_code, answer.headers["x-amzn-ErrorType"]) == (403, "AccessDeniedException")
+    assert function.functions.processes("f") == set()
 
 
 async def test_refusals_are_lambdas(api: Client, gate: Gate) -> None:

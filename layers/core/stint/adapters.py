@@ -84,7 +84,9 @@ def make_guard() -> "Guard":
     from stint.net.guard import Guard  # noqa: PLC0415
 
     settings = load_settings()
-    return Guard(settings.allowed_hosts.split(","), refused=[settings.runtime_api])
+    first, _, last = settings.refused_ports.partition("-")
+    ports = range(int(first or 0), int(last or -1) + 1)
+    return Guard(settings.allowed_hosts.split(","), refused=[settings.runtime_api], refused_ports=ports)
 
 
 async def fetch(url: str) -> Served:

@@ -91,6 +91,11 @@ class Settings(BaseSettings):
     runtime_api: str = Field(
         default="", validation_alias=named("AWS_LAMBDA_RUNTIME_API"), description="Set by Lambda; no URL may reach it."
     )
+    refused_ports: str = Field(
+        default="",
+        pattern=r"^(\d+-\d+)?$",
+        description="Ports of loopback that no URL may reach, `first-last`; set by the local cloud.",
+    )
     cors_origin: str = Field(default="", description="Origin that browsers may call from; empty sends no CORS header.")
 
     @property

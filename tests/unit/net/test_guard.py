@@ -209,6 +209,26 @@ async def test_the_runtime_api_of_lambda_stays_closed_when_loopback_is_open(
     assert server.requests == []
 
 
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "0.0.0.0", "127.9.9.9", "[::ffff:127.0.0.1]", "2130706433"])
+async def test_refused_ports_are_closed_on_every_loopback_address(server: ScriptedHTTPServer, host: str) -> None:
+    port = port_of(server)
+    guard = Guard([*LOOPBACK, "0.0.0.0/8", "localhost"], refused_ports=range(port, port + 1))
+
+    refused = await refusal(guard, f"http://{host}:{port}/")
+
+    assert refused.code == "url_not_allowed"
+    assert "belongs to the platform" in refused.message
+    assert server.requests == []
+
+
+async def test_refused_ports_are_open_elsewhere(server: ScriptedHTTPServer) -> None:
+    port = port_of(server)
+    guard = Guard(LOOPBACK, refused_ports=range(port + 1, port + 10))
+
+    assert (await guard.fetch(server.url)).body == b"GET /"
+    await Guard(refused_ports=range(440, 450)).check("https://8.8.8.8/")
+
+
 async def test_other_ports_stay_open_beside_the_runtime_api(server: ScriptedHTTPServer) -> None:
     guard = Guard(LOOPBACK, refused=["127.0.0.1:1", "169.254.100.1:9001", ""])
 

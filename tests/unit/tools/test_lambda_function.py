@@ -55,7 +55,7 @@ async def function(credentials: pytest.MonkeyPatch) -> AsyncIterator[str]:
     functions = Functions([spec], concurrency=2, log=lambda *_: None)
     with listen() as listener:
         credentials.setenv("AWS_ENDPOINT_URL_LAMBDA", f"http://127.0.0.1:{listener.getsockname()[1]}")
-        async with serving(lambda_api(functions), listener):
+        async with serving(lambda_api(functions, {"orders"}), listener):
             yield spec.arn
         await functions.stop()
 

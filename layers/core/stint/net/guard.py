@@ -4,7 +4,7 @@ import asyncio
 import logging
 import socket
 import ssl
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Container, Iterable, Mapping
 from dataclasses import dataclass
 
 import httpx
@@ -39,7 +39,8 @@ class Guard:
 
     `refused` are `host:port` places that stay closed whatever is allowed: Lambda's Runtime API lies on loopback and
     would hand out other requests' events, so AWS_LAMBDA_RUNTIME_API belongs here. A refused place on loopback closes
-    its port on every loopback address. Proxies, cookies and credentials of the environment are not used.
+    its port on every loopback address, and `refused_ports` are closed there as well. Proxies, cookies and credentials
+    of the environment are not used.
     """
 
     def __init__(
@@ -47,11 +48,13 @@ class Guard:
         allowed: Iterable[str] = (),
         *,
         refused: Iterable[str] = (),
+        refused_ports: Container[int] = (),
         resolve: Resolve = resolve_host,
         tls: ssl.SSLContext | None = None,
     ) -> None:
         self._allowed = AllowList(allowed)
         self._refused = [split_port(place) for place in refused if place.strip()]
+        self._refused_ports = refused_ports
         self._resolve = resolve
         self._tls = tls
 
@@ -143,6 +146,8 @@ class Guard:
         return address
 
     def _is_refused(self, address: Address, host: str, port: int) -> bool:
+        if port in self._refused_ports and kind_of(address) in ("loopback", "unspecified"):
+            return True
         for refused_host, refused_port in self._refused:
             if refused_port not in (None, port):
                 continue

@@ -79,8 +79,9 @@ SAM := env -u PYTHONPATH -u MAKEFLAGS PATH="$(CURDIR)/.venv-sam/bin:$$PATH" SAM_
 	AWS_DEFAULT_REGION="$${AWS_DEFAULT_REGION:-us-east-1}" sam
 TARGET := $(if $(RUNTIME),Runtime=$(RUNTIME)) $(if $(ARCHITECTURE),Architecture=$(ARCHITECTURE))
 
-validate: .venv-sam/.installed ## check the SAM template
+validate: .venv-sam/.installed $(VENV)/.installed ## check the SAM template, and with cfn-lint what it is translated to
 	@$(SAM) validate --lint
+	@$(BIN)/python -m infra.lint_templates
 
 build: .venv-sam/.installed $(VENV)/.installed ## build what is deployed (RUNTIME=python3.11 ARCHITECTURE=x86_64 for another target)
 	@$(SAM) build $(if $(strip $(TARGET)),--parameter-overrides "$(strip $(TARGET))")

@@ -1,10 +1,12 @@
 import json
+import os
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from infra.lint_templates import CFN_LINT, lint
 from infra.local.engine import ROOT
 from infra.local.errors import LocalCloudError
 from infra.local.gateway_response import (
@@ -43,6 +45,45 @@ def system(translated: dict[str, Any]) -> System:
 
 def of_type(translated: dict[str, Any], kind: str) -> dict[str, Any]:
     return {name: resource for name, resource in translated["Resources"].items() if resource["Type"] == kind}
+
+
+def test_cfn_lint_finds_nothing_in_what_cloudformation_gets() -> None:
+    require_cfn_lint()
+
+    done = lint(TEMPLATE)
+
+    assert (done.returncode, done.stdout) == (0, ""), done.stdout
+    assert "not found" not in done.stderr  # a nested template
+
+
+def test_cfn_lint_sees_the_translated_template(tmp_path: Path) -> None:
+    require_cfn_lint()
+    broken = tmp_path / "template.yaml"
+    text = (ROOT / "template.yaml").read_text()
+    api = "    Type: AWS::Serverless::Api\n"
+    broken.write_text(text.replace(api, f"{api}    DependsOn: ApiLogRoleSetting\n", 1))
+
+    done = lint(broken)
+
+    assert "E3005" in done.stdout
+
+
+def require_cfn_lint() -> None:
+    """Skip without `make validate`, which installs it; fail where everything must be checked."""
+    if not CFN_LINT.exists():
+        assert os.environ.get("CI") != "true", "cfn-lint is not installed: run `make validate`"
+        pytest.skip("cfn-lint is not installed: run `make validate`")
+
+
+def test_concurrency_is_reserved_where_a_parameter_says_so(translated: dict[str, Any]) -> None:
+    functions = of_type(translated, "AWS::Lambda::Function")
+    assert len(functions) == 5
+    for name, function in functions.items():
+        parameter = f"{name}ReservedConcurrency"
+        reserved = function["Properties"]["ReservedConcurrentExecutions"]
+        assert reserved == {"Fn::If": [f"Reserves{name}", {"Ref": parameter}, {"Ref": "AWS::NoValue"}]}
+        assert translated["Parameters"][parameter]["Default"] == ""
+        assert translated["Conditions"][f"Reserves{name}"] == {"Fn::Not": [{"Fn::Equals": [{"Ref": parameter}, ""]}]}
 
 
 def test_every_route_of_a_streaming_function_streams_and_outlives_it(system: System) -> None:
@@ -183,6 +224,18 @@ def test_the_data_outlives_the_stack() -> None:
 
     for name in ("Table", "Bucket"):
         assert resources[name]["DeletionPolicy"] == resources[name]["UpdateReplacePolicy"] == "Retain"
+
+
+def test_deleted_blobs_stay_as_long_as_the_table_can_be_restored() -> None:
+    """Point-in-time recovery of DynamoDB goes back 35 days."""
+    resources = data_resources()
+    bucket = resources["Bucket"]["Properties"]
+    (rule,) = [rule for rule in bucket["LifecycleConfiguration"]["Rules"] if "NoncurrentVersionExpiration" in rule]
+
+    assert resources["Table"]["Properties"]["PointInTimeRecoverySpecification"]["PointInTimeRecoveryEnabled"]
+    assert bucket["VersioningConfiguration"] == {"Status": "Enabled"}
+    assert rule["NoncurrentVersionExpiration"] == {"NoncurrentDays": 35}
+    assert "Prefix" not in rule
 
 
 def data_resources() -> dict[str, Any]:

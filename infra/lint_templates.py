@@ -1,0 +1,36 @@
+"""Check with cfn-lint what CloudFormation gets: the translated template, and the templates nested in it."""
+
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from infra.local.engine import ROOT
+from infra.local.translation import translate
+
+CFN_LINT = ROOT / ".venv-sam" / "bin" / "cfn-lint"
+REGION = "us-east-1"
+
+
+def main() -> int:
+    done = lint(ROOT / "template.yaml")
+    print(done.stdout, end="")
+    print(done.stderr, end="", file=sys.stderr)
+    return done.returncode
+
+
+def lint(template: Path) -> "subprocess.CompletedProcess[str]":
+    """Run cfn-lint on a SAM template's translation and on `infra/*.yaml`, which it nests. Every finding counts."""
+    with tempfile.TemporaryDirectory() as folder:
+        translated = Path(folder) / "translated.json"
+        translated.write_text(json.dumps(translate(template, REGION), indent=1))
+        nested = Path(folder) / "infra"
+        nested.symlink_to(ROOT / "infra")
+        files = [translated, *sorted(nested.glob("*.yaml"))]
+        command = [str(CFN_LINT), "--regions", REGION, "--template", *map(str, files)]
+        return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,3 +1,4 @@
+import os
 from collections.abc import Iterator
 
 import pytest
@@ -7,6 +8,8 @@ from tests.clock import CLOCK
 from tests.openresponses.watch import take_complaints
 
 CLOCK.install()
+os.environ["STINT_SCRIPTED_MODELS"] = "true"
+"""As in the local cloud. Processes that tests start get none of this environment (see `clean_shell`)."""
 
 
 @pytest.fixture(scope="session")

@@ -29,6 +29,7 @@ def shell_settings(shell: Mapping[str, str]) -> dict[str, str]:
         if name.startswith(_PREFIXES) or name in _NAMES or name.upper() in _PROXIES
     }
     settings.setdefault("STINT_DEFAULT_MODEL", OPENAI_MODEL if openai_variable(shell) else OFFLINE_MODEL)
+    settings.setdefault("STINT_SCRIPTED_MODELS", "true")
     settings.setdefault("STINT_ALLOWED_HOSTS", LOOPBACK)
     return settings
 

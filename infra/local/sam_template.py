@@ -11,6 +11,7 @@ from pathlib import Path
 
 import yaml
 from infra.local.engine import ROOT
+from infra.local.environment import OFFLINE_MODEL
 from infra.local.errors import LocalCloudError
 from infra.local.samples import store_samples
 from infra.local.state import State
@@ -38,7 +39,8 @@ def running_environment(state: Path) -> dict[str, str]:
     if engine is None:
         raise LocalCloudError("nothing runs: start `make run` in another terminal, its data is what functions will use")
     outputs = {"STINT_TABLE": "TableName", "STINT_BUCKET": "BucketName", "STINT_QUEUE_URL": "WorkQueueUrl"}
-    return engine.environment() | {name: engine.outputs[output] for name, output in outputs.items()}
+    data = {name: engine.outputs[output] for name, output in outputs.items()}
+    return engine.environment() | data | {"STINT_DEFAULT_MODEL": OFFLINE_MODEL, "STINT_SCRIPTED_MODELS": "true"}
 
 
 def write_template(environment: Mapping[str, str]) -> None:

@@ -47,7 +47,13 @@ class World:
 
     def __init__(self, engine: Engine) -> None:
         table, bucket = engine.outputs["TableName"], engine.outputs["BucketName"]
-        self.settings = Settings(table=table, bucket=bucket, lease_seconds=LEASE, heartbeat_seconds=HEARTBEAT)
+        self.settings = Settings(
+            table=table,
+            bucket=bucket,
+            default_model="scripted/demo",
+            lease_seconds=LEASE,
+            heartbeat_seconds=HEARTBEAT,
+        )
         config = Config(max_pool_connections=32, retries={"total_max_attempts": 1})
         self.dynamodb: Any = boto3.client("dynamodb", config=config)
         self.s3 = boto3.client("s3", config=config)

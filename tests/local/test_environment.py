@@ -42,7 +42,7 @@ def test_only_settings_reach_the_functions() -> None:
 
     settings = shell_settings(shell)
 
-    made = {"STINT_DEFAULT_MODEL", "STINT_ALLOWED_HOSTS"}
+    made = {"STINT_DEFAULT_MODEL", "STINT_SCRIPTED_MODELS", "STINT_ALLOWED_HOSTS"}
     assert set(settings) == {"STINT_MODELS", "AWS_PROFILE", "HOME", "https_proxy", *made}
 
 
@@ -162,6 +162,17 @@ def test_a_variable_of_the_shell_sets_the_parameter_behind_it() -> None:
     overrides = parameter_overrides(translated, {"STINT_CORS_ORIGIN": "*", "STINT_TABLE": "t", "STINT_OTHER": "o"})
 
     assert overrides == {"CorsOrigin": "*"}
+
+
+@pytest.mark.parametrize(("shell", "scripted"), [({}, "true"), ({"STINT_SCRIPTED_MODELS": "false"}, "false")])
+def test_the_local_cloud_has_the_scripted_models_unless_the_shell_says_no(shell: dict[str, str], scripted: str) -> None:
+    assert shell_settings(shell)["STINT_SCRIPTED_MODELS"] == scripted
+
+
+def test_no_shell_opens_the_ports_of_the_local_cloud() -> None:
+    environment = service_environment(ENGINE, LAMBDA, {"STINT_REFUSED_PORTS": "1-2"}, signs=False)
+
+    assert environment["STINT_REFUSED_PORTS"] == "23100-23999"
 
 
 def test_keys_of_tools_reach_the_functions_and_other_variables_do_not() -> None:

@@ -1,6 +1,7 @@
 import json
 import os
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,8 @@ from infra.local.sources import QueueSource, queue_sources, retries, rule_source
 from infra.local.system import Invoke, Mock, System
 from infra.local.translation import translate
 from tests.local.data_outputs import OUTPUTS
+
+from stint.settings import Settings
 
 TEMPLATE = ROOT / "template.yaml"
 # A function's resource policy holds 20 KB; a statement of API Gateway takes up to 600 bytes.
@@ -271,6 +274,21 @@ def test_the_worker_gets_messages_one_by_one_and_events_of_two_kinds(system: Sys
     assert set(rule.shape) == {"InputTransformer"}
     assert rule.pattern == {"detail-type": ["Stint Turn Requested", "Stint Response Requested"]}
     assert retries(system) == {"stint-worker": Retries(2, OUTPUTS["WorkerFailuresArn"])}
+
+
+def test_a_deployed_stack_has_a_model_of_bedrock_and_scripted_ones_only_on_request(translated: dict[str, Any]) -> None:
+    asked = System(TEMPLATE, translated, parameters={"ScriptedModels": "true"}, outputs=OUTPUTS)
+    deployed = System(TEMPLATE, translated, outputs=OUTPUTS)
+
+    for function in deployed.functions:
+        settings = Settings.model_validate(settings_of(function.environment))
+        assert not settings.scripted_models
+        assert settings.model_ids == ["bedrock/global.amazon.nova-2-lite-v1:0"]
+    assert all(Settings.model_validate(settings_of(each.environment)).scripted_models for each in asked.functions)
+
+
+def settings_of(environment: Mapping[str, str]) -> dict[str, str]:
+    return {name.removeprefix("STINT_").lower(): value for name, value in environment.items() if value}
 
 
 def test_a_source_that_the_local_cloud_cannot_serve_is_named(translated: dict[str, Any]) -> None:

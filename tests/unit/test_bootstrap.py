@@ -6,7 +6,7 @@ from pydantic import SecretStr
 
 from stint.adapters import make_openai, make_router, make_shield_providers, make_tool_providers, tool_key
 from stint.bootstrap import providers
-from stint.domain.errors import ToolUnavailable
+from stint.domain.errors import InvalidRequest, ToolUnavailable
 from stint.models.fetched_images import FetchedImages
 from stint.models.openai_compatible import OpenAICompatible
 from stint.models.port import Model
@@ -24,11 +24,23 @@ def test_the_providers_of_tools_and_shields_are_listed_as_they_are_made() -> Non
     assert sorted(listed("safety")) == sorted(make_shield_providers())
 
 
-def test_every_listed_provider_of_models_has_an_adapter() -> None:
-    router = make_router()
+@pytest.mark.parametrize(("scripted", "others"), [("true", set()), ("false", {"scripted"}), ("", {"scripted"})])
+def test_every_listed_provider_of_models_has_an_adapter(
+    monkeypatch: pytest.MonkeyPatch, scripted: str, others: set[str]
+) -> None:
+    monkeypatch.setenv("STINT_SCRIPTED_MODELS", scripted)
+    for made in (load_settings, make_router):
+        made.cache_clear()
+    router, names = make_router(), listed("inference")
+    for made in (load_settings, make_router):
+        made.cache_clear()
 
-    assert [router.route(f"{name}/m") for name in listed("inference")] == [(name, "m") for name in listed("inference")]
-    assert set(listed("inference")) == set(HINTS)
+    assert [router.route(f"{name}/m") for name in names] == [(name, "m") for name in names]
+    assert set(names) == set(router.providers) == set(HINTS) - others
+    for name in others:
+        with pytest.raises(InvalidRequest, match="parameter ScriptedModels") as refused:
+            router.route(f"{name}/demo")
+        assert refused.value.code == "model_not_found"
 
 
 @pytest.mark.parametrize("name", ["openai", "bedrock"])

@@ -44,7 +44,7 @@ class Lazily(Mapping[str, T]):
 @cache
 def make_router() -> Router:
     models: dict[str, Callable[[], Model]] = {
-        "scripted": make_scripted,
+        **({"scripted": make_scripted} if load_settings().scripted_models else {}),
         "openai": lambda: PlainToolNames(make_openai()),
         "bedrock": lambda: PlainToolNames(make_bedrock()),
     }

@@ -107,7 +107,7 @@ def providers(settings: Settings) -> ProviderList:
     outside = ProviderHealth(status="Not Implemented", message="Provider does not implement health check")
     url = {"url": settings.openai_base_url}
     rows = [
-        ("inference", "scripted", "inline::scripted", {}, inside),
+        *([("inference", "scripted", "inline::scripted", {}, inside)] if settings.scripted_models else []),
         ("inference", "openai", "remote::openai-compatible", url, outside),
         ("inference", "bedrock", "remote::bedrock", {}, outside),
         ("safety", "deny-list", "inline::deny-list", {}, inside),

@@ -27,7 +27,7 @@ class Settings(BaseSettings):
     )
 
     default_model: str = Field(
-        default="scripted/demo",
+        default="bedrock/global.amazon.nova-2-lite-v1:0",
         description="Model that is listed first; its provider also serves listed ids without a prefix.",
     )
     models: str = Field(default="", description="Further model ids that GET /v1/models lists, separated by commas.")
@@ -42,6 +42,9 @@ class Settings(BaseSettings):
     openai_secret_arn: str = Field(default="", description="Secrets Manager secret that holds the key (in AWS).")
     bedrock_region: str = Field(
         default="", description="AWS region of Bedrock's models and guardrails; empty for that of the function."
+    )
+    scripted_models: bool = Field(
+        default=False, description="Whether `scripted/` models are there, which are for demos and tests."
     )
     scripted_word_seconds: float = Field(default=0.02, ge=0, description="Pause of the scripted model before a word.")
     model_stall_seconds: float = Field(default=60, description="Longest silence of a model before the turn fails.")

@@ -194,6 +194,7 @@ class Stage:
         self.store, self.tenant, self.model = store, tenant, model
         self.inbox = Inbox()
         self.deletions = Deletions(store.deletion, self.inbox.leave)
+        settings = {"default_model": "scripted/demo"} | settings
         chosen = Settings(lease_seconds=lease, history_bytes=history, **settings)
         router = Router({"test": lambda: model, "scripted": lambda: Scripted(0)}, "test/m")
         services = compose(tenant, chosen, store, router, self.deletions, providers)

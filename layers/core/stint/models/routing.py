@@ -1,6 +1,6 @@
 """Which adapter answers for a model id."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from stint.domain.errors import InvalidRequest
 from stint.models.port import Model
@@ -8,7 +8,7 @@ from stint.models.port import Model
 HINTS = {
     "openai": "set OPENAI_BASE_URL and OPENAI_API_KEY",
     "bedrock": "configure AWS credentials and a region",
-    "scripted": "it is for demos and tests",
+    "scripted": "it is for demos and tests; STINT_SCRIPTED_MODELS=true (parameter ScriptedModels) adds it",
 }
 
 
@@ -22,6 +22,7 @@ class Router:
 
     def __init__(self, factories: Mapping[str, Callable[[], Model]], default_model: str) -> None:
         self._factories = factories
+        self.providers = sorted(factories)
         self._default_model = default_model
         self._models: dict[str, Model] = {}
 
@@ -71,11 +72,11 @@ def ambiguous_model(model_id: str, full_ids: list[str]) -> InvalidRequest:
     )
 
 
-def unknown_model(model_id: str) -> InvalidRequest:
-    """Make the error for an id that nobody knows."""
+def unknown_model(model_id: str, providers: Iterable[str]) -> InvalidRequest:
+    """Return the error for an id that nobody knows; `providers` are those of this server."""
     return InvalidRequest(
         f"Model {model_id!r} is not known here. GET /v1/models lists the models that are; an id that begins with a "
-        f"provider ({', '.join(f'{name}/' for name in HINTS)}) need not be listed.",
+        f"provider ({', '.join(f'{name}/' for name in providers)}) need not be listed.",
         code="model_not_found",
         param="model",
     )

@@ -97,7 +97,11 @@ class Registry:
                 return f"{found[0].provider_id}/{found[0].provider_resource_id}"
             if self.router.names_provider(model_id):
                 return model_id
-        raise ambiguous_model(model_id, [model.identifier for model in found]) if found else unknown_model(model_id)
+        raise (
+            ambiguous_model(model_id, [model.identifier for model in found])
+            if found
+            else unknown_model(model_id, self.router.providers)
+        )
 
     def find_models(self, catalogue: Catalogue, model_id: str) -> list[Model]:
         """Return the model of an id, or else those that the id names without the prefix of their provider."""

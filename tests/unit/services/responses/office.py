@@ -92,7 +92,7 @@ class Office:
     def __init__(self, cloud: Cloud, tenant: str, model: Model, lease: float = 30, desk: Desk | None = None) -> None:
         self.cloud, self.tenant, self.desk, self.shop, self.lease = cloud, tenant, desk or Desk(), Shop(), lease
         self.store = cloud.response_store
-        settings = Settings(lease_seconds=lease)
+        settings = Settings(lease_seconds=lease, default_model="scripted/demo")
         router = Router({"test": lambda: model, "scripted": lambda: Scripted(0)}, "test/m")
         deletions = Deletions(cloud.store.deletion, self.desk.send)
         providers = {"model-context-protocol": self.shop}

@@ -14,7 +14,7 @@ from botocore.compat import HTTPHeaders
 from tests.clock import CLOCK
 
 from stint.domain.errors import DeadlineExceeded, ModelError
-from stint.domain.inference import Finished, FinishReason, InferenceRequest, ModelChunk, TextChunk
+from stint.domain.inference import Accepted, Finished, FinishReason, InferenceRequest, ModelChunk, TextChunk
 from stint.models.scripted import DEMO, Scripted
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class Silence(threading.Event):
 
 @dataclass
 class Faulty:
-    """Does what its id says: before the first word, after it, or never."""
+    """Does what its id says once it has accepted the request: before the first word, after it, or never."""
 
     silence: Silence = field(default_factory=Silence)
 
@@ -63,6 +63,7 @@ class Faulty:
         return len(request.messages)
 
     async def stream(self, request: InferenceRequest) -> AsyncGenerator[ModelChunk, None]:
+        yield Accepted()
         match request.model:
             case "crash":
                 raise ZeroDivisionError("a fault of the adapter")

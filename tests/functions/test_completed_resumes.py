@@ -11,7 +11,6 @@ from tests.functions.world import World
 from tests.servers import chat_completions, converse_stream
 from tests.servers.chat_completions import ChatCompletionsServer
 from tests.servers.converse_stream import ConverseStreamServer
-from tests.servers.scripted_http import Reply
 
 from stint.models.bedrock import Bedrock, connect
 
@@ -144,7 +143,8 @@ def test_taken_ids_and_turns_that_are_not_the_last_are_refused(
 def test_a_failing_model_is_told_and_the_answer_before_stays(
     http: httpx.Client, chat: ChatCompletionsServer, session: str
 ) -> None:
-    chat.script(says(ASK), Reply((b"{}",), 400), says("fine"))
+    failure = chat_completions.sse({"error": {"message": "It broke"}})
+    chat.script(says(ASK), chat_completions.stream(failure, done=False), says("fine"))
     complete = turn(http, session, "weather?")
 
     told = resume_with(http, session, complete, stream=True)

@@ -1,6 +1,6 @@
 """What the real client repeats. It tries three times, and has no key by which a server could know a repetition.
 
-429 is no answer of the app: API Gateway and Lambda give it, before the app is called.
+A provider's 429 is in test_provider_errors.py; API Gateway and Lambda answer 429 before the app is called.
 """
 
 from collections.abc import Callable
@@ -106,6 +106,7 @@ def test_409_and_400_of_a_resume_are_posted_once(client: LlamaStackClient, http:
         ("scripted/demo", "fail: context", 400),
         ("faulty/crash", "Hello", 500),
         ("scripted/demo", "fail: before", 502),
+        ("scripted/demo", "fail: throttled", 429),
         ("scripted/demo", "fail: overloaded", 503),
         ("faulty/late", "Hello", 504),
     ],

@@ -4,7 +4,17 @@ from collections.abc import Iterator
 import pytest
 
 from stint.domain import errors
-from stint.domain.errors import ModelOverloaded, NotFound, NotSupported, StintError, StoreUnavailable
+from stint.domain.errors import (
+    ModelOverloaded,
+    ModelUnauthorized,
+    NotFound,
+    NotMarkedDeleted,
+    NotSupported,
+    RateLimited,
+    StintError,
+    StoreUnavailable,
+    rename_param,
+)
 from stint.http.errors import STATUS, headers_of, respond, status_of
 
 
@@ -15,8 +25,8 @@ def kinds(parent: type[StintError] = StintError) -> Iterator[type[StintError]]:
 
 
 def make(kind: type[StintError]) -> StintError:
-    if kind is NotFound:
-        return NotFound("Agent", "x")
+    if kind in (NotFound, NotMarkedDeleted):
+        return kind("Agent", "x")
     return kind() if kind is errors.Unexpected else kind("It went wrong.")
 
 
@@ -41,7 +51,8 @@ def test_what_has_begun_a_turn_or_is_the_callers_fault_is_not_to_be_repeated(err
     after = headers_of(error)
     error.turn_id = None
 
-    hopeless = status_of(error) < 500 or isinstance(error, NotSupported)
+    hopeless = status_of(error) < 500 or isinstance(error, NotSupported | ModelUnauthorized)
+    hopeless = hopeless and not isinstance(error, RateLimited)
     assert (before.get("x-should-retry") == "false") is hopeless
     assert after["x-should-retry"] == "false"
 
@@ -56,6 +67,30 @@ def test_retry_after_is_the_providers_or_one_second_while_nothing_was_begun() ->
     assert "retry-after" not in headers_of(begun)
     assert headers_of(throttled)["retry-after"] == "7"
     assert headers_of(ModelOverloaded("It went wrong.", retry_after=0.2))["retry-after"] == "1"
+
+
+def test_a_rate_limit_says_when_to_ask_again_whether_or_not_a_turn_was_begun() -> None:
+    begun = RateLimited("Too often.", retry_after=7.4)
+    begun.turn_id = "turn"
+    without_quota = RateLimited("Not paid for.", code="insufficient_quota")
+
+    assert headers_of(RateLimited("Too often.")) == {"retry-after": "1"}
+    assert headers_of(begun) == {"retry-after": "7", "x-should-retry": "false"}
+    assert headers_of(without_quota)["x-should-retry"] == "false"
+
+
+@pytest.mark.parametrize(
+    ("param", "renamed"),
+    [
+        ("messages", "input"),
+        ("messages[1].content", "input"),
+        ("messages.1", "input"),
+        ("top_p", "top_p"),
+        (None, None),
+    ],
+)
+def test_a_field_of_a_provider_has_the_name_that_the_api_gives_it(param: str | None, renamed: str | None) -> None:
+    assert rename_param(param, {"messages": "input"}) == renamed
 
 
 def test_a_new_kind_of_error_has_the_status_of_its_parent() -> None:

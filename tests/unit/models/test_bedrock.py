@@ -2,7 +2,7 @@ import asyncio
 import base64
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -12,8 +12,18 @@ from tests.servers.converse_stream import ConverseStreamServer
 from tests.servers.scripted_http import Reply
 
 from stint.domain.content import ImageContentItem, ImageSource, TextContentItem
-from stint.domain.errors import ContextLengthExceeded, InvalidRequest, ModelError, ModelOverloaded, NotSupported
+from stint.domain.errors import (
+    ContextLengthExceeded,
+    InvalidRequest,
+    ModelError,
+    ModelOverloaded,
+    ModelUnauthorized,
+    NotSupported,
+    RateLimited,
+    StintError,
+)
 from stint.domain.inference import (
+    Accepted,
     AssistantAnswer,
     Decoding,
     Finished,
@@ -96,7 +106,14 @@ async def until(condition: Callable[[], bool]) -> None:
 
 
 async def collect(model: Bedrock, request: InferenceRequest = HELLO) -> list[ModelChunk]:
-    return [chunk async for chunk in model.stream(request)]
+    return [chunk async for chunk in model.stream(request) if not isinstance(chunk, Accepted)]
+
+
+async def begin(model: Bedrock) -> AsyncGenerator[ModelChunk, None]:
+    """Begin a call that the service accepts."""
+    stream = model.stream(HELLO)
+    assert await anext(stream) == Accepted()
+    return stream
 
 
 def text_in(chunks: list[ModelChunk]) -> str:
@@ -234,7 +251,7 @@ class TestSilence:
         received: list[ModelChunk] = []
 
         async def read() -> None:
-            async for chunk in model.stream(HELLO):
+            async for chunk in await begin(model):
                 received.append(chunk)
 
         task = asyncio.create_task(read())
@@ -252,7 +269,7 @@ class TestSilence:
         sent = threading.Event()
         block = converse.event("contentBlockDelta", {"contentBlockIndex": 0, "delta": {"text": "x" * 1_000_000}})
         server.script(converse.stream(*[block] * 30, sent.set))
-        stream = model.stream(HELLO)
+        stream = await begin(model)
 
         await anext(stream)
         await asyncio.sleep(0.2)
@@ -266,7 +283,7 @@ class TestSilence:
         self, model: Bedrock, server: ConverseStreamServer, how: str
     ) -> None:
         server.script(converse.stream(*converse.text_block("a"), threading.Event()))
-        stream = model.stream(HELLO)
+        stream = await begin(model)
         await anext(stream)
 
         if how == "aclose":
@@ -297,7 +314,7 @@ class TestSilence:
     async def test_a_stall_ends_the_call(self, aws: None, server: ConverseStreamServer) -> None:
         server.script(converse.begun(*converse.text_block("half"), ending="hang"))
         model = Bedrock(lambda: connect("eu-central-1", stall_timeout=0.2))
-        stream = model.stream(HELLO)
+        stream = await begin(model)
         await anext(stream)
 
         with pytest.raises(ModelError, match="silent"):
@@ -310,12 +327,22 @@ class TestFailures:
     ) -> None:
         server.script(*[converse.error(429, "ThrottlingException", "Too many tokens", {"Retry-After": "7"})] * 3)
 
-        with pytest.raises(ModelOverloaded, match="ThrottlingException: Too many tokens") as caught:
+        with pytest.raises(RateLimited, match="ThrottlingException: Too many tokens") as caught:
             await collect(model)
 
         assert len(server.requests) == 3
         assert caught.value.upstream_status == 429
         assert caught.value.retry_after == 7
+
+    async def test_a_model_that_is_being_loaded_is_an_overload(
+        self, model: Bedrock, server: ConverseStreamServer
+    ) -> None:
+        server.script(*[converse.error(429, "ModelNotReadyException", "It is being loaded")] * 3)
+
+        with pytest.raises(ModelOverloaded) as caught:
+            await collect(model)
+
+        assert type(caught.value) is ModelOverloaded
 
     async def test_a_passing_failure_is_repeated(self, model: Bedrock, server: ConverseStreamServer) -> None:
         server.script(converse.error(503, "ServiceUnavailableException", "later"))
@@ -325,7 +352,7 @@ class TestFailures:
     @pytest.mark.parametrize(
         ("name", "message", "error"),
         [
-            ("throttlingException", "Too many requests", ModelOverloaded),
+            ("throttlingException", "Too many requests", RateLimited),
             ("serviceUnavailableException", "No capacity", ModelOverloaded),
             ("modelStreamErrorException", "It broke", ModelError),
             ("internalServerException", "It broke", ModelError),
@@ -337,7 +364,7 @@ class TestFailures:
         self, model: Bedrock, server: ConverseStreamServer, name: str, message: str, error: type[ModelError]
     ) -> None:
         server.script(converse.begun(*converse.text_block("half"), converse.exception(name, message)))
-        stream = model.stream(HELLO)
+        stream = await begin(model)
 
         first = await anext(stream)
 
@@ -350,10 +377,13 @@ class TestFailures:
     @pytest.mark.parametrize(
         ("status", "code", "message", "error", "match"),
         [
-            (403, "AccessDeniedException", "You may not", ModelError, "InvokeModelWithResponseStream"),
-            (403, "UnrecognizedClientException", "Bad token", ModelError, "check the AWS credentials"),
-            (404, "ResourceNotFoundException", "No such model", ModelError, "check the model id and the region"),
-            (400, "ValidationException", "The model identifier is invalid", ModelError, "identifier is invalid"),
+            (403, "AccessDeniedException", "You may not", ModelUnauthorized, "InvokeModelWithResponseStream"),
+            (403, "UnrecognizedClientException", "Bad token", ModelUnauthorized, "check the AWS credentials"),
+            (403, "SomethingNewException", "Bad", ModelUnauthorized, "check the AWS credentials"),
+            (404, "ResourceNotFoundException", "No such model", InvalidRequest, "check the model id and the region"),
+            (400, "ValidationException", "The model identifier is invalid", InvalidRequest, "identifier is invalid"),
+            (400, "ServiceQuotaExceededException", "Too large for you", InvalidRequest, "Too large for you"),
+            (424, "ModelErrorException", "It broke", ModelError, "It broke"),
             (400, "ValidationException", "Input is too long for requested model.", ContextLengthExceeded, "too long"),
             (
                 400,
@@ -371,7 +401,7 @@ class TestFailures:
         status: int,
         code: str,
         message: str,
-        error: type[ModelError],
+        error: type[StintError],
         match: str,
     ) -> None:
         server.script(converse.error(status, code, message))
@@ -380,8 +410,39 @@ class TestFailures:
             await collect(model)
 
         assert type(caught.value) is error
-        assert caught.value.upstream_status == status
         assert len(server.requests) == 1
+
+    async def test_refused_credentials_are_told_without_what_was_signed(
+        self, model: Bedrock, server: ConverseStreamServer
+    ) -> None:
+        server.script(converse.error(403, "InvalidSignatureException", "... x-amz-security-token:SECRET ..."))
+
+        with pytest.raises(ModelUnauthorized) as caught:
+            await collect(model)
+
+        assert "SECRET" not in caught.value.message
+
+    @pytest.mark.parametrize(
+        ("message", "code", "param"),
+        [
+            ("The provided model identifier is invalid.", "model_not_found", "model"),
+            ("Invocation of model ID x with on-demand throughput isn't supported.", "invalid_request", "model"),
+            ("Value '5.0' at 'inferenceConfig.topP' failed to satisfy constraint", "invalid_request", "top_p"),
+            ("The maximum tokens you requested exceeds the model limit of 4096.", "invalid_request", "max_tokens"),
+            ("The text field at messages.0 is blank.", "invalid_request", "messages"),
+            ("prompt is too long: 210000 tokens > 200000 maximum", "context_length_exceeded", "messages"),
+            ("Something else.", "invalid_request", None),
+        ],
+    )
+    async def test_a_refused_request_names_the_field(
+        self, model: Bedrock, server: ConverseStreamServer, message: str, code: str, param: str | None
+    ) -> None:
+        server.script(converse.error(400, "ValidationException", message))
+
+        with pytest.raises(StintError) as caught:
+            await collect(model)
+
+        assert (caught.value.code, caught.value.param) == (code, param)
 
     @pytest.mark.parametrize(
         ("stop", "error"),
@@ -483,7 +544,7 @@ class TestParametersThatAModelRefuses:
         server.script(converse.error(400, "ValidationException", "`temperature` is deprecated for this model."))
         params = decoding(strategy={"type": "top_p", "temperature": 0.5, "top_p": None})
 
-        with pytest.raises(ModelError, match="deprecated"):
+        with pytest.raises(InvalidRequest, match="deprecated"):
             await collect(model, InferenceRequest("anthropic.claude-9", HELLO.messages, decoding=params))
 
     async def test_top_k_that_a_model_refuses_is_named(self, model: Bedrock, server: ConverseStreamServer) -> None:

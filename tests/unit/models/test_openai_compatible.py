@@ -3,7 +3,7 @@ import base64
 import gc
 import threading
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
@@ -16,8 +16,17 @@ from tests.servers.chat_completions import EVENT_STREAM, ChatCompletionsServer
 from tests.servers.scripted_http import Reply
 
 from stint.domain.content import URL, ImageContentItem, ImageSource, TextContentItem
-from stint.domain.errors import ContextLengthExceeded, InvalidRequest, ModelError, ModelOverloaded, NotSupported
+from stint.domain.errors import (
+    ContextLengthExceeded,
+    InvalidRequest,
+    ModelError,
+    ModelOverloaded,
+    ModelUnauthorized,
+    NotSupported,
+    RateLimited,
+)
 from stint.domain.inference import (
+    Accepted,
     AssistantAnswer,
     Decoding,
     Finished,
@@ -67,7 +76,14 @@ async def impatient(server: ChatCompletionsServer) -> AsyncIterator[OpenAICompat
 
 
 async def collect(model: OpenAICompatible, request: InferenceRequest = HELLO) -> list[ModelChunk]:
-    return [chunk async for chunk in model.stream(request)]
+    return [chunk async for chunk in model.stream(request) if not isinstance(chunk, Accepted)]
+
+
+async def begin(model: OpenAICompatible) -> AsyncGenerator[ModelChunk, None]:
+    """Begin a call that the server accepts."""
+    stream = model.stream(HELLO)
+    assert await anext(stream) == Accepted()
+    return stream
 
 
 def text_in(chunks: list[ModelChunk]) -> str:
@@ -175,7 +191,7 @@ class TestAnswers:
         gate = threading.Event()
         server.script(chat.stream({"content": "a"}, gate, {"content": "b"}))
 
-        stream = model.stream(HELLO)
+        stream = await begin(model)
         first = await anext(stream)
         gate.set()
         rest = [chunk async for chunk in stream]
@@ -395,15 +411,17 @@ class TestDialects:
 
 
 class TestFailures:
+    @pytest.mark.parametrize("status", [401, 403])
     async def test_a_refused_key_is_told_without_the_servers_words_which_may_repeat_it(
-        self, model: OpenAICompatible, server: ChatCompletionsServer
+        self, model: OpenAICompatible, server: ChatCompletionsServer, status: int
     ) -> None:
-        server.script(chat.error(401, f"Incorrect API key provided: {KEY}."))
+        server.script(chat.error(status, f"Incorrect API key provided: {KEY[:6]}***{KEY[-3:]}."))
+        settings = rf"answered {status} \(check OPENAI_API_KEY or, in AWS, the secret of STINT_OPENAI_SECRET_ARN.*\)$"
 
-        with pytest.raises(ModelError, match=r"answered 401 \(check OPENAI_API_KEY\)$") as e:
+        with pytest.raises(ModelUnauthorized, match=settings) as e:
             await collect(model)
 
-        assert e.value.upstream_status == 401
+        assert e.value.upstream_status == status
         assert len(server.requests) == 1
 
     @pytest.mark.parametrize(
@@ -420,10 +438,10 @@ class TestFailures:
     ) -> None:
         server.script(Reply((body,), status=404))
 
-        with pytest.raises(ModelError, match=r"404: model 'demo' not found \(check the model id") as caught:
+        with pytest.raises(InvalidRequest, match=r"404: model 'demo' not found \(check the model id") as caught:
             await collect(model)
 
-        assert caught.value.upstream_status == 404
+        assert (caught.value.code, caught.value.param) == ("model_not_found", "model")
 
     async def test_a_long_error_body_is_shortened(self, model: OpenAICompatible, server: ChatCompletionsServer) -> None:
         server.script(Reply((b"<html>" + b"x" * 100_000,), status=418))
@@ -444,7 +462,9 @@ class TestFailures:
         assert text_in(chunks) == "You said: Hello you"
         assert len(server.requests) == 3
 
-    @pytest.mark.parametrize(("status", "error"), [(500, ModelError), (429, ModelOverloaded), (503, ModelOverloaded)])
+    @pytest.mark.parametrize(
+        ("status", "error"), [(500, ModelError), (429, RateLimited), (503, ModelOverloaded), (529, ModelOverloaded)]
+    )
     async def test_the_third_failure_is_the_last(
         self, model: OpenAICompatible, server: ChatCompletionsServer, status: int, error: type[ModelError]
     ) -> None:
@@ -474,7 +494,7 @@ class TestFailures:
         moment = format_datetime(datetime.now(UTC) + timedelta(seconds=30), usegmt=True)
         server.script(chat.error(429, "later", {"Retry-After": moment if as_date else "30"}))
 
-        with pytest.raises(ModelOverloaded) as caught:
+        with pytest.raises(RateLimited) as caught:
             await collect(model)
 
         assert caught.value.retry_after == pytest.approx(30, abs=2)
@@ -485,11 +505,59 @@ class TestFailures:
     ) -> None:
         server.script(chat.error(429, "You exceeded your current quota", code="insufficient_quota"))
 
-        with pytest.raises(ModelError, match="quota") as caught:
+        with pytest.raises(RateLimited, match="quota") as caught:
             await collect(model)
 
-        assert not isinstance(caught.value, ModelOverloaded)
+        assert caught.value.code == "insufficient_quota"
         assert len(server.requests) == 1
+
+    @pytest.mark.parametrize(
+        "retry_after", ["1" + "0" * 400, "86400", format_datetime(datetime(9999, 1, 1, tzinfo=UTC), usegmt=True)]
+    )
+    async def test_nobody_is_sent_away_for_more_than_an_hour(
+        self, model: OpenAICompatible, server: ChatCompletionsServer, retry_after: str
+    ) -> None:
+        server.script(chat.error(429, "later", {"Retry-After": retry_after}))
+
+        with pytest.raises(RateLimited) as caught:
+            await collect(model)
+
+        assert caught.value.retry_after == 3600
+
+    @pytest.mark.parametrize("status", [400, 413, 422])
+    async def test_a_refused_request_is_told_in_the_servers_words_with_the_field_it_names(
+        self, model: OpenAICompatible, server: ChatCompletionsServer, status: int
+    ) -> None:
+        place = "messages[0].content[1]"
+        server.script(chat.error(status, f"No image for {KEY}.", code="invalid_image_url", param=place))
+
+        with pytest.raises(InvalidRequest, match=rf"answered {status}: No image for \*\*\*\.") as caught:
+            await collect(model)
+
+        assert (caught.value.code, caught.value.param) == ("invalid_image_url", place)
+        assert len(server.requests) == 1
+
+    @pytest.mark.parametrize(
+        ("body", "param"),
+        [
+            ({"detail": [{"loc": ["body", "messages", 0, "content"], "msg": "x"}]}, "messages[0].content"),
+            ({"message": {"detail": [{"loc": ["body", "top_p"], "msg": "x"}]}}, "top_p"),
+            ({"error": "max_tokens must be at least 1"}, "max_tokens"),
+            ({"error": {"message": "no", "param": "x" * 5000}}, "x" * 100),
+            ({"error": {"message": "no", "code": {"a": 1}, "param": None}}, None),
+            ({"error": {"message": "no", "code": "9" * 5000}}, None),
+            ({"detail": [[], 5]}, None),
+        ],
+    )
+    async def test_the_field_at_fault_is_found_in_errors_of_every_form(
+        self, model: OpenAICompatible, server: ChatCompletionsServer, body: Any, param: str | None
+    ) -> None:
+        server.script(chat.document(body, 422))
+
+        with pytest.raises(InvalidRequest) as caught:
+            await collect(model)
+
+        assert (caught.value.code, caught.value.param) == ("invalid_request", param)
 
     @pytest.mark.parametrize(
         ("message", "fields"),
@@ -509,7 +577,7 @@ class TestFailures:
         with pytest.raises(ContextLengthExceeded) as caught:
             await collect(model)
 
-        assert caught.value.upstream_status == 400
+        assert (caught.value.upstream_status, caught.value.param) == (400, "messages")
 
     async def test_no_server_at_all_says_where_and_what_to_check(self) -> None:
         with ChatCompletionsServer() as server:
@@ -548,7 +616,7 @@ class TestFailures:
         self, model: OpenAICompatible, server: ChatCompletionsServer, ending: Any
     ) -> None:
         server.script(Reply((chat.chunk({"content": "half"}),), headers=EVENT_STREAM, ending=ending))
-        stream = model.stream(HELLO)
+        stream = await begin(model)
 
         first = await anext(stream)
 
@@ -566,7 +634,7 @@ class TestFailures:
 
     async def test_a_stall_ends_the_call(self, impatient: OpenAICompatible, server: ChatCompletionsServer) -> None:
         server.script(Reply((chat.chunk({"content": "half"}),), headers=EVENT_STREAM, ending="hang"))
-        stream = impatient.stream(HELLO)
+        stream = await begin(impatient)
         await anext(stream)
 
         with pytest.raises(ModelError, match=r"silent for 0\.5 s"):
@@ -602,7 +670,12 @@ class TestFailures:
         ("fields", "error"),
         [
             ({}, ModelError),
-            ({"code": 429}, ModelOverloaded),
+            ({"code": 429}, RateLimited),
+            ({"code": "rate_limit_exceeded"}, RateLimited),
+            ({"code": 400, "type": "BadRequestError"}, InvalidRequest),
+            ({"type": "invalid_request_error"}, InvalidRequest),
+            ({"type": "overloaded_error"}, ModelOverloaded),
+            ({"code": "9" * 5000}, ModelError),
             ({"code": "context_length_exceeded"}, ContextLengthExceeded),
         ],
     )
@@ -637,7 +710,7 @@ class TestFailures:
     async def test_leaving_ends_the_request_of_the_server(self, server: ChatCompletionsServer, how: str) -> None:
         server.script(chat.stream({"content": "a"}, threading.Event()))
         model = OpenAICompatible(server.base_url)
-        stream = model.stream(HELLO)
+        stream = await begin(model)
         await anext(stream)
 
         if how == "aclose":
@@ -685,7 +758,7 @@ class TestParametersThatAModelRefuses:
     ) -> None:
         server.script(*[chat.error(400, "bad temperature")] * 3)
 
-        with pytest.raises(ModelError, match="bad temperature"):
+        with pytest.raises(InvalidRequest, match="bad temperature"):
             await collect(model)
 
         assert len(server.requests) == 2
@@ -696,8 +769,10 @@ class TestParametersThatAModelRefuses:
         server.script(chat.error(400, "Unsupported value: 'temperature' does not support 0.7 with this model."))
         strategy = {"type": "top_p", "temperature": 0.7}
 
-        with pytest.raises(ModelError, match=r"does not support 0\.7"):
+        with pytest.raises(InvalidRequest, match=r"does not support 0\.7") as caught:
             await collect(model, InferenceRequest("o9", HELLO.messages, decoding=decoding(strategy=strategy)))
+
+        assert caught.value.param == "temperature"
 
     async def test_a_model_that_wants_its_reasoning_back_gets_it_from_then_on(
         self, model: OpenAICompatible, server: ChatCompletionsServer

@@ -6,8 +6,9 @@ from pydantic import BaseModel
 from tests.clock import CLOCK
 
 from stint.domain.content import ImageContentItem, ImageSource
-from stint.domain.errors import ContextLengthExceeded, InvalidRequest, ModelError, ModelOverloaded
+from stint.domain.errors import ContextLengthExceeded, InvalidRequest, ModelError, ModelOverloaded, RateLimited
 from stint.domain.inference import (
+    Accepted,
     AssistantAnswer,
     Decoding,
     Finished,
@@ -63,7 +64,7 @@ def ask(text: str, *history: ModelMessage, **fields: object) -> InferenceRequest
 
 
 async def answer(request: InferenceRequest) -> list[ModelChunk]:
-    return [chunk async for chunk in Scripted(word_delay=0).stream(request)]
+    return [chunk async for chunk in Scripted(word_delay=0).stream(request) if not isinstance(chunk, Accepted)]
 
 
 def text_in(chunks: list[ModelChunk]) -> str:
@@ -220,18 +221,26 @@ async def test_say_without_text_is_no_answer_at_all() -> None:
 
 @pytest.mark.parametrize(
     ("text", "error"),
-    [("fail: before", ModelError), ("fail: overloaded", ModelOverloaded), ("fail: context", ContextLengthExceeded)],
+    [
+        ("fail: before", ModelError),
+        ("fail: throttled", RateLimited),
+        ("fail: overloaded", ModelOverloaded),
+        ("fail: context", ContextLengthExceeded),
+    ],
 )
-async def test_fails_before_the_first_chunk_when_told_to(text: str, error: type[ModelError]) -> None:
+async def test_fails_before_the_first_word_when_told_to(text: str, error: type[ModelError]) -> None:
     stream = Scripted(word_delay=0).stream(ask(text))
 
-    with pytest.raises(error):
+    assert await anext(stream) == Accepted()
+    with pytest.raises(error) as caught:
         await anext(stream)
+    assert type(caught.value) is error
 
 
 async def test_fails_in_the_middle_when_told_to() -> None:
     stream = Scripted(word_delay=0).stream(ask("fail: after 2 words"))
 
+    assert await anext(stream) == Accepted()
     chunks = [await anext(stream), await anext(stream)]
 
     assert [type(chunk) for chunk in chunks] == [TextChunk, TextChunk]

@@ -35,7 +35,7 @@ async def test_a_turn_is_announced_streamed_and_stored(make_stage: MakeStage) ->
 
 
 async def test_the_scripted_model_holds_a_conversation(make_stage: MakeStage) -> None:
-    stage = await make_stage(Scripted(word_delay=0)).open("get_weather")
+    stage = await make_stage(Scripted(word_delay=0, names=("m",))).open("get_weather")
 
     paused = await stage.turn("get_weather in Oslo")
     [call] = paused.output_message.tool_calls

@@ -1,5 +1,9 @@
 """What can go wrong, named by who is at fault. The HTTP status of each stands in `stint.http.errors`."""
 
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
 
 class StintError(Exception):
     """An error that a caller may read.
@@ -85,19 +89,47 @@ class ModelError(StintError):
     code = "model_error"
     type = "model_error"
 
-    def __init__(self, message: str, *, code: str | None = None, upstream_status: int | None = None) -> None:
-        super().__init__(message, code=code)
+    def __init__(
+        self,
+        message: str,
+        *,
+        code: str | None = None,
+        param: str | None = None,
+        upstream_status: int | None = None,
+    ) -> None:
+        super().__init__(message, code=code, param=param)
         self.upstream_status = upstream_status
 
 
+class ModelUnauthorized(ModelError):
+    """The provider refuses this server's credentials: a setting has to change, and the message names it."""
+
+    code = "model_unauthorized"
+    type = "server_error"
+
+
 class ModelOverloaded(ModelError):
-    """The provider throttles or has no capacity. `retry_after` is in seconds, when it said so."""
+    """The provider has no capacity. `retry_after` is in seconds, when it said so."""
 
     code = "model_overloaded"
 
-    def __init__(self, message: str, *, upstream_status: int | None = None, retry_after: float | None = None) -> None:
-        super().__init__(message, upstream_status=upstream_status)
+    def __init__(
+        self,
+        message: str,
+        *,
+        code: str | None = None,
+        upstream_status: int | None = None,
+        retry_after: float | None = None,
+    ) -> None:
+        super().__init__(message, code=code, upstream_status=upstream_status)
         self.retry_after = retry_after
+
+
+class RateLimited(ModelOverloaded):
+    """This server has asked the provider too often, or `insufficient_quota`: for more than was paid for."""
+
+    code = "rate_limit_exceeded"
+    type = "too_many_requests"
 
 
 class ContextLengthExceeded(ModelError):
@@ -154,3 +186,22 @@ class Unexpected(StintError):
 
     def __init__(self) -> None:
         super().__init__("An unexpected error occurred in the server. Its log tells more.")
+
+
+FAULTS_OF_CALLERS = (InvalidRequest, NotFound, Conflict, ContextLengthExceeded, ToolUnavailable)
+
+
+@contextmanager
+def at_fault(param: str) -> Iterator[None]:
+    """Name the field at fault in the caller's errors that name none."""
+    try:
+        yield
+    except FAULTS_OF_CALLERS as error:
+        error.param = error.param or param
+        raise
+
+
+def rename_param(param: str | None, fields: Mapping[str, str]) -> str | None:
+    """Return a field by the API's own name for it; `messages[1].content` has that of `messages`, if one is given."""
+    root = re.split(r"[.\[]", param or "", maxsplit=1)[0]
+    return fields.get(param or "") or fields.get(root) or param

@@ -226,6 +226,11 @@ class FinishReason(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Accepted:
+    """The provider has taken the request: at most once, before all else. What refuses it is raised before."""
+
+
+@dataclass(frozen=True, slots=True)
 class TextChunk:
     text: str
 
@@ -268,4 +273,4 @@ class Finished:
     usage: Usage | None = None
 
 
-ModelChunk = TextChunk | ReasoningChunk | RefusalChunk | ToolCallChunk | Finished
+ModelChunk = Accepted | TextChunk | ReasoningChunk | RefusalChunk | ToolCallChunk | Finished

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from stint.domain.errors import StintError
+from stint.domain.errors import StintError, rename_param
 from stint.domain.fields import Metadata, Omitted, is_false
 from stint.domain.inference import AnswerDetails, Decoding, Usage
 from stint.domain.items import Item
@@ -22,8 +22,15 @@ CacheRetention = Literal["in_memory", "24h"]
 MAX_INFER_ITERS = 10
 """Model calls of a response, unless the request says otherwise."""
 
-FIELDS = {"messages": "input", "response_format": "text.format"}
-"""What a request for a response calls the fields that a model's adapter may find wrong."""
+FIELDS = {
+    "messages": "input",
+    "response_format": "text.format",
+    "tools": "tools",
+    "max_tokens": "max_output_tokens",
+    "max_completion_tokens": "max_output_tokens",
+    "verbosity": "text.verbosity",
+}
+"""What a request for a response calls the fields that a model's provider may refuse."""
 
 
 class ResponseStatus(StrEnum):
@@ -45,8 +52,8 @@ class ResponseError(Schema):
 
     @classmethod
     def of(cls, error: StintError) -> "ResponseError":
-        param = error.param or ""
-        return cls(code=error.code, message=error.message, type=error.type, param=FIELDS.get(param, param))
+        param = rename_param(error.param, FIELDS) or ""
+        return cls(code=error.code, message=error.message, type=error.type, param=param)
 
 
 class ResponseSettings(Schema):

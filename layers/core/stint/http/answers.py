@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from typing import TypeVar
 
 from fastapi import Response
 from fastapi.responses import StreamingResponse
@@ -9,17 +10,43 @@ from fastapi.responses import StreamingResponse
 from stint.domain.events import Event, TerminalEvent, TurnAwaitingInput, TurnComplete, TurnFailed
 from stint.http.heartbeats import with_heartbeats
 from stint.http.sse import COMMENT, encode_all
+from stint.services.turnruns import TurnRun
 
+T = TypeVar("T")
 SPACE = b" "
 
 
-def answer_streaming(events: AsyncIterator[Event], heartbeat_seconds: float) -> Response:
-    """Answer with server-sent events, and a comment whenever the turn is silent for long."""
+async def answer_streaming(turn: TurnRun, events: AsyncIterator[Event], heartbeat_seconds: float) -> Response:
+    """Answer with server-sent events, and a comment whenever the turn is silent for long.
+
+    Raises:
+        StintError: the turn failed before its first event.
+    """
+    events = await begin(events, heartbeat_seconds)
+    if turn.error is not None:
+        await last_of(events)
+        raise turn.error
     return StreamingResponse(
         with_heartbeats(encode_all(events), COMMENT, heartbeat_seconds),
         media_type="text/event-stream",
         headers={"x-accel-buffering": "no"},
     )
+
+
+async def begin(events: AsyncIterator[T], seconds: float) -> AsyncIterator[T]:
+    """Wait for the first of some events, `seconds` at most; return all of them."""
+
+    async def read() -> T:
+        return await anext(events)
+
+    async def read_all() -> AsyncIterator[T]:
+        yield await first
+        async for event in events:
+            yield event
+
+    first = asyncio.create_task(read())
+    await asyncio.wait({first}, timeout=seconds)
+    return read_all()
 
 
 async def answer_buffered(events: AsyncIterator[Event], heartbeat_seconds: float) -> Response:

@@ -17,8 +17,10 @@ from stint.domain.errors import (
     InvalidRequest,
     ModelError,
     ModelOverloaded,
+    ModelUnauthorized,
     NotFound,
     NotSupported,
+    RateLimited,
     ShieldFailed,
     StintError,
     StoreUnavailable,
@@ -42,6 +44,7 @@ STATUS: dict[type[StintError], int] = {
     Interrupted: 409,
     TooLarge: 413,
     UnsupportedMediaType: 415,
+    RateLimited: 429,
     StintError: 500,
     NotSupported: 501,
     ModelError: 502,
@@ -92,13 +95,21 @@ def headers_of(error: StintError) -> dict[str, str]:
     """
     status, begun = status_of(error), has_begun(error)
     headers = {}
-    if status < 500 or status == 501 or begun:
+    if begun or stays_wrong(error):
         headers["x-should-retry"] = "false"
     if isinstance(error, ModelOverloaded) and error.retry_after is not None:
         headers["retry-after"] = str(max(1, round(error.retry_after)))
-    elif status == 503 and not begun:
+    elif status == 429 or (status == 503 and not begun):
         headers["retry-after"] = str(RETRY_AFTER_SECONDS)
     return headers
+
+
+def stays_wrong(error: StintError) -> bool:
+    """Return whether the same request would fail again, however long the caller waits."""
+    if isinstance(error, RateLimited):
+        return error.code != RateLimited.code
+    status = status_of(error)
+    return status < 500 or status == 501 or isinstance(error, ModelUnauthorized)
 
 
 def has_begun(error: StintError) -> bool:

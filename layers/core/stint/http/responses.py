@@ -15,7 +15,7 @@ from stint.domain.response_resource import CompactedResponse, DeletedResponse, I
 from stint.domain.response_resource import Response as ResponseObject
 from stint.domain.schema import Schema
 from stint.http.access import Keys, is_llama_stack_address, response_services_of
-from stint.http.answers import SPACE
+from stint.http.answers import SPACE, begin
 from stint.http.deadline import deadline_of
 from stint.http.documents import document
 from stint.http.errors import body_of
@@ -53,9 +53,13 @@ async def create_response(body: CreateResponse, request: Request, services: Resp
     observation = observation_of(request)
     observation.name_response(response.response_id)
     events = observation.follow_response(services.responses.run(response))
-    if body.stream:
-        return answer_streaming(encode_all(events), services.heartbeat_seconds)
-    return await answer_buffered(response, events, services)
+    if not body.stream:
+        return await answer_buffered(response, events, services)
+    events = await begin(events, services.heartbeat_seconds)
+    if response.error is not None:
+        await last_of(events)
+        raise response.error
+    return answer_streaming(encode_all(events), services.heartbeat_seconds)
 
 
 @router.post(RESPONSES + "/compact", response_model=CompactedResponse)

@@ -31,7 +31,7 @@ async def answer(request: Request, services: Services, turn: TurnRun, *, stream:
     observation: Observation = request.scope["stint.observation"]
     events = observation.follow(services.turns.run(turn), turn.used)
     if stream:
-        return answer_streaming(events, services.heartbeat_seconds)
+        return await answer_streaming(turn, events, services.heartbeat_seconds)
     return await answer_buffered(events, services.heartbeat_seconds)
 
 

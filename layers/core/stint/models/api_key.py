@@ -3,7 +3,7 @@
 import json
 from dataclasses import dataclass
 
-from stint.domain.errors import ModelError
+from stint.domain.errors import ModelUnauthorized
 
 MAX_AGE_SECONDS = 300
 
@@ -26,14 +26,14 @@ class ApiKey:
 
 
 def read_secret(secret_arn: str) -> str:
-    """Read a secret through Powertools' cache. Raises ModelError when it cannot be read."""
+    """Read a secret through Powertools' cache. Raises ModelUnauthorized when it cannot be read."""
     from aws_lambda_powertools.utilities.parameters import get_secret  # noqa: PLC0415 - costs a cold start 30 ms
     from aws_lambda_powertools.utilities.parameters.exceptions import GetParameterError  # noqa: PLC0415
 
     try:
         return str(get_secret(secret_arn, max_age=MAX_AGE_SECONDS))
     except GetParameterError as error:
-        raise ModelError(
+        raise ModelUnauthorized(
             "The model's API key could not be read from Secrets Manager. Check the parameter OpenAiSecretArn and the "
             "function's permission to read it."
         ) from error

@@ -11,7 +11,7 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 
 from stint.domain.errors import NotSupported
-from stint.domain.inference import InferenceRequest, ModelChunk
+from stint.domain.inference import Accepted, InferenceRequest, ModelChunk
 from stint.models.bedrock_errors import ERRORS, explain, message_of
 from stint.models.converse_answer import ConverseAnswer
 from stint.models.converse_call import ConverseCall
@@ -84,6 +84,7 @@ class Bedrock:
         answer = ConverseAnswer()
         call = await self._open(parameters)
         try:
+            yield Accepted()
             while (event := await call.next_event()) is not None:
                 for chunk in answer.feed(event):
                     yield chunk

@@ -18,20 +18,30 @@ from botocore.parsers import ResponseParserError
 from urllib3.exceptions import HTTPError
 from urllib3.exceptions import ReadTimeoutError as StreamTimeoutError
 
-from stint.domain.errors import ContextLengthExceeded, InvalidRequest, ModelError, ModelOverloaded, StintError
-from stint.models.refusals import is_about_length, parse_retry_after, shorten
+from stint.domain.errors import (
+    ContextLengthExceeded,
+    InvalidRequest,
+    ModelError,
+    ModelOverloaded,
+    ModelUnauthorized,
+    RateLimited,
+    StintError,
+)
+from stint.models.refusals import find_field, is_about_length, parse_retry_after, shorten
 
 # The last three come from events that are damaged, or not of the documented form.
 ERRORS = (ClientError, BotoCoreError, HTTPError, OSError, ParserError, ResponseParserError, LookupError)
-OVERLOADED = frozenset(
-    {"throttlingexception", "toomanyrequestsexception", "serviceunavailableexception", "modelnotreadyexception"}
-)
+THROTTLED = frozenset({"throttlingexception", "toomanyrequestsexception"})
+OVERLOADED = frozenset({"serviceunavailableexception", "modelnotreadyexception"})
+REFUSED = frozenset({400, 404, 413, 422})
+NOT_FOUND = "resourcenotfoundexception"
+ACCESS_DENIED = "accessdeniedexception"
 CREDENTIALS = "check the AWS credentials"
 HINTS = {
-    "accessdeniedexception": (
+    ACCESS_DENIED: (
         "allow bedrock:InvokeModelWithResponseStream and bedrock:CountTokens on this model, and enable it in the region"
     ),
-    "resourcenotfoundexception": "check the model id and the region",
+    NOT_FOUND: "check the model id and the region",
     "expiredtokenexception": CREDENTIALS,
     "invalidsignatureexception": CREDENTIALS,
     "unrecognizedclientexception": CREDENTIALS,
@@ -44,9 +54,10 @@ def explain(error: Exception, parameters: dict[str, Any]) -> StintError:
         case ClientError():
             return _explain_refusal(error, parameters)
         case ParamValidationError():
-            return InvalidRequest(f"Bedrock's Converse cannot take this request: {shorten(str(error))}")
+            words = shorten(str(error))
+            return InvalidRequest(f"Bedrock's Converse cannot take this request: {words}", param=find_field(words))
         case NoCredentialsError():
-            return ModelError("Bedrock cannot be called without AWS credentials: configure them")
+            return ModelUnauthorized("Bedrock cannot be called without AWS credentials: configure them")
         case NoRegionError():
             return ModelError("Bedrock cannot be called without a region: set AWS_DEFAULT_REGION")
         case EndpointConnectionError() | ConnectTimeoutError():
@@ -68,20 +79,34 @@ def message_of(error: ClientError) -> str:
 
 def _explain_refusal(error: ClientError, parameters: dict[str, Any]) -> StintError:
     code = str(error.response.get("Error", {}).get("Code", ""))
+    kind = code.lower()
     metadata = error.response.get("ResponseMetadata", {})
     status = metadata.get("HTTPStatusCode")
-    hint = HINTS.get(code.lower(), "")
-    message = f"Bedrock answered {code or status}: {message_of(error)}{f' ({hint})' if hint else ''}"
-    if code.lower() in OVERLOADED:
+    unauthorized = status in (401, 403) or HINTS.get(kind) == CREDENTIALS
+    hint = HINTS.get(kind, CREDENTIALS if unauthorized else "")
+    # Refused credentials are answered with the request that was signed, its session token included.
+    told = "" if unauthorized and kind != ACCESS_DENIED else f": {message_of(error)}"
+    message = f"Bedrock answered {code or status}{told}{f' ({hint})' if hint else ''}"
+    if kind in THROTTLED | OVERLOADED:
+        kind_of_error = RateLimited if kind in THROTTLED else ModelOverloaded
         retry_after = parse_retry_after(metadata.get("HTTPHeaders", {}).get("retry-after"))
-        return ModelOverloaded(message, upstream_status=status, retry_after=retry_after)
-    if code.lower() == "validationexception":
-        if is_about_length(message):
-            return ContextLengthExceeded(message, upstream_status=status)
-        if "additionalModelRequestFields" in parameters and re.search(
-            r"thinking\.|budget_tokens|reasoning|effort", message
-        ):
-            return InvalidRequest(f"{message} (this model does not reason so)", param="reasoning.effort")
-        if "additionalModelRequestFields" in parameters and re.search(r"top_?k|\[k\]", message, re.IGNORECASE):
-            return InvalidRequest(f"{message} (this model does not take top_k)", param="sampling_params")
+        return kind_of_error(message, upstream_status=status, retry_after=retry_after)
+    if unauthorized:
+        return ModelUnauthorized(message, upstream_status=status)
+    if kind in ("validationexception", NOT_FOUND) or status in REFUSED:
+        return _explain_request(message, kind, status, parameters)
     return ModelError(message, upstream_status=status)
+
+
+def _explain_request(message: str, kind: str, status: int | None, parameters: dict[str, Any]) -> StintError:
+    if is_about_length(message):
+        return ContextLengthExceeded(message, param="messages", upstream_status=status)
+    if "additionalModelRequestFields" in parameters and re.search(
+        r"thinking\.|budget_tokens|reasoning|effort", message
+    ):
+        return InvalidRequest(f"{message} (this model does not reason so)", param="reasoning.effort")
+    if "additionalModelRequestFields" in parameters and re.search(r"top_?k|\[k\]", message, re.IGNORECASE):
+        return InvalidRequest(f"{message} (this model does not take top_k)", param="sampling_params")
+    unknown = kind == NOT_FOUND or "model identifier is invalid" in message
+    param = "model" if unknown else find_field(message)
+    return InvalidRequest(message, code="model_not_found" if unknown else None, param=param)

@@ -6,10 +6,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from stint.domain.errors import ContextLengthExceeded, InvalidRequest, ModelError, ModelOverloaded, StintError
-from stint.models.refusals import is_about_length, parse_retry_after, shorten
+from stint.domain.errors import (
+    ContextLengthExceeded,
+    InvalidRequest,
+    ModelError,
+    ModelOverloaded,
+    ModelUnauthorized,
+    RateLimited,
+    StintError,
+)
+from stint.models.refusals import find_field, is_about_length, parse_retry_after, shorten
 
-REPEATED = frozenset({429, 500, 502, 503, 504})
+REPEATED = frozenset({429, 500, 502, 503, 504, 529})
+REFUSED = frozenset({400, 404, 413, 422})
+NO_QUOTA = "insufficient_quota"
 FIELDS = {
     "top_k": "sampling_params",
     "repetition_penalty": "sampling_params",
@@ -19,12 +29,15 @@ FIELDS = {
     "parallel_tool_calls": "parallel_tool_calls",
 }
 """Parameters that some servers or models lack, with the field by which a caller asks for them."""
+CHECK_KEY = "check OPENAI_API_KEY or, in AWS, the secret of STINT_OPENAI_SECRET_ARN"
 HINTS = {
-    401: "check OPENAI_API_KEY",
-    403: "check OPENAI_API_KEY and what it is allowed to use",
+    401: CHECK_KEY,
+    403: f"{CHECK_KEY}, and what that key may use",
     404: "check the model id and OPENAI_BASE_URL, which mostly ends in /v1",
     405: "check OPENAI_BASE_URL, which mostly ends in /v1",
 }
+IDENTIFIER = re.compile(r"[a-z][a-z0-9_]{1,63}")
+LONGEST_PARAM = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,16 +47,22 @@ class Refusal:
     status: int | None
     message: str
     code: str = ""
+    kind: str = ""
     param: str = ""
     retry_after: float | None = None
 
     @property
     def may_be_repeated(self) -> bool:
-        return self.status in REPEATED and self.code != "insufficient_quota" and not self.is_about_length
+        return self.status in REPEATED and self.code != NO_QUOTA and not self.is_about_length
 
     @property
     def is_about_length(self) -> bool:
         return self.status != 429 and is_about_length(f"{self.code} {self.message}")
+
+    @property
+    def is_about_request(self) -> bool:
+        """Whether the server says that the request is wrong; in a stream only the kind of the error tells."""
+        return self.status in REFUSED or (self.status is None and self.kind == InvalidRequest.type)
 
 
 class Failure(Exception):
@@ -67,19 +86,20 @@ def read_refusal(status: int | None, body: str, headers: Mapping[str, str], key:
     """
     try:
         payload = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         payload = None
     error = payload.get("error", payload) if isinstance(payload, dict) else None
     fields: dict[str, Any] = error if isinstance(error, dict) else {}
     message = error if isinstance(error, str) else fields.get("message") or fields.get("detail") or body.strip()
-    code = fields.get("code")
-    if status is None and str(code).isdecimal():
-        status = int(str(code))
+    code = str(fields.get("code") or "")
+    if status is None and re.fullmatch(r"[1-5]\d\d", code):
+        status = int(code)
     return Refusal(
         status=status,
         message=shorten(_strike(message if isinstance(message, str) else json.dumps(message), key)),
-        code=str(code or fields.get("type") or ""),
-        param=str(fields.get("param") or ""),
+        code=code,
+        kind=str(fields.get("type") or ""),
+        param=_strike(str(fields.get("param") or _location(fields)), key)[:LONGEST_PARAM],
         retry_after=parse_retry_after(headers.get("retry-after")),
     )
 
@@ -92,16 +112,38 @@ def explain(refusal: Refusal) -> StintError:
     told = "" if status in (401, 403) else f": {refusal.message or 'no message'}"  # it may repeat a part of the key
     message = f"{what}{told}{f' ({hint})' if hint else ''}"
     if refusal.is_about_length:
-        return ContextLengthExceeded(message, upstream_status=status)
-    if status in (400, 422):
-        for parameter, field in FIELDS.items():
-            if parameter == refusal.param or re.search(rf"\b{parameter}\b", refusal.message):
-                return InvalidRequest(f"{message} (this provider does not take {parameter} so)", param=field)
-    if refusal.code == "insufficient_quota":
-        return ModelError(message, upstream_status=status)
-    if status in (429, 503) or refusal.code in ("rate_limit_exceeded", "overloaded_error"):
+        return ContextLengthExceeded(message, param="messages", upstream_status=status)
+    if refusal.is_about_request:
+        return _explain_request(refusal, message)
+    if status in (401, 403):
+        return ModelUnauthorized(message, upstream_status=status)
+    if status == 429 or NO_QUOTA in (refusal.code, refusal.kind) or refusal.code == RateLimited.code:
+        code = NO_QUOTA if NO_QUOTA in (refusal.code, refusal.kind) else None
+        return RateLimited(message, code=code, upstream_status=status, retry_after=refusal.retry_after)
+    if status in (503, 529) or "overloaded_error" in (refusal.code, refusal.kind):
         return ModelOverloaded(message, upstream_status=status, retry_after=refusal.retry_after)
     return ModelError(message, upstream_status=status)
+
+
+def _explain_request(refusal: Refusal, message: str) -> InvalidRequest:
+    for parameter, field in FIELDS.items():
+        if parameter == refusal.param or re.search(rf"\b{parameter}\b", refusal.message):
+            return InvalidRequest(f"{message} (this provider does not take {parameter} so)", param=field)
+    code = refusal.code if IDENTIFIER.fullmatch(refusal.code) else None
+    if refusal.status == 404:
+        return InvalidRequest(message, code=code or "model_not_found", param=refusal.param or "model")
+    return InvalidRequest(message, code=code, param=refusal.param or find_field(refusal.message))
+
+
+def _location(fields: Mapping[str, Any]) -> str:
+    """Return the place that FastAPI servers name, as `messages[0].content`."""
+    message = fields.get("message")
+    details = fields.get("detail") or (message.get("detail") if isinstance(message, dict) else None)
+    first = details[0] if isinstance(details, list) and details else None
+    place = first.get("loc") if isinstance(first, dict) else None
+    if not isinstance(place, list) or place[:1] != ["body"]:
+        return ""
+    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place[1:]).lstrip(".")
 
 
 def _strike(message: str, key: str) -> str:

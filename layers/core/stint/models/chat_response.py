@@ -10,7 +10,7 @@ import httpx
 from httpx_sse import EventSource, ServerSentEvent
 
 from stint.domain.errors import ModelError
-from stint.domain.inference import ModelChunk
+from stint.domain.inference import Accepted, ModelChunk
 from stint.models.chat_answer import ChatAnswer
 from stint.models.chat_errors import Failure, read_refusal
 
@@ -31,9 +31,11 @@ async def read_response(response: httpx.Response, answer: ChatAnswer, key: str) 
         raise Failure.refused(read_refusal(response.status_code, body, response.headers, key))
     kind = response.headers.get("content-type", "").partition(";")[0].strip()
     if kind == "application/json":
+        yield Accepted()
         for chunk in _feed(answer, (await response.aread()).decode(errors="replace"), key):
             yield chunk
     elif kind == "text/event-stream":
+        yield Accepted()
         async with aclosing(_read_events(response, answer, key)) as chunks:
             async for chunk in chunks:
                 yield chunk

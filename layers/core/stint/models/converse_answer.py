@@ -73,7 +73,8 @@ def _read_usage(usage: dict[str, Any]) -> Usage:
 
 def _read_reason(reason: str) -> FinishReason:
     if reason == "model_context_window_exceeded":
-        raise ContextLengthExceeded("The conversation and its answer are longer than the model's context")
+        message = "The conversation and its answer are longer than the model's context"
+        raise ContextLengthExceeded(message, param="messages")
     if reason.startswith("malformed_"):
         raise ModelError(f"The model's answer cannot be read (Bedrock's stop reason is {reason}): ask again")
     return REASONS.get(reason, FinishReason.stop)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from stint.domain.content import Content, ContentItem, ImageContentItem, items_of
-from stint.domain.errors import InvalidRequest
+from stint.domain.errors import at_fault
 from stint.domain.inference import InferenceRequest, ModelChunk, ModelMessage, ToolResult, UserInput
 from stint.models.port import Model
 
@@ -71,9 +71,6 @@ class FetchedImages:
         url = item.image.url.uri
         if not url.lower().startswith(("http://", "https://")):
             return item
-        try:
+        with at_fault("messages"):
             data = base64.b64encode((await self._fetch(url)).body).decode()
-        except InvalidRequest as error:
-            error.param = error.param or "messages"
-            raise
         return ImageContentItem(image=item.image.model_copy(update={"url": None, "data": data}))

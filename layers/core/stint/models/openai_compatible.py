@@ -11,7 +11,7 @@ from dataclasses import replace
 import httpx
 
 from stint.domain.errors import InvalidRequest, ModelError, NotSupported
-from stint.domain.inference import Finished, InferenceRequest, ModelChunk
+from stint.domain.inference import Accepted, Finished, InferenceRequest, ModelChunk
 from stint.models.chat_adaptations import Adaptations
 from stint.models.chat_answer import ChatAnswer
 from stint.models.chat_errors import FIELDS, Failure
@@ -87,12 +87,16 @@ class OpenAICompatible:
     async def stream(self, request: InferenceRequest) -> AsyncGenerator[ModelChunk, None]:
         """Begin a model call and give its chunks as they come; see the port."""
         repeated = 0
-        begun = False
+        accepted = begun = False
         while True:
             try:
                 async with aclosing(self._call(self._adaptations.write(request))) as chunks:
                     async for chunk in chunks:
-                        begun = True
+                        if not isinstance(chunk, Accepted):
+                            begun = True
+                        elif accepted:
+                            continue
+                        accepted = True
                         yield chunk
                 return
             except Failure as failure:

@@ -20,14 +20,15 @@ class Model(Protocol):
         ...
 
     def stream(self, request: InferenceRequest) -> AsyncIterator[ModelChunk]:
-        """Begin a model call and give its chunks as they come; the last one is `Finished`.
+        """Begin a model call and yield its chunks as they come; the first may be `Accepted`, the last is `Finished`.
 
         The call begins with the first `anext`; closing the iterator (`aclose`) ends the call.
 
         Raises:
-            ModelError: the provider failed or broke its protocol; ModelOverloaded when it throttles,
-                ContextLengthExceeded when the messages do not fit. Repeated only before the first chunk.
-            InvalidRequest: the request asks for something this provider does not have.
+            ModelError: the provider failed or broke its protocol; RateLimited or ModelOverloaded when it cannot answer
+                now, ContextLengthExceeded when the messages do not fit, ModelUnauthorized when it refuses this server.
+                Repeated only before the first chunk.
+            InvalidRequest: the provider refuses the request; `param` is the field as chat completions name it.
         """
         ...
 

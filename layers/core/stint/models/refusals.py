@@ -5,12 +5,29 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
 LONGEST_MESSAGE = 500
+LONGEST_RETRY_AFTER = 3600.0
 TOO_LONG = re.compile(
     r"context[ _-](?:length|window|size)|maximum (?:context|model|prompt) length|prompt is too long"
     r"|too many input tokens|input tokens exceed|number of input tokens"
     r"|input (?:is too long|length (?:exceeds|and `?max))",
     re.IGNORECASE,
 )
+
+FIELDS = {
+    field: re.compile(pattern)
+    for field, pattern in {
+        "model": r"\b(?:model identifier|model ID|modelId|on-demand throughput)\b",
+        "max_tokens": r"\b(?:max_tokens|maxTokens|max_completion_tokens|maximum tokens)\b",
+        "top_p": r"\b(?:top_p|topP)\b",
+        "stop": r"\b(?:stop_sequences|stopSequences)\b",
+        "tool_choice": r"\b(?:tool_choice|toolChoice)\b",
+        "tools": r"\btool(?:s|Config|Spec)\b",
+        "response_format": r"\b(?:response_format|outputConfig|json_schema)\b",
+        "temperature": r"\btemperature\b",
+        "messages": r"\bmessages\b",
+    }.items()
+}
+"""Words by which providers name a field where they do not say `param`."""
 
 
 def is_about_length(text: str) -> bool:
@@ -24,13 +41,19 @@ def shorten(message: str) -> str:
 
 
 def parse_retry_after(value: str | None) -> float | None:
-    """Read a Retry-After, in seconds or as a date (RFC 9110, section 10.2.3), as seconds from here."""
+    """Read a Retry-After, in seconds or as a date (RFC 9110, section 10.2.3), as seconds from here: an hour at most."""
     if value is None:
         return None
     if re.fullmatch(r"\d+(?:\.\d+)?", value):
-        return float(value)
+        return min(float(value), LONGEST_RETRY_AFTER)
     try:
         moment = parsedate_to_datetime(value)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
-    return max((moment.replace(tzinfo=moment.tzinfo or UTC) - datetime.now(UTC)).total_seconds(), 0.0)
+    seconds = (moment.replace(tzinfo=moment.tzinfo or UTC) - datetime.now(UTC)).total_seconds()
+    return min(max(seconds, 0.0), LONGEST_RETRY_AFTER)
+
+
+def find_field(words: str) -> str | None:
+    """Return the field that a refusal is about, as chat completions name it; None when its words name none."""
+    return next((field for field, pattern in FIELDS.items() if pattern.search(words)), None)

@@ -7,8 +7,9 @@ from collections.abc import AsyncGenerator, Collection
 from dataclasses import replace
 
 from stint.domain.content import text_of
-from stint.domain.errors import ContextLengthExceeded, InvalidRequest, ModelError, ModelOverloaded
+from stint.domain.errors import ContextLengthExceeded, InvalidRequest, ModelError, ModelOverloaded, RateLimited
 from stint.domain.inference import (
+    Accepted,
     AnswerFormat,
     AssistantAnswer,
     Finished,
@@ -60,8 +61,8 @@ class Scripted:
     - `say: TEXT` is the text of the answer, before calls if there are any; `say:` alone is no text at all.
     - `refuse: TEXT` refuses with these words.
     - `call: NAME TEXT` calls NAME, offered or not, with TEXT as its arguments, valid JSON or not.
-    - `fail: before` fails before the first chunk, `fail: after 3 words` after three; `fail: overloaded` is throttled,
-      `fail: context` means that the messages do not fit.
+    - `fail: before` fails before the first chunk, `fail: after 3 words` after three; `fail: throttled` is asked too
+      often, `fail: overloaded` has no capacity, `fail: context` means that the messages do not fit.
     - `slow: 5` waits five seconds before the first chunk.
     - `long: 1000 words` is a text of that length.
     - `cut: 3 words` ends the answer there, with finish reason length. `max_tokens` does the same.
@@ -97,6 +98,7 @@ class Scripted:
     async def stream(self, request: InferenceRequest) -> AsyncGenerator[ModelChunk, None]:
         """Answer by the rules above."""
         self.check(request)
+        yield Accepted()
         check_thoughts(request.messages)
         directives = parse_directives(last_input(request.messages))
         chunks = _answer(request, directives)
@@ -118,10 +120,14 @@ def _raise_failure(directives: Directives) -> None:
     match directives.failure:
         case "before":
             raise ModelError("The scripted model failed before its first word, as the message asked")
+        case "throttled":
+            raise RateLimited("The scripted model is asked too often, as the message asked", retry_after=1.0)
         case "overloaded":
             raise ModelOverloaded("The scripted model is overloaded, as the message asked", retry_after=1.0)
         case "context":
-            raise ContextLengthExceeded("The messages do not fit into the scripted model, as the message asked")
+            raise ContextLengthExceeded(
+                "The messages do not fit into the scripted model, as the message asked", param="messages"
+            )
 
 
 def _answer(request: InferenceRequest, directives: Directives) -> list[ModelChunk]:

@@ -9,7 +9,7 @@ from stint.domain.errors import InvalidRequest
 LINE = re.compile(r"^[ \t]*(think|say|refuse|call|fail|slow|long|cut|filter|repeat):[ \t]*(.*?)[ \t]*$", re.MULTILINE)
 COUNT = re.compile(r"(?:after )?(\d+(?:\.\d+)?)(?: words?| seconds?| times?)?")
 
-Failure = Literal["before", "overloaded", "context"]
+Failure = Literal["before", "throttled", "overloaded", "context"]
 
 
 @dataclass(slots=True)
@@ -55,7 +55,7 @@ def _apply(directives: Directives, keyword: str, value: str) -> None:
         case "call", _:
             name, _, arguments = value.partition(" ")
             directives.calls.append((name, arguments.strip()))
-        case "fail", "before" | "overloaded" | "context":
+        case "fail", "before" | "throttled" | "overloaded" | "context":
             directives.failure = value
         case "fail", _:
             directives.fail_after = int(_number(keyword, value))

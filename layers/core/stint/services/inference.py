@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, Awaitable
 from typing import TypeVar
 
 from stint.domain.errors import DeadlineExceeded, ModelError
-from stint.domain.inference import Finished, InferenceRequest, ModelChunk
+from stint.domain.inference import Accepted, Finished, InferenceRequest, ModelChunk
 from stint.models.port import Model
 
 T = TypeVar("T")
@@ -21,10 +21,28 @@ class Inference:
 
     def __init__(self, model: Model, request: InferenceRequest) -> None:
         self.chunks = model.stream(request)
-        self.first: asyncio.Task[ModelChunk | None] = asyncio.create_task(self.read_one())
+        self.accepted = asyncio.Event()
+        self.first: asyncio.Task[ModelChunk | None] = asyncio.create_task(self.read_first())
+
+    async def read_first(self) -> ModelChunk | None:
+        chunk = await self.read_one()
+        if isinstance(chunk, Accepted):
+            self.accepted.set()
+            chunk = await self.read_one()
+        return chunk
 
     async def read_one(self) -> ModelChunk | None:
         return await anext(self.chunks, None)
+
+    async def wait_until_accepted(self, seconds: float) -> None:
+        """Wait until the provider has taken the request, or `seconds` have passed. Raises what it refuses it with."""
+        accepted = asyncio.create_task(self.accepted.wait())
+        try:
+            await asyncio.wait({self.first, accepted}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            accepted.cancel()
+        if self.first.done() and not self.accepted.is_set():
+            self.first.result()
 
     async def read(self, deadline: float) -> AsyncGenerator[ModelChunk, None]:
         """Give the chunks as they come; the last one is `Finished`.

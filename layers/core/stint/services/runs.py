@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from stint.domain.content import Content
+from stint.domain.errors import ContextLengthExceeded
 from stint.domain.inference import AnswerDetails, AssistantAnswer, ModelMessage, Usage
 from stint.domain.schema import now
 from stint.domain.steps import Step
@@ -16,6 +17,9 @@ from stint.services.holdback import Check
 from stint.services.inference import Inference, before
 from stint.services.plans import Plan
 from stint.services.screening import Screening, screen
+
+ACCEPTANCE_SECONDS = 5.0
+"""How long a run may be announced later, so that a provider's refusal is answered with its status."""
 
 
 class Log(Protocol):
@@ -88,6 +92,22 @@ class Run:
         try:
             yield
         except BaseException:
+            await self.close_inference()
+            raise
+
+    async def wait_until_accepted(self) -> None:
+        """Wait for the provider to take the first model call, if it is being opened: not for long, see below.
+
+        Raises:
+            StintError: the provider refused it. A conversation that is too long, and may be shortened, is none.
+        """
+        if self.inference is None:
+            return
+        try:
+            await self.inference.wait_until_accepted(ACCEPTANCE_SECONDS)
+        except BaseException as error:
+            if isinstance(error, ContextLengthExceeded) and self.plan.shortens:
+                return
             await self.close_inference()
             raise
 

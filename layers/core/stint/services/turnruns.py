@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from stint.domain.errors import StintError
 from stint.domain.events import RunEnded, StepComplete, TerminalEvent, TurnAwaitingInput, TurnComplete, TurnStart
 from stint.domain.inference import Usage
 from stint.domain.schema import now
@@ -16,13 +17,14 @@ from stint.services.turnlog import TurnLog
 class TurnRun:
     """A turn that was begun: its announcement is the first event, the loop's events follow.
 
-    `used` is what a resumed turn had used before.
+    `used` is what a resumed turn had used before; `error` is what the turn failed with.
     """
 
     run: Run
     log: TurnLog
     announcement: TurnStart | StepComplete
     used: Usage | None = None
+    error: StintError | None = None
 
     @property
     def turn_id(self) -> str:

@@ -8,7 +8,7 @@ import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 
-from stint.domain.errors import Conflict, NotFound, StintError, Unexpected
+from stint.domain.errors import Conflict, NotFound, StintError, Unexpected, rename_param
 from stint.domain.events import (
     Event,
     ReasoningEnded,
@@ -46,6 +46,15 @@ from stint.store.leases import Lease
 from stint.store.store import Store
 
 logger = logging.getLogger(__name__)
+
+FIELDS = {
+    "messages": "messages",
+    "response_format": "response_format",
+    "tools": "tools",
+    "tool_choice": "tool_config.tool_choice",
+    **dict.fromkeys(("temperature", "top_p", "max_tokens", "max_completion_tokens", "stop"), "sampling_params"),
+}
+"""What the Agents API calls the fields that a model's provider may refuse."""
 
 Note = Callable[[str], Awaitable[None]]
 
@@ -178,9 +187,13 @@ class Turns:
             return opening, last, value_of(noted)
 
     async def run(self, turn: TurnRun) -> AsyncGenerator[Event, None]:
-        """Run a turn that was begun; the last event is the terminal one, and nothing is raised."""
-        yield turn.announcement
+        """Run a turn that was begun; the last event is the terminal one, and nothing is raised.
+
+        The first one is the announcement, unless the model's provider refuses the turn before.
+        """
         try:
+            await turn.run.wait_until_accepted()
+            yield turn.announcement
             async with aclosing(run_loop(turn.run)) as events:
                 async for event in events:
                     if not isinstance(event, ReasoningProgress | ReasoningEnded):
@@ -197,6 +210,8 @@ class Turns:
         """Store that a turn failed. When even that fails, the next turn seals this one."""
         logger.warning("The turn failed", extra={"error_code": error.code, "error": error.message})
         error.turn_id = turn.turn_id
+        error.param = rename_param(error.param, FIELDS)
+        turn.error = error
         ending = turn.run.end(TurnStatus.failed, ErrorInfo.of(error))
         try:
             await turn.log.append(None, ending)

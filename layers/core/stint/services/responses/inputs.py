@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from stint.domain.errors import at_fault
 from stint.domain.ids import new_name
 from stint.domain.items import Item, ItemReference
 from stint.services.history import Transcript
@@ -51,7 +52,9 @@ class Inputs:
 
     async def open(self, previous_response_id: str | None, conversation_id: str | None, *, shortens: bool) -> Context:
         if previous_response_id is not None:
-            return await self.contexts.follow(previous_response_id, shortens=shortens)
+            with at_fault("previous_response_id"):
+                return await self.contexts.follow(previous_response_id, shortens=shortens)
         if conversation_id is not None:
-            return await self.contexts.look(conversation_id, shortens=shortens)
+            with at_fault("conversation"):
+                return await self.contexts.look(conversation_id, shortens=shortens)
         return self.contexts.begin()

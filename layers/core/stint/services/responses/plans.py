@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from stint.domain.errors import InvalidRequest
+from stint.domain.errors import InvalidRequest, at_fault, rename_param
 from stint.domain.inference import AnswerFormat, JsonObjectResponseFormat, JsonSchemaResponseFormat, ToolSignature
 from stint.domain.mcp_items import McpListTools, McpToolInfo
 from stint.domain.response_options import JsonObject, JsonSchema, PlainText, to_options
@@ -93,7 +93,7 @@ class ResponsePlanner:
         try:
             model.check(plan.request(()))
         except InvalidRequest as error:
-            error.param = FIELDS.get(error.param or "", error.param)
+            error.param = rename_param(error.param, FIELDS)
             raise
         return ResponsePlan(plan, listed)
 
@@ -102,9 +102,8 @@ class ResponsePlanner:
     ) -> tuple[Toolbox, list[McpListTools]]:
         """Gather the tools: functions are the client's to run, all others the server's."""
         keys = with_credentials(tools, provider_data)
-        placed = {place: tool for place, tool in enumerate(tools) if isinstance(tool, McpTool)}
-        servers = list(placed.values())
-        offered = await asyncio.gather(*(self.list_server(place, server, keys) for place, server in placed.items()))
+        servers = {place: tool for place, tool in enumerate(tools) if isinstance(tool, McpTool)}
+        offered = await asyncio.gather(*(self.list_server(place, server, keys) for place, server in servers.items()))
         client = {tool.name: signature_of(tool) for tool in tools if isinstance(tool, FunctionTool)}
         hosted = [each for found in offered for each in found]
         refuse_too_many(hosted, "tools", "Choose some of them with allowed_tools.")
@@ -112,7 +111,7 @@ class ResponsePlanner:
             if isinstance(tool, WebSearchTool):
                 hosted.append(await self.web_search(tool, keys))
         refuse_repeated([*client, *(each.signature.name for each in hosted)])
-        listed = [list_item(server, found) for server, found in zip(servers, offered, strict=True)]
+        listed = [list_item(server, found) for server, found in zip(servers.values(), offered, strict=True)]
         approvals = HostedTools.of(settings, listed).approvals
         server_tools = {each.signature.name: each for each in hosted}
         return Toolbox(client, server_tools, keys, self.tools.result_bytes, approvals), listed
@@ -126,11 +125,8 @@ class ResponsePlanner:
         """
         group = Toolgroup(server.server_label, MCP, server.server_url)
         provider = self.tools.providers[MCP]
-        try:
+        with at_fault(f"tools[{place}].server_url"):
             signatures = await provider.list_tools(group, dict(provider_data))
-        except InvalidRequest as error:
-            error.param = error.param or f"tools[{place}].server_url"
-            raise
         return [ServerTool(each, group, provider) for each in signatures if server.allows(each.name)]
 
     async def web_search(self, tool: WebSearchTool, provider_data: ProviderData) -> ServerTool:

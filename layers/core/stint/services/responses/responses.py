@@ -9,7 +9,7 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing, asynccontextmanager
 
-from stint.domain.errors import InvalidRequest, StintError, Unexpected
+from stint.domain.errors import InvalidRequest, StintError, Unexpected, at_fault, rename_param
 from stint.domain.ids import new_name
 from stint.domain.response_events import ResponseEvent
 from stint.domain.response_requests import CreateResponse
@@ -133,9 +133,11 @@ class Responses:
         """Read what a response continues from; a conversation is held for it."""
         shortens = header.settings.truncation == "auto"
         if header.previous_response_id is not None:
-            return await self.contexts.follow(header.previous_response_id, shortens=shortens)
+            with at_fault("previous_response_id"):
+                return await self.contexts.follow(header.previous_response_id, shortens=shortens)
         if header.conversation_id is not None:
-            return await self.contexts.join(header.conversation_id, header.response_id, deadline, shortens=shortens)
+            with at_fault("conversation"):
+                return await self.contexts.join(header.conversation_id, header.response_id, deadline, shortens=shortens)
         return self.contexts.begin()
 
     def begin(
@@ -167,7 +169,11 @@ class Responses:
         return ResponseRun(run, log, ResponseStream(header, output))
 
     async def run(self, response: ResponseRun) -> AsyncGenerator[ResponseEvent, None]:
-        """Run a response that was begun; the last event is the terminal one, and nothing is raised."""
+        """Run a response that was begun; the last event is the terminal one, and nothing is raised.
+
+        When the first one is there, `response.error` tells whether the model's provider has refused the response.
+        """
+        await self.note_refusal(response)
         for told in response.stream.begin():
             yield told
         async with aclosing(self.go_on(response)) as events:
@@ -178,9 +184,10 @@ class Responses:
         """Tell what happens in a response from here on."""
         stream, log = response.stream, response.log
         try:
-            async with aclosing(narrate(response)) as events:
-                async for told in events:
-                    yield told
+            if response.error is None:
+                async with aclosing(narrate(response)) as events:
+                    async for told in events:
+                        yield told
         except StintError as error:
             await self.fail(response, error)
         except Exception:
@@ -193,12 +200,23 @@ class Responses:
             for told in stream.end(ending):
                 yield told
 
+    async def note_refusal(self, response: ResponseRun) -> None:
+        """Fail a response that the model's provider refuses to answer."""
+        try:
+            await response.run.wait_until_accepted()
+        except StintError as error:
+            await self.fail(response, error)
+        except Exception:
+            logger.exception("Unexpected error in a response")
+            await self.fail(response, Unexpected())
+
     async def fail(self, response: ResponseRun, error: StintError) -> None:
         """Store that a response failed. When even that fails, it is sealed by who next looks at it."""
         extra = {"response_id": response.response_id, "error_code": error.code, "error": error.message}
         logger.warning("The response failed", extra=extra)
-        error.response_id = response.response_id
-        error.param = FIELDS.get(error.param or "", error.param)
+        if response.has_left_something:
+            error.response_id = response.response_id
+        error.param = rename_param(error.param, FIELDS)
         response.error = error
         ending = response.run.end(TurnStatus.failed, ErrorInfo.of(error))
         try:

@@ -246,13 +246,70 @@ def test_a_toolgroup_is_registered_once_and_gone_when_unregistered(http: httpx.C
     other = {"toolgroup_id": "rest::desk", "provider_id": KIND, "args": {"tools": [{"name": "other"}]}}
 
     conflict = http.post("/v1/toolgroups", json=other)
-    configured = http.delete("/v1/toolgroups/builtin::websearch")
     gone = http.delete("/v1/toolgroups/rest::desk")
 
     assert_error(conflict, 409, "toolgroup_exists")
-    assert_error(configured, 409, "configured")
     assert (gone.status_code, gone.json()) == (200, None)
     assert_error(http.delete("/v1/toolgroups/rest::desk"), 404, "toolgroup_not_found")
+
+
+def test_a_built_in_toolgroup_is_gone_when_unregistered_and_back_when_registered(http: httpx.Client) -> None:
+    name = "builtin::websearch"
+    known = http.get(f"/v1/toolgroups/{name}").json()
+    session = open_session(http, toolgroups=[name])
+
+    gone = http.delete(f"/v1/toolgroups/{name}")
+
+    def listed() -> list[str]:
+        return [group["identifier"] for group in http.get("/v1/toolgroups").json()["data"]]
+
+    assert (gone.status_code, gone.json()) == (200, None)
+    assert listed() == ["builtin::wolfram_alpha"]
+    assert_error(http.get(f"/v1/toolgroups/{name}"), 404, "toolgroup_not_found")
+    assert_error(http.delete(f"/v1/toolgroups/{name}"), 404, "toolgroup_not_found")
+    assert_error(http.get("/v1/tools", params={"toolgroup_id": name}), 404, "toolgroup_not_found")
+    assert_error(say(http, session, "Hello"), 400, "toolgroup_not_found")
+    search = {"model": "scripted/demo", "input": "Hello", "tools": [{"type": "web_search"}]}
+    assert http.post("/v1/responses", json=search).json()["error"]["param"] == "tools"
+
+    again = http.post("/v1/toolgroups", json={"toolgroup_id": name, "provider_id": known["provider_id"]})
+
+    assert again.status_code == 200
+    assert name in listed()
+    assert say(http, session, "say: fine").status_code == 200
+    assert http.delete(f"/v1/toolgroups/{name}").status_code == 200
+    assert name not in listed()
+
+
+def test_what_the_operator_configured_is_not_unregistered(http: httpx.Client, mcp: str) -> None:
+    error = assert_error(http.delete(f"/v1/toolgroups/{mcp}"), 409, "configured")
+
+    assert mcp in error["message"]
+
+
+def test_an_embedding_model_is_registered_and_answers_nothing(http: httpx.Client) -> None:
+    metadata = {"embedding_dimension": 384}
+    body = {"model_id": "minilm", "model_type": "embedding", "provider_id": "openai", "metadata": metadata}
+
+    registered = http.post("/v1/models", json=body).json()
+
+    assert (registered["model_type"], registered["metadata"]) == ("embedding", metadata)
+    assert http.get("/v1/models/minilm").json() == registered
+    assert "minilm" in [model["identifier"] for model in http.get("/v1/models").json()["data"]]
+    for refused in (
+        say(http, open_session(http, model="minilm"), "Hello"),
+        http.post("/v1/responses", json={"model": "minilm", "input": "Hello"}),
+        http.post("/v1/chat/completions", json={"model": "minilm", "messages": [{"role": "user", "content": "Hi"}]}),
+    ):
+        assert "embedding" in assert_error(refused, 400, "model_not_supported")["message"]
+    assert http.delete("/v1/models/minilm").status_code == 200
+
+
+def test_the_client_registers_an_embedding_model(client: LlamaStackClient) -> None:
+    model = client.models.register(model_id="embed", model_type="embedding")
+
+    assert model.api_model_type == "embedding"
+    assert [each.api_model_type for each in client.models.list() if each.identifier == "embed"] == ["embedding"]
 
 
 def test_a_registered_model_is_another_name_of_a_providers(http: httpx.Client, world: World) -> None:

@@ -92,6 +92,7 @@ def configured(settings: Settings, router: Router) -> Catalogue:
         {model.identifier: model for model in models},
         {toolgroup.identifier: toolgroup for toolgroup in toolgroups},
         {shield.identifier: shield for shield in shields},
+        frozenset(builtin) - {group.toolgroup_id for group in given.toolgroups},
     )
 
 

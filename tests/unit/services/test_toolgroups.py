@@ -171,9 +171,9 @@ async def test_a_registration_stands_in_front_of_a_configured_toolgroup_until_it
         await place.register(name, "another", provider_id=LOCAL)
     await place.toolgroups.unregister(name)
     assert await place.toolgroups.get(name) == before
-    with pytest.raises(Conflict) as refused:
-        await place.toolgroups.unregister(name)
-    assert refused.value.code == "configured"
+    await place.toolgroups.unregister(name)
+    with pytest.raises(NotFound):
+        await place.toolgroups.get(name)
 
 
 async def test_a_configured_model_is_not_replaced(place: Place) -> None:

@@ -23,6 +23,7 @@ def check_identifier(identifier: str) -> str:
     return identifier
 
 
+ModelType = Literal["llm", "embedding"]
 Identifier = Annotated[str, Field(min_length=1, max_length=256), AfterValidator(check_identifier)]
 
 
@@ -114,13 +115,13 @@ class ShieldRegisterRequest(Request):
 
 
 class ModelRegisterRequest(Request):
-    """Another name for a model. `provider_model_id` is the provider's own id."""
+    """Another name for a model. `provider_model_id` is the provider's own id. An embedding model is listed only."""
 
     model_id: Identifier
     provider_model_id: str | None = None
     provider_id: str | None = None
     metadata: dict[str, Any] = Field(default_factory=dict)
-    model_type: Literal["llm"] = "llm"
+    model_type: ModelType = "llm"
 
 
 class Configured(Request):

@@ -5,7 +5,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from stint.domain.fields import Omitted
-from stint.domain.registrations import Owner
+from stint.domain.registrations import ModelType, Owner
 from stint.domain.schema import Schema
 
 LLAMA_STACK_VERSION = "0.2.12"
@@ -20,7 +20,7 @@ class ModelEntry(Schema):
     provider_id: str
     type: Literal["model"] = "model"
     metadata: dict[str, Any] = Field(default_factory=dict)
-    model_type: Literal["llm"] = "llm"
+    model_type: ModelType = "llm"
     id: str
     object: Literal["model"] = "model"
     created: int = 0

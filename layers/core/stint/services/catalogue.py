@@ -20,25 +20,29 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Catalogue:
-    """Everything there is, by identifier."""
+    """Everything there is, by identifier. `builtin` are the toolgroups that can be unregistered though configured."""
 
     models: Mapping[str, Model] = field(default_factory=dict)
     toolgroups: Mapping[str, ToolGroup] = field(default_factory=dict)
     shields: Mapping[str, RegisteredShield] = field(default_factory=dict)
+    builtin: frozenset[str] = frozenset()
 
 
 def merge(configured: Catalogue, stored: Stored) -> Catalogue:
     """Put what is stored beside what is configured.
 
-    A registered toolgroup stands in front of a configured one of its name; of models and shields the configured one
-    wins, as it may have been configured later.
+    A registered toolgroup stands in front of a configured one of its name, and a built-in one that was unregistered is
+    left out; of models and shields the configured one wins, as it may have been configured later.
     """
+    removed = {identifier for kind, identifier in stored if kind == "removed_tool_group"} & configured.builtin
+    toolgroups = {name: group for name, group in configured.toolgroups.items() if name not in removed}
     models = dict(read_all(stored, "model", Model))
     shields = dict(read_all(stored, "shield", RegisteredShield))
     return Catalogue(
         {**configured.models, **models, **configured.models},
-        {**configured.toolgroups, **dict(read_all(stored, "tool_group", ToolGroup))},
+        {**toolgroups, **dict(read_all(stored, "tool_group", ToolGroup))},
         {**configured.shields, **shields, **configured.shields},
+        configured.builtin,
     )
 
 

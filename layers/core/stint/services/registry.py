@@ -24,8 +24,8 @@ APIS: Mapping[Kind, str] = {"model": "inference", "shield": "safety", "tool_grou
 class Registry:
     """The registry of a tenant; what it has read is kept for a while, or until it is renewed.
 
-    What is configured cannot be unregistered. A toolgroup may be registered in front of a configured one of its name,
-    which is back once the registration is gone.
+    What is configured cannot be unregistered, but for the built-in toolgroups. A toolgroup may be registered in front
+    of a configured one of its name, which is back once the registration is gone.
     """
 
     def __init__(
@@ -94,6 +94,7 @@ class Registry:
         for fresh in (False, True):
             found = self.find_models(await self.catalogue(fresh=fresh), model_id)
             if len(found) == 1:
+                refuse_embedding(found[0])
                 return f"{found[0].provider_id}/{found[0].provider_resource_id}"
             if self.router.names_provider(model_id):
                 return model_id
@@ -125,11 +126,10 @@ class Registry:
 
     async def get_toolgroup(self, identifier: str) -> ToolGroup:
         """Read a toolgroup. Raises NotFound."""
-        await self.renew()
-        found = await self.find_toolgroup(identifier)
-        if found is None or found[1] is not None:
+        found = (await self.catalogue(fresh=True)).toolgroups.get(identifier)
+        if found is None:
             raise NotFound("Toolgroup", identifier)
-        return found[0]
+        return found
 
     async def get_shield(self, identifier: str) -> RegisteredShield:
         """Read a shield. Raises NotFound."""
@@ -205,6 +205,9 @@ class Registry:
         try:
             await asyncio.to_thread(self.store.delete, self.tenant, kind, identifier)
         except NotFound:
+            if kind == "tool_group" and identifier in self.configured.builtin:
+                await self.remove_builtin(identifier)
+                return
             if identifier not in self.configured_of(kind):
                 if kind == "model":
                     await self.refuse_short_id(identifier)
@@ -212,6 +215,14 @@ class Registry:
             raise Conflict(
                 f"{identifier!r} is part of the configuration and cannot be unregistered.", code="configured"
             ) from None
+        self.cached = None
+
+    async def remove_builtin(self, identifier: str) -> None:
+        """Note that a built-in toolgroup is gone. Raises NotFound when it is already."""
+        toolgroup = (await self.catalogue(fresh=True)).toolgroups.get(identifier)
+        if toolgroup is None:
+            raise NotFound("Toolgroup", identifier)
+        await asyncio.to_thread(self.store.create, self.tenant, "removed_tool_group", identifier, toolgroup)
         self.cached = None
 
     async def refuse_short_id(self, identifier: str) -> None:
@@ -228,6 +239,16 @@ class Registry:
         return kinds[kind]
 
 
+def refuse_embedding(model: Model) -> None:
+    """Raise InvalidRequest for a model that writes no answers."""
+    if model.model_type == "embedding":
+        raise InvalidRequest(
+            f"Model {model.identifier!r} is an embedding model: name one with model_type llm.",
+            code="model_not_supported",
+            param="model",
+        )
+
+
 def named(model: Model, identifier: str) -> Model:
     """Return a model under another id."""
     return model.model_copy(update={"identifier": identifier, "id": identifier})
@@ -240,6 +261,7 @@ def model_of(request: ModelRegisterRequest, provider_id: str, provider_model_id:
         provider_resource_id=provider_model_id,
         provider_id=provider_id,
         metadata=request.metadata,
+        model_type=request.model_type,
         id=request.model_id,
         owned_by=provider_id,
         owner=Owner(),

@@ -15,8 +15,14 @@ from stint.store.table import Table
 
 logger = logging.getLogger(__name__)
 S = TypeVar("S", bound=Schema)
-Kind = Literal["model", "shield", "tool_group"]
-NAMES: Mapping[str, str] = {"model": "Model", "shield": "Shield", "tool_group": "Toolgroup"}
+Kind = Literal["model", "shield", "tool_group", "removed_tool_group"]
+"""What a registration is of; a removed toolgroup is a built-in one that was unregistered."""
+NAMES: Mapping[Kind, str] = {
+    "model": "Model",
+    "shield": "Shield",
+    "tool_group": "Toolgroup",
+    "removed_tool_group": "Toolgroup",
+}
 
 
 class Registrations:

@@ -174,6 +174,15 @@ def test_unknown_shields_are_named_and_the_session_is_free(http: httpx.Client) -
     assert turn(http, session, "say: free")["status"] == "completed"
 
 
+def test_more_shields_than_are_asked_at_once_are_refused(http: httpx.Client, words: str) -> None:
+    session = open_session(http)
+
+    response = say(http, session, "hi", output_shields=[words] * 9)
+
+    assert "at most 8" in assert_error(response, 400, "invalid_request")["message"]
+    assert response.json()["error"]["param"] == "output_shields"
+
+
 def test_a_shield_is_asked_by_itself(http: httpx.Client, words: str) -> None:
     def run(text: str) -> Any:
         body = {"shield_id": words, "messages": [{"role": "user", "content": text}], "params": {}}

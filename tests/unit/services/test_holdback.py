@@ -141,6 +141,16 @@ async def test_with_a_window_text_leaves_while_the_model_still_writes() -> None:
     assert [answer.text for answer in asked] == ["word " * 2, "word " * 4, "word " * 6]
 
 
+async def test_the_checks_of_a_long_answer_read_it_a_bounded_number_of_times() -> None:
+    asked: list[AssistantAnswer] = []
+    text = "ab cd " * 20_000
+
+    left, _ = await let_through(Holdback(deny(asked=asked), window=10), chunked(*text.split(" ")))
+
+    assert len(text_of(left)) == len(text.replace(" ", ""))
+    assert sum(len(answer.text) for answer in asked) < 18 * len(text)
+
+
 async def test_a_text_without_spaces_is_checked_all_the_same() -> None:
     holdback = Holdback(deny("炸弹"), window=4, overlap=2)
 

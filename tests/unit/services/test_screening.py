@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 import pytest
 
-from stint.domain.errors import InvalidRequest, ShieldFailed
+from stint.domain.errors import InvalidRequest, ShieldFailed, TooLarge
 from stint.domain.inference import ModelMessage, UserInput
 from stint.domain.steps import SafetyViolation
 from stint.services.screening import BoundShield, screen
@@ -108,6 +108,14 @@ async def test_what_can_change_nothing_is_not_waited_for() -> None:
 async def test_a_shield_that_fails_is_no_pass_though_others_pass() -> None:
     with pytest.raises(ShieldFailed, match="first"):
         await violation_of(says(None), fails("first"), says(WARNING), fails("second"))
+
+
+async def test_a_text_that_is_too_long_for_a_shield_is_the_callers_to_shorten() -> None:
+    async def refuse() -> SafetyViolation | None:
+        raise TooLarge("too long")
+
+    with pytest.raises(TooLarge, match="too long"):
+        await violation_of(says(None), refuse)
 
 
 async def test_a_violation_wins_over_a_shield_that_fails() -> None:

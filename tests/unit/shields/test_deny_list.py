@@ -3,12 +3,12 @@ from typing import Any
 import pytest
 
 from stint.domain.content import ImageContentItem, ImageSource, TextContentItem
-from stint.domain.errors import InvalidRequest, ShieldFailed
+from stint.domain.errors import InvalidRequest, ShieldFailed, StintError, TooLarge
 from stint.domain.inference import AssistantAnswer, ModelMessage, SystemText, ToolResult, UserInput
 from stint.domain.tools import ToolCall
 from stint.shields import deny_list
 from stint.shields.deny_list import DenyList
-from stint.shields.port import REFUSAL, Shield
+from stint.shields.port import REFUSAL, Shield, Touchpoint
 
 
 def shield(**params: Any) -> Shield:
@@ -111,6 +111,8 @@ async def test_level_and_message_are_the_operators_choice() -> None:
         ({"phrases": "cat"}, "params.phrases"),
         ({"phrases": ["x" * 201]}, "params.phrases.0"),
         ({"words": ["cat"]}, "params.words"),
+        ({"phrases": [f"{number:0>200}" for number in range(1000)]}, "params.phrases"),
+        ({"phrases": ["\ufdfa" * 200] * 100}, "params.phrases"),
         ({"patterns": ["fine", "(a"]}, "params.patterns[1]"),
         ({"patterns": [r"(a)\1"]}, "params.patterns[0]"),
         ({"user_message": ""}, "params.user_message"),
@@ -125,6 +127,24 @@ async def test_parameters_at_fault_are_named_at_registration_and_fail_a_check(pa
 
     assert caught.value.param == where
     assert "'words'" in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("said", "error"), [(UserInput("a" * 1_000_001), TooLarge), (AssistantAnswer("a" * 1_000_001), ShieldFailed)]
+)
+async def test_a_text_that_is_too_long_is_no_pass(said: ModelMessage, error: type[StintError]) -> None:
+    touchpoint: Touchpoint = "user-input" if isinstance(said, UserInput) else "assistant-output"
+
+    with pytest.raises(error, match="'words' checks at most 1000000 characters; there are 1000001"):
+        await DenyList().check(shield(phrases=["b"]), [said], touchpoint)
+
+
+async def test_a_long_text_is_checked_with_many_phrases_and_patterns() -> None:
+    phrases = [f"phrase number {number}" for number in range(1_000)]
+    text = "phrase number and " * 50_000
+
+    assert await entry(text, phrases=phrases, patterns=[r"\b\d{16}\b", "(a+)+$", "x.*y"]) is None
+    assert await entry(text + "phrase number 999", phrases=phrases) == "phrases[999]"
 
 
 async def test_a_check_that_takes_too_much_work_is_no_pass(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,8 +2,9 @@
 
 Without a window, the whole answer is held until it is complete and checked: the first event with text comes after the
 last word of the model and the check. With a window, the text is checked in steps while it comes, each time as a whole
-from its beginning, and what passed leaves but for its end: the first event comes after `window` characters and a check,
-and an answer of n characters costs n / window checks. Tool calls leave with the end of the answer in either case.
+from its beginning, and what passed leaves but for its end: the first event comes after `window` characters and a check.
+A step is at least a sixteenth of what was checked before, so that all checks together read the answer about 17 times
+at the most, however long it is. Tool calls leave with the end of the answer in either case.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -19,6 +20,8 @@ from stint.shields.texts import is_in_word
 OVERLAP = 200
 """Characters at the end of a text that passed which stay held: of a forbidden phrase of at most that length, as all
 those of deny lists are, nothing leaves before all of it was checked."""
+
+GROWTH = 16
 
 Check = Callable[[AssistantAnswer], Awaitable[Screening]]
 """Checks an answer, or its beginning, in the light of the conversation before it: `screen` with shields."""
@@ -49,7 +52,7 @@ class HeldText:
         It does not end inside a word, since none is to be judged by its beginning; one that is longer than `overlap`
         is.
         """
-        if self.window is None or self.length - self.checked < self.window:
+        if self.window is None or self.length - self.checked < max(self.window, self.checked // GROWTH):
             return None
         text = self.whole()
         end = self.length

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from stint.domain.errors import ShieldFailed, StintError
+from stint.domain.errors import ShieldFailed, StintError, TooLarge
 from stint.domain.ids import new_id
 from stint.domain.inference import ModelMessage
 from stint.domain.schema import now
@@ -65,10 +65,15 @@ async def screen(shields: Sequence[BoundShield], messages: Sequence[ModelMessage
 
 
 async def ask(bound: BoundShield, messages: Sequence[ModelMessage], touchpoint: Touchpoint) -> SafetyViolation | None:
-    """Ask one shield. Raises ShieldFailed, whatever went wrong in it: without a judgement nothing has passed."""
+    """Ask one shield.
+
+    Raises:
+        ShieldFailed: whatever went wrong in it: without a judgement nothing has passed.
+        TooLarge: what the caller sent is more than it checks.
+    """
     try:
         return await bound.provider.check(bound.shield, messages, touchpoint)
-    except ShieldFailed:
+    except (ShieldFailed, TooLarge):
         raise
     except StintError as error:
         raise ShieldFailed(error.message) from error
@@ -81,11 +86,11 @@ async def ask(bound: BoundShield, messages: Sequence[ModelMessage], touchpoint: 
 async def first_violation(
     shields: Sequence[BoundShield], checks: Sequence[Awaitable[SafetyViolation | None]]
 ) -> SafetyViolation | None:
-    failure: ShieldFailed | None = None
+    failure: StintError | None = None
     for bound, check in zip(shields, checks, strict=True):
         try:
             violation = await check
-        except ShieldFailed as error:
+        except (ShieldFailed, TooLarge) as error:
             failure = failure or error
             continue
         if violation is None:

@@ -1,5 +1,6 @@
 """Shields: found by name, checked when registered, asked by themselves."""
 
+import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -12,6 +13,8 @@ from stint.domain.tools import ToolResponseMessage
 from stint.services.registry import Registry, shield_of
 from stint.services.screening import BoundShield, ask
 from stint.shields.port import Shield, ShieldProvider, Touchpoint
+
+MOST_SHIELDS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +29,12 @@ class Shields:
         """Find the shields that an agent or a turn names in the field `param`.
 
         Raises:
-            InvalidRequest: one of them is not registered; names it.
+            InvalidRequest: one of them is not registered, or they are too many.
         """
+        names = list(names)
+        if len(names) > MOST_SHIELDS:
+            message = f"{param} has {len(names)} shields; at most {MOST_SHIELDS} are asked at once."
+            raise InvalidRequest(message, param=param)
         return tuple([await self.bind(name, param) for name in names])
 
     async def bind(self, name: str, param: str) -> BoundShield:
@@ -53,7 +60,7 @@ class Shields:
         shield = as_port(registered)
         if provider.asks_model:
             shield = replace(shield, provider_shield_id=await self.registry.route(shield.provider_shield_id))
-        provider.validate(shield)
+        await asyncio.to_thread(provider.validate, shield)
         return shield
 
     async def register(self, request: ShieldRegisterRequest) -> RegisteredShield:

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -10,17 +9,21 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from stint.domain.errors import InvalidRequest, ShieldFailed
+from stint.domain.errors import InvalidRequest, ShieldFailed, TooLarge
 from stint.domain.inference import ModelMessage
 from stint.domain.steps import SafetyViolation
 from stint.regex.budget import Budget, OutOfSteps
 from stint.regex.patterns import Patterns
+from stint.shields.folding import fold, fold_pieces
+from stint.shields.phrases import Phrases
 from stint.shields.port import REFUSAL, Shield, Touchpoint
-from stint.shields.texts import is_in_word, spoken, strings
+from stint.shields.texts import spoken, strings
 
 LONGEST_PHRASE = 200
-MOST_STEPS = 2_000_000
-"""Steps of the patterns in one check, some seconds."""
+MOST_CHARACTERS = 1_000_000
+"""Characters of one check."""
+MOST_STEPS = 600_000
+"""Steps of one check, about half a second."""
 
 
 class DenyListParams(BaseModel):
@@ -47,14 +50,14 @@ class Rules:
     """A deny list ready to be looked up."""
 
     params: DenyListParams
-    phrases: tuple[str, ...]
+    phrases: Phrases
     patterns: Patterns
 
     def find(self, text: str, budget: Budget) -> str | None:
-        """Name the first entry that a text contains, by its place in the list."""
-        folded = fold(text, case=self.params.case_sensitive)
-        for place, phrase in enumerate(self.phrases):
-            if contains(folded, phrase, whole_words=self.params.whole_words):
+        """Name an entry that a text contains, by its place in the list: the first phrase in the text, or pattern."""
+        if self.params.phrases:
+            place = self.phrases.find(fold_pieces(text, case=self.params.case_sensitive), budget)
+            if place is not None:
                 return f"phrases[{place}]"
         entry = self.patterns.search(text, budget) if self.params.patterns else None
         return None if entry is None else f"patterns[{entry}]"
@@ -73,7 +76,7 @@ class DenyList:
         self,
         shield: Shield,
         messages: Sequence[ModelMessage],
-        touchpoint: Touchpoint,  # noqa: ARG002 - the same words are forbidden to both sides
+        touchpoint: Touchpoint,
     ) -> SafetyViolation | None:
         """Check what was said last; see the port. In a thread: a long text takes tens of milliseconds."""
         try:
@@ -81,6 +84,7 @@ class DenyList:
         except InvalidRequest as error:
             raise ShieldFailed(error.message) from error
         texts = [text for message in spoken(messages) for text in strings(message)]
+        refuse_long(shield, sum(map(len, texts)), touchpoint)
         try:
             entry = await asyncio.to_thread(find_first, rules, texts)
         except OutOfSteps:
@@ -94,6 +98,12 @@ class DenyList:
             user_message=rules.params.user_message,
             metadata={"violation_type": "deny_list", "entry": entry},
         )
+
+
+def refuse_long(shield: Shield, characters: int, touchpoint: Touchpoint) -> None:
+    if characters > MOST_CHARACTERS:
+        message = f"Shield {shield.shield_id!r} checks at most {MOST_CHARACTERS} characters; there are {characters}."
+        raise TooLarge(message) if touchpoint == "user-input" else ShieldFailed(message)
 
 
 def find_first(rules: Rules, texts: Iterable[str]) -> str | None:
@@ -114,37 +124,17 @@ def rules_of(shield: Shield) -> Rules:
         where = ".".join(str(part) for part in ("params", *problem["loc"]))
         raise InvalidRequest(f"Shield {shield.shield_id!r}: {where}: {problem['msg']}.", param=where) from None
     except ValueError as error:
-        message, entry = error.args
-        where = f"params.patterns[{entry}]"
+        message, *entry = error.args
+        where = f"params.patterns[{entry[0]}]" if entry else "params.phrases"
         raise InvalidRequest(f"Shield {shield.shield_id!r}: {where}: {message}.", param=where) from None
 
 
-@lru_cache(maxsize=32)
+@lru_cache(maxsize=8)
 def compile_rules(params_json: str) -> Rules:
     params = DenyListParams.model_validate_json(params_json)
-    phrases = tuple(fold(phrase, case=params.case_sensitive).strip() for phrase in params.phrases)
-    return Rules(params, phrases, Patterns(params.patterns, ignore_case=not params.case_sensitive))
-
-
-def fold(text: str, *, case: bool) -> str:
-    """Bring a text to a form in which what looks alike is alike; with `case`, letters keep theirs."""
-    if not text.isascii():
-        text = unicodedata.normalize("NFKC", text)
-        text = "".join(char for char in text if unicodedata.category(char) != "Cf")
-    text = " ".join(text.split())
-    return text if case else text.casefold()
-
-
-def contains(text: str, phrase: str, *, whole_words: bool) -> bool:
-    """Tell whether a folded text contains a folded phrase; an empty one is nowhere."""
-    place = text.find(phrase) if phrase else -1
-    while place >= 0:
-        if not whole_words or not (runs_on(text, place) or runs_on(text, place + len(phrase))):
-            return True
-        place = text.find(phrase, place + 1)
-    return False
-
-
-def runs_on(text: str, place: int) -> bool:
-    """Tell whether a word runs on at a place of a text."""
-    return 0 < place < len(text) and is_in_word(text[place - 1]) and is_in_word(text[place])
+    phrases = [fold(phrase, case=params.case_sensitive) for phrase in params.phrases]
+    return Rules(
+        params,
+        Phrases(phrases, whole_words=params.whole_words),
+        Patterns(params.patterns, ignore_case=not params.case_sensitive),
+    )

@@ -1,0 +1,156 @@
+"""Many phrases, searched for in one pass (A. Aho, M. Corasick, "Efficient String Matching", 1975)."""
+
+import re
+from array import array
+from collections import deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from stint.regex.budget import Budget
+from stint.shields.folding import CharacterTable
+from stint.shields.texts import is_in_word
+
+MOST_CHARACTERS = 50_000
+"""Characters of all phrases; each takes about 100 bytes."""
+EDGE, OTHER_WORD = 0, 1
+"""The numbers of the edge of a word, and of characters in words that no phrase has."""
+CHARS_PER_STEP = 4
+MOST_REMEMBERED = 50_000
+"""Moves from one state to the next that are kept in memory, some 10 MB at the most."""
+
+
+@dataclass(slots=True, eq=False)
+class KnownState:
+    """A state of the automaton, the phrase that ends there or -1, and the moves from it that were needed before."""
+
+    state: int
+    entry: int
+    moves: dict[str, "KnownState"] = field(default_factory=dict)
+
+
+class Phrases:
+    """Folded phrases. Texts are mapped to numbers: characters that no phrase has are of two kinds only.
+
+    With `whole_words`, the edges of words are characters of their own, and a phrase has one where it begins or ends
+    with a word: what is found is always a match. Threads may share them.
+    """
+
+    def __init__(self, phrases: Sequence[str], *, whole_words: bool) -> None:
+        """Make the automaton; phrases that are empty are nowhere.
+
+        Raises:
+            ValueError: they have more than 50,000 characters.
+        """
+        total = sum(map(len, phrases))
+        if total > MOST_CHARACTERS:
+            raise ValueError(f"the phrases have {total} characters, {MOST_CHARACTERS} are the most")
+        chars = set().union(*phrases)
+        words = sorted(char for char in chars if is_in_word(char))
+        self._last_word = OTHER_WORD + len(words)
+        numbers = {char: chr(number) for number, char in enumerate(words, OTHER_WORD + 1)}
+        other = self._last_word + 1
+        numbers |= {char: chr(number) for number, char in enumerate(sorted(chars - set(words)), other + 1)}
+        self._numbers = CharacterTable(lambda char: numbers.get(char) or chr(OTHER_WORD if is_in_word(char) else other))
+        self._words = re.compile(f"[{chr(OTHER_WORD)}-{re.escape(chr(self._last_word))}]+") if whole_words else None
+        marked = [self._mark(phrase) for phrase in phrases]
+        self._stride = sum(map(len, marked)) + 1
+        self._next: dict[int, int] = {}
+        self._fallback = array("i", [0])
+        self._entries = array("i", [-1])
+        for entry, phrase in enumerate(marked):
+            if phrase:
+                self._add(entry, phrase)
+        self._link()
+        self._forget()
+
+    def find(self, pieces: Iterable[str], budget: Budget) -> int | None:
+        """Find the first place in a folded text where a phrase ends; return the phrase's place in the list.
+
+        Raises:
+            OutOfSteps: the text is too long.
+        """
+        known = self._start
+        for piece in self._mark_all(pieces):
+            budget.spend(1 + len(piece) // CHARS_PER_STEP)
+            for number in piece:
+                following = known.moves.get(number)
+                if following is None:
+                    following = self._learn(known, number)
+                if following.entry >= 0:
+                    return following.entry
+                known = following
+        return None
+
+    def _learn(self, known: KnownState, number: str) -> KnownState:
+        """Find what follows a state, and remember it in a memory of bounded size."""
+        found = self._next.get(ord(number) * self._stride + known.state)
+        state = self._shorter(known.state, ord(number)) if found is None else found
+        if self._remembered > MOST_REMEMBERED:
+            self._forget()
+        self._remembered += 1
+        following = self._known.get(state)
+        if following is None:
+            following = self._known[state] = KnownState(state, self._entries[state])
+        known.moves[number] = following
+        return following
+
+    def _forget(self) -> None:
+        self._start = KnownState(0, -1)
+        self._known = {0: self._start}
+        self._remembered = 0
+
+    def _mark_all(self, pieces: Iterable[str]) -> Iterable[str]:
+        """Map the pieces of a text to numbers, with the edges of words: at the end of a piece may not be one."""
+        ended = False
+        for piece in pieces:
+            marked = self._mark(piece)
+            if not self._words:
+                yield marked
+                continue
+            if ended:
+                marked = marked[1:] if marked[:1] == chr(EDGE) else chr(EDGE) + marked
+            ended = marked[-1:] == chr(EDGE)
+            yield marked[:-1] if ended else marked
+        if ended:
+            yield chr(EDGE)
+
+    def _mark(self, text: str) -> str:
+        numbers = text.translate(self._numbers)
+        return self._words.sub(rf"{chr(EDGE)}\g<0>{chr(EDGE)}", numbers) if self._words else numbers
+
+    def _add(self, entry: int, phrase: str) -> None:
+        state = 0
+        for char in phrase:
+            key = ord(char) * self._stride + state
+            if key not in self._next:
+                self._next[key] = len(self._entries)
+                self._fallback.append(0)
+                self._entries.append(-1)
+            state = self._next[key]
+        if self._entries[state] < 0:
+            self._entries[state] = entry
+
+    def _link(self) -> None:
+        """Lead each state back to the longest end of it that is the beginning of a phrase, breadth first."""
+        children: dict[int, list[tuple[int, int]]] = {}
+        for key, state in self._next.items():
+            number, parent = divmod(key, self._stride)
+            children.setdefault(parent, []).append((number, state))
+        waiting = deque([0])
+        while waiting:
+            parent = waiting.popleft()
+            for number, state in children.get(parent, ()):
+                waiting.append(state)
+                fallback = self._fallback[state] = self._shorter(parent, number)
+                inherited = self._entries[fallback]
+                if inherited >= 0 and not 0 <= self._entries[state] < inherited:
+                    self._entries[state] = inherited
+
+    def _shorter(self, state: int, number: int) -> int:
+        """Return the state for the longest proper end of a state's text that goes on with a number."""
+        while state:
+            state = self._fallback[state]
+            found = self._next.get(number * self._stride + state)
+            if found is not None:
+                return found
+        return 0

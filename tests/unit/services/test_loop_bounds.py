@@ -84,6 +84,34 @@ async def test_a_bound_that_is_reached_by_an_earlier_answer_stops_the_next_calls
     assert ending_in(log).incomplete_reason == "max_tool_calls"
 
 
+@pytest.mark.parametrize("pauses", [False, True])
+@pytest.mark.parametrize("names", [["ask"], ["a", "ask"], ["a"]])
+async def test_the_last_model_call_leaves_calls_to_the_client_where_the_plan_says_so(
+    pauses: bool, names: list[str]
+) -> None:
+    log, echo = ListLog(), Echo()
+    run = with_tools(run_of(script(called(*names)), tools=("ask",), iters=1, log=log), echo, "a")
+    run.plan = replace(run.plan, pauses_at_limit=pauses)
+
+    await collect(run_loop(run))
+
+    paused = pauses and "ask" in names
+    ending = ending_in(log)
+    assert ending.status == ("awaiting_input" if paused else "completed")
+    assert ending.incomplete_reason == (None if paused else "max_infer_iters")
+    assert len(echo.calls) == (1 if paused and "a" in names else 0)
+
+
+async def test_an_answer_that_spends_the_last_token_may_still_call_the_client() -> None:
+    log, spent = ListLog(), Finished(FinishReason.tool_calls, Usage(output_tokens=20))
+    run = with_tools(run_of(script([*called("ask")[:-1], spent]), tools=("ask",), log=log), Echo())
+    run.plan = replace(run.plan, pauses_at_limit=True, max_output_tokens=20)
+
+    await collect(run_loop(run))
+
+    assert (ending_in(log).status, ending_in(log).incomplete_reason) == ("awaiting_input", None)
+
+
 async def test_the_tokens_of_a_run_are_shared_by_its_model_calls() -> None:
     echo, first = Echo(), Finished(FinishReason.tool_calls, Usage(output_tokens=30))
     model = script([*called("a")[:-1], first], said("done"))

@@ -152,7 +152,7 @@ class TurnResumeRequest(Request):
     stream: bool = False
 
 
-IncompleteReason = Literal["max_output_tokens", "max_tool_calls", "content_filter"]
+IncompleteReason = Literal["max_output_tokens", "max_tool_calls", "max_infer_iters", "content_filter"]
 
 
 class TurnEnding(Schema):

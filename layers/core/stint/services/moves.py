@@ -35,18 +35,33 @@ NextMove = Stop | Pause | Answers
 
 def decide(run: Run, answer: Answer) -> NextMove:
     """Tell what follows an answer of the model."""
-    if reason := cut_short(run, answer):
+    if reason := cut_short(answer):
         return Stop(reason)
-    if not answer.calls or run.iterations >= run.plan.max_infer_iters:
+    if not answer.calls:
         return Stop()
     server = [call for call in answer.calls if not run.plan.toolbox.is_for_client(call)]
+    pauses = len(server) < len(answer.calls)
+    if limit := limit_reached(run, pauses=pauses):
+        return Stop(limit)
     if not server:
         return Pause()
     allowed = server[: run.tool_calls_left()]
     if len(allowed) < len(server):
         stop = Stop("max_tool_calls")
         return Answers(allowed, stop) if allowed else stop
-    return Answers(server, Pause() if len(server) < len(answer.calls) else None)
+    return Answers(server, Pause() if pauses else None)
+
+
+def limit_reached(run: Run, *, pauses: bool) -> IncompleteReason | None:
+    """Return the limit that forbids the model call that results of tools would need.
+
+    A run that `pauses` for the client needs none.
+    """
+    if pauses and run.plan.pauses_at_limit:
+        return None
+    if run.iterations >= run.plan.max_infer_iters:
+        return "max_infer_iters"
+    return "max_output_tokens" if run.output_tokens_left() == 0 else None
 
 
 def what_is_left(run: Run, calls: Sequence[ToolCall], answered: Collection[str]) -> Answers:
@@ -60,12 +75,11 @@ def what_is_left(run: Run, calls: Sequence[ToolCall], answered: Collection[str])
     return Answers([call for call in allowed if call.call_id not in answered], then if calls else Stop())
 
 
-def cut_short(run: Run, answer: Answer) -> IncompleteReason | None:
+def cut_short(answer: Answer) -> IncompleteReason | None:
     """Tell what broke an answer off; none of its calls is run."""
     if answer.finish is FinishReason.content_filter:
         return "content_filter"
-    spent = answer.calls and run.output_tokens_left() == 0
-    return "max_output_tokens" if answer.finish is FinishReason.length or spent else None
+    return "max_output_tokens" if answer.finish is FinishReason.length else None
 
 
 def status_after(move: Stop | Pause) -> TurnStatus:

@@ -47,7 +47,8 @@ class Plan:
     """Everything about a run's model calls that does not change from one to the next.
 
     `max_output_tokens` and `max_tool_calls` bound the run as a whole. A plan that `shortens` leaves out the older part
-    of a conversation that is too long for the model.
+    of a conversation that is too long for the model. At `max_infer_iters`, one that `pauses_at_limit` still leaves
+    calls of the last answer to the client; the turns of the Agents API end there.
     """
 
     model: Model
@@ -68,6 +69,7 @@ class Plan:
     max_output_tokens: int | None = None
     max_tool_calls: int | None = None
     shortens: bool = False
+    pauses_at_limit: bool = False
 
     @property
     def calls_at_once(self) -> int | None:

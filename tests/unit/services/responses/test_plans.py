@@ -129,7 +129,7 @@ async def test_a_plan_bounds_the_whole_response(make_office: MakeOffice) -> None
 
     assert (plan.max_output_tokens, plan.max_tool_calls, plan.max_infer_iters, plan.shortens) == (100, 2, 3, True)
     assert (plan.reasoning, plan.calls_at_once) == (ReasoningOptions("low", None), 1)
-    assert (await planned(make_office)).plan.max_infer_iters == 10
+    assert (await planned(make_office)).plan.max_infer_iters == 100
 
 
 async def test_tools_are_the_clients_or_the_servers_and_lists_are_kept(make_office: MakeOffice) -> None:

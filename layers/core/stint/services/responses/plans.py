@@ -89,6 +89,7 @@ class ResponsePlanner:
             max_output_tokens=settings.max_output_tokens,
             max_tool_calls=settings.max_tool_calls,
             shortens=settings.truncation == "auto",
+            pauses_at_limit=True,
         )
         try:
             model.check(plan.request(()))

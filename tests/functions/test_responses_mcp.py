@@ -24,8 +24,11 @@ from tests.functions.response_talk import (
 )
 from tests.functions.world import World
 
+from stint.domain.inference import AssistantAnswer
+
 TOKEN = "right-token"
 ADD = 'call: add {"a": 1, "b": 2}'
+WEATHER_ONLY = "call: get_weather {}"
 CALL = [
     "output_item.added",
     "mcp_call.in_progress",
@@ -133,7 +136,7 @@ def test_a_function_and_a_servers_tool_may_be_called_in_one_answer(http: httpx.C
     chained = respond(http, [output], previous_response_id=asked["id"], tools=tools)
     whole = respond(http, [user("go"), *asked["output"], output], tools=tools, store=False)
 
-    assert types_of(asked) == ["mcp_list_tools", "message", "function_call", "mcp_call"]
+    assert types_of(asked) == ["mcp_list_tools", "message", "mcp_call", "function_call"]
     assert asked["status"] == "completed"
     assert text_of(chained) == text_of(whole) == "add answered: 3\nget_weather answered: sunny"
 
@@ -160,7 +163,52 @@ def test_calls_beyond_the_limit_are_not_run(http: httpx.Client, hosted: Hosted, 
 def test_model_calls_are_limited_by_llama_stacks_extension(http: httpx.Client, hosted: Hosted) -> None:
     response = respond(http, f"{ADD}\nrepeat: 9", tools=[hosted()], max_infer_iters=2)
 
-    assert (response["status"], types_of(response)) == ("completed", ["mcp_list_tools", "mcp_call"])
+    assert (response["status"], types_of(response)) == ("incomplete", ["mcp_list_tools", "mcp_call"])
+    assert response["incomplete_details"] == {"reason": "max_infer_iters"}
+    assert response["usage"]["output_tokens"] > 0
+    assert get(http, response["id"]) == response
+
+
+def test_a_response_calls_its_model_as_often_as_its_tools_need(http: httpx.Client, hosted: Hosted) -> None:
+    response = respond(http, f"{ADD}\nrepeat: 12", tools=[hosted()])
+
+    assert (response["status"], text_of(response)) == ("completed", "add answered: 3")
+    assert types_of(response).count("mcp_call") == 12
+
+
+def test_a_model_that_calls_tools_for_ever_is_stopped_after_a_hundred_calls(http: httpx.Client, hosted: Hosted) -> None:
+    final = follow(http, f"{ADD}\nrepeat: 200", tools=[hosted()])[-1]["response"]
+
+    assert (final["status"], final["incomplete_details"]) == ("incomplete", {"reason": "max_infer_iters"})
+    calls = [item for item in final["output"] if item["type"] == "mcp_call"]
+    assert [(call["status"], call["output"]) for call in calls] == [("completed", "3")] * 99
+
+
+@pytest.mark.parametrize("said", [f"{ADD}\n{WEATHER_ONLY}", WEATHER_ONLY])
+def test_the_last_model_call_may_leave_calls_to_the_client(http: httpx.Client, hosted: Hosted, said: str) -> None:
+    tools = [hosted(), WEATHER]
+
+    asked = respond(http, said, tools=tools, max_infer_iters=1)
+    answered = respond(http, [output_for(item_of(asked, "function_call"))], previous_response_id=asked["id"])
+
+    assert (asked["status"], answered["status"]) == ("completed", "completed")
+    assert [item["output"] for item in asked["output"] if item["type"] == "mcp_call"] == ["3"] * (said != WEATHER_ONLY)
+
+
+@pytest.mark.parametrize("bound", [{"max_infer_iters": 1}, {"max_tool_calls": 1}])
+@pytest.mark.parametrize("way", ["previous_response_id", "conversation"])
+def test_what_continues_from_a_limit_knows_nothing_of_the_calls_that_were_not_run(
+    http: httpx.Client, hosted: Hosted, world: World, bound: Body, way: str
+) -> None:
+    begun = {"conversation": http.post("/v1/conversations").json()["id"]} if way == "conversation" else {}
+    ended = respond(http, f"say: Look\n{ADD}\n{ADD}", tools=[hosted()], **bound, **begun)
+
+    respond(http, "go on", model="recorded/m", **(begun or {way: ended["id"]}))
+
+    assert ended["status"] == "incomplete"
+    [answer] = [each for each in world.last_request.messages if isinstance(each, AssistantAnswer)]
+    ran = [item for item in ended["output"] if item["type"] == "mcp_call"]
+    assert (answer.text, len(answer.tool_calls)) == ("Look", len(ran))
 
 
 @pytest.mark.parametrize("path", ["/private/mcp", "/private/sse"])

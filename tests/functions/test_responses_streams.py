@@ -143,10 +143,12 @@ def test_a_model_that_fails_in_the_middle_is_an_error_event_and_a_failed_respons
     events = follow(http, "say: one two three four\nfail: after 2 words")
 
     error, failed = events[-2:]
-    assert kinds(events)[-3:] == ["output_text.delta", "error", "failed"]
+    assert kinds(events) == [*BEGIN, *TEXT, "error", "failed"]
     assert (error["code"], error["error"]["code"], error["error"]["type"]) == ("model_error",) * 3
     assert error["message"] == error["error"]["message"] == failed["response"]["error"]["message"]
-    assert (failed["response"]["status"], failed["response"]["output"]) == ("failed", [])
+    [message] = failed["response"]["output"]
+    assert (failed["response"]["status"], message["status"]) == ("failed", "incomplete")
+    assert message["content"][0]["text"] == "one two "
     assert get(http, failed["response"]["id"]) == failed["response"]
 
 

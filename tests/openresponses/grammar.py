@@ -84,11 +84,12 @@ class Stream:
         if self.resumed:
             return
         undone = [each.item["id"] for each in self.items if each.done is None]
-        require(status in ("failed", "cancelled") or not undone, f"Items {undone} were never done")
+        require(not undone, f"Items {undone} were never done")
         output = {item["id"]: item for item in response["output"]}
+        redone = status in ("completed", "incomplete")
         for each in self.items:
-            if each.done is None or (each.done.get("status") == "incomplete" and each.item["id"] not in output):
-                continue  # what was open when a run died is closed in the stream, and not in the response
+            if redone and each.done and each.done.get("status") == "incomplete" and each.item["id"] not in output:
+                continue  # what a worker left open when it died was made again by the next one
             final = output.get(each.item["id"])
             require(final == each.done, f"An item was {each.done} and is {final} in the end")
         order = [each.item["id"] for each in self.items if each.item["id"] in output]

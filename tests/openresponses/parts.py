@@ -116,17 +116,17 @@ class StreamedItem:
         self.written = said
 
     def close(self, event: Json) -> None:
-        """Take in the item's `done`: it is what was streamed. One that was cut short need not be."""
+        """Take in the item's `done`: it is what was streamed. A call that was cut short need not be."""
         item, begun = event["item"], self.item
         require(self.done is None, f"Item {begun['id']} is done twice")
         same = all(item.get(key) == begun.get(key) for key in ("id", "type", "call_id", "name", "role"))
         require(same and event["output_index"] == self.index, f"Item {begun} is done as another: {item}")
         require(item.get("status") != "in_progress", f"Item {item['id']} is done and in progress")
         self.done = item
-        if item.get("status") == "incomplete":
-            return
         for place, parts in self.parts.items():
             require(item.get(place, []) == [each.done for each in parts], f"The {place} of {item} was not streamed")
+        if item.get("status") == "incomplete":
+            return
         if "arguments" in item and item["type"] in ARGUMENTS.values():
             require(item["arguments"] == self.written, f"The arguments of {item} are not {self.written!r}")
         if item["type"] in PROGRESS:

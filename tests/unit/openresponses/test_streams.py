@@ -110,24 +110,34 @@ def test_a_fault_is_noticed(fault: str) -> None:
         check_stream(encode(events))
 
 
-def test_a_failure_may_leave_items_open() -> None:
-    begun, added, *_ = stream()[:1], stream()[-6]
-    events = [*begun, added | {"output_index": 0}, dict(ERROR)]
-    events.append({"type": "response.failed", "response": response("failed", [], tools=begun[0]["response"]["tools"])})
-    renumber(events)
-
-    assert len(check_stream(encode(events))) == 4
-
-
-def test_what_a_run_that_died_had_begun_is_not_in_the_response() -> None:
+def cut_short(status: str, *, closed: bool = True, shown: bool = False) -> list[Json]:
+    """A stream whose last item broke off."""
     events = stream()
     cut = CALL | {"status": "incomplete", "arguments": ""}
     events[-2]["item"] = cut
-    del events[-5:-2]
-    events[-1]["response"]["output"].pop()
+    del events[-5 : -2 if closed else -1]
+    *output, _ = events.pop()["response"]["output"]
+    last = response(status, [*output, cut] if shown else output, tools=events[0]["response"]["tools"])
+    events += [dict(ERROR), {"type": f"response.{status}", "response": last}][status == "completed" :]
     renumber(events)
+    return events
 
-    assert check_stream(encode(events))[-2]["item"] == cut
+
+@pytest.mark.parametrize(("status", "shown"), [("completed", False), ("failed", True)])
+def test_an_item_that_broke_off_is_in_a_response_that_failed_and_made_again_in_one_that_did_not(
+    status: str, shown: bool
+) -> None:
+    events = cut_short(status, shown=shown)
+
+    assert check_stream(encode(events)) == events
+
+
+@pytest.mark.parametrize(
+    ("fields", "complaint"), [({"closed": False, "shown": True}, "were never done"), ({"shown": False}, "in the end")]
+)
+def test_a_failure_hides_no_item_and_leaves_none_open(fields: dict[str, bool], complaint: str) -> None:
+    with pytest.raises(Mismatch, match=complaint):
+        check_stream(encode(cut_short("failed", **fields)))
 
 
 @pytest.mark.parametrize(

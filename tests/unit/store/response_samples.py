@@ -108,6 +108,10 @@ class Responder:
     def append(self, response_id: str, index: int, text: str = "Hi", status: ResponseStatus | None = None) -> None:
         self.responses.append(self.tenant, response_id, index, response_record(response_id, text, status))
 
+    def seal(self, response_id: str, status: ResponseStatus = ResponseStatus.failed) -> StoredResponse:
+        record = ResponseRecord(ending=response_ending(status))
+        return self.responses.seal(self.tenant, response_id, lambda _: record)
+
     def get(self, response_id: str) -> StoredResponse:
         return self.responses.get(self.tenant, response_id)
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from tests.unit.store.conftest import Cloud
-from tests.unit.store.response_samples import Responder, ids_of, response_ending
+from tests.unit.store.response_samples import Responder, ids_of
 
 from stint.domain.errors import Interrupted, NotFound, NotMarkedDeleted
 from stint.domain.responses import ResponseStatus
@@ -98,7 +98,7 @@ def test_the_writer_of_a_deleted_response_stores_nothing_more(cloud: Cloud, resp
     with pytest.raises(Interrupted):
         responder.append(response_id, 1, secrets.token_urlsafe(500_000), ResponseStatus.completed)
     with pytest.raises(NotFound):
-        responder.responses.seal(responder.tenant, response_id, response_ending(ResponseStatus.failed))
+        responder.seal(response_id)
     assert unsealed(cloud, responder.tenant) == []
     assert cloud.blobs(responder.tenant) == []
     for seal in cloud.items(responder.tenant):
@@ -116,7 +116,7 @@ def test_the_worker_of_a_deleted_response_stores_nothing_more(
     if begun:
         background.put_events(tenant, response_id, 0, ["a", "b"])
     if ended:
-        responder.responses.seal(tenant, response_id, response_ending(ResponseStatus.cancelled))
+        responder.seal(response_id, ResponseStatus.cancelled)
 
     delete(responder, response_id)
 

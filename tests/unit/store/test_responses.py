@@ -14,7 +14,7 @@ from tests.unit.store.response_samples import (
 
 from stint.domain.errors import Conflict, Interrupted, NotFound
 from stint.domain.ids import new_name
-from stint.domain.responses import ResponseRecord, ResponseStatus
+from stint.domain.responses import ResponseRecord, ResponseStatus, StoredResponse
 from stint.store.documents import to_json
 from stint.store.keys import LAST_INDEX
 
@@ -87,7 +87,7 @@ def test_a_response_that_is_not_there_is_not_found(responder: Responder, respons
         lambda: responder.responses.chain(responder.tenant, response_id),
         lambda: responder.responses.mark_deleted(responder.tenant, response_id),
         lambda: responder.responses.list(responder.tenant, after=response_id),
-        lambda: responder.responses.seal(responder.tenant, response_id, response_ending(ResponseStatus.failed)),
+        lambda: responder.seal(response_id),
     ]
 
     for call in calls:
@@ -130,7 +130,7 @@ def test_the_dead_writer_of_a_response_meets_the_seal(any_responder: Responder) 
     response_id = any_responder.begin()
     any_responder.append(response_id, 0, "one")
 
-    sealed = any_responder.responses.seal(any_responder.tenant, response_id, response_ending(ResponseStatus.failed))
+    sealed = any_responder.seal(response_id)
 
     with pytest.raises(Interrupted):
         any_responder.append(response_id, 1, "late", ResponseStatus.completed)
@@ -145,7 +145,7 @@ def test_a_response_found_ended_is_left_as_it_is(responder: Responder, status: R
     responder.append(response_id, 0, status=status)
     before = responder.get(response_id)
 
-    sealed = responder.responses.seal(responder.tenant, response_id, response_ending(ResponseStatus.cancelled))
+    sealed = responder.seal(response_id, ResponseStatus.cancelled)
 
     assert sealed == before == responder.get(response_id)
 
@@ -155,15 +155,28 @@ def test_the_writer_and_the_sealers_of_a_response_leave_one_log_without_gaps(res
         response_id = responder.begin()
         with ThreadPoolExecutor(18) as threads:
             writers = [threads.submit(write_until_interrupted, responder, response_id) for _ in range(2)]
-            endings = [response_ending(ResponseStatus.failed) for _ in range(16)]
-            sealers = [
-                threads.submit(responder.responses.seal, responder.tenant, response_id, ending) for ending in endings
-            ]
+            sealers = [threads.submit(responder.seal, response_id) for _ in range(16)]
 
         stored = responder.get(response_id)
         assert [record for record in stored.records if record.ending] == [stored.records[-1]]
         assert all(sealer.result() == stored for sealer in sealers)
         assert sum(writer.result() for writer in writers) == len(stored.records) - 1
+
+
+def test_the_last_record_is_made_from_the_log_that_it_ends(responder: Responder) -> None:
+    response_id, seen = responder.begin(), list[int]()
+
+    def record_of(stored: StoredResponse) -> ResponseRecord:
+        seen.append(len(stored.records))
+        if len(stored.records) < 2:
+            responder.append(response_id, len(stored.records), "meanwhile")
+        return response_record(response_id, status=ResponseStatus.failed)
+
+    sealed = responder.responses.seal(responder.tenant, response_id, record_of)
+
+    assert seen == [0, 1, 2]
+    assert len(sealed.records) == 3
+    assert sealed == responder.get(response_id)
 
 
 def write_until_interrupted(responder: Responder, response_id: str) -> int:

@@ -18,6 +18,10 @@ def is_false(value: object) -> bool:
     return value is False
 
 
+def is_empty(value: object) -> bool:
+    return value == []
+
+
 Omitted = Annotated[T | None, Field(exclude_if=is_none)]
 """A field that is left out where it has no value: clients of Open Responses refuse a null in its place."""
 

@@ -7,9 +7,9 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from stint.domain.errors import StintError, rename_param
-from stint.domain.fields import Metadata, Omitted, is_false
+from stint.domain.fields import Metadata, Omitted, is_empty, is_false
 from stint.domain.inference import AnswerDetails, Decoding, Usage
-from stint.domain.items import Item
+from stint.domain.items import Item, OutputItem
 from stint.domain.mcp_items import McpListTools
 from stint.domain.response_options import Include, ReasoningSettings, TextOptions
 from stint.domain.response_tools import ResponseTool, ResponseToolChoice
@@ -19,8 +19,8 @@ from stint.domain.steps import Step
 Truncation = Literal["auto", "disabled"]
 ServiceTier = Literal["auto", "default", "flex", "scale", "priority", "fast", "ultrafast"]
 CacheRetention = Literal["in_memory", "24h"]
-MAX_INFER_ITERS = 10
-"""Model calls of a response, unless the request says otherwise."""
+MAX_INFER_ITERS = 100
+"""The most model calls of a response. A request may ask for fewer."""
 
 FIELDS = {
     "messages": "input",
@@ -124,7 +124,9 @@ class ResponseHeader(Schema):
 class ResponseEnding(Schema):
     """How a response ended; nothing follows it. `completed_at` is in seconds, of a completed one only.
 
-    `incomplete_reason` is max_output_tokens, content_filter or max_tool_calls.
+    `incomplete_reason` is max_output_tokens, content_filter, max_tool_calls or max_infer_iters. `partial` are the items
+    that the stream of a failed or cancelled response announced and no step holds: what had come of an answer that broke
+    off. They are shown; no response continues from them.
     """
 
     status: ResponseStatus
@@ -132,6 +134,12 @@ class ResponseEnding(Schema):
     usage: Omitted[Usage] = None
     error: Omitted[ResponseError] = None
     incomplete_reason: Omitted[str] = None
+    partial: Annotated[list[OutputItem], Field(exclude_if=is_empty)] = Field(default_factory=list)
+
+    @property
+    def broke_off(self) -> bool:
+        """Tell whether the response ended before its answer did."""
+        return self.status in (ResponseStatus.failed, ResponseStatus.cancelled)
 
 
 class ResponseRecord(Schema):

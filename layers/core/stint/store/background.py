@@ -25,6 +25,7 @@ LEFT = f"{UNCANCELLED} AND attribute_not_exists(lease_id) AND attempts = :attemp
 RUN_OUT = f"{UNCANCELLED} AND lease_id = :old_id AND lease_until = :old_until"
 UNCLAIMED = f"{RUN_OUT} AND (attribute_not_exists(requeued_for) OR requeued_for <> :old_id)"
 HELD = "lease_id = :held AND attribute_not_exists(sealed_at)"
+UNWRITTEN = "attribute_not_exists(pk) OR attribute_exists(frozen_at)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +156,26 @@ class Background:
         except ConditionFailed:
             raise _lost(response_id) from None
 
+    def freeze(self, tenant: str, response_id: str, first_seq: int) -> None:
+        """Let no worker store events from a sequence number on: only `end_events` may. It may be repeated.
+
+        Raises Interrupted when a batch begins there, or the response was deleted.
+        """
+        item = keys.response_events(tenant, response_id, first_seq)._asdict()
+        try:
+            self._table.put(item | {"event_count": 0, "frozen_at": int(time.time())}, condition=UNWRITTEN)
+        except ConditionFailed:
+            raise _lost(response_id) from None
+
+    def end_events(self, tenant: str, response_id: str, first_seq: int, events: list[str]) -> None:
+        """Store the last events, whether or not the stream is frozen there. Raises Interrupted as `put_events`."""
+        item = keys.response_events(tenant, response_id, first_seq)._asdict() | {"event_count": len(events)}
+        blobs = keys.response_blobs(tenant, response_id)
+        try:
+            self._documents.put_if(item, EventBatch(events=events), blobs, UNWRITTEN)
+        except ConditionFailed:
+            raise _lost(response_id) from None
+
     def events(
         self, tenant: str, response_id: str, after_seq: int = -1, *, at_batch: bool = False
     ) -> Iterator[list[str]]:
@@ -167,7 +188,7 @@ class Background:
         if first > 0 and not at_batch and (rest := self._rest(pk, place, first)):
             yield rest
         for item in self._table.query(pk, since=place):
-            if "sealed_at" not in item:
+            if "sealed_at" not in item and "frozen_at" not in item:
                 yield self._read(item)
 
     def count_events(self, tenant: str, response_id: str) -> int:
@@ -200,7 +221,8 @@ class Background:
                 return
             place = 0 if begins is None else begins + int(last["event_count"])
             with suppress(ConditionFailed):
-                self._table.put_new(keys.response_events(tenant, response_id, place)._asdict() | seal)
+                item = keys.response_events(tenant, response_id, place)._asdict() | seal
+                self._table.put(item, condition=UNWRITTEN)
                 return
 
 

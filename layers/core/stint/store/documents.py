@@ -2,7 +2,7 @@
 
 import zlib
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
 from itertools import accumulate
@@ -40,9 +40,18 @@ class Documents:
 
         Raises ConditionFailed with the record that stands there; the blob is then taken back.
         """
-        packed = self.pack(item, document, prefix)
+        self._put(self.pack(item, document, prefix), self._table.put_new)
+
+    def put_if(self, item: Item, document: Schema, prefix: str, condition: str) -> None:
+        """Write a record with a document where a condition holds, in place of what stands there.
+
+        Raises ConditionFailed; the blob is then taken back.
+        """
+        self._put(self.pack(item, document, prefix), lambda packed: self._table.put(packed, condition=condition))
+
+    def _put(self, packed: Item, put: Callable[[Item], None]) -> None:
         try:
-            self._table.put_new(packed)
+            put(packed)
         except ConditionFailed:
             self.delete_blob(packed)
             raise

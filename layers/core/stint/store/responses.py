@@ -1,14 +1,14 @@
 """Responses in the table: a header, an append-only log in which every place is written once, and a list entry."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from stint.domain.errors import Conflict, Interrupted, NotFound
 from stint.domain.ids import pack_name, unpack_name
 from stint.domain.paging import MAX_BYTES, Page
-from stint.domain.responses import ResponseEnding, ResponseHeader, ResponseRecord, StoredResponse
+from stint.domain.responses import ResponseHeader, ResponseRecord, StoredResponse
 from stint.store import keys
 from stint.store.background import Background
 from stint.store.blobs import Blobs
@@ -72,16 +72,19 @@ class Responses:
             item["ended_as"] = record.ending.status.value
         self._documents.put_new(item, record, keys.response_blobs(tenant, response_id))
 
-    def seal(self, tenant: str, response_id: str, ending: ResponseEnding) -> StoredResponse:
-        """End a response whose writer may be gone, and give it as it is then; one found ended is left as it is.
+    def seal(
+        self, tenant: str, response_id: str, record_of: Callable[[StoredResponse], ResponseRecord]
+    ) -> StoredResponse:
+        """End a response whose writer may be gone, and return it as it is then; one that has ended is left as it is.
 
-        What that writer stores meanwhile is kept, and its next record is refused.
+        `record_of` makes the last record from the log before it. What the writer stores meanwhile is kept, and its next
+        record is refused. Raises NotFound.
         """
-        record = ResponseRecord(ending=ending)
         while True:
             stored = self.get(tenant, response_id)
             if stored.ending is not None:
                 return stored
+            record = record_of(stored)
             try:
                 self._write(tenant, response_id, len(stored.records), record)
             except ConditionFailed:

@@ -78,7 +78,7 @@ async def test_a_pause_for_the_client_in_the_same_answer_still_comes(make_office
 
     response = await heir.get(response_id)
     assert response.status == "completed"
-    assert [item.type for item in response.output] == ["mcp_list_tools", "function_call", "mcp_call"]
+    assert [item.type for item in response.output] == ["mcp_list_tools", "mcp_call", "function_call"]
     assert model.requests == []
 
 

@@ -8,8 +8,8 @@ from tests.unit.services.stage import STOP, called, said, script, until
 
 from stint.domain.errors import InvalidRequest
 from stint.domain.inference import ReasoningChunk, RefusalChunk, TextChunk
-from stint.domain.responses import ResponseRecord
 from stint.services.responses.backgroundlives import cancelled
+from stint.services.responses.endings import closing_record
 
 
 async def test_the_words_of_one_text_are_stored_as_few_events(make_office: MakeOffice) -> None:
@@ -138,15 +138,15 @@ async def test_an_end_that_no_worker_told_is_told_to_who_follows(make_office: Ma
     response_id = await office.create(stream=True)
     async with office.dying(response_id):
         await until(lambda: "Hello " in str(list(office.store.background.events(office.tenant, response_id))))
-    whole = (await make_office(script(said("Hello world"))).finished()).output
     stored = await office.stored(response_id)
-    record = ResponseRecord(ending=cancelled(None))
+    told = await office.services.background.lives.freeze_stream(stored)
+    record = closing_record(stored, told.items, cancelled(None))
     office.store.responses.append(office.tenant, response_id, len(stored.records), record)
 
     events = await office.follow(response_id)
 
-    assert whole
     assert types_of(events)[-1] == "failed"
+    assert text_of(events) == "Hello "
     assert [event["type"] for event in await office.stored_events(response_id)] == [event["type"] for event in events]
 
 

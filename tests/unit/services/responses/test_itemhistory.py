@@ -88,6 +88,13 @@ def test_thoughts_between_calls_that_wait_for_the_client_do_not_part_them() -> N
     assert shape(said) == ["answer  -> c1 -> c2 -> mcp_1 -> c3", *["result 3"], *["result sunny"] * 3]
 
 
+def test_a_call_of_the_client_behind_one_that_the_server_ran_is_of_the_same_answer() -> None:
+    said = messages(says("Look"), mcp_call("mcp_1"), call("c1"), mcp_call("mcp_2"), output("c1"), says("Done"))
+
+    results = ["result 3", "result 3", "result sunny"]
+    assert shape(said) == ["answer Look -> mcp_1 -> c1 -> mcp_2", *results, "answer Done"]
+
+
 def test_thoughts_behind_an_answer_begin_the_next_one() -> None:
     thought = {"type": "reasoning", "summary": [], "encrypted_content": encode(Reasoning(text="hm"))}
 

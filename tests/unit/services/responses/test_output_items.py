@@ -152,7 +152,7 @@ def test_a_call_that_waits_for_consent_asks_for_it_and_is_known_by_that() -> Non
     step = answer("", call("add"))
 
     [item] = output.add(step)
-    asked = output.as_asked(step, [item])
+    asked = output.calls.in_context(step)
     [done] = output.add(ran(asked.model_response.tool_calls[0]))
 
     assert isinstance(item, McpApprovalRequest)
@@ -237,4 +237,4 @@ def test_a_stored_response_gives_the_same_items_as_the_one_that_ran() -> None:
     stored = StoredResponse(header, [ResponseRecord(step=step) for step in steps])
 
     assert output_of(stored, encode).items == output.items
-    assert kinds(output) == ["mcp_list_tools", "function_call", "mcp_call"]
+    assert kinds(output) == ["mcp_list_tools", "mcp_call", "function_call"]

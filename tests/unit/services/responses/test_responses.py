@@ -9,11 +9,12 @@ from tests.unit.services.conftest import MakeOffice
 from tests.unit.services.faults import failing, watching
 from tests.unit.services.responses.office import FUNCTION, MCP_TOOL
 from tests.unit.services.responses.responder import Responder
-from tests.unit.services.stage import STOP, called, said, script
+from tests.unit.services.stage import STOP, Part, called, said, script, until
 
-from stint.domain.errors import Conflict, InvalidRequest, ModelError, NotFound, StoreUnavailable
-from stint.domain.inference import TextChunk
+from stint.domain.errors import Conflict, DeadlineExceeded, InvalidRequest, ModelError, NotFound, StoreUnavailable
+from stint.domain.inference import Finished, FinishReason, ReasoningChunk, TextChunk, Usage
 from stint.domain.response_events import ResponseCompleted
+from stint.domain.response_resource import Response
 from stint.domain.responses import ResponseStatus
 
 
@@ -102,18 +103,81 @@ async def test_a_store_that_is_gone_is_told_and_seals_the_response_later(
     assert (await responder.get(run.response_id)).status is ResponseStatus.failed
 
 
-async def test_time_that_is_over_keeps_what_was_finished(make_office: MakeOffice) -> None:
-    never = asyncio.Event()
-    responder = Responder(make_office(script(called("buy"), [TextChunk("Half a"), never])))
-    run = await responder.start(tools=[MCP_TOOL], seconds=0.3)
+@pytest.mark.parametrize("error", [DeadlineExceeded("Over."), ModelError("Busy."), ZeroDivisionError("a fault")])
+async def test_a_response_that_fails_shows_what_its_stream_has_shown(make_office: MakeOffice, error: Exception) -> None:
+    usage = Usage(input_tokens=5, output_tokens=3, total_tokens=8)
+    asked = [*called("buy", text="Let me see.")[:-1], Finished(FinishReason.tool_calls, usage)]
+    broken: list[Part] = [ReasoningChunk("Hm."), TextChunk("Half "), TextChunk("an answer"), error]
+    responder = Responder(make_office(script(asked, broken)))
 
-    answered = await responder.play(run)
+    answered = await responder.respond(tools=[MCP_TOOL])
 
-    kept = await responder.get(run.response_id)
+    kept = await responder.get(answered.response.id)
     assert kept == answered.response
-    assert kept.error is not None
-    assert kept.error.code == "deadline_exceeded"
-    assert [item.type for item in kept.output] == ["mcp_list_tools", "mcp_call"]
+    assert kept.usage is not None
+    assert kept.usage.total_tokens == 8
+    assert shown(kept) == [
+        ("mcp_list_tools", None),
+        ("message", "completed"),
+        ("mcp_call", "completed"),
+        ("reasoning", None),
+        ("message", "incomplete"),
+    ]
+    assert kept.output[-1].model_dump()["content"][0]["text"] == "Half an answer"
+
+
+def shown(response: Response) -> list[tuple[str, str | None]]:
+    """The types of a response's items, each with its status."""
+    return [(item.type, getattr(item, "status", None)) for item in response.output]
+
+
+async def test_a_response_whose_process_died_shows_all_calls_of_its_last_answer_in_their_order(
+    make_office: MakeOffice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("stint.services.responses.responses.GRACE_SECONDS", -30)
+    office = make_office(script(called("buy", "ask_user", "sell", "ask_user")))
+    office.shop.gates["buy"] = asyncio.Event()
+    responder = Responder(office)
+    run = await responder.start(tools=[MCP_TOOL, FUNCTION])
+    playing = asyncio.create_task(responder.play(run))
+    await until(lambda: office.shop.calls == ["buy", "sell"])
+
+    playing.cancel()
+    await asyncio.gather(playing, return_exceptions=True)
+    await until(lambda: run.log.response.header.until < time.time())
+    died = await responder.get(run.response_id)
+
+    assert died.status is ResponseStatus.failed
+    assert shown(died)[1:] == [
+        ("mcp_call", "incomplete"),
+        ("function_call", "completed"),
+        ("mcp_call", "incomplete"),
+        ("function_call", "completed"),
+    ]
+
+
+async def test_calls_that_ended_before_the_time_was_over_are_shown_behind_the_one_that_did_not(
+    make_office: MakeOffice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    office = make_office(script(called("buy", "ask_user", "sell")))
+    office.shop.gates["buy"] = asyncio.Event()
+    responder = Responder(office)
+
+    async def run_out(_: float, task: Any) -> None:
+        await until(lambda: office.shop.calls == ["buy", "sell"])
+        for _ in range(50):  # until the second call has come to its end
+            await asyncio.sleep(0)
+        raise DeadlineExceeded("The time is over.")
+
+    monkeypatch.setattr("stint.services.loop.before", run_out)
+    answered = await responder.respond(tools=[MCP_TOOL, FUNCTION])
+
+    assert answered.response == await responder.get(answered.response.id)
+    assert shown(answered.response)[1:] == [
+        ("mcp_call", "incomplete"),
+        ("function_call", "completed"),
+        ("mcp_call", "completed"),
+    ]
 
 
 async def test_usage_is_that_of_all_model_calls(make_office: MakeOffice) -> None:

@@ -18,18 +18,34 @@ from stint.domain.ids import new_name
 from stint.domain.inference import AnswerDetails, Reasoning, Usage
 from stint.domain.mcp_items import McpListTools, McpToolInfo
 from stint.domain.response_events import ResponseEvent
-from stint.domain.responses import ResponseEnding, ResponseError, ResponseHeader, ResponseSettings, ResponseStatus
+from stint.domain.responses import (
+    ResponseEnding,
+    ResponseError,
+    ResponseHeader,
+    ResponseRecord,
+    ResponseSettings,
+    ResponseStatus,
+    StoredResponse,
+)
 from stint.domain.schema import now
 from stint.domain.steps import CompletionMessage, InferenceStep, Step, ToolExecutionStep
 from stint.domain.tools import ToolCall, ToolResponse
+from stint.services.responses.endings import closing_record
 from stint.services.responses.output_items import OutputItems
 from stint.services.responses.stream import ResponseStream
+from stint.services.responses.streamed_items import StreamedItems
 
 SETTINGS: TypeAdapter[ResponseSettings] = TypeAdapter(ResponseSettings)
 MCP = {"type": "mcp", "server_label": "sums", "server_url": "https://sums.example", "require_approval": "never"}
 SUMS = McpListTools(server_label="sums", tools=[McpToolInfo(name="add")])
 ADD = ToolCall(call_id="c1", tool_name="add", arguments={"a": 1}, arguments_json='{"a": 1}')
+ASK = ToolCall(call_id="c2", tool_name="ask", arguments={}, arguments_json="{}")
+SEARCH = ToolCall(
+    call_id="c3", tool_name="web_search", arguments={"query": "plums"}, arguments_json='{"query": "plums"}'
+)
+FUNCTION = {"type": "function", "name": "ask"}
 Happened = StepProgress | StepComplete | ReasoningProgress | ReasoningEnded
+FAILED = ResponseEnding(status=ResponseStatus.failed, error=ResponseError(code="model_error", message="Busy."))
 DONE = ResponseEnding(status=ResponseStatus.completed, completed_at=2, usage=Usage())
 
 
@@ -48,11 +64,16 @@ def told(
     stream: ResponseStream, *happened: Happened | tuple[Happened, AnswerDetails], end: ResponseEnding = DONE
 ) -> list[ResponseEvent]:
     """What a stream tells of what happened in a run, held against the grammar."""
-    events = list(stream.begin())
+    events, records = list(stream.begin()), list[ResponseRecord]()
     for each in happened:
         event, details = each if isinstance(each, tuple) else (each, None)
         events += stream.take(event, details)
-    events += stream.end(end)
+        if isinstance(event, StepComplete):
+            records.append(ResponseRecord(step=event.step_details, details=details))
+    log = StoredResponse(stream.header, records)
+    record = closing_record(log, stream.items.streamed, end) if end.broke_off else ResponseRecord(ending=end)
+    log.records.append(record)
+    events += stream.end(log)
     watch = Stream()
     for one in events:
         watch.take(one.model_dump(mode="json"))
@@ -98,11 +119,12 @@ def test_events_are_numbered_over_the_whole_response() -> None:
 
 def test_a_stream_may_go_on_from_a_number_and_a_place() -> None:
     begun = stream()
-    later = ResponseStream(begun.header, begun.output, sequence=7, index=0)
+    later = ResponseStream(begun.header, begun.output, sequence=7, streamed=StreamedItems(index=3))
 
     events = list(later.take(answer("Hi")))
 
-    assert [event.sequence_number for event in events] == list(range(7, 12))
+    assert [event.sequence_number for event in events] == list(range(7, 13))
+    assert {event.model_dump()["output_index"] for event in events} == {3}
 
 
 def test_text_streams_and_is_done_when_its_step_is_stored() -> None:
@@ -173,10 +195,7 @@ def test_a_call_of_a_tool_that_nobody_has_is_not_told() -> None:
     [
         (DONE, ["completed"]),
         (ResponseEnding(status=ResponseStatus.incomplete, incomplete_reason="max_tool_calls"), ["incomplete"]),
-        (
-            ResponseEnding(status=ResponseStatus.failed, error=ResponseError(code="model_error", message="Busy.")),
-            ["error", "failed"],
-        ),
+        (FAILED, ["error", "failed"]),
         (ResponseEnding(status=ResponseStatus.cancelled), ["failed"]),
     ],
 )
@@ -187,12 +206,48 @@ def test_a_response_has_one_end(ending: ResponseEnding, last: list[str]) -> None
     assert events[-1].model_dump()["response"]["status"] == ending.status
 
 
-def test_an_item_that_was_open_when_the_run_failed_is_not_in_the_response() -> None:
-    failed = ResponseEnding(status=ResponseStatus.failed, error=ResponseError(code="model_error", message="Busy."))
+def test_an_answer_that_broke_off_is_closed_before_the_error_and_shown_as_incomplete() -> None:
+    thought = Reasoning(text="hm", signature="signed")
 
-    events = told(stream(), text("Half a"), end=failed)
+    events = told(stream(), ReasoningProgress("s", "hm"), ReasoningEnded("s", thought), text("Half a"), end=FAILED)
 
-    assert events[-1].model_dump()["response"]["output"] == []
+    assert kinds(events)[-6:] == [
+        "output_text.delta",
+        "output_text.done",
+        "content_part.done",
+        "output_item.done",
+        "error",
+        "failed",
+    ]
+    reasoning, message = events[-1].model_dump(mode="json")["response"]["output"]
+    assert reasoning["summary"] == [{"type": "summary_text", "text": "hm"}]
+    assert (message["status"], message["content"][0]["text"]) == ("incomplete", "Half a")
+
+
+@pytest.mark.parametrize(
+    "happened",
+    [
+        (ReasoningProgress("s", "hm "), ReasoningProgress("s", "hm")),
+        (ReasoningEnded("s", Reasoning(redacted="secret")),),
+        (text("No", refusal=True), text(" never", refusal=True)),
+        (answer("Look", ADD), running(ADD)),
+        (answer("Look", ASK, ADD, ASK), running(ADD)),
+        (answer("", ADD, ASK),),
+        (answer("", ADD), running(ADD), ran(ADD), text("It ")),
+        (answer("", SEARCH), running(SEARCH)),
+    ],
+)
+@pytest.mark.parametrize("raw", [False, True])
+@pytest.mark.parametrize("end", [FAILED, ResponseEnding(status=ResponseStatus.cancelled)])
+def test_whatever_was_open_is_in_the_response_that_broke_off(happened: Any, raw: bool, end: ResponseEnding) -> None:
+    fields = {"reasoning": {"effort": "low"}} if raw else {}
+
+    events = told(stream((SUMS,), tools=[MCP, FUNCTION, {"type": "web_search"}], **fields), *happened, end=end)
+
+    output = events[-1].model_dump(mode="json")["response"]["output"]
+    done = [event.model_dump(mode="json")["item"] for event in events if event.type == "response.output_item.done"]
+    assert output == done
+    assert len(output) > 1
 
 
 def test_a_response_in_the_background_is_queued_before_it_runs() -> None:

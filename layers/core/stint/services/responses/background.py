@@ -93,5 +93,5 @@ class Background:
             )
         if stored.ending is None:
             await asyncio.to_thread(self.store.background.cancel, self.tenant, response_id)
-            stored = await self.lives.end(response_id, cancelled(stored.usage))
+            stored = await self.lives.end(stored, cancelled)
         return shown(stored, self.lives.opaque.encode)

@@ -2,16 +2,20 @@
 
 import asyncio
 import logging
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Protocol
 
 from stint.domain.errors import Interrupted, StintError
 from stint.domain.inference import Usage
-from stint.domain.responses import ResponseEnding, ResponseError, ResponseStatus, StoredResponse
+from stint.domain.responses import ResponseEnding, ResponseError, ResponseRecord, ResponseStatus, StoredResponse
 from stint.domain.tasks import AnyTask, ResponseTask
+from stint.services.responses.endings import closing_record
 from stint.services.responses.lives import settle
 from stint.services.responses.opaque_texts import OpaqueTexts
-from stint.services.responses.retelling import finish, read_told
+from stint.services.responses.retelling import Told, finish, read_told
+from stint.services.responses.streamed_items import StreamedItems
 from stint.store.background import MAX_ATTEMPTS
 from stint.store.responsestore import ResponseStore
 
@@ -23,6 +27,9 @@ EXHAUSTION = (
     "finished is stored; create it again."
 )
 RACES = 5
+
+EndingOf = Callable[[Usage | None], ResponseEnding]
+"""Makes the ending of a response that has used so much."""
 
 
 class WorkQueue(Protocol):
@@ -60,9 +67,9 @@ class Lives:
         response_id = stored.header.response_id
         state = await asyncio.to_thread(self.store.background.look, self.tenant, response_id)
         if state.cancelled_at is not None:
-            return await self.end(response_id, cancelled(stored.usage))
+            return await self.end(stored, cancelled)
         if state.exhausted:
-            return await self.end(response_id, exhausted(stored.usage))
+            return await self.end(stored, exhausted)
         if state.lapsed and await asyncio.to_thread(
             self.store.background.claim_requeue, self.tenant, response_id, state
         ):
@@ -77,15 +84,38 @@ class Lives:
         except StintError as error:
             logger.warning("The response was not queued again", extra={"error": error.message})
 
-    async def end(self, response_id: str, ending: ResponseEnding) -> StoredResponse:
+    async def end(
+        self, stored: StoredResponse, ending: EndingOf, streamed: StreamedItems | None = None
+    ) -> StoredResponse:
         """End a response, unless it has ended, and its stored stream.
+
+        `streamed` are the items that the worker which runs the response has shown. Anyone else leaves it out: the
+        stored stream tells them, and that worker can add nothing to it from then on.
 
         Raises:
             NotFound: it was deleted.
         """
-        stored = await asyncio.to_thread(self.store.responses.seal, self.tenant, response_id, ending)
-        await self.end_stream(stored)
-        return stored
+        items = streamed if streamed is not None else (await self.freeze_stream(stored)).items
+
+        def record_of(found: StoredResponse) -> ResponseRecord:
+            return closing_record(found, items, ending(found.usage))
+
+        response_id = stored.header.response_id
+        ended = await asyncio.to_thread(self.store.responses.seal, self.tenant, response_id, record_of)
+        await self.end_stream(ended)
+        return ended
+
+    async def freeze_stream(self, stored: StoredResponse) -> Told:
+        """Return what the stored stream tells, and let no worker add to it: it is about to be ended."""
+        told, response_id = Told(), stored.header.response_id
+        for _ in range(RACES if stored.header.streamed else 0):
+            told = read_told(await self.read_stream(response_id))
+            if told.ended:
+                break
+            with suppress(Interrupted):
+                await asyncio.to_thread(self.store.background.freeze, self.tenant, response_id, told.events)
+                break
+        return told
 
     async def end_stream(self, stored: StoredResponse) -> None:
         """Store what is missing in the stream of a response that has ended, whoever else writes to it."""
@@ -99,7 +129,7 @@ class Lives:
                 return
             rest = [event.model_dump_json() for event in finish(stored, told, self.opaque.encode)]
             try:
-                await asyncio.to_thread(background.put_events, self.tenant, response_id, told.events, rest)
+                await asyncio.to_thread(background.end_events, self.tenant, response_id, told.events, rest)
             except Interrupted:
                 continue
             return

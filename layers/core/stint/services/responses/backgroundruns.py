@@ -2,19 +2,19 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
+from functools import partial
 
 from stint.domain.errors import Conflict, DeadlineExceeded, Interrupted, NotFound, StintError, StoreUnavailable
-from stint.domain.inference import Usage
-from stint.domain.responses import ResponseEnding, StoredResponse
+from stint.domain.responses import StoredResponse
 from stint.services.hold import Hold
 from stint.services.moves import ending_of
 from stint.services.responses.backgroundholds import BackgroundHold, take_up
 from stint.services.responses.backgroundlives import (
     ATTEMPTS_EXHAUSTED,
     EXHAUSTION,
+    EndingOf,
     Lives,
     cancelled,
     exhausted,
@@ -24,6 +24,7 @@ from stint.services.responses.backgroundlives import (
 from stint.services.responses.continuing import Continuing, first_move
 from stint.services.responses.retelling import Told, catch_up, read_told
 from stint.services.responses.runs import ResponseRun, narrate
+from stint.services.responses.streamed_items import StreamedItems
 from stint.services.responses.streamwriter import StreamWriter
 from stint.store.background import MAX_ATTEMPTS, BackgroundLease
 from stint.store.responsestore import ResponseStore
@@ -97,10 +98,10 @@ class BackgroundRuns:
             return await asyncio.to_thread(self.store.responses.get, self.tenant, response_id)
         return None
 
-    async def end(self, response_id: str, ending: Callable[[Usage | None], ResponseEnding]) -> StoredResponse | None:
+    async def end(self, response_id: str, ending: EndingOf) -> StoredResponse | None:
         stored = await self.read(response_id)
         with suppress(NotFound):
-            return stored and await self.lives.end(response_id, ending(stored.usage))
+            return stored and await self.lives.end(stored, ending)
         return None
 
     async def attempt(self, hold: BackgroundHold, stored: StoredResponse | None) -> StoredResponse | None:
@@ -172,15 +173,15 @@ class BackgroundRuns:
                 self.catch_up(response, stored, told, writer)
                 await self.go_on(response, writer)
         except StintError as error:
-            return await self.fail(response.log.response, hold, error)
+            return await self.fail(response.log.response, hold, error, response.stream.items.streamed)
         return response.log.response
 
     def catch_up(self, response: ResponseRun, stored: StoredResponse, told: Told, writer: StreamWriter) -> None:
         """Tell what the stream lacks, and go on behind it: what broke off keeps its place."""
         stream, output = response.stream, response.stream.output
-        stream.items.index, stream.items.open = told.index, told.open
+        stream.items.streamed = told.items
         writer.add(catch_up(stream, stored, told))
-        response.log.skipped = stream.items.index - output.place
+        response.log.skipped = told.items.index - output.place
         output.skipped += response.log.skipped
 
     async def go_on(self, response: ResponseRun, writer: StreamWriter) -> None:
@@ -192,20 +193,23 @@ class BackgroundRuns:
             async with aclosing(narrate(response, first)) as events:
                 async for event in events:
                     writer.add([event])
-        if log.response.ending is not None:
-            writer.add(response.stream.end(log.response.ending))
+        writer.add(response.stream.end(log.response))
 
-    async def fail(self, stored: StoredResponse, hold: Hold, error: StintError) -> StoredResponse:
-        """End a response as failed, unless another attempt may succeed; then the error is raised."""
+    async def fail(
+        self, stored: StoredResponse, hold: Hold, error: StintError, streamed: StreamedItems | None = None
+    ) -> StoredResponse:
+        """End a response as failed, unless another attempt may succeed; then the error is raised.
+
+        `streamed` are the items that this attempt has shown, once it has begun.
+        """
         if isinstance(error, Interrupted | StoreUnavailable):
             raise error
         if isinstance(error, DeadlineExceeded):
             error = DeadlineExceeded(TIME_IS_OVER)
         hold.check()
-        response_id = stored.header.response_id
-        extra = {"response_id": response_id, "error_code": error.code, "error": error.message}
+        extra = {"response_id": stored.header.response_id, "error_code": error.code, "error": error.message}
         logger.warning("The response failed", extra=extra)
-        return await self.lives.end(response_id, failed(error, stored.usage))
+        return await self.lives.end(stored, partial(failed, error), streamed)
 
     async def give_back(self, hold: BackgroundHold) -> None:
         """Let another attempt follow at once, or end a response whose last one failed."""

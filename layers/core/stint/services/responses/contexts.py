@@ -13,6 +13,7 @@ from stint.domain.steps import InferenceStep, ToolExecutionStep
 from stint.services.files import share_out
 from stint.services.history import Transcript
 from stint.services.hold import Hold, lease_span
+from stint.services.responses.answer_calls import AnswerCalls
 from stint.services.responses.itemhistory import ItemReader
 from stint.services.responses.lives import interruption, settle
 from stint.services.responses.opaque_texts import OpaqueTexts
@@ -120,7 +121,7 @@ class Contexts:
         with suppress(NotFound):
             stored = await asyncio.to_thread(responses.get, self.tenant, response_id)
             if not stored.header.background:
-                await asyncio.to_thread(responses.seal, self.tenant, response_id, interruption())
+                await asyncio.to_thread(responses.seal, self.tenant, response_id, interruption)
 
     async def look(self, conversation_id: str, *, shortens: bool) -> Context:
         """Read a conversation without taking it. Raises NotFound and ContextLengthExceeded."""
@@ -154,23 +155,25 @@ class Contexts:
             return []
         await self.opaque.warm_for(stored.records)
         output = output_of(stored, self.opaque.encode, whole(stored.header.settings))
-        return [StoredItem(item=item) for item in output.items]
+        return [StoredItem(item=item) for item in output.shown]
 
 
 def add_records(reader: ItemReader, output: OutputItems, records: Iterable[ResponseRecord]) -> None:
     """Append what a response did and said, the calls first that its input has approved.
 
-    A call that waits for consent is known by the id of the item that asks for it. The result of one that was asked for
-    in a response that is left out is left out, too.
+    What became of an answer's calls is known when all records are read. The result of a call that was approved in a
+    response that is left out is left out, too.
     """
+    added: list[tuple[ResponseRecord, AnswerCalls]] = []
     for record in records:
-        step, items = record.step, output.add_record(record)
-        if step is None:
-            continue
+        output.add_record(record)
+        added.append((record, output.calls))
+    for record, calls in added:
+        step = record.step
         if isinstance(step, InferenceStep):
             reader.settle()
-            step = output.as_asked(step, items)
-        if isinstance(step, ToolExecutionStep) and not is_answer(step, reader.transcript):
+            step = calls.in_context(step)
+        if step is None or (isinstance(step, ToolExecutionStep) and not is_answer(step, reader.transcript)):
             continue
         reader.transcript.add_step(step, record.details)
 

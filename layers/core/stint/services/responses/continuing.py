@@ -48,13 +48,12 @@ class Continuing:
 
 
 def count_on(response: ResponseRun, stored: StoredResponse) -> None:
-    """Let the counts of a run go on where its log ends, and be told in the records that follow."""
+    """Let the counts of a run go on where its log ends."""
     run, steps = response.run, stored.steps
     run.approved = [call for call in run.approved if call.call_id in run.transcript.open]
     run.iterations = sum(isinstance(step, InferenceStep) for step in steps)
     run.tool_calls = sum(isinstance(step, ToolExecutionStep) for step in steps)
     run.usage = stored.usage
-    response.log.used = lambda: run.usage
 
 
 def first_move(run: Run, records: Sequence[ResponseRecord]) -> Answers | None:

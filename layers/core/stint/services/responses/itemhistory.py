@@ -30,7 +30,6 @@ from stint.services.responses.hostedtools import WEB_SEARCH
 DENIED = "The user did not approve this call."
 SUMMARY = "Summary of the conversation so far:"
 NO_PAGES = "What was found is not kept in this conversation."
-SAID = (Message, FunctionCall, McpApprovalRequest, ReasoningItem)
 
 
 @dataclass(slots=True)
@@ -51,10 +50,15 @@ class Draft:
         self.reasoning, self.text, self.calls, self.results = None, [], [], []
 
     def ends_before(self, item: Item) -> bool:
-        """Tell whether an item of the assistant begins the next answer: all calls have their results, or it thinks."""
+        """Tell whether an item of the assistant begins the next answer.
+
+        Text and reasoning do when all calls have their results, and reasoning after text. Calls never do: those side by
+        side are of one answer, in the model's order, whoever runs them.
+        """
         if isinstance(item, ReasoningItem) and self.text and not self.calls:
             return True
-        return isinstance(item, SAID) and bool(self.calls) and len(self.results) == len(self.calls)
+        said = isinstance(item, Message | ReasoningItem)
+        return said and bool(self.calls) and len(self.results) == len(self.calls)
 
     def add_ran(self, call: ToolCall, result: str) -> None:
         """Add a call that a server ran."""
@@ -158,8 +162,9 @@ class ItemReader:
                 pass
 
     def keep_approved(self) -> None:
-        """Leave of the approved calls those that were not run yet."""
-        self.approved = [call for call in self.approved if call.call_id in self.transcript.open]
+        """Keep the approved calls that were not run yet, in the order in which the model made them."""
+        approved = {call.call_id for call in self.approved}
+        self.approved = [call for call in self.transcript.open.values() if call.call_id in approved]
         if not self.approved:
             self.settle()
 

@@ -4,8 +4,7 @@ An answer's text streams as it comes, and is said to be done when its step is st
 """
 
 from collections.abc import Generator, Iterator
-from dataclasses import dataclass, field
-from typing import Literal, TypedDict
+from typing import Literal
 
 from stint.domain.events import RefusalDelta, TextDelta
 from stint.domain.item_events import (
@@ -38,37 +37,17 @@ from stint.domain.items import FunctionCall, Message, OutputItem, ReasoningItem,
 from stint.domain.mcp_items import McpCall, McpListTools
 from stint.domain.parts import OutputText, ReasoningText, RefusalPart, SummaryText
 from stint.domain.response_events import OutputItemAdded, OutputItemDone, ResponseEvent
+from stint.services.responses.streamed_items import OpenItem, StreamedItems
 
 IN_PROGRESS: Literal["in_progress"] = "in_progress"
 
 
-class Place(TypedDict):
-    """Where an event inside an item belongs."""
-
-    output_index: int
-    item_id: str
-
-
-@dataclass(slots=True)
-class OpenItem:
-    """The item that is being filled, as it was added at `index`."""
-
-    item: OutputItem
-    index: int
-    text: list[str] = field(default_factory=list)
-
-    @property
-    def place(self) -> Place:
-        return Place(output_index=self.index, item_id=self.item.id)
-
-
 class ItemStream:
-    """Tells the items of a response. `index` is the place of the next one; `raw` reasoning is told as it is."""
+    """Tells the items of a response. `raw` reasoning is told as it is."""
 
-    def __init__(self, *, raw: bool, index: int = 0) -> None:
+    def __init__(self, *, raw: bool, streamed: StreamedItems | None = None) -> None:
         self.raw = raw
-        self.index = index
-        self.open: OpenItem | None = None
+        self.streamed = streamed or StreamedItems()
 
     def tell_list(self, item: McpListTools) -> Iterator[ResponseEvent]:
         opened = yield from self.add(item.model_copy(update={"tools": []}))
@@ -82,9 +61,11 @@ class ItemStream:
         if self.open is None:
             opened = yield from self.add(ReasoningItem(id=item_id))
             if self.raw:
-                yield ContentPartAdded(**opened.place, content_index=0, part=ReasoningText(text=""))
+                opened.part = ReasoningText(text="")
+                yield ContentPartAdded(**opened.place, content_index=0, part=opened.part)
             else:
-                yield ReasoningSummaryPartAdded(**opened.place, summary_index=0, part=SummaryText(text=""))
+                opened.part = SummaryText(text="")
+                yield ReasoningSummaryPartAdded(**opened.place, summary_index=0, part=opened.part)
         opened = self.current()
         opened.text.append(text)
         if self.raw:
@@ -113,6 +94,7 @@ class ItemStream:
             item = Message(id=item_id, role="assistant", content=[], status=IN_PROGRESS)
             yield from self.begin_message(item, part_of("", refusal=refusal))
         opened = self.current()
+        opened.text.append(delta.text)
         if refusal:
             yield RefusalTextDelta(**opened.place, content_index=0, delta=delta.text)
         else:
@@ -120,6 +102,7 @@ class ItemStream:
 
     def begin_message(self, item: Message, part: OutputText | RefusalPart) -> Iterator[ResponseEvent]:
         opened = yield from self.add(item)
+        opened.part = part
         yield ContentPartAdded(**opened.place, content_index=0, part=part)
 
     # ---- what is told when a step is stored
@@ -135,6 +118,8 @@ class ItemStream:
                 opened = yield from self.add(item.model_copy(update={"arguments": "", "status": IN_PROGRESS}))
                 yield FunctionCallArgumentsDelta(**opened.place, delta=item.arguments)
                 yield FunctionCallArgumentsDone(**opened.place, arguments=item.arguments)
+                yield from self.done(item)
+            case McpCall(status="incomplete") | WebSearchCall(status="incomplete"):
                 yield from self.done(item)
             case McpCall():
                 opened = self.current()
@@ -170,27 +155,64 @@ class ItemStream:
             yield WebSearchCallSearching(**opened.place)
             return
         opened = yield from self.add(item.model_copy(update={"arguments": ""}))
+        opened.text.append(item.arguments)
         yield McpCallInProgress(**opened.place)
         yield McpCallArgumentsDelta(**opened.place, delta=item.arguments)
         yield McpCallArgumentsDone(**opened.place, arguments=item.arguments)
 
+    def emit_rest(self, item: OutputItem) -> Iterator[ResponseEvent]:
+        """Yield what the stream lacks of an item: all of it, or what is missing of the open one."""
+        streamed = "".join(self.open.text) if self.open is not None else ""
+        match item:
+            case McpListTools():
+                yield from self.tell_list(item)
+                return
+            case Message(content=[OutputText(text=text)]) if text != streamed:
+                yield from self.tell_text(item.id, TextDelta(text=text[len(streamed) :]))
+            case Message(content=[RefusalPart(refusal=text)]) if text != streamed:
+                yield from self.tell_text(item.id, RefusalDelta(text=text[len(streamed) :]))
+            case ReasoningItem() if (text := thoughts_of(item)) != streamed:
+                yield from self.tell_reasoning(item.id, text[len(streamed) :])
+            case McpCall() | WebSearchCall() if self.open is None:
+                yield from self.begin_call(as_begun(item))
+            case _:
+                pass
+        yield from self.finish(item)
+
     # ---- items
+
+    @property
+    def open(self) -> OpenItem | None:
+        return self.streamed.open
 
     def current(self) -> OpenItem:
         assert self.open is not None  # noqa: S101 - begun by the caller
         return self.open
 
     def add(self, item: OutputItem) -> Generator[ResponseEvent, None, OpenItem]:
-        opened = OpenItem(item, self.index)
-        self.open = opened
-        self.index += 1
+        streamed = self.streamed
+        opened = streamed.open = OpenItem(item, streamed.index)
+        streamed.index += 1
         yield OutputItemAdded(output_index=opened.index, item=item)
         return opened
 
     def done(self, item: OutputItem) -> Iterator[ResponseEvent]:
-        opened, self.open = self.current(), None
+        opened, self.streamed.open = self.current(), None
+        self.streamed.done.append(item)
         yield OutputItemDone(output_index=opened.index, item=item)
 
 
 def part_of(text: str, *, refusal: bool) -> OutputText | RefusalPart:
     return RefusalPart(refusal=text) if refusal else OutputText(text=text)
+
+
+def thoughts_of(item: ReasoningItem) -> str:
+    return "".join([part.text for part in item.summary] + [part.text for part in item.content or []])
+
+
+def as_begun(item: McpCall | WebSearchCall) -> McpCall | WebSearchCall:
+    """Give a call as it was when the server began to run it."""
+    if isinstance(item, McpCall):
+        return item.model_copy(update={"status": "in_progress", "output": None, "error": None})
+    action = item.action.model_copy(update={"sources": None})
+    return item.model_copy(update={"status": "in_progress", "action": action})

@@ -4,15 +4,19 @@ import asyncio
 import time
 
 from stint.domain.errors import Interrupted
-from stint.domain.responses import ResponseEnding, ResponseError, ResponseStatus, StoredResponse
+from stint.domain.responses import ResponseEnding, ResponseError, ResponseRecord, ResponseStatus, StoredResponse
+from stint.services.responses.endings import closing_record
+from stint.services.responses.streamed_items import StreamedItems
 from stint.store.responsestore import ResponseStore
 
 MESSAGE = "The process that ran this response ended before the response did. What was finished is stored."
 
 
-def interruption() -> ResponseEnding:
-    """Give the ending of a response whose process died."""
-    return ResponseEnding(status=ResponseStatus.failed, error=ResponseError.of(Interrupted(MESSAGE)))
+def interruption(stored: StoredResponse) -> ResponseRecord:
+    """Return the last record of a response whose process died: nobody knows what its stream has shown."""
+    error = ResponseError.of(Interrupted(MESSAGE))
+    ending = ResponseEnding(status=ResponseStatus.failed, error=error, usage=stored.usage)
+    return closing_record(stored, StreamedItems(), ending)
 
 
 def is_dead(stored: StoredResponse) -> bool:
@@ -28,4 +32,4 @@ async def settle(store: ResponseStore, tenant: str, stored: StoredResponse) -> S
     """
     if not is_dead(stored):
         return stored
-    return await asyncio.to_thread(store.responses.seal, tenant, stored.header.response_id, interruption())
+    return await asyncio.to_thread(store.responses.seal, tenant, stored.header.response_id, interruption)

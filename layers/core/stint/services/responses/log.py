@@ -29,8 +29,8 @@ class ResponseLog:
     """Writes a response under the holds it needs, and keeps in `response` what is stored.
 
     With no `store`, nothing is written. What is said in a `conversation` is added to it before the response ends.
-    Of a response in the background, `used` gives the usage up to now, and `skipped` are the places of the output that
-    were given to what broke off: the next record tells both, for whoever goes on from it.
+    `used` gives the usage up to now, and `skipped` are the places of the output that were given to what broke off: the
+    next record tells both, for whoever goes on from it or ends it.
     """
 
     tenant: str
@@ -69,7 +69,6 @@ class ResponseLog:
         Raises:
             Interrupted: a hold was lost, or somebody else ended the response.
         """
-        self.check()
         record = ResponseRecord(
             step=step,
             details=details,
@@ -77,6 +76,11 @@ class ResponseLog:
             usage=self.used() if isinstance(step, InferenceStep) and not ending else None,
             ending=ending_of(ending) if ending else None,
         )
+        await self.write(record)
+
+    async def write(self, record: ResponseRecord) -> None:
+        """Store a record as it is; it raises what `append` raises."""
+        self.check()
         if record.ending is not None and self.conversation is not None:
             await self.conversation.add(self.response, record)
         if self.store is not None:
@@ -84,7 +88,7 @@ class ResponseLog:
             await asyncio.to_thread(self.store.append, self.tenant, self.response_id, place, record)
         self.response.records.append(record)
         self.skipped = None
-        if ending is not None:
+        if record.ending is not None:
             await self.release()
 
     def check(self) -> None:

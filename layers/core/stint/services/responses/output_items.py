@@ -1,10 +1,10 @@
 """What a response answers with, told from its steps: the same items whether they stream, are read, or are run again."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from stint.domain.content import text_of
-from stint.domain.ids import hex_of, item_name
+from stint.domain.ids import hex_of, item_name, place_of
 from stint.domain.inference import AnswerDetails, Reasoning
 from stint.domain.items import (
     FunctionCall,
@@ -18,10 +18,11 @@ from stint.domain.items import (
 from stint.domain.json_text import parse_json
 from stint.domain.mcp_items import McpApprovalRequest, McpCall, McpError, McpListTools
 from stint.domain.parts import OutputText, ReasoningText, RefusalPart, SummaryText
-from stint.domain.responses import ResponseRecord, ResponseSettings, StoredResponse
+from stint.domain.responses import ResponseEnding, ResponseRecord, ResponseSettings, StoredResponse
 from stint.domain.schema import Schema
 from stint.domain.steps import InferenceStep, Step, ToolExecutionStep
 from stint.domain.tools import ToolCall, ToolResponse
+from stint.services.responses.answer_calls import AnswerCalls
 from stint.services.responses.hostedtools import WEB_SEARCH, HostedTools
 from stint.services.responses.inclusions import ENCRYPTED_REASONING, SEARCH_SOURCES
 
@@ -30,9 +31,11 @@ Encode = Callable[[Schema], str]
 
 
 class OutputItems:
-    """The items of a response in the making. An item's id is the response's, with its place in the output.
+    """The items of a response in the making, in the order in which the model made them.
 
-    `skipped` places were given to items that broke off when the process died that ran the response.
+    An item's id is the response's, with its place in the output. `skipped` places were given to items that broke off
+    when the process died that ran the response. A call that the client runs has its item only after those of the calls
+    before it, which come with their results.
     """
 
     def __init__(
@@ -42,6 +45,8 @@ class OutputItems:
         self.digits = hex_of(response_id.partition("_")[2])
         self.settings = settings
         self.items: list[OutputItem] = []
+        self.partial: list[OutputItem] = []
+        self.calls = AnswerCalls()
         self.skipped = 0
         self.listed: list[McpListTools] = []
         self.list_tools(listed)
@@ -55,10 +60,18 @@ class OutputItems:
         """Give the id that the next item will have, or the one that comes so many places behind it."""
         return item_name(prefix, self.digits, self.place + ahead)
 
-    def add_record(self, record: ResponseRecord) -> list[OutputItem]:
-        """Take in a record of the log; give the items of its step."""
+    @property
+    def shown(self) -> list[OutputItem]:
+        """Return all items in the order of their places, with those of an answer that broke off."""
+        return sorted([*self.items, *self.partial], key=lambda item: place_of(item.id)) if self.partial else self.items
+
+    def add_record(self, record: ResponseRecord) -> None:
+        """Add a record of the log."""
         self.skipped += record.skipped or 0
-        return self.add(record.step, record.details) if record.step is not None else []
+        if record.step is not None:
+            self.add(record.step, record.details)
+        if record.ending is not None:
+            self.finish(record.ending)
 
     def list_tools(self, listed: Iterable[McpListTools]) -> None:
         """Take in what MCP servers offer, as the items that tell of it."""
@@ -86,50 +99,69 @@ class OutputItems:
         answer = step.model_response
         broken = details.filtered or answer.stop_reason == "out_of_tokens"
         text, calls = text_of(answer.content), [] if broken else answer.tool_calls
+        dropped = {call.call_id for call in answer.tool_calls} if broken else set()
+        self.calls = AnswerCalls(list(calls), dropped=dropped)
         if text or not calls:
             part = RefusalPart(refusal=text) if details.refusal else OutputText(text=text)
             status = "incomplete" if broken else "completed"
             self.items.append(Message(id=self.next_id("msg"), role="assistant", content=[part], status=status))
-        for call in calls:
-            self.add_call(call)
+        self.add_client_calls()
 
-    def add_call(self, call: ToolCall) -> None:
-        """Add a call that the client is to run, or to approve; one that the server runs follows with its result."""
-        if isinstance(call.arguments, str):
-            return
+    def add_client_calls(self) -> None:
+        """Add the waiting calls up to the next one that the server runs: that one is added with its result."""
+        while self.calls.waiting and self.is_for_client(self.calls.waiting[0]):
+            self.add_client_call(self.calls.waiting.pop(0))
+
+    def is_for_client(self, call: ToolCall) -> bool:
+        named = call.tool_name in self.hosted.functions or call.tool_name in self.hosted.approvals
+        return named and not isinstance(call.arguments, str)
+
+    def add_client_call(self, call: ToolCall) -> None:
+        """Add a call that the client is to run or to approve."""
         arguments = text_of_arguments(call)
         if call.tool_name in self.hosted.functions:
             item = FunctionCall(id=self.next_id("fc"), call_id=call.call_id, name=call.tool_name, arguments=arguments)
             self.items.append(item)
-        elif call.tool_name in self.hosted.approvals:
+        else:
+            request = self.calls.requests[call.call_id] = self.next_id("mcpr")
             label = self.hosted.servers[call.tool_name]
             self.items.append(
-                McpApprovalRequest(
-                    id=self.next_id("mcpr"), server_label=label, name=call.tool_name, arguments=arguments
-                )
+                McpApprovalRequest(id=request, server_label=label, name=call.tool_name, arguments=arguments)
             )
 
-    def as_asked(self, step: InferenceStep, items: Sequence[OutputItem]) -> InferenceStep:
-        """Give an answer whose calls that wait for consent have the ids of the items that ask for it."""
-        asked = iter([item.id for item in items if isinstance(item, McpApprovalRequest)])
-        if not self.hosted.approvals:
-            return step
-        answer = step.model_response
-        calls = [
-            call.model_copy(update={"call_id": next(asked, call.call_id)}) if self.asks_for(call) else call
-            for call in answer.tool_calls
-        ]
-        return step.model_copy(update={"model_response": answer.model_copy(update={"tool_calls": calls})})
-
-    def asks_for(self, call: ToolCall) -> bool:
-        return call.tool_name in self.hosted.approvals and not isinstance(call.arguments, str)
-
     def add_result(self, call: ToolCall, response: ToolResponse) -> None:
+        """Add a call that the server ran; calls before it that have no result by now get none."""
+        waiting = self.calls.waiting
+        if call.call_id in {each.call_id for each in waiting}:
+            while (passed := waiting.pop(0)).call_id != call.call_id:
+                self.add_without_result(passed)
         opened = self.opened(call)
         if isinstance(opened, McpCall):
             self.items.append(finish_mcp_call(opened, response))
         elif isinstance(opened, WebSearchCall):
             self.items.append(finish_search(opened, response, self.settings.include))
+        self.add_client_calls()
+
+    def add_without_result(self, call: ToolCall) -> None:
+        """Add a call that the client runs as it is, and one that the server began to run as incomplete."""
+        if self.is_for_client(call):
+            self.add_client_call(call)
+        elif (opened := self.opened(call)) is not None:
+            self.items.append(opened.model_copy(update={"status": "incomplete"}))
+
+    def finish(self, ending: ResponseEnding) -> None:
+        """Add what a response that has ended shows of the calls that still wait, and of an answer that broke off.
+
+        Where the response met a limit, calls that the server did not run are dropped.
+        """
+        waiting, self.calls.waiting = self.calls.waiting, []
+        for call in waiting:
+            if ending.broke_off or self.is_for_client(call):
+                self.add_without_result(call)
+            else:
+                self.calls.dropped.add(call.call_id)
+        known = {item.id for item in self.items}
+        self.partial = [item for item in ending.partial if item.id not in known]
 
     def opened(self, call: ToolCall) -> McpCall | WebSearchCall | None:
         """Give the item of a call that the server begins to run; None for one that is no hosted tool's."""

@@ -21,6 +21,7 @@ from stint.services.reader import Reader
 from stint.services.responses.answered import refuse_unanswered, unanswered_calls
 from stint.services.responses.contexts import Context, Contexts, add_records
 from stint.services.responses.conversing import Conversing
+from stint.services.responses.endings import closing_record
 from stint.services.responses.inclusions import ENCRYPTED_REASONING
 from stint.services.responses.intake import Intake, require_input
 from stint.services.responses.log import ResponseLog, ending_of
@@ -166,6 +167,7 @@ class Responses:
         run = Run(
             header.response_id, prepared.plan.plan, reader.transcript, log, deadline, reader.approved, reader.later
         )
+        log.used = lambda: run.usage
         return ResponseRun(run, log, ResponseStream(header, output))
 
     async def run(self, response: ResponseRun) -> AsyncGenerator[ResponseEvent, None]:
@@ -195,10 +197,8 @@ class Responses:
             await self.fail(response, Unexpected())
         finally:
             log.stop()
-        ending = log.response.records[-1].ending
-        if ending is not None:
-            for told in stream.end(ending):
-                yield told
+        for told in stream.end(log.response):
+            yield told
 
     async def note_refusal(self, response: ResponseRun) -> None:
         """Fail a response that the model's provider refuses to answer."""
@@ -211,19 +211,20 @@ class Responses:
             await self.fail(response, Unexpected())
 
     async def fail(self, response: ResponseRun, error: StintError) -> None:
-        """Store that a response failed. When even that fails, it is sealed by who next looks at it."""
+        """Store that a response failed, with what its stream has shown; if that fails, a later reader seals it."""
         extra = {"response_id": response.response_id, "error_code": error.code, "error": error.message}
         logger.warning("The response failed", extra=extra)
         if response.has_left_something:
             error.response_id = response.response_id
         error.param = rename_param(error.param, FIELDS)
         response.error = error
-        ending = response.run.end(TurnStatus.failed, ErrorInfo.of(error))
+        ending = ending_of(response.run.end(TurnStatus.failed, ErrorInfo.of(error)))
+        record = closing_record(response.log.response, response.stream.items.streamed, ending)
         try:
-            await response.log.append(None, ending)
+            await response.log.write(record)
         except Exception:  # nothing may be raised here, whatever is wrong with the store
             logger.warning("The end of a failed response was not stored", exc_info=True)
-            response.log.response.records.append(ResponseRecord(ending=ending_of(ending)))
+            response.log.response.records.append(record)
             await response.log.release()
 
 

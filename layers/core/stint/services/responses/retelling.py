@@ -4,16 +4,11 @@ An item lies in a stream at the place that its id bears: so what a log holds is 
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pydantic import ConfigDict, TypeAdapter
 
-from stint.domain.events import RefusalDelta, TextDelta
-from stint.domain.ids import place_of
-from stint.domain.item_events import ContentPartAdded, DeltaOf
-from stint.domain.items import Message, OutputItem, ReasoningItem, WebSearchCall
-from stint.domain.mcp_items import McpCall, McpListTools
-from stint.domain.parts import OutputText, ReasoningText, RefusalPart, SummaryText
+from stint.domain.item_events import ContentPartAdded, DeltaOf, ReasoningSummaryPartAdded
 from stint.domain.response_events import (
     OutputItemAdded,
     OutputItemDone,
@@ -24,43 +19,40 @@ from stint.domain.response_events import (
     ResponseInProgress,
 )
 from stint.domain.responses import StoredResponse
-from stint.services.responses.itemstream import ItemStream, OpenItem
 from stint.services.responses.output_items import Encode, output_of
 from stint.services.responses.stream import ResponseStream
+from stint.services.responses.streamed_items import OpenItem, StreamedItems
 
 EVENTS: TypeAdapter[ResponseEvent] = TypeAdapter(ResponseEvent, config=ConfigDict(defer_build=True))
 
 
 @dataclass(slots=True)
 class Told:
-    """What a stream has told: so many events, and the items before the place `index`.
-
-    `open` is the item that is not done; `refusal` tells that its text is a refusal.
-    """
+    """What a stream has told: so many events, and their items."""
 
     events: int = 0
     begun: bool = False
     ended: bool = False
-    index: int = 0
-    open: OpenItem | None = None
-    refusal: bool = False
+    items: StreamedItems = field(default_factory=StreamedItems)
 
     def take(self, event: ResponseEvent) -> None:
         """Take in the next event."""
         self.events += 1
+        items = self.items
         match event:
             case ResponseInProgress():
                 self.begun = True
             case ResponseCompleted() | ResponseIncomplete() | ResponseFailed():
                 self.ended = True
             case OutputItemAdded(item=item, output_index=index):
-                self.open, self.index, self.refusal = OpenItem(item, index), index + 1, False
-            case OutputItemDone():
-                self.open = None
-            case ContentPartAdded(part=part):
-                self.refusal = isinstance(part, RefusalPart)
-            case DeltaOf(delta=delta) if self.open is not None:
-                self.open.text.append(delta)
+                items.open, items.index = OpenItem(item, index), index + 1
+            case OutputItemDone(item=item):
+                items.open = None
+                items.done.append(item)
+            case ContentPartAdded(part=part) | ReasoningSummaryPartAdded(part=part) if items.open is not None:
+                items.open.part = part
+            case DeltaOf(delta=delta) if items.open is not None:
+                items.open.text.append(delta)
 
 
 def read_told(texts: Iterable[str]) -> Told:
@@ -73,9 +65,7 @@ def read_told(texts: Iterable[str]) -> Told:
 
 def stream_behind(stored: StoredResponse, told: Told, encode: Encode) -> ResponseStream:
     """Give the stream of a response that goes on behind what was told."""
-    stream = ResponseStream(stored.header, output_of(stored, encode), sequence=told.events, index=told.index)
-    stream.items.open = told.open
-    return stream
+    return ResponseStream(stored.header, output_of(stored, encode), sequence=told.events, streamed=told.items)
 
 
 def replay(stored: StoredResponse, encode: Encode) -> Iterator[ResponseEvent]:
@@ -92,73 +82,14 @@ def finish(stored: StoredResponse, told: Told, encode: Encode) -> Iterator[Respo
 
 def tell_rest(stream: ResponseStream, stored: StoredResponse, told: Told) -> Iterator[ResponseEvent]:
     yield from catch_up(stream, stored, told)
-    if stored.ending is not None:
-        yield from stream.end(stored.ending)
+    yield from stream.end(stored)
 
 
 def catch_up(stream: ResponseStream, stored: StoredResponse, told: Told) -> Iterator[ResponseEvent]:
     """Tell what the log holds and the stream does not: an open item that is not in the log has broken off."""
     if not told.begun:
         ran = stored.taken_up or bool(stored.steps)
-        if not ran and (stored.ending is None or not stream.output.items):
+        if not ran and (stored.ending is None or not stream.output.shown):
             return
         yield from stream.take_up()
-    yield from stream.number(missing_items(stream, refusal=told.refusal))
-
-
-def missing_items(stream: ResponseStream, *, refusal: bool) -> Iterator[ResponseEvent]:
-    items = stream.items
-    begun = items.open
-    if begun is not None:
-        known = next((item for item in stream.output.items if item.id == begun.item.id), None)
-        yield from tell(items, known) if known is not None else break_off(items, begun, refusal=refusal)
-    for item in stream.output.items:
-        if place_of(item.id) >= items.index:
-            yield from tell(items, item)
-
-
-def tell(items: ItemStream, item: OutputItem) -> Iterator[ResponseEvent]:
-    """Tell a whole item, or what is missing of the open one."""
-    told = "".join(items.open.text) if items.open is not None else ""
-    match item:
-        case McpListTools():
-            yield from items.tell_list(item)
-            return
-        case Message(content=[OutputText(text=text)]) if text != told:
-            yield from items.tell_text(item.id, TextDelta(text=text[len(told) :]))
-        case Message(content=[RefusalPart(refusal=text)]) if text != told:
-            yield from items.tell_text(item.id, RefusalDelta(text=text[len(told) :]))
-        case ReasoningItem() if (text := thoughts_of(item)) != told:
-            yield from items.tell_reasoning(item.id, text[len(told) :])
-        case McpCall() | WebSearchCall() if items.open is None:
-            yield from items.begin_call(as_begun(item))
-        case _:
-            pass
-    yield from items.finish(item)
-
-
-def thoughts_of(item: ReasoningItem) -> str:
-    return "".join([part.text for part in item.summary] + [part.text for part in item.content or []])
-
-
-def as_begun(item: McpCall | WebSearchCall) -> McpCall | WebSearchCall:
-    """Give a call as it was when the server began to run it."""
-    if isinstance(item, McpCall):
-        return item.model_copy(update={"status": "in_progress", "output": None, "error": None})
-    action = item.action.model_copy(update={"sources": None})
-    return item.model_copy(update={"status": "in_progress", "action": action})
-
-
-def break_off(items: ItemStream, begun: OpenItem, *, refusal: bool) -> Iterator[ResponseEvent]:
-    """Close an item whose process died over it, with what was told of it."""
-    text = "".join(begun.text)
-    item = begun.item.model_copy(update={"status": "incomplete"})
-    match item:
-        case Message():
-            part = RefusalPart(refusal=text) if refusal else OutputText(text=text)
-            yield from items.end_message(item.model_copy(update={"content": [part]}))
-        case ReasoningItem():
-            filled = {"content": [ReasoningText(text=text)]} if items.raw else {"summary": [SummaryText(text=text)]}
-            yield from items.end_reasoning(item.model_copy(update=filled))
-        case _:
-            yield from items.done(item)
+    yield from stream.number(stream.missing_items())

@@ -123,7 +123,7 @@ def shown(stored: StoredResponse, encode: Encode, include: Sequence[Include] = (
     if include:
         settings = header.settings.model_copy(update={"include": [*header.settings.include, *include]})
         stored = replace(stored, header=header.model_copy(update={"settings": settings}))
-    return make_response(header, output_of(stored, encode).items, stored.status, stored.ending)
+    return make_response(header, output_of(stored, encode).shown, stored.status, stored.ending)
 
 
 def page_of(items: list[Item], after: str | None, before: str | None, limit: int) -> ItemList:

@@ -12,6 +12,7 @@ from stint.domain.events import (
     TextDelta,
     ToolCallDelta,
 )
+from stint.domain.ids import place_of
 from stint.domain.inference import AnswerDetails
 from stint.domain.item_events import DeltaOf, WithResponseId
 from stint.domain.response_events import (
@@ -25,9 +26,10 @@ from stint.domain.response_events import (
     ResponseQueued,
 )
 from stint.domain.response_resource import Response, make_response
-from stint.domain.responses import ResponseEnding, ResponseHeader, ResponseStatus
+from stint.domain.responses import ResponseEnding, ResponseHeader, ResponseStatus, StoredResponse
 from stint.services.responses.itemstream import ItemStream
-from stint.services.responses.output_items import OutputItems, shows_raw
+from stint.services.responses.output_items import OutputItems, output_of, shows_raw
+from stint.services.responses.streamed_items import StreamedItems
 
 OBFUSCATION = 16
 """Deltas are padded to multiples of so many characters."""
@@ -36,15 +38,17 @@ OBFUSCATION = 16
 class ResponseStream:
     """Tells what happens in a response, each event with its number.
 
-    `sequence` and `index` are those of the next event and the next item: a response that is taken up again goes on
-    where its stream broke off.
+    `sequence` is the number of the next event, `streamed` are the items before it: a response that is taken up again
+    goes on where its stream broke off.
     """
 
-    def __init__(self, header: ResponseHeader, output: OutputItems, *, sequence: int = 0, index: int = 0) -> None:
+    def __init__(
+        self, header: ResponseHeader, output: OutputItems, *, sequence: int = 0, streamed: StreamedItems | None = None
+    ) -> None:
         self.header = header
         self.output = output
         self.sequence = sequence
-        self.items = ItemStream(raw=shows_raw(header.settings), index=index)
+        self.items = ItemStream(raw=shows_raw(header.settings), streamed=streamed)
         self.ahead = 0
 
     def number(self, events: Iterable[ResponseEvent]) -> Iterator[ResponseEvent]:
@@ -59,7 +63,7 @@ class ResponseStream:
             yield event
 
     def resource(self, status: ResponseStatus, ending: ResponseEnding | None = None) -> Response:
-        return make_response(self.header, self.output.items, status, ending)
+        return make_response(self.header, self.output.shown, status, ending)
 
     def begin(self, *, queued: bool = False) -> Iterator[ResponseEvent]:
         """Tell that the response was created; one in the background waits in the queue first."""
@@ -82,8 +86,20 @@ class ResponseStream:
         """Tell an event of the loop; `details` are of the answer that a completed step holds."""
         yield from self.number(self.tell(event, details))
 
-    def end(self, ending: ResponseEnding) -> Iterator[ResponseEvent]:
-        """Tell how the response ended; a cancelled one ends as a failed one does, with its own status."""
+    def end(self, stored: StoredResponse) -> Iterator[ResponseEvent]:
+        """Yield the items that the stream lacks, then how the response ended; nothing while it has no ending.
+
+        A cancelled one ends as a failed one does, with its own status. Of a response that broke off, the log may hold
+        more than the loop announced.
+        """
+        ending = stored.ending
+        if ending is None:
+            return
+        if ending.broke_off:
+            self.output = output_of(stored, self.output.encode)
+        else:
+            self.output.finish(ending)
+        yield from self.number(self.missing_items())
         response = self.resource(ending.status, ending)
         events: list[ResponseEvent] = []
         match ending.status:
@@ -115,9 +131,20 @@ class ResponseStream:
             case StepComplete(step_details=step):
                 items, self.ahead = self.output.add(step, details)[self.ahead :], 0
                 for item in items:
-                    yield from self.items.finish(item)
+                    yield from self.items.emit_rest(item)
             case _:
                 pass
+
+    def missing_items(self) -> Iterator[ResponseEvent]:
+        """Yield what the output holds and the stream lacks; an open item that is not in the output has broken off."""
+        items, shown = self.items, self.output.shown
+        if items.open is not None:
+            begun = items.open
+            known = next((item for item in shown if item.id == begun.item.id), None)
+            yield from items.emit_rest(known or begun.broken_off())
+        for item in shown:
+            if place_of(item.id) >= items.streamed.index:
+                yield from items.emit_rest(item)
 
 
 def padding_of(text: str) -> str:

@@ -1,0 +1,34 @@
+"""The calls of one answer of the model, as the output and the context of a response take them."""
+
+from dataclasses import dataclass, field
+
+from stint.domain.steps import InferenceStep
+from stint.domain.tools import ToolCall
+
+
+@dataclass(slots=True)
+class AnswerCalls:
+    """The calls of one answer of the model, and what has become of them.
+
+    `waiting` have no item yet, in the model's order. `requests` are the ids of the approval requests by call id.
+    `dropped` are the ids of calls that a limit kept from being run.
+    """
+
+    waiting: list[ToolCall] = field(default_factory=list)
+    requests: dict[str, str] = field(default_factory=dict)
+    dropped: set[str] = field(default_factory=set)
+
+    def in_context(self, step: InferenceStep) -> InferenceStep:
+        """Return the answer as later model calls see it.
+
+        A call that waits for approval has the id of its request; calls that were dropped are left out.
+        """
+        if not self.requests and not self.dropped:
+            return step
+        answer = step.model_response
+        calls = [
+            call.model_copy(update={"call_id": self.requests.get(call.call_id, call.call_id)})
+            for call in answer.tool_calls
+            if call.call_id not in self.dropped
+        ]
+        return step.model_copy(update={"model_response": answer.model_copy(update={"tool_calls": calls})})

@@ -1,0 +1,65 @@
+"""What a response's stream has shown of its items."""
+
+from dataclasses import dataclass, field
+from typing import TypedDict
+
+from stint.domain.items import FunctionCall, OutputItem, WebSearchCall
+from stint.domain.mcp_items import McpCall
+from stint.domain.parts import OutputText, ReasoningText, RefusalPart, SummaryText
+
+TextPart = OutputText | RefusalPart | ReasoningText | SummaryText
+
+
+class Place(TypedDict):
+    """Where an event inside an item belongs."""
+
+    output_index: int
+    item_id: str
+
+
+@dataclass(slots=True)
+class OpenItem:
+    """The item that is being filled, as it was added at `index`: `part` is its empty part, `text` what was streamed."""
+
+    item: OutputItem
+    index: int
+    part: TextPart | None = None
+    text: list[str] = field(default_factory=list)
+
+    @property
+    def place(self) -> Place:
+        return Place(output_index=self.index, item_id=self.item.id)
+
+    def broken_off(self) -> OutputItem:
+        """Return the item as incomplete, with what was streamed of it."""
+        text, filled = "".join(self.text), dict[str, object]()
+        match self.item, self.part:
+            case McpCall() | FunctionCall(), _:
+                filled = {"arguments": text}
+            case _, RefusalPart():
+                filled = {"content": [RefusalPart(refusal=text)]}
+            case _, SummaryText():
+                filled = {"summary": [SummaryText(text=text)]}
+            case _, OutputText() | ReasoningText() as part:
+                filled = {"content": [part.model_copy(update={"text": text})]}
+        return self.item.model_copy(update={"status": "incomplete", **filled})
+
+
+@dataclass(slots=True)
+class StreamedItems:
+    """The items of a stream so far: those that are done, and the `open` one. The next one comes at `index`."""
+
+    index: int = 0
+    open: OpenItem | None = None
+    done: list[OutputItem] = field(default_factory=list)
+
+    @property
+    def items(self) -> list[OutputItem]:
+        """Return all items, the open one as incomplete."""
+        return [*self.done, *([self.open.broken_off()] if self.open is not None else [])]
+
+    @property
+    def index_of_call(self) -> int:
+        """Return the index of the first call that has no result: that of the open item, if this is a call."""
+        called = self.open is not None and isinstance(self.open.item, McpCall | WebSearchCall)
+        return self.index - called

@@ -259,6 +259,59 @@ def test_a_batch_is_stored_by_one_of_two_workers(job: Job) -> None:
     assert job.events() == [["0", "1"]]
 
 
+def test_a_frozen_stream_takes_nothing_but_its_end(any_job: Job) -> None:
+    any_job.put(2)
+
+    for _ in range(2):
+        any_job.background.freeze(*any_job.ids, 2)
+    with pytest.raises(Interrupted):
+        any_job.background.put_events(*any_job.ids, 2, ["late"])
+    frozen = any_job.events()
+    any_job.background.end_events(*any_job.ids, 2, ["end"])
+
+    assert frozen == [["0", "1"]]
+    assert any_job.events() == [["0", "1"], ["end"]]
+    assert any_job.events(1) == any_job.events(1, at_batch=True) == [["end"]]
+    for write in (any_job.background.end_events, any_job.background.put_events):
+        with pytest.raises(Interrupted):
+            write(*any_job.ids, 2, ["another end"])
+
+
+def test_a_stream_is_frozen_at_its_end_alone(job: Job) -> None:
+    job.put(2, 1)
+
+    with pytest.raises(Interrupted):
+        job.background.freeze(*job.ids, 2)
+
+    job.background.end_events(*job.ids, 3, ["end"])
+    assert job.events() == [["0", "1"], ["2"], ["end"]]
+
+
+def test_a_frozen_stream_is_sealed_when_its_response_is_deleted(job: Job) -> None:
+    job.put(1)
+    job.background.freeze(*job.ids, 1)
+
+    job.background.stop(*job.ids)
+
+    for write in (job.background.end_events, job.background.put_events):
+        with pytest.raises(Interrupted):
+            write(*job.ids, 1, ["late"])
+    with pytest.raises(Interrupted):
+        job.background.freeze(*job.ids, 1)
+
+
+@pytest.mark.parametrize("size", [10, 600_000])
+def test_the_end_of_a_stream_whose_answer_was_lost_is_stored(own_cloud: Cloud, tenant: str, size: int) -> None:
+    job, end = Job(own_cloud, tenant), secrets.token_urlsafe(size)
+    job.background.freeze(*job.ids, 0)
+    sent = lose_first_answer(own_cloud, "PutItem")
+
+    job.background.end_events(*job.ids, 0, [end])
+
+    assert sent == [200, 400]
+    assert job.events() == [[end]]
+
+
 def test_a_batch_of_events_may_be_of_any_size(cloud: Cloud, job: Job) -> None:
     texts = [secrets.token_urlsafe(200_000) for _ in range(4)]
 

@@ -13,19 +13,18 @@ from stint.store.documents import Documents
 from stint.store.failures import ConditionFailed
 from stint.store.items import Item
 from stint.store.liveness import new_seal
-from stint.store.table import Table
+from stint.store.table import NEW, Table
 
 MAX_ATTEMPTS = 3
 """How often a response may be taken up: as often as the queue gives a message out."""
 
 RACES = 5
-NEW = "attribute_not_exists(pk)"
 UNCANCELLED = "attribute_not_exists(sealed_at) AND attribute_not_exists(cancelled_at)"
 LEFT = f"{UNCANCELLED} AND attribute_not_exists(lease_id) AND attempts = :attempts"
 RUN_OUT = f"{UNCANCELLED} AND lease_id = :old_id AND lease_until = :old_until"
 UNCLAIMED = f"{RUN_OUT} AND (attribute_not_exists(requeued_for) OR requeued_for <> :old_id)"
 HELD = "lease_id = :held AND attribute_not_exists(sealed_at)"
-UNWRITTEN = "attribute_not_exists(pk) OR attribute_exists(frozen_at)"
+UNWRITTEN = f"{NEW} OR attribute_exists(frozen_at)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +162,7 @@ class Background:
         """
         item = keys.response_events(tenant, response_id, first_seq)._asdict()
         try:
-            self._table.put(item | {"event_count": 0, "frozen_at": int(time.time())}, condition=UNWRITTEN)
+            self._table.put_new(item | {"event_count": 0, "frozen_at": int(time.time())}, condition=UNWRITTEN)
         except ConditionFailed:
             raise _lost(response_id) from None
 
@@ -172,7 +171,7 @@ class Background:
         item = keys.response_events(tenant, response_id, first_seq)._asdict() | {"event_count": len(events)}
         blobs = keys.response_blobs(tenant, response_id)
         try:
-            self._documents.put_if(item, EventBatch(events=events), blobs, UNWRITTEN)
+            self._documents.put_new(item, EventBatch(events=events), blobs, condition=UNWRITTEN)
         except ConditionFailed:
             raise _lost(response_id) from None
 
@@ -222,7 +221,7 @@ class Background:
             place = 0 if begins is None else begins + int(last["event_count"])
             with suppress(ConditionFailed):
                 item = keys.response_events(tenant, response_id, place)._asdict() | seal
-                self._table.put(item, condition=UNWRITTEN)
+                self._table.put_new(item, condition=UNWRITTEN)
                 return
 
 

@@ -2,7 +2,7 @@
 
 import zlib
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
 from itertools import accumulate
@@ -14,7 +14,7 @@ from stint.domain.schema import Schema
 from stint.store.blobs import Blobs
 from stint.store.failures import BlobMissing, ConditionFailed
 from stint.store.items import Item, size, write_units
-from stint.store.table import Table
+from stint.store.table import NEW, Table
 
 D = TypeVar("D", bound=Schema)
 
@@ -35,23 +35,14 @@ class Documents:
         self._table = table
         self._blobs = blobs
 
-    def put_new(self, item: Item, document: Schema, prefix: str) -> None:
-        """Write a record with a document where none is; `prefix` is where a blob of it goes.
+    def put_new(self, item: Item, document: Schema, prefix: str, *, condition: str = NEW) -> None:
+        """Write a record with a document where none is, or a condition holds; `prefix` is where a blob of it goes.
 
         Raises ConditionFailed with the record that stands there; the blob is then taken back.
         """
-        self._put(self.pack(item, document, prefix), self._table.put_new)
-
-    def put_if(self, item: Item, document: Schema, prefix: str, condition: str) -> None:
-        """Write a record with a document where a condition holds, in place of what stands there.
-
-        Raises ConditionFailed; the blob is then taken back.
-        """
-        self._put(self.pack(item, document, prefix), lambda packed: self._table.put(packed, condition=condition))
-
-    def _put(self, packed: Item, put: Callable[[Item], None]) -> None:
+        packed = self.pack(item, document, prefix)
         try:
-            put(packed)
+            self._table.put_new(packed, condition=condition)
         except ConditionFailed:
             self.delete_blob(packed)
             raise

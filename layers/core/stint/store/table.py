@@ -26,6 +26,9 @@ SMALL_PAGE = 100
 LARGE_PAGE = 50_000
 """More entries than an answer holds: as much as a list reads at most at a time."""
 
+NEW = "attribute_not_exists(pk)"
+"""Holds where there is no record."""
+
 LIVE = "attribute_not_exists(deleted_at) AND (attribute_not_exists(expires_at) OR expires_at > :now)"
 """Holds for a record that is neither marked for deletion nor expired; `:now` is in seconds."""
 
@@ -152,8 +155,10 @@ class Table:
         """Write records in place of what stands there, 25 a call, side by side; some may stand when this raises."""
         self._write_many([{"PutRequest": {"Item": encode(item)}} for item in items])
 
-    def put_new(self, item: Item) -> None:
-        """Write a record where none is. Raises ConditionFailed with the record that stands there.
+    def put_new(self, item: Item, *, condition: str = NEW) -> None:
+        """Write a record where none is, or where a condition holds.
+
+        Raises ConditionFailed with the record that stands there.
 
         botocore repeats a write whose answer was lost; the repetition then meets its own record, which a random
         `nonce` tells from an equal record of somebody else.
@@ -164,7 +169,7 @@ class Table:
                 self._client.put_item(
                     TableName=self._name,
                     Item=encode(sent),
-                    ConditionExpression="attribute_not_exists(pk)",
+                    ConditionExpression=condition,
                     ReturnValuesOnConditionCheckFailure="ALL_OLD",
                 )
         except ConditionFailed as refused:

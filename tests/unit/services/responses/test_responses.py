@@ -132,9 +132,8 @@ def shown(response: Response) -> list[tuple[str, str | None]]:
 
 
 async def test_a_response_whose_process_died_shows_all_calls_of_its_last_answer_in_their_order(
-    make_office: MakeOffice, monkeypatch: pytest.MonkeyPatch
+    make_office: MakeOffice,
 ) -> None:
-    monkeypatch.setattr("stint.services.responses.responses.GRACE_SECONDS", -30)
     office = make_office(script(called("buy", "ask_user", "sell", "ask_user")))
     office.shop.gates["buy"] = asyncio.Event()
     responder = Responder(office)
@@ -144,7 +143,7 @@ async def test_a_response_whose_process_died_shows_all_calls_of_its_last_answer_
 
     playing.cancel()
     await asyncio.gather(playing, return_exceptions=True)
-    await until(lambda: run.log.response.header.until < time.time())
+    CLOCK.move_to(round(run.log.response.header.until * 1000))
     died = await responder.get(run.response_id)
 
     assert died.status is ResponseStatus.failed
@@ -157,20 +156,18 @@ async def test_a_response_whose_process_died_shows_all_calls_of_its_last_answer_
 
 
 async def test_calls_that_ended_before_the_time_was_over_are_shown_behind_the_one_that_did_not(
-    make_office: MakeOffice, monkeypatch: pytest.MonkeyPatch
+    make_office: MakeOffice,
 ) -> None:
     office = make_office(script(called("buy", "ask_user", "sell")))
     office.shop.gates["buy"] = asyncio.Event()
     responder = Responder(office)
+    playing = asyncio.create_task(responder.respond(tools=[MCP_TOOL, FUNCTION]))
+    await until(lambda: office.shop.calls == ["buy", "sell"])
+    for _ in range(50):  # until the second call has come to its end
+        await asyncio.sleep(0)
 
-    async def run_out(_: float, task: Any) -> None:
-        await until(lambda: office.shop.calls == ["buy", "sell"])
-        for _ in range(50):  # until the second call has come to its end
-            await asyncio.sleep(0)
-        raise DeadlineExceeded("The time is over.")
-
-    monkeypatch.setattr("stint.services.loop.before", run_out)
-    answered = await responder.respond(tools=[MCP_TOOL, FUNCTION])
+    CLOCK.move(30)
+    answered = await playing
 
     assert answered.response == await responder.get(answered.response.id)
     assert shown(answered.response)[1:] == [

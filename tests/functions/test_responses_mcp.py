@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable
+from itertools import permutations
 from typing import Any
 
 import httpx
@@ -136,9 +137,40 @@ def test_a_function_and_a_servers_tool_may_be_called_in_one_answer(http: httpx.C
     chained = respond(http, [output], previous_response_id=asked["id"], tools=tools)
     whole = respond(http, [user("go"), *asked["output"], output], tools=tools, store=False)
 
-    assert types_of(asked) == ["mcp_list_tools", "message", "mcp_call", "function_call"]
+    assert types_of(asked) == ["mcp_list_tools", "message", "function_call", "mcp_call"]
     assert asked["status"] == "completed"
     assert text_of(chained) == text_of(whole) == "add answered: 3\nget_weather answered: sunny"
+
+
+KIND_OF = {"get_weather": "function_call", "add": "mcp_call", "total": "mcp_approval_request"}
+
+
+@pytest.mark.parametrize("order", [*permutations(KIND_OF), ("add", "total", "add", "get_weather", "add")])
+def test_items_stand_in_the_order_of_the_models_calls(
+    http: httpx.Client, hosted: Hosted, world: World, order: tuple[str, ...]
+) -> None:
+    tools = [WEATHER, hosted(require_approval={"always": {"tool_names": ["total"]}})]
+    arguments = {"get_weather": "{}", "add": '{"a": 1, "b": 2}', "total": '{"numbers": [1, 2]}'}
+    events = follow(http, "\n".join(f"call: {name} {arguments[name]}" for name in order), tools=tools)
+
+    asked = events[-1]["response"]
+    answers = [output_for(item_of(asked, "function_call")), approval_of(item_of(asked, "mcp_approval_request"))]
+    fields = {"tools": tools, "model": "recorded/m"}
+    respond(http, answers, previous_response_id=asked["id"], **fields)
+    respond(http, [user("go"), *asked["output"], *answers], store=False, **fields)
+
+    added = [event["item"]["id"] for event in events if event["type"] == "response.output_item.added"]
+    assert types_of(asked) == ["mcp_list_tools", *(KIND_OF[name] for name in order)]
+    assert added == [item["id"] for item in asked["output"]]
+    assert get(http, asked["id"]) == asked
+    said = [each for request in world.recorder.requests for each in request.messages]
+    answered = [each for each in said if isinstance(each, AssistantAnswer)]
+    assert [tuple(call.tool_name for call in each.tool_calls) for each in answered] == [order, order]
+
+
+def approval_of(request: Body) -> Body:
+    """Approve a call."""
+    return {"type": "mcp_approval_response", "approval_request_id": request["id"], "approve": True}
 
 
 def test_a_finished_call_is_a_round_of_its_own_for_the_model(http: httpx.Client, hosted: Hosted, world: World) -> None:

@@ -9,7 +9,7 @@ INSTALL := $(BIN)/uv pip install --require-hashes --no-deps
 export PYTHONPATH := layers/core:layers/runtime/python:.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run invoke sam-local test test-local test-node bench lint types arch validate build openapi lock clean
+.PHONY: help setup run invoke sam-local test test-local test-node bench lint types arch validate build deploy openapi lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -86,6 +86,9 @@ validate: .venv-sam/.installed $(VENV)/.installed ## check the SAM template, and
 build: .venv-sam/.installed $(VENV)/.installed ## build what is deployed (RUNTIME=python3.11 ARCHITECTURE=x86_64 for another target)
 	@$(SAM) build $(if $(strip $(TARGET)),--parameter-overrides "$(strip $(TARGET))")
 	@$(BIN)/python infra/bytecode.py
+
+deploy: .venv-sam/.installed $(VENV)/.installed ## deploy what was built: make deploy STACK=name (PARAMETERS="Name=value ...")
+	@$(BIN)/python -m infra.deploy
 
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header
 # What mcp asks for beyond its client, the part that is used (tests/events/test_shipped_services.py): a third of the layer.

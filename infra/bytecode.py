@@ -9,27 +9,22 @@ import subprocess
 import sys
 from pathlib import Path
 
-import yaml
-
-BUILD = Path(".aws-sam/build")
+from infra.build import read_build
 
 
 def main() -> int:
-    runtime = target_runtime(BUILD / "template.yaml")
+    build = read_build(Path.cwd())
+    if build is None:
+        sys.exit("nothing is built: run `make build`")
+    runtime = build.runtime
     interpreter = find_interpreter(runtime)
     if interpreter is None:
         print(f"No bytecode: {runtime} is not on this machine, so every cold start compiles (about a second).")
         return 0
-    for folder in sorted(path for path in BUILD.iterdir() if path.is_dir()):
+    for folder in sorted(path for path in build.folder.iterdir() if path.is_dir()):
         compile_folder(interpreter, folder)
     print(f"Bytecode for {runtime} added.")
     return 0
-
-
-def target_runtime(template: Path) -> str:
-    """The runtime that was built for: SAM writes it where the template says how the core layer is built."""
-    resources = yaml.safe_load(template.read_text())["Resources"]
-    return str(resources["CoreLayer"]["Metadata"]["BuildMethod"])
 
 
 def find_interpreter(runtime: str) -> str | None:

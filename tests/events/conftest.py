@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import NoReturn
 
 import pytest
-import yaml
+from infra.build import read_build
 from infra.local.engine import ROOT
 
-BUILD = ROOT / ".aws-sam" / "build"
 RUNTIME = f"python{sys.version_info[0]}.{sys.version_info[1]}"
 ARCHITECTURE = "arm64" if platform.machine() in ("arm64", "aarch64") else "x86_64"
 COMMAND = f"make build RUNTIME={RUNTIME} ARCHITECTURE={ARCHITECTURE}"
@@ -19,15 +18,14 @@ COMMAND = f"make build RUNTIME={RUNTIME} ARCHITECTURE={ARCHITECTURE}"
 @pytest.fixture(scope="session")
 def build() -> Path:
     """The output of `make build` for this machine, made of the sources as they are."""
-    if not (BUILD / "template.yaml").is_file():
+    found = read_build(ROOT)
+    if found is None:
         miss(f"nothing is built: {COMMAND}")
-    target = yaml.safe_load((BUILD / "template.yaml").read_text())["Resources"]["CoreLayer"]["Metadata"]
-    built_for = f"{target['BuildMethod']} on {target['BuildArchitecture']}"
-    if built_for != f"{RUNTIME} on {ARCHITECTURE}":
-        miss(f"built for {built_for}: {COMMAND}")
-    if stale := changed_since_build():
+    if str(found) != f"{RUNTIME} on {ARCHITECTURE}":
+        miss(f"built for {found}: {COMMAND}")
+    if stale := found.changed_source():
         miss(f"built before {stale} changed: {COMMAND}")
-    return BUILD
+    return found.folder
 
 
 def miss(reason: str) -> NoReturn:
@@ -35,19 +33,6 @@ def miss(reason: str) -> NoReturn:
     if os.environ.get("CI") == "true":
         pytest.fail(reason, pytrace=False)
     pytest.skip(reason)
-
-
-def changed_since_build() -> Path | None:
-    """A source that differs from what was built of it, or is not in it."""
-    places = [(ROOT / "layers/core/stint", BUILD / "CoreLayer/python/stint")]
-    places += [(ROOT / "layers/runtime/python", BUILD / "RuntimeLayer/python")]
-    places += [(folder, BUILD / folder.name.capitalize()) for folder in sorted((ROOT / "functions").iterdir())]
-    for sources, built in places:
-        for source in sources.rglob("*.py"):
-            copy = built / source.relative_to(sources)
-            if not copy.is_file() or copy.read_bytes() != source.read_bytes():
-                return source.relative_to(ROOT)
-    return None
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,71 @@
+"""What `make build` left in `.aws-sam/build`."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+
+@dataclass(frozen=True)
+class Build:
+    """The output of `sam build` in a repository, and the target that it is for."""
+
+    root: Path
+    template: dict[str, Any]
+
+    @property
+    def folder(self) -> Path:
+        return folder_of(self.root)
+
+    @property
+    def runtime(self) -> str:
+        """The runtime: SAM writes it where the template says how the core layer is built."""
+        return str(self._target["BuildMethod"])
+
+    @property
+    def architecture(self) -> str:
+        return str(self._target["BuildArchitecture"])
+
+    def __str__(self) -> str:
+        return f"{self.runtime} on {self.architecture}"
+
+    @property
+    def _target(self) -> dict[str, Any]:
+        target: dict[str, Any] = self.template["Resources"]["CoreLayer"]["Metadata"]
+        return target
+
+    def changed_source(self) -> Path | None:
+        """Return a source that was changed after the build, relative to the repository; None when there is none.
+
+        Code is compared by content; templates, and what the dependencies are installed from, by their time.
+        """
+        for source, copy in self._copies():
+            if not copy.is_file() or copy.read_bytes() != source.read_bytes():
+                return source.relative_to(self.root)
+        built_at = (self.folder / "template.yaml").stat().st_mtime
+        recipes = ("template.yaml", "infra/*.yaml", "layers/Makefile", "layers/dependencies/requirements.txt")
+        for recipe in (path for pattern in recipes for path in sorted(self.root.glob(pattern))):
+            if recipe.stat().st_mtime > built_at:
+                return recipe.relative_to(self.root)
+        return None
+
+    def _copies(self) -> Iterator[tuple[Path, Path]]:
+        places = [(self.root / "layers/core/stint", self.folder / "CoreLayer/python/stint")]
+        places += [(self.root / "layers/runtime/python", self.folder / "RuntimeLayer/python")]
+        functions = (path for path in sorted((self.root / "functions").iterdir()) if path.is_dir())
+        places += [(folder, self.folder / folder.name.capitalize()) for folder in functions]
+        for sources, built in places:
+            for source in sources.rglob("*.py"):
+                yield source, built / source.relative_to(sources)
+
+
+def folder_of(root: Path) -> Path:
+    return root / ".aws-sam" / "build"
+
+
+def read_build(root: Path) -> Build | None:
+    """Read the build of a repository; None when nothing is built."""
+    template = folder_of(root) / "template.yaml"
+    return Build(root, yaml.safe_load(template.read_text())) if template.is_file() else None

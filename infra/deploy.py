@@ -1,0 +1,113 @@
+"""`make deploy STACK=name`: deploy with the SAM CLI what `make build` built.
+
+Reads its options from the environment, where make puts variables of its command line: STACK, PARAMETERS
+("Name=value ...", quoted as in a shell), RUNTIME and ARCHITECTURE.
+"""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import yaml
+from infra.build import Build, read_build
+
+ROOT = Path(__file__).resolve().parents[1]
+USAGE = 'usage: make deploy STACK=name [PARAMETERS="Name=value ..."]'
+# Functions are named `<stack>-responses`, and Lambda takes 64 characters.
+STACK = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,53}")
+TARGET = ("Runtime", "Architecture")
+# SAM takes quotes from around a value, and the backslash from these: when it reads the file, and when it has read it.
+UNQUOTED = 2
+_ESCAPED = re.compile(r"""\\(?=[ "'])""")
+
+
+class Refused(Exception):
+    """Why nothing was deployed, and what to do."""
+
+
+def main(environment: Mapping[str, str], root: Path = ROOT) -> int:
+    """Run `sam deploy` and return its status; 2 when nothing was deployed."""
+    try:
+        command = deploy_command(environment, root)
+    except Refused as refused:
+        print(f"stint: {refused}", file=sys.stderr)
+        return 2
+    print(shlex.join(command), flush=True)
+    # SAM looks for samconfig.toml beside the built template, where there is none: every option is in the command.
+    own = {name: value for name, value in environment.items() if name not in ("PYTHONPATH", "MAKEFLAGS")}
+    return subprocess.run(command, cwd=root, env=own | {"SAM_CLI_TELEMETRY": "0"}, check=False).returncode
+
+
+def deploy_command(environment: Mapping[str, str], root: Path) -> list[str]:
+    """Return the command, and write the parameters to the file that it names. Raise Refused."""
+    stack = environment.get("STACK", "")
+    if not STACK.fullmatch(stack):
+        problem = f"STACK={stack} is no name of a stack: a letter, then up to 53 letters, digits and dashes\n"
+        raise Refused(f"{problem if stack else ''}{USAGE}")
+    build = current_build(root)
+    parameters = read_parameters(environment.get("PARAMETERS", ""), build)
+    wanted = {"Runtime": environment.get("RUNTIME"), "Architecture": environment.get("ARCHITECTURE")}
+    check_target({**wanted, **{name: parameters.pop(name) for name in TARGET if name in parameters}}, build)
+    overrides = [f"Runtime={build.runtime}", f"Architecture={build.architecture}"]
+    if parameters:
+        overrides.append(write_parameters(parameters, root))
+    sam = root / ".venv-sam" / "bin" / "sam"
+    options = ["--resolve-s3", "--no-confirm-changeset", "--no-fail-on-empty-changeset"]
+    options += ["--capabilities", "CAPABILITY_IAM", "CAPABILITY_AUTO_EXPAND"]
+    template = str((build.folder / "template.yaml").relative_to(root))
+    named = ["--template-file", template, "--stack-name", stack]
+    return [str(sam), "deploy", *named, *options, "--parameter-overrides", *overrides]
+
+
+def current_build(root: Path) -> Build:
+    build = read_build(root)
+    if build is None:
+        raise Refused("nothing is built: run `make build` first")
+    if changed := build.changed_source():
+        raise Refused(f"{changed} was changed after the build: run `make build` again")
+    return build
+
+
+def read_parameters(text: str, build: Build) -> dict[str, str]:
+    """Read "Name=value ..." as a shell would. Raise Refused for what the template does not have."""
+    known = build.template["Parameters"]
+    parameters = {}
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise Refused(f"PARAMETERS cannot be read: {error}\n{USAGE}") from error
+    for word in words:
+        name, found, value = word.partition("=")
+        if not found or name not in known:
+            raise Refused(f"PARAMETERS: {word!r} is no Name=value of the template. Its parameters: {', '.join(known)}")
+        parameters[name] = value
+    return parameters
+
+
+def check_target(wanted: Mapping[str, str | None], build: Build) -> None:
+    """Raise Refused when another runtime or architecture is asked for than what was built."""
+    built = {"Runtime": build.runtime, "Architecture": build.architecture}
+    if any(wanted[name] not in (None, "", built[name]) for name in built):
+        target = {name: wanted[name] or built[name] for name in built}
+        raise Refused(
+            f"the build is for {build}, not for {target['Runtime']} on {target['Architecture']}: "
+            f"run `make build RUNTIME={target['Runtime']} ARCHITECTURE={target['Architecture']}`"
+        )
+
+
+def write_parameters(parameters: Mapping[str, str], root: Path) -> str:
+    """Write values to a file that SAM reads; on its command line it cannot take every value."""
+    file = root / ".aws-sam" / "parameters.yaml"
+    quoted = dict(parameters)
+    for _ in range(UNQUOTED):
+        quoted = {name: f'"{_ESCAPED.sub(lambda found: found[0] * 2, value)}"' for name, value in quoted.items()}
+    file.write_text(yaml.safe_dump(quoted))
+    return f"file://{file}"
+
+
+if __name__ == "__main__":
+    sys.exit(main(os.environ))

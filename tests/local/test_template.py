@@ -241,6 +241,14 @@ def test_deleted_blobs_stay_as_long_as_the_table_can_be_restored() -> None:
     assert "Prefix" not in rule
 
 
+def test_the_readme_counts_what_the_alarms_cost() -> None:
+    text = (ROOT / "infra" / "alarms.yaml").read_text()
+
+    alarms, metrics = text.count("Type: AWS::CloudWatch::Alarm"), text.count("MetricStat:")
+    assert (alarms, metrics) == (5, 15)
+    assert "five alarms over 15 metrics" in (ROOT / "README.md").read_text()
+
+
 def data_resources() -> dict[str, Any]:
     """The resources of `infra/data.yaml`, with the short tags of CloudFormation as text."""
 

@@ -29,10 +29,10 @@ def freezing_point(liquid: str) -> int:
     return -101
 
 
-def thought(tool: str | None = None, answer: str | None = None) -> str:
+def thought(tool: str | None = None, answer: str | None = None, **params: Any) -> str:
     """What a model says to a ReAct agent: an action, or the answer."""
-    params = [{"name": "liquid", "value": "polyjuice"}]
-    action = {"tool_name": tool, "tool_params": params} if tool else None
+    given = [{"name": name, "value": value} for name, value in (params or {"liquid": "polyjuice"}).items()]
+    action = {"tool_name": tool, "tool_params": given} if tool else None
     return json.dumps({"thought": "So.", "action": action, "answer": answer})
 
 
@@ -77,6 +77,20 @@ def test_a_react_agent_acts_until_it_has_the_answer(
         ("assistant", thought(answer="-100 and -101")),
         ("user", "thanks"),
     ]
+
+
+def test_a_react_agent_lets_the_server_run_the_tools_of_toolgroups(
+    client: LlamaStackClient, strict: ChatCompletionsServer, mcp: str
+) -> None:
+    strict.script(says(thought("add", a=2, b=3)), says(thought("nosuch")), says(thought(answer="5")))
+    agent = ReActAgent(client, model="openai/m", tools=[mcp])
+    session = agent.create_session("lab")
+
+    done: Any = agent.create_turn(hello("2 + 3"), session_id=session, stream=False)
+
+    assert json.loads(done.output_message.content)["answer"] == "5"
+    contents = [each["content"] for each in strict.bodies[2]["messages"] if each["role"] == "tool"]
+    assert contents == ["5", "Unknown tool `nosuch` was called."]
 
 
 class LineParser(ToolParser):

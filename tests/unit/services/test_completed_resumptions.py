@@ -121,7 +121,9 @@ async def test_usage_is_counted_over_all_parts(make_stage: MakeStage) -> None:
     assert done.usage == USAGE + USAGE + USAGE
 
 
-@pytest.mark.parametrize("given", [[], ["a", "b", "a"]], ids=["none", "twice"])
+@pytest.mark.parametrize(
+    "given", [[], ["a", "b", "a"], [str(n) for n in range(129)]], ids=["none", "twice", "too many"]
+)
 async def test_responses_that_answer_no_calls_change_nothing(
     make_stage: MakeStage, cloud: Cloud, given: list[str]
 ) -> None:
@@ -145,7 +147,7 @@ async def test_call_ids_that_are_taken_are_refused(make_stage: MakeStage, cloud:
     before = cloud.items(stage.tenant)
 
     for call_id in ("a", theirs.call_id):
-        with pytest.raises(Conflict, match=f"{turn.turn_id}.* {call_id} ") as caught:
+        with pytest.raises(Conflict, match=f"{turn.turn_id}.* taken: {call_id}\\.") as caught:
             await stage.resume(turn.turn_id, ("new", "3"), (call_id, "3"))
         assert caught.value.code == "turn_not_awaiting_input"
 

@@ -1,8 +1,8 @@
 import pytest
 
-from stint.domain.errors import InvalidRequest
+from stint.domain.errors import Conflict, InvalidRequest
 from stint.domain.tools import ToolCall, ToolResponse
-from stint.services.toolcalls import match_responses
+from stint.services.toolcalls import check_new_responses, match_responses
 
 
 def call(call_id: str, name: str = "add", arguments: str | None = None) -> ToolCall:
@@ -36,3 +36,22 @@ def test_responses_that_do_not_match_are_refused_by_their_ids(given: list[str], 
     assert problem in caught.value.message
     assert "The turn still waits for: a, b." in caught.value.message
     assert caught.value.param == "tool_responses"
+
+
+def test_very_many_and_very_long_ids_are_refused_in_few_words() -> None:
+    """With a time quadratic in the number of ids, this does not end before the test times out."""
+    many = [response(f"x{n}") for n in range(200_000)]
+    long = [response("y" * 1_000_000)] * 2
+
+    messages = []
+    for responses in (many, long):
+        with pytest.raises(InvalidRequest) as unmatched:
+            match_responses([call("a")], responses)
+        with pytest.raises(InvalidRequest) as refused:
+            check_new_responses("t", set(), responses)
+        messages += [unmatched.value.message, refused.value.message]
+    with pytest.raises(Conflict) as taken:
+        check_new_responses("t", {long[0].call_id}, long[:1])
+
+    assert max(map(len, [*messages, taken.value.message])) < 1_000
+    assert "and 199980 more" in messages[0]

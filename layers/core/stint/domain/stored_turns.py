@@ -38,6 +38,10 @@ class TurnRecord(Schema):
         return self.step is None and self.ending is None
 
     @property
+    def completes(self) -> bool:
+        return self.ending is not None and self.ending.status is TurnStatus.completed
+
+    @property
     def final(self) -> bool:
         return self.ending is not None and self.ending.status is not TurnStatus.awaiting_input
 
@@ -53,7 +57,7 @@ class PendingCalls(Schema):
 
 @dataclass(slots=True)
 class StoredTurn:
-    """A turn as the store keeps it. `records` ends with the first final one; `size` is in bytes of JSON."""
+    """A turn as the store keeps it; `size` is in bytes of JSON. No record follows a failed or cancelled ending."""
 
     header: TurnHeader
     records: list[TurnRecord] = field(default_factory=list)
@@ -70,16 +74,13 @@ class StoredTurn:
 
     @property
     def steps(self) -> list[Any]:
-        return [record.step for record in self.records if record.step is not None]
+        return steps_of(self.records)
 
     @property
     def usage(self) -> Usage | None:
         """Return the last usage that an ending noted: a turn that was resumed notes none until it ends again."""
-        return next((end.usage for end in reversed(self.endings) if end.usage is not None), None)
-
-    @property
-    def endings(self) -> list[TurnEnding]:
-        return [record.ending for record in self.records if record.ending is not None]
+        endings = (record.ending for record in reversed(self.records) if record.ending is not None)
+        return next((ending.usage for ending in endings if ending.usage is not None), None)
 
     @property
     def output_message(self) -> CompletionMessage:
@@ -89,11 +90,8 @@ class StoredTurn:
         """
         if self.status in (TurnStatus.awaiting_input, TurnStatus.completed):
             return output_message_of(self.steps, self.status)
-        for count in range(len(self.records), 0, -1):
-            before = StoredTurn(self.header, self.records[:count])
-            if before.status is TurnStatus.completed:
-                return before.output_message
-        return CompletionMessage()
+        complete = [place for place, record in enumerate(self.records, 1) if record.completes]
+        return output_message_of(steps_of(self.records[: max(complete, default=0)]), TurnStatus.completed)
 
     def to_turn(self) -> Turn:
         """Derive the API's turn from the log."""
@@ -111,6 +109,10 @@ class StoredTurn:
             usage=self.usage,
             error=ending.error if ending else None,
         )
+
+
+def steps_of(records: list[TurnRecord]) -> list[Any]:
+    return [record.step for record in records if record.step is not None]
 
 
 def unanswered_calls(steps: list[Step]) -> list[ToolCall]:

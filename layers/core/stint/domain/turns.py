@@ -156,7 +156,7 @@ IncompleteReason = Literal["max_output_tokens", "max_tool_calls", "max_infer_ite
 
 
 class TurnEnding(Schema):
-    """How a turn, or the part of it before a pause, ended. Nothing follows an ending but the one of a pause.
+    """How a turn ended, or a part of it: a turn goes on when it is resumed after a pause, or when it was complete.
 
     `incomplete_reason` tells what cut a completed turn short.
     """

@@ -73,6 +73,11 @@ class Agents:
         self.cache[agent_id] = CachedConfig(config, time.monotonic() + self.cache_seconds)
         return config
 
+    def known_name(self, agent_id: str) -> str | None:
+        """Return an agent's name if this process has its configuration; nothing is read."""
+        cached = self.cache.get(agent_id)
+        return cached.config.name if cached else None
+
     async def require(self, agent_id: str) -> None:
         """Make sure that an agent exists.
 

@@ -52,6 +52,10 @@ class Opener:
     lease_seconds: float
     history_bytes: int
 
+    def name_lines(self, agent_id: str, session_id: str) -> None:
+        """Put agent and session into the log lines that follow; the agent's name when it is known already."""
+        add_log_keys(agent_id=agent_id, session_id=session_id, agent_name=self.agents.known_name(agent_id))
+
     async def open(self, agent_id: str, session_id: str, turn_id: str, deadline: float, *, resume: bool) -> Opening:
         """Take the lease, and read the agent and the history beside it.
 
@@ -59,7 +63,6 @@ class Opener:
             NotFound: there is no such agent or session, or it has expired.
             Conflict: another turn runs in the session, or a resumed turn is not its last one.
         """
-        add_log_keys(agent_id=agent_id, session_id=session_id)
         asked, span = asyncio.get_running_loop().time(), lease_span(self.lease_seconds, deadline)
         config, lease, history = await asyncio.gather(
             self.config(agent_id),

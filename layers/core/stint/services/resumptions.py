@@ -15,6 +15,8 @@ from stint.services.runs import Log, Run
 from stint.services.toolcalls import check_new_responses, match_responses
 from stint.services.turnlog import calls_of_pause
 
+RESUMABLE = (TurnStatus.awaiting_input, TurnStatus.completed)
+
 
 def not_waiting(turn: Turn) -> Conflict:
     """Return the error that says why a turn cannot be resumed."""
@@ -23,12 +25,6 @@ def not_waiting(turn: Turn) -> Conflict:
         "of a session can be resumed, while its status is awaiting_input or completed. Begin a new turn.",
         code="turn_not_awaiting_input",
     )
-
-
-def resumable(turn: StoredTurn | None, turn_id: str) -> bool:
-    """Check whether the last turn of a session is the named one and takes tool responses."""
-    statuses = (TurnStatus.awaiting_input, TurnStatus.completed)
-    return turn is not None and turn.header.turn_id == turn_id and turn.status in statuses
 
 
 def answer_turn(

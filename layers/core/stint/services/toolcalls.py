@@ -6,6 +6,9 @@ from collections.abc import Collection
 from stint.domain.errors import Conflict, InvalidRequest
 from stint.domain.tools import ToolCall, ToolResponse
 
+MOST_RESPONSES = 128
+"""Calls that a client can have found in one answer: OpenAI takes as many tools."""
+
 
 def match_responses(calls: list[ToolCall], responses: list[ToolResponse]) -> list[ToolResponse]:
     """Check that the responses answer every waiting call exactly once, and nothing else.
@@ -16,17 +19,17 @@ def match_responses(calls: list[ToolCall], responses: list[ToolResponse]) -> lis
         InvalidRequest: names the ids that are missing, unknown or given twice.
     """
     wanted = [call.call_id for call in calls]
-    given = [response.call_id for response in responses]
+    known, given = set(wanted), Counter(response.call_id for response in responses)
     problems = {
         "missing": [call_id for call_id in wanted if call_id not in given],
-        "unknown": [call_id for call_id in dict.fromkeys(given) if call_id not in wanted],
-        "given twice": [call_id for call_id in dict.fromkeys(given) if given.count(call_id) > 1],
+        "unknown": [call_id for call_id in given if call_id not in known],
+        "given twice": repeated_in(given),
     }
     if any(problems.values()):
-        details = "; ".join(f"{name}: {', '.join(ids)}" for name, ids in problems.items() if ids)
+        details = "; ".join(f"{name}: {shorten(ids)}" for name, ids in problems.items() if ids)
         raise InvalidRequest(
             f"Every waiting tool call must be answered exactly once, and no other. {details}. "
-            f"The turn still waits for: {', '.join(wanted)}.",
+            f"The turn still waits for: {shorten(wanted)}.",
             code="tool_responses_mismatch",
             param="tool_responses",
         )
@@ -42,19 +45,29 @@ def check_new_responses(turn_id: str, taken: Collection[str], responses: list[To
         Conflict: a call's id is `taken`; names the ids.
     """
     counts = Counter(response.call_id for response in responses)
-    twice = [call_id for call_id, count in counts.items() if count > 1]
-    if not responses or twice:
-        problem = f"given twice: {', '.join(twice)}" if twice else "there is no response"
+    twice = repeated_in(counts)
+    if twice or not 1 <= len(responses) <= MOST_RESPONSES:
+        problem = f"given twice: {shorten(twice)}" if twice else f"there are {len(responses)} responses"
         raise InvalidRequest(
-            f"Every tool call must be answered exactly once; {problem}. Turn {turn_id} is complete: send a response "
-            "for each tool call that you found in its output message.",
+            f"Turn {turn_id} is complete: send one response for each tool call that you found in its output message, "
+            f"1 to {MOST_RESPONSES} at once; {problem}.",
             code="tool_responses_mismatch",
             param="tool_responses",
         )
     repeated = [call_id for call_id in counts if call_id in taken]
     if repeated:
         raise Conflict(
-            f"Turn {turn_id} does not wait for these tool responses: its status is completed, and the call ids "
-            f"{', '.join(repeated)} are taken. Answer calls of its output message under new ids, or begin a new turn.",
+            f"Turn {turn_id} does not wait for these tool responses: its status is completed, and call ids are taken: "
+            f"{shorten(repeated)}. Answer the calls of its output message under new ids, or begin a new turn.",
             code="turn_not_awaiting_input",
         )
+
+
+def repeated_in(counts: Counter[str]) -> list[str]:
+    return [call_id for call_id, count in counts.items() if count > 1]
+
+
+def shorten(call_ids: list[str]) -> str:
+    """Write ids for a message; those that clients make up may be many, and long."""
+    shown = [call_id[:100] for call_id in call_ids[:20]]
+    return ", ".join(shown) + (f" and {len(call_ids) - len(shown)} more" if len(call_ids) > len(shown) else "")

@@ -38,7 +38,7 @@ from stint.services.loop import run_loop
 from stint.services.openings import Opener, Opening, value_of
 from stint.services.plans import NO_PROVIDER_DATA, Planner, ProviderData
 from stint.services.reader import Reader
-from stint.services.resumptions import answer_turn, not_waiting, resumable, resumed_run
+from stint.services.resumptions import RESUMABLE, answer_turn, not_waiting, resumed_run
 from stint.services.runs import Run
 from stint.services.turnlog import TurnLog
 from stint.services.turnruns import TurnRun, make_header, terminal_event
@@ -91,6 +91,7 @@ class Turns:
             Conflict: another turn runs in the session.
             InvalidRequest: the agent's configuration, or the request, names something unknown.
         """
+        self.opener.name_lines(agent_id, session_id)
         await self.reader.check_images(message.content for message in request.messages)
         documents = await self.reader.read(request.documents)
         opened, _ = await asyncio.gather(
@@ -150,6 +151,7 @@ class Turns:
             Conflict: the turn takes no responses, a call's id is taken, or another turn runs in the session.
             InvalidRequest: the responses do not match the calls. Nothing has changed then.
         """
+        self.opener.name_lines(agent_id, session_id)
         await self.reader.check_images(response.content for response in request.tool_responses)
         opening, turn, noted = await self.open_last(agent_id, session_id, turn_id, deadline)
         async with opening.hold.released_on_error():
@@ -182,7 +184,7 @@ class Turns:
         opening = value_of(opened)
         async with opening.hold.released_on_error():
             last = opening.last
-            if last is None or not resumable(last, turn_id):
+            if last is None or last.header.turn_id != turn_id or last.status not in RESUMABLE:
                 raise not_waiting(await self.get(agent_id, session_id, turn_id))
             return opening, last, value_of(noted)
 

@@ -1,11 +1,15 @@
+import io
 import os
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from infra.local.engine import Engine
 from tests.adversarial.summary import pytest_terminal_summary  # noqa: F401 - a hook
 from tests.clock import CLOCK
 from tests.openresponses.watch import take_complaints
+
+from stint.observability import make_logger
 
 CLOCK.install()
 os.environ["STINT_SCRIPTED_MODELS"] = "true"
@@ -20,6 +24,16 @@ def engine() -> Iterator[Engine]:
     """
     with Engine() as engine:
         yield engine
+
+
+@pytest.fixture
+def written() -> Iterator[io.StringIO]:
+    """What the product's logger writes."""
+    handler: Any = make_logger().registered_handler
+    stream = io.StringIO()
+    before = handler.setStream(stream)
+    yield stream
+    handler.setStream(before)
 
 
 @pytest.fixture(autouse=True)

@@ -3,7 +3,6 @@
 import asyncio
 import io
 import json
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -17,16 +16,6 @@ from stint.observability import make_logger
 
 Line = dict[str, Any]
 TURN_KEYS = ("agent_name", "agent_id", "session_id", "turn_id")
-
-
-@pytest.fixture
-def written() -> Iterator[io.StringIO]:
-    """What the product's logger writes."""
-    handler: Any = make_logger().registered_handler
-    stream = io.StringIO()
-    before = handler.setStream(stream)
-    yield stream
-    handler.setStream(before)
 
 
 def lines_of(written: io.StringIO, server: Served) -> list[Line]:

@@ -2,7 +2,7 @@ import asyncio
 import io
 import json
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -17,7 +17,6 @@ from stint.domain.agents import AgentConfig
 from stint.domain.errors import ModelError, StoreUnavailable
 from stint.domain.ids import TENANT, new_id
 from stint.domain.tasks import DeletionTask
-from stint.observability import make_logger
 from stint.services.invocations import Invocations
 
 
@@ -293,16 +292,6 @@ async def test_an_event_of_the_bus_and_a_direct_invocation_are_worked_on(
     assert (bus["event_id"], bus["status"]) == ("e1", "completed")
     assert (direct["event_id"], direct["status"]) == (Context.aws_request_id, "completed")
     assert bus["response_id"] != direct["response_id"]
-
-
-@pytest.fixture
-def written() -> Iterator[io.StringIO]:
-    """What the product's logger writes."""
-    handler: Any = make_logger().registered_handler
-    stream = io.StringIO()
-    before = handler.setStream(stream)
-    yield stream
-    handler.setStream(before)
 
 
 async def test_the_lines_of_each_event_name_its_own_agent_session_and_turn(

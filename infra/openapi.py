@@ -1,4 +1,4 @@
-"""Writes the OpenAPI document that GET /v1/openapi.json answers with to `docs/openapi.json`."""
+"""Writes the OpenAPI document that GET /v1/openapi.json of `make run` answers with to `docs/openapi.json`."""
 
 import json
 import sys
@@ -7,8 +7,9 @@ from pathlib import Path
 
 from pydantic.warnings import UnsupportedFieldAttributeWarning
 
-from stint.http.inspection import describe_api
+from stint.http.inspection import describe_api_at
 
+LOCAL = "http://127.0.0.1:8321"
 DOCUMENT = Path(__file__).resolve().parents[1] / "docs" / "openapi.json"
 
 
@@ -22,7 +23,7 @@ def openapi_text() -> str:
     """The document as it is committed; it changes only where the API does."""
     # As in stint.http.app, where the reason is given.
     warnings.filterwarnings("ignore", category=UnsupportedFieldAttributeWarning)
-    return json.dumps(describe_api(), indent=2, ensure_ascii=False) + "\n"
+    return json.dumps(describe_api_at(LOCAL), indent=2, ensure_ascii=False) + "\n"
 
 
 if __name__ == "__main__":

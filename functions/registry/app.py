@@ -1,11 +1,11 @@
-"""Models, tools, shields, providers, health, version, the OpenAPI document."""
+"""Models, tools, shields, providers, health, version, the OpenAPI document, and the pages."""
 
 from mangum import Mangum
 
 from stint.bootstrap import make_services
-from stint.http import inspection, registry, shields, tools
+from stint.http import inspection, pages, registry, shields, tools
 from stint.http.app import create_app
 
-routers = (registry.router, tools.router, shields.router, inspection.router)
+routers = (registry.router, tools.router, shields.router, inspection.router, pages.router)
 app = create_app("registry", *routers, make_services=make_services, buffered=True)
 handler = Mangum(app, lifespan="off")

@@ -112,9 +112,10 @@ class World:
         yield
         worker.join()
 
-    def app(self, *, buffered: bool = False) -> FastAPI:
+    def app(self, *, buffered: bool = False, everything: bool = False) -> FastAPI:
+        """Make the app of all groups, or of `buffered` agents; with `everything` both at once."""
         parts = [agents.router] if buffered else list_parts()
-        app = create_app("all", *parts, make_services=self.make_services, buffered=buffered)
+        app = create_app("all", *parts, make_services=self.make_services, buffered=buffered or everything)
         app.add_middleware(Watched)
         return app
 

@@ -181,6 +181,9 @@ def test_functions_get_the_names_of_the_data_resources(system: System) -> None:
         ("POST", "/v1/telemetry/spans", "stint-registry"),
         ("GET", "/v1/agents/a/nothing", "stint-registry"),
         ("GET", "/nothing/at/all", "stint-registry"),
+        ("GET", "/", "stint-registry"),
+        ("GET", "/docs", "stint-registry"),
+        ("GET", "/docs/reference.js", "stint-registry"),
     ],
 )
 def test_routes_lead_to_their_group(system: System, method: str, path: str, function: str) -> None:

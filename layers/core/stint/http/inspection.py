@@ -4,16 +4,17 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-from fastapi import APIRouter, FastAPI, Response
+from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.responses import JSONResponse
 from fastapi.routing import APIRoute
 from pydantic import BaseModel, RootModel
 
 from stint.domain.chat_output import ChatCompletionChunk
 from stint.domain.registry import LLAMA_STACK_VERSION, Route, RouteList
-from stint.http import registry, shields, tools
+from stint.http import pages, registry, shields, tools
 from stint.http.documents import document
 from stint.http.errors import ErrorResponse
+from stint.http.examples import add_examples
 from stint.http.middleware import ALIAS
 from stint.http.sse import StreamChunk, StreamError
 
@@ -22,6 +23,26 @@ ERRORS: dict[int | str, dict[str, Any]] = {
     "4XX": {"model": ErrorResponse, "description": "The request is at fault."},
     "5XX": {"model": ErrorResponse, "description": "The server, or a model's provider, is at fault."},
 }
+DESCRIPTION = """\
+Two APIs over one agent loop.
+
+* **Llama Stack's Agents API**, below `/v1`: agents, sessions, turns, tools, shields, models.
+  `llama-stack-client` takes the server's URL as its `base_url`.
+* **OpenAI's API**, below `/v1` and, where Llama Stack has it, `/v1/openai/v1`: responses, conversations,
+  chat completions, models. `openai` takes either one as its `base_url`.
+"""
+LLAMA_STACK_API, OPENAI_API = "Llama Stack's Agents API", "OpenAI's API"
+TAGS = [
+    {"name": "Agents", "description": f"{LLAMA_STACK_API}: agents."},
+    {"name": "Sessions", "description": f"{LLAMA_STACK_API}: sessions of an agent."},
+    {"name": "Turns", "description": f"{LLAMA_STACK_API}: turns of a session, streamed or not, and their steps."},
+    {"name": "Tools", "description": f"{LLAMA_STACK_API}: toolgroups, their tools, and the tool runtime."},
+    {"name": "Shields", "description": f"{LLAMA_STACK_API}: shields."},
+    {"name": "Registry", "description": f"{LLAMA_STACK_API}: models (OpenAI's, too), providers, health, version."},
+    {"name": "Responses", "description": f"{OPENAI_API}: responses, at /v1 and at /v1/openai/v1."},
+    {"name": "Conversations", "description": f"{OPENAI_API}: conversations, at /v1 and at /v1/openai/v1."},
+    {"name": "Chat", "description": f"{OPENAI_API}: chat completions, at /v1 and at /v1/openai/v1."},
+]
 OPENAI = ("/v1/responses", "/v1/conversations", "/v1/chat/", "/v1/models")
 
 
@@ -32,9 +53,9 @@ async def list_routes() -> Response:
 
 
 @router.get("/openapi.json", response_model=None)
-async def get_openapi() -> Response:
+async def get_openapi(request: Request) -> Response:
     """Read the OpenAPI document of the whole API."""
-    return JSONResponse(describe_api())
+    return JSONResponse(describe_api_at(pages.base_url_of(request, "/v1/openapi.json")))
 
 
 @cache
@@ -52,21 +73,35 @@ def list_parts() -> tuple[APIRouter, ...]:
         shields.router,
         registry.router,
         router,
+        pages.router,
     )
 
 
 def routes_of_api() -> Iterator[Route]:
     for part in list_parts():
         for route in part.routes:
-            if isinstance(route, APIRoute):
+            if isinstance(route, APIRoute) and route.include_in_schema:
                 for path in addresses_of(route):
                     yield from (Route(route=path, method=method) for method in sorted(route.methods or ()))
 
 
 def addresses_of(route: APIRoute) -> list[str]:
     """Give the paths of a route: those of the OpenAI API have two."""
-    known = any(route.path.startswith(prefix) for prefix in OPENAI)
-    return [route.path, route.path.replace("/v1/", ALIAS, 1)] if known else [route.path]
+    return [route.path, route.path.replace("/v1/", ALIAS, 1)] if route.path.startswith(OPENAI) else [route.path]
+
+
+def describe_api_at(url: str) -> dict[str, Any]:
+    """Return the OpenAPI document with the servers at a URL; the operations of OpenAI's API have two addresses."""
+    own = {"url": url, "description": "Both APIs"}
+    alias = {"url": f"{url}/v1/openai", "description": "OpenAI's API at Llama Stack's address: /v1/openai/v1"}
+    described = describe_api()
+    paths = {
+        path: {method: operation | {"servers": [own, alias]} for method, operation in item.items()}
+        if path.startswith(OPENAI)
+        else item
+        for path, item in described["paths"].items()
+    }
+    return described | {"servers": [own], "paths": paths}
 
 
 @cache
@@ -75,7 +110,9 @@ def describe_api() -> dict[str, Any]:
     app = FastAPI(
         title="Stint",
         version=LLAMA_STACK_VERSION,
-        summary="Llama Stack's Agents API on AWS.",
+        summary="Llama Stack's Agents API 0.2.12 and OpenAI's Responses API, on AWS.",
+        description=DESCRIPTION,
+        openapi_tags=TAGS,
         generate_unique_id_function=lambda route: route.name,
         separate_input_output_schemas=False,
     )
@@ -84,6 +121,7 @@ def describe_api() -> dict[str, Any]:
     described = app.openapi()
     for schema in (StreamChunk, StreamError, stream_event(), ChatCompletionChunk):
         described["components"]["schemas"] |= schemas_of(schema)
+    add_examples(described)
     return described
 
 

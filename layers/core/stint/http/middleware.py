@@ -92,17 +92,31 @@ class Slashless:
 
 
 class Based:
-    """Finds the API below the base path of a custom domain, which Mangum leaves in the path."""
+    """Find the API, and its pages, below the base path of a custom domain, which Mangum leaves in the path."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and not scope.get("root_path"):
-            base, found, _ = scope["path"].partition("/v1/")
-            if base and found:
+            base = mapped_base_of(scope)
+            if base:
                 scope["root_path"] = base
+                scope["path"] = base + (scope["path"].removeprefix(base) or "/")
         await self.app(scope, receive, send)
+
+
+def mapped_base_of(scope: Scope) -> str:
+    """Return the part of the path that comes before the one that API Gateway has matched."""
+    path: str = scope["path"]
+    base, found, _ = path.partition("/v1/")
+    if found:
+        return base
+    event = scope.get("aws.event") or {}
+    if event.get("resource") == "/":
+        return path.rstrip("/")
+    matched = "/" + str((event.get("pathParameters") or {}).get("proxy", ""))
+    return path.removesuffix(matched) if path.endswith(matched) else ""
 
 
 class Aliased:

@@ -1,0 +1,109 @@
+"""Examples of request bodies, for the OpenAPI document."""
+
+from typing import Any
+
+MODEL = "openai/gpt-4.1-mini"
+WEATHER = {
+    "type": "object",
+    "properties": {"city": {"type": "string", "description": "Name of the city."}},
+    "required": ["city"],
+}
+CLIENT_TOOL = {
+    "name": "get_weather",
+    "description": "Tells the weather in a city.",
+    "parameters": [{"name": "city", "parameter_type": "string", "description": "Name of the city.", "required": True}],
+}
+FUNCTION = {"type": "function", "name": "get_weather", "description": "Tells the weather.", "parameters": WEATHER}
+MESSAGE = {"type": "message", "role": "user", "content": "What is the weather in Oslo?"}
+QUESTION = {"role": "user", "content": "What is the weather in Oslo?"}
+
+EXAMPLES: dict[str, dict[str, Any]] = {
+    "create_agent": {
+        "An agent with a tool of the client": {
+            "agent_config": {"model": MODEL, "instructions": "Answer briefly.", "client_tools": [CLIENT_TOOL]}
+        },
+        "An agent with tools of the server": {
+            "agent_config": {"model": MODEL, "instructions": "Answer briefly.", "toolgroups": ["builtin::websearch"]}
+        },
+    },
+    "create_session": {"A session": {"session_name": "first"}},
+    "create_turn": {"A streamed turn": {"messages": [QUESTION], "stream": True}},
+    "resume_turn": {
+        "The answer to a call that the turn waits for": {
+            "tool_responses": [{"call_id": "call_1", "tool_name": "get_weather", "content": "sunny"}],
+            "stream": True,
+        }
+    },
+    "create_response": {
+        "A text": {"model": MODEL, "input": "What is the boiling point of water?"},
+        "A function of the client, streamed": {"model": MODEL, "input": [MESSAGE], "tools": [FUNCTION], "stream": True},
+        "An MCP server": {
+            "model": MODEL,
+            "input": "What does the documentation say about streams?",
+            "tools": [
+                {
+                    "type": "mcp",
+                    "server_label": "docs",
+                    "server_url": "https://mcp.example.com/mcp",
+                    "require_approval": "never",
+                }
+            ],
+        },
+        "In the background": {"model": MODEL, "input": "Write a long report.", "background": True},
+    },
+    "compact_response": {"A response's conversation in short": {"model": MODEL, "previous_response_id": "resp_..."}},
+    "count_input_tokens": {"The tokens of a text": {"model": MODEL, "input": "What is the boiling point of water?"}},
+    "create_conversation": {
+        "A conversation with its first item": {"items": [MESSAGE], "metadata": {"topic": "weather"}}
+    },
+    "update_conversation": {"Other metadata": {"metadata": {"topic": "travel"}}},
+    "create_conversation_items": {"An item": {"items": [MESSAGE]}},
+    "create_chat_completion": {
+        "A chat": {"model": MODEL, "messages": [QUESTION]},
+        "A streamed chat": {"model": MODEL, "messages": [QUESTION], "stream": True},
+    },
+    "register_model": {
+        "Another name for a model": {"model_id": "fast", "provider_id": "openai", "provider_model_id": "gpt-4.1-mini"}
+    },
+    "register_toolgroup": {
+        "An MCP server": {
+            "toolgroup_id": "mcp::docs",
+            "provider_id": "model-context-protocol",
+            "mcp_endpoint": {"uri": "https://mcp.example.com/mcp"},
+        },
+        "A Lambda function": {
+            "toolgroup_id": "weather",
+            "provider_id": "lambda-function",
+            "args": {"tools": [{"name": "get_weather", "function": "get-weather", "parameters": WEATHER}]},
+        },
+    },
+    "invoke_tool": {"A search": {"tool_name": "web_search", "kwargs": {"query": "boiling point of water"}}},
+    "register_shield": {
+        "A deny list": {
+            "shield_id": "secrets",
+            "provider_id": "deny-list",
+            "params": {"phrases": ["the launch code"]},
+        }
+    },
+    "run_shield": {
+        "A check of a message": {
+            "shield_id": "secrets",
+            "messages": [{"role": "user", "content": "What is the launch code?"}],
+            "params": {},
+        }
+    },
+}
+"""By operation: what an example shows, and its body."""
+
+
+def add_examples(described: dict[str, Any]) -> None:
+    """Put the examples into an OpenAPI document."""
+    for item in described["paths"].values():
+        for operation in item.values():
+            found = EXAMPLES.get(operation["operationId"], {})
+            if found:
+                content = operation["requestBody"]["content"]["application/json"]
+                content["examples"] = {
+                    f"example{number}": {"summary": summary, "value": value}
+                    for number, (summary, value) in enumerate(found.items(), 1)
+                }

@@ -1,0 +1,102 @@
+"""The pages that a person opens: what this server is, and the reference of its API."""
+
+import re
+from html import escape
+from pathlib import Path
+
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import HTMLResponse, JSONResponse
+
+from stint.http.access import Access
+
+STATIC = Path(__file__).with_name("static")
+TYPES = {"reference.css": "text/css", "reference.js": "text/javascript"}
+HOST = re.compile(r"[A-Za-z0-9.\-]+(:[0-9]{1,5})?|\[[0-9A-Fa-f:]+\](:[0-9]{1,5})?")
+HEADERS = {
+    "content-security-policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    ),
+    "referrer-policy": "no-referrer",
+    "vary": "accept",
+}
+KEPT = {"cache-control": "max-age=300"}
+"""For files that are part of the release."""
+
+HOME = """<!doctype html>
+<html lang="en">
+<head>
+  <meta charset="utf-8">
+  <meta name="viewport" content="width=device-width, initial-scale=1">
+  <title>Stint</title>
+  <link rel="icon" href="data:,">
+  <link rel="stylesheet" href="{path}/docs/reference.css">
+</head>
+<body>
+  <h1>Stint</h1>
+  <p>A stateful agents API: Llama Stack's Agents API (v0.2.12) and OpenAI's Responses API.</p>
+  <table><tbody>
+    <tr><th>llama-stack-client</th><td><code>base_url="{url}"</code></td></tr>
+    <tr><th>openai</th><td><code>base_url="{url}/v1"</code></td></tr>
+    <tr><th>openai, as Llama Stack has it</th><td><code>base_url="{url}/v1/openai/v1"</code></td></tr>
+    <tr><th>Models</th><td>{models}</td></tr>
+  </tbody></table>
+  <p><a href="{path}/docs">API reference</a> · <a href="{path}/v1/openapi.json">OpenAPI document</a></p>
+</body>
+</html>
+"""
+
+router = APIRouter(include_in_schema=False)
+
+
+@router.get("/")
+async def get_home(request: Request, services: Access) -> Response:
+    """Show where the API is and which models it has, as JSON to who asks for JSON."""
+    url, models = base_url_of(request, "/"), [model.identifier for model in await services.registry.list_models()]
+    if prefers_json(request.headers.get("accept", "")):
+        addresses = {"llama_stack": url, "openai": [f"{url}/v1", f"{url}/v1/openai/v1"]}
+        links = {"docs": f"{url}/docs", "openapi": f"{url}/v1/openapi.json"}
+        return JSONResponse({"name": "Stint", "base_urls": addresses, "models": models, **links}, headers=HEADERS)
+    listed = ", ".join(f"<code>{escape(model)}</code>" for model in models)
+    path = escape(base_path_of(request, "/"))
+    return HTMLResponse(HOME.format(path=path, url=escape(url), models=listed), headers=HEADERS)
+
+
+@router.get("/docs")
+async def get_docs() -> Response:
+    """Show the reference of the API; it reads the OpenAPI document."""
+    return HTMLResponse((STATIC / "docs.html").read_text(), headers=HEADERS | KEPT)
+
+
+@router.get("/docs/reference.css")
+async def get_style() -> Response:
+    return asset("reference.css")
+
+
+@router.get("/docs/reference.js")
+async def get_script() -> Response:
+    return asset("reference.js")
+
+
+def asset(name: str) -> Response:
+    return Response((STATIC / name).read_text(), media_type=TYPES[name], headers=HEADERS | KEPT)
+
+
+def prefers_json(accept: str) -> bool:
+    """Return whether JSON is asked for rather than a page; whoever takes anything gets the page."""
+    return "application/json" in accept.lower() and "text/html" not in accept.lower()
+
+
+def base_path_of(request: Request, path: str) -> str:
+    """Return what comes before the API in the path of a request of `path`: a stage, or a custom domain's base path."""
+    context = request.scope.get("aws.event", {}).get("requestContext", {})
+    asked = str(context.get("path") or request.scope["path"])
+    return asked.rstrip("/").removesuffix(path.rstrip("/"))
+
+
+def base_url_of(request: Request, path: str) -> str:
+    """Return the URL at which clients find the API."""
+    host, scheme = request.headers.get("host", ""), request.headers.get("x-forwarded-proto", request.url.scheme)
+    if not HOST.fullmatch(host) or scheme not in ("http", "https"):
+        return base_path_of(request, path)
+    return f"{scheme}://{host}{base_path_of(request, path)}"

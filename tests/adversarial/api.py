@@ -53,21 +53,21 @@ class MeasuredApi:
         self.process.communicate()
         shutil.rmtree(self.folder)
 
-    def run(self, make: Callable[[], Case]) -> Costs:
-        """Send the requests of a case, and return the highest costs among them.
+    def run(self, make: Callable[[], Case]) -> dict[str, Costs]:
+        """Send the requests of a case, and return the costs of each by its number, method and path.
 
         Raises:
             AssertionError: an answer is 500 or 504, or the case itself objects to one.
             TooCostly: the process was killed.
         """
-        costs = Costs()
+        costs: dict[str, Costs] = {}
         with Client(self.path, "AF_UNIX") as connection:
             pid: int = connection.recv()
             requests = make()
             request = next(requests, None)
             while request is not None:
                 answer, each = self.send(connection, pid, request)
-                costs = costs.max(each)
+                costs[f"{len(costs)} {request}"] = each
                 assert answer.status not in (500, 504), answer.body[:1000]
                 try:
                     request = requests.send(answer)

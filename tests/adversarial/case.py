@@ -15,12 +15,18 @@ class Request:
     body: bytes = b""
     headers: dict[str, str] = field(default_factory=dict)
 
+    def __str__(self) -> str:
+        return f"{self.method} {self.path[:80]}"
+
 
 @dataclass(frozen=True, slots=True)
 class Event:
     """An event of the worker, as JSON text."""
 
     body: bytes
+
+    def __str__(self) -> str:
+        return f"event {self.body[:80]!r}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,45 @@
-"""Request bodies as JSON."""
+"""Bodies of requests."""
 
-from tests.adversarial.case import Case, case, get
+from collections.abc import Iterator
+from typing import Any
+
+from tests.adversarial.case import Answer, Case, Event, Request, case, create_session, get, post
+
+MOST = 5_999_900
+"""Bytes of a body; the rest is for what is around."""
+
+
+def fill(piece: bytes, size: int = MOST) -> bytes:
+    return piece * (size // len(piece))
+
+
+def each_route(body: bytes) -> Iterator[Request]:
+    """Send a body to every route that takes one."""
+    session = "/v1/agents/a/session/b"
+    for path in (
+        "/v1/agents",
+        "/v1/agents/a/session",
+        f"{session}/turn",
+        f"{session}/turn/c/resume",
+        "/v1/responses",
+        "/v1/responses/compact",
+        "/v1/responses/input_tokens",
+        "/v1/chat/completions",
+        "/v1/conversations",
+        "/v1/conversations/a/items",
+        "/v1/toolgroups",
+        "/v1/shields",
+        "/v1/models",
+        "/v1/safety/run-shield",
+        "/v1/tool-runtime/invoke",
+    ):
+        yield post(path, body)
+
+
+def refused(requests: Iterator[Request], statuses: tuple[int, ...] = (400,)) -> Case:
+    for request in requests:
+        answer = yield request
+        assert answer.status in statuses, (request.path, answer.status, answer.body[:500])
 
 
 @case
@@ -8,3 +47,143 @@ def ordinary_request() -> Case:
     """Show what costs nothing."""
     answer = yield get("/v1/models")
     assert answer.status == 200
+
+
+@case
+def empty_objects() -> Case:
+    yield from refused(each_route(b"[" + fill(b"{},") + b"{}]"))
+
+
+@case
+def empty_objects_in_a_field() -> Case:
+    yield from refused(each_route(b'{"metadata": [' + fill(b"{},") + b"{}]}"))
+
+
+@case
+def values_beside_strings_that_hold_separators() -> Case:
+    yield from refused(each_route(b"[" + fill(b'",{[",[],') + b"0]"))
+
+
+@case
+def quotes_that_never_end() -> Case:
+    yield from refused(each_route(b'"' + fill(b'\\"') + b"\\"))
+
+
+@case
+def strings_without_separators() -> Case:
+    yield from refused(each_route(fill(b'"a":"{"')))
+
+
+@case
+def long_numbers() -> Case:
+    yield from refused(each_route(b"[" + fill(b"9" * 4_300 + b",") + b"0]"))
+    yield from refused(each_route(b'{"n": ' + b"1" * 5_000 + b"}"))
+    yield from refused(each_route(b'{"n": ' + fill(b"1") + b"}"))
+
+
+@case
+def deep_arrays() -> Case:
+    yield from refused(each_route(fill(b"[")))
+    yield from refused(each_route(fill(b'{"a":')))
+
+
+@case
+def lists_of_wrong_values() -> Case:
+    """Each entry of a list is several problems, as its type is one of many."""
+    wrong = [0] * 199_000
+    session = yield from create_session()
+    message = {"role": "user", "content": wrong}
+    yield from refused(
+        iter(
+            [
+                post("/v1/agents", {"agent_config": {"model": "m", "instructions": "", "toolgroups": wrong}}),
+                post("/v1/agents", {"agent_config": {"model": "m", "instructions": "", "client_tools": wrong}}),
+                post(f"{session}/turn", {"messages": wrong}),
+                post(f"{session}/turn", {"messages": [message]}),
+                post(f"{session}/turn", {"messages": [], "documents": wrong}),
+                post("/v1/responses", {"model": "scripted/demo", "input": wrong}),
+                post("/v1/responses", {"model": "scripted/demo", "input": [message]}),
+                post("/v1/responses", {"model": "scripted/demo", "input": "x", "tools": wrong}),
+                post("/v1/chat/completions", {"model": "scripted/demo", "messages": wrong}),
+                post("/v1/chat/completions", {"model": "scripted/demo", "messages": [message]}),
+                post("/v1/conversations", {"items": wrong}),
+            ]
+        )
+    )
+
+
+@case
+def lists_of_incomplete_objects() -> Case:
+    wrong = [{}] * 199_000
+    session = yield from create_session()
+    yield from refused(
+        iter(
+            [
+                post(f"{session}/turn", {"messages": wrong}),
+                post(f"{session}/turn", {"messages": [{"role": "user", "content": wrong}]}),
+                post("/v1/responses", {"model": "scripted/demo", "input": wrong}),
+                post("/v1/chat/completions", {"model": "scripted/demo", "messages": wrong}),
+                post("/v1/conversations", {"items": wrong}),
+            ]
+        )
+    )
+
+
+@case
+def unknown_fields() -> Case:
+    fields: dict[str, Any] = {f"f{place}": 0 for place in range(199_000)}
+    yield from refused(each_route(post("/", fields).body), (200, 400, 404))
+
+
+@case
+def messages_without_number() -> Case:
+    session = yield from create_session()
+    messages = [{"role": "user", "content": ""}] * 66_000
+    yield post(f"{session}/turn", {"messages": messages})
+    yield post("/v1/responses", {"model": "scripted/demo", "input": messages})
+    yield post("/v1/chat/completions", {"model": "scripted/demo", "messages": messages})
+    yield post("/v1/conversations", {"items": messages})
+
+
+@case
+def long_text() -> Case:
+    yield from talk("x" * (MOST - 200))
+
+
+@case
+def long_text_of_short_words() -> Case:
+    yield from talk("a " * (MOST // 2 - 200))
+
+
+@case
+def long_text_in_four_bytes_a_character() -> Case:
+    yield from talk("🙂" + "x" * (MOST - 2_000))
+
+
+@case
+def long_text_as_escapes() -> Case:
+    yield from talk("\\u00e9" * (MOST // 6 - 200))
+
+
+def talk(text: str) -> Case:
+    """Say something long in each of the APIs, and read it back."""
+    session = yield from create_session()
+    for request in (
+        post(f"{session}/turn", say({"messages": [{"role": "user", "content": "TEXT"}]}, text)),
+        post("/v1/responses", say({"model": "scripted/demo", "input": "TEXT"}, text)),
+        post("/v1/chat/completions", say({"model": "scripted/demo", "messages": [{"role": "user", "content": "TEXT"}]}, text)),
+        get(session),
+    ):
+        answer = yield request
+        assert answer.status in (200, 400, 413), answer.body[:500]
+
+
+def say(body: dict[str, Any], text: str) -> bytes:
+    """Write a body with a text that is JSON already."""
+    return post("/", body).body.replace(b"TEXT", text.encode())
+
+
+@case
+def events_of_the_worker() -> Case:
+    detail: Answer = yield Event(b'{"detail-type": "Turn Requested", "detail": {"a": [' + fill(b"0,", 390_000) + b"0]}}")
+    assert detail.status == 200

@@ -23,9 +23,6 @@ class Costs:
     cpu: float = 0.0
     grown: int = 0
 
-    def max(self, other: "Costs") -> "Costs":
-        return Costs(max(self.stretch, other.stretch), max(self.cpu, other.cpu), max(self.grown, other.grown))
-
 
 class Meter:
     """Measures the process it runs in, from `start` to `stop`. Make one per process: it patches the event loop."""

@@ -8,7 +8,13 @@ PROPERTY = "costs of a hostile request"
 def pytest_terminal_summary(terminalreporter: Any) -> None:
     """Print which cases kept the event loop longest, used most CPU time, and grew the process most."""
     reports = [report for kind in ("passed", "failed") for report in terminalreporter.stats.get(kind, [])]
-    found = [(value, report.nodeid) for report in reports for name, value in report.user_properties if name == PROPERTY]
+    found = [
+        (costs, f"{report.nodeid.rpartition('[')[2].rstrip(']')}: {request}")
+        for report in reports
+        for name, value in report.user_properties
+        if name == PROPERTY
+        for request, costs in value.items()
+    ]
     if not found:
         return
     terminalreporter.section("hostile requests")
@@ -17,5 +23,6 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
         ("longest in the event loop", "s at a stretch", 1, "stretch"),
         ("largest", "MB more memory", 1_000_000, "grown"),
     ):
-        costs, test = max(found, key=lambda each: each[0][key])
-        terminalreporter.line(f"{label}: {costs[key] / scale:.2f} {unit}: {test.rpartition('[')[2].rstrip(']')}")
+        found.sort(key=lambda each: -each[0][key])
+        for costs, request in found[: 20 if terminalreporter.config.option.verbose > 0 else 1]:
+            terminalreporter.line(f"{label}: {costs[key] / scale:.2f} {unit}: {request}")

@@ -19,8 +19,8 @@ from stint.domain.ids import new_id
         (b"null", "dictionary"),
         (b"\xff\xfe{}", "not UTF-8"),
         (b"[" * 100_000, "deeper"),
-        (b'{"agent_config": NaN}', "NaN is not JSON"),
-        (b'{"agent_config": ' + b"9" * 5_000 + b"}", "integer string conversion"),
+        (b'{"agent_config": NaN}', "NaN and infinite numbers are not JSON"),
+        (b'{"agent_config": ' + b"9" * 5_000 + b"}", "number out of range"),
     ],
 )
 def test_a_body_that_is_no_json_object_is_400(http: httpx.Client, session: str, body: bytes, words: str) -> None:
@@ -34,8 +34,8 @@ def test_a_body_that_is_no_json_object_is_400(http: httpx.Client, session: str, 
 @pytest.mark.parametrize(
     ("value", "words"),
     [
-        ("NaN", "NaN is not JSON"),
-        ("-Infinity", "-Infinity is not JSON"),
+        ("NaN", "NaN and infinite numbers are not JSON"),
+        ("-Infinity", "NaN and infinite numbers are not JSON"),
         ("1e999", "too large"),
         ('"\\ud800"', "surrogate"),
         ('{"\\udfff": 1}', "surrogate"),

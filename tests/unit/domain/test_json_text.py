@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from stint.domain.json_text import MAX_DEPTH, parse_json
+from stint.domain.json_text import MAX_DEPTH, MAX_VALUES, check_value, has_too_many_values, parse_json
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -27,14 +27,18 @@ def test_json_is_read_as_it_was_written(value: Any, ascii_only: bool) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("", "Expecting value"),
-        ("{'a': 1}", "property name"),
-        ("NaN", "NaN is not JSON"),
-        ("[-Infinity]", "-Infinity is not JSON"),
+        ("", "EOF while parsing a value at line 1"),
+        ("{'a': 1}", "key must be a string at line 1 column 2"),
+        ("NaN", "NaN and infinite numbers are not JSON"),
+        ("[-Infinity]", "NaN and infinite numbers are not JSON"),
         ("-1e400", "too large"),
-        ("9" * 5_000, "integer string conversion"),
-        ('"\\ud83d"', "ud83d is half of a surrogate pair"),
-        ('{"\\uDFFF": 1}', "udfff is half of a surrogate pair"),
+        ("9" * 5_000, "number out of range"),
+        ('"\\ud83d"', "halves of a surrogate pair"),
+        ('{"\\uDFFF": 1}', "halves of a surrogate pair"),
+        ('"\ud83d"', "half of a surrogate pair"),
+        (b'"\xed\xa0\xbd"', "not UTF-8"),
+        ("[" + "{}," * 200_000 + "{}]", "more than 200,000 values"),
+        ('"a,b",' * 200_001, "more than 200,000 values"),
         (b"\xff", "not UTF-8"),
         ("[" * 100_000, "deeper than 100"),
         ("[" * 101 + "]" * 101, "deeper than 100"),
@@ -44,6 +48,37 @@ def test_json_is_read_as_it_was_written(value: Any, ascii_only: bool) -> None:
 def test_what_could_not_be_stored_is_refused(text: str | bytes, words: str) -> None:
     with pytest.raises(JSONDecodeError, match=words):
         parse_json(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "too_many"),
+    [
+        (b"[" + b"0," * (MAX_VALUES - 2) + b"0]", False),
+        (b"[" + b"0," * (MAX_VALUES - 1) + b"0]", True),
+        (b'["' + b"[{," * MAX_VALUES + b'"]', False),
+        (b'["\\"' + b"," * MAX_VALUES + b'"]', False),
+        (b'["\\\\"' + b",0" * MAX_VALUES + b"]", True),
+        (b'"' + b"," * MAX_VALUES, False),
+        (b'"' + b",\\" * MAX_VALUES, False),
+        (b'"' + b',\\"' * MAX_VALUES + b"\\", False),
+    ],
+)
+def test_values_are_counted_without_what_is_in_strings(text: bytes, too_many: bool) -> None:
+    assert has_too_many_values(text) is too_many
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ([[float("nan")]], "NaN"),
+        ({"a": {"\ud800": 1}}, "ud800 is half"),
+        (["ä\udfff"], "udfff is half"),
+        ([0] * MAX_VALUES, "more than 200,000 values"),
+    ],
+)
+def test_a_value_that_another_parser_let_pass_is_refused(value: Any, words: str) -> None:
+    with pytest.raises(JSONDecodeError, match=words):
+        check_value(value)
 
 
 def test_the_deepest_value_and_whole_pairs_pass() -> None:

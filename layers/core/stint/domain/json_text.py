@@ -1,67 +1,119 @@
 """JSON from outside, read strictly: what passes can be stored, read back and sent on."""
 
-import json
+import math
+import re
+from collections.abc import Iterator
 from json import JSONDecodeError
-from typing import Any, NoReturn
+from typing import Any
+
+from pydantic_core import from_json
 
 MAX_DEPTH = 100
 """Levels of objects and arrays. The libraries that write and read JSON give up at 200 or more."""
 
+MAX_VALUES = 200_000
+"""Values in one text, those inside objects and arrays included. Each costs up to 30 times its text in memory."""
+
+STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)
+TOO_DEEP = f"nested deeper than {MAX_DEPTH} levels"
+TOO_MANY = f"more than {MAX_VALUES:,} values: send fewer, or send them as one text"
+
 
 def parse_json(text: str | bytes) -> Any:
-    """Parse a JSON text (RFC 8259).
+    """Parse a JSON text (RFC 8259). Of equal keys in an object the last one counts.
 
     Raises:
-        JSONDecodeError: it is no JSON, not UTF-8, nested too deep, or holds NaN, an infinite number or half of a
-            surrogate pair, which Python's parser lets pass.
+        JSONDecodeError: it is no JSON, not UTF-8, nested too deep, or holds too many values, NaN, a number that is too
+            large, or half of a surrogate pair.
     """
     try:
-        source = text.decode() if isinstance(text, bytes) else text
-        value = json.loads(source, parse_constant=refuse_constant, parse_float=parse_finite)
-    except RecursionError:
-        raise JSONDecodeError(f"nested deeper than {MAX_DEPTH} levels", "", 0) from None
-    except UnicodeDecodeError as error:
-        raise JSONDecodeError("the text is not UTF-8", "", error.start) from None
+        data = text if isinstance(text, bytes) else text.encode()
+        if has_too_many_values(data):
+            raise JSONDecodeError(TOO_MANY, "", 0)
+        value = from_json(data)
     except JSONDecodeError:
         raise
     except ValueError as error:
-        raise JSONDecodeError(str(error), "", 0) from None
-    if is_deep(value):
-        raise JSONDecodeError(f"nested deeper than {MAX_DEPTH} levels", "", 0)
-    if "\\ud" in source.lower():
-        refuse_half_characters(value)
+        raise JSONDecodeError(explain(text, error), "", 0) from None
+    check_value(value)
     return value
 
 
-def refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not JSON")
+def has_too_many_values(data: bytes) -> bool:
+    """Count the values of a JSON text, at most MAX_VALUES of them, without parsing it.
+
+    A value begins the text, or stands after a separator. Separators inside strings do not count.
+    """
+    if count_separators(data, 0, len(data)) < MAX_VALUES:
+        return False
+    count = place = 0
+    for string in STRING.finditer(data):
+        count += count_separators(data, place, string.start())
+        if count >= MAX_VALUES:
+            return True
+        place = string.end()
+    return count + count_separators(data, place, len(data)) >= MAX_VALUES
 
 
-def parse_finite(digits: str) -> float:
-    number = float(digits)
-    if number in (float("inf"), float("-inf")):
-        raise ValueError(f"the number {digits[:40]} is too large")
-    return number
+def count_separators(data: bytes, start: int, end: int) -> int:
+    return data.count(b",", start, end) + data.count(b"[", start, end) + data.count(b"{", start, end)
 
 
-def is_deep(value: Any) -> bool:
-    """Tell whether a value has more than MAX_DEPTH levels."""
-    level = [value]
-    for _ in range(MAX_DEPTH):
-        level = [child for parent in level for child in children_of(parent)]
-        if not level:
-            return False
-    return True
+def explain(text: str | bytes, error: ValueError) -> str:
+    """Return what is wrong with a text that cannot be parsed."""
+    message = str(error)
+    if "recursion limit" in message:
+        return TOO_DEEP
+    if "hex escape" in message:
+        return f"{message}: \\ud800 to \\udfff are halves of a surrogate pair, and come in pairs"
+    try:
+        if isinstance(text, bytes):
+            text.decode()
+    except UnicodeDecodeError:
+        return "the text is not UTF-8"
+    return "the text holds half of a surrogate pair" if isinstance(error, UnicodeEncodeError) else message
+
+
+def check_value(value: Any) -> None:
+    """Check that a parsed value can be stored and written as JSON again.
+
+    Raises:
+        JSONDecodeError: it has too many values or levels, or holds NaN, an infinite number or half of a surrogate pair.
+    """
+    level, count, depth = [value], 0, 0
+    while level:
+        count += len(level)
+        if count > MAX_VALUES:
+            raise JSONDecodeError(TOO_MANY, "", 0)
+        if depth == MAX_DEPTH and any(isinstance(child, dict | list) for child in level):
+            raise JSONDecodeError(TOO_DEEP, "", 0)
+        for child in level:
+            check_scalar(child)
+        level = [child for parent in level for child in parts_of(parent)]
+        depth += 1
+
+
+def check_scalar(value: Any) -> None:
+    if isinstance(value, float) and not math.isfinite(value):
+        raise JSONDecodeError("NaN and infinite numbers are not JSON, and a number may be too large", "", 0)
+    for text in (value,) if isinstance(value, str) else value if isinstance(value, dict) else ():
+        if not text.isascii():
+            check_text(text)
+
+
+def check_text(text: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        half = f"\\u{ord(text[error.start]):04x}"
+        raise JSONDecodeError(f"{half} is half of a surrogate pair", "", 0) from None
+
+
+def parts_of(value: Any) -> Iterator[Any]:
+    """Return the values directly inside a value."""
+    return iter(value.values() if isinstance(value, dict) else value if isinstance(value, list) else ())
 
 
 def children_of(value: Any) -> list[Any]:
-    children = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return [child for child in children if isinstance(child, dict | list)]
-
-
-def refuse_half_characters(value: Any) -> None:
-    try:
-        json.dumps(value, ensure_ascii=False).encode()
-    except UnicodeEncodeError as error:
-        half = f"\\u{ord(error.object[error.start]):04x}"
-        raise JSONDecodeError(f"{half} is half of a surrogate pair", "", 0) from None
+    """List the objects and arrays directly inside a value."""
+    return [child for child in parts_of(value) if isinstance(child, dict | list)]

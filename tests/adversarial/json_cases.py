@@ -171,7 +171,10 @@ def talk(text: str) -> Case:
     for request in (
         post(f"{session}/turn", say({"messages": [{"role": "user", "content": "TEXT"}]}, text)),
         post("/v1/responses", say({"model": "scripted/demo", "input": "TEXT"}, text)),
-        post("/v1/chat/completions", say({"model": "scripted/demo", "messages": [{"role": "user", "content": "TEXT"}]}, text)),
+        post(
+            "/v1/chat/completions",
+            say({"model": "scripted/demo", "messages": [{"role": "user", "content": "TEXT"}]}, text),
+        ),
         get(session),
     ):
         answer = yield request
@@ -185,5 +188,7 @@ def say(body: dict[str, Any], text: str) -> bytes:
 
 @case
 def events_of_the_worker() -> Case:
-    detail: Answer = yield Event(b'{"detail-type": "Turn Requested", "detail": {"a": [' + fill(b"0,", 390_000) + b"0]}}")
+    detail: Answer = yield Event(
+        b'{"detail-type": "Turn Requested", "detail": {"a": [' + fill(b"0,", 390_000) + b"0]}}"
+    )
     assert detail.status == 200

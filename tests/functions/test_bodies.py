@@ -6,6 +6,7 @@ import pytest
 from tests.functions.talk import JSON, agent_config, assert_error, create_agent, open_session, turn, turns_of
 
 from stint.domain.ids import new_id
+from stint.domain.response_requests import CreateResponse
 
 
 @pytest.mark.parametrize(
@@ -97,9 +98,38 @@ def test_strange_text_is_said_and_shown(http: httpx.Client, session: str) -> Non
     assert turns_of(http, session) == [shown]
 
 
-def test_a_thousand_faults_are_not_all_told(http: httpx.Client, session: str) -> None:
-    response = http.post(f"{session}/turn", json={"messages": [{"role": "user"}] * 1_000})
+def test_a_list_is_checked_up_to_its_first_fault(http: httpx.Client, session: str) -> None:
+    messages = [{"role": "user", "content": "fine"}] + [{"role": "user"}] * 1_000
 
-    error = assert_error(response, 400, "invalid_request")
-    assert "980 more" in error["message"]
+    response = http.post(f"{session}/turn", json={"messages": messages})
+
+    assert assert_error(response, 400, "invalid_request")["message"] == "messages[1].content: Field required"
+    assert len(response.json()["detail"]["errors"]) == 1
+
+
+def test_many_faults_are_not_all_listed(http: httpx.Client) -> None:
+    response = http.post("/v1/responses", json={key: [[]] for key in CreateResponse.model_fields})
+
+    assert " more" in assert_error(response, 400, "invalid_request")["message"]
     assert len(response.json()["detail"]["errors"]) == 20
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "param"),
+    [
+        ("/v1/responses", {"input": "x", "metadata": {f"{place}": "" for place in range(17)}}, "metadata"),
+        (
+            "/v1/responses",
+            {"input": "x", "stream_options": {f"{place}": 0 for place in range(1_001)}},
+            "stream_options",
+        ),
+        ("/v1/conversations", {"metadata": {f"{place}": 0 for place in range(2_000)}}, "metadata"),
+    ],
+)
+def test_an_object_with_too_many_entries_is_one_fault(
+    http: httpx.Client, path: str, body: dict[str, Any], param: str
+) -> None:
+    response = http.post(path, json=body)
+
+    assert assert_error(response, 400, "invalid_request")["param"] == param
+    assert len(response.json()["detail"]["errors"]) == 1

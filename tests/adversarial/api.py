@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from multiprocessing.connection import Client, Connection
 from pathlib import Path
 from types import TracebackType
@@ -15,6 +16,7 @@ from typing import Self
 
 from tests.adversarial.case import Answer, Case, Event, Request
 from tests.adversarial.meter import Costs, children_peak_bytes
+from tests.adversarial.peer import PEER, start_peer
 
 SAMPLED_SECONDS = 0.005
 MOST_BYTES = 6_000_000
@@ -30,16 +32,18 @@ class MeasuredApi:
     def __init__(self, environment: Mapping[str, str], outputs: Mapping[str, str]) -> None:
         self.environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), **environment}
         self.outputs = json.dumps(outputs)
+        self.peer = start_peer()
 
     def __enter__(self) -> Self:
         self.folder = Path(tempfile.mkdtemp(prefix="stint-"))
         self.path = str(self.folder / "socket")
+        self.peer.__enter__()
         program = [sys.executable, "-m", "tests.adversarial.process"]
         with socket.socket(socket.AF_UNIX) as server, (self.folder / "log").open("wb") as log:
             server.bind(self.path)
             server.listen()
             self.process = subprocess.Popen(
-                [*program, str(server.fileno()), self.outputs],
+                [*program, str(server.fileno()), self.outputs, f"{self.peer.url}/v1"],
                 env=self.environment,
                 stdin=subprocess.PIPE,
                 stdout=log,
@@ -51,6 +55,7 @@ class MeasuredApi:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.process.kill()
         self.process.communicate()
+        self.peer.__exit__()
         shutil.rmtree(self.folder)
 
     def run(self, make: Callable[[], Case]) -> dict[str, Costs]:
@@ -77,8 +82,9 @@ class MeasuredApi:
 
     def send(self, connection: Connection, pid: int, request: Request | Event) -> tuple[Answer, Costs]:
         """Send one request, and watch the memory of the children that it starts."""
-        assert len(request.body) <= MOST_BYTES, "Lambda takes no larger request"
-        connection.send(request)
+        body = request.body.replace(PEER, self.peer.url.encode())
+        assert len(body) <= MOST_BYTES, "Lambda takes no larger request"
+        connection.send(replace(request, body=body))
         of_children = 0
         while not connection.poll(SAMPLED_SECONDS):
             of_children = max(of_children, children_peak_bytes(pid))
@@ -87,4 +93,5 @@ class MeasuredApi:
         except EOFError:
             log = (self.folder / "log").read_text(errors="replace")
             raise TooCostly(f"the process was killed, or died: {log[-1000:]}") from None
+        self.peer.forget()
         return answer, Costs(costs.stretch, costs.cpu, costs.grown + of_children)

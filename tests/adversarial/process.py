@@ -1,7 +1,7 @@
 """A process that holds the whole API and forks for each case, so that every case meets it warm and alone.
 
-Arguments: the descriptor of a listening socket, and the engine's outputs as JSON. The process ends when its standard
-input does.
+Arguments: the descriptor of a listening socket, the engine's outputs as JSON, and the base URL of `openai/` models. The
+process ends when its standard input does.
 """
 
 import asyncio
@@ -34,11 +34,15 @@ from stint.http.inspection import list_parts
 MOST_CPU_SECONDS = 25
 """A case that uses more is killed: its costs are not known, only that they are too high."""
 
+MOST_ANSWER = 1_000_000
+"""Bytes of an answer that cases get: what a server has sent it does not hold, and neither does this process."""
 
-def main(descriptor: str, outputs: str) -> None:
+
+def main(descriptor: str, outputs: str, chat_url: str) -> None:
     engine = Engine()
     engine.outputs = json.loads(outputs)
     world = World(engine)
+    world.chat_url = chat_url
     app = create_app("all", *list_parts(), make_services=world.make_services, buffered=False)
     warm_up(app)
     assert threading.active_count() == 1, "a process with threads cannot be forked"
@@ -116,16 +120,20 @@ async def send(app: FastAPI, request: Request) -> Answer:
         "state": {},
     }
     messages: list[Any] = [{"type": "http.request", "body": request.body, "more_body": False}]
-    sent: list[Any] = []
+    status: list[int] = []
+    body = bytearray()
 
     async def receive() -> Any:
         return messages.pop() if messages else await asyncio.Event().wait()
 
     async def collect(message: Any) -> None:
-        sent.append(message)
+        if message["type"] == "http.response.start":
+            status.append(message["status"])
+        elif len(body) < MOST_ANSWER:
+            body.extend(message.get("body", b""))
 
     await app(scope, receive, collect)
-    return Answer(sent[0]["status"], b"".join(message.get("body", b"") for message in sent[1:]))
+    return Answer(status[0], bytes(body[:MOST_ANSWER]))
 
 
 def handle(event: Event) -> Answer:

@@ -154,7 +154,7 @@ def test_a_header_is_stored_without_its_defaults_and_read_back(fields: dict[str,
     stored = to_json(made)
 
     assert ResponseHeader.model_validate_json(stored) == made
-    assert "null" not in stored
+    assert b"null" not in stored
 
 
 def test_the_status_is_what_the_log_says() -> None:

@@ -32,6 +32,7 @@ from stint.domain.inference import (
 )
 from stint.domain.tools import ToolCall, ToolChoice
 from stint.models.scripted import Scripted
+from stint.models.scripted_messages import count_words
 
 WEATHER = ToolSignature(
     "get_weather",
@@ -252,6 +253,37 @@ async def test_long_gives_as_many_words_as_told() -> None:
     chunks = await answer(ask("long: 1000 words"))
 
     assert len(text_in(chunks).split()) == 1000
+
+
+async def test_a_long_answer_has_a_limit() -> None:
+    chunks = await answer(ask("long: 1000000000 words"))
+
+    assert len(text_in(chunks).split()) == 20_000
+
+
+async def test_a_long_input_is_counted_whole_and_read_at_its_beginning() -> None:
+    chunks = await answer(ask("a " * 100_000 + "Please get_weather", tools=(WEATHER,)))
+
+    assert [chunk for chunk in chunks if isinstance(chunk, ToolCallChunk)] == []
+    assert len(text_in(chunks)) < 21_000
+    assert isinstance(chunks[-1], Finished)
+    assert chunks[-1].usage is not None
+    assert chunks[-1].usage.input_tokens == 100_002
+
+
+@pytest.mark.parametrize("number", ["9" * 400, "1" * 5_000])
+async def test_a_number_without_measure_is_no_fault(number: str) -> None:
+    chunks = await answer(ask(f"add {number} and 2", tools=(ADD,)))
+
+    assert isinstance(chunks[-1], Finished)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "  ", "one", "x" * 70_000 + " y", "a " * 40_000, "a" * 65_536 + " b", "a" * 65_535 + " b", "a" * 65_537],
+)
+def test_words_are_counted(text: str) -> None:
+    assert count_words(text) == len(text.split())
 
 
 @pytest.mark.parametrize("text", ["cut: 3 words\nsay: a b c d", "say: a b c d"])

@@ -110,7 +110,7 @@ def test_a_place_in_the_log_of_a_response_is_given_once(any_responder: Responder
     with pytest.raises(Interrupted, match=response_id):
         any_responder.append(response_id, 0, "late")
 
-    assert "mine" in to_json(any_responder.get(response_id).records[0])
+    assert b"mine" in to_json(any_responder.get(response_id).records[0])
 
 
 @pytest.mark.parametrize("size", [10, 600_000])

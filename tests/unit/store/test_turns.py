@@ -128,8 +128,8 @@ def test_a_session_of_a_thousand_turns_reads_back(cloud: Cloud, talk: Conversati
 
 def items_of(cloud: Cloud, talk: Conversation, turn_id: str) -> list[dict[str, str]]:
     pk = f"{talk.tenant}#session:{talk.agent_id}:{talk.session_id}"
-    first = to_json(header(turn_id, talk.session_id, "Why? " * 100))
-    last = to_json(record(turn_id, "Hi", TurnStatus.completed))
+    first = to_json(header(turn_id, talk.session_id, "Why? " * 100)).decode()
+    last = to_json(record(turn_id, "Hi", TurnStatus.completed)).decode()
     return [
         {"pk": pk, "sk": turn_id, "doc": first},
         {"pk": pk, "sk": f"{turn_id}:0000", "doc": last, "ended_as": "completed"},

@@ -27,6 +27,10 @@ class Schema(BaseModel):
         fail_fast(schema)
         return schema
 
+    def to_json(self, *, exclude_none: bool = False) -> bytes:
+        """Return compact JSON in UTF-8. As text it would take up to four bytes a character."""
+        return self.__pydantic_serializer__.to_json(self, exclude_none=exclude_none)
+
 
 def fail_fast(schema: Any) -> None:
     """Let the lists of a core schema stop at their first invalid entry."""

@@ -61,7 +61,7 @@ async def answer_buffered(events: AsyncIterator[Event], heartbeat_seconds: float
         event = last.result()
         if isinstance(event, TurnFailed):
             raise event.error
-        return Response(event.turn.model_dump_json(), media_type="application/json")
+        return Response(event.turn.to_json(), media_type="application/json")
     return StreamingResponse(
         with_heartbeats(encode_turn(last), SPACE, heartbeat_seconds), media_type="application/json"
     )
@@ -77,4 +77,4 @@ async def last_of(events: AsyncIterator[Event]) -> TerminalEvent:
 async def encode_turn(last: "asyncio.Task[TerminalEvent]") -> AsyncIterator[bytes]:
     yield SPACE
     event = await asyncio.shield(last)
-    yield event.turn.model_dump_json().encode()
+    yield event.turn.to_json()

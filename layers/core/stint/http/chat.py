@@ -93,7 +93,7 @@ async def answer_buffered(run: ChatRun, chunks: Chunks, heartbeat_seconds: float
         text = with_heartbeats(encode_whole(run, end), SPACE, heartbeat_seconds)
         return StreamingResponse(text, media_type="application/json")
     end.result()
-    return Response(run.completion.whole().model_dump_json(), media_type="application/json")
+    return Response(run.completion.whole().to_json(), media_type="application/json")
 
 
 async def read_one(chunks: Chunks) -> ChatCompletionChunk:
@@ -108,12 +108,12 @@ async def read_all(chunks: Chunks) -> None:
 async def encode_all(first: "asyncio.Task[ChatCompletionChunk]", chunks: Chunks) -> AsyncIterator[bytes]:
     """Write chunks, or an error in place of the next one, and the end of the stream behind them."""
     try:
-        yield frame((await first).model_dump_json())
+        yield frame((await first).to_json())
         async with aclosing(chunks):
             async for chunk in chunks:
-                yield frame(chunk.model_dump_json())
+                yield frame(chunk.to_json())
     except Exception as error:  # noqa: BLE001 - the edge: once the stream has begun, no status can tell of it
-        yield frame(json.dumps(explain(error), ensure_ascii=False))
+        yield frame(json.dumps(explain(error)).encode())
     yield DONE
 
 
@@ -122,7 +122,7 @@ async def encode_whole(run: ChatRun, end: "asyncio.Task[None]") -> AsyncIterator
     yield SPACE
     try:
         await end
-        yield run.completion.whole().model_dump_json().encode()
+        yield run.completion.whole().to_json()
     except Exception as error:  # noqa: BLE001 - as above
         failed = run.completion.whole().model_copy(update={"choices": []})
         yield json.dumps(failed.model_dump(mode="json") | explain(error)).encode()
@@ -136,5 +136,5 @@ def explain(error: Exception) -> dict[str, Any]:
     return {"error": body_of(error), "detail": error.message}
 
 
-def frame(data: str) -> bytes:
-    return f"data: {escape_line_breaks(data)}\n\n".encode()
+def frame(data: bytes) -> bytes:
+    return b"data: %b\n\n" % escape_line_breaks(data)

@@ -13,11 +13,11 @@ logger = logging.getLogger(__name__)
 
 def encode(event: ResponseEvent) -> bytes:
     """Write one event whole, its name and its data: readers may see no more than one write at a time."""
-    return frame(event.type, event.model_dump_json())
+    return frame(event.type, event.to_json())
 
 
-def frame(name: str, data: str) -> bytes:
-    return f"event: {name}\ndata: {escape_line_breaks(data)}\n\n".encode()
+def frame(name: str, data: bytes) -> bytes:
+    return b"event: %b\ndata: %b\n\n" % (name.encode(), escape_line_breaks(data))
 
 
 async def encode_all(events: AsyncIterator[ResponseEvent]) -> AsyncIterator[bytes]:
@@ -34,7 +34,7 @@ async def encode_stored(texts: AsyncIterator[str]) -> AsyncIterator[bytes]:
     """
     try:
         async for text in texts:
-            yield frame(json.loads(text)["type"], text)
+            yield frame(json.loads(text)["type"], text.encode())
     except StintError as error:
         logger.info("A stream is left before its end", extra={"error_code": error.code})
         return

@@ -191,7 +191,7 @@ async def answer_late(work: Coroutine[Any, Any, Schema], heartbeat_seconds: floa
     result = asyncio.create_task(work)
     done, _ = await asyncio.wait({result}, timeout=heartbeat_seconds)
     if done:
-        return Response(result.result().model_dump_json(), media_type="application/json")
+        return Response(result.result().to_json(), media_type="application/json")
     return StreamingResponse(
         with_heartbeats(encode_late(result), SPACE, heartbeat_seconds), media_type="application/json"
     )
@@ -210,6 +210,6 @@ async def encode_late(result: "asyncio.Task[Schema]") -> AsyncIterator[bytes]:
     """Write a result when it is there; what failed behind the first space ends as the body of its error."""
     yield SPACE
     try:
-        yield (await asyncio.shield(result)).model_dump_json().encode()
+        yield (await asyncio.shield(result)).to_json()
     except StintError as error:
         yield json.dumps({"error": body_of(error), "detail": error.message}).encode()

@@ -14,7 +14,7 @@ DONE = b"data: [DONE]\n\n"
 STREAM_SCHEMA = {"anyOf": [{"$ref": "#/components/schemas/StreamChunk"}, {"$ref": "#/components/schemas/StreamError"}]}
 """What the data of each event is, for the OpenAPI document."""
 
-LINE_BREAKS = {"\u0085": "\\u0085", "\u2028": "\\u2028", "\u2029": "\\u2029"}
+LINE_BREAKS = {character.encode(): b"\\u%04x" % ord(character) for character in "\u0085\u2028\u2029"}
 
 
 class StreamEvent(Schema):
@@ -36,17 +36,16 @@ class StreamError(Schema):
 def encode(event: Event) -> bytes:
     """Write one event: a `data:` line and an empty line, nothing else (no `event:`, `id:` or `[DONE]`)."""
     if isinstance(event, TurnFailed):
-        text = json.dumps({"error": body_of(event.error)}, ensure_ascii=False)
+        text = json.dumps({"error": body_of(event.error)}, ensure_ascii=False).encode()
     else:
-        text = '{"event":{"payload":' + event.model_dump_json() + "}}"
-    return f"data: {escape_line_breaks(text)}\n\n".encode()
+        text = b'{"event":{"payload":%b}}' % event.to_json()
+    return b"data: %b\n\n" % escape_line_breaks(text)
 
 
-def escape_line_breaks(text: str) -> str:
+def escape_line_breaks(text: bytes) -> bytes:
     """Escape what JSON leaves as it is and some readers take for the end of a line."""
     for character, escaped in LINE_BREAKS.items():
-        if character in text:
-            text = text.replace(character, escaped)
+        text = text.replace(character, escaped)
     return text
 
 

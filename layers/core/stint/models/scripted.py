@@ -28,7 +28,15 @@ from stint.domain.tools import ToolChoice
 from stint.models.json_schemas import read_schema
 from stint.models.scripted_arguments import fill_schema, read_arguments
 from stint.models.scripted_directives import Directives, parse_directives
-from stint.models.scripted_messages import count_images, last_input, message_text, rounds_of, trailing_results
+from stint.models.scripted_messages import (
+    MOST_CHARACTERS,
+    count_images,
+    count_words,
+    last_input,
+    message_text,
+    rounds_of,
+    trailing_results,
+)
 from stint.models.scripted_thoughts import check_thoughts, think
 
 DEMO = "demo"
@@ -64,14 +72,15 @@ class Scripted:
     - `fail: before` fails before the first chunk, `fail: after 3 words` after three; `fail: throttled` is asked too
       often, `fail: overloaded` has no capacity, `fail: context` means that the messages do not fit.
     - `slow: 5` waits five seconds before the first chunk.
-    - `long: 1000 words` is a text of that length.
+    - `long: 1000 words` is a text of that length, of 20,000 words at most.
     - `cut: 3 words` ends the answer there, with finish reason length. `max_tokens` does the same.
     - `filter: after 3 words` ends the answer there as a content filter does.
     - `repeat: 3` does all this three times, once for each round of tool results, before it answers with the results.
 
     **Sampling**: `max_tokens` and `stop` end an answer. Temperature, top_p, top_k, penalties and seed choose among
     likely words, and here is one answer only: any value of them gives it, so none is refused.
-    Words are counted in place of tokens. `word_delay` is in seconds. Every one of the `names` is the same model.
+    Only the first 20,000 characters of an input have an effect. Words are counted in place of tokens. `word_delay` is
+    in seconds. Every one of the `names` is the same model.
     """
 
     def __init__(self, word_delay: float = 0.02, names: Collection[str] = (DEMO,)) -> None:
@@ -153,8 +162,8 @@ def _stopped(request: InferenceRequest, text: str) -> tuple[str, bool]:
 
 
 def _conclude(request: InferenceRequest, results: list[ToolResult]) -> str:
-    texts = [text_of(result.content) for result in results]
-    if request.response_format is not None:
+    Only the first 20,000 characters of an input have an effect. Words are counted in place of tokens. `word_delay` is
+    in seconds. Every one of the `names` is the same model.
         return _fill(request.response_format, "\n".join(texts))
     return "\n".join(f"{result.tool_name} answered: {text}" for result, text in zip(results, texts, strict=True))
 
@@ -237,7 +246,7 @@ def _reason(chunks: list[ModelChunk], sent: list[ModelChunk], directives: Direct
 
 
 def _usage(request: InferenceRequest, sent: list[ModelChunk]) -> Usage:
-    words = sum(len(message_text(message).split()) for message in request.messages)
+    words = sum(count_words(message_text(message)) for message in request.messages)
     return Usage(
         input_tokens=words,
         output_tokens=len(sent),

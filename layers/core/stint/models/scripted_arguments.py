@@ -1,6 +1,7 @@
 """Values for a JSON schema, taken from what a user wrote: a rule, not understanding."""
 
 import json
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -86,9 +87,9 @@ def _fill(schema: dict[str, Any], source: _Source) -> Any:
         case "array":
             return [_fill(schema.get("items") or {}, source)]
         case "integer":
-            return int(float(next(source.numbers, schema.get("default") or 0)))
+            return int(_number(next(source.numbers, schema.get("default"))))
         case "number":
-            number = float(next(source.numbers, schema.get("default") or 0))
+            number = _number(next(source.numbers, schema.get("default")))
             return int(number) if number.is_integer() else number
         case "boolean":
             return DENIAL.search(source.text) is None
@@ -96,6 +97,15 @@ def _fill(schema: dict[str, Any], source: _Source) -> Any:
             return None
         case _:
             return next(source.texts, schema.get("default") or "")
+
+
+def _number(value: Any) -> float:
+    """Read a number; what is none, or is too large, is 0."""
+    try:
+        number = float(value)
+    except (OverflowError, TypeError, ValueError):
+        return 0.0
+    return number if math.isfinite(number) else 0.0
 
 
 def _choice(schema: dict[str, Any], text: str) -> Any:
@@ -137,7 +147,7 @@ def _json_object(text: str) -> dict[str, Any] | None:
         return None
     try:
         value, _ = json.JSONDecoder().raw_decode(text, start)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
 
@@ -145,5 +155,5 @@ def _json_object(text: str) -> dict[str, Any] | None:
 def _literal(value: str) -> Any:
     try:
         return json.loads(value)
-    except ValueError:
+    except (ValueError, RecursionError):
         return value.strip("\"'")

@@ -6,8 +6,10 @@ from typing import Literal
 
 from stint.domain.errors import InvalidRequest
 
-LINE = re.compile(r"^[ \t]*(think|say|refuse|call|fail|slow|long|cut|filter|repeat):[ \t]*(.*?)[ \t]*$", re.MULTILINE)
+LINE = re.compile(r"^[ \t]*(think|say|refuse|call|fail|slow|long|cut|filter|repeat):(.*)$", re.MULTILINE)
 COUNT = re.compile(r"(?:after )?(\d+(?:\.\d+)?)(?: words?| seconds?| times?)?")
+MOST_WORDS = 20_000
+"""Words of a `long:` answer."""
 
 Failure = Literal["before", "throttled", "overloaded", "context"]
 
@@ -37,7 +39,7 @@ def parse_directives(text: str) -> Directives:
     """
     directives = Directives(rest=LINE.sub("", text).strip())
     for keyword, value in LINE.findall(text):
-        _apply(directives, keyword, value)
+        _apply(directives, keyword, value.strip(" \t"))
     return directives
 
 
@@ -62,7 +64,7 @@ def _apply(directives: Directives, keyword: str, value: str) -> None:
         case "slow", _:
             directives.slow = _number(keyword, value)
         case "long", _:
-            directives.says = " ".join(f"word{n}" for n in range(1, int(_number(keyword, value)) + 1))
+            directives.says = " ".join(f"word{n}" for n in range(1, min(int(_number(keyword, value)), MOST_WORDS) + 1))
         case "cut", _:
             directives.cut = int(_number(keyword, value))
         case "filter", _:

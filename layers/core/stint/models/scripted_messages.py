@@ -3,6 +3,11 @@
 from stint.domain.content import ImageContentItem, items_of, text_of
 from stint.domain.inference import AssistantAnswer, ModelMessage, SystemText, ToolResult, UserInput
 
+MOST_CHARACTERS = 20_000
+"""Characters of an input or a tool's result that the model reads; what comes after them has no effect."""
+
+PIECE = 65_536
+
 
 def message_text(message: ModelMessage) -> str:
     """Give what a message says."""
@@ -10,8 +15,19 @@ def message_text(message: ModelMessage) -> str:
 
 
 def last_input(messages: tuple[ModelMessage, ...]) -> str:
-    """Give the last message of the user."""
-    return next((text_of(each.content) for each in reversed(messages) if isinstance(each, UserInput)), "")
+    """Return the beginning of the user's last message."""
+    inputs = (each for each in reversed(messages) if isinstance(each, UserInput))
+    return next((text_of(each.content)[:MOST_CHARACTERS] for each in inputs), "")
+
+
+def count_words(text: str) -> int:
+    """Count the words of a text, in pieces: a list of three million words takes 170 MB."""
+    count = 0
+    for start in range(0, len(text), PIECE):
+        piece = text[start : start + PIECE]
+        divided = start > 0 and not text[start - 1].isspace() and not piece[0].isspace()
+        count += len(piece.split()) - divided
+    return count
 
 
 def count_images(messages: tuple[ModelMessage, ...]) -> int:

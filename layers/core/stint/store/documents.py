@@ -53,14 +53,13 @@ class Documents:
 
     def pack(self, item: Item, document: Schema, prefix: str) -> Item:
         """Give the item with the document in it; one that is too large is in S3 when this returns."""
-        text = to_json(document)
-        plain = item | {"doc": text}
-        if write_units(plain) == 1:
+        raw = to_json(document)
+        plain = item | {"doc": raw.decode()} if len(raw) <= MAX_ITEM else None
+        if plain and write_units(plain) == 1:
             return plain
-        raw = text.encode()
         body = zlib.compress(raw)
         packed = item | {"doc": body, "size": len(raw)}
-        chosen = packed if write_units(packed) < write_units(plain) else plain
+        chosen = plain if plain and write_units(plain) <= write_units(packed) else packed
         if size(chosen) <= MAX_ITEM:
             return chosen
         body = min(body, raw, key=len)
@@ -102,14 +101,14 @@ def json_size(item: Item) -> int:
     return int(item["size"]) if "size" in item else len(item["doc"].encode())
 
 
-def to_json(document: Schema) -> str:
-    """Give compact JSON; nulls are left out when the document reads back equal without them."""
-    short = document.model_dump_json(exclude_none=True)
+def to_json(document: Schema) -> bytes:
+    """Return compact JSON; nulls are left out of a small document when it reads back equal without them."""
+    short = document.to_json(exclude_none=True)
     try:
-        same = type(document).model_validate_json(short) == document
+        same = len(short) <= MAX_ITEM and type(document).model_validate_json(short) == document
     except ValueError:  # a null was a required field's value
         same = False
-    return short if same else document.model_dump_json()
+    return short if same else document.to_json()
 
 
 def fitting(sizes: Iterable[int]) -> int:

@@ -89,7 +89,7 @@ class Responses:
                 self._write(tenant, response_id, len(stored.records), record)
             except ConditionFailed:
                 continue
-            size = stored.size + len(to_json(record).encode())
+            size = stored.size + len(to_json(record))
             return StoredResponse(stored.header, [*stored.records, record], size)
 
     def get(self, tenant: str, response_id: str) -> StoredResponse:

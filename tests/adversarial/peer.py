@@ -1,0 +1,40 @@
+"""The other servers that a request makes this one call: a model's provider, MCP servers, documents and tools by URL."""
+
+import json
+from collections.abc import Callable
+
+from tests.servers.chat_completions import stream
+from tests.servers.scripted_http import Received, Reply, ScriptedHTTPServer
+
+PEER = b"http://peer"
+"""Where cases say that this server is; the test puts its real address there."""
+
+ANSWERS: dict[str, Callable[[Received], Reply]] = {}
+
+
+def serves(path: str) -> Callable[[Callable[[Received], Reply]], Callable[[Received], Reply]]:
+    """Register what answers at a path."""
+
+    def register(answer: Callable[[Received], Reply]) -> Callable[[Received], Reply]:
+        ANSWERS[path] = answer
+        return answer
+
+    return register
+
+
+def answer(received: Received) -> Reply:
+    found = ANSWERS.get(received.path)
+    return found(received) if found else Reply((b"not here",), 404)
+
+
+def start_peer() -> ScriptedHTTPServer:
+    return ScriptedHTTPServer(answer)
+
+
+@serves("/v1/chat/completions")
+def complete(received: Received) -> Reply:
+    return stream({"content": "ok"}, usage={"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2})
+
+
+def json_reply(value: object) -> Reply:
+    return Reply((json.dumps(value).encode(),), 200, {"content-type": "application/json"})

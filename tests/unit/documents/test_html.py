@@ -1,5 +1,3 @@
-import time
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -9,7 +7,7 @@ from stint.documents.served import Unreadable
 
 
 def text_of(html: str) -> str:
-    return html_to_text(html, time.monotonic() + 30)
+    return html_to_text(html, 500_000)
 
 
 @pytest.mark.parametrize(
@@ -80,20 +78,47 @@ def test_any_text_is_read(parts: list[str]) -> None:
     text_of("".join(parts))
 
 
-@pytest.mark.parametrize("part", ["<!--", "<?", "<![", "</", "<", "<script>", "<svg>", "<div>", "&", "<a>", "<![foo["])
-def test_broken_markup_is_read_in_a_time_that_grows_with_it(part: str) -> None:
-    begin = time.monotonic()
+@pytest.mark.parametrize(
+    ("html", "text"),
+    [
+        ("a <b and no end", "a <b and no end"),
+        ('one<p title="never closed', 'one<p title="never closed'),
+        ('<p title="never closed>two', "two"),
+        ("<p it's>two", "two"),
+        ("<p a='x' b=\"y\" c=z d/>two", "two"),
+        ("<img alt = 'A &amp; B' alt=no>", "A & B"),
+        ("<img data-alt=no ALT=yes>", "yes"),
+        ("<A HREF=https://x.org>here</A>", "here (https://x.org)"),
+        ("<script></script ", ""),
+        ("<script></script x='>'y", "'y"),
+        ("<svg/>seen", "seen"),
+        ("</>a</3>b", "</>a</3>b"),
+    ],
+)
+def test_unusual_markup_is_read(html: str, text: str) -> None:
+    assert text_of(html) == text
 
-    text_of(part * 30_000)
 
-    assert time.monotonic() - begin < 5
+@pytest.mark.parametrize(
+    ("html", "text"),
+    [
+        ("&#" + "1" * 5_000, "\ufffd"),
+        ("&#x" + "f" * 5_000 + ";", "\ufffd"),
+        ("&#" + "0" * 5_000 + "65;", "A"),
+        ("&#X" + "0" * 5_000 + "4a;b", "Jb"),
+        ("&#" + "0" * 5_000, "\ufffd"),
+        ("&#00f", "\ufffdf"),
+        ("&#xd800;&#xdfff;", "\ufffd\ufffd"),
+        ("&#1114112;", "\ufffd"),
+        ("<img alt='&#" + "9" * 5_000 + "'>", "\ufffd"),
+    ],
+)
+def test_numbers_of_characters_may_have_any_length(html: str, text: str) -> None:
+    assert text_of(html) == text
 
 
-@pytest.mark.parametrize("part", ["<a", "<a b='", '<a b="x" c="'])
-def test_markup_that_takes_too_long_is_given_up(part: str) -> None:
-    begin = time.monotonic()
-
-    with pytest.raises(Unreadable, match="takes too long"):
-        html_to_text(part * 100_000, begin + 0.3)
-
-    assert time.monotonic() - begin < 3
+def test_a_text_that_is_too_long_is_given_up() -> None:
+    assert html_to_text("<p>" + "x" * 10, 10) == "x" * 10
+    for html in ("<p>" + "x" * 11, "<p>x" * 5):
+        with pytest.raises(Unreadable, match="more than 10 characters"):
+            html_to_text(html, 10)

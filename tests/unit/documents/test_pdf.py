@@ -1,7 +1,6 @@
 import random
 import subprocess
 import sys
-import time
 from contextlib import suppress
 
 import pytest
@@ -11,13 +10,13 @@ from stint.documents.pdf import pdf_to_text
 from stint.documents.served import Unreadable
 
 
-def text_of(data: bytes, pages: int = 10, characters: int = 1000, seconds: float = 30) -> str:
-    return pdf_to_text(data, time.monotonic() + seconds, pages, characters)
+def text_of(data: bytes, pages: int = 10, characters: int = 1000) -> str:
+    return pdf_to_text(data, pages, characters)
 
 
-def problem(data: bytes, pages: int = 10, characters: int = 1000, seconds: float = 30) -> str:
+def problem(data: bytes, pages: int = 10, characters: int = 1000) -> str:
     with pytest.raises(Unreadable) as caught:
-        text_of(data, pages, characters, seconds)
+        text_of(data, pages, characters)
     return str(caught.value)
 
 
@@ -47,13 +46,12 @@ def test_an_encrypted_file_is_read_without_a_password_or_refused() -> None:
     assert "encrypted: remove its password" in problem(make_encrypted("Hello", "secret"))
 
 
-def test_pages_characters_and_time_are_limited() -> None:
+def test_pages_and_characters_are_limited() -> None:
     three = make_pdf("one", "two", "three")
 
     assert text_of(three, pages=3, characters=11) == "one\n\ntwo\n\nthree"
     assert "has 3 pages, 2 are the most" in problem(three, pages=2)
     assert "more than 10 characters" in problem(three, characters=10)
-    assert "takes too long" in problem(three, seconds=-1)
 
 
 def test_halves_of_characters_are_replaced_as_they_cannot_be_stored() -> None:

@@ -6,7 +6,8 @@ import pytest
 from tests.servers.scripted_http import Received, Reply, ScriptedHTTPServer
 from tests.unit.documents.pdf_files import make_pdf
 
-from stint.documents.reading import Limits, read_documents
+from stint.documents.limits import Limits
+from stint.documents.reading import read_documents
 from stint.documents.served import Raw
 from stint.domain.content import URL, Content, ImageContentItem, ImageSource, TextContentItem
 from stint.domain.errors import InvalidRequest
@@ -217,5 +218,26 @@ async def test_data_urls_have_a_size_limit() -> None:
     assert await read(URL(uri="data:text/plain," + "x" * 10), "text/plain", Limits(data_url_bytes=10)) == "x" * 10
 
 
-async def test_reading_has_a_time_limit() -> None:
-    assert "takes too long" in (await refusal("<p>x</p>", "text/html", Limits(seconds=-1))).message
+async def test_the_number_of_documents_is_limited() -> None:
+    documents = [Document(content="x", mime_type="text/plain")] * 3
+
+    assert len(await read_documents(documents, refuse_fetch, Limits(documents=3))) == 3
+    with pytest.raises(InvalidRequest, match=r"At most 2 documents .* this one has 3") as caught:
+        await read_documents(documents, refuse_fetch, Limits(documents=2))
+
+    assert (caught.value.code, caught.value.param) == ("too_many_documents", "documents[2]")
+
+
+async def test_nothing_is_fetched_once_a_document_is_at_fault() -> None:
+    fetched: list[str] = []
+
+    async def fetch(url: str) -> Raw:
+        fetched.append(url)
+        return Raw("image/png", b"")
+
+    documents = [Document(content=URL(uri=f"https://example.com/{place}"), mime_type="") for place in range(50)]
+
+    with pytest.raises(InvalidRequest, match=r"documents\[0\]"):
+        await read_documents(documents, fetch, Limits())
+
+    assert len(fetched) <= 4

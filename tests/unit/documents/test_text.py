@@ -33,22 +33,26 @@ from stint.documents.text import decode
     ],
 )
 def test_bytes_are_decoded_by_their_mark_their_charset_or_a_guess(data: bytes, charset: str | None, text: str) -> None:
-    assert decode(data, charset, "text/plain") == text
+    assert decode(data, charset, "text/plain", 1000) == text
 
 
 @pytest.mark.parametrize(
     ("data", "charset", "said"),
     [
         (b"x", "klingon", "'klingon' is unknown"),
-        (b"x", "base64", "'base64' is unknown"),
-        (b"x", "idna", "is unknown"),
+        (b"x", "base64", "'base64' is unknown: send it as UTF-8"),
+        *(
+            (b"x", name, "is unknown")
+            for name in ("idna", "punycode", "utf-7", "unicode_escape", "rot13", "iso-2022-kr")
+        ),
+        (b"x" * 8001, None, "more than 1,000 characters"),
         (b"a\0b", None, "is not text"),
         (b"%PDF-1.7", None, "is a PDF"),
     ],
 )
 def test_what_is_not_text_is_refused(data: bytes, charset: str | None, said: str) -> None:
     with pytest.raises(Unreadable, match=said):
-        decode(data, charset, "text/plain")
+        decode(data, charset, "text/plain", 1000)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from stint.documents.reading import Limits
+from stint.documents.limits import Limits
 from stint.documents.served import Raw
 from stint.domain.errors import InvalidRequest
 from stint.domain.items import FunctionCallOutput, Item, Message

@@ -1,14 +1,16 @@
-"""HTML as readable text."""
+"""HTML as readable text, in a time that grows with its length only.
+
+The tokens are those of https://html.spec.whatwg.org/multipage/parsing.html, found in one pass that never goes back.
+html.parser reads unfinished tags, comments and scripts again and again, in quadratic time.
+"""
 
 import re
-import time
-from collections.abc import Iterator
-from html.parser import HTMLParser
+from html import unescape
 
-from stint.documents.served import Unreadable
+from stint.documents.text import too_long
 
 SKIPPED = frozenset({"template", "noscript", "svg", "math", "canvas", "object"})
-RAW = ("script", "style", "iframe", "xmp")
+RAW = frozenset({"script", "style", "iframe", "xmp", "noembed", "noframes"})
 SPACED = frozenset({"p", "h1", "h2", "h3", "h4", "h5", "h6", "ul", "ol", "table", "blockquote", "pre", "title"})
 LINES = (
     "address article aside body caption dd details div dl dt fieldset figcaption figure footer form head header hr",
@@ -17,25 +19,27 @@ LINES = (
 BLOCKS = SPACED.union(*(names.split() for names in LINES))
 LINK = re.compile(r"(?:https?|mailto):", re.IGNORECASE)
 BLANK = re.compile(r"[ \t\r\n\f\v]+")
-RAW_ENDS = {name: re.compile(rf"</{name}(?=[\s/>])[^>]*>", re.IGNORECASE) for name in RAW}
-MARKUP = re.compile(
-    rf"<(?:(?P<comment>!--)|(?P<declaration>[!?])|(?P<raw>{'|'.join(RAW)})(?=[\s/>])|/?[a-z])", re.IGNORECASE
-)
-TAG = re.compile(r"""</?[a-z](?:[^>"']++|"[^"]*+"|'[^']*+')*+>""", re.IGNORECASE)
-LONGEST_TAG = 1_000_000
-"""Characters; images inside a page are long."""
+RAW_ENDS = {name: re.compile(rf"</{name}(?=[\s/>])", re.IGNORECASE) for name in RAW}
+# Possessive quantifiers: what does not match is not tried in another way. A quote that is never closed is searched for
+# once, as there is none behind it.
+VALUE = r"""(?:"[^"]*+"|'[^']*+'|[^\s>"'][^\s>]*+)"""
+ATTRIBUTE = re.compile(rf"""([^\s/>][^\s/>=]*+)(?:\s*+=\s*+({VALUE})?)?""")
+TAG = re.compile(rf"""<(/?)([a-z][^\s/>]*+)((?:[\s/]++|{ATTRIBUTE.pattern})*+)>""", re.IGNORECASE)
+ZEROS = re.compile(r"(&#)0+(?=[0-9])|(&#[xX])0+(?=[0-9a-fA-F])")
+LONG_NUMBER = re.compile(r"&#(?:[0-9]{8,}+|[xX][0-9a-fA-F]{7,}+);?")
 
 
-class TextExtractor(HTMLParser):
+class TextExtractor:
     """Collects what a reader of a page would see: a line for each block, list items with dashes, cells with bars.
 
-    A link is its text with the address behind it, an image its alternative text. What separates texts (`gap` newlines,
-    a `space`, a `prefix`) is written when the next text comes.
+    A link is its text and its address, an image its alternative text. What separates texts (`gap` newlines, a `space`,
+    a `prefix`) is written when the next text comes.
     """
 
-    def __init__(self) -> None:
-        super().__init__(convert_charrefs=True)
+    def __init__(self, most_characters: int) -> None:
+        self.most_characters = most_characters
         self.pieces: list[str] = []
+        self.characters = 0
         self.gap = 0
         self.space = False
         self.prefix = ""
@@ -43,16 +47,15 @@ class TextExtractor(HTMLParser):
         self.preformatted = 0
         self.link: tuple[str, int] | None = None
 
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+    def start_tag(self, tag: str, attributes: str) -> None:
         if self.skipped_depth:
-            self.skipped_depth += tag == self.skipped_tag
+            self.skipped_depth += tag == self.skipped_tag and not attributes.endswith("/")
             return
         if tag in SKIPPED:
-            self.skipped_tag, self.skipped_depth = tag, 1
+            self.skipped_tag, self.skipped_depth = tag, int(not attributes.endswith("/"))
             return
         if tag in BLOCKS:
             self.break_line(tag)
-        attributes = dict(attrs)
         match tag:
             case "br":
                 self.gap = min(self.gap + 1, 2)
@@ -63,16 +66,11 @@ class TextExtractor(HTMLParser):
             case "pre":
                 self.preformatted += 1
             case "a":
-                self.link = (attributes.get("href") or "", len(self.pieces))
+                self.link = (find_attribute(attributes, "href"), len(self.pieces))
             case "img":
-                self.handle_data(f" {attributes.get('alt') or ''} ")
+                self.add_text(f" {find_attribute(attributes, 'alt')} ")
 
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Take `<tag/>`: it has no content that would have to be skipped."""
-        if not self.skipped_depth and tag not in SKIPPED:
-            self.handle_starttag(tag, attrs)
-
-    def handle_endtag(self, tag: str) -> None:
+    def end_tag(self, tag: str) -> None:
         if self.skipped_depth:
             self.skipped_depth -= tag == self.skipped_tag
             return
@@ -83,7 +81,8 @@ class TextExtractor(HTMLParser):
         if tag in BLOCKS:
             self.break_line(tag)
 
-    def handle_data(self, data: str) -> None:
+    def add_text(self, data: str) -> None:
+        """Add a text whose character references are replaced."""
         if self.skipped_depth:
             return
         text = data if self.preformatted else BLANK.sub(" ", data)
@@ -91,9 +90,16 @@ class TextExtractor(HTMLParser):
             self.space = self.space or bool(text)
             return
         if self.pieces:
-            self.pieces.append("\n" * self.gap or ("" if self.prefix else " " * (self.space or text.startswith(" "))))
-        self.pieces += [self.prefix, text if self.preformatted else text.strip()]
+            self.add("\n" * self.gap or ("" if self.prefix else " " * (self.space or text.startswith(" "))))
+        self.add(self.prefix)
+        self.add(text if self.preformatted else text.strip())
         self.gap, self.prefix, self.space = 0, "", text.endswith(" ")
+
+    def add(self, piece: str) -> None:
+        self.pieces.append(piece)
+        self.characters += len(piece)
+        if self.characters > self.most_characters:
+            raise too_long(self.most_characters)
 
     def end_link(self) -> None:
         if self.link is None:
@@ -109,46 +115,61 @@ class TextExtractor(HTMLParser):
         self.space = False
 
 
-def html_to_text(html: str, until: float) -> str:
-    """Turn a page into readable text; scripts, styles and markup are dropped, entities decoded.
+def html_to_text(html: str, most_characters: int) -> str:
+    """Return a page's readable text, without scripts, styles and markup. A tag without an end is text.
 
     Raises:
-        Unreadable: the monotonic clock reached `until`.
+        Unreadable: there are more than `most_characters`.
     """
-    extractor = TextExtractor()
-    for token in tokens(html):
-        if time.monotonic() >= until:
-            raise Unreadable("reading its HTML takes too long: send its text")
-        extractor.feed(token)
-    extractor.close()
+    extractor = TextExtractor(most_characters)
+    place = 0
+    while (start := html.find("<", place)) >= 0:
+        extractor.add_text(replace_references(html[place:start]))
+        if html.startswith("<!--", start):
+            place = find_end(html, "-->", start + 2)  # <!--> is a comment
+        elif html.startswith(("<!", "<?"), start):
+            place = find_end(html, ">", start)
+        elif not html[start + 1 : start + 3].lstrip("/")[:1].isalpha():
+            extractor.add_text("<")
+            place = start + 1
+        elif tag := TAG.match(html, start):
+            place = take_tag(extractor, html, tag)
+        else:
+            place = start
+            break
+    extractor.add_text(replace_references(html[place:]))
     return "".join(extractor.pieces).strip()
 
 
-def tokens(html: str) -> Iterator[str]:
-    """Divide a page into texts and whole tags, without comments, declarations and scripts.
-
-    html.parser alone would read unfinished tags and comments again and again, in quadratic time.
-    """
-    place = 0
-    while found := MARKUP.search(html, place):
-        yield html[place : found.start()].replace("<", "&lt;")
-        if found["comment"]:
-            place = behind(html, "-->", found.end() - 2)  # <!--> is one
-        elif found["declaration"]:
-            place = behind(html, ">", found.end())
-        elif name := found["raw"]:
-            end = RAW_ENDS[name.lower()].search(html, found.end())
-            place = end.end() if end else len(html)
-        elif tag := TAG.match(html, found.start(), found.start() + LONGEST_TAG):
-            yield tag[0]
-            place = tag.end()
-        else:
-            yield "&lt;"
-            place = found.start() + 1
-    yield html[place:].replace("<", "&lt;")
+def take_tag(extractor: TextExtractor, html: str, tag: re.Match[str]) -> int:
+    """Take a tag, and return the place after it: after the whole element if its content is no markup."""
+    name = tag[2].lower()
+    if tag[1]:
+        extractor.end_tag(name)
+    elif name in RAW:
+        end = RAW_ENDS[name].search(html, tag.end())
+        return find_end(html, ">", end.end()) if end else len(html)
+    else:
+        extractor.start_tag(name, tag[3])
+    return tag.end()
 
 
-def behind(html: str, end: str, place: int) -> int:
-    """Find where something ends; what has no end reaches to the end of the page."""
+def find_end(html: str, end: str, place: int) -> int:
+    """Return the place after the next `end`; what has no end reaches to the end of the page."""
     found = html.find(end, place)
     return len(html) if found < 0 else found + len(end)
+
+
+def find_attribute(attributes: str, name: str) -> str:
+    """Return the value of the first attribute of this name; empty when there is none."""
+    for attribute in ATTRIBUTE.finditer(attributes):
+        if attribute[1].lower() == name:
+            return replace_references((attribute[2] or "").strip("\"'"))
+    return ""
+
+
+def replace_references(text: str) -> str:
+    """Replace character references; numbers that stand for no character become U+FFFD."""
+    if "&#" in text:  # Python converts no number of more than 4,300 digits
+        text = LONG_NUMBER.sub("\ufffd", ZEROS.sub(r"\1\2", text))
+    return unescape(text)

@@ -1,21 +1,23 @@
 """PDF as text."""
 
 import logging
-import time
 from io import BytesIO
 from typing import Any
 
 from stint.documents.served import Unreadable
 
-MOST_UNPACKED = 20_000_000
+MOST_UNPACKED = 10_000_000
 """Bytes of one stream of a PDF, unpacked: a small file can hold gigabytes of zeros."""
 
 
-def pdf_to_text(data: bytes, until: float, most_pages: int, most_characters: int) -> str:
-    """Give the text of a PDF's pages, an empty line between them. Layout and pictures are lost.
+def pdf_to_text(data: bytes, most_pages: int, most_characters: int) -> str:
+    """Return the text of a PDF's pages, an empty line between them. Layout and pictures are lost.
+
+    A page of 4 KB can take minutes: call it where CPU time and memory are limited (`stint.documents.process`).
 
     Raises:
-        Unreadable: it is broken, encrypted, has no text or too much, or the monotonic clock reached `until`.
+        Unreadable: it is broken, encrypted, has no text or too much.
+        MemoryError: it takes more memory than there is.
     """
     import pypdf  # noqa: PLC0415 - 260 ms and 13 MB that only PDFs are to cost
     from pypdf.errors import DependencyError, FileNotDecryptedError, LimitReachedError  # noqa: PLC0415
@@ -30,8 +32,8 @@ def pdf_to_text(data: bytes, until: float, most_pages: int, most_characters: int
             reader = pypdf.PdfReader(BytesIO(data))
             if reader.is_encrypted and not reader.decrypt(""):
                 raise Unreadable("the PDF is encrypted: remove its password, or send its text")
-            return join_pages(reader, until, most_pages, most_characters)
-    except Unreadable:
+            return join_pages(reader, most_pages, most_characters)
+    except (Unreadable, MemoryError):
         raise
     except (DependencyError, FileNotDecryptedError):
         raise Unreadable("the PDF is encrypted: remove its encryption, or send its text") from None
@@ -41,15 +43,13 @@ def pdf_to_text(data: bytes, until: float, most_pages: int, most_characters: int
         raise Unreadable(f"the PDF is broken ({type(error).__name__}): repair it, or send its text") from None
 
 
-def join_pages(reader: Any, until: float, most_pages: int, most_characters: int) -> str:
+def join_pages(reader: Any, most_pages: int, most_characters: int) -> str:
     count = len(reader.pages)
     if count > most_pages:
         raise Unreadable(f"the PDF has {count} pages, {most_pages} are the most: send a part", "document_too_large")
     pages: list[str] = []
     size = 0
     for page in reader.pages:
-        if time.monotonic() >= until:
-            raise Unreadable("reading the PDF takes too long: send a part, or its text")
         pages.append(page.extract_text().strip())
         size += len(pages[-1])
         if size > most_characters:

@@ -3,53 +3,73 @@
 import codecs
 import re
 
+from stint.documents.encodings import find_codec
 from stint.documents.served import Unreadable
 
 BOMS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 DECLARED_INSIDE = re.compile(
     rb"""<meta[^>]{0,200}?charset\s*=\s*["']?\s*([\w:.-]+)|<\?xml[^>]{0,200}?encoding\s*=\s*["']([\w:.-]+)""", re.I
 )
+MOST_BYTES = 8
+"""Of a character, at most: four in UTF-8, and with the codes that switch between sets in ISO-2022-JP."""
+
 LOOKED_AT = 4096
 """Bytes at the beginning of a document in which it may name its charset; HTML's own limit is 1,024."""
 
 
-def decode(data: bytes, charset: str | None, essence: str) -> str:
+def decode(data: bytes, charset: str | None, essence: str, most_characters: int) -> str:
     """Decode a document by its byte order mark, else by the charset it was sent with, or names itself, else as UTF-8.
 
     Bytes that are not of the charset become U+FFFD when the charset was told; when it was not, what is no UTF-8 is
     taken for windows-1252, as browsers do. Line ends become newlines.
 
     Raises:
-        Unreadable: the bytes are not text.
+        Unreadable: the bytes are not text, or so many that there are more than `most_characters`.
+    """
+    if data.startswith(b"%PDF-"):
+        raise Unreadable(f"it is sent as {essence} and is a PDF: declare application/pdf")
+    encoding = find_encoding(data, charset)
+    if len(data) > MOST_BYTES * most_characters:
+        raise too_long(most_characters)
+    text = data.decode(encoding, errors="replace")
+    if "\0" in text:
+        raise Unreadable(f"it is sent as {essence} and is not text")
+    if not encoding.startswith("utf"):  # no other decoder promises that it makes no half of a character
+        text = text.encode(errors="replace").decode()
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def too_long(most_characters: int) -> Unreadable:
+    return Unreadable(f"it has more than {most_characters:,} characters: send a part", "document_too_large")
+
+
+def find_encoding(data: bytes, charset: str | None) -> str:
+    """Return the codec of a document.
+
+    Raises:
+        Unreadable: it was sent with a charset that is none of the web's.
     """
     for bom, encoding in BOMS:
         if data.startswith(bom):
-            return finish(data.decode(encoding, errors="replace"))
-    if data.startswith(b"%PDF-"):
-        raise Unreadable(f"it is sent as {essence} and is a PDF: declare application/pdf")
-    encoding = charset or find_charset(data) or guess(data)
-    try:
-        text = data.decode(encoding, errors="replace")
-    except (LookupError, ValueError):
-        raise Unreadable(f"its charset {encoding[:40]!r} is unknown") from None
-    if "\0" in text:
-        raise Unreadable(f"it is sent as {essence} and is not text")
-    return finish(text)
+            return encoding
+    if charset is None:
+        return find_declared(data) or guess(data)
+    codec = find_codec(charset)
+    if codec is None:
+        raise Unreadable(f"its charset {charset[:40]!r} is unknown: send it as UTF-8")
+    return codec
 
 
-def find_charset(data: bytes) -> str | None:
-    """Find the charset that an HTML or XML document names."""
+def find_declared(data: bytes) -> str | None:
+    """Find the charset that an HTML or XML document names; one that is not known, or cannot be true, does not count."""
     found = DECLARED_INSIDE.search(data[:LOOKED_AT])
-    return (found[1] or found[2]).decode("ascii", errors="replace") if found else None
+    codec = find_codec((found[1] or found[2]).decode("ascii", errors="replace")) if found else None
+    return "utf-8" if codec and codec.startswith("utf-16") else codec
 
 
 def guess(data: bytes) -> str:
     try:
         data.decode()
     except UnicodeDecodeError:
-        return "windows-1252"
+        return "cp1252"
     return "utf-8"
-
-
-def finish(text: str) -> str:
-    return text.replace("\r\n", "\n").replace("\r", "\n")

@@ -3,7 +3,8 @@
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from stint.documents.reading import Fetch, Limits, read_documents
+from stint.documents.limits import Limits
+from stint.documents.reading import Fetch, read_documents
 from stint.domain.content import Content, ImageContentItem, ImageSource, items_of
 from stint.domain.errors import InvalidRequest
 from stint.domain.turns import Document, DocumentText

@@ -1,0 +1,66 @@
+"""Documents as text, the costly ones in a process of their own."""
+
+import asyncio
+from types import TracebackType
+from typing import Self
+
+from stint.documents.conversion import Job, convert
+from stint.documents.limits import Limits
+from stint.documents.mime_types import Kind
+from stint.documents.reader_process import ProcessEnded, ReaderProcess
+from stint.documents.served import Unreadable
+
+
+class Converter:
+    """Converts the documents of one request, one after the other.
+
+    PDFs and large pages of HTML go to a process, which is started for the first of them and ended with the request.
+    Plain text needs none: decoding it takes 10 ms a megabyte. When the process was ended for what it used, the request
+    has used what it may, so nothing is sent to another one.
+    """
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._turnstile = asyncio.Lock()
+        self._process: ReaderProcess | None = None
+        self._failure: Unreadable | None = None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+    ) -> None:
+        if self._process is not None:
+            await self._process.end()
+
+    async def convert(self, kind: Kind, body: bytes, essence: str, charset: str | None) -> str:
+        """Turn a document into plain text.
+
+        Raises:
+            Unreadable: it cannot be read, is too long, or costs too much.
+        """
+        job = Job(kind.name, essence, charset, self._limits.pages, self._limits.characters)
+        async with self._turnstile:
+            if kind is Kind.text or (kind is Kind.html and len(body) <= self._limits.small_bytes):
+                return await asyncio.to_thread(convert, job, body)
+            return await self._convert_apart(job, body)
+
+    async def _convert_apart(self, job: Job, body: bytes) -> str:
+        if self._failure is not None:
+            raise self._failure
+        if self._process is None:
+            self._process = await ReaderProcess.start(self._limits)
+        try:
+            async with asyncio.timeout(self._limits.seconds):
+                return await self._process.convert(job, body)
+        except TimeoutError:
+            self._failure = too_costly(f"more than {self._limits.seconds:g} s")
+        except ProcessEnded as ended:
+            cpu = f"more than {self._limits.cpu_seconds} s of CPU time, with the documents before it"
+            self._failure = too_costly(cpu) if ended.for_cpu_time else Unreadable(f"{ended}: send a part, or its text")
+        raise self._failure
+
+
+def too_costly(cost: str) -> Unreadable:
+    return Unreadable(f"reading it takes {cost}: send a part, or its text", "document_too_large")

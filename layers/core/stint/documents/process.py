@@ -1,0 +1,53 @@
+"""The program of the process that reads documents: the operating system limits what a hostile one costs.
+
+It takes jobs from its standard input and writes texts to its standard output, each as a line of JSON and so many bytes.
+It imports little, as the caller waits for its start.
+"""
+
+import json
+import resource
+import sys
+from contextlib import suppress
+
+from stint.documents.conversion import Job, convert
+from stint.documents.mime_types import Kind
+from stint.documents.served import Unreadable
+
+
+def main() -> None:
+    """Answer jobs until the input ends. Arguments: seconds of CPU time in all, bytes of memory for each document."""
+    seconds, memory = int(sys.argv[1]), int(sys.argv[2])
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))  # SIGXCPU, then SIGKILL
+    limit_memory(memory)
+    while line := sys.stdin.buffer.readline():
+        header = json.loads(line)
+        job = Job(**header["job"])
+        if job.kind == Kind.pdf.name and "pypdf" not in sys.modules:
+            resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+            import pypdf  # noqa: F401, PLC0415 - before the limit, as it is no part of what a document costs
+
+            limit_memory(memory)
+        answer(job, header["length"], memory)
+
+
+def limit_memory(headroom: int) -> None:
+    """Limit the address space to what the process has now, and so many bytes. Only Linux tells what that is."""
+    with suppress(OSError), open("/proc/self/statm") as file:
+        limit = int(file.read().split()[0]) * resource.getpagesize() + headroom
+        resource.setrlimit(resource.RLIMIT_AS, (limit, resource.RLIM_INFINITY))
+
+
+def answer(job: Job, length: int, memory: int) -> None:
+    """Read a document, and write its text or what is wrong with it."""
+    body = b""
+    try:
+        body = convert(job, sys.stdin.buffer.read(length)).encode()
+        header: dict[str, object] = {"length": len(body)}
+    except Unreadable as error:
+        header = {"error": str(error), "code": error.code}
+    except MemoryError:
+        advice = f"reading it takes more than {memory:,} bytes of memory: send a part, or its text"
+        header = {"error": advice, "code": "document_too_large"}
+    sys.stdout.buffer.write(json.dumps(header).encode() + b"\n" + body)
+    sys.stdout.buffer.flush()

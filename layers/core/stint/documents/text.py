@@ -3,7 +3,7 @@
 import codecs
 import re
 
-from stint.documents.encodings import find_codec
+from stint.net.encodings import find_codec
 from stint.documents.served import Unreadable
 
 BOMS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))

@@ -3,7 +3,7 @@ import itertools
 
 import pytest
 
-from stint.documents.encodings import LABELS, codecs_of_labels, find_codec
+from stint.net.encodings import LABELS, codecs_of_labels, find_codec
 from stint.documents.text import decode
 
 SAMPLES = {

@@ -136,6 +136,17 @@ def unknown_fields() -> Case:
 
 
 @case
+def many_messages() -> Case:
+    session = yield from create_session()
+    for count in (66_000, 10_000):
+        messages = [{"role": "user", "content": ""}] * count
+        yield post(f"{session}/turn", {"messages": messages})
+        yield post("/v1/responses", {"model": "scripted/demo", "input": messages})
+        yield post("/v1/chat/completions", {"model": "scripted/demo", "messages": messages})
+        yield post("/v1/conversations", {"items": messages})
+
+
+@case
 def long_text() -> Case:
     yield from talk("x" * (MOST - 200))
 

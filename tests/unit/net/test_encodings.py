@@ -3,8 +3,8 @@ import itertools
 
 import pytest
 
-from stint.net.encodings import LABELS, codecs_of_labels, find_codec
 from stint.documents.text import decode
+from stint.net.encodings import LABELS, codecs_of_labels, find_codec
 
 SAMPLES = {
     "shift_jis": ("テスト", "cp932"),

@@ -3,8 +3,8 @@
 import codecs
 import re
 
-from stint.net.encodings import find_codec
 from stint.documents.served import Unreadable
+from stint.net.encodings import find_codec
 
 BOMS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 DECLARED_INSIDE = re.compile(

@@ -162,8 +162,8 @@ def _stopped(request: InferenceRequest, text: str) -> tuple[str, bool]:
 
 
 def _conclude(request: InferenceRequest, results: list[ToolResult]) -> str:
-    Only the first 20,000 characters of an input have an effect. Words are counted in place of tokens. `word_delay` is
-    in seconds. Every one of the `names` is the same model.
+    texts = [text_of(result.content)[:MOST_CHARACTERS] for result in results]
+    if request.response_format is not None:
         return _fill(request.response_format, "\n".join(texts))
     return "\n".join(f"{result.tool_name} answered: {text}" for result, text in zip(results, texts, strict=True))
 

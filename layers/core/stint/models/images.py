@@ -8,6 +8,7 @@ from stint.domain.content import ImageSource
 from stint.domain.errors import InvalidRequest
 
 SIGNATURES = ((b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/jpeg"), (b"GIF8", "image/gif"))
+WHITE_SPACE = b" \t\r\n\f\v"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +48,8 @@ def read_image(source: ImageSource) -> InlineImage | str:
 
 def _inline(encoded: str) -> InlineImage:
     try:
-        data = base64.b64decode("".join(encoded.split()), validate=True)
-    except binascii.Error as error:
+        data = base64.b64decode(encoded.encode("ascii").translate(None, WHITE_SPACE), validate=True)
+    except (binascii.Error, UnicodeEncodeError) as error:
         raise InvalidRequest("An image's data is not base64", param="messages") from error
     for signature, media_type in SIGNATURES:
         if data.startswith(signature):

@@ -9,7 +9,7 @@ INSTALL := $(BIN)/uv pip install --require-hashes --no-deps
 export PYTHONPATH := layers/core:layers/runtime/python:.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run invoke sam-local test test-local test-node bench lint types arch validate build deploy openapi lock clean
+.PHONY: help setup run invoke sam-local test test-adversarial test-local test-node bench lint types arch validate build deploy openapi lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -45,8 +45,14 @@ sam-local: setup ## prepare `sam local invoke` (needs Docker, `make build`, and 
 # Tests of real function processes, and of the whole system.
 PROCESSES := tests/runtime tests/local tests/events
 
-test: setup ## run the tests, but for those of function processes
-	@$(BIN)/pytest -q -n auto --dist loadfile $(PROCESSES:%=--ignore %) $(ARGS)
+# Tests of what hostile requests cost: each sends several, and takes up to ten seconds of CPU time.
+HOSTILE := tests/adversarial
+
+test: setup ## run the tests, but for those of function processes and of hostile requests
+	@$(BIN)/pytest -q -n auto --dist loadfile $(PROCESSES:%=--ignore %) $(HOSTILE:%=--ignore %) $(ARGS)
+
+test-adversarial: setup ## run the tests of what hostile requests cost in CPU time and memory (a minute or two)
+	@$(BIN)/pytest -q -n 0 $(HOSTILE) $(ARGS)
 
 test-local: setup ## run the tests of function processes: the runtime, `make run` with the real Python clients, every event
 	@$(BIN)/pytest -q -n auto --dist loadfile $(PROCESSES) $(ARGS)

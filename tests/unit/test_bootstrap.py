@@ -1,11 +1,13 @@
 """The providers that the API lists are those that adapters are made for."""
 
+import json
+
 import pytest
 from moto import mock_aws
 from pydantic import SecretStr
 
 from stint.adapters import make_openai, make_router, make_shield_providers, make_tool_providers, tool_key
-from stint.bootstrap import providers
+from stint.bootstrap import configured, providers, warn_of_short_keys
 from stint.domain.errors import InvalidRequest, ToolUnavailable
 from stint.models.fetched_images import FetchedImages
 from stint.models.openai_compatible import OpenAICompatible
@@ -82,3 +84,18 @@ def test_no_server_but_openais_own_is_sent_the_address_of_an_image(
     load_settings.cache_clear()
 
     assert type(model) is adapter
+
+
+def test_keys_that_are_too_short_to_be_replaced_are_warned_of_at_the_start(caplog: pytest.LogCaptureFixture) -> None:
+    group = {"toolgroup_id": "own", "provider_id": "brave-search", "args": {"api_key": "short"}}
+    registry = json.dumps({"toolgroups": [group]})
+    settings = Settings.model_validate(
+        {"OPENAI_API_KEY": "none", "BRAVE_SEARCH_API_KEY": "12345678", "registry": registry}
+    )
+
+    warn_of_short_keys(settings, configured(settings, make_router()))
+
+    told = [record.getMessage() for record in caplog.records]
+    assert len(told) == 2
+    assert told[0].startswith("OPENAI_API_KEY has less than 8 characters")
+    assert (caplog.records[1].__dict__["toolgroup_id"], "short" in caplog.text) == ("own", False)

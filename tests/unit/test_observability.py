@@ -6,11 +6,12 @@ import pytest
 
 from stint.domain.events import Event, TurnAwaitingInput, TurnComplete, TurnStart
 from stint.domain.inference import Usage
+from stint.domain.known_secrets import remember
 from stint.domain.schema import now
 from stint.domain.steps import CompletionMessage
 from stint.domain.turns import Turn, TurnStatus
 from stint.log_keys import add_log_keys, log_keys
-from stint.observability import Observation
+from stint.observability import Observation, serialize
 
 
 async def play(*events: Event) -> AsyncIterator[Event]:
@@ -62,3 +63,14 @@ def test_the_figures_of_a_turn_name_whose_it_was(capsys: pytest.CaptureFixture[s
     assert "turn_id" not in figures
     assert figures["_aws"]["CloudWatchMetrics"][0]["Dimensions"] == [["service"]]
     assert log_keys() == {}
+
+
+async def test_log_lines_hold_none_of_the_credentials_of_their_request(caplog: pytest.LogCaptureFixture) -> None:
+    Observation("r", "turns")
+    remember(['sk-"quoted"-key'])
+
+    line = serialize({"message": 'sk-"quoted"-key', "exception": "ValueError: /?key=sk-%22quoted%22-key", "n": 1})
+    Observation("r2", "turns")
+
+    assert json.loads(line) == {"message": "***", "exception": "ValueError: /?key=***", "n": 1}
+    assert "quoted" in serialize({"message": 'sk-"quoted"-key'})

@@ -1,9 +1,11 @@
 """Composition: the one place that picks concrete adapters. Nothing is made before the first request."""
 
+import logging
 from collections.abc import Mapping
 from functools import cache
 
 from stint.adapters import check_url, fetch, make_router, make_shield_providers, make_tool_providers
+from stint.domain.redaction import SHORTEST
 from stint.domain.registrations import Configured, ModelRegisterRequest, ToolGroupRegisterRequest
 from stint.domain.registry import Model, Provider, ProviderHealth, ProviderList
 from stint.models.routing import Router
@@ -24,7 +26,11 @@ from stint.settings import Settings, load_settings
 from stint.store.clients import make_dynamodb, make_s3, make_sqs
 from stint.store.queue import Queue
 from stint.store.store import Store
+from stint.tools.masking import mask_url
 from stint.tools.port import ToolProvider
+from stint.tools.redaction import NEVER_REPLACED, RedactedProviders, warn_of_short_secrets
+
+logger = logging.getLogger(__name__)
 
 WEB_SEARCH = "builtin::websearch"
 WOLFRAM_ALPHA = "builtin::wolfram_alpha"
@@ -62,10 +68,11 @@ def compose(
 ) -> Services:
     """Put the use cases of a tenant together."""
     known = configured(settings, router)
+    warn_of_short_keys(settings, known)
     registry = Registry(tenant, store.registrations, known, providers(settings), router, settings.agent_cache_seconds)
     agents = Agents(tenant, store.agents, deletions, settings.agent_cache_seconds)
     opener = Opener(tenant, store, agents, settings.lease_seconds, settings.history_bytes)
-    tools = Tools(registry, tool_providers or make_tool_providers(), settings.tool_result_bytes)
+    tools = Tools(registry, RedactedProviders(tool_providers or make_tool_providers()), settings.tool_result_bytes)
     shields = Shields(registry, make_shield_providers(), settings.output_shield_window or None)
     planner = Planner(router, registry, tools, shields)
     return Services(
@@ -96,6 +103,21 @@ def configured(settings: Settings, router: Router) -> Catalogue:
     )
 
 
+def warn_of_short_keys(settings: Settings, known: Catalogue) -> None:
+    """Log which of the configured keys are too short to be replaced where something repeats them."""
+    keys = {
+        "OPENAI_API_KEY": settings.openai_api_key,
+        "TAVILY_SEARCH_API_KEY": settings.tavily_api_key,
+        "BRAVE_SEARCH_API_KEY": settings.brave_api_key,
+        "WOLFRAM_ALPHA_API_KEY": settings.wolfram_api_key,
+    }
+    short = [name for name, key in keys.items() if 0 < len(key.get_secret_value()) < SHORTEST]
+    if short:
+        logger.warning(f"{', '.join(short)} has less than {SHORTEST} characters: {NEVER_REPLACED}")
+    for toolgroup in known.toolgroups.values():
+        warn_of_short_secrets(toolgroup.identifier, toolgroup.args)
+
+
 def describe_model(request: ModelRegisterRequest, router: Router) -> Model:
     """Describe a configured model; without a provider of its own its id says which one it is."""
     provider_id, provider_model_id = router.route(request.provider_model_id or request.model_id)
@@ -106,7 +128,7 @@ def providers(settings: Settings) -> ProviderList:
     """Describe who answers for models, tools and shields; what works inside the process is well by definition."""
     inside = ProviderHealth(status="OK")
     outside = ProviderHealth(status="Not Implemented", message="Provider does not implement health check")
-    url = {"url": settings.openai_base_url}
+    url = {"url": mask_url(settings.openai_base_url)}
     rows = [
         *([("inference", "scripted", "inline::scripted", {}, inside)] if settings.scripted_models else []),
         ("inference", "openai", "remote::openai-compatible", url, outside),

@@ -8,14 +8,15 @@ import logging
 import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
-from functools import cache, partial
-from typing import TYPE_CHECKING
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 from aws_lambda_powertools.logging import Logger
 from aws_lambda_powertools.metrics import EphemeralMetrics, MetricUnit
 
 from stint.domain.events import Event, TurnAwaitingInput, TurnComplete, TurnFailed, TurnStart
 from stint.domain.inference import Usage
+from stint.domain.known_secrets import begin_request, redact
 from stint.log_keys import add_log_keys, begin_log_keys, end_log_keys, log_keys
 
 if TYPE_CHECKING:  # they cost a cold start 30 ms, and few functions answer with them
@@ -32,7 +33,7 @@ def make_logger() -> Logger:
 
     Lines are ASCII: a caller's text can break no line, and steers no terminal.
     """
-    logger = Logger(service="stint", json_serializer=partial(json.dumps, default=str, separators=(",", ":")))
+    logger = Logger(service="stint", json_serializer=serialize)
     logger.registered_handler.addFilter(put_log_keys)
     return logger
 
@@ -42,6 +43,11 @@ def put_log_keys(record: logging.LogRecord) -> bool:
     for key, value in log_keys().items():
         record.__dict__.setdefault(key, value)
     return True
+
+
+def serialize(line: dict[str, Any]) -> str:
+    """Write a log line without the credentials of the request that runs."""
+    return redact(json.dumps(line, default=str, separators=(",", ":")))
 
 
 @cache
@@ -60,6 +66,7 @@ class Observation:
     metrics: EphemeralMetrics = field(init=False)
 
     def __post_init__(self) -> None:
+        begin_request()
         self.metrics = EphemeralMetrics(namespace=NAMESPACE, service=self.function)
         cold_start = process_started.cache_info().currsize == 0
         process_started()

@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from stint.domain.response_tools import REFUSED_TOOLS, WEB_SEARCH_TYPES, McpTool, ResponseTool, concealed
+from stint.domain.response_tools import REFUSED_TOOLS, WEB_SEARCH_TYPES, McpTool, ResponseTool, without_credentials
 
 TOOL: TypeAdapter[ResponseTool] = TypeAdapter(ResponseTool)
 MCP: dict[str, Any] = {"type": "mcp", "server_label": "wiki", "server_url": "https://mcp.example.org"}
@@ -73,7 +73,7 @@ def test_a_setting_of_a_tool_that_is_not_offered_is_refused_by_its_name(tool: di
 def test_credentials_are_neither_stored_nor_shown() -> None:
     tool = mcp(headers={"x-key": "secret"}, authorization="secret")
 
-    [shown] = [TOOL.dump_python(each, mode="json") for each in concealed([tool])]
+    [shown] = [TOOL.dump_python(each, mode="json") for each in without_credentials([tool])]
 
     assert tool.bears_credentials
     assert "secret" not in str(shown)

@@ -4,11 +4,14 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
+from stint.domain.known_secrets import redact
+
 
 class StintError(Exception):
     """An error that a caller may read.
 
-    `message` says what was wrong, where, and what to do; `param` names the field at fault.
+    `message` says what was wrong, where, and what to do; credentials that are known are left out of it. `param` names
+    the field at fault.
     `turn_id` or `response_id` is set once one was begun: from then on a repeated request would begin another one.
     """
 
@@ -16,6 +19,7 @@ class StintError(Exception):
     type = "server_error"
 
     def __init__(self, message: str, *, code: str | None = None, param: str | None = None) -> None:
+        message = redact(message)
         super().__init__(message)
         self.message = message
         self.code = code or type(self).code

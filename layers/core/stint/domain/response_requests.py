@@ -16,6 +16,7 @@ from pydantic import (
 from stint.domain.fields import Metadata, Nothing, Omitted, Only, Refused, invalid
 from stint.domain.input_items import Input
 from stint.domain.limits import MAX_INFER_ITERS, ToolLimit
+from stint.domain.redaction import MASK
 from stint.domain.response_options import Include, ReasoningRequest, StreamOptions, TextOptions
 from stint.domain.response_tools import (
     McpTool,
@@ -23,7 +24,7 @@ from stint.domain.response_tools import (
     ResponseToolChoice,
     check_choice,
     check_tools,
-    concealed,
+    without_credentials,
 )
 from stint.domain.responses import CacheRetention, ResponseSettings, ServiceTier, Truncation
 from stint.domain.schema import Request
@@ -79,6 +80,12 @@ class ContextRequest(Request):
     @field_validator("tools")
     @classmethod
     def check_names(cls, tools: list[ResponseTool]) -> list[ResponseTool]:
+        for tool in tools:
+            if isinstance(tool, McpTool) and MASK in tool.server_url:
+                raise invalid(
+                    f"The server_url of {tool.server_label!r} holds {MASK}, which answers show in place of what may be "
+                    "a key: send the whole URL."
+                )
         return check_tools(tools)
 
     @field_validator("tool_choice")
@@ -169,7 +176,7 @@ class CreateResponse(ContextRequest):
         return ResponseSettings.model_validate(
             own
             | {
-                "tools": concealed(self.tools),
+                "tools": without_credentials(self.tools),
                 "reasoning": self.reasoning.to_settings() if self.reasoning else None,
                 "store": None if self.store else False,
                 "include_obfuscation": True if options and options.include_obfuscation else None,

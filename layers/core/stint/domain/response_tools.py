@@ -163,8 +163,8 @@ ResponseTool = Annotated[
 ]
 
 
-def concealed(tools: Sequence[ResponseTool]) -> list[ResponseTool]:
-    """Give the tools as they are stored and shown: without authorization and headers."""
+def without_credentials(tools: Sequence[ResponseTool]) -> list[ResponseTool]:
+    """Return the tools as they are stored: without authorization and headers."""
     secret = {"headers": None, "authorization": None}
     return [tool.model_copy(update=secret) if isinstance(tool, McpTool) else tool for tool in tools]
 

@@ -20,7 +20,7 @@ router = APIRouter(prefix="/v1", tags=["Shields"], route_class=StrictRoute)
 @router.get("/shields", response_model=ShieldList)
 async def list_shields(services: Access) -> Response:
     """List the configured and registered shields."""
-    shields = (await services.registry.catalogue(fresh=True)).shields.values()
+    shields = await services.registry.list_shields()
     return document(ShieldList(data=[ShieldEntry(**dict(shield)) for shield in shields]))
 
 

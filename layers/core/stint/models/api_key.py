@@ -4,6 +4,7 @@ import json
 from dataclasses import dataclass
 
 from stint.domain.errors import ModelUnauthorized
+from stint.domain.known_secrets import remember
 
 MAX_AGE_SECONDS = 300
 
@@ -20,9 +21,9 @@ class ApiKey:
     name: str = "OPENAI_API_KEY"
 
     def __call__(self) -> str | None:
-        if self.value or not self.secret_arn:
-            return self.value or None
-        return pick_key(read_secret(self.secret_arn), self.name) or None
+        key = self.value if self.value or not self.secret_arn else pick_key(read_secret(self.secret_arn), self.name)
+        remember({key}, of_server=True)
+        return key or None
 
 
 def read_secret(secret_arn: str) -> str:

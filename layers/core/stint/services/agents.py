@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from stint.domain.agents import Agent, AgentConfig
 from stint.domain.errors import TooLarge
@@ -11,6 +11,7 @@ from stint.domain.paging import MAX_BYTES, Page, Window, carried_size
 from stint.domain.schema import now
 from stint.domain.tasks import DeletionTask
 from stint.services.deletions import Deletions
+from stint.services.masked import masked_agent, refuse_masked_args
 from stint.store.agents import Agents as AgentStore
 
 CACHED_CONFIGS = 64
@@ -37,7 +38,9 @@ class Agents:
 
         Raises:
             TooLarge: the configuration would not fit into an answer.
+            InvalidRequest: args of a toolgroup hold the mask of an answer in place of a credential.
         """
+        refuse_masked_args(config.toolgroups, "agent_config.toolgroups")
         size = carried_size(config.model_dump_json())
         if size > MAX_BYTES:
             raise TooLarge(f"The agent_config has {size} bytes; at most {MAX_BYTES} fit.", param="agent_config")
@@ -46,16 +49,17 @@ class Agents:
         return agent.agent_id
 
     async def get(self, agent_id: str) -> Agent:
-        """Read an agent.
+        """Read an agent as the API shows it.
 
         Raises:
             NotFound: there is none of this id.
         """
-        return await asyncio.to_thread(self.store.get, self.tenant, agent_id)
+        return masked_agent(await asyncio.to_thread(self.store.get, self.tenant, agent_id))
 
     async def list(self, window: Window) -> Page[Agent]:
-        """List agents in creation order."""
-        return await asyncio.to_thread(self.store.list, self.tenant, window)
+        """List agents in creation order, as the API shows them."""
+        page = await asyncio.to_thread(self.store.list, self.tenant, window)
+        return replace(page, data=[masked_agent(agent) for agent in page.data])
 
     async def config(self, agent_id: str) -> AgentConfig:
         """Read an agent's configuration, from this process when it has it; that the agent exists is always read.
@@ -67,7 +71,7 @@ class Agents:
         if cached is not None and time.monotonic() < cached.until:
             await asyncio.to_thread(self.store.exists, self.tenant, agent_id)
             return cached.config
-        config = (await self.get(agent_id)).agent_config
+        config = (await asyncio.to_thread(self.store.get, self.tenant, agent_id)).agent_config
         while len(self.cache) >= CACHED_CONFIGS:
             self.cache.pop(next(iter(self.cache)))
         self.cache[agent_id] = CachedConfig(config, time.monotonic() + self.cache_seconds)

@@ -6,7 +6,9 @@ from typing import TypeVar
 
 from stint.domain.errors import DeadlineExceeded, ModelError
 from stint.domain.inference import Accepted, Finished, InferenceRequest, ModelChunk
+from stint.domain.known_secrets import redactor_of_caller
 from stint.models.port import Model
+from stint.services.redacted_chunks import ChunkRedactor
 
 T = TypeVar("T")
 
@@ -45,7 +47,7 @@ class Inference:
             self.first.result()
 
     async def read(self, deadline: float) -> AsyncGenerator[ModelChunk, None]:
-        """Give the chunks as they come; the last one is `Finished`.
+        """Yield the chunks as they come, without the caller's credentials; the last one is `Finished`.
 
         `deadline` is a time of the event loop's clock.
 
@@ -55,8 +57,11 @@ class Inference:
         """
         clock = asyncio.get_running_loop().time
         chunk = await before(deadline, self.first)
+        redactor = redactor_of_caller()
+        redacted = ChunkRedactor(redactor) if redactor else None
         while chunk is not None:
-            yield chunk
+            for each in redacted.take(chunk) if redacted else (chunk,):
+                yield each
             if isinstance(chunk, Finished):
                 return
             if clock() >= deadline:  # a time-out alone never strikes while the chunks are there already

@@ -16,7 +16,9 @@ from stint.domain.registrations import (
 from stint.domain.registry import Model, Provider, ProviderList
 from stint.models.routing import Router, ambiguous_model, unknown_model
 from stint.services.catalogue import Catalogue, merge
+from stint.services.masked import masked_model, masked_shield
 from stint.store.registrations import Kind, Registrations
+from stint.tools.masking import refuse_masked
 
 APIS: Mapping[Kind, str] = {"model": "inference", "shield": "safety", "tool_group": "tool_runtime"}
 
@@ -122,7 +124,8 @@ class Registry:
         """List the models, then those that are also known by a short id, under that id."""
         catalogue = await self.catalogue(fresh=True)
         unique = {short: models[0] for short, models in self.short_ids(catalogue).items() if len(models) == 1}
-        return [*catalogue.models.values(), *(named(model, short) for short, model in unique.items())]
+        models = [*catalogue.models.values(), *(named(model, short) for short, model in unique.items())]
+        return [masked_model(model) for model in models]
 
     async def get_toolgroup(self, identifier: str) -> ToolGroup:
         """Read a toolgroup. Raises NotFound."""
@@ -131,20 +134,24 @@ class Registry:
             raise NotFound("Toolgroup", identifier)
         return found
 
+    async def list_shields(self) -> list[RegisteredShield]:
+        """List the shields as the API shows them."""
+        return [masked_shield(shield) for shield in (await self.catalogue(fresh=True)).shields.values()]
+
     async def get_shield(self, identifier: str) -> RegisteredShield:
-        """Read a shield. Raises NotFound."""
+        """Read a shield as the API shows it. Raises NotFound."""
         await self.renew()
         found = await self.find_shield(identifier)
         if found is None:
             raise NotFound("Shield", identifier)
-        return found
+        return masked_shield(found)
 
     async def get_model(self, identifier: str) -> Model:
         """Read a listed model; agents may use any model of a configured provider all the same. Raises NotFound."""
         found = self.find_models(await self.catalogue(fresh=True), identifier)
         if len(found) != 1:
             raise NotFound("Model", identifier)
-        return named(found[0], identifier)
+        return masked_model(named(found[0], identifier))
 
     def get_provider(self, provider_id: str) -> Provider:
         """Read a provider. Raises NotFound."""
@@ -155,11 +162,12 @@ class Registry:
 
     async def register_model(self, request: ModelRegisterRequest) -> Model:
         """Register another name for a provider's model; see `register`."""
+        refuse_masked(request.metadata, "metadata")
         routed, bare = self.router.route(request.provider_model_id or request.model_id)
         provider_id = request.provider_id or routed
         model = model_of(request, provider_id, bare if provider_id == routed else request.provider_model_id or bare)
         await self.register("model", model)
-        return model
+        return masked_model(model)
 
     async def register_toolgroup(self, request: ToolGroupRegisterRequest) -> ToolGroup:
         """Register a toolgroup; see `register`."""
@@ -169,9 +177,10 @@ class Registry:
 
     async def register_shield(self, request: ShieldRegisterRequest) -> RegisteredShield:
         """Register a shield; see `register`."""
+        refuse_masked(request.params, "params")
         shield = shield_of(request, Owner())
         await self.register("shield", shield)
-        return shield
+        return masked_shield(shield)
 
     async def register(self, kind: Kind, document: Model | ToolGroup | RegisteredShield) -> None:
         """Store a registration.

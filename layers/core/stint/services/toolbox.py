@@ -15,7 +15,6 @@ from stint.domain.tools import ToolCall, ToolResponse
 from stint.services.patience import wait_for_end
 from stint.tools.outcomes import failure, head_of
 from stint.tools.port import MODEL_NAMES, Invocation, Toolgroup, ToolOutcome, ToolProvider
-from stint.tools.secrets import run_tool
 
 logger = logging.getLogger(__name__)
 
@@ -88,10 +87,11 @@ class Toolbox:
             names = ", ".join(signature.name for signature in self.signatures) or "none"
             return failure(f"There is no tool named {call.tool_name!r}. The tools are: {names}.")
         arguments, data = {**call.arguments, **tool.args}, dict(self.provider_data)
-        invocation = Invocation(tool.signature.name, arguments, call.call_id, data, key)
+        fixed = frozenset(tool.args)
+        invocation = Invocation(tool.signature.name, arguments, call.call_id, data, key, fixed)
         extra = {"toolgroup_id": tool.toolgroup.toolgroup_id, "tool_name": tool.signature.name}
         try:
-            return await wait_for_end(run_tool(tool.provider, tool.toolgroup, invocation), extra)
+            return await wait_for_end(tool.provider.invoke(tool.toolgroup, invocation), extra)
         except StintError as error:
             return failure(error.message)
         except Exception as error:  # noqa: BLE001 - told to the model; its words may hold a caller's key

@@ -11,14 +11,15 @@ from stint.domain.errors import HostNotFound, InvalidRequest, NotFound, StintErr
 from stint.domain.ids import new_id
 from stint.domain.inference import ToolSignature
 from stint.domain.registrations import Tool, ToolGroup, ToolGroupRegisterRequest, ToolInvocationResult
+from stint.services.masked import masked_toolgroup
 from stint.services.offers import describe_rag, refuse_not_offered, refuse_rag
 from stint.services.registry import toolgroup_of
 from stint.services.signatures import parameters_of
 from stint.services.tools import Tools, as_port, naming, shown_name
-from stint.tools.concealment import conceal, conceal_url
+from stint.tools.masking import mask_url, refuse_masked
 from stint.tools.outcomes import head_of
 from stint.tools.port import Invocation
-from stint.tools.secrets import run_tool
+from stint.tools.redaction import warn_of_short_secrets
 
 logger = logging.getLogger(__name__)
 
@@ -41,11 +42,15 @@ class Toolgroups:
             InvalidRequest: its provider is unknown, or cannot use what the registration says.
             Conflict: the identifier is taken.
         """
+        refuse_masked(request.args, "args")
+        refuse_masked(request.mcp_endpoint and request.mcp_endpoint.uri, "mcp_endpoint")
         if (provider := self.tools.providers.get(request.provider_id)) is not None:
             await provider.check(as_port(toolgroup_of(request, None)))
         if request.mcp_endpoint is not None and request.provider_id != MCP:
             await self.check_endpoint(request.mcp_endpoint)
-        return concealed(await self.tools.registry.register_toolgroup(request))
+        toolgroup = await self.tools.registry.register_toolgroup(request)
+        warn_of_short_secrets(toolgroup.identifier, toolgroup.args)
+        return masked_toolgroup(toolgroup)
 
     async def check_endpoint(self, endpoint: URL) -> None:
         """Refuse an endpoint that may not be called. Raises InvalidRequest."""
@@ -62,11 +67,11 @@ class Toolgroups:
 
     async def list(self) -> list[ToolGroup]:
         """List the configured and registered toolgroups."""
-        return [concealed(group) for group in await self.all()]
+        return [masked_toolgroup(group) for group in await self.all()]
 
     async def get(self, identifier: str) -> ToolGroup:
         """Read a toolgroup. Raises NotFound."""
-        return concealed(await self.tools.registry.get_toolgroup(identifier))
+        return masked_toolgroup(await self.tools.registry.get_toolgroup(identifier))
 
     async def all(self) -> Sequence[ToolGroup]:
         return list((await self.tools.registry.catalogue(fresh=True)).toolgroups.values())
@@ -105,7 +110,7 @@ class Toolgroups:
         """List the tools of the MCP server at an endpoint, which need not be registered."""
         await self.check_endpoint(URL(uri=endpoint))
         request = ToolGroupRegisterRequest(
-            toolgroup_id=name or conceal_url(endpoint), provider_id=MCP, mcp_endpoint=URL(uri=endpoint)
+            toolgroup_id=name or mask_url(endpoint, endpoint=True), provider_id=MCP, mcp_endpoint=URL(uri=endpoint)
         )
         group = toolgroup_of(request, None)
         return describe(group, await self.tools.signatures(group, provider_data, "mcp_endpoint"))
@@ -174,7 +179,7 @@ class Toolgroups:
         group = (await self.tools.registry.catalogue()).toolgroups[tool.toolgroup_id]
         invocation = Invocation(tool.identifier, arguments, f"call_{new_id()}", dict(provider_data))
         try:
-            outcome = await run_tool(self.tools.provider_of(group), as_port(group), invocation)
+            outcome = await self.tools.provider_of(group).invoke(as_port(group), invocation)
         except (ToolUnavailable, HostNotFound) as error:
             raise naming(group, error) from error
         return ToolInvocationResult(
@@ -212,15 +217,9 @@ def unfindable(name: str, failures: Sequence[StintError]) -> StintError:
     return kind(f"No toolgroup that answers has a tool {name!r}, and these do not answer: {reasons}")
 
 
-def concealed(group: ToolGroup) -> ToolGroup:
-    """Show a toolgroup without the secrets in its args and its endpoint."""
-    endpoint = group.mcp_endpoint and URL(uri=conceal_url(group.mcp_endpoint.uri))
-    return group.model_copy(update={"args": conceal(group.args), "mcp_endpoint": endpoint})
-
-
 def describe(group: ToolGroup, signatures: Sequence[ToolSignature]) -> Sequence[Tool]:
     """Return tools as the registry lists them, those of an MCP server with its endpoint, as in Llama Stack."""
-    endpoint = concealed(group).mcp_endpoint if group.provider_id == MCP else None
+    endpoint = masked_toolgroup(group).mcp_endpoint if group.provider_id == MCP else None
     return [
         Tool(
             identifier=signature.name,

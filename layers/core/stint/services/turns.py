@@ -35,6 +35,7 @@ from stint.services.agents import Agents
 from stint.services.history import transcribe
 from stint.services.interruptions import settled
 from stint.services.loop import run_loop
+from stint.services.masked import refuse_masked_args
 from stint.services.openings import Opener, Opening, value_of
 from stint.services.plans import NO_PROVIDER_DATA, Planner, ProviderData
 from stint.services.reader import Reader
@@ -92,6 +93,7 @@ class Turns:
             InvalidRequest: the agent's configuration, or the request, names something unknown.
         """
         self.opener.name_lines(agent_id, session_id)
+        refuse_masked_args(request.toolgroups, "toolgroups")
         await self.reader.check_images(message.content for message in request.messages)
         documents = await self.reader.read(request.documents)
         opened, _ = await asyncio.gather(

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from stint.domain.errors import ToolUnavailable
+from stint.domain.known_secrets import remember
 
 Key = str | Callable[[], str | None] | None
 """A key, or a function that gives it; it is called in a thread, and may ask a secret store."""
@@ -23,4 +24,5 @@ async def find_key(name: str, own: Key, provider_data: dict[str, Any], service: 
             f"{service} needs an API key: configure one for the server, or send "
             f'{{"{name}": "..."}} in the header X-LlamaStack-Provider-Data'
         )
+    remember({key}, of_server=True)
     return key

@@ -8,6 +8,7 @@ import httpx
 
 from stint.domain.errors import HostNotFound, InvalidRequest, ToolUnavailable
 from stint.domain.json_text import parse_json
+from stint.domain.known_secrets import redact
 from stint.net.guard import Guard
 from stint.tools.outcomes import timed_out
 
@@ -45,17 +46,17 @@ async def send(
         raise ToolFailure(f"{service} gave no usable answer: {error.message}.") from error
 
 
-def read_answer(service: str, response: httpx.Response, key: str) -> Any:
+def read_answer(service: str, response: httpx.Response) -> Any:
     """Give the JSON of an answer.
 
     Raises:
         ToolUnavailable: the service refuses the key.
-        ToolFailure: it answered something else than 200 with JSON; the message bears its own words, without the key.
+        ToolFailure: it answered something else than 200 with JSON; the message has its own words, without credentials.
     """
     if response.status_code in (401, 403):
         raise ToolUnavailable(f"{service} refuses the API key ({response.status_code})")
     if response.status_code != httpx.codes.OK:
-        raise ToolFailure(f"{service} answered {response.status_code}: {shorten(response.text).replace(key, '***')}")
+        raise ToolFailure(f"{service} answered {response.status_code}: {shorten(redact(response.text))}")
     try:
         return parse_json(response.content)
     except ValueError as error:

@@ -9,6 +9,7 @@ import httpx
 
 from stint.domain.errors import InvalidRequest
 from stint.domain.inference import ToolSignature
+from stint.domain.known_secrets import redact
 from stint.net.guard import Guard
 from stint.tools.definitions import read_definitions
 from stint.tools.headers import read_headers
@@ -16,8 +17,6 @@ from stint.tools.http_calls import ToolFailure, send, shorten
 from stint.tools.http_request import EndpointDefinition, write_request
 from stint.tools.outcomes import attachment, data_url, failure, read_image, unknown_tool
 from stint.tools.port import ATTACHMENTS, Invocation, Toolgroup, ToolOutcome
-from stint.tools.secrets import secrets_in, strike
-from stint.tools.templates import names_in
 
 TEXTS = frozenset({"application/xml", "application/x-ndjson", "application/x-www-form-urlencoded"})
 
@@ -43,7 +42,7 @@ class HttpEndpoints:
     are not followed.
 
     2xx is the tool's result: text and JSON as text, PNG, JPEG, GIF and WebP as an image, anything else as an attachment
-    for the user. The metadata has `status`. The values of headers are struck out of what the model sees.
+    for the user. The metadata has `status`.
     """
 
     def __init__(self, guard: Guard) -> None:
@@ -77,7 +76,6 @@ class HttpEndpoints:
         if tool is None:
             return unknown_tool(invocation.tool_name, list(tools))
         callers = read_origin_headers(invocation.provider_data, tool.origin)
-        fixed = {name: value for name, value in tool.headers.items() if not any(names_in(value))}
         try:
             request = write_request(tool, invocation.arguments)
             response = await send(
@@ -91,7 +89,7 @@ class HttpEndpoints:
             )
         except ToolFailure as error:
             return failure(str(error))
-        return read_response(response, secrets_in(fixed) | secrets_in(callers))
+        return read_response(response)
 
 
 def keys_of(invocation: Invocation) -> dict[str, str]:
@@ -100,19 +98,19 @@ def keys_of(invocation: Invocation) -> dict[str, str]:
     return {"Idempotency-Key": write_key(invocation.call_id), **own}
 
 
-def read_response(response: httpx.Response, secrets: set[str]) -> ToolOutcome:
+def read_response(response: httpx.Response) -> ToolOutcome:
     """Make an outcome of an answer."""
     metadata: dict[str, Any] = {"status": response.status_code}
     media_type = response.headers.get("content-type", "").partition(";")[0].strip().lower()
     if not response.is_success:
-        text = shorten(strike(response.text, secrets)) if is_text(media_type) else media_type
+        text = shorten(redact(response.text)) if is_text(media_type) else media_type
         reason = "it redirects elsewhere, which is not followed" if response.has_redirect_location else text
         message = f"The endpoint answered {response.status_code}: {reason or response.reason_phrase}"
         return ToolOutcome(content=message, metadata=metadata, error=True)
     if media_type.startswith("image/") and (image := read_image(base64.b64encode(response.content).decode())):
         return ToolOutcome(content=[image], metadata=metadata)
     if is_text(media_type) or not response.content:
-        text = strike(response.text, secrets)
+        text = response.text
         return ToolOutcome(content=text or f"({response.status_code}, no content)", metadata=metadata)
     note = f"[The user received the answer as an attachment: {media_type}, {len(response.content)} bytes]"
     attached = [attachment(data_url(response.content, media_type), media_type)]

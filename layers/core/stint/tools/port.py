@@ -41,6 +41,7 @@ class Invocation:
     `call_id` is the model's id of the call, and travels as the idempotency key. Some models number their calls anew in
     each answer: `key` tells those apart, as no other call of any turn or response has it, and the same call has it
     again when a run that broke off is taken up. `provider_data` bears the caller's keys, never stored or logged.
+    `fixed` names the arguments that come from the args of the agent or the turn, not from the model.
     """
 
     tool_name: str
@@ -48,6 +49,7 @@ class Invocation:
     call_id: str
     provider_data: dict[str, Any] = field(default_factory=dict, repr=False)
     key: str = ""
+    fixed: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

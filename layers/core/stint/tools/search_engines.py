@@ -42,7 +42,7 @@ class Brave:
         # Brave answers 422 to a token that it does not know.
         if response.status_code == httpx.codes.UNPROCESSABLE_ENTITY and "SUBSCRIPTION_TOKEN" in response.text:
             raise ToolUnavailable(f"{self.name} refuses the API key ({response.status_code})")
-        found = read_answer(self.name, response, key)
+        found = read_answer(self.name, response)
         return [self._read(page) for page in list_in(self.name, found, "web", "results")[:limit]]
 
     def _read(self, page: dict[str, Any]) -> Hit:
@@ -73,7 +73,7 @@ class Tavily:
             json={"query": query, "max_results": limit},
             headers={"Authorization": f"Bearer {key}"},
         )
-        found = read_answer(self.name, response, key)
+        found = read_answer(self.name, response)
         return [
             Hit(str(page.get("title", "")), str(page.get("url", "")), str(page.get("content", "")), page.get("score"))
             for page in list_in(self.name, found, "results")[:limit]

@@ -67,7 +67,7 @@ class WolframAlpha:
             query = read_query(invocation.arguments)
             parameters = {"input": query, "appid": app_id, "format": "plaintext", "output": "json"}
             response = await send(self._guard, SERVICE, "GET", self._url, timeout=self._timeout, params=parameters)
-            return read_result(read_answer(SERVICE, response, app_id))
+            return read_result(read_answer(SERVICE, response))
         except ToolFailure as error:
             return failure(str(error))
 

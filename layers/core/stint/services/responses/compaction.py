@@ -12,7 +12,7 @@ from stint.domain.items import CompactionItem, name_item
 from stint.domain.opaque import CompactedContext
 from stint.domain.response_requests import CompactRequest, InputTokensRequest
 from stint.domain.response_resource import CompactedResponse, InputTokens, ResponseUsage
-from stint.domain.response_tools import concealed
+from stint.domain.response_tools import without_credentials
 from stint.domain.responses import ResponseSettings
 from stint.models.routing import Router
 from stint.services.answers import Answer
@@ -111,7 +111,7 @@ class TokenCounts:
 def settings_of(request: InputTokensRequest) -> ResponseSettings:
     return ResponseSettings(
         instructions=request.instructions,
-        tools=concealed(request.tools),
+        tools=without_credentials(request.tools),
         tool_choice=request.tool_choice,
         text=request.text,
         reasoning=request.reasoning.to_settings() if request.reasoning else None,

@@ -25,6 +25,7 @@ from stint.services.responses.endings import closing_record
 from stint.services.responses.inclusions import ENCRYPTED_REASONING
 from stint.services.responses.intake import Intake, require_input
 from stint.services.responses.log import ResponseLog, ending_of
+from stint.services.responses.masked import masked_settings
 from stint.services.responses.output_items import OutputItems
 from stint.services.responses.plans import ResponsePlanner
 from stint.services.responses.runs import Prepared, ResponseRun, narrate
@@ -110,13 +111,13 @@ class Responses:
         return Prepared(header, context, plan)
 
     def new_header(self, request: CreateResponse, response_id: str, deadline: float) -> ResponseHeader:
-        """Give what the request alone says of a response."""
-        now = time.time()
+        """Return what the request alone says of a response; only the worker needs the servers' URLs once more."""
+        now, settings = time.time(), request.to_settings()
         return ResponseHeader(
             response_id=response_id,
             created_at=int(now),
             model=request.model or self.default_model,
-            settings=request.to_settings(),
+            settings=settings if request.background else masked_settings(settings),
             previous_response_id=request.previous_response_id,
             conversation_id=request.conversation_id,
             background=request.background,

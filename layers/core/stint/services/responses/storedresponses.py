@@ -22,6 +22,7 @@ from stint.domain.tasks import ResponseDeletionTask
 from stint.services.deletions import PATIENCE_SECONDS, Delete, Leave, finish_deletion, proceed_deletion
 from stint.services.responses.backgroundlives import Lives
 from stint.services.responses.inclusions import show
+from stint.services.responses.masked import masked
 from stint.services.responses.output_items import Encode, output_of, whole
 from stint.store.responses import Order
 from stint.store.responsestore import ResponseStore
@@ -119,7 +120,7 @@ class StoredResponses:
 
 def shown(stored: StoredResponse, encode: Encode, include: Sequence[Include] = ()) -> Response:
     """Show a response as it stands; `include` adds to what its request asked for."""
-    header = stored.header
+    header = masked(stored.header)
     if include:
         settings = header.settings.model_copy(update={"include": [*header.settings.include, *include]})
         stored = replace(stored, header=header.model_copy(update={"settings": settings}))

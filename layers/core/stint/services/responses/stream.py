@@ -28,6 +28,7 @@ from stint.domain.response_events import (
 from stint.domain.response_resource import Response, make_response
 from stint.domain.responses import ResponseEnding, ResponseHeader, ResponseStatus, StoredResponse
 from stint.services.responses.itemstream import ItemStream
+from stint.services.responses.masked import masked
 from stint.services.responses.output_items import OutputItems, output_of, shows_raw
 from stint.services.responses.streamed_items import StreamedItems
 
@@ -45,7 +46,7 @@ class ResponseStream:
     def __init__(
         self, header: ResponseHeader, output: OutputItems, *, sequence: int = 0, streamed: StreamedItems | None = None
     ) -> None:
-        self.header = header
+        self.header = masked(header)
         self.output = output
         self.sequence = sequence
         self.items = ItemStream(raw=shows_raw(header.settings), streamed=streamed)

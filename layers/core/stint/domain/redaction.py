@@ -1,0 +1,204 @@
+"""Credentials, removed from text that leaves: results of tools, logs, errors, streams."""
+
+import base64
+import html
+import json
+from collections.abc import Collection, Iterable
+from functools import cached_property
+from typing import Any
+from urllib.parse import quote, quote_plus
+
+MASK = "********"
+"""Stands for a credential in what the API shows of a registration, an agent or a response."""
+
+REDACTED = "***"
+"""Stands for a credential in text."""
+
+SHORTEST = 8
+"""Characters. Shorter secrets occur in text by chance (`x`, `none`, `ollama`), and are never replaced."""
+
+MOST_KNOWN = 16_384
+"""Characters of all secrets that are looked for in one text: a matcher of them takes up to 80 MB."""
+
+SEARCHED = 300_000_000
+"""Characters of text times forms up to which the forms are searched for one by one; more are matched in one pass."""
+
+Span = tuple[int, int]
+
+
+def forms_of(secret: str) -> set[str]:
+    """Return a secret as it is, and as it looks in JSON, URLs, HTML and base64.
+
+    In base64 the characters of a part depend on where it begins: each of the three alignments is a form, without the
+    characters at its ends that depend on what stands beside it.
+    """
+    encoded = {core for shift in range(3) for core in base64_of(secret.encode(), shift)}
+    quoted = {quote(form, safe="") for form in (secret, *encoded)} | {quote_plus(secret)}
+    quoted |= {quote(secret, safe=safe) for safe in ("/", "!'()*")}
+    forms = {secret, html.escape(secret), *encoded, *quoted, *(lower_hex(form) for form in quoted)}
+    for _ in range(2):  # JSON, and JSON in JSON
+        forms |= {json.dumps(form, ensure_ascii=ascii_only)[1:-1] for form in forms for ascii_only in (True, False)}
+    return {form for form in forms | {form.replace("/", "\\/") for form in forms} if len(form) >= SHORTEST}
+
+
+def base64_of(data: bytes, shift: int) -> tuple[str, str]:
+    """Return the base64 of bytes that begin `shift` bytes after a group of three, in both alphabets (RFC 4648)."""
+    whole = base64.b64encode(bytes(shift) + data).decode()
+    core = whole[(0, 2, 3)[shift] : (shift + len(data)) * 8 // 6]
+    return core, core.translate({ord("+"): "-", ord("/"): "_"})
+
+
+def lower_hex(quoted: str) -> str:
+    """Write the percent-encoding of a text in small letters, as some libraries do."""
+    head, *rest = quoted.split("%")
+    return "".join([head, *(f"%{part[:2].lower()}{part[2:]}" for part in rest)])
+
+
+class Matcher:
+    """Finds several texts in one pass, whose time grows with the text alone (Aho and Corasick, 1975)."""
+
+    def __init__(self, forms: Iterable[str]) -> None:
+        self.moves: list[dict[str, int]] = [{}]
+        self.depths = [0]
+        self.lengths = [0]
+        """The longest form that ends at each node."""
+        for form in forms:
+            self._enter(form)
+        self.back = [0] * len(self.moves)
+        self._link()
+
+    def _enter(self, form: str) -> None:
+        node = 0
+        for depth, character in enumerate(form, 1):
+            following = self.moves[node].get(character)
+            if following is None:
+                following = self.moves[node][character] = len(self.moves)
+                self.moves.append({})
+                self.depths.append(depth)
+                self.lengths.append(0)
+            node = following
+        self.lengths[node] = len(form)
+
+    def _link(self) -> None:
+        """Link each node to that of the longest proper suffix; by rising depth, so that its own is linked before."""
+        level = list(self.moves[0].values())
+        while level:
+            below: list[int] = []
+            for node in level:
+                self.lengths[node] = max(self.lengths[node], self.lengths[self.back[node]])
+                for character, child in self.moves[node].items():
+                    self.back[child] = self.step(self.back[node], character)
+                    below.append(child)
+            level = below
+
+    def step(self, node: int, character: str) -> int:
+        """Return the node after a character."""
+        while node and character not in self.moves[node]:
+            node = self.back[node]
+        return self.moves[node].get(character, 0)
+
+    def find(self, text: str, node: int = 0, start: int = 0) -> tuple[int, list[Span]]:
+        """Return the node at the end of a text that begins at `start`, and where forms lie; none that overlap."""
+        spans: list[Span] = []
+        moves, back, lengths = self.moves, self.back, self.lengths
+        for end, character in enumerate(text, start + 1):
+            following = moves[node].get(character)
+            while following is None and node:
+                node = back[node]
+                following = moves[node].get(character)
+            node = following or 0
+            if lengths[node]:
+                begin = end - lengths[node]
+                while spans and spans[-1][1] >= begin:
+                    begin = min(begin, spans.pop()[0])
+                spans.append((begin, end))
+        return node, spans
+
+
+class Redactor:
+    """Replaces secrets of 8 characters and more in each of their forms."""
+
+    def __init__(self, secrets: Iterable[str]) -> None:
+        self.forms = frozenset(form for secret in set(secrets) if len(secret) >= SHORTEST for form in forms_of(secret))
+
+    def __bool__(self) -> bool:
+        return bool(self.forms)
+
+    @cached_property
+    def matcher(self) -> Matcher:
+        return Matcher(self.forms)
+
+    def text(self, text: str) -> str:
+        """Return a text without the secrets; the time grows with its length."""
+        if len(self.forms) * len(text) > SEARCHED:
+            return cover(text, self.matcher.find(text)[1])
+        found = [form for form in self.forms if form in text]
+        for form in sorted(found, key=len, reverse=True):
+            text = text.replace(form, REDACTED)
+        return text
+
+    def json(self, value: Any) -> Any:
+        """Return a JSON value without the secrets in its texts and names."""
+        if not self.forms:
+            return value
+        if isinstance(value, str):
+            return self.text(value)
+        if isinstance(value, dict):
+            return {self.json(name): self.json(part) for name, part in value.items()}
+        return [self.json(part) for part in value] if isinstance(value, list) else value
+
+
+class StreamRedactor:
+    """Redacts a text that comes in pieces. It holds back only what may be the beginning of a secret."""
+
+    def __init__(self, redactor: Redactor) -> None:
+        self._matcher = redactor.matcher
+        self.found = False
+        self._node = 0
+        self._held = ""
+        self._start = 0
+        self._spans: list[Span] = []
+
+    def feed(self, piece: str) -> str:
+        """Return what can leave after a piece."""
+        end = self._start + len(self._held)
+        self._node, spans = self._matcher.find(piece, self._node, end)
+        self._held += piece
+        self._spans = merge([*self._spans, *spans])
+        self.found = self.found or bool(spans)
+        cut = end + len(piece) - self._matcher.depths[self._node]
+        return self._release(next((begin for begin, last in self._spans if last > cut and begin < cut), cut))
+
+    def flush(self) -> str:
+        """Return the rest of the text, and begin a new one."""
+        rest = self._release(self._start + len(self._held))
+        self._node, self.found = 0, False
+        return rest
+
+    def _release(self, cut: int) -> str:
+        size = cut - self._start
+        spans = [(begin - self._start, end - self._start) for begin, end in self._spans if end <= cut]
+        self._spans = [span for span in self._spans if span[1] > cut]
+        leaving, self._held, self._start = self._held[:size], self._held[size:], cut
+        return cover(leaving, spans)
+
+
+def merge(spans: Iterable[Span]) -> list[Span]:
+    """Join spans that overlap or touch."""
+    merged: list[Span] = []
+    for begin, end in sorted(spans):
+        if merged and begin <= merged[-1][1]:
+            begin, last = merged.pop()
+            end = max(last, end)
+        merged.append((begin, end))
+    return merged
+
+
+def cover(text: str, spans: Collection[Span]) -> str:
+    """Replace parts of a text."""
+    parts: list[str] = []
+    end = 0
+    for begin, last in spans:
+        parts += [text[end:begin], REDACTED]
+        end = last
+    return "".join([*parts, text[end:]]) if spans else text

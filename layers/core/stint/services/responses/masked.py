@@ -1,0 +1,21 @@
+"""Responses without the keys in the URLs of their MCP servers."""
+
+from stint.domain.response_tools import McpTool
+from stint.domain.responses import ResponseHeader, ResponseSettings
+from stint.tools.masking import mask_path
+
+
+def masked(header: ResponseHeader) -> ResponseHeader:
+    """Return a header as the API shows it."""
+    return header.model_copy(update={"settings": masked_settings(header.settings)})
+
+
+def masked_settings(settings: ResponseSettings) -> ResponseSettings:
+    """Return settings whose MCP servers are named by host, without what may be a key in their URLs."""
+    if not any(isinstance(tool, McpTool) for tool in settings.tools):
+        return settings
+    tools = [
+        tool.model_copy(update={"server_url": mask_path(tool.server_url)}) if isinstance(tool, McpTool) else tool
+        for tool in settings.tools
+    ]
+    return settings.model_copy(update={"tools": tools})

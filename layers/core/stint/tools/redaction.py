@@ -1,0 +1,220 @@
+"""Providers of tools whose results, lists and errors repeat no credentials: servers send back what they were sent."""
+
+import asyncio
+import base64
+import binascii
+import logging
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from typing import Any
+
+from stint.domain.content import Content, ContentItem, ImageContentItem, TextContentItem, items_of
+from stint.domain.errors import InvalidRequest, StintError
+from stint.domain.inference import ToolSignature
+from stint.domain.known_secrets import known_secrets, remember
+from stint.domain.redaction import MOST_KNOWN, SHORTEST, Redactor
+from stint.tools.headers import read_headers
+from stint.tools.masking import (
+    has_short_secrets,
+    is_secret,
+    literal_parts,
+    secrets_in,
+    secrets_in_headers,
+    secrets_in_url,
+)
+from stint.tools.port import ATTACHMENTS, Invocation, Toolgroup, ToolOutcome, ToolProvider
+
+logger = logging.getLogger(__name__)
+
+IN_THREAD = 200_000
+"""Characters of an outcome from which on it is redacted in a thread, beside the event loop."""
+
+NEVER_REPLACED = "it is not replaced where a tool, an error or a log repeats it, since it occurs in text by chance."
+
+_HEADERS = ("mcp_headers", "http_headers")
+
+
+@dataclass(frozen=True, slots=True)
+class RedactedProviders(Mapping[str, ToolProvider]):
+    """Providers by name, each behind a `RedactedProvider`."""
+
+    providers: Mapping[str, ToolProvider]
+
+    def __getitem__(self, name: str) -> ToolProvider:
+        return RedactedProvider(self.providers[name])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.providers)
+
+    def __len__(self) -> int:
+        return len(self.providers)
+
+
+@dataclass(frozen=True, slots=True)
+class RedactedProvider:
+    """A provider whose results, lists and errors are free of the credentials that go into it.
+
+    These are what the toolgroup's registration, the caller's provider data and the args of the agent bring along, and
+    what else the request is known to have.
+    """
+
+    provider: ToolProvider
+
+    async def check(self, toolgroup: Toolgroup, /) -> None:
+        """Check what a registration says before it is made; see the port."""
+        with _redacted_errors(secrets_of(toolgroup)):
+            await self.provider.check(toolgroup)
+
+    def known_tools(self, toolgroup: Toolgroup, provider_data: dict[str, Any], /) -> list[ToolSignature] | None:
+        """List a toolgroup's tools as far as nobody need be asked; see the port."""
+        with _redacted_errors(secrets_of(toolgroup, provider_data)) as secrets:
+            known = self.provider.known_tools(toolgroup, provider_data)
+            return None if known is None else redact_signatures(known, secrets)
+
+    async def list_tools(self, toolgroup: Toolgroup, provider_data: dict[str, Any], /) -> list[ToolSignature]:
+        """List a toolgroup's tools; see the port."""
+        with _redacted_errors(secrets_of(toolgroup, provider_data)) as secrets:
+            return redact_signatures(await self.provider.list_tools(toolgroup, provider_data), secrets)
+
+    async def invoke(self, toolgroup: Toolgroup, invocation: Invocation, /) -> ToolOutcome:
+        """Run a tool; see the port."""
+        fixed = {name: invocation.arguments.get(name) for name in invocation.fixed}
+        with _redacted_errors(secrets_of(toolgroup, invocation.provider_data, fixed)) as secrets:
+            outcome = await self.provider.invoke(toolgroup, invocation)
+            redactor = _redactor_of(secrets)
+            if not redactor:
+                return outcome
+            if size_of(outcome) < IN_THREAD:
+                return redact_outcome(outcome, redactor)
+            return await asyncio.to_thread(redact_outcome, outcome, redactor)
+
+
+@contextmanager
+def _redacted_errors(secrets: frozenset[str]) -> Iterator[frozenset[str]]:
+    """Keep secrets out of errors, and out of the causes that a log would show."""
+    if sum(map(len, secrets)) > MOST_KNOWN:
+        raise InvalidRequest(
+            f"The credentials of this call have more than {MOST_KNOWN:,} characters in all: leave out those that the "
+            "tool does not need."
+        )
+    remember(secrets)
+    try:
+        yield secrets
+    except StintError as error:
+        error.message = _redactor_of(secrets).text(error.message)
+        error.args = (error.message,)
+        raise error from None
+
+
+def _redactor_of(secrets: frozenset[str]) -> Redactor:
+    """Return what redacts a call's secrets, with those that became known while it ran."""
+    return Redactor(secrets | known_secrets())
+
+
+def secrets_of(
+    toolgroup: Toolgroup, provider_data: Mapping[str, Any] | None = None, fixed: Mapping[str, Any] | None = None
+) -> frozenset[str]:
+    """Return the credentials of a call: of the registration, the caller, and the args that an agent or a turn fixes."""
+    secrets = secrets_in(toolgroup.config) | secrets_in(dict(fixed or {})) | secrets_of_caller(provider_data or {})
+    if toolgroup.mcp_endpoint:
+        secrets |= secrets_in_url(toolgroup.mcp_endpoint, endpoint=True)
+    return frozenset(part for secret in secrets for part in parts_of(secret) if len(part) >= SHORTEST)
+
+
+def secrets_of_caller(provider_data: Mapping[str, Any]) -> set[str]:
+    """Return the credentials in a caller's provider data: what is named like one, and the values of headers."""
+    secrets = {value for name, value in provider_data.items() if isinstance(value, str) and is_secret(name)}
+    for name in _HEADERS:
+        given = provider_data.get(name)
+        for place, headers in given.items() if isinstance(given, dict) else ():
+            secrets |= secrets_in_url(place, endpoint=True)
+            with suppress(InvalidRequest):  # the tool's provider refuses it, in words that fit
+                secrets |= secrets_in_headers(read_headers(headers, name))
+    return literal_parts(secrets)
+
+
+def parts_of(secret: str) -> set[str]:
+    """Return a secret, and what is one by itself in it: what follows a scheme (`Bearer`), a password of Basic auth."""
+    parts = {secret, secret.rpartition(" ")[2]}
+    if secret[:6].lower() == "basic ":
+        with suppress(binascii.Error, UnicodeDecodeError):
+            login = base64.b64decode(secret[6:], validate=True).decode()
+            parts |= {login, login.partition(":")[2]}
+    return parts
+
+
+def warn_of_short_secrets(toolgroup_id: str, config: Mapping[str, Any] | None) -> None:
+    """Log that a registration has credentials that are never replaced in text."""
+    if has_short_secrets(dict(config or {})):
+        extra = {"toolgroup_id": toolgroup_id}
+        logger.warning(
+            f"A toolgroup has a credential of less than {SHORTEST} characters: {NEVER_REPLACED}", extra=extra
+        )
+
+
+def redact_signatures(signatures: list[ToolSignature], secrets: frozenset[str]) -> list[ToolSignature]:
+    """Redact what models and callers are shown of tools; a tool that is named like a secret is left out."""
+    redactor = _redactor_of(secrets)
+    if not redactor:
+        return signatures
+    shown = []
+    for each in signatures:
+        if redactor.text(each.name) != each.name:
+            logger.warning("A tool is left out: its name holds a credential")
+            continue
+        description, parameters = redactor.text(each.description), redactor.json(each.parameters)
+        shown.append(replace(each, description=description, parameters=parameters))
+    return shown
+
+
+def redact_outcome(outcome: ToolOutcome, redactor: Redactor) -> ToolOutcome:
+    """Redact an outcome's texts, images and metadata, with the files in it."""
+    content = redact_content(outcome.content, redactor)
+    attached = {
+        name: [redact_attachment(each, redactor) for each in part] if name == ATTACHMENTS else redactor.json(part)
+        for name, part in outcome.metadata.items()
+    }
+    return replace(outcome, content=content, metadata=attached)
+
+
+def redact_content(content: Content, redactor: Redactor) -> Content:
+    def redact_item(item: ContentItem) -> ContentItem:
+        if isinstance(item, TextContentItem):
+            return TextContentItem(text=redactor.text(item.text))
+        image = item.image
+        if image.data is None:
+            return item
+        return ImageContentItem(image=image.model_copy(update={"data": redact_base64(image.data, redactor)}))
+
+    if isinstance(content, str):
+        return redactor.text(content)
+    return [redact_item(item) for item in content] if isinstance(content, list) else redact_item(content)
+
+
+def redact_attachment(attached: dict[str, Any], redactor: Redactor) -> dict[str, Any]:
+    """Redact a file that a tool made, in the bytes of its data URL or in its address."""
+    uri = attached["content"]["uri"]
+    head, comma, data = uri.partition(",")
+    if uri[:5].lower() == "data:" and head.endswith(";base64"):
+        uri = redactor.text(head) + comma + redact_base64(data, redactor)
+    else:
+        uri = redactor.text(uri)
+    return attached | {"content": attached["content"] | {"uri": uri}}
+
+
+def redact_base64(data: str, redactor: Redactor) -> str:
+    """Redact what bytes hold; those that hold no secret stay as they were written."""
+    try:
+        text = base64.b64decode(data, validate=True).decode("utf-8", "surrogateescape")
+    except binascii.Error:
+        return redactor.text(data)
+    redacted = redactor.text(text)
+    return data if redacted == text else base64.b64encode(redacted.encode("utf-8", "surrogateescape")).decode()
+
+
+def size_of(outcome: ToolOutcome) -> int:
+    """Return the characters of an outcome's texts and images, and about those of its metadata."""
+    parts = items_of(outcome.content)
+    sizes = (len(part.text if isinstance(part, TextContentItem) else part.image.data or "") for part in parts)
+    return sum(sizes) + len(str(outcome.metadata))

@@ -1,0 +1,306 @@
+import asyncio
+import base64
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from stint.domain.content import ImageContentItem, ImageSource, TextContentItem
+from stint.domain.errors import InvalidRequest, StintError, ToolUnauthorized, ToolUnavailable
+from stint.domain.inference import ToolSignature
+from stint.domain.known_secrets import begin_request, redact, remember
+from stint.domain.redaction import MOST_KNOWN
+from stint.tools.outcomes import data_url
+from stint.tools.port import ATTACHMENTS, Invocation, Toolgroup, ToolOutcome
+from stint.tools.redaction import IN_THREAD, RedactedProvider, RedactedProviders, secrets_of, warn_of_short_secrets
+
+URI = "https://tools.example/mcp"
+KEY = "sk-1234567890"
+
+
+@pytest.fixture(autouse=True)
+def request_of_its_own() -> Iterator[None]:
+    begin_request()
+    yield
+    begin_request()
+
+
+@dataclass
+class Parrot:
+    """A provider that repeats what it was told to, or fails with it."""
+
+    says: Any = ""
+    error: Exception | None = None
+    tools: list[ToolSignature] = field(default_factory=list)
+
+    async def check(self, toolgroup: Toolgroup, /) -> None:
+        self.fail()
+
+    def known_tools(self, toolgroup: Toolgroup, provider_data: dict[str, Any], /) -> list[ToolSignature] | None:
+        self.fail()
+        return self.tools
+
+    async def list_tools(self, toolgroup: Toolgroup, provider_data: dict[str, Any], /) -> list[ToolSignature]:
+        self.fail()
+        return self.tools
+
+    async def invoke(self, toolgroup: Toolgroup, invocation: Invocation, /) -> ToolOutcome:
+        self.fail()
+        return self.says if isinstance(self.says, ToolOutcome) else ToolOutcome(self.says)
+
+    def fail(self) -> None:
+        if self.error is not None:
+            raise self.error
+
+
+def group(uri: str | None = None, **config: Any) -> Toolgroup:
+    return Toolgroup("g", "p", uri, config)
+
+
+async def said(parrot: Parrot, toolgroup: Toolgroup, invocation: Invocation | None = None) -> ToolOutcome:
+    return await RedactedProvider(parrot).invoke(toolgroup, invocation or Invocation("t", {}, "c"))
+
+
+PROVIDER_DATA: list[tuple[dict[str, Any], set[str]]] = [
+    ({"mcp_headers": {URI: {"Authorization": "Bearer abcdefgh"}}}, {"Bearer abcdefgh", "abcdefgh"}),
+    ({"mcp_headers": {URI: ["X-Key: ijklmnop"]}}, {"ijklmnop"}),
+    ({"mcp_headers": {f"{URI}?api_key={KEY}": {}}}, {KEY}),
+    ({"http_headers": {"https://x.example": {"X-Key": "ijklmnop", "Accept": "text/html, */*"}}}, {"ijklmnop"}),
+    ({"tavily_search_api_key": "tvly-12345"}, {"tvly-12345"}),
+    ({"mcp_headers": {URI: {"X-Tenant": "acme"}}}, set()),
+    ({"user": "somebody-long"}, set()),
+    ({"mcp_headers": "malformed", "http_headers": {"https://x.example": 5}}, set()),
+]
+LOGIN = base64.b64encode(b"ann:open-sesame").decode()
+CONFIGS: list[tuple[dict[str, Any], set[str]]] = [
+    ({"api_key": KEY}, {KEY}),
+    ({"tools": [{"headers": {"Authorization": f"Bearer {KEY}", "Accept": "text/plain"}}]}, {f"Bearer {KEY}", KEY}),
+    ({"tools": [{"headers": {"Authorization": "Bearer {token}"}}]}, set()),
+    ({"tools": [{"headers": {"X-Call": f"{KEY} {{id}}"}}]}, {KEY}),
+    ({"tools": [{"headers": {"Authorization": f"Basic {LOGIN}"}}]}, {f"Basic {LOGIN}", LOGIN, "ann:open-sesame"}),
+    ({"tools": [{"url": f"https://x.example/{{id}}?appid={KEY}&q={{q}}"}]}, {KEY}),
+    ({"tools": [{"url": f"https://x.example/token/{KEY}/send"}]}, {KEY}),
+    ({"tools": [{"url": "https://hooks.example/services/T0/B0/Xa1Xa1Xa1Xa1Xa1Xa1Xa1Xa"}]}, {"Xa1Xa1Xa1Xa1Xa1Xa1Xa1Xa"}),
+    ({"tools": [{"url": "https://ann:open%2Dsesame@x.example/"}]}, {"ann:open-sesame", "open-sesame"}),
+    ({"tools": [{"body": {"auth": {"inner": [KEY]}, "title": "{title}"}}]}, {KEY}),
+    ({"tools": [{"body": {"pin": 1234567890}}]}, {"1234567890"}),
+    ({"tools": [{"body": f"api_key={KEY}&q={{q}}"}]}, {KEY}),
+    ({"tools": [{"body": f'{{"token": "{KEY}", "n": 1}}'}]}, {KEY}),
+    ({"tools": [{"body": f'{{"token": "{KEY}", "q": {{q}}}}'}]}, {KEY}),
+    (
+        {"tools": [{"params": {"anything": "ghp_abcdefghijklmnopqrstuvwxyz0123"}}]},
+        {"ghp_abcdefghijklmnopqrstuvwxyz0123"},
+    ),
+    ({"tools": [{"name": "searchDocumentsOfProject2", "body": {"project_id": "5f1d7f3a9b2c4d6e8f0a1b2c"}}]}, set()),
+    ({"max_tokens": 12345678, "description": "token: the token of the page"}, set()),
+]
+ENDPOINTS = [
+    (f"https://x.example/mcp?api_key={KEY}", {KEY}),
+    (f"https://x.example/s/{KEY}/mcp", {KEY}),
+    ("https://x.example/s/AbCd1234/mcp", {"AbCd1234"}),
+    ("https://x.example/a-secret-path/mcp", {"a-secret-path"}),
+    ("https://x.example/api/documents/search", set()),
+]
+
+
+@pytest.mark.parametrize(("provider_data", "secrets"), PROVIDER_DATA)
+def test_the_callers_credentials_are_what_is_named_so_and_headers_that_are_not_public(
+    provider_data: dict[str, Any], secrets: set[str]
+) -> None:
+    assert secrets_of(group(), provider_data) == secrets
+
+
+@pytest.mark.parametrize(("config", "secrets"), CONFIGS)
+def test_the_credentials_of_a_registration_are_what_its_answers_mask(config: dict[str, Any], secrets: set[str]) -> None:
+    assert secrets <= secrets_of(group(**config))
+    assert {each for each in secrets_of(group(**config)) if each not in secrets} <= {LOGIN, "open-sesame"}
+
+
+@pytest.mark.parametrize(("uri", "secrets"), ENDPOINTS)
+def test_the_credentials_of_an_endpoint_are_in_its_query_and_its_path(uri: str, secrets: set[str]) -> None:
+    assert secrets_of(group(uri)) == secrets
+
+
+async def test_every_text_of_an_outcome_is_redacted_and_images_stay() -> None:
+    image = ImageContentItem(image=ImageSource(data="abcdefgh"))
+    metadata = {"structured_content": {"headers": [{"abcdefgh": "Bearer abcdefgh"}], "n": 1}}
+    outcome = ToolOutcome([TextContentItem(text="sent abcdefgh"), image], metadata, error=True)
+
+    redacted = await said(Parrot(outcome), group(token="abcdefgh"))
+
+    assert redacted.content == [TextContentItem(text="sent ***"), image]
+    assert redacted.metadata == {"structured_content": {"headers": [{"***": "Bearer ***"}], "n": 1}}
+    assert redacted.error
+
+
+@pytest.mark.parametrize("key", [KEY, "schl\u00fcssel-wort"])
+async def test_files_and_images_that_hold_a_credential_are_written_without_it(key: str) -> None:
+    data = b"\xff\xfe key=" + key.encode() + b"; \x00"
+    file = {"content": {"uri": data_url(data, "application/octet-stream")}, "mime_type": "application/octet-stream"}
+    link = {"content": {"uri": f"https://x.example/?q={quote(key)}"}, "mime_type": "text/plain"}
+    image = ImageContentItem(image=ImageSource(data=base64.b64encode(data).decode()))
+
+    outcome = await said(Parrot(ToolOutcome([image], {ATTACHMENTS: [file, link]})), group(api_key=key))
+    begin_request()
+    other = await said(Parrot(ToolOutcome([image], {ATTACHMENTS: [file, link]})), group(api_key="another-key"))
+
+    redacted = b"\xff\xfe key=***; \x00"
+    first, second = outcome.metadata[ATTACHMENTS]
+    assert first["content"]["uri"] == data_url(redacted, "application/octet-stream")
+    assert second["content"]["uri"] == "https://x.example/?q=***"
+    assert isinstance(outcome.content, list)
+    assert outcome.content == [ImageContentItem(image=ImageSource(data=base64.b64encode(redacted).decode()))]
+    assert other.metadata == {ATTACHMENTS: [file, link]}
+    assert other.content == [image]
+
+
+async def test_a_data_url_that_is_not_base64_is_redacted_as_text() -> None:
+    files = [{"content": {"uri": uri}, "mime_type": ""} for uri in (f"data:text/plain,{KEY}", f"data:;base64,!{KEY}")]
+
+    outcome = await said(Parrot(ToolOutcome("", {ATTACHMENTS: files})), group(api_key=KEY))
+
+    assert [each["content"]["uri"] for each in outcome.metadata[ATTACHMENTS]] == [
+        "data:text/plain,***",
+        "data:;base64,!***",
+    ]
+
+
+async def test_args_that_an_agent_fixes_are_redacted_and_those_of_the_model_are_not() -> None:
+    arguments = {"api_key": KEY, "password": "of-the-model", "q": "tea"}
+    invocation = Invocation("t", arguments, "c", fixed=frozenset({"api_key", "q"}))
+
+    outcome = await said(Parrot(f"got {KEY}, of-the-model and tea"), group(), invocation)
+
+    assert outcome.content == "got ***, of-the-model and tea"
+
+
+async def test_a_short_credential_is_not_replaced() -> None:
+    assert (await said(Parrot("max tokens: x"), group(api_key="x"))).content == "max tokens: x"
+
+
+async def test_without_credentials_an_outcome_passes_untouched() -> None:
+    outcome = ToolOutcome("as it is")
+
+    assert await said(Parrot(outcome), group()) is outcome
+
+
+async def test_keys_that_become_known_during_a_call_are_redacted() -> None:
+    class Finds(Parrot):
+        async def invoke(self, toolgroup: Toolgroup, invocation: Invocation, /) -> ToolOutcome:
+            remember({KEY}, of_server=True)
+            return ToolOutcome(f"your key is {KEY}")
+
+    assert (await said(Finds(), group())).content == "your key is ***"
+
+
+async def test_a_long_outcome_is_redacted_beside_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads: list[Any] = []
+    to_thread = asyncio.to_thread
+
+    async def watched(function: Any, *args: Any) -> Any:
+        threads.append(function)
+        return await to_thread(function, *args)
+
+    monkeypatch.setattr(asyncio, "to_thread", watched)
+
+    short = await said(Parrot(KEY), group(key=KEY))
+    long = await said(Parrot("x" * IN_THREAD + KEY), group(key=KEY))
+
+    assert (short.content, long.content) == ("***", "x" * IN_THREAD + "***")
+    assert len(threads) == 1
+
+
+@pytest.mark.parametrize("way", ["check", "known_tools", "list_tools", "invoke"])
+async def test_an_error_and_its_causes_repeat_no_credential(way: str) -> None:
+    error = ToolUnavailable("no")
+    error.message = f"The server says: bad key {KEY}"
+    error.__cause__ = ValueError(KEY)
+    provider, toolgroup = RedactedProvider(Parrot(error=error)), group(api_key=KEY)
+
+    async def call() -> None:
+        match way:
+            case "check":
+                await provider.check(toolgroup)
+            case "known_tools":
+                provider.known_tools(toolgroup, {})
+            case "list_tools":
+                await provider.list_tools(toolgroup, {})
+            case _:
+                await provider.invoke(toolgroup, Invocation("t", {}, "c"))
+
+    with pytest.raises(ToolUnavailable) as caught:
+        await call()
+
+    assert caught.value.message == str(caught.value) == "The server says: bad key ***"
+    assert caught.value.__cause__ is None
+    assert caught.value.__suppress_context__
+
+
+async def test_an_error_keeps_its_class_and_its_fields() -> None:
+    error = ToolUnauthorized(f"no {KEY}", code="c", param="p")
+
+    with pytest.raises(StintError) as caught:
+        await said(Parrot(error=error), group())
+
+    assert caught.value is error
+    assert (error.code, error.param) == ("c", "p")
+
+
+async def test_lists_of_tools_repeat_no_credential(caplog: pytest.LogCaptureFixture) -> None:
+    schema = {"type": "object", "properties": {"q": {"description": f"like {KEY}"}}}
+    tools = [ToolSignature("add", f"Called with {KEY}.", schema), ToolSignature(f"get_{KEY}", "", {})]
+    provider, data = RedactedProvider(Parrot(tools=tools)), {"mcp_headers": {URI: {"Authorization": f"Bearer {KEY}"}}}
+
+    for listed in (await provider.list_tools(group(), data), provider.known_tools(group(), data)):
+        assert listed is not None
+        assert [tool.name for tool in listed] == ["add"]
+        assert listed[0].description == "Called with ***."
+        assert listed[0].parameters["properties"]["q"]["description"] == "like ***"
+    assert KEY not in caplog.text
+    assert "its name holds a credential" in caplog.text
+
+
+async def test_what_a_call_brings_along_is_kept_out_of_what_is_said_later() -> None:
+    await said(Parrot(), group(api_key=KEY))
+
+    assert redact(f"later {KEY}") == "later ***"
+
+
+async def test_more_credentials_than_can_be_looked_for_are_refused() -> None:
+    toolgroup = group(api_key="k" * (MOST_KNOWN + 1))
+
+    with pytest.raises(InvalidRequest, match=f"more than {MOST_KNOWN:,} characters"):
+        await RedactedProvider(Parrot()).check(toolgroup)
+
+
+def test_providers_are_redacted_by_name() -> None:
+    parrot = Parrot()
+    providers = RedactedProviders({"p": parrot})
+
+    assert (list(providers), len(providers), providers.get("other")) == (["p"], 1, None)
+    assert providers["p"] == RedactedProvider(parrot)
+
+
+@pytest.mark.parametrize(
+    ("config", "warned"),
+    [
+        ({"api_key": "x"}, True),
+        ({"tools": [{"headers": {"X-Key": "1234567"}}]}, True),
+        ({"api_key": "12345678"}, False),
+        ({"tools": [{"headers": {"Authorization": "Bearer {token}", "Accept": "*/*"}}]}, False),
+        ({"tools": [{"body": {"key": "{key}"}}]}, False),
+        (None, False),
+    ],
+)
+def test_a_credential_that_is_never_replaced_is_warned_of_without_its_value(
+    config: dict[str, Any] | None, warned: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING)
+
+    warn_of_short_secrets("g", config)
+
+    assert ("less than 8 characters" in caplog.text) == warned
+    assert "1234567" not in caplog.text

@@ -275,6 +275,15 @@ async def until(condition: Callable[[], Any], seconds: float = 30) -> None:
             await asyncio.sleep(0.005)
 
 
+async def keep_running(waiter: asyncio.Task[Any], lease_end: Callable[[], int | None], lease: float) -> None:
+    """Let time pass, from one renewal of a lease to the next, until what waits for the lease has seen one."""
+    while not waiter.done():
+        before = lease_end() or 0
+        CLOCK.move(lease / 3)
+        await until(lambda: waiter.done() or (lease_end() or 0) > before)  # noqa: B023 - awaited in this round
+        await asyncio.sleep(0.02)
+
+
 async def die(turn: TurnRun) -> None:
     """Let the process of a turn die: nobody runs the turn on, and its lease runs out at once."""
     await turn.run.close_inference()

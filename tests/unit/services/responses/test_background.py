@@ -1,10 +1,9 @@
 import asyncio
 
 import pytest
-from tests.clock import CLOCK
 from tests.unit.services.conftest import MakeOffice
 from tests.unit.services.responses.office import MCP_TOOL, Office
-from tests.unit.services.stage import called, deadline, said, script, until
+from tests.unit.services.stage import called, deadline, keep_running, said, script, until
 
 from stint.domain.errors import Conflict, InvalidRequest, NotFound, StoreUnavailable
 from stint.domain.inference import ToolResult
@@ -279,13 +278,13 @@ async def test_messages_that_come_while_a_response_runs_are_consumed(make_office
     model = script([gate, *said()])
     office = make_office(model)
     response_id = await office.create()
-    working = asyncio.create_task(office.run(response_id))
+    working = asyncio.create_task(office.run(response_id, seconds=900))
     await until(lambda: model.requests)
-    office.cloud.forget()
-    second = asyncio.create_task(office.beside(script()).run(response_id))
-    await until(lambda: office.cloud.calls["UpdateItem"] and office.cloud.calls["GetItem"])
 
-    CLOCK.move(office.lease / 3)  # the first worker renews its lease
+    second = asyncio.create_task(office.beside(script()).run(response_id, seconds=900))
+    await keep_running(
+        second, lambda: office.store.background.look(office.tenant, response_id).lease_until, office.lease
+    )
     assert await second is None
     gate.set()
     await working

@@ -69,13 +69,13 @@ def compose_responses(
 ) -> ResponseServices:
     """Put the use cases of a tenant together, on the registry and the tools that its agents have."""
     opaque = OpaqueTexts(tenant, store.signing_keys, settings.unsigned_content_until)
-    contexts = Contexts(tenant, store, opaque, settings.lease_seconds, settings.history_bytes)
+    queue = queue or make_queue()
+    lives = Lives(tenant, store, queue, opaque)
+    contexts = Contexts(tenant, store, lives, opaque, settings.lease_seconds, settings.history_bytes)
     planner = ResponsePlanner(router, services.registry, services.toolgroups.tools)
     reader = Reader(fetch, check_url)
     inputs = Inputs(contexts, reader)
     responses = Responses(tenant, store, contexts, planner, reader, settings.default_model)
-    queue = queue or make_queue()
-    lives = Lives(tenant, store, queue, opaque)
     return ResponseServices(
         responses=responses,
         background=Background(tenant, store, responses, lives, queue),

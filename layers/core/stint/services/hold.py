@@ -74,11 +74,18 @@ class Hold:
 
     async def release(self) -> None:
         """Let go: from here on nothing more is written. A failure is only logged: leases run out."""
+        await self.end_with(self.give_back)
+
+    async def let_lapse(self) -> None:
+        """Let the lease run out now, without giving it back. A failure is only logged: leases run out."""
+        await self.end_with(lambda: self.prolong(0))
+
+    async def end_with(self, last: Callable[[], object]) -> None:
         self.stop()
         await asyncio.gather(self.renewal, return_exceptions=True)
         self.valid_until = asyncio.get_running_loop().time()
         try:
-            await asyncio.to_thread(self.give_back)
+            await asyncio.to_thread(last)
         except StintError as error:
             logger.warning("The lease could not be released; it runs out by itself", extra={"error": error.message})
 

@@ -23,6 +23,10 @@ UNCANCELLED = "attribute_not_exists(sealed_at) AND attribute_not_exists(cancelle
 LEFT = f"{UNCANCELLED} AND attribute_not_exists(lease_id) AND attempts = :attempts"
 RUN_OUT = f"{UNCANCELLED} AND lease_id = :old_id AND lease_until = :old_until"
 UNCLAIMED = f"{RUN_OUT} AND (attribute_not_exists(requeued_for) OR requeued_for <> :old_id)"
+WAITING = (
+    f"{UNCANCELLED} AND attribute_not_exists(lease_id) AND (attribute_not_exists(attempts) OR attempts = :zero)"
+    " AND (attribute_not_exists(requeued_at) OR requeued_at <= :before)"
+)
 HELD = "lease_id = :held AND attribute_not_exists(sealed_at)"
 UNWRITTEN = f"{NEW} OR attribute_exists(frozen_at)"
 
@@ -31,13 +35,15 @@ UNWRITTEN = f"{NEW} OR attribute_exists(frozen_at)"
 class LeaseState:
     """What the lease record says; all is None and 0 where nobody has taken the response up yet.
 
-    `lease_until` is in milliseconds, `cancelled_at` in seconds of the epoch.
+    `lease_until` is in milliseconds, `cancelled_at` and `requeued_at` are in seconds of the epoch. `requeued_at` is the
+    last time at which the response was queued again although nobody had taken it up.
     """
 
     attempts: int = 0
     lease_id: str | None = None
     lease_until: int | None = None
     cancelled_at: int | None = None
+    requeued_at: int | None = None
 
     @property
     def held(self) -> bool:
@@ -140,6 +146,16 @@ class Background:
         try:
             seen = {":old_id": lease_id, ":old_until": state.lease_until}
             self._table.update(key, {"requeued_for": lease_id}, UNCLAIMED, seen)
+        except ConditionFailed:
+            return False
+        return True
+
+    def claim_waiting(self, tenant: str, response_id: str, seconds: float) -> bool:
+        """Tell whether the caller is to queue a response again that nobody has taken up: once in so many seconds."""
+        key, now = keys.response_lease(tenant, response_id), int(time.time())
+        try:
+            values = {":zero": 0, ":before": int(now - seconds)}
+            self._table.update(key, {"attempts": 0, "requeued_at": now}, WAITING, values)
         except ConditionFailed:
             return False
         return True
@@ -248,7 +264,8 @@ def _unchanged(found: Item) -> tuple[str, Item]:
 
 
 def _state(item: Item) -> LeaseState:
-    return LeaseState(item.get("attempts", 0), item.get("lease_id"), item.get("lease_until"), item.get("cancelled_at"))
+    names = ("lease_id", "lease_until", "cancelled_at", "requeued_at")
+    return LeaseState(item.get("attempts", 0), *(item.get(name) for name in names))
 
 
 def _lost(response_id: str) -> Interrupted:

@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Literal
@@ -82,10 +82,22 @@ class Conversations:
                 return Page(live, more)
             after = ids[-1]
 
-    def lock(self, tenant: str, conversation_id: str, response_id: str, seconds: float) -> Lock:
-        """Take the conversation for a response. Raises Conflict `conversation_locked` while another one has it."""
+    def lock(
+        self,
+        tenant: str,
+        conversation_id: str,
+        response_id: str,
+        seconds: float,
+        waits: Callable[[str], bool] = lambda _: False,
+        *,
+        again: bool = False,
+    ) -> Lock:
+        """Take the conversation for a response, see `Locks.acquire`.
+
+        Raises Conflict `conversation_locked` while another response has it, or `waits` in it.
+        """
         key = keys.conversation(tenant, conversation_id)
-        return self._locks.acquire(key, "Conversation", conversation_id, response_id, seconds)
+        return self._locks.acquire(key, "Conversation", conversation_id, response_id, seconds, waits, again=again)
 
     def add_items(self, tenant: str, conversation_id: str, added: Sequence[StoredItem]) -> None:
         """Add any number of items: 25 a call, a unit each when they are small, and one read.

@@ -2,6 +2,7 @@
 
 import secrets
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -15,6 +16,7 @@ from stint.store.table import LIVE, Table
 ATTEMPTS = 5
 LOCK = ("lock_id", "lock_holder", "lock_until")
 FREE = f"attribute_exists(pk) AND {LIVE} AND attribute_not_exists(lock_id)"
+OWN = f"{LIVE} AND lock_holder = :holder"
 RUN_OUT = f"{LIVE} AND lock_id = :old_id AND lock_until = :old_until"
 HELD = "lock_id = :held AND attribute_not_exists(deleted_at)"
 
@@ -42,10 +44,21 @@ class Locks:
     def __init__(self, table: Table) -> None:
         self._table = table
 
-    def acquire(self, key: Key, kind: str, identifier: str, holder: str, seconds: float) -> Lock:
+    def acquire(
+        self,
+        key: Key,
+        kind: str,
+        identifier: str,
+        holder: str,
+        seconds: float,
+        waits: Callable[[str], bool] = lambda _: False,
+        *,
+        again: bool = False,
+    ) -> Lock:
         """Take the lock of a record for a holder (a response's id).
 
-        One write when it is free. A lock that has run out is taken over, by one winner.
+        One write when it is free. A lock that has run out is taken over, by one winner, unless its holder `waits`: it
+        keeps the record without renewing the lock. `again` expects the holder's own lock, which is then one write, too.
 
         Raises:
             NotFound: the record does not exist, or is deleted.
@@ -53,6 +66,8 @@ class Locks:
         """
         lock_id = secrets.token_hex(8)
         condition, values, over = FREE, Item(), None
+        if again:
+            condition, values = OWN, {":holder": holder}
         for _ in range(ATTEMPTS):
             now = time.time()
             taken = {"lock_id": lock_id, "lock_holder": holder, "lock_until": round((now + seconds) * 1000)}
@@ -71,7 +86,7 @@ class Locks:
             over = item.get("lock_holder")
             if over is None:
                 condition, values = FREE, {}
-            elif item["lock_until"] > time.time() * 1000:
+            elif item["lock_until"] > time.time() * 1000 or waits(over):
                 message = f"{kind} {identifier} is running {over}: wait until it ends, or try again later."
                 raise Conflict(message, code=f"{kind.lower()}_locked")
             else:

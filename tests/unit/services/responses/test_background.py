@@ -5,7 +5,7 @@ from tests.unit.services.conftest import MakeOffice
 from tests.unit.services.responses.office import MCP_TOOL, Office
 from tests.unit.services.stage import called, deadline, keep_running, said, script, until
 
-from stint.domain.errors import Conflict, InvalidRequest, NotFound, StoreUnavailable
+from stint.domain.errors import InvalidRequest, NotFound, StoreUnavailable
 from stint.domain.inference import ToolResult
 from stint.domain.response_requests import CreateResponse
 from stint.services.responses.backgroundholds import WATCH_SECONDS
@@ -59,47 +59,6 @@ async def test_of_a_response_that_the_queue_does_not_take_nothing_is_left(make_o
     left = office.cloud.items(office.tenant)
     assert all("expires_at" in item for item in left)
     assert (await office.services.stored_responses.list(None, 10, None, "desc")).data == []
-
-
-async def test_a_conversation_is_held_while_its_response_runs_and_has_its_items_then(make_office: MakeOffice) -> None:
-    gate = asyncio.Event()
-    model = script([gate, *said("Hi")])
-    office = make_office(model)
-    conversation = await office.conversation()
-    response_id = await office.create(conversation=conversation)
-
-    working = asyncio.create_task(office.run(response_id))
-    await model.opened.wait()
-    with pytest.raises(Conflict) as refused:
-        await office.create(conversation=conversation)
-    gate.set()
-    await working
-    await office.create(conversation=conversation)
-
-    assert refused.value.code == "conversation_locked"
-    items = await office.services.conversations.list_items(conversation, None, 10, "asc")
-    assert [item.type for item in items.data] == ["message", "message"]
-
-
-async def test_a_response_waits_for_its_conversation_and_fails_when_that_takes_too_long(
-    make_office: MakeOffice, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    office = make_office(script(said("first"), said("second")))
-    conversation = await office.conversation()
-    patient, hasty = [await office.create(conversation=conversation) for _ in range(2)]
-    lock = office.store.conversations.lock(office.tenant, conversation, "resp_other", 30)
-
-    working = asyncio.create_task(office.run(patient))
-    await asyncio.sleep(0.2)
-    office.store.locks.release(lock)
-    await working
-    office.store.conversations.lock(office.tenant, conversation, "resp_other", 30)
-    await office.run(hasty, seconds=0.5)
-
-    assert await office.status(patient) == "completed"
-    failed = await office.get(hasty)
-    assert failed.error is not None
-    assert (failed.status, failed.error.code) == ("failed", "conversation_locked")
 
 
 async def test_a_model_that_fails_ends_the_response_and_nobody_tries_again(make_office: MakeOffice) -> None:

@@ -4,7 +4,8 @@ import asyncio
 from contextlib import suppress
 from dataclasses import dataclass
 
-from stint.domain.errors import InvalidRequest, StintError
+from stint.domain.errors import InvalidRequest, StintError, StoreUnavailable
+from stint.domain.ids import new_name
 from stint.domain.response_requests import CreateResponse
 from stint.domain.response_resource import Response
 from stint.domain.responses import ResponseHeader, StoredResponse
@@ -12,7 +13,7 @@ from stint.domain.tasks import ResponseTask
 from stint.services.openings import value_of
 from stint.services.plans import NO_PROVIDER_DATA, ProviderData
 from stint.services.responses.backgroundlives import Lives, WorkQueue, cancelled
-from stint.services.responses.responses import Responses
+from stint.services.responses.responses import Responses, released_on_error
 from stint.services.responses.retelling import replay
 from stint.services.responses.storedresponses import shown
 from stint.store.responsestore import ResponseStore
@@ -43,12 +44,12 @@ class Background:
                 "the header, or background.",
                 param="X-LlamaStack-Provider-Data",
             )
-        stored = await self.put(request, deadline)
-        response_id = stored.header.response_id
+        response_id = new_name("resp")
         try:
+            stored = await self.put(request, deadline, response_id)
             await asyncio.to_thread(self.queue.send, ResponseTask(tenant=self.tenant, response_id=response_id))
-        except StintError:
-            with suppress(StintError):
+        except StoreUnavailable:
+            with suppress(StintError):  # the header may be stored although no answer came
                 await asyncio.to_thread(self.store.responses.mark_deleted, self.tenant, response_id)
                 await asyncio.to_thread(self.store.responses.delete, self.tenant, response_id)
             raise
@@ -57,19 +58,20 @@ class Background:
     async def put(self, request: CreateResponse, deadline: float, response_id: str | None = None) -> StoredResponse:
         """Check and store a response, and the first events of one that is streamed, side by side.
 
-        The conversation that it continues must be free now, and is free again when this returns.
+        The conversation that it continues must be free. From here on it is the response's, which holds it by its record
+        until it has ended: the lock is not renewed while no worker runs the response.
         """
         prepared = await self.responses.prepare(request, deadline, NO_PROVIDER_DATA, response_id)
+        async with released_on_error(prepared.context):
+            for outcome in await asyncio.gather(
+                asyncio.to_thread(self.store.responses.put, self.tenant, prepared.header),
+                self.put_beginning(prepared.header),
+                return_exceptions=True,
+            ):
+                value_of(outcome)
         if prepared.context.hold is not None:
-            await prepared.context.hold.release()
-        stored = StoredResponse(prepared.header)
-        for outcome in await asyncio.gather(
-            asyncio.to_thread(self.store.responses.put, self.tenant, prepared.header),
-            self.put_beginning(prepared.header),
-            return_exceptions=True,
-        ):
-            value_of(outcome)
-        return stored
+            await prepared.context.hold.let_lapse()
+        return StoredResponse(prepared.header)
 
     async def put_beginning(self, header: ResponseHeader) -> None:
         if header.streamed:

@@ -35,11 +35,6 @@ class BackgroundHold(Hold):
                 if state.cancelled_at is not None or state.lease_id != self.lease.lease_id:
                     return
 
-    async def let_lapse(self) -> None:
-        """Let another worker take the response up at once."""
-        self.stop()
-        await asyncio.to_thread(self.background.renew, self.lease, 0)
-
 
 async def take_up(
     background: Background, tenant: str, response_id: str, seconds: float, deadline: float

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -16,7 +17,7 @@ from stint.services.responses.lives import settle
 from stint.services.responses.opaque_texts import OpaqueTexts
 from stint.services.responses.retelling import Told, finish, read_told
 from stint.services.responses.streamed_items import StreamedItems
-from stint.store.background import MAX_ATTEMPTS
+from stint.store.background import MAX_ATTEMPTS, LeaseState
 from stint.store.responsestore import ResponseStore
 
 logger = logging.getLogger(__name__)
@@ -25,6 +26,16 @@ ATTEMPTS_EXHAUSTED = "attempts_exhausted"
 EXHAUSTION = (
     f"The response was taken up {MAX_ATTEMPTS} times and none of them ended it: its workers failed or died. What was "
     "finished is stored; create it again."
+)
+MESSAGE_SECONDS = 900
+"""How long a response may wait for a worker before a reader queues it again: its message may be lost."""
+
+QUEUE_SECONDS = 86_400
+"""How long a response may wait for a worker before a reader ends it as failed."""
+
+QUEUE_TIMEOUT = (
+    "No worker took the response up within a day, though it was queued again. Look at the worker's log and at the "
+    "dead-letter queue of the stack (WorkDeadLetters); create the response again."
 )
 RACES = 5
 
@@ -70,15 +81,31 @@ class Lives:
             return await self.end(stored, cancelled)
         if state.exhausted:
             return await self.end(stored, exhausted)
+        if state.attempts == 0:
+            return await self.settle_waiting(stored, state)
         if state.lapsed and await asyncio.to_thread(
             self.store.background.claim_requeue, self.tenant, response_id, state
         ):
-            await self.queue_again(response_id)
-        return replace(stored, taken_up=state.attempts > 0)
+            await self.queue_again(response_id, "The worker of a response is gone: it is queued again")
+        return replace(stored, taken_up=True)
 
-    async def queue_again(self, response_id: str) -> None:
+    async def settle_waiting(self, stored: StoredResponse, state: LeaseState) -> StoredResponse:
+        """Return a response that no worker has taken up.
+
+        It is queued again when its message seems to be lost, and ended after a day. A second message does no harm.
+        """
+        response_id, created_at, now = stored.header.response_id, stored.header.created_at, time.time()
+        if now - created_at >= QUEUE_SECONDS:
+            return await self.end(stored, never_taken_up)
+        if now - max(created_at, state.requeued_at or 0) >= MESSAGE_SECONDS and await asyncio.to_thread(
+            self.store.background.claim_waiting, self.tenant, response_id, MESSAGE_SECONDS
+        ):
+            await self.queue_again(response_id, "No worker has taken up a response: it is queued again")
+        return stored
+
+    async def queue_again(self, response_id: str, reason: str) -> None:
         """Send a message for a response; should that fail, the first message comes again by itself."""
-        logger.warning("The worker of a response is gone: it is queued again", extra={"response_id": response_id})
+        logger.warning(reason, extra={"response_id": response_id})
         try:
             await asyncio.to_thread(self.queue.send, ResponseTask(tenant=self.tenant, response_id=response_id))
         except StintError as error:
@@ -157,6 +184,11 @@ def failed(error: StintError, usage: Usage | None) -> ResponseEnding:
 def exhausted(usage: Usage | None) -> ResponseEnding:
     """Give the ending of a response that was taken up as often as it may be."""
     return failed(StintError(EXHAUSTION, code=ATTEMPTS_EXHAUSTED), usage)
+
+
+def never_taken_up(usage: Usage | None) -> ResponseEnding:
+    """Return the ending of a response that no worker took up."""
+    return failed(StintError(QUEUE_TIMEOUT, code="queue_timeout"), usage)
 
 
 def was_given_up(stored: StoredResponse) -> bool:

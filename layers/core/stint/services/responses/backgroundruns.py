@@ -159,7 +159,7 @@ class BackgroundRuns:
             return await self.tell(response, stored, hold)
         finally:
             if response.log.response.ending is None:
-                await response.log.release()
+                await response.log.let_lapse()
 
     async def tell(self, response: ResponseRun, stored: StoredResponse, hold: Hold) -> StoredResponse:
         """Run what was put together, and store what it tells."""
@@ -173,7 +173,9 @@ class BackgroundRuns:
                 self.catch_up(response, stored, told, writer)
                 await self.go_on(response, writer)
         except StintError as error:
-            return await self.fail(response.log.response, hold, error, response.stream.items.streamed)
+            ended = await self.fail(response.log.response, hold, error, response.stream.items.streamed)
+            response.log.response = ended
+            await response.log.release()
         return response.log.response
 
     def catch_up(self, response: ResponseRun, stored: StoredResponse, told: Told, writer: StreamWriter) -> None:

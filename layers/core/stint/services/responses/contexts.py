@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 
 from stint.domain.conversations import StoredItem
 from stint.domain.errors import Conflict, ContextLengthExceeded, InvalidRequest, NotFound
@@ -14,10 +15,12 @@ from stint.services.files import share_out
 from stint.services.history import Transcript
 from stint.services.hold import Hold, lease_span
 from stint.services.responses.answer_calls import AnswerCalls
+from stint.services.responses.backgroundlives import Lives
 from stint.services.responses.itemhistory import ItemReader
 from stint.services.responses.lives import interruption, settle
 from stint.services.responses.opaque_texts import OpaqueTexts
 from stint.services.responses.output_items import OutputItems, output_of, whole
+from stint.store.locks import Lock
 from stint.store.responses import place_behind
 from stint.store.responsestore import ResponseStore
 
@@ -44,6 +47,7 @@ class Contexts:
 
     tenant: str
     store: ResponseStore
+    lives: Lives
     opaque: OpaqueTexts
     lease_seconds: float
     history_bytes: int
@@ -89,17 +93,18 @@ class Contexts:
         told = [*share_out(link.header.input, link.header.texts), *(StoredItem(item=item) for item in output.items)]
         context.known |= {stored.item.id: stored for stored in told}
 
-    async def join(self, conversation_id: str, response_id: str, deadline: float, *, shortens: bool) -> Context:
-        """Take a conversation for a response, and continue it.
+    async def join(
+        self, conversation_id: str, response_id: str, deadline: float, *, shortens: bool, again: bool = False
+    ) -> Context:
+        """Take a conversation for a response, and continue it; `again` where the response was accepted before.
 
         Raises:
             NotFound: there is no such conversation.
-            Conflict: `conversation_locked` while another response runs in it.
+            Conflict: `conversation_locked` while another response runs in it, or waits to.
             ContextLengthExceeded: it is too long, and may not be shortened.
         """
-        conversations = self.store.conversations
         asked, span = asyncio.get_running_loop().time(), lease_span(self.lease_seconds, deadline)
-        lock = await asyncio.to_thread(conversations.lock, self.tenant, conversation_id, response_id, span)
+        lock = await self.lock(conversation_id, response_id, span, again=again)
         locks = self.store.locks
         hold = Hold(
             lambda seconds: locks.renew(lock, seconds),
@@ -115,8 +120,41 @@ class Contexts:
         context.hold = hold
         return context
 
+    async def lock(self, conversation_id: str, response_id: str, seconds: float, *, again: bool) -> Lock:
+        """Lock a conversation for a response.
+
+        A response in the background holds its conversation from the moment it is accepted until it has ended, even
+        while no worker renews the lock: its record counts. That is read only when the lock has run out.
+        """
+        waiting: list[StoredResponse] = []
+
+        def waits(holder: str) -> bool:
+            with suppress(NotFound):
+                stored = self.store.responses.get(self.tenant, holder)
+                if stored.header.background and stored.ending is None:
+                    waiting.append(stored)
+                    return True
+            return False
+
+        take = partial(
+            self.store.conversations.lock, self.tenant, conversation_id, response_id, seconds, waits, again=again
+        )
+        try:
+            return await asyncio.to_thread(take)
+        except Conflict:
+            if not waiting or not await self.is_over(waiting[-1]):
+                raise
+        return await asyncio.to_thread(take)
+
+    async def is_over(self, stored: StoredResponse) -> bool:
+        """Tell whether a response in the background turns out to have ended; one that was lost is queued again."""
+        try:
+            return (await self.lives.settle(stored)).ending is not None
+        except NotFound:
+            return True
+
     async def end_dead(self, response_id: str) -> None:
-        """End a response that let its conversation go without a word; the worker takes up those that it runs."""
+        """End a response in the foreground that let its conversation go without a word."""
         responses = self.store.responses
         with suppress(NotFound):
             stored = await asyncio.to_thread(responses.get, self.tenant, response_id)

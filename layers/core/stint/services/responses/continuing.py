@@ -12,7 +12,7 @@ from stint.services.moves import Answers, what_is_left
 from stint.services.outputs import validate_output
 from stint.services.plans import NO_PROVIDER_DATA
 from stint.services.responses.contexts import Context
-from stint.services.responses.responses import Responses, released_on_error
+from stint.services.responses.responses import Responses
 from stint.services.responses.runs import Prepared, ResponseRun
 from stint.services.runs import Run
 
@@ -34,17 +34,23 @@ class Continuing:
         """
         header, settings, deadline = stored.header, stored.header.settings, hold.deadline
         context = await self.open_context(header, deadline)
-        async with released_on_error(context):
+        try:
             plan = await self.responses.planner.plan(header.model, settings, settings.tools, NO_PROVIDER_DATA)
             context.reader.read(header.input, header.texts)
             prepared = Prepared(header, context, plan)
             response = self.responses.begin(prepared, deadline, stored=True, records=stored.records)
-            response.log.holds.append(hold)
+            response.log.lease = hold
             count_on(response, stored)
             return response
+        except BaseException:
+            if context.hold is not None:
+                await context.hold.let_lapse()
+            raise
 
     async def open_context(self, header: ResponseHeader, deadline: float) -> Context:
-        return await patiently(lambda: self.responses.open_context(header, deadline), self.patience, deadline)
+        return await patiently(
+            lambda: self.responses.open_context(header, deadline, again=True), self.patience, deadline
+        )
 
 
 def count_on(response: ResponseRun, stored: StoredResponse) -> None:

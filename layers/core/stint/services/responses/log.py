@@ -28,6 +28,8 @@ STATUS = {
 class ResponseLog:
     """Writes a response under the holds it needs, and keeps in `response` what is stored.
 
+    `holds` are on what it works in; `lease` is the worker's on a response that runs in the background.
+
     With no `store`, nothing is written. What is said in a `conversation` is added to it before the response ends.
     `used` gives the usage up to now, and `skipped` are the places of the output that were given to what broke off: the
     next record tells both, for whoever goes on from it or ends it.
@@ -38,6 +40,7 @@ class ResponseLog:
     response: StoredResponse
     conversation: Conversing | None = None
     holds: list[Hold] = field(default_factory=list)
+    lease: Hold | None = None
     used: Callable[[], Usage | None] = lambda: None
     skipped: int | None = None
 
@@ -93,7 +96,7 @@ class ResponseLog:
 
     def check(self) -> None:
         """Make sure that all is still held. Raises Interrupted."""
-        for hold in self.holds:
+        for hold in self.all_holds:
             hold.check()
 
     async def keep(self, content: Content) -> str:
@@ -103,12 +106,22 @@ class ResponseLog:
         text = content if isinstance(content, str) else KeptResult(content=content).model_dump_json()
         return await asyncio.to_thread(self.store.keep, self.tenant, self.response_id, text.encode())
 
+    @property
+    def all_holds(self) -> list[Hold]:
+        return [*self.holds, *([self.lease] if self.lease is not None else [])]
+
     async def release(self) -> None:
-        for hold in self.holds:
+        """Give everything back: the response has ended."""
+        for hold in self.all_holds:
             await hold.release()
 
-    def stop(self) -> None:
+    async def let_lapse(self) -> None:
+        """Leave what the response works in to it: it has not ended, and this process runs it no more."""
         for hold in self.holds:
+            await hold.let_lapse()
+
+    def stop(self) -> None:
+        for hold in self.all_holds:
             hold.stop()
 
 

@@ -131,15 +131,17 @@ class Responses:
                 "A conversation keeps what is said in it: leave out conversation, or store false.", param="store"
             )
 
-    async def open_context(self, header: ResponseHeader, deadline: float) -> Context:
-        """Read what a response continues from; a conversation is held for it."""
+    async def open_context(self, header: ResponseHeader, deadline: float, *, again: bool = False) -> Context:
+        """Read what a response continues from; a conversation is held for it, `again` by a worker."""
         shortens = header.settings.truncation == "auto"
         if header.previous_response_id is not None:
             with at_fault("previous_response_id"):
                 return await self.contexts.follow(header.previous_response_id, shortens=shortens)
         if header.conversation_id is not None:
             with at_fault("conversation"):
-                return await self.contexts.join(header.conversation_id, header.response_id, deadline, shortens=shortens)
+                return await self.contexts.join(
+                    header.conversation_id, header.response_id, deadline, shortens=shortens, again=again
+                )
         return self.contexts.begin()
 
     def begin(

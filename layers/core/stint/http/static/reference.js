@@ -118,8 +118,9 @@ class Reference {
       for (const method of METHODS.filter((each) => item[each])) {
         const operation = item[method];
         const element = this.operation(method, path, operation, operation.servers ?? this.document.servers);
+        element.id = operation.operationId;
         const words = [method, path, operation.operationId, operation.summary, operation.description].join(" ").toLowerCase();
-        sections.get(operation.tags[0])?.operations.push({ element, words });
+        sections.get(operation.tags.at(-1))?.operations.push({ element, words });
       }
     }
     return [...sections.values()].filter((section) => section.operations.length);
@@ -139,6 +140,11 @@ async function show() {
       const heading = [make("h2", {}, section.tag.name), make("p", { class: "soft" }, section.tag.description ?? "")];
       section.element = make("section", {}, ...heading, ...section.operations.map((each) => each.element));
       main.append(section.element);
+    }
+    const linked = document.getElementById(location.hash.slice(1));
+    if (linked) {
+      linked.open = true;
+      linked.scrollIntoView();
     }
     document.getElementById("find").addEventListener("input", (event) => {
       const wanted = event.target.value.toLowerCase().split(/\s+/).filter(Boolean);

@@ -47,6 +47,12 @@ def test_every_function_fits_with_its_layers(build: Path, capsys: pytest.Capture
         assert layers + sizes[function] < UNZIPPED_LIMIT
 
 
+def test_the_pages_are_shipped(build: Path) -> None:
+    static = build / "CoreLayer" / "python" / "stint" / "http" / "static"
+
+    assert entries(static) == {"docs.html", "reference.css", "reference.js"}
+
+
 def test_every_source_has_bytecode_that_is_never_compared_with_it(build: Path) -> None:
     sources = [path for name in FUNCTIONS | LAYERS for path in (build / name).rglob("*.py")]
     bytecode = [Path(importlib.util.cache_from_source(str(path))) for path in sources]

@@ -111,3 +111,17 @@ def test_make_run_answers_foreign_pages_in_the_error_body_and_does_nothing(run: 
     forms = httpx.post(f"{url}/v1/agents", content=json.dumps(agent), trust_env=False)
     assert forms.status_code == 415
     assert httpx.get(f"{url}/v1/agents", trust_env=False).json()["data"] == []
+
+
+@pytest.mark.parametrize("stage", ["", "/prod"])
+def test_the_pages_for_people_are_there_with_the_stage_and_without(run: Run, stage: str) -> None:
+    url = f"http://127.0.0.1:{run.port}{stage}"
+    client = httpx.Client(trust_env=False, headers={"accept": "text/html"}, timeout=30)
+
+    with client:
+        home, docs = client.get(f"{url}/"), client.get(f"{url}/docs")
+        script, described = client.get(f"{url}/docs/reference.js"), client.get(f"{url}/v1/openapi.json").json()
+
+    assert [answer.status_code for answer in (home, docs, script)] == [200, 200, 200]
+    assert f'href="{stage}/docs"' in home.text
+    assert described["servers"][0]["url"] == url

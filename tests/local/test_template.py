@@ -298,6 +298,14 @@ def test_a_deployed_stack_has_a_model_of_bedrock_and_scripted_ones_only_on_reque
     assert all(Settings.model_validate(settings_of(each.environment)).scripted_models for each in asked.functions)
 
 
+def test_a_stack_without_scripted_models_cannot_have_one_as_default(translated: dict[str, Any]) -> None:
+    rule = translated["Rules"]["DefaultModelIsThere"]
+
+    assert rule["RuleCondition"] == {"Fn::Equals": [{"Ref": "ScriptedModels"}, "false"]}
+    (assertion,) = rule["Assertions"]
+    assert assertion["Assert"] == {"Fn::Not": [{"Fn::Equals": [{"Ref": "DefaultModel"}, "scripted/demo"]}]}
+
+
 def settings_of(environment: Mapping[str, str]) -> dict[str, str]:
     return {name.removeprefix("STINT_").lower(): value for name, value in environment.items() if value}
 

@@ -12,7 +12,7 @@ from infra.local.errors import LocalCloudError
 
 PORTS = range(23100, 24000)
 """Ports of the local cloud's own services (engine, Lambda, Runtime APIs). They take requests without authentication,
-so functions let no URL of a caller reach them (STINT_REFUSED_PORTS). No system hands these ports out by itself."""
+so functions let no URL of a caller reach them (STINT_REFUSED_PORTS). By default, no system hands these ports out."""
 # What is still open when the cloud stops gets this long to end.
 GRACE_SECONDS = 1
 

@@ -171,10 +171,12 @@ def test_only_the_worker_puts_events_and_only_such_as_start_nothing(
 ) -> None:
     (put,) = [each for each in statements if each.effect == "Allow" and each.action.startswith("events:")]
     (rule,) = of_type(translated, "AWS::Events::Rule").values()
-    condition = json.loads(put.condition)["StringEquals"]
+    condition = json.loads(put.condition)
+    values = condition["ForAllValues:StringEquals"]
 
     assert allowed(statements, "events:PutEvents") == {("WorkerRole", "EventBus.Arn")}
-    assert (condition["events:source"], set(condition["events:detail-type"])) == ("stint", set(get_args(DetailType)))
+    assert (values["events:source"], set(values["events:detail-type"])) == ("stint", set(get_args(DetailType)))
+    assert condition["Null"] == {"events:detail-type": "false"}
     assert set(rule["EventPattern"]["detail-type"]) == REQUESTED
     assert not REQUESTED & set(get_args(DetailType))
 
@@ -188,7 +190,7 @@ def test_the_bus_is_the_stacks_own_and_closed_to_other_accounts_and_to_the_stack
     roles = [f"{function}Role" for function in of_type(translated, "AWS::Lambda::Function")]
     from_here = {
         "ArnEquals": {"aws:PrincipalArn": [{"Fn::GetAtt": [role, "Arn"]} for role in roles]},
-        "StringEquals": {"events:detail-type": ["Stint Turn Requested", "Stint Response Requested"]},
+        "ForAnyValue:StringEquals": {"events:detail-type": ["Stint Turn Requested", "Stint Response Requested"]},
     }
     elsewhere = {"StringNotEquals": {"aws:PrincipalAccount": {"Ref": "AWS::AccountId"}}}
 

@@ -172,6 +172,13 @@ def test_a_response_that_fails_before_anything_left_is_an_error_that_names_it(
     assert kept["error"]["message"] == error["message"]
 
 
+def test_a_response_that_fails_without_a_stream_shows_what_had_come_of_it(http: httpx.Client) -> None:
+    error = assert_refused(post(http, "say: one two three\nfail: after 2 words"), 502, "model_error")
+
+    [message] = get(http, error["response_id"])["output"]
+    assert (message["status"], message["content"][0]["text"]) == ("incomplete", "one two ")
+
+
 def test_a_slow_response_that_fails_is_told_as_a_failed_one(http: httpx.Client, world: World) -> None:
     answer = hear(http, world, RESPONSES, {"model": "faulty/slow-failure", "input": "Hello"})
 

@@ -177,6 +177,27 @@ async def test_calls_that_ended_before_the_time_was_over_are_shown_behind_the_on
     ]
 
 
+@pytest.mark.parametrize("answered", [False, True])
+async def test_calls_of_a_response_that_failed_may_be_answered_and_need_not_be(
+    make_office: MakeOffice, answered: bool
+) -> None:
+    office = make_office(script(called("ask_user", "buy"), said("Sorry")))
+    office.shop.gates["buy"] = asyncio.Event()
+    responder = Responder(office)
+    playing = asyncio.create_task(responder.respond(tools=[MCP_TOOL, FUNCTION]))
+    await until(lambda: office.shop.calls)
+    CLOCK.move(30)
+    failed = (await playing).response
+    output = {"type": "function_call_output", "call_id": "c0", "output": "yes"}
+
+    again = await responder.respond(
+        [*([output] if answered else []), {"role": "user", "content": "Again"}], previous_response_id=failed.id
+    )
+
+    assert shown(failed)[1:] == [("function_call", "completed"), ("mcp_call", "incomplete")]
+    assert again.response.status is ResponseStatus.completed
+
+
 async def test_usage_is_that_of_all_model_calls(make_office: MakeOffice) -> None:
     responder = Responder(make_office(script(called("buy"), said("Hi"))))
 

@@ -11,10 +11,13 @@ from stint.services.responses.contexts import Context
 def unanswered_calls(context: Context, resolved: Iterable[StoredItem]) -> list[str]:
     """List the calls that are open at the end of a context, and those of the input (`resolved`), without an output.
 
-    A call that an earlier request passed over is not among them, nor are those of tools that the server runs.
+    A call that an earlier request passed over is not among them, nor are those of tools that the server runs, nor those
+    of a response that failed: its client need not have seen them.
     """
     functions = {stored.item.call_id for stored in context.known.values() if isinstance(stored.item, FunctionCall)}
-    waiting = dict.fromkeys(call_id for call_id in context.reader.transcript.open if call_id in functions)
+    waiting = dict.fromkeys(
+        call_id for call_id in context.reader.transcript.open if call_id in functions - context.excused
+    )
     for stored in resolved:
         match stored.item:
             case FunctionCall(call_id=call_id):

@@ -31,6 +31,7 @@ RUNNING = (ResponseStatus.queued, ResponseStatus.in_progress)
 class Context:
     """What the model is to see before the input. `known` are its items by id, for references.
 
+    `excused` are the open calls of responses that failed or were cancelled: they may be answered, and need not be.
     `hold` is on the conversation that is continued, as long as the response runs.
     """
 
@@ -38,6 +39,7 @@ class Context:
     ancestors: list[str] = field(default_factory=list)
     depth: int = 0
     known: dict[str, StoredItem] = field(default_factory=dict)
+    excused: set[str] = field(default_factory=set)
     hold: Hold | None = None
 
 
@@ -90,6 +92,8 @@ class Contexts:
         output = OutputItems(link.header.response_id, settings, self.opaque.encode, link.header.listed)
         add_records(context.reader, output, link.records)
         context.reader.settle()
+        if link.ending is not None and link.ending.broke_off:
+            context.excused |= set(context.reader.transcript.open)
         told = [*share_out(link.header.input, link.header.texts), *(StoredItem(item=item) for item in output.items)]
         context.known |= {stored.item.id: stored for stored in told}
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import asdict
 
 import pytest
-from tests.adversarial import document_cases, json_cases  # noqa: F401 - they register their cases
+from tests.adversarial import credential_cases, document_cases, json_cases  # noqa: F401 - they register their cases
 from tests.adversarial.api import MeasuredApi
 from tests.adversarial.case import CASES
 from tests.adversarial.summary import PROPERTY

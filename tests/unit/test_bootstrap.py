@@ -1,6 +1,7 @@
 """The providers that the API lists are those that adapters are made for."""
 
 import json
+import traceback
 
 import pytest
 from moto import mock_aws
@@ -99,3 +100,18 @@ def test_keys_that_are_too_short_to_be_replaced_are_warned_of_at_the_start(caplo
     assert len(told) == 2
     assert told[0].startswith("OPENAI_API_KEY has less than 8 characters")
     assert (caplog.records[1].__dict__["toolgroup_id"], "short" in caplog.text) == ("own", False)
+
+
+@pytest.mark.parametrize("registry", ['{"toolgroups": [{"api_key": "sk-1234567890"}]}', '{"key": "sk-1234567890", '])
+def test_a_malformed_registry_is_reported_without_its_values(registry: str) -> None:
+    with pytest.raises(ValueError, match="STINT_REGISTRY is malformed") as caught:
+        configured(Settings.model_validate({"registry": registry}), make_router())
+
+    assert "sk-1234567890" not in "".join(traceback.format_exception(caught.value))
+
+
+def test_a_malformed_setting_is_reported_without_its_value() -> None:
+    with pytest.raises(ValueError) as caught:
+        Settings.model_validate({"lease_seconds": "sk-1234567890"})
+
+    assert "sk-1234567890" not in str(caught.value)

@@ -4,6 +4,8 @@ import logging
 from collections.abc import Mapping
 from functools import cache
 
+from pydantic import ValidationError
+
 from stint.adapters import check_url, fetch, make_router, make_shield_providers, make_tool_providers
 from stint.domain.redaction import SHORTEST
 from stint.domain.registrations import Configured, ModelRegisterRequest, ToolGroupRegisterRequest
@@ -88,7 +90,7 @@ def compose(
 
 def configured(settings: Settings, router: Router) -> Catalogue:
     """Gather what is there from the start: the named models, the tools that need no address, and STINT_REGISTRY."""
-    given = Configured.model_validate_json(settings.registry) if settings.registry else Configured()
+    given = read_registry(settings.registry)
     models = [describe_model(ModelRegisterRequest(model_id=name), router) for name in settings.model_ids]
     models += [describe_model(request, router) for request in given.models]
     builtin = {WEB_SEARCH: f"{settings.web_search}-search", WOLFRAM_ALPHA: "wolfram-alpha"}
@@ -101,6 +103,19 @@ def configured(settings: Settings, router: Router) -> Catalogue:
         {shield.identifier: shield for shield in shields},
         frozenset(builtin) - {group.toolgroup_id for group in given.toolgroups},
     )
+
+
+def read_registry(text: str) -> Configured:
+    """Read STINT_REGISTRY.
+
+    Raises:
+        ValueError: it is malformed; the message says where, without its values, since the log shows it.
+    """
+    try:
+        return Configured.model_validate_json(text) if text else Configured()
+    except ValidationError as error:
+        faults = "; ".join(f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in error.errors())
+        raise ValueError(f"STINT_REGISTRY is malformed: {faults}") from None
 
 
 def warn_of_short_keys(settings: Settings, known: Catalogue) -> None:

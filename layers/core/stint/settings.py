@@ -16,7 +16,9 @@ def named(variable: str) -> AliasChoices:
 class Settings(BaseSettings):
     """Settings of a function, each an environment variable `STINT_<NAME>` unless its alias says otherwise."""
 
-    model_config = SettingsConfigDict(env_prefix="STINT_", env_ignore_empty=True, extra="ignore", frozen=True)
+    model_config = SettingsConfigDict(
+        env_prefix="STINT_", env_ignore_empty=True, extra="ignore", frozen=True, hide_input_in_errors=True
+    )
 
     table: str = Field(default="", description="Name of the DynamoDB table.")
     bucket: str = Field(default="", description="Name of the S3 bucket for bodies over 300 KB.")

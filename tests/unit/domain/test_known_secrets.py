@@ -4,7 +4,7 @@ from collections.abc import Iterator
 import pytest
 
 from stint.domain.errors import InvalidRequest, StintError
-from stint.domain.known_secrets import begin_request, known_secrets, redact, redactor_of_caller, remember
+from stint.domain.known_secrets import begin_request, known_secrets, redact, redactor_of_models_text, remember
 from stint.domain.redaction import MOST_KNOWN
 
 
@@ -52,12 +52,12 @@ async def test_two_requests_side_by_side_know_their_own() -> None:
 
 
 def test_keys_of_the_server_are_no_reason_to_look_through_a_models_text() -> None:
-    remember(["abcdefgh"], of_server=True)
+    remember(["abcdefgh"], in_models_text=False)
 
-    assert redactor_of_caller() is None
+    assert redactor_of_models_text() is None
     assert redact("abcdefgh") == "***"
     remember(["ijklmnop"])
-    assert redactor_of_caller() is not None
+    assert redactor_of_models_text() is not None
 
 
 def test_what_is_known_is_bounded() -> None:

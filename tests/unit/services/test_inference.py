@@ -1,12 +1,16 @@
 import asyncio
+from collections.abc import Sequence
 from contextlib import aclosing
 
 import pytest
 from tests.unit.services.stage import Script, collect, deadline, said, script
 
 from stint.domain.errors import DeadlineExceeded, ModelError
-from stint.domain.inference import InferenceRequest
+from stint.domain.inference import InferenceRequest, TextChunk
+from stint.domain.known_secrets import begin_request, remember
+from stint.domain.redaction import Redactor
 from stint.services.inference import Inference, before
+from stint.services.redacted_chunks import ChunkRedactor
 
 
 def inference_of(model: Script) -> Inference:
@@ -65,3 +69,31 @@ async def test_a_time_out_of_what_is_awaited_is_not_the_deadline() -> None:
 
     with pytest.raises(TimeoutError, match="own"):
         await before(deadline(5), give_up())
+
+
+async def test_a_models_text_is_looked_through_only_where_the_request_has_credentials(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looked: list[Redactor] = []
+
+    class Noted(ChunkRedactor):
+        def __init__(self, redactor: Redactor) -> None:
+            looked.append(redactor)
+            super().__init__(redactor)
+
+    monkeypatch.setattr("stint.services.inference.ChunkRedactor", Noted)
+    begin_request()
+    remember(["key-of-the-server"], in_models_text=False)
+
+    plain = await collect(inference_of(script(said("with abcdefgh"))).read(deadline(5)))
+    assert looked == []
+    remember(["abcdefgh"])
+    redacted = await collect(inference_of(script(said("with abcdefgh"))).read(deadline(5)))
+    begin_request()
+
+    assert len(looked) == 1
+    assert (text_of(plain), text_of(redacted)) == ("with abcdefgh", "with ***")
+
+
+def text_of(chunks: Sequence[object]) -> str:
+    return "".join(chunk.text for chunk in chunks if isinstance(chunk, TextChunk))

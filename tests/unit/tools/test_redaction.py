@@ -11,7 +11,7 @@ import pytest
 from stint.domain.content import ImageContentItem, ImageSource, TextContentItem
 from stint.domain.errors import InvalidRequest, StintError, ToolUnauthorized, ToolUnavailable
 from stint.domain.inference import ToolSignature
-from stint.domain.known_secrets import begin_request, redact, remember
+from stint.domain.known_secrets import begin_request, redact, redactor_of_models_text, remember
 from stint.domain.redaction import MOST_KNOWN
 from stint.tools.outcomes import data_url
 from stint.tools.port import ATTACHMENTS, Invocation, Toolgroup, ToolOutcome
@@ -190,7 +190,7 @@ async def test_without_credentials_an_outcome_passes_untouched() -> None:
 async def test_keys_that_become_known_during_a_call_are_redacted() -> None:
     class Finds(Parrot):
         async def invoke(self, toolgroup: Toolgroup, invocation: Invocation, /) -> ToolOutcome:
-            remember({KEY}, of_server=True)
+            remember({KEY}, in_models_text=False)
             return ToolOutcome(f"your key is {KEY}")
 
     assert (await said(Finds(), group())).content == "your key is ***"
@@ -274,6 +274,22 @@ async def test_more_credentials_than_can_be_looked_for_are_refused() -> None:
 
     with pytest.raises(InvalidRequest, match=f"more than {MOST_KNOWN:,} characters"):
         await RedactedProvider(Parrot()).check(toolgroup)
+
+
+async def test_a_header_that_is_hardly_a_credential_is_left_in_what_models_say() -> None:
+    tenant = {"X-Tenant": "acme-corporation", "X-Api-Key": KEY}
+    data = {"mcp_headers": {URI: {"X-Team": "the-blue-team", "Authorization": "Bearer abcdefgh"}}}
+
+    outcome = await said(Parrot(f"acme-corporation {KEY}"), group(tools=[{"headers": tenant}]), call_with(data))
+
+    redactor = redactor_of_models_text()
+    assert outcome.content == "*** ***"
+    assert redactor is not None
+    assert redactor.text(f"acme-corporation the-blue-team {KEY} abcdefgh") == "acme-corporation the-blue-team *** ***"
+
+
+def call_with(provider_data: dict[str, Any]) -> Invocation:
+    return Invocation("t", {}, "c", provider_data)
 
 
 def test_providers_are_redacted_by_name() -> None:

@@ -10,20 +10,20 @@ class KnownSecrets:
     """The credentials that a request has brought along or made use of so far."""
 
     def __init__(self) -> None:
-        self.of_caller: set[str] = set()
-        self.of_server: set[str] = set()
+        self.in_models_text: set[str] = set()
+        self.elsewhere: set[str] = set()
         self._redactor: Redactor | None = None
 
     @property
     def all(self) -> frozenset[str]:
-        return frozenset(self.of_caller | self.of_server)
+        return frozenset(self.in_models_text | self.elsewhere)
 
-    def add(self, secrets: Iterable[str], *, of_server: bool = False) -> None:
+    def add(self, secrets: Iterable[str], *, in_models_text: bool) -> None:
         """Add secrets, as long as there is room for them: a call's own are looked for in its results in any case."""
         for secret in secrets:
             fits = sum(map(len, self.all)) + len(secret) <= MOST_KNOWN
             if len(secret) >= SHORTEST and secret not in self.all and fits:
-                (self.of_server if of_server else self.of_caller).add(secret)
+                (self.in_models_text if in_models_text else self.elsewhere).add(secret)
                 self._redactor = None
 
     @property
@@ -41,16 +41,16 @@ def begin_request() -> None:
     _known.set(KnownSecrets())
 
 
-def remember(secrets: Iterable[str], *, of_server: bool = False) -> None:
-    """Look for secrets in the errors and log lines of this request from here on; for the caller's in models' text, too.
+def remember(secrets: Iterable[str], *, in_models_text: bool = True) -> None:
+    """Look for secrets in the errors, log lines and results of tools of this request from here on.
 
-    Those `of_server` are its own keys, which only their service is told: no model can repeat them.
+    `in_models_text` says whether also in what models write, which keys of the server cannot be in.
     """
     known = _known.get()
     if known is None:
         known = KnownSecrets()
         _known.set(known)
-    known.add(secrets, of_server=of_server)
+    known.add(secrets, in_models_text=in_models_text)
 
 
 def known_secrets() -> frozenset[str]:
@@ -65,7 +65,7 @@ def redact(text: str) -> str:
     return known.redactor.text(text) if known is not None and known.all else text
 
 
-def redactor_of_caller() -> Redactor | None:
-    """Return what redacts the caller's secrets; None if the request has none."""
+def redactor_of_models_text() -> Redactor | None:
+    """Return what redacts the text of a model; None if the request has nothing to look for in it."""
     known = _known.get()
-    return Redactor(known.of_caller) if known is not None and known.of_caller else None
+    return Redactor(known.in_models_text) if known is not None and known.in_models_text else None

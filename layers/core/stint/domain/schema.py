@@ -16,10 +16,11 @@ class Schema(BaseModel):
     """A wire object: the API shape, the object in memory and the stored document at once.
 
     Unknown fields are ignored. Validators are built on first use, which keeps them out of the cold start. A list is
-    validated up to its first invalid entry: pydantic's errors for 200,000 entries take 600 MB.
+    validated up to its first invalid entry: pydantic's errors for 200,000 entries take 600 MB. Errors show no values,
+    as a log would show them.
     """
 
-    model_config = ConfigDict(extra="ignore", defer_build=True, protected_namespaces=())
+    model_config = ConfigDict(extra="ignore", defer_build=True, protected_namespaces=(), hide_input_in_errors=True)
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:

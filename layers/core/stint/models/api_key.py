@@ -22,7 +22,7 @@ class ApiKey:
 
     def __call__(self) -> str | None:
         key = self.value if self.value or not self.secret_arn else pick_key(read_secret(self.secret_arn), self.name)
-        remember({key}, of_server=True)
+        remember({key}, in_models_text=False)
         return key or None
 
 

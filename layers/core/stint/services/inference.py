@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from stint.domain.errors import DeadlineExceeded, ModelError
 from stint.domain.inference import Accepted, Finished, InferenceRequest, ModelChunk
-from stint.domain.known_secrets import redactor_of_caller
+from stint.domain.known_secrets import redactor_of_models_text
 from stint.models.port import Model
 from stint.services.redacted_chunks import ChunkRedactor
 
@@ -57,7 +57,7 @@ class Inference:
         """
         clock = asyncio.get_running_loop().time
         chunk = await before(deadline, self.first)
-        redactor = redactor_of_caller()
+        redactor = redactor_of_models_text()
         redacted = ChunkRedactor(redactor) if redactor else None
         while chunk is not None:
             for each in redacted.take(chunk) if redacted else (chunk,):

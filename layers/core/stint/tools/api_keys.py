@@ -24,5 +24,5 @@ async def find_key(name: str, own: Key, provider_data: dict[str, Any], service: 
             f"{service} needs an API key: configure one for the server, or send "
             f'{{"{name}": "..."}} in the header X-LlamaStack-Provider-Data'
         )
-    remember({key}, of_server=True)
+    remember({key}, in_models_text=False)
     return key

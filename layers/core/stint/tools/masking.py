@@ -9,6 +9,7 @@ from urllib.parse import unquote, unquote_plus, urlsplit, urlunsplit
 from stint.domain.errors import InvalidRequest
 from stint.domain.json_text import parse_json
 from stint.domain.redaction import MASK, SHORTEST
+from stint.tools.credential_names import is_key, is_key_of_path, is_plain, is_secret
 from stint.tools.templates import PLACEHOLDER
 
 Found = Callable[[str], None]
@@ -22,16 +23,6 @@ _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,30}://[^\s\"'<>]+")
 """Without the limit on the scheme, the search takes a time quadratic in a run of letters."""
 _PAIR = re.compile(r"(?<![\w-])([\w-]{1,64})(\"?\s?[=:]\s?\"?)([^\s\"&,;{}]+)")
 """`name=value` and `"name": "value"` in a text that is sent as a body."""
-_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
-_WORDS = frozenset({"auth", "bearer", "cookie", "dsn", "jwt", "key", "pass", "pin", "pwd", "sig"})
-_PARTS = ["apikey", "appid", "authorization", "credential", "passphrase", "passwd", "password"]
-_PARTS += ["secret", "signature", "token"]
-_COUNTS = frozenset({"count", "limit", "max", "maximum", "min", "minimum", "number", "total"})
-_TOKEN = re.compile(r"(?:[srp]k|gh[opsur]|github_pat|glpat|xox[abeprs]|hf|tvly|npm|AIza|eyJ)[-_A-Za-z0-9.]{12,}")
-"""Keys that can be told from their beginnings: of OpenAI, Stripe, GitHub, GitLab, Slack and others, and JWTs."""
-_RANDOM = re.compile(r"[A-Za-z0-9]{20,}")
-_PLAIN = frozenset({"description", "function", "id", "ids", "model", "name", "names", "type", "version"})
-"""Last words of names whose values look random and are no keys."""
 _BODIES = frozenset({"body", "data", "payload"})
 
 
@@ -86,6 +77,22 @@ def secrets_in_headers(headers: Mapping[str, str]) -> set[str]:
     return literal_parts({value for name, value in headers.items() if name.lower() not in PUBLIC_HEADERS})
 
 
+def doubtful_in_headers(headers: Mapping[str, str]) -> set[str]:
+    """Return the values of headers that may be credentials, and neither are named nor look like one (`X-Tenant`)."""
+    doubtful = {value for name, value in headers.items() if not (is_secret(name) or is_key(value))}
+    return literal_parts(doubtful)
+
+
+def headers_in(value: Any) -> Iterator[dict[str, str]]:
+    """Yield the objects of headers in a registration's args."""
+    parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for name, part in parts:
+        if str(name).lower() == "headers" and isinstance(part, dict):
+            yield {str(header): text for header, text in part.items() if isinstance(text, str)}
+        else:
+            yield from headers_in(part)
+
+
 def literal_parts(texts: set[str]) -> set[str]:
     """Return what stands in texts between their placeholders."""
     return {part.strip() for text in texts for part in PLACEHOLDER.split(text)[::2]} - {""}
@@ -117,38 +124,6 @@ def texts_in(value: Any, *place: str | int) -> Iterator[tuple[tuple[str | int, .
     elif isinstance(value, list):
         for index, part in enumerate(value):
             yield from texts_in(part, *place, index)
-
-
-def is_secret(name: str) -> bool:
-    """Return whether a name is that of a credential; `max_tokens` is not."""
-    words = [word.lower() for word in _WORD.findall(name)]
-    if _COUNTS & set(words):
-        return False
-    joined = "".join(words)
-    return any(part in joined for part in _PARTS) or any({word, word.removesuffix("s")} & _WORDS for word in words)
-
-
-def is_plain(name: str) -> bool:
-    """Return whether values of a name are no keys, whatever they look like: ids, names."""
-    words = _WORD.findall(name)
-    return bool(words) and words[-1].lower() in _PLAIN
-
-
-def is_key(text: str) -> bool:
-    """Return whether a text looks like a key wherever it stands."""
-    return _TOKEN.fullmatch(text) is not None or (_RANDOM.fullmatch(text) is not None and is_mixed(text))
-
-
-def is_mixed(text: str) -> bool:
-    """Return whether a text has both letters and digits."""
-    return any(c.isdigit() for c in text) and any(c.isalpha() for c in text)
-
-
-def is_key_of_path(segment: str, before: str, *, endpoint: bool) -> bool:
-    """Return whether a segment of a path may be a key: by its looks, its name, or the segment before it."""
-    if len(segment) < SHORTEST or PLACEHOLDER.search(segment):
-        return False
-    return is_key(segment) or (endpoint and is_mixed(segment)) or is_secret(segment) or is_secret(before)
 
 
 class _Masking:

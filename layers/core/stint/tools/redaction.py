@@ -14,10 +14,12 @@ from stint.domain.errors import InvalidRequest, StintError
 from stint.domain.inference import ToolSignature
 from stint.domain.known_secrets import known_secrets, remember
 from stint.domain.redaction import MOST_KNOWN, SHORTEST, Redactor
+from stint.tools.credential_names import is_secret
 from stint.tools.headers import read_headers
 from stint.tools.masking import (
+    doubtful_in_headers,
     has_short_secrets,
-    is_secret,
+    headers_in,
     literal_parts,
     secrets_in,
     secrets_in_headers,
@@ -63,24 +65,24 @@ class RedactedProvider:
 
     async def check(self, toolgroup: Toolgroup, /) -> None:
         """Check what a registration says before it is made; see the port."""
-        with _redacted_errors(secrets_of(toolgroup)):
+        with _redacted_errors(toolgroup, {}):
             await self.provider.check(toolgroup)
 
     def known_tools(self, toolgroup: Toolgroup, provider_data: dict[str, Any], /) -> list[ToolSignature] | None:
         """List a toolgroup's tools as far as nobody need be asked; see the port."""
-        with _redacted_errors(secrets_of(toolgroup, provider_data)) as secrets:
+        with _redacted_errors(toolgroup, provider_data) as secrets:
             known = self.provider.known_tools(toolgroup, provider_data)
             return None if known is None else redact_signatures(known, secrets)
 
     async def list_tools(self, toolgroup: Toolgroup, provider_data: dict[str, Any], /) -> list[ToolSignature]:
         """List a toolgroup's tools; see the port."""
-        with _redacted_errors(secrets_of(toolgroup, provider_data)) as secrets:
+        with _redacted_errors(toolgroup, provider_data) as secrets:
             return redact_signatures(await self.provider.list_tools(toolgroup, provider_data), secrets)
 
     async def invoke(self, toolgroup: Toolgroup, invocation: Invocation, /) -> ToolOutcome:
         """Run a tool; see the port."""
         fixed = {name: invocation.arguments.get(name) for name in invocation.fixed}
-        with _redacted_errors(secrets_of(toolgroup, invocation.provider_data, fixed)) as secrets:
+        with _redacted_errors(toolgroup, invocation.provider_data, fixed) as secrets:
             outcome = await self.provider.invoke(toolgroup, invocation)
             redactor = _redactor_of(secrets)
             if not redactor:
@@ -91,14 +93,19 @@ class RedactedProvider:
 
 
 @contextmanager
-def _redacted_errors(secrets: frozenset[str]) -> Iterator[frozenset[str]]:
-    """Keep secrets out of errors, and out of the causes that a log would show."""
+def _redacted_errors(
+    toolgroup: Toolgroup, provider_data: Mapping[str, Any], fixed: Mapping[str, Any] | None = None
+) -> Iterator[frozenset[str]]:
+    """Keep the secrets of a call out of errors, and out of the causes that a log would show; yield them."""
+    secrets = secrets_of(toolgroup, provider_data, fixed)
     if sum(map(len, secrets)) > MOST_KNOWN:
         raise InvalidRequest(
             f"The credentials of this call have more than {MOST_KNOWN:,} characters in all: leave out those that the "
             "tool does not need."
         )
-    remember(secrets)
+    doubtful = doubtful_of(toolgroup, provider_data)
+    remember(secrets - doubtful)
+    remember(secrets & doubtful, in_models_text=False)
     try:
         yield secrets
     except StintError as error:
@@ -132,6 +139,17 @@ def secrets_of_caller(provider_data: Mapping[str, Any]) -> set[str]:
             with suppress(InvalidRequest):  # the tool's provider refuses it, in words that fit
                 secrets |= secrets_in_headers(read_headers(headers, name))
     return literal_parts(secrets)
+
+
+def doubtful_of(toolgroup: Toolgroup, provider_data: Mapping[str, Any]) -> set[str]:
+    """Return which values of headers a model may well say: `X-Tenant: acme-corporation` is hardly a credential."""
+    given = [*headers_in(toolgroup.config)]
+    for name in _HEADERS:
+        places = provider_data.get(name)
+        for headers in places.values() if isinstance(places, dict) else ():
+            with suppress(InvalidRequest):
+                given.append(read_headers(headers, name))
+    return {part for headers in given for part in doubtful_in_headers(headers)}
 
 
 def parts_of(secret: str) -> set[str]:

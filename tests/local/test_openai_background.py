@@ -87,9 +87,7 @@ def test_the_helper_takes_up_a_background_stream(openai_client: OpenAI) -> None:
 
 def test_a_stream_ends_when_its_response_is_cancelled(openai_client: OpenAI) -> None:
     events: list[ResponseStreamEvent] = []
-    with openai_client.responses.create(
-        model=MODEL, input="long: 20000 words", background=True, stream=True
-    ) as stream:
+    with openai_client.responses.create(model=MODEL, input="long: 20000 words", background=True, stream=True) as stream:
         for event in stream:
             events.append(event)
             if len(events) == 8:

@@ -9,7 +9,7 @@ INSTALL := $(BIN)/uv pip install --require-hashes --no-deps
 export PYTHONPATH := layers/core:layers/runtime/python:.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run invoke sam-local test test-adversarial test-local test-node bench lint types arch validate build deploy openapi lock clean
+.PHONY: help setup run invoke sam-local test test-adversarial test-local test-node test-clients bench lint types arch validate build deploy openapi lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -30,6 +30,14 @@ $(VENV)/.installed: requirements/dev.txt
 	@$(INSTALL) --python .venv-$* -r $<
 	@touch $@
 
+# Clients of docs/clients.md pin openai differently, so they have environments of their own. Two need Python 3.12.
+CLIENTS := $(basename $(notdir $(wildcard requirements/clients-*.in)))
+CLIENTS_PYTHON ?= $(firstword $(foreach python,python3 python3.13 python3.12 $(wildcard $(HOME)/.pyenv/versions/3.1[2-9].*/bin/python3), \
+	$(shell $(python) -c 'import sys; sys.exit(sys.version_info < (3, 12))' 2>/dev/null && echo $(python))))
+.venv-clients-llama-stack/.installed: requirements/clients-llama-stack.txt $(VENV)/.installed
+	@$(if $(CLIENTS_PYTHON),$(CLIENTS_PYTHON) -m venv $(@D) && $(INSTALL) --python $(@D) -r $< && touch $@,\
+		echo "No Python 3.12 is found: the clients that need it are left out. Name one: make CLIENTS_PYTHON=... test-clients")
+
 setup: $(VENV)/.installed .venv-ministack/.installed ## install what `make run` and `make test` need
 
 run: setup ## start Stint on this machine: http://127.0.0.1:8321 (PORT=9000 elsewhere, FRESH=1 empty, TOOLS=template.yaml)
@@ -48,8 +56,8 @@ PROCESSES := tests/runtime tests/local tests/events
 # Tests of what hostile requests cost: each sends several, and takes up to ten seconds of CPU time.
 HOSTILE := tests/adversarial
 
-test: setup ## run the tests, but for those of function processes and of hostile requests
-	@$(BIN)/pytest -q -n auto --dist loadfile $(PROCESSES:%=--ignore %) $(HOSTILE:%=--ignore %) $(ARGS)
+test: setup ## run the tests, but for those of function processes, of hostile requests and of other people's clients
+	@$(BIN)/pytest -q -n auto --dist loadfile $(PROCESSES:%=--ignore %) $(HOSTILE:%=--ignore %) --ignore tests/clients $(ARGS)
 
 test-adversarial: setup ## run the tests of what hostile requests cost in CPU time and memory (a minute or two)
 	@$(BIN)/pytest -q -n 0 $(HOSTILE) $(ARGS)
@@ -66,6 +74,9 @@ tests/node/node_modules/.installed: tests/node/package-lock.json
 
 test-node: setup tests/node/node_modules/.installed ## run the tests of Node clients: openai and the AI SDK (needs Node 20)
 	@exec $(BIN)/python -m tests.node $(ARGS)
+
+test-clients: setup $(CLIENTS:%=.venv-%/.installed) tests/node/node_modules/.installed ## run each snippet of docs/clients.md with its client
+	@$(BIN)/pytest -q -n auto tests/clients $(ARGS)
 
 bench: setup ## ratios of one run: cold start, streaming, tools, memory; takes a minute
 	@exec $(BIN)/python -m infra.bench
@@ -104,9 +115,10 @@ lock: $(VENV)/.installed ## resolve the dependencies again (the only target that
 	@$(COMPILE) pyproject.toml -c requirements/dev.txt $(UNUSED:%=--no-emit-package %) -o layers/dependencies/requirements.txt
 	@$(COMPILE) requirements/ministack.in -o requirements/ministack.txt
 	@$(COMPILE) requirements/sam.in -o requirements/sam.txt
+	@$(foreach clients,$(CLIENTS),$(COMPILE:3.11=$(if $(filter %-llama-stack,$(clients)),3.12,3.11)) --upgrade requirements/$(clients).in -o requirements/$(clients).txt &&) true
 
 openapi: $(VENV)/.installed ## write docs/openapi.json
 	@$(BIN)/python -m infra.openapi
 
 clean: ## remove every environment, build and stored state
-	@rm -rf .venv .venv-ministack .venv-sam .aws-sam .stint .mypy_cache .ruff_cache tests/node/node_modules
+	@rm -rf .venv .venv-ministack .venv-sam .venv-clients-* .aws-sam .stint .mypy_cache .ruff_cache tests/node/node_modules

@@ -1,0 +1,67 @@
+"""The snippets of docs/clients.md, and the environments that they run in."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from infra.local.engine import ROOT
+
+SECTION = re.compile(r"^## (?P<client>.+)\n(?P<body>(?:(?!^## ).*\n)*)", re.MULTILINE)
+FENCE = re.compile(r"^```(?P<language>\w+)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
+NODE = ROOT / "tests" / "node" / "node_modules"
+NEWEST_OPENAI, OLDER_OPENAI, LLAMA_STACK = "clients-openai", "clients-older-openai", "clients-llama-stack"
+ENVIRONMENTS = {
+    "llama-stack-client 0.2.12 (Python)": "clients-llama-stack-0.2.12",
+    "llama-stack-client (Python)": LLAMA_STACK,
+    "ogx-client (Python)": LLAMA_STACK,
+    "llama-stack-client (Node)": "node",
+    "openai (Python)": NEWEST_OPENAI,
+    "openai (Node)": "node",
+    "OpenAI Agents (Python)": NEWEST_OPENAI,
+    "OpenAI Agents (Node)": "node",
+    "LangChain and LangGraph": NEWEST_OPENAI,
+    "Pydantic AI": NEWEST_OPENAI,
+    "LlamaIndex": OLDER_OPENAI,
+    "LiteLLM": OLDER_OPENAI,
+    "AutoGen": NEWEST_OPENAI,
+    "Microsoft Agent Framework": NEWEST_OPENAI,
+    "smolagents": NEWEST_OPENAI,
+    "instructor": OLDER_OPENAI,
+    "Vercel AI SDK (Node)": "node",
+}
+
+
+@dataclass(frozen=True)
+class Snippet:
+    """A snippet, and what it prints."""
+
+    client: str
+    language: str
+    code: str
+    output: str
+
+    @property
+    def environment(self) -> Path:
+        name = ENVIRONMENTS[self.client]
+        return NODE if name == "node" else ROOT / f".venv-{name}"
+
+    def command(self, folder: Path) -> list[str]:
+        """Write the snippet to a file, and return the command that runs it."""
+        if self.environment != NODE:
+            file = folder / "snippet.py"
+            file.write_text(self.code)
+            return [str(self.environment / "bin" / "python"), str(file)]
+        file = NODE / ".snippets" / f"{re.sub(r'[^a-z]+', '-', self.client.lower())}.mjs"  # node looks from there
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(self.code)
+        return ["node", str(file)]
+
+
+def read_snippets() -> list[Snippet]:
+    """Read the page: each section holds the code, then its output."""
+    snippets = []
+    for section in SECTION.finditer((ROOT / "docs" / "clients.md").read_text()):
+        (language, code), (text, output) = FENCE.findall(section["body"])
+        assert text == "text", section["client"]
+        snippets.append(Snippet(section["client"], language, code, output))
+    return snippets

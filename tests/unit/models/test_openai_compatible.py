@@ -706,6 +706,15 @@ class TestFailures:
         with pytest.raises(ModelError, match=r"307.*OPENAI_BASE_URL"):
             await collect(model)
 
+    async def test_a_redirect_to_what_is_no_url_is_an_error_of_the_provider(
+        self, model: OpenAICompatible, server: ChatCompletionsServer
+    ) -> None:
+        server.script(Reply(status=302, headers={"Location": "http://xn--a/"}))
+
+        with pytest.raises(ModelError, match=r"not a valid URL.*OPENAI_BASE_URL"):
+            await collect(model)
+        assert len(server.requests) == 1
+
     @pytest.mark.parametrize("how", ["aclose", "cancel"])
     async def test_leaving_ends_the_request_of_the_server(self, server: ChatCompletionsServer, how: str) -> None:
         server.script(chat.stream({"content": "a"}, threading.Event()))

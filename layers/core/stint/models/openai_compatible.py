@@ -22,7 +22,9 @@ from stint.models.json_schemas import read_schema
 LONGEST_WAIT = 2.0
 OPENAI = re.compile(r"https://(?:\w+\.)?api\.openai\.com/")
 NOT_OF_OPENAI = ("top_k", "repetition_penalty")
-NOT_REPEATED = (httpx.ReadTimeout, httpx.WriteTimeout, httpx.UnsupportedProtocol, httpx.InvalidURL)
+NOT_A_URL = (httpx.InvalidURL, UnicodeError)
+"""What httpx raises for the base URL, or that of a redirect: also idna's own error for a host in Punycode."""
+NOT_REPEATED = (httpx.ReadTimeout, httpx.WriteTimeout, httpx.UnsupportedProtocol, *NOT_A_URL)
 
 
 class OpenAICompatible:
@@ -129,7 +131,7 @@ class OpenAICompatible:
             async with call as response, aclosing(read_response(response, answer, key)) as chunks:
                 async for chunk in chunks:
                     yield chunk
-        except (httpx.RequestError, httpx.InvalidURL) as error:
+        except (httpx.RequestError, *NOT_A_URL) as error:
             if not answer.is_finished:
                 raise Failure(self._explain(error), may_repeat=not isinstance(error, NOT_REPEATED)) from error
         for chunk in answer.finish():
@@ -151,11 +153,13 @@ class OpenAICompatible:
             raise ModelError("OPENAI_API_KEY holds characters that cannot be sent: set it again")
         return key
 
-    def _explain(self, error: httpx.RequestError | httpx.InvalidURL) -> ModelError:
+    def _explain(self, error: httpx.RequestError | httpx.InvalidURL | UnicodeError) -> ModelError:
         server = self._url.partition("://")[2].partition("/")[0].rpartition("@")[2] or self._url
         match error:
             case httpx.ReadTimeout() | httpx.WriteTimeout():
                 return ModelError(f"The model's provider at {server} was silent for {self._timeout.read:g} s")
+            case UnicodeError():
+                return ModelError(f"{server}, or where it redirects to, is not a valid URL (check OPENAI_BASE_URL)")
             case httpx.ConnectError() | httpx.ConnectTimeout() | httpx.UnsupportedProtocol() | httpx.InvalidURL():
                 reason = str(error) or f"no connection within {self._timeout.connect:g} s"
                 return ModelError(f"Cannot reach the model's provider at {server}: {reason} (check OPENAI_BASE_URL)")

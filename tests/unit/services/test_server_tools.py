@@ -261,7 +261,7 @@ async def test_a_tool_that_repeats_its_callers_credentials_does_not_get_them_sto
     run = await stage.services.toolgroups.invoke("add", {}, keys)
 
     [turn] = await stage.stored()
-    assert "tools.example/mcp': {'Authorization': '***'}" in str(responses(turn)[0].content) == str(run.content)
+    assert "tools.example/mcp': {'Authorization': 'Bearer ***'}" in str(responses(turn)[0].content) == str(run.content)
     assert SECRET not in repr(events) + repr(run) + repr(making.cloud.items(making.tenant))
 
 

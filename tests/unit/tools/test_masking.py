@@ -118,6 +118,7 @@ def test_the_time_for_a_long_text_does_not_grow_with_the_square_of_its_length(re
         ("https://x.example/?project_id=5f1d7f3a9b2c4d6e8f0a1b2c", None, None, None),
         ("https://x.example/?k=sk-abcdefghijklmnop", f"https://x.example/?k={MASK}", None, None),
         ("https://x.example/?key={key}&flag", None, None, None),
+        ("https://x.example/a#token=abc&top", f"https://x.example/a#token={MASK}&top", None, None),
     ],
 )
 def test_what_may_be_a_key_in_a_path_or_a_query_is_masked(
@@ -183,6 +184,7 @@ def test_what_is_masked_is_what_is_looked_for() -> None:
         ({"a": [{"headers": {"X": MASK}}]}, "args.a[0].headers.X"),
         ({"url": f"https://x.example/?key={MASK}"}, "args.url"),
         ([MASK], "args[0]"),
+        (["https://x.example/%2A%2A%2A%2A%2A%2A%2A%2A/mcp"], "args[0]"),
         (MASK, "args"),
     ],
 )

@@ -65,7 +65,7 @@ async def said(parrot: Parrot, toolgroup: Toolgroup, invocation: Invocation | No
 
 
 PROVIDER_DATA: list[tuple[dict[str, Any], set[str]]] = [
-    ({"mcp_headers": {URI: {"Authorization": "Bearer abcdefgh"}}}, {"Bearer abcdefgh", "abcdefgh"}),
+    ({"mcp_headers": {URI: {"Authorization": "Bearer abcdefgh"}}}, {"abcdefgh"}),
     ({"mcp_headers": {URI: ["X-Key: ijklmnop"]}}, {"ijklmnop"}),
     ({"mcp_headers": {f"{URI}?api_key={KEY}": {}}}, {KEY}),
     ({"http_headers": {"https://x.example": {"X-Key": "ijklmnop", "Accept": "text/html, */*"}}}, {"ijklmnop"}),
@@ -77,10 +77,10 @@ PROVIDER_DATA: list[tuple[dict[str, Any], set[str]]] = [
 LOGIN = base64.b64encode(b"ann:open-sesame").decode()
 CONFIGS: list[tuple[dict[str, Any], set[str]]] = [
     ({"api_key": KEY}, {KEY}),
-    ({"tools": [{"headers": {"Authorization": f"Bearer {KEY}", "Accept": "text/plain"}}]}, {f"Bearer {KEY}", KEY}),
+    ({"tools": [{"headers": {"Authorization": f"Bearer {KEY}", "Accept": "text/plain"}}]}, {KEY}),
     ({"tools": [{"headers": {"Authorization": "Bearer {token}"}}]}, set()),
     ({"tools": [{"headers": {"X-Call": f"{KEY} {{id}}"}}]}, {KEY}),
-    ({"tools": [{"headers": {"Authorization": f"Basic {LOGIN}"}}]}, {f"Basic {LOGIN}", LOGIN, "ann:open-sesame"}),
+    ({"tools": [{"headers": {"Authorization": f"Basic {LOGIN}"}}]}, {LOGIN, "ann:open-sesame"}),
     ({"tools": [{"url": f"https://x.example/{{id}}?appid={KEY}&q={{q}}"}]}, {KEY}),
     ({"tools": [{"url": f"https://x.example/token/{KEY}/send"}]}, {KEY}),
     ({"tools": [{"url": "https://hooks.example/services/T0/B0/Xa1Xa1Xa1Xa1Xa1Xa1Xa1Xa"}]}, {"Xa1Xa1Xa1Xa1Xa1Xa1Xa1Xa"}),

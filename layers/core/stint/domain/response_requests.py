@@ -1,6 +1,7 @@
 """Requests of the Responses API: each documented field is honoured, or refused by its name."""
 
 from typing import Annotated, Any, Self
+from urllib.parse import unquote
 
 from pydantic import (
     BeforeValidator,
@@ -81,7 +82,7 @@ class ContextRequest(Request):
     @classmethod
     def check_names(cls, tools: list[ResponseTool]) -> list[ResponseTool]:
         for tool in tools:
-            if isinstance(tool, McpTool) and MASK in tool.server_url:
+            if isinstance(tool, McpTool) and MASK in unquote(tool.server_url):
                 raise invalid(
                     f"The server_url of {tool.server_label!r} holds {MASK}, which answers show in place of what may be "
                     "a key: send the whole URL."

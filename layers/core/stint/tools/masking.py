@@ -105,7 +105,7 @@ def refuse_masked(value: Any, param: str) -> None:
         InvalidRequest: MASK stands in it; names the place.
     """
     for place, text in texts_in(value):
-        if MASK in text:
+        if MASK in unquote(text):
             where = param + "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place)
             raise InvalidRequest(
                 f"{where} holds {MASK}, which answers show in place of a credential: send the credential itself.",
@@ -207,8 +207,8 @@ class _Masking:
             userinfo, _, host = netloc.rpartition("@")
             netloc = f"{self.userinfo(userinfo)}@{host}"
         path = self.path(parts.path, endpoint=endpoint)
-        query = "&".join(self.field(field) for field in parts.query.split("&"))
-        return urlunsplit(parts._replace(netloc=netloc, path=path, query=query))
+        query, fragment = ("&".join(map(self.field, part.split("&"))) for part in (parts.query, parts.fragment))
+        return urlunsplit(parts._replace(netloc=netloc, path=path, query=query, fragment=fragment))
 
     def userinfo(self, userinfo: str) -> str:
         plain = unquote(userinfo)

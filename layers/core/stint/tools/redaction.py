@@ -34,6 +34,7 @@ IN_THREAD = 200_000
 
 NEVER_REPLACED = "it is not replaced where a tool, an error or a log repeats it, since it occurs in text by chance."
 
+_SCHEMES = frozenset({"apikey", "basic", "bearer", "bot", "digest", "key", "token"})
 _HEADERS = ("mcp_headers", "http_headers")
 
 
@@ -153,9 +154,10 @@ def doubtful_of(toolgroup: Toolgroup, provider_data: Mapping[str, Any]) -> set[s
 
 
 def parts_of(secret: str) -> set[str]:
-    """Return a secret, and what is one by itself in it: what follows a scheme (`Bearer`), a password of Basic auth."""
-    parts = {secret, secret.rpartition(" ")[2]}
-    if secret[:6].lower() == "basic ":
+    """Return what is a secret by itself: what follows a scheme (`Bearer`), a password of Basic auth, a last word."""
+    scheme, _, rest = secret.partition(" ")
+    parts = {rest.strip()} if scheme.lower() in _SCHEMES and rest.strip() else {secret, secret.rpartition(" ")[2]}
+    if scheme.lower() == "basic":
         with suppress(binascii.Error, UnicodeDecodeError):
             login = base64.b64decode(secret[6:], validate=True).decode()
             parts |= {login, login.partition(":")[2]}

@@ -531,11 +531,19 @@ class TestFailures:
         place = "messages[0].content[1]"
         server.script(chat.error(status, f"No image for {KEY}.", code="invalid_image_url", param=place))
 
-        with pytest.raises(InvalidRequest, match=rf"answered {status}: No image for \*\*\*\.") as caught:
+        with pytest.raises(InvalidRequest, match=rf"answered {status}: No image for \*+\.") as caught:
             await collect(model)
 
         assert (caught.value.code, caught.value.param) == ("invalid_image_url", place)
         assert len(server.requests) == 1
+
+    async def test_a_short_key_is_not_looked_for_in_the_servers_words(self, server: ChatCompletionsServer) -> None:
+        server.script(chat.error(400, "max tokens is too low"))
+        model = OpenAICompatible(server.base_url, "x")
+
+        with pytest.raises(InvalidRequest, match="max tokens is too low"):
+            await collect(model)
+        await model.aclose()
 
     @pytest.mark.parametrize(
         ("body", "param"),

@@ -15,6 +15,7 @@ from stint.domain.errors import (
     RateLimited,
     StintError,
 )
+from stint.domain.redaction import Redactor
 from stint.models.refusals import find_field, is_about_length, parse_retry_after, shorten
 
 REPEATED = frozenset({429, 500, 502, 503, 504, 529})
@@ -82,8 +83,9 @@ class Failure(Exception):
 def read_refusal(status: int | None, body: str, headers: Mapping[str, str], key: str) -> Refusal:
     """Read an error in the forms of OpenAI, vLLM, Ollama, FastAPI and AWS; anything else is its own message.
 
-    `key` is struck out of the message, and it is cut after 500 characters.
+    `key` is redacted in the message, which is cut after 500 characters.
     """
+    redactor = Redactor([key])
     try:
         payload = json.loads(body)
     except (ValueError, RecursionError):
@@ -96,10 +98,10 @@ def read_refusal(status: int | None, body: str, headers: Mapping[str, str], key:
         status = int(code)
     return Refusal(
         status=status,
-        message=shorten(_strike(message if isinstance(message, str) else json.dumps(message), key)),
+        message=shorten(redactor.text(message if isinstance(message, str) else json.dumps(message))),
         code=code,
         kind=str(fields.get("type") or ""),
-        param=_strike(str(fields.get("param") or _location(fields)), key)[:LONGEST_PARAM],
+        param=redactor.text(str(fields.get("param") or _location(fields)))[:LONGEST_PARAM],
         retry_after=parse_retry_after(headers.get("retry-after")),
     )
 
@@ -144,7 +146,3 @@ def _location(fields: Mapping[str, Any]) -> str:
     if not isinstance(place, list) or place[:1] != ["body"]:
         return ""
     return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place[1:]).lstrip(".")
-
-
-def _strike(message: str, key: str) -> str:
-    return message.replace(key, "***") if key else message

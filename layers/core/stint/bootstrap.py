@@ -12,12 +12,12 @@ from stint.domain.registrations import Configured, ModelRegisterRequest, ToolGro
 from stint.domain.registry import Model, Provider, ProviderHealth, ProviderList
 from stint.models.routing import Router
 from stint.services.agents import Agents
-from stint.services.catalogue import Catalogue
+from stint.services.catalogue import Catalogue, model_of, shield_of, toolgroup_of
 from stint.services.deletions import Deletions
 from stint.services.openings import Opener
 from stint.services.plans import Planner
 from stint.services.reader import Reader
-from stint.services.registry import Registry, model_of, shield_of, toolgroup_of
+from stint.services.registry import Registry
 from stint.services.services import Services
 from stint.services.sessions import Sessions
 from stint.services.shields import Shields

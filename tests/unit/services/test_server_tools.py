@@ -17,8 +17,7 @@ from stint.domain.registrations import ModelRegisterRequest, ToolGroupRegisterRe
 from stint.domain.steps import ToolExecutionStep
 from stint.domain.turns import Turn, TurnCreateRequest, TurnStatus, UserMessage
 from stint.models.tool_names import PlainToolNames
-from stint.services.catalogue import Catalogue, merge
-from stint.services.registry import model_of
+from stint.services.catalogue import Catalogue, merge, model_of
 from stint.tools.port import Invocation, Toolgroup, ToolOutcome
 
 KIND = "lambda-function"

@@ -54,7 +54,11 @@ class Refusal:
 
     @property
     def may_be_repeated(self) -> bool:
-        return self.status in REPEATED and self.code != NO_QUOTA and not self.is_about_length
+        return self.status in REPEATED and not self.is_about_quota and not self.is_about_length
+
+    @property
+    def is_about_quota(self) -> bool:
+        return NO_QUOTA in (self.code, self.kind)
 
     @property
     def is_about_length(self) -> bool:
@@ -119,8 +123,8 @@ def explain(refusal: Refusal) -> StintError:
         return _explain_request(refusal, message)
     if status in (401, 403):
         return ModelUnauthorized(message, upstream_status=status)
-    if status == 429 or NO_QUOTA in (refusal.code, refusal.kind) or refusal.code == RateLimited.code:
-        code = NO_QUOTA if NO_QUOTA in (refusal.code, refusal.kind) else None
+    if status == 429 or refusal.is_about_quota or refusal.code == RateLimited.code:
+        code = NO_QUOTA if refusal.is_about_quota else None
         return RateLimited(message, code=code, upstream_status=status, retry_after=refusal.retry_after)
     if status in (503, 529) or "overloaded_error" in (refusal.code, refusal.kind):
         return ModelOverloaded(message, upstream_status=status, retry_after=refusal.retry_after)

@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Collection
 from dataclasses import replace
 
 from stint.domain.content import text_of
-from stint.domain.errors import ContextLengthExceeded, InvalidRequest, ModelError, ModelOverloaded, RateLimited
+from stint.domain.errors import InvalidRequest, ModelError
 from stint.domain.inference import (
     Accepted,
     AnswerFormat,
@@ -27,7 +27,7 @@ from stint.domain.inference import (
 from stint.domain.tools import ToolChoice
 from stint.models.json_schemas import read_schema
 from stint.models.scripted_arguments import fill_schema, read_arguments
-from stint.models.scripted_directives import Directives, parse_directives
+from stint.models.scripted_directives import Directives, parse_directives, raise_failure
 from stint.models.scripted_messages import (
     MOST_CHARACTERS,
     count_images,
@@ -112,7 +112,7 @@ class Scripted:
         directives = parse_directives(last_input(request.messages))
         chunks = _answer(request, directives)
         await asyncio.sleep(directives.slow)
-        _raise_failure(directives)
+        raise_failure(directives)
         limits = (request.decoding.max_tokens, directives.cut, directives.filter_after)
         sent = chunks[: min((limit for limit in limits if limit is not None), default=len(chunks))]
         for count, chunk in enumerate(sent):
@@ -123,20 +123,6 @@ class Scripted:
         if directives.fail_after is not None:
             raise ModelError(f"The scripted model failed after {directives.fail_after} words, as the message asked")
         yield Finished(_reason(chunks, sent, directives), _usage(request, sent))
-
-
-def _raise_failure(directives: Directives) -> None:
-    match directives.failure:
-        case "before":
-            raise ModelError("The scripted model failed before its first word, as the message asked")
-        case "throttled":
-            raise RateLimited("The scripted model is asked too often, as the message asked", retry_after=1.0)
-        case "overloaded":
-            raise ModelOverloaded("The scripted model is overloaded, as the message asked", retry_after=1.0)
-        case "context":
-            raise ContextLengthExceeded(
-                "The messages do not fit into the scripted model, as the message asked", param="messages"
-            )
 
 
 def _answer(request: InferenceRequest, directives: Directives) -> list[ModelChunk]:

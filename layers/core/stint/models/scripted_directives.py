@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Literal
 
-from stint.domain.errors import InvalidRequest
+from stint.domain.errors import ContextLengthExceeded, InvalidRequest, ModelError, ModelOverloaded, RateLimited
 
 LINE = re.compile(r"^[ \t]*(think|say|refuse|call|fail|slow|long|cut|filter|repeat):(.*)$", re.MULTILINE)
 COUNT = re.compile(r"(?:after )?(\d+(?:\.\d+)?)(?: words?| seconds?| times?)?")
@@ -71,6 +71,20 @@ def _apply(directives: Directives, keyword: str, value: str) -> None:
             directives.filter_after = int(_number(keyword, value))
         case _:
             directives.repeat = int(_number(keyword, value))
+
+
+def raise_failure(directives: Directives) -> None:
+    """Raise the failure that a message asks for before the first word."""
+    match directives.failure:
+        case "before":
+            raise ModelError("The scripted model failed before its first word, as the message asked")
+        case "throttled":
+            raise RateLimited("The scripted model is asked too often, as the message asked", retry_after=1.0)
+        case "overloaded":
+            raise ModelOverloaded("The scripted model is overloaded, as the message asked", retry_after=1.0)
+        case "context":
+            message = "The messages do not fit into the scripted model, as the message asked"
+            raise ContextLengthExceeded(message, param="messages")
 
 
 def append_line(text: str | None, line: str) -> str:

@@ -7,9 +7,17 @@ from typing import TypeVar
 
 from pydantic import ValidationError
 
-from stint.domain.registrations import RegisteredShield, ToolGroup
+from stint.domain.registrations import (
+    ModelRegisterRequest,
+    Owner,
+    RegisteredShield,
+    ShieldRegisterRequest,
+    ToolGroup,
+    ToolGroupRegisterRequest,
+)
 from stint.domain.registry import Model
 from stint.domain.schema import Schema
+from stint.store.registrations import Kind
 
 S = TypeVar("S", bound=Schema)
 Stored = Mapping[tuple[str, str], bytes]
@@ -26,6 +34,15 @@ class Catalogue:
     toolgroups: Mapping[str, ToolGroup] = field(default_factory=dict)
     shields: Mapping[str, RegisteredShield] = field(default_factory=dict)
     builtin: frozenset[str] = frozenset()
+
+    def of(self, kind: Kind) -> Mapping[str, Model | ToolGroup | RegisteredShield]:
+        """Return what there is of a kind."""
+        kinds: dict[Kind, Mapping[str, Model | ToolGroup | RegisteredShield]] = {
+            "model": self.models,
+            "shield": self.shields,
+            "tool_group": self.toolgroups,
+        }
+        return kinds[kind]
 
 
 def merge(configured: Catalogue, stored: Stored) -> Catalogue:
@@ -57,3 +74,40 @@ def read_all(stored: Stored, kind: str, schema: type[S]) -> Iterator[tuple[str, 
             faults = [f"{'.'.join(map(str, fault['loc']))}: {fault['type']}" for fault in error.errors()]
             extra = {"kind": kind, "identifier": identifier, "faults": faults}
             logger.error("A stored registration is not valid any more and is left out: register it anew", extra=extra)
+
+
+def model_of(request: ModelRegisterRequest, provider_id: str, provider_model_id: str) -> Model:
+    """Make the registration of a model."""
+    return Model(
+        identifier=request.model_id,
+        provider_resource_id=provider_model_id,
+        provider_id=provider_id,
+        metadata=request.metadata,
+        model_type=request.model_type,
+        id=request.model_id,
+        owned_by=provider_id,
+        owner=Owner(),
+    )
+
+
+def toolgroup_of(request: ToolGroupRegisterRequest, owner: Owner | None) -> ToolGroup:
+    """Make the registration of a toolgroup."""
+    return ToolGroup(
+        identifier=request.toolgroup_id,
+        provider_resource_id=request.toolgroup_id,
+        provider_id=request.provider_id,
+        mcp_endpoint=request.mcp_endpoint,
+        args=request.args,
+        owner=owner,
+    )
+
+
+def shield_of(request: ShieldRegisterRequest, owner: Owner | None) -> RegisteredShield:
+    """Make the registration of a shield; `provider_id` defaults to the deny list, which needs nothing."""
+    return RegisteredShield(
+        identifier=request.shield_id,
+        provider_resource_id=request.provider_shield_id or request.shield_id,
+        provider_id=request.provider_id or "deny-list",
+        params=request.params,
+        owner=owner,
+    )

@@ -15,8 +15,9 @@ from stint.domain.registrations import (
 )
 from stint.domain.registry import Model, Provider, ProviderList
 from stint.models.routing import Router, ambiguous_model, unknown_model
-from stint.services.catalogue import Catalogue, merge
+from stint.services.catalogue import Catalogue, merge, model_of, shield_of, toolgroup_of
 from stint.services.masked import masked_model, masked_shield
+from stint.services.model_ids import find_models, named, with_short_ids
 from stint.store.registrations import Kind, Registrations
 from stint.tools.masking import refuse_masked
 
@@ -94,38 +95,24 @@ class Registry:
         """
         found: list[Model] = []
         for fresh in (False, True):
-            found = self.find_models(await self.catalogue(fresh=fresh), model_id)
+            found = await self.find_models(model_id, fresh=fresh)
             if len(found) == 1:
                 refuse_embedding(found[0])
                 return f"{found[0].provider_id}/{found[0].provider_resource_id}"
             if self.router.names_provider(model_id):
                 return model_id
-        raise (
-            ambiguous_model(model_id, [model.identifier for model in found])
-            if found
-            else unknown_model(model_id, self.router.providers)
-        )
+        if found:
+            raise ambiguous_model(model_id, [model.identifier for model in found])
+        raise unknown_model(model_id, self.router.providers)
 
-    def find_models(self, catalogue: Catalogue, model_id: str) -> list[Model]:
-        """Return the model of an id, or else those that the id names without the prefix of their provider."""
-        model = catalogue.models.get(model_id)
-        return [model] if model is not None else self.short_ids(catalogue).get(model_id, [])
-
-    def short_ids(self, catalogue: Catalogue) -> Mapping[str, list[Model]]:
-        """Return the models by their ids without the prefix of their provider; what such an id names already is not."""
-        short_ids: dict[str, list[Model]] = {}
-        for model in catalogue.models.values():
-            short = model.identifier.removeprefix(f"{model.provider_id}/")
-            if short and short not in catalogue.models and not self.router.names_provider(short):
-                short_ids.setdefault(short, []).append(model)
-        return short_ids
+    async def find_models(self, model_id: str, *, fresh: bool = True) -> list[Model]:
+        """Return the models that an id stands for: several where it is short and ambiguous."""
+        return find_models((await self.catalogue(fresh=fresh)).models, model_id, self.router.names_provider)
 
     async def list_models(self) -> list[Model]:
         """List the models, then those that are also known by a short id, under that id."""
-        catalogue = await self.catalogue(fresh=True)
-        unique = {short: models[0] for short, models in self.short_ids(catalogue).items() if len(models) == 1}
-        models = [*catalogue.models.values(), *(named(model, short) for short, model in unique.items())]
-        return [masked_model(model) for model in models]
+        models = (await self.catalogue(fresh=True)).models
+        return [masked_model(model) for model in with_short_ids(models, self.router.names_provider)]
 
     async def get_toolgroup(self, identifier: str) -> ToolGroup:
         """Read a toolgroup. Raises NotFound."""
@@ -148,7 +135,7 @@ class Registry:
 
     async def get_model(self, identifier: str) -> Model:
         """Read a listed model; agents may use any model of a configured provider all the same. Raises NotFound."""
-        found = self.find_models(await self.catalogue(fresh=True), identifier)
+        found = await self.find_models(identifier)
         if len(found) != 1:
             raise NotFound("Model", identifier)
         return masked_model(named(found[0], identifier))
@@ -197,7 +184,7 @@ class Registry:
                 code="provider_not_found",
                 param="provider_id",
             )
-        if kind != "tool_group" and document.identifier in self.configured_of(kind):
+        if kind != "tool_group" and document.identifier in self.configured.of(kind):
             raise Conflict(
                 f"{document.identifier!r} is part of the configuration: choose another name.", code="identifier_taken"
             )
@@ -217,7 +204,7 @@ class Registry:
             if kind == "tool_group" and identifier in self.configured.builtin:
                 await self.remove_builtin(identifier)
                 return
-            if identifier not in self.configured_of(kind):
+            if identifier not in self.configured.of(kind):
                 if kind == "model":
                     await self.refuse_short_id(identifier)
                 raise
@@ -235,17 +222,8 @@ class Registry:
         self.cached = None
 
     async def refuse_short_id(self, identifier: str) -> None:
-        for model in self.find_models(await self.catalogue(fresh=True), identifier):
+        for model in await self.find_models(identifier):
             raise Conflict(f"{identifier!r} is a short id of {model.identifier!r}: unregister that.", code="short_id")
-
-    def configured_of(self, kind: Kind) -> Mapping[str, Model | ToolGroup | RegisteredShield]:
-        configured = self.configured
-        kinds: dict[Kind, Mapping[str, Model | ToolGroup | RegisteredShield]] = {
-            "model": configured.models,
-            "shield": configured.shields,
-            "tool_group": configured.toolgroups,
-        }
-        return kinds[kind]
 
 
 def refuse_embedding(model: Model) -> None:
@@ -256,45 +234,3 @@ def refuse_embedding(model: Model) -> None:
             code="model_not_supported",
             param="model",
         )
-
-
-def named(model: Model, identifier: str) -> Model:
-    """Return a model under another id."""
-    return model.model_copy(update={"identifier": identifier, "id": identifier})
-
-
-def model_of(request: ModelRegisterRequest, provider_id: str, provider_model_id: str) -> Model:
-    """Make the registration of a model."""
-    return Model(
-        identifier=request.model_id,
-        provider_resource_id=provider_model_id,
-        provider_id=provider_id,
-        metadata=request.metadata,
-        model_type=request.model_type,
-        id=request.model_id,
-        owned_by=provider_id,
-        owner=Owner(),
-    )
-
-
-def toolgroup_of(request: ToolGroupRegisterRequest, owner: Owner | None) -> ToolGroup:
-    """Make the registration of a toolgroup."""
-    return ToolGroup(
-        identifier=request.toolgroup_id,
-        provider_resource_id=request.toolgroup_id,
-        provider_id=request.provider_id,
-        mcp_endpoint=request.mcp_endpoint,
-        args=request.args,
-        owner=owner,
-    )
-
-
-def shield_of(request: ShieldRegisterRequest, owner: Owner | None) -> RegisteredShield:
-    """Make the registration of a shield; `provider_id` defaults to the deny list, which needs nothing."""
-    return RegisteredShield(
-        identifier=request.shield_id,
-        provider_resource_id=request.provider_shield_id or request.shield_id,
-        provider_id=request.provider_id or "deny-list",
-        params=request.params,
-        owner=owner,
-    )

@@ -10,7 +10,8 @@ from stint.domain.inference import AssistantAnswer, ModelMessage, SystemText, To
 from stint.domain.registrations import RegisteredShield, SafetyMessage, ShieldRegisterRequest, SystemMessage
 from stint.domain.steps import CompletionMessage, SafetyViolation
 from stint.domain.tools import ToolResponseMessage
-from stint.services.registry import Registry, shield_of
+from stint.services.catalogue import shield_of
+from stint.services.registry import Registry
 from stint.services.screening import BoundShield, ask
 from stint.shields.port import Shield, ShieldProvider, Touchpoint
 

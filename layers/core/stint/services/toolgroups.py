@@ -11,9 +11,9 @@ from stint.domain.errors import HostNotFound, InvalidRequest, NotFound, StintErr
 from stint.domain.ids import new_id
 from stint.domain.inference import ToolSignature
 from stint.domain.registrations import Tool, ToolGroup, ToolGroupRegisterRequest, ToolInvocationResult
+from stint.services.catalogue import toolgroup_of
 from stint.services.masked import masked_toolgroup
 from stint.services.offers import describe_rag, refuse_not_offered, refuse_rag
-from stint.services.registry import toolgroup_of
 from stint.services.signatures import parameters_of
 from stint.services.tools import Tools, as_port, naming, shown_name
 from stint.tools.masking import mask_url, refuse_masked

@@ -12,6 +12,15 @@ from stint.services.openings import Opening
 from stint.services.runs import Run
 from stint.services.turnlog import TurnLog
 
+FIELDS = {
+    "messages": "messages",
+    "response_format": "response_format",
+    "tools": "tools",
+    "tool_choice": "tool_config.tool_choice",
+    **dict.fromkeys(("temperature", "top_p", "max_tokens", "max_completion_tokens", "stop"), "sampling_params"),
+}
+"""What the Agents API calls the fields that a model's provider may refuse."""
+
 
 @dataclass(slots=True)
 class TurnRun:

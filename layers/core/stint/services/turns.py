@@ -42,20 +42,11 @@ from stint.services.reader import Reader
 from stint.services.resumptions import RESUMABLE, answer_turn, not_waiting, resumed_run
 from stint.services.runs import Run
 from stint.services.turnlog import TurnLog
-from stint.services.turnruns import TurnRun, make_header, terminal_event
+from stint.services.turnruns import FIELDS, TurnRun, make_header, terminal_event
 from stint.store.leases import Lease
 from stint.store.store import Store
 
 logger = logging.getLogger(__name__)
-
-FIELDS = {
-    "messages": "messages",
-    "response_format": "response_format",
-    "tools": "tools",
-    "tool_choice": "tool_config.tool_choice",
-    **dict.fromkeys(("temperature", "top_p", "max_tokens", "max_completion_tokens", "stop"), "sampling_params"),
-}
-"""What the Agents API calls the fields that a model's provider may refuse."""
 
 Note = Callable[[str], Awaitable[None]]
 

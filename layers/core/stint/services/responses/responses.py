@@ -217,7 +217,7 @@ class Responses:
         """Store that a response failed, with what its stream has shown; if that fails, a later reader seals it."""
         extra = {"response_id": response.response_id, "error_code": error.code, "error": error.message}
         logger.warning("The response failed", extra=extra)
-        if response.has_left_something:
+        if response.has_effects:
             error.response_id = response.response_id
         error.param = rename_param(error.param, FIELDS)
         response.error = error

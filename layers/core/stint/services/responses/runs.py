@@ -31,7 +31,7 @@ class ResponseRun:
         return self.log.response_id
 
     @property
-    def has_left_something(self) -> bool:
+    def has_effects(self) -> bool:
         """Whether a repetition would do something a second time: the response is stored, or has gone beyond asking."""
         return self.log.store is not None or bool(self.log.response.records) or self.run.tool_calls > 0
 

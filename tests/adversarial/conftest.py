@@ -12,6 +12,7 @@ def measured_api(engine: Engine) -> Iterator[MeasuredApi]:
         "STINT_BUCKET": engine.outputs["BucketName"],
         "STINT_ALLOWED_HOSTS": "127.0.0.1",
         "STINT_SCRIPTED_WORD_SECONDS": "0",
+        "STINT_MCP_SECONDS": "5",
         "POWERTOOLS_SERVICE_NAME": "adversarial",
     }
     with MeasuredApi(environment, engine.outputs) as api:

@@ -219,25 +219,25 @@ def images_of_white_space() -> Case:
 
 @serves("/large.html")
 def serve_large_page(received: Received) -> Reply:
-    return Reply((fill(b"<p>x", 9_900_000),), 200, {"content-type": "text/html"})
+    return Reply((fill(b"<p>x", 9_900_000),), 200, {"Content-Type": "text/html"})
 
 
 @serves("/large.txt")
 def serve_large_text(received: Received) -> Reply:
-    return Reply(("🙂".encode() + b"x" * 9_900_000,), 200, {"content-type": "text/plain"})
+    return Reply(("🙂".encode() + b"x" * 9_900_000,), 200, {"Content-Type": "text/plain"})
 
 
 @serves("/large.pdf")
 def serve_large_pdf(received: Received) -> Reply:
     body = make_pdf("x").replace(b"%%EOF", fill(b"% comment\n", 9_000_000) + b"%%EOF")
-    return Reply((body,), 200, {"content-type": "application/pdf"})
+    return Reply((body,), 200, {"Content-Type": "application/pdf"})
 
 
 @serves("/bomb.txt")
 def serve_bomb(received: Received) -> Reply:
     packer = zlib.compressobj(9, wbits=31)
     body = packer.compress(b"x" * 100_000_000) + packer.flush()
-    return Reply((body,), 200, {"content-type": "text/plain", "content-encoding": "gzip"})
+    return Reply((body,), 200, {"Content-Type": "text/plain", "Content-Encoding": "gzip"})
 
 
 @case

@@ -37,4 +37,4 @@ def complete(received: Received) -> Reply:
 
 
 def json_reply(value: object) -> Reply:
-    return Reply((json.dumps(value).encode(),), 200, {"content-type": "application/json"})
+    return Reply((json.dumps(value).encode(),), 200, {"Content-Type": "application/json"})

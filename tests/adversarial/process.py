@@ -27,9 +27,12 @@ from tests.adversarial.case import Answer, Event, Request, get, post
 from tests.adversarial.meter import Meter
 from tests.functions.world import World
 
+from stint.adapters import fetch
 from stint.domain.ids import new_id
 from stint.http.app import create_app
 from stint.http.inspection import list_parts
+from stint.models.fetched_images import FetchedImages
+from stint.models.openai_compatible import OpenAICompatible
 
 MOST_CPU_SECONDS = 25
 """A case that uses more is killed: its costs are not known, only that they are too high."""
@@ -43,6 +46,7 @@ def main(descriptor: str, outputs: str, chat_url: str) -> None:
     engine.outputs = json.loads(outputs)
     world = World(engine)
     world.chat_url = chat_url
+    world.models["fetched"] = lambda: FetchedImages(OpenAICompatible(chat_url), fetch)
     app = create_app("all", *list_parts(), make_services=world.make_services, buffered=False)
     warm_up(app)
     assert threading.active_count() == 1, "a process with threads cannot be forked"

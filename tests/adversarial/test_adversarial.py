@@ -2,12 +2,16 @@
 
 from collections.abc import Callable
 from dataclasses import asdict
+from importlib import import_module
+from pathlib import Path
 
 import pytest
-from tests.adversarial import credential_cases, document_cases, json_cases  # noqa: F401 - they register their cases
 from tests.adversarial.api import MeasuredApi
 from tests.adversarial.case import CASES
 from tests.adversarial.summary import PROPERTY
+
+for path in sorted(Path(__file__).parent.glob("*_cases.py")):
+    import_module(f"tests.adversarial.{path.stem}")  # registers its cases
 
 MOST_STRETCH = 1.0
 MOST_CPU = 5.0

@@ -1,4 +1,5 @@
 import asyncio
+import base64
 import contextlib
 import json
 import re
@@ -18,6 +19,7 @@ from infra.local.invoke import EVENTS, find_function, prepare, streams
 from infra.local.proxy_response import Head, parse_buffered, read_prelude
 from infra.local.sample_ids import AGENT, DELETED_AGENT
 from tests.events.answers import FILES, HTTP_FILES, REFUSED, Operation, check_answer, documents, operation_of
+from tests.unit.documents.pdf_files import make_pdf
 
 from stint.http.inspection import describe_api
 
@@ -173,6 +175,24 @@ async def test_the_worker_does_what_its_events_ask_for(built: Built, file: Path)
     else:
         assert answer == {"batchItemFailures": []}
     assert not [line for line in built.log["stint-worker"] if "is dropped" in line]
+
+
+async def test_a_pdf_is_read_by_a_process_that_finds_what_was_built(built: Built, tmp_path: Path) -> None:
+    paper = base64.b64encode(make_pdf("Ants march.")).decode()
+    documents = [{"content": {"uri": f"data:application/pdf;base64,{paper}"}, "mime_type": ""}]
+    turn = json.loads((EVENTS / "turns" / "create_turn.json").read_text())
+    turn["body"] = json.dumps(json.loads(turn["body"]) | {"documents": documents})
+    work = json.loads((EVENTS / "worker" / "start_turn.json").read_text())
+    work |= {"id": "a-turn-with-a-pdf", "detail": work["detail"] | {"documents": documents}}
+    for group, event in (("turns", turn), ("worker", work)):
+        (tmp_path / group).mkdir()
+        (tmp_path / group / "event.json").write_text(json.dumps(event))
+
+    head, body = await built.answer(tmp_path / "turns" / "event.json")
+    answer = json.loads(await (await built.invoke(tmp_path / "worker" / "event.json")).read())
+
+    assert head.status == 200, body
+    assert answer["status"] == "completed"
 
 
 @pytest.mark.parametrize("group", FIRST_EVENT)

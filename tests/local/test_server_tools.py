@@ -1,5 +1,6 @@
 """Tools, shields and documents through the whole system, with the unmodified client library."""
 
+import base64
 import json
 import os
 import re
@@ -19,6 +20,7 @@ from llama_stack_client.lib.agents.agent import Agent
 from llama_stack_client.lib.agents.client_tool import client_tool
 from tests.local.run_process import Run, all_end, free_port
 from tests.servers.mcp_server import TOKEN
+from tests.unit.documents.pdf_files import make_pdf
 
 LAMBDA_TOOLS: dict[str, Any] = {
     "tools": [
@@ -215,3 +217,18 @@ def test_documents_come_from_allowed_places_only(client: LlamaStackClient, mcp: 
     assert ask(f"{mcp}/stats").status == "completed"
     with pytest.raises(llama_stack_client.BadRequestError, match=r"documents\[0\]"):
         ask("http://169.254.169.254/latest/meta-data/")
+
+
+def test_a_pdf_is_read_by_a_process_of_the_function(client: LlamaStackClient) -> None:
+    agent = make_agent(client)
+    place: Any = {"agent_id": agent.agent_id, "session_id": agent.create_session("papers")}
+    hello: Any = [{"role": "user", "content": "hello"}]
+
+    def ask(*pages: str) -> Any:
+        paper = base64.b64encode(make_pdf(*pages)).decode()
+        documents: Any = [{"content": {"uri": f"data:application/pdf;base64,{paper}"}, "mime_type": ""}]
+        return client.agents.turn.create(**place, messages=hello, documents=documents, stream=False)
+
+    assert ask("Ants march.").status == "completed"
+    with pytest.raises(llama_stack_client.BadRequestError, match=r"documents\[0\]: the PDF holds no text"):
+        ask("")

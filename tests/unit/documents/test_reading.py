@@ -7,7 +7,7 @@ from tests.servers.scripted_http import Received, Reply, ScriptedHTTPServer
 from tests.unit.documents.pdf_files import make_pdf
 
 from stint.documents.limits import Limits
-from stint.documents.reading import read_documents
+from stint.documents.reading import READ_AT_ONCE, read_documents
 from stint.documents.served import Raw
 from stint.domain.content import URL, Content, ImageContentItem, ImageSource, TextContentItem
 from stint.domain.errors import InvalidRequest
@@ -171,7 +171,7 @@ async def test_loopback_is_refused_without_an_exception_for_it(server: ScriptedH
 
 
 async def test_documents_are_fetched_side_by_side_and_given_in_order() -> None:
-    barrier = asyncio.Barrier(4)
+    barrier = asyncio.Barrier(READ_AT_ONCE)
 
     async def fetch(url: str) -> Raw:
         await barrier.wait()
@@ -192,12 +192,14 @@ async def test_the_first_document_at_fault_is_named_and_none_is_left_running() -
         finished.append(url)
         return Raw("image/png", b"")
 
-    documents = [Document(content=URL(uri=f"https://example.com/{place}"), mime_type="") for place in range(3)]
+    documents = [
+        Document(content=URL(uri=f"https://example.com/{place}"), mime_type="") for place in range(READ_AT_ONCE)
+    ]
 
     with pytest.raises(InvalidRequest, match=r"documents\[0\]"):
         await read_documents(documents, fetch, Limits())
 
-    assert len(finished) == 3
+    assert len(finished) == READ_AT_ONCE
 
 
 async def test_documents_that_are_too_long_together_are_refused() -> None:
@@ -240,4 +242,4 @@ async def test_nothing_is_fetched_once_a_document_is_at_fault() -> None:
     with pytest.raises(InvalidRequest, match=r"documents\[0\]"):
         await read_documents(documents, fetch, Limits())
 
-    assert len(fetched) <= 4
+    assert len(fetched) <= READ_AT_ONCE

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from stint.domain.json_text import MAX_DEPTH, MAX_VALUES, check_value, has_too_many_values, parse_json
+from stint.domain.json_text import MAX_DEPTH, MAX_VALUES, check_value, has_too_many_values, parse_json, parts_of
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -55,6 +55,12 @@ def test_what_could_not_be_stored_is_refused(text: str | bytes, words: str) -> N
     [
         (b"[" + b"0," * (MAX_VALUES - 2) + b"0]", False),
         (b"[" + b"0," * (MAX_VALUES - 1) + b"0]", True),
+        (b"[" + b"{ }," * (MAX_VALUES - 2) + b"[\n]]", False),
+        (b"[" + b"{ }," * (MAX_VALUES - 1) + b"[\n]]", True),
+        (b'["{}", ' + b"[1]," * (MAX_VALUES // 2 - 2) + b"0]", False),
+        (b'["{}", ' + b"[1]," * (MAX_VALUES // 2 - 1) + b"0]", True),
+        (b"[" + b'{"a":0},' * (MAX_VALUES // 2 - 1) + b"0]", False),
+        (b"[" + b'{"a":0},' * (MAX_VALUES // 2) + b"0]", True),
         (b'["' + b"[{," * MAX_VALUES + b'"]', False),
         (b'["\\"' + b"," * MAX_VALUES + b'"]', False),
         (b'["\\\\"' + b",0" * MAX_VALUES + b"]", True),
@@ -65,6 +71,21 @@ def test_what_could_not_be_stored_is_refused(text: str | bytes, words: str) -> N
 )
 def test_values_are_counted_without_what_is_in_strings(text: bytes, too_many: bool) -> None:
     assert has_too_many_values(text) is too_many
+
+
+@given(VALUES, st.sampled_from([None, 2]))
+def test_the_count_is_exact(value: Any, indent: int | None) -> None:
+    count, level = 0, [value]
+    while level:
+        count += len(level)
+        level = [part for each in level for part in parts_of(each)]
+    text = json.dumps(value, indent=indent).encode()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("stint.domain.json_text.MAX_VALUES", count)
+        assert not has_too_many_values(text)
+        patch.setattr("stint.domain.json_text.MAX_VALUES", count - 1)
+        assert has_too_many_values(text)
 
 
 @pytest.mark.parametrize(

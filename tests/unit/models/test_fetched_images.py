@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from stint.domain.content import URL, DetailedImage, ImageContentItem, ImageSource, TextContentItem
+from stint.domain.content import URL, ContentItem, DetailedImage, ImageContentItem, ImageSource, TextContentItem
 from stint.domain.errors import InvalidRequest
 from stint.domain.inference import (
     AssistantAnswer,
@@ -87,6 +87,19 @@ async def test_an_image_keeps_its_detail_when_it_is_fetched() -> None:
 
     filled = ImageContentItem(image=DetailedImage(data=base64.b64encode(PNG).decode(), detail="high"))
     assert model.requests[0].messages == (UserInput([filled]),)
+
+
+async def test_images_that_are_too_large_together_are_refused_before_the_model_is_asked() -> None:
+    web, model = Web(body=b"x" * 4_000_000), Asked()
+    large: list[ContentItem] = [image(f"https://example.org/{place}.png") for place in range(3)]
+
+    _ = [chunk async for chunk in FetchedImages(model, web.fetch).stream(InferenceRequest("m", (UserInput(large),)))]
+    with pytest.raises(InvalidRequest, match="more than 12,000,000 bytes together") as caught:
+        await anext(FetchedImages(model, web.fetch).stream(InferenceRequest("m", (UserInput(large * 20),))))
+
+    assert (caught.value.code, caught.value.param) == ("images_too_large", "messages")
+    assert len(model.requests) == 1
+    assert len(web.asked) <= 3 + 5
 
 
 async def test_a_url_that_may_not_be_called_is_refused_before_the_model_is_asked() -> None:

@@ -289,7 +289,7 @@ async def test_cookies_do_not_pass_from_one_document_to_the_next(server: Scripte
 async def test_a_body_is_cut_off_at_the_limit_while_it_comes(server: ScriptedHTTPServer) -> None:
     server.script(Reply((b"x" * 600, b"x" * 600), ending="hang"))
 
-    with pytest.raises(InvalidRequest, match="more than 1000 bytes") as caught:
+    with pytest.raises(InvalidRequest, match="more than 1,000 bytes") as caught:
         await Guard(LOOPBACK).fetch(server.url, max_bytes=1000)
 
     assert caught.value.code == "url_too_large"
@@ -316,7 +316,7 @@ async def test_a_packed_body_is_unpacked(
 async def test_a_decompression_bomb_is_cut_off_at_the_limit(server: ScriptedHTTPServer) -> None:
     server.script(Reply((gzip.compress(bytes(50_000_000)),), headers={"Content-Encoding": "gzip"}))
 
-    with pytest.raises(InvalidRequest, match="more than 1000000 bytes") as caught:
+    with pytest.raises(InvalidRequest, match="more than 1,000,000 bytes") as caught:
         await Guard(LOOPBACK).fetch(server.url, max_bytes=1_000_000)
 
     assert caught.value.code == "url_too_large"

@@ -446,7 +446,7 @@ async def test_an_answer_over_the_limit_is_an_outcome_at_once(guard: Guard, mcp_
     outcome = await asyncio.wait_for(invoke(tools, f"{mcp_server}{path}", "big", size=200_000), 30)
 
     assert outcome.error
-    assert "more than 100000 bytes" in text_of(outcome.content)
+    assert "more than 100,000 bytes" in text_of(outcome.content)
 
 
 async def test_the_guard_holds_for_mcp_servers(mcp_server: str) -> None:

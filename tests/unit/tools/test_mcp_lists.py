@@ -40,3 +40,18 @@ def test_the_oldest_list_makes_room(monkeypatch: pytest.MonkeyPatch) -> None:
         lists.keep(key, ADD)
 
     assert [lists.known(key) for key in ("a", "b", "c")] == [None, ADD, ADD]
+
+
+def test_large_lists_make_room_for_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("stint.tools.mcp_lists.MOST_BYTES", 1_000)
+    lists = ToolLists(60, 60)
+    large = [ToolSignature("large", "x" * 500, {})]
+    for key in ("a", "b"):
+        lists.keep(key, large)
+    lists.keep("c", ADD)
+    lists.keep("d", [ToolSignature("larger", "", {"description": "x" * 2_000})])
+
+    assert [key for key in "abcd" if lists.known(key)] == ["d"]
+    lists.keep("b", large)
+    lists.keep("c", ADD)
+    assert [key for key in "abcd" if lists.known(key)] == ["b", "c"]

@@ -16,6 +16,8 @@ from stint.documents.served import Unreadable
 # It gets the paths of this process: Lambda's runtime sets them inside itself, where no environment shows them.
 PROGRAM = "import sys; sys.path[:] = sys.argv[3:]; from stint.documents.process import main; main()"
 
+PIECE = 262_144
+
 
 class ProcessEnded(Exception):
     """The process ended before it gave an answer. `for_cpu_time`: it had used up its CPU time."""
@@ -48,15 +50,16 @@ class ReaderProcess:
         assert source is not None and target is not None  # noqa: S101, PT018 - both are pipes
         try:
             target.write(json.dumps({"job": asdict(job), "length": len(body)}).encode() + b"\n")
-            target.write(body)
-            await target.drain()
+            for start in range(0, len(body), PIECE):  # whole it would be copied into the pipe's buffer
+                target.write(body[start : start + PIECE])
+                await target.drain()
             answer = json.loads(await source.readline())
             if "error" in answer:
                 raise Unreadable(answer["error"], answer["code"])
             if answer["length"] > 4 * job.characters:
                 raise ValueError("the text is longer than it may be")
             return (await source.readexactly(answer["length"])).decode()
-        except (ConnectionError, EOFError, ValueError) as error:
+        except (ConnectionError, EOFError, KeyError, ValueError) as error:
             if isinstance(error, Unreadable):
                 raise
             raise ProcessEnded(await self.end()) from error

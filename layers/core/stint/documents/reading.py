@@ -16,8 +16,8 @@ from stint.domain.turns import Document
 Fetch = Callable[[str], Awaitable[Served]]
 """Gets an http(s) URL with caps of time and bytes, or raises InvalidRequest: `stint.net.guard.Guard.fetch`."""
 
-READ_AT_ONCE = 4
-"""Documents in memory side by side, as bytes."""
+READ_AT_ONCE = 2
+"""Documents in memory side by side, as bytes: each is up to 10 MB, and twice that while it comes."""
 
 
 async def read_documents(

@@ -13,7 +13,7 @@ MAX_DEPTH = 100
 MAX_VALUES = 200_000
 """Values in one text, those inside objects and arrays included. Each costs up to 30 times its text in memory."""
 
-NOT_MARKS = bytes(set(range(256)) - set(b'"[{,'))
+MARKS = bytes(byte if byte in b'"[]{},' else ord("0") for byte in range(256))
 TOO_DEEP = f"nested deeper than {MAX_DEPTH} levels"
 TOO_MANY = f"more than {MAX_VALUES:,} values: send fewer, or send them as one text"
 
@@ -39,17 +39,18 @@ def parse_json(text: str | bytes) -> Any:
 
 
 def has_too_many_values(data: bytes) -> bool:
-    """Check the number of values in a JSON text without parsing it: it takes 50 ms for 6 MB, and a copy of the text.
+    """Check the number of values in a JSON text without parsing it: 6 MB take 30 ms, and as much memory again.
 
     A value begins the text, or stands after a comma or a bracket that opens, outside of strings.
     """
     if data.count(b",") + data.count(b"[") + data.count(b"{") < MAX_VALUES:
         return False
-    marks = data.replace(b"\\\\", b"").replace(b'\\"', b"").translate(None, NOT_MARKS)
+    marks = data.replace(b"\\\\", b"").replace(b'\\"', b"").translate(MARKS, b" \t\r\n")
     if marks.count(b'"') > 4 * MAX_VALUES:  # every string is a value, or the key of one
         return True
-    outside = marks.split(b'"')[::2]
-    return sum(map(len, outside)) >= MAX_VALUES
+    outside = b'"'.join(marks.split(b'"')[::2])
+    values = outside.count(b",") + outside.count(b"[") + outside.count(b"{")
+    return values - outside.count(b"[]") - outside.count(b"{}") >= MAX_VALUES
 
 
 def explain(text: str | bytes, error: ValueError) -> str:

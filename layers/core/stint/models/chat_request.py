@@ -1,6 +1,9 @@
 """The body of a chat completions request."""
 
+import json
 from typing import Any
+
+from pydantic_core import to_json
 
 from stint.domain.inference import AnswerFormat, Decoding, InferenceRequest, JsonObjectResponseFormat, ToolSignature
 from stint.domain.tools import ToolChoice
@@ -34,6 +37,14 @@ def write_request(request: InferenceRequest) -> Body:
     if request.response_format is not None:
         body["response_format"] = _response_format(request.response_format)
     return body
+
+
+def write_body(body: Body) -> bytes:
+    """Return a body as JSON in UTF-8. Half of a surrogate pair, which a model may have written, becomes `?`."""
+    try:
+        return to_json(body)
+    except ValueError:
+        return json.dumps(body, ensure_ascii=False).encode(errors="replace")
 
 
 def _response_format(response_format: AnswerFormat) -> Body:

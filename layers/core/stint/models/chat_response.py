@@ -26,6 +26,7 @@ async def read_response(response: httpx.Response, answer: ChatAnswer, key: str) 
     Raises:
         Failure: an error status, an error in the stream, broken JSON, or a stream that breaks off.
     """
+    response.encoding = "utf-8"  # whatever is declared: httpx takes any codec of Python's
     if not response.is_success:
         body = (await response.aread()).decode(errors="replace")
         raise Failure.refused(read_refusal(response.status_code, body, response.headers, key))

@@ -3,11 +3,11 @@
 import asyncio
 import base64
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from stint.domain.content import Content, ContentItem, ImageContentItem, items_of
-from stint.domain.errors import at_fault
+from stint.domain.errors import InvalidRequest, at_fault
 from stint.domain.inference import InferenceRequest, ModelChunk, ModelMessage, ToolResult, UserInput
 from stint.models.port import Model
 
@@ -20,6 +20,11 @@ class Image(Protocol):
 
 
 Fetch = Callable[[str], Awaitable[Image]]
+
+MOST_BYTES = 12_000_000
+"""Bytes of the fetched images of one model call, which holds each of them up to four times as base64."""
+
+FETCHED_AT_ONCE = 2
 
 
 class FetchedImages:
@@ -52,25 +57,49 @@ class FetchedImages:
         return await self._model.count_tokens(await self._fill_request(request))
 
     async def _fill_request(self, request: InferenceRequest) -> InferenceRequest:
-        messages = await asyncio.gather(*(self._fill_message(message) for message in request.messages))
+        filling = Filling(self._fetch)
+        messages = await asyncio.gather(*(filling.fill_message(message) for message in request.messages))
         return replace(request, messages=tuple(messages))
 
-    async def _fill_message(self, message: ModelMessage) -> ModelMessage:
+
+@dataclass(slots=True)
+class Filling:
+    """Puts the images of one request in the place of their URLs."""
+
+    fetch: Fetch
+    left: int = MOST_BYTES
+    turnstile: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(FETCHED_AT_ONCE))
+
+    async def fill_message(self, message: ModelMessage) -> ModelMessage:
         if not isinstance(message, UserInput | ToolResult):
             return message
-        return replace(message, content=await self._fill(message.content))
+        return replace(message, content=await self.fill(message.content))
 
-    async def _fill(self, content: Content) -> Content:
+    async def fill(self, content: Content) -> Content:
         if isinstance(content, str):
             return content
-        return list(await asyncio.gather(*(self._fill_item(item) for item in items_of(content))))
+        return list(await asyncio.gather(*(self.fill_item(item) for item in items_of(content))))
 
-    async def _fill_item(self, item: ContentItem) -> ContentItem:
+    async def fill_item(self, item: ContentItem) -> ContentItem:
         if not isinstance(item, ImageContentItem) or item.image.url is None:
             return item
         url = item.image.url.uri
         if not url.lower().startswith(("http://", "https://")):
             return item
-        with at_fault("messages"):
-            data = base64.b64encode((await self._fetch(url)).body).decode()
+        async with self.turnstile:
+            with at_fault("messages"):
+                data = await self.read(url)
         return ImageContentItem(image=item.image.model_copy(update={"url": None, "data": data}))
+
+    async def read(self, url: str) -> str:
+        """Return an image as base64. Raises InvalidRequest for the one that goes over the limit, and those after it."""
+        if self.left >= 0:
+            body = (await self.fetch(url)).body
+            self.left -= len(body)
+            if self.left >= 0:
+                return base64.b64encode(body).decode()
+        message = (
+            f"The images behind URLs have more than {MOST_BYTES:,} bytes together, those of earlier turns included. "
+            "Send smaller ones, or begin a new conversation."
+        )
+        raise InvalidRequest(message, code="images_too_large", param="messages")

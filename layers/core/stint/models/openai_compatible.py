@@ -1,7 +1,6 @@
 """Chat completions over HTTP: OpenAI, vLLM, Ollama, Bedrock's OpenAI-compatible endpoints."""
 
 import asyncio
-import json
 import random
 import re
 from collections.abc import AsyncGenerator, Callable
@@ -15,7 +14,7 @@ from stint.domain.inference import Accepted, Finished, InferenceRequest, ModelCh
 from stint.models.chat_adaptations import Adaptations
 from stint.models.chat_answer import ChatAnswer
 from stint.models.chat_errors import FIELDS, Failure
-from stint.models.chat_request import Body
+from stint.models.chat_request import Body, write_body
 from stint.models.chat_response import read_response
 from stint.models.json_schemas import read_schema
 
@@ -124,7 +123,7 @@ class OpenAICompatible:
         headers = {"Accept": "text/event-stream", "Content-Type": "application/json"}
         if key:
             headers["Authorization"] = f"Bearer {key}"
-        content = json.dumps(body, ensure_ascii=False).encode(errors="replace")
+        content = write_body(body)
         answer = ChatAnswer()
         try:
             call = self._client().stream("POST", self._url, content=content, headers=headers, timeout=self._timeout)

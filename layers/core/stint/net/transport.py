@@ -9,7 +9,7 @@ import httpx
 
 from stint.domain.errors import InvalidRequest
 from stint.net.addresses import Address
-from stint.net.body import ENCODINGS, BoundedBody
+from stint.net.body import bound
 from stint.net.urls import check_form, check_redirect
 
 Find = Callable[[str, int], Awaitable[list[Address]]]
@@ -71,17 +71,5 @@ class CheckedTransport(httpx.AsyncHTTPTransport):
     def _bound(self, response: httpx.Response) -> httpx.Response:
         """Check an answer's header, and bound its body. Raises InvalidRequest."""
         check_redirect(response)
-        host = response.request.url.host
-        encoding = response.headers.get("content-encoding", "").strip().lower()
-        if encoding and encoding != "identity" and encoding not in ENCODINGS:
-            raise InvalidRequest(
-                f"{host} answered in an encoding that was not asked for: {encoding[:40]!r}",
-                code="url_unavailable",
-            )
-        packed = encoding in ENCODINGS
-        if packed:
-            del response.headers["content-encoding"]
-            response.headers.pop("content-length", None)
-        assert isinstance(response.stream, httpx.AsyncByteStream)  # noqa: S101 - an asynchronous transport's always is
-        response.stream = BoundedBody(response.stream, host, self._max_bytes, packed=packed)
+        bound(response, response.request.url.host, self._max_bytes)
         return response

@@ -10,7 +10,7 @@ from stint.domain.errors import HostNotFound, InvalidRequest, ToolUnavailable
 from stint.domain.json_text import parse_json
 from stint.domain.known_secrets import redact
 from stint.net.guard import Guard
-from stint.tools.outcomes import timed_out
+from stint.tools.outcomes import MAX_ANSWER_BYTES, timed_out
 
 LONGEST_MESSAGE = 2000
 
@@ -30,7 +30,7 @@ async def send(
         InvalidRequest: the guard refuses the URL, or its host does not resolve.
     """
     try:
-        async with asyncio.timeout(timeout), guard.client(timeout=timeout) as client:
+        async with asyncio.timeout(timeout), guard.client(timeout=timeout, max_bytes=MAX_ANSWER_BYTES) as client:
             return await client.request(method, url, **parts)
     except (TimeoutError, httpx.TimeoutException) as error:
         raise ToolFailure(timed_out(timeout).content) from error

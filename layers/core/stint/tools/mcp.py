@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from stint.domain.errors import HostNotFound, InvalidRequest, StintError, ToolUnauthorized, ToolUnavailable
 from stint.domain.inference import ToolSignature
-from stint.net.guard import MAX_BYTES, Guard
+from stint.net.guard import Guard
 from stint.tools.headers import read_headers
 from stint.tools.mcp_args import read_args
 from stint.tools.mcp_content import read_result
 from stint.tools.mcp_lists import ToolLists
 from stint.tools.mcp_session import McpFailure, McpSessions, host_of
-from stint.tools.outcomes import TIMEOUT, failure, timed_out
+from stint.tools.outcomes import MAX_ANSWER_BYTES, TIMEOUT, failure, timed_out
 from stint.tools.port import Invocation, Toolgroup, ToolOutcome
 
 if TYPE_CHECKING:
@@ -42,8 +42,8 @@ class McpTools:
 
     A list of tools is fresh for `list_seconds`, for callers with the same headers only, or until the server does not
     know a tool of it. When a server that listed its tools before does not answer, its old list holds. `timeout` is in
-    seconds, for one listing or call; `max_bytes` is that of one answer. A failure that took long is remembered for
-    `retry_seconds`.
+    seconds, for one listing or call; `max_bytes` is that of all answers of one of them. A failure that took long is
+    remembered for `retry_seconds`.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class McpTools:
         timeout: float = TIMEOUT,
         list_seconds: float = 300.0,
         retry_seconds: float = 30.0,
-        max_bytes: int = MAX_BYTES,
+        max_bytes: int = MAX_ANSWER_BYTES,
     ) -> None:
         self._guard = guard
         self._sessions = McpSessions(guard, max_bytes=max_bytes)

@@ -1,5 +1,6 @@
 """Lists of tools that a warm process keeps, and which servers did not give one."""
 
+import json
 import time
 from dataclasses import dataclass, field
 
@@ -7,6 +8,8 @@ from stint.domain.errors import StintError
 from stint.domain.inference import ToolSignature
 
 MOST_LISTS = 200
+MOST_BYTES = 4_000_000
+"""Of all lists as JSON; as objects they take about ten times as much."""
 
 
 @dataclass(slots=True)
@@ -17,6 +20,7 @@ class Kept:
     expiry: float = 0.0
     failure: StintError | None = None
     retry: float = 0.0
+    size: int = 0
 
 
 @dataclass(slots=True)
@@ -47,7 +51,8 @@ class ToolLists:
         return found.failure if found and time.monotonic() < found.retry else None
 
     def keep(self, key: str, tools: list[ToolSignature]) -> None:
-        self._put(key, Kept(tools, time.monotonic() + self.seconds))
+        size = sum(len(tool.name) + len(tool.description) + len(json.dumps(tool.parameters)) for tool in tools)
+        self._put(key, Kept(tools, time.monotonic() + self.seconds, size=size))
 
     def expire(self, key: str) -> None:
         """Let a list be asked for again: its server does not know a tool of it."""
@@ -57,9 +62,13 @@ class ToolLists:
     def fail(self, key: str, failure: StintError) -> None:
         """Remember that a server did not give its list."""
         found = self.kept.get(key, Kept())
-        self._put(key, Kept(found.tools, found.expiry, failure, time.monotonic() + self.retry_seconds))
+        self._put(key, Kept(found.tools, found.expiry, failure, time.monotonic() + self.retry_seconds, found.size))
 
     def _put(self, key: str, kept: Kept) -> None:
-        while len(self.kept) >= MOST_LISTS and key not in self.kept:
+        self.kept.pop(key, None)
+        while self.kept and (len(self.kept) >= MOST_LISTS or self._size() + kept.size > MOST_BYTES):
             del self.kept[next(iter(self.kept))]
         self.kept[key] = kept
+
+    def _size(self) -> int:
+        return sum(kept.size for kept in self.kept.values())

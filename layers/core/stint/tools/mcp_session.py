@@ -11,6 +11,7 @@ import httpx
 from stint.domain.errors import HostNotFound, InvalidRequest, StintError, ToolUnauthorized, ToolUnavailable
 from stint.net.guard import Guard
 from stint.net.urls import parse_url
+from stint.tools.mcp_answers import Received
 from stint.tools.mcp_package import prepare_mcp
 from stint.tools.mcp_watch import Refused, Watch
 
@@ -78,7 +79,8 @@ class McpSessions:
         from mcp.client.session import ClientSession  # noqa: PLC0415 - imported when first used
         from mcp.types import Implementation  # noqa: PLC0415
 
-        watch = Watch(self._guard.transport(self._max_bytes), ("GET", "POST") if sse else ("POST",))
+        received = Received(host_of(url), self._max_bytes)
+        watch = Watch(self._guard.transport(self._max_bytes), ("GET", "POST") if sse else ("POST",), received)
         seconds = max(deadline - asyncio.get_running_loop().time(), 0.001)
         client = httpx.AsyncClient(
             transport=watch, timeout=seconds, headers={"Accept-Encoding": "gzip", **headers}, trust_env=False

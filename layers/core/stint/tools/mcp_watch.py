@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Callable, Collection
 import httpx
 
 from stint.domain.errors import StintError
+from stint.tools.mcp_answers import AnswerCheck, Received
 
 
 class Refused(Exception):
@@ -18,10 +19,14 @@ class Refused(Exception):
 
 
 class Watch(httpx.AsyncBaseTransport):
-    """Remembers the first failure of a request whose method is in `methods`, and calls `stop`."""
+    """Remembers the first failure of a request whose method is in `methods`, and calls `stop`.
 
-    def __init__(self, transport: httpx.AsyncBaseTransport, methods: Collection[str]) -> None:
+    Answers that are too large, alone or together, are such failures, whatever their method.
+    """
+
+    def __init__(self, transport: httpx.AsyncBaseTransport, methods: Collection[str], received: Received) -> None:
         self._transport = transport
+        self._received = received
         self._methods = methods
         self._answered = 0
         self.failure: Exception | None = None
@@ -38,9 +43,9 @@ class Watch(httpx.AsyncBaseTransport):
         if watched and response.is_error:
             self.note(Refused(request.method, response.status_code, opening=self._answered == 0))
         self._answered += 1
-        if watched:
-            assert isinstance(response.stream, httpx.AsyncByteStream)  # noqa: S101 - an asynchronous transport's is
-            response.stream = WatchedBody(response.stream, self)
+        assert isinstance(response.stream, httpx.AsyncByteStream)  # noqa: S101 - an asynchronous transport's is
+        check = AnswerCheck(self._received, response.headers.get("content-type", ""))
+        response.stream = WatchedBody(response.stream, self, check, watched=watched)
         return response
 
     async def aclose(self) -> None:
@@ -54,18 +59,23 @@ class Watch(httpx.AsyncBaseTransport):
 
 
 class WatchedBody(httpx.AsyncByteStream):
-    """A body whose failure is noted."""
+    """A body whose size is checked, and whose failure is noted."""
 
-    def __init__(self, body: httpx.AsyncByteStream, watch: Watch) -> None:
+    def __init__(self, body: httpx.AsyncByteStream, watch: Watch, check: AnswerCheck, *, watched: bool) -> None:
         self._body = body
         self._watch = watch
+        self._check = check
+        self._watched = watched
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         try:
             async for chunk in self._body:
+                self._check.feed(chunk)
                 yield chunk
+            self._check.end()
         except (httpx.HTTPError, StintError) as error:
-            self._watch.note(error)
+            if self._watched or isinstance(error, StintError):
+                self._watch.note(error)
             raise
 
     async def aclose(self) -> None:

@@ -1,0 +1,68 @@
+"""What an MCP server sends in one conversation, checked before the `mcp` package parses it."""
+
+import re
+
+from stint.domain.errors import InvalidRequest
+from stint.domain.json_text import MAX_VALUES, has_too_many_values
+
+MOST_LINES = 50_000
+"""Lines of event streams: each costs a microsecond or more, an empty one too."""
+
+EVENT_ENDS = (b"\r\n\r\n", b"\n\n", b"\r\r")
+DATA = re.compile(rb"^data:(.*)", re.MULTILINE)
+
+
+class Received:
+    """Counts the bytes and lines of all answers of a conversation, and the values in each message.
+
+    Raises InvalidRequest (`url_too_large`) from any method.
+    """
+
+    def __init__(self, host: str, max_bytes: int) -> None:
+        self._host = host
+        self._max_bytes = max_bytes
+        self._bytes = self._lines = 0
+
+    def count(self, chunk: bytes) -> None:
+        self._bytes += len(chunk)
+        if self._bytes > self._max_bytes:
+            raise self.too_large(f"{self._max_bytes:,} bytes")
+
+    def count_lines(self, chunk: bytes) -> None:
+        self._lines += chunk.count(b"\n") + chunk.count(b"\r")
+        if self._lines > MOST_LINES:
+            raise self.too_large(f"{MOST_LINES:,} lines")
+
+    def check(self, message: bytes) -> None:
+        if has_too_many_values(message):
+            raise self.too_large(f"{MAX_VALUES:,} values in a message")
+
+    def too_large(self, limit: str) -> InvalidRequest:
+        return InvalidRequest(f"{self._host} sent more than {limit}", code="url_too_large")
+
+
+class AnswerCheck:
+    """Checks one answer chunk by chunk: a JSON document at its end, an event stream at the end of each event."""
+
+    def __init__(self, received: Received, content_type: str) -> None:
+        self._received = received
+        self._streams = content_type.lstrip().lower().startswith("text/event-stream")
+        self._pending = bytearray()
+
+    def feed(self, chunk: bytes) -> None:
+        self._received.count(chunk)
+        begin = max(len(self._pending) - 3, 0)
+        self._pending += chunk
+        if not self._streams:
+            return
+        self._received.count_lines(chunk)
+        end = max(self._pending.rfind(mark, begin) for mark in EVENT_ENDS)
+        if end >= 0:
+            events = bytes(self._pending[:end]).replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+            for event in events.split(b"\n\n"):
+                self._received.check(b"".join(DATA.findall(event)))
+            del self._pending[:end]
+
+    def end(self) -> None:
+        if not self._streams:
+            self._received.check(bytes(self._pending))

@@ -714,6 +714,30 @@ class TestFailures:
         with pytest.raises(ModelError, match=r"307.*OPENAI_BASE_URL"):
             await collect(model)
 
+    @pytest.mark.parametrize("key", ["x", "none", "EMPTY", "m"])
+    async def test_a_short_key_is_never_replaced_in_the_servers_words(
+        self, server: ChatCompletionsServer, key: str
+    ) -> None:
+        server.script(chat.error(400, "max_tokens: none is EMPTY"))
+        model = OpenAICompatible(server.base_url, key)
+
+        with pytest.raises(InvalidRequest, match="max_tokens: none is EMPTY"):
+            await collect(model)
+        await model.aclose()
+
+    async def test_a_key_that_the_server_repeats_is_redacted_also_in_base64(
+        self, server: ChatCompletionsServer
+    ) -> None:
+        key = "sk-1234567890"
+        server.script(chat.error(500, f"got {key}, {base64.b64encode(f'user:{key}'.encode()).decode()}"))
+        model = OpenAICompatible(server.base_url, key, repeats=0)
+
+        with pytest.raises(ModelError) as caught:
+            await collect(model)
+        await model.aclose()
+
+        assert "got ***, dXNlcjp***" in caught.value.message
+
     async def test_a_redirect_to_what_is_no_url_is_an_error_of_the_provider(
         self, model: OpenAICompatible, server: ChatCompletionsServer
     ) -> None:

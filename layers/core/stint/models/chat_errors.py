@@ -100,6 +100,7 @@ def read_refusal(status: int | None, body: str, headers: Mapping[str, str], key:
     code = str(fields.get("code") or "")
     if status is None and re.fullmatch(r"[1-5]\d\d", code):
         status = int(code)
+    redactor = Redactor([key])
     return Refusal(
         status=status,
         message=shorten(redactor.text(message if isinstance(message, str) else json.dumps(message))),

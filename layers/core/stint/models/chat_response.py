@@ -20,7 +20,7 @@ DRAIN_SECONDS = 0.2
 async def read_response(response: httpx.Response, answer: ChatAnswer, key: str) -> AsyncGenerator[ModelChunk, None]:
     """Give the chunks of a response, all but the end, which `answer` makes.
 
-    Servers that ignore `stream: true` answer with one JSON document, which is taken as well. `key` is struck out of
+    Servers that ignore `stream: true` answer with one JSON document, which is taken as well. `key` is redacted in
     error messages.
 
     Raises:

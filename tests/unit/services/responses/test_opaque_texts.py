@@ -1,4 +1,5 @@
 import base64
+import time
 import tracemalloc
 import zlib
 from datetime import UTC, date, datetime, timedelta
@@ -107,7 +108,7 @@ async def test_texts_without_a_signature_are_refused_unread(opaque: OpaqueTexts)
 async def test_texts_without_a_signature_are_accepted_until_the_end_of_a_day(
     cloud: Cloud, tenant: str, opaque: OpaqueTexts
 ) -> None:
-    today = datetime.now(UTC).date()
+    today = datetime.fromtimestamp(time.time(), UTC).date()
     items = INPUT.validate_python([reasoning(unsigned('{"text": "Cats."}'))])
 
     lenient = OpaqueTexts(tenant, cloud.response_store.signing_keys, today)

@@ -7,7 +7,11 @@ from tests.adversarial.api import MeasuredApi
 
 @pytest.fixture(scope="session")
 def measured_api(engine: Engine) -> Iterator[MeasuredApi]:
+    bus = "adversarial"
+    engine.running.client("events").create_event_bus(Name=bus)
     environment = engine.environment() | {
+        "STINT_EVENT_BUS": bus,
+        "STINT_QUEUE_URL": engine.outputs["WorkQueueUrl"],
         "STINT_TABLE": engine.outputs["TableName"],
         "STINT_BUCKET": engine.outputs["BucketName"],
         "STINT_ALLOWED_HOSTS": "127.0.0.1",

@@ -1,5 +1,6 @@
 """Bodies of requests."""
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -199,7 +200,64 @@ def say(body: dict[str, Any], text: str) -> bytes:
 
 @case
 def events_of_the_worker() -> Case:
-    detail: Answer = yield Event(
-        b'{"detail-type": "Turn Requested", "detail": {"a": [' + fill(b"0,", 390_000) + b"0]}}"
-    )
-    assert detail.status == 200
+    for value in (
+        b"[" + fill(b"0,", 390_000) + b"0]",
+        b"[" + fill(b"{},", 1_000_000) + b"{}]",
+        b'"' + fill(b"x", 1_000_000) + b'"',
+        b'"\\ud800"',
+        b"NaN",
+        b"1e999",
+        b"[" * 500 + b"]" * 500,
+    ):
+        for kind in (b"Stint Turn Requested", b"Stint Response Requested", b"Other"):
+            detail = b'{"model": "scripted/demo", "input": %b, "messages": %b}' % (value, value)
+            answer: Answer = yield Event(b'{"detail-type": "%b", "detail": %b}' % (kind, detail))
+            assert answer.status == 200, answer.body[:500]
+
+
+@case
+def messages_of_the_queue() -> Case:
+    for body in (
+        "[" * 100_000,
+        "[" + "{}," * 80_000 + "{}]",
+        '"\\ud800"',
+        "1" * 5_000,
+        '{"kind": "\\ud800"}',
+        "\ud800",
+    ):
+        message = {"messageId": "m", "receiptHandle": "r", "body": body, "eventSource": "aws:sqs", "attributes": {}}
+        answer: Answer = yield Event(json.dumps({"Records": [message]}).encode())
+        assert answer.json() == {"batchItemFailures": []}
+
+
+@case
+def addresses() -> Case:
+    """Send paths, queries and headers that are none, or very long."""
+    for path in (
+        "/v1/agents/%ff",
+        "/v1/agents/%ed%a0%80",
+        "/v1/agents/%00",
+        "/v1/agents/" + "%41" * 20_000,
+        "/v1/agents/" + "a/" * 30_000,
+        "/" * 60_000,
+        "/v1/responses/" + "a" * 60_000,
+        "/v1/agents?" + "a=1&" * 15_000,
+        "/v1/agents?limit=" + "9" * 5_000,
+        "/v1/agents?start_index=" + "9" * 400,
+        "/v1/agents?limit=%ed%a0%80",
+        "/v1/responses?after=%ed%a0%80&model=%ff%00",
+        "/v1/responses?after=" + "%f0%9f%99%82" * 5_000,
+        "/v1/toolgroups/" + "%25" * 20_000,
+    ):
+        for method in ("GET", "DELETE", "POST"):
+            answer = yield Request(method, path)
+            assert answer.status < 500, (method, path[:80], answer.body[:300])
+
+
+@case
+def headers() -> Case:
+    for text in ("[" * 60_000, "{" + '"a":{},' * 8_000 + '"b":1}', "\xff\xfe", '{"a": "\\ud800"}', "9" * 60_000, "é"):
+        for name in ("X-LlamaStack-Provider-Data", "content-type", "x-amzn-trace-id", "x-llamastack-client-version"):
+            body = b'{"model": "scripted/demo", "input": "say: ok"}'
+            answer = yield Request("POST", "/v1/responses", body, {"content-type": "application/json", name: text})
+            assert answer.status < 500, (name, text[:40], answer.body[:300])

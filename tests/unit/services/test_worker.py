@@ -65,6 +65,7 @@ def message(body: Any, *, receives: int = 1, message_id: str = "m1") -> dict[str
 
 
 DONE: dict[str, Any] = {"batchItemFailures": []}
+DEEP = json.loads("[" * 99 + "]" * 99)
 FAILED = {"batchItemFailures": [{"itemIdentifier": "m1"}]}
 
 
@@ -331,8 +332,15 @@ async def test_the_lines_of_each_event_name_its_own_agent_session_and_turn(
         {"detail-type": "Stint Response Completed", "id": "e1", "detail": {"model": "test/m", "input": "Hi"}},
         {"detail-type": "Stint Response Requested", "tenant": "a#b", "detail": {"model": "test/m", "input": "Hi"}},
         {"detail-type": None},
+        {"detail-type": "Stint Response Requested", "detail": {"model": "test/m", "input": "\ud800"}},
+        {"detail-type": "Stint Response Requested", "detail": {"model": "test/m", "input": "Hi", "a": float("nan")}},
+        {"detail-type": "Stint Response Requested", "detail": {"model": "test/m", "input": "Hi", "a": [0] * 200_000}},
+        {"detail-type": "Stint Response Requested", "detail": {"model": "test/m", "input": "Hi", "a": DEEP}},
     ],
-    ids=["other", "no messages", "not stored", "no detail", "an end", "no tenant", "null"],
+    ids=[
+        *("other", "no messages", "not stored", "no detail", "an end", "no tenant", "null"),
+        *("half a character", "nan", "many values", "deep"),
+    ],
 )
 async def test_an_event_that_asks_for_nothing_known_is_logged_without_a_trace_and_dropped(
     make_office: MakeOffice, office_of_the_worker: Seat, caplog: pytest.LogCaptureFixture, event: Any

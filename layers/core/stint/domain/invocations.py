@@ -1,10 +1,13 @@
 """Events that ask the worker for a turn or a response (docs/events.md)."""
 
+from json import JSONDecodeError
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, TypeAdapter, model_validator
+from pydantic import BeforeValidator, Field, TypeAdapter, model_validator
 
+from stint.domain.fields import invalid
 from stint.domain.ids import TENANT, TenantName
+from stint.domain.json_text import check_value
 from stint.domain.response_requests import CreateResponse
 from stint.domain.schema import Request
 from stint.domain.turns import TurnCreateRequest
@@ -50,5 +53,14 @@ class ResponseAsked(Asked):
     detail: ResponseRequested
 
 
-AnyAsked = Annotated[TurnAsked | ResponseAsked, Field(discriminator="detail_type")]
+def check_event(event: Any) -> Any:
+    """Check what Lambda's runtime has parsed by the rules of request bodies: it lets pass what cannot be stored."""
+    try:
+        check_value(event)
+    except JSONDecodeError as error:
+        raise invalid(f"The event cannot be read: {error.msg}") from None
+    return event
+
+
+AnyAsked = Annotated[TurnAsked | ResponseAsked, Field(discriminator="detail_type"), BeforeValidator(check_event)]
 ASKED: TypeAdapter[AnyAsked] = TypeAdapter(AnyAsked)

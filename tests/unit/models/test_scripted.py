@@ -271,6 +271,23 @@ async def test_a_long_input_is_counted_whole_and_read_at_its_beginning() -> None
     assert chunks[-1].usage.input_tokens == 100_002
 
 
+@pytest.mark.parametrize("width", [1, 2])
+async def test_references_that_lead_to_more_references_end(width: int) -> None:
+    definitions: dict[str, object] = {
+        f"a{place}": {
+            "type": "object",
+            "properties": {f"p{number}": {"$ref": f"#/$defs/a{place + 1}"} for number in range(width)},
+            "required": ["p0"],
+        }
+        for place in range(2_000)
+    }
+    tool = ToolSignature("nest", "", {"$ref": "#/$defs/a0", "$defs": definitions})
+
+    chunks = await answer(ask("nest", tools=(tool,)))
+
+    assert isinstance(chunks[-1], Finished)
+
+
 @pytest.mark.parametrize("number", ["9" * 400, "1" * 5_000])
 async def test_a_number_without_measure_is_no_fault(number: str) -> None:
     chunks = await answer(ask(f"add {number} and 2", tools=(ADD,)))

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+MOST_PARTS = 5_000
+MOST_REFERENCES = 20
 NOTHING: dict[str, Any] = {"type": "null"}
 PAIR = re.compile(r"(?<![\w.])([A-Za-z_]\w*)=(\"[^\"]*\"|'[^']*'|[^\s,;]+)")
 QUOTED = re.compile(r"\"([^\"]*)\"|(?<!\w)'([^']*)'(?!\w)")
@@ -36,7 +38,7 @@ def fill_schema(text: str, schema: dict[str, Any]) -> Any:
     into the schema are followed; of alternatives the first that is not null is taken, and a value inside itself ends
     with an empty list or null.
     """
-    schema = expand(schema, schema.get("$defs") or schema.get("definitions") or {})
+    schema = References(schema.get("$defs") or schema.get("definitions") or {}).expand(schema)
     strings = _count_strings(schema)
     quoted = [double or single for double, single in QUOTED.findall(text)]
     bare = QUOTED.sub(" ", text)
@@ -46,26 +48,37 @@ def fill_schema(text: str, schema: dict[str, Any]) -> Any:
     return _fill(schema, _Source(bare, iter(quoted + last_words), iter(NUMBER.findall(bare))))
 
 
-def expand(schema: dict[str, Any], definitions: dict[str, Any], inside: tuple[str, ...] = ()) -> dict[str, Any]:
-    """Put what is referred to in the place of its reference, and one alternative in the place of several."""
-    reference = schema.get("$ref")
-    if isinstance(reference, str):
-        name = reference.rpartition("/")[2]
-        found = definitions.get(name)
-        return NOTHING if name in inside or not isinstance(found, dict) else expand(found, definitions, (*inside, name))
-    for keyword in ("anyOf", "oneOf", "allOf"):
-        options = [expand(option, definitions, inside) for option in schema.get(keyword) or []]
-        if options:
-            return next((option for option in options if _type_of(option) != "null"), NOTHING)
-    expanded = dict(schema)
-    if isinstance(schema.get("properties"), dict):
-        expanded["properties"] = {
-            name: expand(part, definitions, inside) for name, part in schema["properties"].items()
-        }
-    if isinstance(schema.get("items"), dict):
-        items = expand(schema["items"], definitions, inside)
-        expanded = {**expanded, "const": []} if items is NOTHING else {**expanded, "items": items}
-    return expanded
+@dataclass(slots=True)
+class References:
+    """Puts what a schema refers to in the place of its reference, and one alternative in the place of several.
+
+    References that double with each level would never end: after MOST_PARTS every further part is null.
+    """
+
+    definitions: dict[str, Any]
+    left: int = MOST_PARTS
+
+    def expand(self, schema: dict[str, Any], inside: tuple[str, ...] = ()) -> dict[str, Any]:
+        self.left -= 1
+        reference = schema.get("$ref")
+        if self.left < 0 or len(inside) > MOST_REFERENCES:
+            return NOTHING
+        if isinstance(reference, str):
+            name = reference.rpartition("/")[2]
+            found = self.definitions.get(name)
+            return NOTHING if name in inside or not isinstance(found, dict) else self.expand(found, (*inside, name))
+        for keyword in ("anyOf", "oneOf", "allOf"):
+            options = [self.expand(option, inside) for option in schema.get(keyword) or []]
+            if options:
+                return next((option for option in options if _type_of(option) != "null"), NOTHING)
+        expanded = dict(schema)
+        if isinstance(schema.get("properties"), dict):
+            parts = schema["properties"].items()
+            expanded["properties"] = {name: self.expand(part, inside) for name, part in parts}
+        if isinstance(schema.get("items"), dict):
+            items = self.expand(schema["items"], inside)
+            expanded = {**expanded, "const": []} if items is NOTHING else {**expanded, "items": items}
+        return expanded
 
 
 @dataclass(slots=True)

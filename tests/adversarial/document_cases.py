@@ -165,7 +165,8 @@ def documents_by_the_hundred() -> Case:
     session = yield from create_session()
     pdf = data_url(stream(b"BT /F1 12 Tf " + b"()Tj " * 40_000), "application/pdf")
     html = data_url(b"<p>x" * 20_000, "text/html")
-    for uri, count in ((pdf, 100), (html, 40)):
+    small = data_url(b"<br>" * 10_000, "text/html")
+    for uri, count in ((pdf, 100), (html, 40), (small, 100)):
         documents = [{"content": {"uri": uri}, "mime_type": ""}] * count
         answer = yield post(f"{session}/turn", turn(*documents))
         assert answer.status in (200, 400)

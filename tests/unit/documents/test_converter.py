@@ -82,6 +82,14 @@ async def test_small_pages_and_plain_text_need_no_process(processes: list[Reader
     assert processes == []
 
 
+async def test_many_small_pages_are_together_a_large_one(processes: list[ReaderProcess]) -> None:
+    async with Converter(Limits(small_bytes=30)) as converter:
+        texts = [await converter.convert(Kind.html, f"<p>page {n}".encode(), "text/html", None) for n in range(6)]
+
+    assert texts == [f"page {n}" for n in range(6)]
+    assert len(processes) == 1
+
+
 async def test_what_is_unreadable_leaves_the_process_to_the_next_document(processes: list[ReaderProcess]) -> None:
     async with Converter(Limits()) as converter:
         with pytest.raises(Unreadable, match="the PDF is broken"):

@@ -14,7 +14,8 @@ from stint.documents.served import Unreadable
 class Converter:
     """Converts the documents of one request, one after the other.
 
-    PDFs and large pages of HTML go to a process, which is started for the first of them and ended with the request.
+    PDFs, and HTML that is large or many pages, go to a process, which is started for the first of them and ended with
+    the request.
     Plain text needs none: decoding it takes 10 ms a megabyte. When the process was ended for what it used, the request
     has used what it may, so nothing is sent to another one.
     """
@@ -24,6 +25,7 @@ class Converter:
         self._turnstile = asyncio.Lock()
         self._process: ReaderProcess | None = None
         self._failure: Unreadable | None = None
+        self._bytes = 0
 
     async def __aenter__(self) -> Self:
         return self
@@ -42,9 +44,14 @@ class Converter:
         """
         job = Job(kind.name, essence, charset, self._limits.pages, self._limits.characters)
         async with self._turnstile:
-            if kind is Kind.text or (kind is Kind.html and len(body) <= self._limits.small_bytes):
+            if kind is Kind.text or (kind is Kind.html and self._is_small(body)):
                 return await asyncio.to_thread(convert, job, body)
             return await self._convert_apart(job, body)
+
+    def _is_small(self, body: bytes) -> bool:
+        """Count a page, and check that all of them are small together."""
+        self._bytes += len(body)
+        return self._bytes <= self._limits.small_bytes
 
     async def _convert_apart(self, job: Job, body: bytes) -> str:
         if self._failure is not None:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 class Limits:
     """`characters` is for all documents of a request together.
 
-    Documents that are costly to read share `cpu_seconds`, and each gets `memory_bytes`; those of up to `small_bytes`
-    are not counted, unless they are PDFs. `seconds` is the longest wait for one of them.
+    Documents that are costly to read share `cpu_seconds`, and each gets `memory_bytes`: PDFs, and HTML after the first
+    `small_bytes`. `seconds` is the longest wait for one of them.
     """
 
     documents: int = 100

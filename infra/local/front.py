@@ -183,7 +183,9 @@ def http_request(scope: Scope, stage: str) -> HttpRequest:
     prefix = f"/{stage}"
     staged = path == prefix or path.startswith(f"{prefix}/")
     host, port = scope.get("server") or ("127.0.0.1", 0)
-    headers = list(decoded(scope["headers"]))
+    headers = [
+        (name, without_brackets(value) if name == "host" else value) for name, value in decoded(scope["headers"])
+    ]
     return HttpRequest(
         method=scope["method"],
         path=(path.removeprefix(prefix) if staged else path) or "/",
@@ -195,6 +197,11 @@ def http_request(scope: Scope, stage: str) -> HttpRequest:
         host=next((value for name, value in headers if name == "host"), f"{host}:{port}"),
         port=port,
     )
+
+
+def without_brackets(host: str) -> str:
+    """Return a Host of IPv6 as `localhost`: API Gateway has names only, and Mangum reads no brackets."""
+    return f"localhost{host.rpartition(']')[2]}" if host.startswith("[") else host
 
 
 async def read_body(receive: Receive) -> bytes:

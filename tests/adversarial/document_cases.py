@@ -248,3 +248,9 @@ def documents_from_elsewhere() -> Case:
         document = {"content": {"uri": f"{PEER.decode()}/{name}"}, "mime_type": ""}
         answer: Answer = yield post(f"{session}/turn", turn(*[document] * 8))
         assert answer.status in (200, 400), answer.body[:300]
+
+
+@case
+def text_that_declares_a_charset_after_many_spaces() -> Case:
+    blank = (b"<meta" * 36 + b"charset=").ljust(4096, b" ")
+    yield from read(blank, b"<?xml encoding=" * 10 + blank, blank * 1000, mime_type="text/plain")

@@ -206,3 +206,9 @@ def test_a_websocket_handshake_is_a_request_like_any_other(api: Api) -> None:
 
     assert event["headers"]["sec-websocket-key"] == "dGhlIHNhbXBsZSBub25jZQ=="
     assert "upgrade" not in event["headers"]
+
+
+def test_an_address_of_ipv6_is_passed_on_as_a_name(api: Api) -> None:
+    event = event_of(api.client.get("/echo/fixed", headers={"host": "[::1]:9300"}))
+
+    assert event["headers"]["host"] == event["requestContext"]["domainName"] == "localhost:9300"

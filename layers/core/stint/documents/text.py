@@ -8,7 +8,9 @@ from stint.net.encodings import find_codec
 
 BOMS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 DECLARED_INSIDE = re.compile(
-    rb"""<meta[^>]{0,200}?charset\s*=\s*["']?\s*([\w:.-]+)|<\?xml[^>]{0,200}?encoding\s*=\s*["']([\w:.-]+)""", re.I
+    rb"""<meta[^>]{0,200}?charset\s*+=\s*+["']?+\s*+([\w:.-]++)"""
+    rb"""|<\?xml[^>]{0,200}?encoding\s*+=\s*+["']([\w:.-]++)""",
+    re.I,
 )
 MOST_BYTES = 8
 """Of a character, at most: four in UTF-8, and with the codes that switch between sets in ISO-2022-JP."""

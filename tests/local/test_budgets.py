@@ -61,7 +61,11 @@ def chat_completions() -> Iterator[ChatCompletionsServer]:
 
 
 def modules_after_a_turn(model: str, engine: Engine, **environment: str) -> set[str]:
-    settings = {"STINT_TABLE": engine.outputs["TableName"], "STINT_BUCKET": engine.outputs["BucketName"]}
+    settings = {
+        "STINT_TABLE": engine.outputs["TableName"],
+        "STINT_BUCKET": engine.outputs["BucketName"],
+        "STINT_SCRIPTED_MODELS": "true",
+    }
     path = {"PYTHONPATH": str(ROOT / "layers" / "core"), "PATH": os.defpath}
     done = subprocess.run(
         [sys.executable, "-c", A_TURN, model],

@@ -13,8 +13,8 @@ from stint.domain.response_requests import CreateResponse
     ("body", "words"),
     [
         (b"", "required"),
-        (b"{bad", "not valid JSON"),
-        (b'{"agent_config": ', "not valid JSON"),
+        (b"{bad", "cannot be read as JSON"),
+        (b'{"agent_config": ', "cannot be read as JSON"),
         (b"[]", "dictionary"),
         (b'"text"', "dictionary"),
         (b"null", "dictionary"),

@@ -89,7 +89,7 @@ def check_value(value: Any) -> None:
 
 def check_scalar(value: Any) -> None:
     if isinstance(value, float) and not math.isfinite(value):
-        raise JSONDecodeError("NaN and infinite numbers are not JSON, and a number may be too large", "", 0)
+        raise JSONDecodeError("NaN and infinite numbers are not JSON; a number beyond 1.8e308 is too large", "", 0)
     for text in (value,) if isinstance(value, str) else value if isinstance(value, dict) else ():
         if not text.isascii():
             check_text(text)

@@ -147,7 +147,7 @@ async def answer_invalid_request(_: Request, error: RequestValidationError) -> J
 def words_of(problem: dict[str, Any]) -> str:
     """Return what is wrong; of a body that is not JSON in words of our own."""
     if problem["type"] == "json_invalid":
-        return f"The body is not valid JSON: {problem['ctx']['error']}"
+        return f"The body cannot be read as JSON: {problem['ctx']['error']}"
     return str(problem["msg"])
 
 

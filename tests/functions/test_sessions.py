@@ -1,5 +1,5 @@
 import httpx
-from tests.functions.talk import create_agent, create_session, open_session, turns_of
+from tests.functions.talk import create_agent, create_session, open_session, turn, turns_of
 
 
 def test_deletion_takes_sessions_along_and_answers_null_once(http: httpx.Client) -> None:
@@ -14,6 +14,22 @@ def test_deletion_takes_sessions_along_and_answers_null_once(http: httpx.Client)
     assert http.get(f"/v1/agents/{agent}").status_code == 404
     assert http.get(session).status_code == 404
     assert http.get(f"/v1/agents/{agent}/sessions").status_code == 404
+
+
+def test_a_session_larger_than_a_page_is_written_while_it_is_read(http: httpx.Client) -> None:
+    agent = create_agent(http)
+    session = create_session(http, agent, '"turns":[ "x"')
+    turns = [turn(http, session, f"say: {number}\n" + f"{number}" * 1_500_000) for number in range(6)]
+    picked = [turns[4]["turn_id"], turns[0]["turn_id"]]
+
+    answer = http.get(session)
+
+    assert answer.headers["content-type"] == "application/json"
+    assert "content-length" not in answer.headers
+    assert list(answer.json()) == ["session_id", "session_name", "turns", "started_at"]
+    assert answer.json()["session_name"] == '"turns":[ "x"'
+    assert answer.json()["turns"] == turns
+    assert http.get(session, params={"turn_ids": picked}).json()["turns"] == [turns[0], turns[4]]
 
 
 def test_deleting_a_session_answers_null_once_and_leaves_the_others(http: httpx.Client) -> None:

@@ -69,6 +69,32 @@ def test_a_bounded_history_is_the_newest_turns_that_fit(talk: Conversation, stor
     assert nothing.last == LastTurn(ids[-1], 1)
 
 
+def test_pages_are_all_turns_in_creation_order_or_those_asked_for(
+    talk: Conversation, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ids = [talk.turn(answer="x" * 1_000) for _ in range(5)]
+    monkeypatch.setattr("stint.store.turns.MAX_BYTES", sum(turn.size for turn in talk.turns()[:2]))
+
+    pages = list(store.turns.pages(*talk.ids))
+    picked = list(store.turns.pages(*talk.ids, {ids[4], ids[1], "nowhere"}))
+
+    assert [[turn.header.turn_id for turn in page] for page in pages] == [ids[:2], ids[2:4], ids[4:]]
+    assert [turn for page in pages for turn in page] == talk.turns()
+    assert [[turn.header.turn_id for turn in page] for page in picked] == [[ids[1], ids[4]]]
+    assert list(store.turns.pages(*talk.ids, {"nowhere"})) == [[]]
+
+
+def test_a_page_reads_no_blob_of_another_one(cloud: Cloud, talk: Conversation) -> None:
+    for _ in range(3):
+        talk.turn(secrets.token_urlsafe(4_000_000))
+    pages = cloud.store.turns.pages(*talk.ids)
+    cloud.forget()
+
+    next(pages)
+
+    assert cloud.calls["GetObject"] == 1
+
+
 def test_a_bounded_history_reads_no_blob_that_it_leaves_out(cloud: Cloud, talk: Conversation) -> None:
     talk.turn(secrets.token_urlsafe(600_000))
     talk.turn("short")

@@ -1,8 +1,10 @@
 """Routes of the turns group: everything whose answer can be large, or takes long."""
 
+from collections.abc import AsyncIterator
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
+from fastapi.responses import StreamingResponse
 
 from stint.domain.sessions import Session
 from stint.domain.steps import StepResponse
@@ -81,4 +83,19 @@ async def get_session(
 ) -> Response:
     """Read a session with its turns in creation order, or with those of `turn_ids` (repeated, or joined by commas)."""
     wanted = None if turn_ids is None else {part for value in turn_ids for part in value.split(",")}
-    return document(await services.sessions.get(agent_id, session_id, wanted))
+    session, others = await services.sessions.open(agent_id, session_id, wanted)
+    more = await anext(others, None)
+    if more is None:
+        return document(session)
+    session.turns.extend(more)
+    return StreamingResponse(write_session(session, others), media_type="application/json")
+
+
+async def write_session(session: Session, others: AsyncIterator[list[Turn]]) -> AsyncIterator[bytes]:
+    """Write a session as JSON while its turns are read."""
+    head, mark, tail = session.model_copy(update={"turns": []}).to_json().partition(b'"turns":[')
+    yield head + mark + b",".join(turn.to_json() for turn in session.turns)
+    session.turns.clear()
+    async for turns in others:
+        yield b"".join(b"," + turn.to_json() for turn in turns)
+    yield tail

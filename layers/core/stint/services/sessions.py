@@ -2,14 +2,16 @@
 
 import asyncio
 import time
-from collections.abc import Set
+from collections.abc import AsyncIterator, Set
 
 from stint.domain.errors import TooLarge
 from stint.domain.ids import new_id
 from stint.domain.paging import MAX_BYTES, Page, Window, carried_size
 from stint.domain.schema import now
 from stint.domain.sessions import Session
+from stint.domain.stored_turns import StoredTurn
 from stint.domain.tasks import DeletionTask
+from stint.domain.turns import Turn
 from stint.services.agents import Agents
 from stint.services.deletions import Deletions
 from stint.services.interruptions import settled
@@ -47,23 +49,43 @@ class Sessions:
         await asyncio.to_thread(self.store.sessions.create, self.tenant, agent_id, session, expires_at)
         return session.session_id
 
-    async def get(self, agent_id: str, session_id: str, turn_ids: Set[str] | None = None) -> Session:
-        """Read a session with its turns in creation order; `turn_ids` picks some.
+    async def get(self, agent_id: str, session_id: str) -> Session:
+        """Read a session with all its turns in creation order. Raise NotFound."""
+        session, others = await self.open(agent_id, session_id)
+        async for turns in others:
+            session.turns.extend(turns)
+        return session
+
+    async def open(
+        self, agent_id: str, session_id: str, turn_ids: Set[str] | None = None
+    ) -> tuple[Session, AsyncIterator[list[Turn]]]:
+        """Read a session with its first turns in creation order, and the others when they are asked for.
+
+        What is in memory at a time is a few MB of JSON. `turn_ids` picks some of the turns.
 
         Raises:
             NotFound: there is no such agent or session.
         """
-        agent, session, found = await asyncio.gather(
+        pages = self.store.turns.pages(self.tenant, agent_id, session_id, turn_ids)
+        agent, found, first = await asyncio.gather(
             self.agents.require(agent_id),
             asyncio.to_thread(self.store.sessions.get, self.tenant, agent_id, session_id),
-            asyncio.to_thread(self.store.turns.history, self.tenant, agent_id, session_id, None),
+            asyncio.to_thread(next, pages),
             return_exceptions=True,
         )
         value_of(agent)
-        record, history = value_of(session), value_of(found)
-        wanted = [turn for turn in history.turns if turn_ids is None or turn.header.turn_id in turn_ids]
-        turns = [(await settled(self.store, self.tenant, agent_id, record, turn)).to_turn() for turn in wanted]
-        return Session(session_id=session_id, session_name=record.name, turns=turns, started_at=record.started_at)
+        record = value_of(found)
+
+        async def show(stored: list[StoredTurn]) -> list[Turn]:
+            return [(await settled(self.store, self.tenant, agent_id, record, turn)).to_turn() for turn in stored]
+
+        async def others() -> AsyncIterator[list[Turn]]:
+            while (page := await asyncio.to_thread(next, pages, None)) is not None:
+                yield await show(page)
+
+        turns = await show(value_of(first))
+        session = Session(session_id=session_id, session_name=record.name, turns=turns, started_at=record.started_at)
+        return session, others()
 
     async def list(self, agent_id: str, window: Window) -> Page[Session]:
         """List an agent's sessions in creation order, without their turns.

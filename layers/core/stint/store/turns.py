@@ -1,10 +1,11 @@
 """Turns in the table: a header, and an append-only log in which every place is written once."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from dataclasses import dataclass
 
 from stint.domain.errors import Conflict, Interrupted, NotFound
+from stint.domain.paging import MAX_BYTES
 from stint.domain.stored_turns import PendingCalls, StoredTurn, TurnHeader, TurnRecord
 from stint.domain.turns import TurnEnding, TurnStatus
 from stint.store import keys
@@ -114,6 +115,26 @@ class Turns:
         turns = self._read(chosen[::-1])
         last = LastTurn(turns[-1].header.turn_id, len(turns[-1].records)) if turns else None
         return History(turns, complete, last)
+
+    def pages(
+        self, tenant: str, agent_id: str, session_id: str, turn_ids: Set[str] | None = None
+    ) -> Iterator[list[StoredTurn]]:
+        """Yield a session's turns in creation order, about MAX_BYTES of JSON at a time; `turn_ids` picks some.
+
+        There is one page at least. Raises NotFound for a session that has expired.
+        """
+        chosen: list[Log] = []
+        total = 0
+        items = self._table.query(keys.turns(tenant, agent_id, session_id), before=keys.AFTER_TURNS)
+        for log in logs(_unexpired(items, session_id)):
+            if log.header is None or (turn_ids is not None and keys.turn_of(log.header["sk"]) not in turn_ids):
+                continue
+            total += log.size
+            if chosen and total > MAX_BYTES:
+                yield self._read(chosen)
+                chosen, total = [], log.size
+            chosen.append(log)
+        yield self._read(chosen)
 
     def get(self, tenant: str, agent_id: str, session_id: str, turn_id: str) -> StoredTurn:
         """Read one turn. Raises NotFound."""

@@ -1,0 +1,44 @@
+"""What is stored already, by as many requests as it takes."""
+
+import re
+
+from tests.adversarial.case import Case, case, create_session, get, post
+
+TEXT = "say: ok\n" + "x" * 5_900_000
+
+
+@case
+def session_of_large_turns() -> Case:
+    session = yield from create_session()
+    for _ in range(8):
+        answer = yield post(f"{session}/turn", {"messages": [{"role": "user", "content": TEXT}]})
+        assert answer.status == 200, answer.body[:300]
+    for request in (get(session), post(f"{session}/turn", {"messages": [{"role": "user", "content": "say: ok"}]})):
+        answer = yield request
+        assert answer.status == 200, answer.body[:300]
+
+
+@case
+def conversation_of_large_items() -> Case:
+    answer = yield post("/v1/conversations", {})
+    conversation = f"/v1/conversations/{answer.json()['id']}"
+    for _ in range(8):
+        answer = yield post(f"{conversation}/items", {"items": [{"role": "user", "content": TEXT}]})
+        assert answer.status == 200, answer.body[:300]
+    yield get(f"{conversation}/items?limit=100")
+    body = {"model": "scripted/demo", "input": "say: ok", "conversation": conversation.rpartition("/")[2]}
+    answer = yield post("/v1/responses", {**body, "truncation": "auto"})
+    assert answer.status in (200, 400), answer.body[:300]
+
+
+@case
+def large_responses() -> Case:
+    for _ in range(8):
+        answer = yield post("/v1/responses", {"model": "scripted/demo", "input": TEXT})
+        assert answer.status == 200, answer.body[:300]
+    found = re.search(rb'"id":"(resp_\w+)"', answer.body)
+    assert found
+    response = f"/v1/responses/{found[1].decode()}"
+    for path in ("/v1/responses?limit=100", f"{response}/input_items?limit=100", response):
+        answer = yield get(path)
+        assert answer.status == 200, answer.body[:300]

@@ -5,6 +5,7 @@ import pytest
 
 from stint.domain import errors
 from stint.domain.errors import (
+    InvalidRequest,
     ModelOverloaded,
     ModelUnauthorized,
     NotFound,
@@ -98,3 +99,13 @@ def test_a_new_kind_of_error_has_the_status_of_its_parent() -> None:
         pass
 
     assert status_of(Vanished("Agent", "x")) == 404
+
+
+def test_a_long_message_keeps_its_beginning_and_its_end() -> None:
+    error = InvalidRequest(f"Model {'x' * 1_000_000!r} is unknown. Choose another one.", param="y" * 1_000_000)
+
+    assert error.message.startswith("Model 'xxx")
+    assert error.message.endswith("is unknown. Choose another one.")
+    assert len(error.message) < 4_000
+    assert error.param is not None
+    assert len(error.param) < 500

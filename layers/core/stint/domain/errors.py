@@ -6,6 +6,14 @@ from contextlib import contextmanager
 
 from stint.domain.known_secrets import redact
 
+LONGEST_MESSAGE, LONGEST_PARAM = 4_000, 500
+"""Characters of an error's message and of the name of a field; what a caller sent may be much longer."""
+
+
+def shorten(text: str, most: int) -> str:
+    """Cut the middle of a text that is too long, since what to do stands at the end of a message."""
+    return text if len(text) <= most else f"{text[: most // 2]} ... {text[-most // 4 :]}"
+
 
 class StintError(Exception):
     """An error that a caller may read.
@@ -19,11 +27,11 @@ class StintError(Exception):
     type = "server_error"
 
     def __init__(self, message: str, *, code: str | None = None, param: str | None = None) -> None:
-        message = redact(message)
+        message = shorten(redact(message), LONGEST_MESSAGE)
         super().__init__(message)
         self.message = message
         self.code = code or type(self).code
-        self.param = param
+        self.param = None if param is None else shorten(param, LONGEST_PARAM)
         self.turn_id: str | None = None
         self.response_id: str | None = None
 

@@ -1,6 +1,7 @@
 """Errors as HTTP: the one table of statuses, and the one body."""
 
 import logging
+from collections.abc import Sequence
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -10,6 +11,7 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Route
 
 from stint.domain.errors import (
+    LONGEST_PARAM,
     Conflict,
     ContextLengthExceeded,
     DeadlineExceeded,
@@ -28,6 +30,7 @@ from stint.domain.errors import (
     ToolUnauthorized,
     ToolUnavailable,
     UnsupportedMediaType,
+    shorten,
 )
 from stint.domain.schema import Schema
 from stint.domain.turns import ErrorInfo
@@ -55,6 +58,7 @@ STATUS: dict[type[StintError], int] = {
     DeadlineExceeded: 504,
 }
 RETRY_AFTER_SECONDS = 1
+LONGEST_PROBLEM = 500
 MAX_PROBLEMS = 20
 """Problems of one request that are told; a long list can have as many as it has entries."""
 
@@ -135,9 +139,10 @@ async def answer_stint_error(_: Request, error: StintError) -> JSONResponse:
 async def answer_invalid_request(_: Request, error: RequestValidationError) -> JSONResponse:
     found = error.errors()
     problems = [
-        {"loc": problem["loc"], "msg": words_of(problem), "type": problem["type"]} for problem in found[:MAX_PROBLEMS]
+        {"loc": short_location(problem["loc"]), "msg": words_of(problem), "type": problem["type"]}
+        for problem in found[:MAX_PROBLEMS]
     ]
-    fields = [field_of(problem, error.body) for problem in problems]
+    fields = [shorten(field_of(problem, error.body), LONGEST_PARAM) for problem in found[:MAX_PROBLEMS]]
     message = "; ".join(f"{field}: {problem['msg']}" for field, problem in zip(fields, problems, strict=True))
     if len(found) > MAX_PROBLEMS:
         message += f"; and {len(found) - MAX_PROBLEMS} more"
@@ -148,7 +153,12 @@ def words_of(problem: dict[str, Any]) -> str:
     """Return what is wrong; of a body that is not JSON in words of our own."""
     if problem["type"] == "json_invalid":
         return f"The body cannot be read as JSON: {problem['ctx']['error']}"
-    return str(problem["msg"])
+    return shorten(str(problem["msg"]), LONGEST_PROBLEM)
+
+
+def short_location(location: Sequence[str | int]) -> list[str | int]:
+    """Shorten the names of fields in a location, which can be the caller's."""
+    return [part if isinstance(part, int) else shorten(part, LONGEST_PARAM) for part in location]
 
 
 def field_of(problem: dict[str, Any], body: Any) -> str:
@@ -162,7 +172,7 @@ def field_of(problem: dict[str, Any], body: Any) -> str:
 
 
 async def answer_http_exception(request: Request, error: HTTPException) -> JSONResponse:
-    where = f"{request.method} {request.url.path}"
+    where = shorten(f"{request.method} {request.url.path}", LONGEST_PARAM)
     headers = {"x-should-retry": "false"}
     body = {"message": str(error.detail), "type": "invalid_request_error", "code": "invalid_request", "param": ""}
     if error.status_code == 404:

@@ -1,5 +1,5 @@
 import asyncio
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 from pydantic import BaseModel
@@ -379,6 +379,26 @@ async def test_a_schema_with_references_and_alternatives_is_answered_with_a_valu
     event = Event.model_validate_json(text_in(chunks))
     assert (event.host.age, event.host.friends) == (36, [])
     assert event.guests[0].name == "Ada"
+
+
+@pytest.mark.parametrize(
+    ("parameters", "arguments"),
+    [
+        ({"required": ["x", {}, 5], "properties": {"x": 5, "y": {"anyOf": 5}}}, "{}"),
+        ({"required": "xy", "properties": []}, "{}"),
+        ({"required": ["x"], "properties": {"x": {"type": ["null", 5], "enum": 5}}}, '{"x": "apple"}'),
+        ({"required": ["x"], "properties": {"x": {"type": "integer", "default": "no number"}}}, '{"x": 0}'),
+        ({"required": ["x"], "properties": {"x": {"type": "array", "items": [{}]}}}, '{"x": ["apple"]}'),
+        ({"required": ["x"], "properties": {"x": {"$ref": "#/$defs/x"}}, "$defs": []}, '{"x": null}'),
+        ({"$ref": "#/$defs/x", "$defs": {"x": {"type": "string"}}}, "{}"),
+        ({"required": ["x"], "properties": {"x": {"enum": ["is", "a" * 1_000_000, "Apple"]}}}, '{"x": "Apple"}'),
+        ({"required": ["x"], "properties": {"x": {"enum": ["thi", 7]}}}, '{"x": "thi"}'),
+    ],
+)
+async def test_parameters_of_any_form_get_arguments(parameters: dict[str, Any], arguments: str) -> None:
+    tool = ToolSignature("send-mail", "", parameters)
+
+    assert calls_in(await answer(ask("send-mail apple", tools=(tool,)))) == [("send-mail", arguments)]
 
 
 async def test_a_stop_sequence_ends_an_answer_before_its_calls() -> None:

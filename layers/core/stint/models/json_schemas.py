@@ -55,8 +55,8 @@ def is_strict(schema: dict[str, Any]) -> bool:
     """
     if "properties" in schema or schema.get("type") == "object":
         required = schema.get("required")
-        required = required if isinstance(required, list) else []
-        if schema.get("additionalProperties") is not False or any(name not in required for name in _properties(schema)):
+        names = {name for name in required if isinstance(name, str)} if isinstance(required, list) else set()
+        if schema.get("additionalProperties") is not False or not names.issuperset(_properties(schema)):
             return False
     return all(is_strict(part) for part in _parts(schema))
 

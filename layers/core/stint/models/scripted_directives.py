@@ -7,9 +7,11 @@ from typing import Literal
 from stint.domain.errors import ContextLengthExceeded, InvalidRequest, ModelError, ModelOverloaded, RateLimited
 
 LINE = re.compile(r"^[ \t]*(think|say|refuse|call|fail|slow|long|cut|filter|repeat):(.*)$", re.MULTILINE)
-COUNT = re.compile(r"(?:after )?(\d+(?:\.\d+)?)(?: words?| seconds?| times?)?")
+COUNT = re.compile(r"(?:after )?(\d{1,12}(?:\.\d{1,9})?)(?: words?| seconds?| times?)?")
 MOST_WORDS = 20_000
 """Words of a `long:` answer."""
+MOST_CALLS = 500
+"""Calls of one answer; further ones are left out."""
 
 Failure = Literal["before", "throttled", "overloaded", "context"]
 
@@ -54,9 +56,11 @@ def _apply(directives: Directives, keyword: str, value: str) -> None:
             directives.says = append_line(directives.says, value)
         case "refuse", _:
             directives.refuses = append_line(directives.refuses, value)
-        case "call", _:
+        case "call", _ if len(directives.calls) < MOST_CALLS:
             name, _, arguments = value.partition(" ")
             directives.calls.append((name, arguments.strip()))
+        case "call", _:
+            pass
         case "fail", "before" | "throttled" | "overloaded" | "context":
             directives.failure = value
         case "fail", _:

@@ -45,6 +45,7 @@ class Answer:
     started_at: datetime = field(default_factory=now)
     text: list[str] = field(default_factory=list)
     calls: list[ToolCall] = field(default_factory=list)
+    call_ids: set[str] = field(default_factory=set)
     finish: FinishReason | None = None
     usage: Usage | None = None
     partial: dict[int, PartialCall] = field(default_factory=dict)
@@ -95,8 +96,9 @@ class Answer:
             yield self.complete_call(self.partial[index])
 
     def complete_call(self, partial: PartialCall) -> ToolCallDelta:
-        call = parse_call(partial, {call.call_id for call in self.calls})
+        call = parse_call(partial, self.call_ids)
         self.calls.append(call)
+        self.call_ids.add(call.call_id)
         if isinstance(call.arguments, str):
             return ToolCallDelta(tool_call=call.arguments, parse_status="failed")
         return ToolCallDelta(tool_call=call, parse_status="succeeded")

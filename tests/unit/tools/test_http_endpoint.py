@@ -119,6 +119,16 @@ async def test_an_argument_cannot_leave_its_segment(
     assert server.requests == []
 
 
+async def test_a_large_argument_cannot_stand_in_many_places(tools: HttpEndpoints, server: ScriptedHTTPServer) -> None:
+    toolgroup = group(server, method="POST", body={"all": ["{text}"] * 10, "text": "{text}{text}"})
+
+    outcome = await call(tools, toolgroup, text="x" * 500_001)
+
+    assert outcome.error
+    assert "fill 6000012 characters" in text_of(outcome.content)
+    assert server.requests == []
+
+
 @pytest.mark.parametrize("value", ["a\r\nX-Other: b", "ä", "\x00"])
 async def test_an_argument_cannot_break_a_header(tools: HttpEndpoints, server: ScriptedHTTPServer, value: str) -> None:
     outcome = await call(tools, group(server, headers={"X-Title": "{title}"}), title=value)

@@ -53,26 +53,31 @@ def json_type_of(name: str) -> str | None:
 
 
 def parameters_of(signature: ToolSignature) -> list[ToolParameter]:
-    """Flatten a JSON schema to the list of parameters that the tools API shows; nested schemas show by type only."""
-    properties = signature.parameters.get("properties", {})
-    required = signature.parameters.get("required", [])
+    """Flatten a JSON schema to the list of parameters that the tools API shows; nested schemas show by type only.
+
+    A server's schema may have any form: what is no schema in it shows as an object.
+    """
+    properties, required = (signature.parameters.get(name) for name in ("properties", "required"))
+    names = {name for name in required if isinstance(name, str)} if isinstance(required, list) else set()
     return [
         ToolParameter(
             name=name,
             parameter_type=type_name(schema),
             description=str(schema.get("description", "")) if isinstance(schema, dict) else "",
-            required=name in required,
+            required=name in names,
             default=schema.get("default") if isinstance(schema, dict) else None,
         )
-        for name, schema in properties.items()
+        for name, schema in (properties.items() if isinstance(properties, dict) else ())
     ]
 
 
 def type_name(schema: Any) -> str:
     """Name the JSON type of a schema; "object" when it has none of its own (a reference, a union)."""
-    if isinstance(schema, dict) and "anyOf" in schema:
+    if not isinstance(schema, dict):
+        return "object"
+    if isinstance(schema.get("anyOf"), list):
         return next((name for name in map(type_name, schema["anyOf"]) if name != "null"), "object")
-    declared = schema.get("type") if isinstance(schema, dict) else None
+    declared = schema.get("type")
     if isinstance(declared, list):
         declared = next((name for name in declared if name != "null"), None)
-    return str(declared or "object")
+    return declared if isinstance(declared, str) and declared else "object"

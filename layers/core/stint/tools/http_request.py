@@ -15,6 +15,7 @@ from stint.tools.headers import read_headers
 from stint.tools.http_calls import ToolFailure
 from stint.tools.templates import PLACEHOLDER, Absent, fill, fill_text, names_in, text_of
 
+MOST_CHARACTERS = 6_000_000
 BODILESS = frozenset({"GET", "HEAD", "DELETE"})
 
 
@@ -73,7 +74,9 @@ class EndpointRequest:
 def write_request(tool: EndpointDefinition, arguments: dict[str, Any]) -> EndpointRequest:
     """Fill a tool's templates. Raises ToolFailure when an argument cannot stand where its template puts it."""
     names = {*tool.parameters.get("properties", {}), *arguments}
-    used = {*names_in(tool.url), *names_in(tool.params), *names_in(tool.headers), *names_in(tool.body)}
+    places = [*names_in(tool.url), *names_in(tool.params), *names_in(tool.headers), *names_in(tool.body)]
+    refuse_large(places, arguments)
+    used = set(places)
     spare = {name: value for name, value in arguments.items() if name not in used}
     body = fill(tool.body, arguments, names) if tool.body is not None else Absent.ABSENT
     query = fill(tool.params, arguments, names)
@@ -89,6 +92,14 @@ def write_request(tool: EndpointDefinition, arguments: dict[str, Any]) -> Endpoi
         raise ToolFailure(f"The arguments cannot be sent: {error}.") from None
     url = url.copy_merge_params(write_query(query)) if query else url
     return EndpointRequest(url, {**content_type(body), **headers}, write_body(body))
+
+
+def refuse_large(places: list[str], arguments: dict[str, Any]) -> None:
+    """Refuse a request in which large arguments stand in many places."""
+    sizes = {name: len(text_of(value)) for name, value in arguments.items()}
+    size = sum(sizes.get(name, 0) for name in places)
+    if size > MOST_CHARACTERS:
+        raise ToolFailure(f"The arguments fill {size} characters of the request; {MOST_CHARACTERS} are the most.")
 
 
 def fill_url(template: str, arguments: dict[str, Any], names: set[str]) -> str:

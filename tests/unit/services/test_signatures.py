@@ -1,0 +1,28 @@
+from typing import Any
+
+import pytest
+
+from stint.domain.inference import ToolSignature
+from stint.services.signatures import parameters_of
+
+
+@pytest.mark.parametrize(
+    ("schema", "shown"),
+    [
+        ({"properties": {"a": {"type": "integer"}}, "required": ["a"]}, [("a", "integer", True)]),
+        ({"properties": {"a": {"anyOf": [{"type": "null"}, {"type": "string"}]}}}, [("a", "string", False)]),
+        ({"properties": {"a": {"type": ["null", "number"]}}}, [("a", "number", False)]),
+        (
+            {"properties": {"a": True, "b": {"anyOf": 5}, "c": {"type": {}}}},
+            [(name, "object", False) for name in "abc"],
+        ),
+        ({"properties": {"a": {}}, "required": "a"}, [("a", "object", False)]),
+        ({"properties": {"a": {}}, "required": [{}, "a"]}, [("a", "object", True)]),
+        ({"properties": [], "required": 5}, []),
+        ({}, []),
+    ],
+)
+def test_a_schema_of_any_form_shows_as_parameters(schema: dict[str, Any], shown: list[tuple[str, str, bool]]) -> None:
+    found = parameters_of(ToolSignature("tool", "", schema))
+
+    assert [(each.name, each.parameter_type, each.required) for each in found] == shown

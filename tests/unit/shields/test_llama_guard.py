@@ -130,7 +130,7 @@ async def test_excluded_categories_are_neither_asked_for_nor_counted(
     assert violation.metadata == {"violation_type": "S2"}
 
 
-@pytest.mark.parametrize("answer", ["unsafe", "Safe, I think", "unsafe\nnonsense", "", "safe\nS1"])
+@pytest.mark.parametrize("answer", ["unsafe", "Safe, I think", "unsafe\nnonsense", "", "safe\nS1", "unsafe\nS1,"])
 async def test_an_answer_that_is_no_judgement_is_no_pass(
     guard: LlamaGuard, server: LlamaGuardServer, answer: str
 ) -> None:

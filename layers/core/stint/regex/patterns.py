@@ -13,8 +13,8 @@ from stint.regex.charset import Charset, is_word
 from stint.regex.syntax import Assertion, Char, Choice, Node, Repeat, Series, parse
 
 MOST_STATES = 2000
-MOST_REMEMBERED = 100_000
-"""Numbers of states kept in memory, some 10 MB at the most."""
+MOST_REMEMBERED = 50_000
+"""Numbers of states kept in memory, some 5 MB at the most."""
 CHARS_PER_STEP = 8
 
 

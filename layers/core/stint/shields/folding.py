@@ -4,7 +4,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterator
 
-PIECE = 50_000
+PIECE = 20_000
 LONGEST_SEARCH = 100
 """Characters behind the end of a piece among which a place to cut is looked for."""
 MOST_MARKS = 30

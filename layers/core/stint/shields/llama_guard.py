@@ -59,7 +59,7 @@ below categories.
 Provide your safety assessment for ONLY THE LAST {role} message in the above conversation:
  - First line must read 'safe' or 'unsafe'.
  - If unsafe, a second line must include a comma-separated list of violated categories."""
-UNSAFE = re.compile(r"unsafe\s*\n\s*(S\d+(?:\s*,\s*S\d+)*)")
+UNSAFE = re.compile(r"unsafe[^\S\n]*+\n\s*+(S\d+(?:\s*+,\s*+S\d+)*+)")
 MARKERS = re.compile(r"<(?=\||(?:BEGIN|END) )")
 LONGEST_ANSWER = 128
 """Tokens: enough for all fourteen categories."""

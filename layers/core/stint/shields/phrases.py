@@ -15,8 +15,8 @@ MOST_CHARACTERS = 50_000
 EDGE, OTHER_WORD = 0, 1
 """The numbers of the edge of a word, and of characters in words that no phrase has."""
 CHARS_PER_STEP = 4
-MOST_REMEMBERED = 50_000
-"""Moves from one state to the next that are kept in memory, some 10 MB at the most."""
+MOST_REMEMBERED = 20_000
+"""Moves from one state to the next that are kept in memory, some 4 MB at the most."""
 
 
 @dataclass(slots=True, eq=False)

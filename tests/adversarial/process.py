@@ -49,6 +49,9 @@ def main(descriptor: str, outputs: str, chat_url: str) -> None:
     world.models["fetched"] = lambda: FetchedImages(OpenAICompatible(chat_url), fetch)
     app = create_app("all", *list_parts(), make_services=world.make_services, buffered=False)
     warm_up(app)
+    for thread in threading.enumerate():
+        if thread is not threading.current_thread():
+            thread.join(10)
     assert threading.active_count() == 1, "a process with threads cannot be forked"
     with socket.socket(fileno=int(descriptor)) as server:
         while server in select.select([server, sys.stdin], [], [])[0]:

@@ -15,7 +15,7 @@ from stint_runtime.context import LambdaContext
 Event = Mapping[str, Any]
 Scope = MutableMapping[str, Any]
 
-_PARAMETER = re.compile(r"\{([^}+]+)\+?\}")
+_PARAMETER = re.compile(r"\{([^{}+]+)\+?\}")
 _PATH_CHARACTERS = "/%:@!$&'()*+,;=~-._"
 
 

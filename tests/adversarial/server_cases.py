@@ -8,7 +8,7 @@ from tests.adversarial.case import Case, case, create_session, post
 from tests.adversarial.peer import PEER, json_reply, serves
 from tests.servers.scripted_http import Received, Reply
 
-SIZE = 3_900_000
+SIZE = 2_900_000
 """Bytes of an answer that is not refused for its size."""
 
 PNG = b"\x89PNG\r\n\x1a\n"

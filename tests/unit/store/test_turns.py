@@ -78,10 +78,11 @@ def test_pages_are_all_turns_in_creation_order_or_those_asked_for(
     pages = list(store.turns.pages(*talk.ids))
     picked = list(store.turns.pages(*talk.ids, {ids[4], ids[1], "nowhere"}))
 
-    assert [[turn.header.turn_id for turn in page] for page in pages] == [ids[:2], ids[2:4], ids[4:]]
-    assert [turn for page in pages for turn in page] == talk.turns()
-    assert [[turn.header.turn_id for turn in page] for page in picked] == [[ids[1], ids[4]]]
-    assert list(store.turns.pages(*talk.ids, {"nowhere"})) == [[]]
+    assert [[turn.header.turn_id for turn in page] for page, _ in pages] == [ids[:2], ids[2:4], ids[4:]]
+    assert [more for _, more in pages] == [True, True, False]
+    assert [turn for page, _ in pages for turn in page] == talk.turns()
+    assert [([turn.header.turn_id for turn in page], more) for page, more in picked] == [([ids[1], ids[4]], False)]
+    assert list(store.turns.pages(*talk.ids, {"nowhere"})) == [([], False)]
 
 
 def test_a_page_reads_no_blob_of_another_one(cloud: Cloud, talk: Conversation) -> None:

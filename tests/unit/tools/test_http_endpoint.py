@@ -216,7 +216,7 @@ async def test_images_are_content_other_files_attached(tools: HttpEndpoints, ser
         (Reply(status=302, headers={"Location": "http://169.254.169.254/"}), "redirects elsewhere"),
         (Reply(status=0), "could not be called (RemoteProtocolError)"),
         (Reply(ending="hang"), "within 0.5 s"),
-        (Reply((b"x" * 6_000_000,) * 2), "more than 4,000,000 bytes"),
+        (Reply((b"x" * 6_000_000,) * 2), "more than 3,000,000 bytes"),
     ],
 )
 async def test_failures_are_outcomes(

@@ -52,22 +52,23 @@ class Sessions:
     async def get(self, agent_id: str, session_id: str) -> Session:
         """Read a session with all its turns in creation order. Raise NotFound."""
         session, others = await self.open(agent_id, session_id)
-        async for turns in others:
-            session.turns.extend(turns)
+        if others is not None:
+            async for turns in others:
+                session.turns.extend(turns)
         return session
 
     async def open(
         self, agent_id: str, session_id: str, turn_ids: Set[str] | None = None
-    ) -> tuple[Session, AsyncIterator[list[Turn]]]:
-        """Read a session with its first turns in creation order, and the others when they are asked for.
+    ) -> tuple[Session, AsyncIterator[list[Turn]] | None]:
+        """Read a session with its first turns in creation order, and an iterator over pages of the others, if any.
 
-        What is in memory at a time is a few MB of JSON. `turn_ids` picks some of the turns.
+        What is in memory at a time is one page, a few MB of JSON. `turn_ids` picks some of the turns.
 
         Raises:
             NotFound: there is no such agent or session.
         """
         pages = self.store.turns.pages(self.tenant, agent_id, session_id, turn_ids)
-        agent, found, first = await asyncio.gather(
+        agent, found, page = await asyncio.gather(
             self.agents.require(agent_id),
             asyncio.to_thread(self.store.sessions.get, self.tenant, agent_id, session_id),
             asyncio.to_thread(next, pages),
@@ -75,17 +76,18 @@ class Sessions:
         )
         value_of(agent)
         record = value_of(found)
+        first, more = value_of(page)
 
         async def show(stored: list[StoredTurn]) -> list[Turn]:
             return [(await settled(self.store, self.tenant, agent_id, record, turn)).to_turn() for turn in stored]
 
         async def others() -> AsyncIterator[list[Turn]]:
             while (page := await asyncio.to_thread(next, pages, None)) is not None:
-                yield await show(page)
+                yield await show(page[0])
 
-        turns = await show(value_of(first))
+        turns = await show(first)
         session = Session(session_id=session_id, session_name=record.name, turns=turns, started_at=record.started_at)
-        return session, others()
+        return session, others() if more else None
 
     async def list(self, agent_id: str, window: Window) -> Page[Session]:
         """List an agent's sessions in creation order, without their turns.

@@ -78,8 +78,8 @@ class TurnLog:
 
     async def keep(self, content: Content) -> str:
         """Put away a result that is too long for a record, among the turn's blobs."""
-        text = content if isinstance(content, str) else KeptResult(content=content).model_dump_json()
-        return await asyncio.to_thread(self.store.put_body, self.hold.lease, text.encode())
+        body = content.encode() if isinstance(content, str) else KeptResult(content=content).to_json()
+        return await asyncio.to_thread(self.store.put_body, self.hold.lease, body)
 
     async def put_pending(self, step: Step | None, pause: TurnEnding) -> None:
         """Note the calls that the client is to answer, before the pause is visible."""

@@ -118,10 +118,11 @@ class Turns:
 
     def pages(
         self, tenant: str, agent_id: str, session_id: str, turn_ids: Set[str] | None = None
-    ) -> Iterator[list[StoredTurn]]:
+    ) -> Iterator[tuple[list[StoredTurn], bool]]:
         """Yield a session's turns in creation order, about MAX_BYTES of JSON at a time; `turn_ids` picks some.
 
-        There is one page at least. Raises NotFound for a session that has expired.
+        Each page comes with whether others follow; there is one at least. Raises NotFound for a session that has
+        expired.
         """
         chosen: list[Log] = []
         total = 0
@@ -131,10 +132,10 @@ class Turns:
                 continue
             total += log.size
             if chosen and total > MAX_BYTES:
-                yield self._read(chosen)
+                yield self._read(chosen), True
                 chosen, total = [], log.size
             chosen.append(log)
-        yield self._read(chosen)
+        yield self._read(chosen), False
 
     def get(self, tenant: str, agent_id: str, session_id: str, turn_id: str) -> StoredTurn:
         """Read one turn. Raises NotFound."""

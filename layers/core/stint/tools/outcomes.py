@@ -11,7 +11,7 @@ from stint.tools.port import ToolOutcome
 TIMEOUT = 30.0
 """Seconds that a tool gets when its registration does not say."""
 
-MAX_ANSWER_BYTES = 4_000_000
+MAX_ANSWER_BYTES = 3_000_000
 """Bytes of what a server answers to a call or a listing. As text they may take four times as many."""
 
 IMAGE_SIGNATURES = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF8")

@@ -103,8 +103,8 @@ class ResponseLog:
         """Put away a result that is too long for a record; of a response that is not stored, nothing is kept."""
         if self.store is None:
             return ""
-        text = content if isinstance(content, str) else KeptResult(content=content).model_dump_json()
-        return await asyncio.to_thread(self.store.keep, self.tenant, self.response_id, text.encode())
+        body = content.encode() if isinstance(content, str) else KeptResult(content=content).to_json()
+        return await asyncio.to_thread(self.store.keep, self.tenant, self.response_id, body)
 
     @property
     def all_holds(self) -> list[Hold]:

@@ -101,6 +101,20 @@ for name, text in LONG_TEXTS.items():
 
 
 @case
+def shields_that_look_up_many_letters() -> Case:
+    """Check a text of many distinct characters, each of which has to be mapped once, in any case."""
+    letters = [chr(code) for code in range(0x100, 0x20000) if chr(code).isalpha()][:32_000]
+    cased = [chr(code) for code in range(0x10400, 0x10450)] + [chr(code) for code in range(0x410, 0x450)]
+    text = ("".join(letters) + "".join(cased) * 10_000)[:999_000]
+    for number in range(8):
+        params = {"patterns": [f"q[a-z0-9]{{{number + 1}}}z"]}
+        yield post("/v1/shields", {"shield_id": f"l{number}", "provider_id": "deny-list", "params": params})
+    session = yield from create_session(input_shields=[f"l{number}" for number in range(8)])
+    answer = yield post(f"{session}/turn", json.dumps(user(text), ensure_ascii=False).encode())
+    assert answer.status in (200, 502), answer.body[:500]
+
+
+@case
 def shield_with_many_phrases() -> Case:
     for params in (
         {"phrases": ["a" * 200] * 1_000},

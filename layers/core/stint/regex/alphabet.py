@@ -16,7 +16,8 @@ class Alphabet(dict[int, str]):
         super().__init__()
         self.ignore_case = ignore_case
         self.looked_up = 0
-        """Code points that had to be looked up, about two steps each."""
+        """Code points that had to be looked up, `price` steps each."""
+        self.price = 6 if ignore_case else 2
         self.samples: dict[int, str] = {}
         """A character for each number."""
         self._numbers: dict[tuple[object, ...], int] = {}

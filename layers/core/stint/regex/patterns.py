@@ -4,7 +4,7 @@ The alternatives are followed side by side instead of one after another (Thompso
 are kept as they are met (R. Cox, "Regular Expression Matching Can Be Simple And Fast", 2007).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from stint.regex.alphabet import Alphabet
@@ -15,7 +15,9 @@ from stint.regex.syntax import Assertion, Char, Choice, Node, Repeat, Series, pa
 MOST_STATES = 2000
 MOST_REMEMBERED = 50_000
 """Numbers of states kept in memory, some 5 MB at the most."""
-CHARS_PER_STEP = 8
+CHARS_PER_STEP = 10
+PIECE = 10_000
+"""Characters that are mapped to letters at a time: what that costs is known soon."""
 
 
 class TooComplex(ValueError):
@@ -65,6 +67,7 @@ class Patterns:
                 raise ValueError(str(error), entry) from None
         self._starts = frozenset(starts)
         self._alphabet = Alphabet(self._charsets, ignore_case=ignore_case)
+        self._known: dict[tuple[frozenset[int], str, int | None], StateSet] = {}
         self._forget()
 
     @property
@@ -82,11 +85,8 @@ class Patterns:
         Raises:
             OutOfSteps: the text leads to too many sets of states.
         """
-        known = self._alphabet.looked_up
-        letters = text[:-1].translate(self._alphabet)
-        budget.spend(1 + len(text) // CHARS_PER_STEP + 2 * (self._alphabet.looked_up - known))
         found = self._start
-        for letter in letters:
+        for letter in self._letters(text[:-1], budget):
             following = found.moves.get(letter)
             if following is None:
                 following = self._learn(found, letter, budget)
@@ -98,6 +98,15 @@ class Patterns:
             if found.entry is not None:
                 return found.entry
         return self._move(found, "", budget, final=True).entry
+
+    def _letters(self, text: str, budget: Budget) -> Iterator[str]:
+        """Yield the letters of a text, piece by piece."""
+        budget.spend(1)
+        for begin in range(0, len(text), PIECE):
+            known = self._alphabet.looked_up
+            letters = text[begin : begin + PIECE].translate(self._alphabet)
+            budget.spend(len(letters) // CHARS_PER_STEP + self._alphabet.price * (self._alphabet.looked_up - known))
+            yield from letters
 
     def _learn(self, known: StateSet, letter: str, budget: Budget) -> StateSet:
         """Find what follows a set of states, and remember it in a memory of bounded size."""
@@ -113,7 +122,9 @@ class Patterns:
         return found
 
     def _forget(self) -> None:
-        self._known: dict[tuple[frozenset[int], str, int | None], StateSet] = {}
+        for known in self._known.values():
+            known.moves.clear()  # they refer to each other, and would wait for the garbage collector
+        self._known = {}
         self._remembered = 0
         self._start = StateSet(self._starts, "start")
 

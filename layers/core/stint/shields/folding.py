@@ -15,23 +15,29 @@ Normalization sorts them, in a time that grows with the square of their number.
 MOST_KNOWN = 30_000
 
 
-class CharacterTable(dict[int, str | None]):
+class CharacterTable(dict[int, str]):
     """A table for `str.translate` that is filled as characters are met; its size is bounded."""
 
-    def __init__(self, map_character: Callable[[str], str | None]) -> None:
+    def __init__(self, map_character: Callable[[str], str]) -> None:
         super().__init__()
         self._map = map_character
+        self.looked_up = 0
+        """Characters that were not remembered, each about a microsecond."""
 
-    def __missing__(self, code: int) -> str | None:
+    def __missing__(self, code: int) -> str:
+        self.looked_up += 1
         mapped = self._map(chr(code))
         if len(self) < MOST_KNOWN:
             self[code] = mapped
         return mapped
 
 
-VISIBLE = CharacterTable(lambda char: None if unicodedata.category(char) == "Cf" else char)
-MARKS = CharacterTable(lambda char: "m" if unicodedata.combining(char) else ".")
-TOO_MANY_MARKS = re.compile(f"(?<=m{{{MOST_MARKS}}})m+")
+INVISIBLE = re.compile(
+    "[\u00ad\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f"
+    "\ufeff\ufff9-\ufffb\U000110bd\U000110cd\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
+    "\U000e0001\U000e0020-\U000e007f]+"
+)
+"""Characters of the category Cf of Unicode 16: they show nothing, and only tell how others are shown."""
 
 
 def fold(text: str, *, case: bool) -> str:
@@ -43,7 +49,7 @@ def fold_pieces(text: str, *, case: bool) -> Iterator[str]:
     """Yield a text without invisible characters, compatible characters as one, spaces as one; with `case`, letters
     keep theirs.
     """
-    text = text if text.isascii() else text.translate(VISIBLE)
+    text = text if text.isascii() else INVISIBLE.sub("", text)
     begin, spaced = 0, True
     while begin < len(text):
         end = cut_place(text, begin + PIECE)
@@ -73,7 +79,25 @@ def cut_place(text: str, place: int) -> int:
 def normalize(piece: str) -> str:
     if piece.isascii():
         return piece
-    runs = [found.span() for found in TOO_MANY_MARKS.finditer(piece.translate(MARKS))]
-    for begin, end in reversed(runs):
-        piece = piece[:begin] + piece[end:]
-    return unicodedata.normalize("NFKC", piece)
+    kept, begin = [], 0
+    for end, following in long_runs(piece):
+        kept.append(piece[begin:end])
+        begin = following
+    return unicodedata.normalize("NFKC", "".join([*kept, piece[begin:]]))
+
+
+def long_runs(piece: str) -> Iterator[tuple[int, int]]:
+    """Yield where a run of combining marks has more than MOST_MARKS, from the first mark too many on.
+
+    Such a run has a mark at one of any MOST_MARKS + 1 places in a row, so not every character is looked at.
+    """
+    place = 0
+    while place < len(piece):
+        begin = end = place
+        while end < len(piece) and unicodedata.combining(piece[end]):
+            end += 1
+        while begin and unicodedata.combining(piece[begin - 1]) and end > place:
+            begin -= 1
+        if end - begin > MOST_MARKS:
+            yield begin + MOST_MARKS, end
+        place = end + MOST_MARKS

@@ -12,9 +12,11 @@ from stint.shields.texts import is_in_word
 
 MOST_CHARACTERS = 50_000
 """Characters of all phrases; each takes about 100 bytes."""
-EDGE, OTHER_WORD = 0, 1
-"""The numbers of the edge of a word, and of characters in words that no phrase has."""
-CHARS_PER_STEP = 4
+EDGE = "\0"
+"""The edge of a word."""
+OTHER_WORD = 1
+"""The number of characters in words that no phrase has."""
+CHARS_PER_STEP = 6
 MOST_REMEMBERED = 20_000
 """Moves from one state to the next that are kept in memory, some 4 MB at the most."""
 
@@ -26,6 +28,10 @@ class KnownState:
     state: int
     entry: int
     moves: dict[str, "KnownState"] = field(default_factory=dict)
+
+
+def between_edges(word: re.Match[str]) -> str:
+    return f"{EDGE}{word[0]}{EDGE}"
 
 
 class Phrases:
@@ -61,6 +67,7 @@ class Phrases:
             if phrase:
                 self._add(entry, phrase)
         self._link()
+        self._known: dict[int, KnownState] = {}
         self._forget()
 
     def find(self, pieces: Iterable[str], budget: Budget) -> int | None:
@@ -71,7 +78,7 @@ class Phrases:
         """
         known = self._start
         for piece in self._mark_all(pieces):
-            budget.spend(1 + len(piece) // CHARS_PER_STEP)
+            budget.spend(1 + len(piece) // CHARS_PER_STEP + piece.count(EDGE) // 4 + self._take_looked_up())
             for number in piece:
                 following = known.moves.get(number)
                 if following is None:
@@ -95,6 +102,8 @@ class Phrases:
         return following
 
     def _forget(self) -> None:
+        for known in self._known.values():
+            known.moves.clear()  # they refer to each other, and would wait for the garbage collector
         self._start = KnownState(0, -1)
         self._known = {0: self._start}
         self._remembered = 0
@@ -108,15 +117,19 @@ class Phrases:
                 yield marked
                 continue
             if ended:
-                marked = marked[1:] if marked[:1] == chr(EDGE) else chr(EDGE) + marked
-            ended = marked[-1:] == chr(EDGE)
+                marked = marked[1:] if marked[:1] == EDGE else EDGE + marked
+            ended = marked[-1:] == EDGE
             yield marked[:-1] if ended else marked
         if ended:
-            yield chr(EDGE)
+            yield EDGE
 
     def _mark(self, text: str) -> str:
         numbers = text.translate(self._numbers)
-        return self._words.sub(rf"{chr(EDGE)}\g<0>{chr(EDGE)}", numbers) if self._words else numbers
+        return self._words.sub(between_edges, numbers) if self._words else numbers
+
+    def _take_looked_up(self) -> int:
+        looked_up, self._numbers.looked_up = self._numbers.looked_up, 0
+        return looked_up
 
     def _add(self, entry: int, phrase: str) -> None:
         state = 0

@@ -1,8 +1,12 @@
+import gc
 import io
 import os
+import ssl
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
+import botocore.session
 import pytest
 from infra.local.engine import Engine
 from tests.adversarial.summary import pytest_terminal_summary  # noqa: F401 - a hook
@@ -12,8 +16,17 @@ from tests.openresponses.watch import take_complaints
 from stint.observability import make_logger
 
 CLOCK.install()
+# Clients are made by the thousand here, each of which would read megabytes of JSON and the same certificates again.
+botocore.session.create_loader = cache(botocore.session.create_loader)
+ssl.create_default_context = cache(ssl.create_default_context)
 os.environ["STINT_SCRIPTED_MODELS"] = "true"
 """As in the local cloud. Processes that tests start get none of this environment (see `clean_shell`)."""
+
+
+def pytest_collection_finish() -> None:
+    """Take what the tests hold from now on out of every garbage collection."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

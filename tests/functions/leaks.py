@@ -19,14 +19,14 @@ BASE64 = re.compile(r"[A-Za-z0-9+/_-]{8,}")
 
 def leaks(text: str, key: str) -> bool:
     """Tell whether a text holds a credential: as it is, escaped, or anywhere in base64."""
-    seen = [text, unquote_plus(text), text.replace("\\/", "/")]
+    seen = {text, unquote_plus(text), text.replace("\\/", "/")}
     return any(key in each for each in seen) or any(key.encode() in each for one in seen for each in decoded(one))
 
 
 def decoded(text: str) -> list[bytes]:
     """Whatever could be base64 in a text, read from each of four places on."""
     found = []
-    for run in BASE64.findall(text):
+    for run in set(BASE64.findall(text)):
         plain = run.translate(str.maketrans("-_", "+/"))
         for start in range(4):
             part = plain[start:]
@@ -39,8 +39,12 @@ def decoded(text: str) -> list[bytes]:
 
 def stored(world: World, *, but: str = "#registry") -> str:
     """All that is stored of the tenant, unpacked, but for the partitions whose names end with `but`."""
-    pages = world.dynamodb.get_paginator("scan").paginate(TableName=world.settings.table)
-    own = [item for page in pages for item in page["Items"] if item["pk"]["S"].startswith(f"{world.tenant}#")]
+    pages = world.dynamodb.get_paginator("scan").paginate(
+        TableName=world.settings.table,
+        FilterExpression="begins_with(pk, :tenant)",
+        ExpressionAttributeValues={":tenant": {"S": f"{world.tenant}#"}},
+    )
+    own = [item for page in pages for item in page["Items"]]
     values = [value for item in own if not item["pk"]["S"].endswith(but) for value in item.values()]
     texts = [text_of(next(iter(typed.values()))) for typed in values]
     for page in world.s3.get_paginator("list_objects_v2").paginate(Bucket=world.settings.bucket):

@@ -17,6 +17,8 @@ from stint.documents.served import Unreadable
 PROGRAM = "import sys; sys.path[:] = sys.argv[3:]; from stint.documents.process import main; main()"
 
 PIECE = 262_144
+ENDING_SECONDS = 1.0
+"""The time from the last byte of a process to its end, at the most."""
 
 
 class ProcessEnded(Exception):
@@ -62,7 +64,14 @@ class ReaderProcess:
         except (ConnectionError, EOFError, KeyError, ValueError) as error:
             if isinstance(error, Unreadable):
                 raise
+            if source.at_eof() or isinstance(error, ConnectionError):
+                await self._wait_for_end()
             raise ProcessEnded(await self.end()) from error
+
+    async def _wait_for_end(self) -> None:
+        """Wait for a process that ends by itself: `kill` would take the status away from the event loop."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._process.wait(), ENDING_SECONDS)
 
     async def end(self) -> int:
         """Kill the process unless it has ended, and return its status."""

@@ -1,5 +1,6 @@
 """A run of the loop: what it works with, and where it writes."""
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -103,8 +104,9 @@ class Run:
         """
         if self.inference is None:
             return
+        left = self.deadline - asyncio.get_running_loop().time()
         try:
-            await self.inference.wait_until_accepted(ACCEPTANCE_SECONDS)
+            await self.inference.wait_until_accepted(min(ACCEPTANCE_SECONDS, left))
         except BaseException as error:
             if isinstance(error, ContextLengthExceeded) and self.plan.shortens:
                 return

@@ -95,7 +95,7 @@ async def test_a_text_of_another_type_of_item_is_refused(opaque: OpaqueTexts) ->
 
 
 async def test_texts_without_a_signature_are_refused_unread(opaque: OpaqueTexts) -> None:
-    items = [reasoning(bomb(20)) for _ in range(40)]
+    items = [reasoning(bomb(20))] * 40
     tracemalloc.start()
 
     refused = await refusal(opaque, *items)

@@ -4,7 +4,7 @@ import os
 import ssl
 from collections.abc import Iterator
 from functools import cache
-from typing import Any
+from typing import Any, cast
 
 import botocore.session
 import pytest
@@ -18,7 +18,7 @@ from stint.observability import make_logger
 CLOCK.install()
 # Clients are made by the thousand here, each of which would read megabytes of JSON and the same certificates again.
 botocore.session.create_loader = cache(botocore.session.create_loader)
-ssl.create_default_context = cache(ssl.create_default_context)
+ssl.create_default_context = cast("Any", cache(ssl.create_default_context))
 os.environ["STINT_SCRIPTED_MODELS"] = "true"
 """As in the local cloud. Processes that tests start get none of this environment (see `clean_shell`)."""
 

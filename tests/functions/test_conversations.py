@@ -158,7 +158,8 @@ def test_a_file_or_an_image_that_cannot_be_read_is_refused_by_its_place(http: ht
         for path in ("", f"/{conversation}/items"):
             response = http.post(f"/v1/conversations{path}", json={"items": items})
             error = assert_error(response, 400, "url_not_allowed")
-            assert error["param"] == "items[1].content[0]"
+            field = ".image_url" if part is image else ""
+            assert error["param"] == f"items[1].content[0]{field}"
     assert words(http, conversation) == []
 
 

@@ -6,8 +6,16 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.functions.talk import assert_error, open_session, say
+from tests.functions.talk import WEATHER, assert_error, open_session, say, turn
 from tests.functions.world import World
+from tests.servers.scripted_http import Reply, ScriptedHTTPServer
+
+from stint import adapters
+from stint.models.fetched_images import FetchedImages
+from stint.models.openai_compatible import OpenAICompatible
+from stint.net.guard import Guard
+from stint.tools.http_endpoint import HttpEndpoints
+from stint.tools.mcp import McpTools
 
 MALFORMED = [
     "http://xn--a/",
@@ -43,6 +51,20 @@ def turn_image(http: httpx.Client, url: str) -> httpx.Response:
     return say(http, open_session(http), {"type": "image", "image": {"url": {"uri": url}}}, stream=True)
 
 
+def turn_images(http: httpx.Client, url: str) -> httpx.Response:
+    content = [{"type": "text", "text": "Look"}, {"type": "image", "image": {"url": {"uri": url}}}]
+    return say(http, open_session(http), content, stream=True)
+
+
+def result_image(http: httpx.Client, url: str) -> httpx.Response:
+    session = open_session(http, client_tools=[WEATHER])
+    paused = turn(http, session, "call: get_weather {}")
+    [call] = paused["output_message"]["tool_calls"]
+    content = [{"type": "image", "image": {"url": {"uri": url}}}]
+    result = {"call_id": call["call_id"], "tool_name": "get_weather", "content": content}
+    return http.post(f"{session}/turn/{paused['turn_id']}/resume", json={"tool_responses": [result]})
+
+
 def respond(http: httpx.Client, part: dict[str, Any]) -> httpx.Response:
     message = {"type": "message", "role": "user", "content": [part]}
     return http.post("/v1/responses", json={"model": "scripted/demo", "input": [message], "stream": True})
@@ -65,6 +87,17 @@ def response_server(http: httpx.Client, url: str) -> httpx.Response:
 
 def conversation_file(http: httpx.Client, url: str) -> httpx.Response:
     part = {"type": "input_file", "filename": "a.txt", "file_url": url}
+    return http.post("/v1/conversations", json={"items": [{"type": "message", "role": "user", "content": [part]}]})
+
+
+def output_image(http: httpx.Client, url: str) -> httpx.Response:
+    call = {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"}
+    output = {"type": "function_call_output", "call_id": "c", "output": [{"type": "input_image", "image_url": url}]}
+    return http.post("/v1/responses", json={"model": "scripted/demo", "input": [call, output]})
+
+
+def conversation_image(http: httpx.Client, url: str) -> httpx.Response:
+    part = {"type": "input_image", "image_url": url}
     return http.post("/v1/conversations", json={"items": [{"type": "message", "role": "user", "content": [part]}]})
 
 
@@ -103,8 +136,12 @@ PLACES: dict[Send, str] = {
     listed_endpoint: "mcp_endpoint",
 }
 IMAGES: dict[Send, str] = {
-    turn_image: "messages",
-    response_image: "input[0].content[0]",
+    turn_image: "messages[0].content.image.url.uri",
+    turn_images: "messages[0].content[1].image.url.uri",
+    result_image: "tool_responses[0].content[0].image.url.uri",
+    response_image: "input[0].content[0].image_url",
+    output_image: "input[1].output[0].image_url",
+    conversation_image: "items[0].content[0].image_url",
     chat_image: "messages[0].content[0].image_url.url",
 }
 
@@ -171,3 +208,73 @@ def test_in_the_middle_of_a_turn_a_host_that_does_not_resolve_is_told_to_the_mod
     [called] = [step for step in answer["steps"] if step["step_type"] == "tool_execution"]
     assert "'nowhere.invalid' cannot be found" in called["tool_responses"][0]["content"]
     assert answer["status"] == "completed"
+
+
+@pytest.fixture
+def redirecting(world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The URL of a server that callers may reach, which redirects to what is not a valid URL.
+
+    Toolgroups of the configuration are there as well.
+    """
+    with ScriptedHTTPServer(lambda _: Reply(status=302, headers={"Location": "http://xn--a/"})) as server:
+        guard = Guard(["127.0.0.1"])
+        monkeypatch.setattr("stint.adapters.make_guard", lambda: guard)
+        monkeypatch.setattr(
+            world,
+            "tool_providers",
+            {"model-context-protocol": McpTools(guard), "remote-execution": HttpEndpoints(guard)},
+        )
+        tools = [{"name": "ping", "url": f"{server.url}/ping"}]
+        groups = [
+            {"toolgroup_id": "mcp::r", "provider_id": "model-context-protocol", "mcp_endpoint": {"uri": server.url}},
+            {"toolgroup_id": "http::r", "provider_id": "remote-execution", "args": {"tools": tools}},
+        ]
+        registry = json.dumps({"toolgroups": groups})
+        monkeypatch.setattr(world, "settings", world.settings.model_copy(update={"registry": registry}))
+        chat = OpenAICompatible(server.url, repeats=0)
+        monkeypatch.setitem(world.models, "fetched", lambda: FetchedImages(chat, adapters.fetch))
+        yield server.url
+
+
+@pytest.mark.parametrize("place", [turn_document, response_file, response_server, conversation_file, listed_endpoint])
+def test_a_redirect_to_what_is_no_url_is_the_callers_fault_in_every_place(
+    http: httpx.Client, redirecting: str, place: Send
+) -> None:
+    error = assert_error(place(http, redirecting), 400, "url_unavailable")
+
+    assert error["param"] == PLACES[place]
+    assert "redirects to what is not a valid URL" in error["message"]
+
+
+def test_a_toolgroup_that_redirects_to_what_is_no_url_is_a_400_that_names_it(
+    http: httpx.Client, redirecting: str
+) -> None:
+    session = open_session(http, toolgroups=["mcp::r"])
+
+    turn = assert_error(say(http, session, "Hello", stream=True), 400, "url_unavailable")
+    listed = assert_error(http.get("/v1/tools", params={"toolgroup_id": "mcp::r"}), 400, "url_unavailable")
+    called = http.post("/v1/tool-runtime/invoke", json={"tool_name": "ping", "kwargs": {}})
+
+    assert (turn["param"], listed["param"]) == ("toolgroups", "toolgroup_id")
+    assert all("Toolgroup 'mcp::r'" in error["message"] for error in (turn, listed))
+    assert "Toolgroup 'http::r'" in assert_error(called, 400, "url_unavailable")["message"]
+
+
+def test_a_fetched_image_that_redirects_to_what_is_no_url_is_the_callers_fault(
+    http: httpx.Client, redirecting: str
+) -> None:
+    part = {"type": "input_image", "image_url": redirecting}
+    message = {"role": "user", "content": [{"type": "image_url", "image_url": {"url": redirecting}}]}
+    body = {"model": "fetched/m", "input": [{"role": "user", "content": [part]}]}
+    image = {"type": "image", "image": {"url": {"uri": redirecting}}}
+
+    answers = {
+        "input": http.post("/v1/responses", json=body),
+        "messages": http.post("/v1/chat/completions", json={"model": "fetched/m", "messages": [message]}),
+        "messages ": say(http, open_session(http, model="fetched/m"), image, stream=True),
+    }
+
+    for param, answer in answers.items():
+        error = answer.json()["error"]
+        assert (answer.status_code, error["code"], error["param"]) == (400, "url_unavailable", param.strip())
+        assert "redirects to what is not a valid URL" in error["message"]

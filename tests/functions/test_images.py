@@ -31,7 +31,8 @@ def test_an_image_that_no_model_could_read_is_refused_before_the_stream_as_it_wo
 
     refused = say(http, session, image(source), stream=True)
 
-    assert assert_error(refused, 400, "invalid_request")["param"] == "messages"
+    field = "data" if "data" in source else "url.uri"
+    assert assert_error(refused, 400, "invalid_request")["param"] == f"messages[0].content[0].image.{field}"
     assert turns_of(http, session) == []
     assert turn(http, session, "hello")["status"] == "completed"
 
@@ -60,5 +61,5 @@ def test_an_image_where_callers_may_not_reach_is_refused_as_the_provider_might(
 
     refused = say(http, session, image({"url": {"uri": f"http://{address}/cat.png"}}), stream=True)
 
-    assert assert_error(refused, 400, "url_not_allowed")["param"] == "messages"
+    assert assert_error(refused, 400, "url_not_allowed")["param"] == "messages[0].content[0].image.url.uri"
     assert turns_of(http, session) == []

@@ -151,7 +151,7 @@ def test_an_image_that_no_model_may_read_is_named(http: httpx.Client, url: str, 
     asked = assert_refused(post(http, [user([image])]), 400, code)
     answered = assert_refused(post(http, outputs), 400, code)
 
-    assert (asked["param"], answered["param"]) == ("input[0].content[0]", "input[1].output[0]")
+    assert (asked["param"], answered["param"]) == ("input[0].content[0].image_url", "input[1].output[0].image_url")
 
 
 def test_openais_client_sends_files(server: Served, world: World) -> None:

@@ -30,7 +30,10 @@ def places() -> list[Any]:
         ({"input": [user([TEXT, {"type": "input_text", "text": 5}])]}, "input[0].content[1].text"),
         ({"input": [user([TEXT, {"type": "input_audio", "input_audio": {}}])]}, "input[0].content[1]"),
         ({"input": [user([{"type": "input_image", "file_id": "file-1"}])]}, "input[0].content[0].file_id"),
-        ({"input": [user([{"type": "input_image", "image_url": "data:image/png;base64,x"}])]}, "input[0].content[0]"),
+        (
+            {"input": [user([{"type": "input_image", "image_url": "data:image/png;base64,x"}])]},
+            "input[0].content[0].image_url",
+        ),
         ({"input": [user([TEXT, FILE])]}, "input[0].content[1]"),
         ({"input": [user([{"type": "input_file", "file_id": "file-1"}])]}, "input[0].content[0].file_id"),
         ({"input": [user([{"type": "input_file"}])]}, "input[0].content[0]"),

@@ -9,7 +9,7 @@ import httpx
 import pytest
 from tests.servers.scripted_http import Reply, ScriptedHTTPServer
 
-from stint.domain.errors import HostNotFound, InvalidRequest
+from stint.domain.errors import InvalidRequest, UnresolvableURL
 from stint.net.guard import Guard, Resolve
 
 LOOPBACK = ("127.0.0.0/8", "::1/128")
@@ -183,7 +183,7 @@ async def test_a_redirect_to_a_host_that_does_not_resolve_is_refused(
     names["outer.example"] = ["127.0.0.1"]
     server.script(Reply(status=302, headers={"Location": "http://nowhere.example/"}))
 
-    with pytest.raises(HostNotFound, match=r"nowhere\.example"):
+    with pytest.raises(UnresolvableURL, match=r"nowhere\.example"):
         await Guard(["outer.example"], resolve=resolve).fetch(f"http://outer.example:{port_of(server)}/")
 
 

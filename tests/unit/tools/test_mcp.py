@@ -13,7 +13,7 @@ from tests.servers.mcp_server import PNG, TOKEN
 from tests.servers.scripted_http import Reply, ScriptedHTTPServer
 
 from stint.domain.content import ImageContentItem, text_of
-from stint.domain.errors import HostNotFound, InvalidRequest, ToolUnauthorized, ToolUnavailable
+from stint.domain.errors import InvalidRequest, ToolUnauthorized, ToolUnavailable, UnresolvableURL
 from stint.net.guard import Guard
 from stint.tools.mcp import SLOW_SECONDS, McpTools
 from stint.tools.outcomes import data_url
@@ -473,7 +473,7 @@ async def test_a_host_that_nobody_knows_is_the_fault_of_the_url() -> None:
     async def resolve(host: str, port: int) -> list[str]:
         raise OSError("no such host")
 
-    with pytest.raises(HostNotFound, match=r"^The host 'x.example' cannot be found"):
+    with pytest.raises(UnresolvableURL, match=r"^The host 'x.example' cannot be found"):
         await McpTools(Guard(resolve=resolve)).list_tools(group("https://x.example/mcp"), {})
 
 
@@ -490,7 +490,6 @@ async def test_a_toolgroup_without_an_endpoint_says_so(tools: McpTools) -> None:
         ([Reply(status=404), Reply(status=404)], "answered 404 to POST and 404 to GET"),
         ([Reply(status=405), Reply(status=401)], "refuses the credentials"),
         ([Reply(status=302, headers={"Location": "http://169.254.169.254/"})], "answered 302"),
-        ([Reply(status=302, headers={"Location": "http://xn--a/"})], "redirects to what is not a valid URL"),
         ([Reply(status=0)], "cannot be reached"),
         ([Reply((b'{"jsonrpc": "2.0"',), ending="cut")], "cannot be reached"),
         ([Reply((b'{"jsonrpc":"2.0","id":0,"result":{"no":1}}',))], "broke the protocol"),
@@ -506,6 +505,27 @@ async def test_a_server_that_fails_is_told_of_at_once(
         await asyncio.wait_for(tools.list_tools(group(f"{server.url}/mcp"), {}), 30)
 
     assert words in caught.value.message
+
+
+@pytest.mark.parametrize("location", ["http://xn--a/", "http://[::1"])
+async def test_a_redirect_to_what_is_not_a_valid_url_is_the_fault_of_the_url(
+    tools: McpTools, server: ScriptedHTTPServer, location: str
+) -> None:
+    for path in PATHS:
+        server.script(Reply(status=302, headers={"Location": location}))
+        with pytest.raises(UnresolvableURL, match="redirects to what is not a valid URL"):
+            await tools.list_tools(group(f"{server.url}{path}"), {})
+
+
+async def test_a_redirect_to_what_is_not_a_valid_url_leaves_the_old_list(
+    tools: McpTools, server: ScriptedHTTPServer
+) -> None:
+    server.script(*LISTING)
+    listed = await tools.list_tools(group(server.url), {})
+    CLOCK.move(301)
+    server.script(Reply(status=302, headers={"Location": "http://xn--a/"}))
+
+    assert await tools.list_tools(group(server.url), {}) == listed
 
 
 async def test_a_server_that_is_silent_is_unavailable_after_the_time_out(

@@ -49,8 +49,8 @@ class UnsupportedMediaType(InvalidRequest):
     code = "unsupported_media_type"
 
 
-class HostNotFound(InvalidRequest):
-    """The host of a URL does not resolve."""
+class UnresolvableURL(InvalidRequest):
+    """A URL leads nowhere: its host does not resolve, or it redirects to what is not a valid URL."""
 
     code = "url_unavailable"
 

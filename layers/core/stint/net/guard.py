@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import httpx
 
-from stint.domain.errors import HostNotFound, InvalidRequest
+from stint.domain.errors import InvalidRequest, UnresolvableURL
 from stint.net.addresses import Address, kind_of, parse_address
 from stint.net.allow_list import AllowList, Peer, normalise_host, split_port
 from stint.net.transport import CheckedTransport
@@ -93,7 +93,7 @@ class Guard:
 
         Raises:
             InvalidRequest: `url_not_allowed`.
-            HostNotFound: the host has no address.
+            UnresolvableURL: the host has no address.
         """
         parsed = parse_url(url)
         await self._find(parsed.host, parsed.port or _default_port(parsed))
@@ -103,7 +103,7 @@ class Guard:
 
         Raises:
             InvalidRequest: `url_not_allowed`, `url_too_large`, or `url_unavailable` with what the server answered.
-            HostNotFound: the host, or that of a redirect, has no address.
+            UnresolvableURL: the host, or that of a redirect, has no address.
         """
         parsed = parse_url(url)
         try:
@@ -127,10 +127,10 @@ class Guard:
         try:
             found = await self._resolve(host, port)
         except (OSError, UnicodeError) as error:
-            raise HostNotFound(f"The host {host!r} cannot be found; check its spelling") from error
+            raise UnresolvableURL(f"The host {host!r} cannot be found; check its spelling") from error
         addresses = [self._check(host, port, text) for text in found]
         if not addresses:
-            raise HostNotFound(f"The host {host!r} has no address")
+            raise UnresolvableURL(f"The host {host!r} has no address")
         return addresses
 
     def _check(self, host: str, port: int, text: str) -> Address:

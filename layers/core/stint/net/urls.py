@@ -2,7 +2,7 @@
 
 import httpx
 
-from stint.domain.errors import InvalidRequest
+from stint.domain.errors import InvalidRequest, UnresolvableURL
 
 LONGEST_HOST = 253
 """Characters of a name (RFC 1035, section 2.3.4), without the dot at its end."""
@@ -31,7 +31,7 @@ def check_form(url: httpx.URL) -> None:
     try:
         host = url.host  # decodes a name in Punycode, which httpx.URL leaves unread
     except ValueError:
-        raise _malformed("its host is no internationalized name (RFC 5891)") from None
+        raise _malformed("its host is not a valid domain name") from None
     if url.scheme not in ("http", "https"):
         raise not_allowed(host, f"its scheme is {url.scheme[:40]!r}, not http or https")
     if not host:
@@ -48,16 +48,14 @@ def check_redirect(response: httpx.Response) -> None:
     """Refuse an answer that redirects to what is no URL; httpx would read it even where redirects are not followed.
 
     Raises:
-        InvalidRequest: `url_unavailable`.
+        UnresolvableURL: the `Location` is not a valid URL.
     """
     if not response.has_redirect_location:
         return
     try:
         _ = httpx.URL(response.headers["location"]).host
     except (httpx.InvalidURL, ValueError):
-        raise InvalidRequest(
-            f"{response.request.url.host!r} redirects to what is not a valid URL", code="url_unavailable"
-        ) from None
+        raise UnresolvableURL(f"{response.request.url.host!r} redirects to what is not a valid URL") from None
 
 
 def not_allowed(host: str, reason: str) -> InvalidRequest:

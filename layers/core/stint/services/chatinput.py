@@ -41,7 +41,7 @@ from stint.domain.parts import InputFile
 from stint.domain.response_options import JsonObject
 from stint.domain.tools import ToolChoice
 from stint.models.json_schemas import ANY_OBJECT
-from stint.services.files import check_image, read_parts
+from stint.services.files import read_parts
 from stint.services.history import Transcript
 from stint.services.outputs import check_schema
 from stint.services.reader import Reader
@@ -78,7 +78,7 @@ async def read_content(messages: Sequence[ChatMessage], reader: Reader) -> list[
         for place, part in enumerate(message.content):
             where = f"messages[{index}].content[{place}]"
             if isinstance(part, ChatImage):
-                await check_image(reader, part.image_url.url, f"{where}.image_url.url")
+                await reader.check_image(image_at(part.image_url.url, "auto"), f"{where}.image_url.url")
             elif isinstance(part, ChatFile):
                 file = InputFile(filename=part.file.filename, file_data=part.file.file_data)
                 files.append((f"{where}.file.file_data", file))

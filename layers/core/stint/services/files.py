@@ -6,7 +6,7 @@ from itertools import islice
 
 from stint.documents.mime_types import GENERIC, type_of_name
 from stint.documents.reading import read_documents
-from stint.domain.content import URL, ImageSource
+from stint.domain.content import URL, image_at
 from stint.domain.conversations import StoredItem
 from stint.domain.errors import InvalidRequest
 from stint.domain.input_items import InputItem
@@ -47,15 +47,7 @@ async def check_images(reader: Reader, items: Iterable[Item | InputItem], field:
     """
     for _, place, part in parts_of(items, field):
         if isinstance(part, InputImage):
-            await check_image(reader, part.image_url, place)
-
-
-async def check_image(reader: Reader, url: str, place: str) -> None:
-    """Refuse one image, by its place."""
-    try:
-        await reader.check_image(ImageSource(url=URL(uri=url)))
-    except InvalidRequest as error:
-        raise InvalidRequest(f"{place}: {error.message}", code=error.code, param=place) from error
+            await reader.check_image(image_at(part.image_url, "auto"), f"{place}.image_url")
 
 
 def parts_of(items: Iterable[Item | InputItem], field: str) -> Iterator[tuple[int, str, MessagePart]]:

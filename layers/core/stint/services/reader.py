@@ -1,12 +1,12 @@
 """The documents of a turn, read before the turn begins."""
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from stint.documents.limits import Limits
 from stint.documents.reading import Fetch, read_documents
 from stint.domain.content import Content, ImageContentItem, ImageSource, items_of
-from stint.domain.errors import InvalidRequest
+from stint.domain.errors import InvalidRequest, UnresolvableURL
 from stint.domain.turns import Document, DocumentText
 from stint.models.images import read_image
 
@@ -33,24 +33,31 @@ class Reader:
         pairs = zip(documents, texts, strict=True)
         return [DocumentText(text=text, mime_type=document.mime_type) for document, text in pairs]
 
-    async def check_images(self, contents: Iterable[Content]) -> None:
-        """Refuse images that no provider could read, since each later turn of the session would send them again, and
-        those at places that callers may not reach: a provider in the private network would fetch them.
+    async def check_images(self, contents: Mapping[str, Content]) -> None:
+        """Check the images of contents by their places, such as `messages[0].content`; see `check_image`.
 
         Raises:
-            InvalidRequest: names the reason; a host that does not answer is left to the provider.
+            InvalidRequest: names the field inside the content, such as `messages[0].content[1].image.url.uri`.
         """
-        for content in contents:
-            for item in items_of(content):
+        for place, content in contents.items():
+            for index, item in enumerate(items_of(content)):
                 if isinstance(item, ImageContentItem):
-                    await self.check_image(item.image)
+                    where = f"{place}[{index}]" if isinstance(content, list) else place
+                    field = "data" if item.image.url is None else "url.uri"
+                    await self.check_image(item.image, f"{where}.image.{field}")
 
-    async def check_image(self, source: ImageSource) -> None:
-        image = read_image(source)
-        if not isinstance(image, str):
-            return
+    async def check_image(self, source: ImageSource, place: str) -> None:
+        """Refuse an image that no provider could read, since each later turn of the session would send it again, or
+        one where callers may not reach: a provider in the private network would fetch it.
+
+        Raises:
+            InvalidRequest: names `place`. A host that does not resolve is left to the provider.
+        """
         try:
-            await self.check_url(image)
+            image = read_image(source)
+            if isinstance(image, str):
+                await self.check_url(image)
+        except UnresolvableURL:
+            return
         except InvalidRequest as error:
-            if error.code == "url_not_allowed":
-                raise InvalidRequest(error.message, code=error.code, param="messages") from error
+            raise InvalidRequest(f"{place}: {error.message}", code=error.code, param=place) from error

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from stint.domain.content import URL, text_of
-from stint.domain.errors import HostNotFound, InvalidRequest, NotFound, StintError, ToolUnauthorized, ToolUnavailable
+from stint.domain.errors import InvalidRequest, NotFound, StintError, ToolUnauthorized, ToolUnavailable, UnresolvableURL
 from stint.domain.ids import new_id
 from stint.domain.inference import ToolSignature
 from stint.domain.registrations import Tool, ToolGroup, ToolGroupRegisterRequest, ToolInvocationResult
@@ -180,7 +180,7 @@ class Toolgroups:
         invocation = Invocation(tool.identifier, arguments, f"call_{new_id()}", dict(provider_data))
         try:
             outcome = await self.tools.provider_of(group).invoke(as_port(group), invocation)
-        except (ToolUnavailable, HostNotFound) as error:
+        except (ToolUnavailable, InvalidRequest) as error:
             raise naming(group, error) from error
         return ToolInvocationResult(
             content=head_of(outcome.content, self.tools.result_bytes),
@@ -211,7 +211,7 @@ def the_one(name: str, found: Sequence[Tool]) -> Tool:
 
 def unfindable(name: str, failures: Sequence[StintError]) -> StintError:
     """Tell that a tool may be where nobody answers."""
-    kinds: tuple[type[StintError], ...] = (ToolUnauthorized, HostNotFound)
+    kinds: tuple[type[StintError], ...] = (ToolUnauthorized, UnresolvableURL)
     kind = next((kind for kind in kinds if all(isinstance(each, kind) for each in failures)), ToolUnavailable)
     reasons = "; ".join(failure.message for failure in failures)
     return kind(f"No toolgroup that answers has a tool {name!r}, and these do not answer: {reasons}")

@@ -85,7 +85,9 @@ class Turns:
         """
         self.opener.name_lines(agent_id, session_id)
         refuse_masked_args(request.toolgroups, "toolgroups")
-        await self.reader.check_images(message.content for message in request.messages)
+        await self.reader.check_images(
+            {f"messages[{index}].content": message.content for index, message in enumerate(request.messages)}
+        )
         documents = await self.reader.read(request.documents)
         opened, _ = await asyncio.gather(
             self.opener.open(agent_id, session_id, new_id(), deadline, resume=False),
@@ -145,7 +147,9 @@ class Turns:
             InvalidRequest: the responses do not match the calls. Nothing has changed then.
         """
         self.opener.name_lines(agent_id, session_id)
-        await self.reader.check_images(response.content for response in request.tool_responses)
+        await self.reader.check_images(
+            {f"tool_responses[{index}].content": each.content for index, each in enumerate(request.tool_responses)}
+        )
         opening, turn, noted = await self.open_last(agent_id, session_id, turn_id, deadline)
         async with opening.hold.released_on_error():
             waited = turn.status is TurnStatus.awaiting_input

@@ -6,7 +6,7 @@ from typing import Any
 
 import httpx
 
-from stint.domain.errors import HostNotFound, InvalidRequest, ToolUnavailable
+from stint.domain.errors import InvalidRequest, ToolUnavailable, UnresolvableURL
 from stint.domain.json_text import parse_json
 from stint.domain.known_secrets import redact
 from stint.net.guard import Guard
@@ -38,7 +38,7 @@ async def send(
         raise ToolUnavailable(f"{service} cannot be reached") from error
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         raise ToolFailure(f"{service} could not be called ({type(error).__name__}).") from error
-    except HostNotFound:
+    except UnresolvableURL:
         raise
     except InvalidRequest as error:
         if error.code == "url_not_allowed":

@@ -7,7 +7,7 @@ import logging
 import time
 from typing import TYPE_CHECKING, Any
 
-from stint.domain.errors import HostNotFound, InvalidRequest, StintError, ToolUnauthorized, ToolUnavailable
+from stint.domain.errors import InvalidRequest, StintError, ToolUnauthorized, ToolUnavailable, UnresolvableURL
 from stint.domain.inference import ToolSignature
 from stint.net.guard import Guard
 from stint.tools.headers import read_headers
@@ -88,7 +88,7 @@ class McpTools:
                 return await self._refresh(url, headers, timeout if old is None else min(timeout, REFRESH_SECONDS))
             except ToolUnauthorized:
                 raise
-            except (ToolUnavailable, HostNotFound) as error:
+            except (ToolUnavailable, UnresolvableURL) as error:
                 failed = error
         if old is None:
             raise type(failed)(failed.message)
@@ -103,7 +103,7 @@ class McpTools:
             tools = await self._ask(url, headers, timeout)
         except ToolUnauthorized:
             raise
-        except (ToolUnavailable, HostNotFound, asyncio.CancelledError) as error:
+        except (ToolUnavailable, UnresolvableURL, asyncio.CancelledError) as error:
             seconds = time.monotonic() - began
             if seconds >= SLOW_SECONDS:
                 slow = f"The MCP server at {host_of(url)} did not list its tools within {seconds:.0f} s"

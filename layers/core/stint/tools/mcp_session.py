@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import httpx
 
-from stint.domain.errors import HostNotFound, InvalidRequest, StintError, ToolUnauthorized, ToolUnavailable
+from stint.domain.errors import InvalidRequest, StintError, ToolUnauthorized, ToolUnavailable, UnresolvableURL
 from stint.net.guard import Guard
 from stint.net.urls import parse_url
 from stint.tools.mcp_answers import Received
@@ -134,7 +134,7 @@ def translate(url: str, error: BaseException) -> Exception:
     from mcp.shared.exceptions import McpError  # noqa: PLC0415
 
     match error:
-        case HostNotFound():
+        case UnresolvableURL():
             return error
         case InvalidRequest(code="url_unavailable"):
             return ToolUnavailable(error.message)

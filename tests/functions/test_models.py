@@ -69,6 +69,34 @@ def test_a_short_id_that_several_models_have_is_neither_listed_nor_served(http: 
         assert "'scripted/demo', 'recorded/demo'" in error["message"]
 
 
+def test_demo_is_the_scripted_model_where_no_list_names_it(http: httpx.Client, world: World) -> None:
+    settings = world.settings
+    world.settings = settings.model_copy(update={"default_model": "recorded/m", "models": "scripted/other"})
+
+    ids, answers = listed(http), ask(http, "demo")
+    off = world.settings = settings.model_copy(update={"default_model": "recorded/m", "scripted_models": False})
+    world.made.clear()
+    refused = ask(http, "demo")
+    world.settings = settings
+
+    assert ids == ["recorded/m", "scripted/other", "m", "other"]
+    assert [answer.status_code for answer in answers] == [200] * 5
+    assert answers[-1].json()["output_message"]["content"] == "Hi"
+    assert not off.scripted_models
+    for answer in refused:
+        assert_error(answer, 400, "model_not_found")
+
+
+def test_another_listed_model_may_be_called_demo(http: httpx.Client, world: World) -> None:
+    settings = world.settings
+    world.settings = settings.model_copy(update={"default_model": "recorded/demo"})
+
+    ask(http, "demo")
+    world.settings = settings
+
+    assert [request.model for request in world.recorder.requests] == ["demo"] * 4
+
+
 def test_a_short_id_never_takes_the_place_of_another_id(http: httpx.Client, world: World) -> None:
     settings = world.settings
     configure(world, "recorded/scripted/demo", "recorded/plums")

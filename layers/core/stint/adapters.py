@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+DEMO_MODEL = "scripted/demo"
+"""The id of the scripted model that is served wherever there are scripted models, listed or not."""
+
 
 class Lazily(Mapping[str, T]):
     """Things that are made when first asked for: a provider's libraries are no cost to who does not use it."""
@@ -52,11 +55,11 @@ def make_router() -> Router:
 
 
 def make_scripted() -> Model:
-    from stint.models.scripted import DEMO, Scripted  # noqa: PLC0415
+    from stint.models.scripted import Scripted  # noqa: PLC0415
 
     settings = load_settings()
-    names = [name.removeprefix("scripted/") for name in settings.model_ids if name.startswith("scripted/")]
-    return Scripted(settings.scripted_word_seconds, {DEMO, *names})
+    names = [name for name in (DEMO_MODEL, *settings.model_ids) if name.startswith("scripted/")]
+    return Scripted(settings.scripted_word_seconds, {name.removeprefix("scripted/") for name in names})
 
 
 def make_openai() -> Model:

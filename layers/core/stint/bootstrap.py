@@ -6,7 +6,7 @@ from functools import cache
 
 from pydantic import ValidationError
 
-from stint.adapters import check_url, fetch, make_router, make_shield_providers, make_tool_providers
+from stint.adapters import DEMO_MODEL, check_url, fetch, make_router, make_shield_providers, make_tool_providers
 from stint.domain.redaction import SHORTEST
 from stint.domain.registrations import Configured, ModelRegisterRequest, ToolGroupRegisterRequest
 from stint.domain.registry import Model, Provider, ProviderHealth, ProviderList
@@ -102,6 +102,7 @@ def configured(settings: Settings, router: Router) -> Catalogue:
         {toolgroup.identifier: toolgroup for toolgroup in toolgroups},
         {shield.identifier: shield for shield in shields},
         frozenset(builtin) - {group.toolgroup_id for group in given.toolgroups},
+        frozenset({DEMO_MODEL} if settings.scripted_models else ()),
     )
 
 

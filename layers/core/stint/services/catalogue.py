@@ -28,12 +28,17 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Catalogue:
-    """Everything there is, by identifier. `builtin` are the toolgroups that can be unregistered though configured."""
+    """Everything there is, by identifier.
+
+    `builtin` are the toolgroups that can be unregistered though configured. `unlisted` are ids of models that are
+    served although no list names them.
+    """
 
     models: Mapping[str, Model] = field(default_factory=dict)
     toolgroups: Mapping[str, ToolGroup] = field(default_factory=dict)
     shields: Mapping[str, RegisteredShield] = field(default_factory=dict)
     builtin: frozenset[str] = frozenset()
+    unlisted: frozenset[str] = frozenset()
 
     def of(self, kind: Kind) -> Mapping[str, Model | ToolGroup | RegisteredShield]:
         """Return what there is of a kind."""
@@ -60,6 +65,7 @@ def merge(configured: Catalogue, stored: Stored) -> Catalogue:
         {**toolgroups, **dict(read_all(stored, "tool_group", ToolGroup))},
         {**configured.shields, **shields, **configured.shields},
         configured.builtin,
+        configured.unlisted,
     )
 
 

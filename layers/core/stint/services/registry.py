@@ -87,7 +87,7 @@ class Registry:
     async def route(self, model_id: str) -> str:
         """Return the id by which the router knows a model: a registered one is another name of a provider's.
 
-        A listed model is also known without its provider's prefix, unless several would be. What this process does not
+        A model is also known without its provider's prefix, a listed one before others, unless several would be. What this process does not
         know may have been registered since it read last, so it reads again.
 
         Raises:
@@ -101,6 +101,8 @@ class Registry:
                 return f"{found[0].provider_id}/{found[0].provider_resource_id}"
             if self.router.names_provider(model_id):
                 return model_id
+            if not found and (full := self.find_unlisted(model_id)) is not None:
+                return full
         if found:
             raise ambiguous_model(model_id, [model.identifier for model in found])
         raise unknown_model(model_id, self.router.providers)
@@ -108,6 +110,11 @@ class Registry:
     async def find_models(self, model_id: str, *, fresh: bool = True) -> list[Model]:
         """Return the models that an id stands for: several where it is short and ambiguous."""
         return find_models((await self.catalogue(fresh=fresh)).models, model_id, self.router.names_provider)
+
+    def find_unlisted(self, model_id: str) -> str | None:
+        """Return the full id of a model that is served although it is not listed, by its id without the prefix."""
+        full_ids = (full for full in self.configured.unlisted if full.partition("/")[2] == model_id)
+        return next(full_ids, None)
 
     async def list_models(self) -> list[Model]:
         """List the models, then those that are also known by a short id, under that id."""

@@ -8,8 +8,8 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.functions.talk import create_agent, create_session, open_session, resume, say, turn
-from tests.functions.world import Served
+from tests.functions.talk import JSON, create_agent, create_session, open_session, resume, say, turn
+from tests.functions.world import Served, World
 
 from stint.log_keys import add_log_keys, begin_log_keys, end_log_keys
 from stint.observability import make_logger
@@ -76,6 +76,48 @@ def test_a_turn_that_is_refused_names_agent_and_session(
     assert (line["status"], line["agent_name"], line["agent_id"], line["session_id"]) == (400, "shop", *ids_of(session))
     [line] = lines_of_request(written, server, unread)
     assert (line["status"], line["agent_id"], line["session_id"]) == (400, *ids_of(session))
+
+
+@pytest.mark.parametrize("warm", [True, False])
+def test_every_route_below_an_agent_names_it_in_its_lines(
+    http: httpx.Client, server: Served, world: World, written: io.StringIO, warm: bool
+) -> None:
+    session = open_session(http, name="shop")
+    agent_id, session_id = ids_of(session)
+    turn_id = turn(http, session, "hi")["turn_id"]
+    [step] = http.get(f"{session}/turn/{turn_id}").json()["steps"]
+    paths = {
+        session: (session_id, None),
+        f"{session}/turn/{turn_id}": (session_id, turn_id),
+        f"{session}/turn/{turn_id}/step/{step['step_id']}": (session_id, turn_id),
+        f"{session}/turn/{turn_id}/step/none": (session_id, turn_id),
+        f"/v1/agents/{agent_id}/sessions": (None, None),
+    }
+
+    for path, ids in paths.items():
+        if not warm:
+            world.made.clear()
+        [line] = lines_of_request(written, server, http.get(path))
+        assert [line.get(key) for key in TURN_KEYS] == ["shop", agent_id, *ids], path
+    made = http.post(f"/v1/agents/{agent_id}/session", json={"session_name": "talk"})
+    [line] = lines_of_request(written, server, made)
+    assert [line.get(key) for key in TURN_KEYS] == ["shop", agent_id, made.json()["session_id"], None]
+
+
+def test_an_invalid_request_names_the_agent_that_this_process_knows(
+    http: httpx.Client, server: Served, world: World, written: io.StringIO
+) -> None:
+    session = open_session(http, name="shop")
+    turn_id = turn(http, session, "hi")["turn_id"]
+
+    for name in ("shop", None):
+        for path in (f"{session}/turn", f"{session}/turn/{turn_id}/resume"):
+            for body in ({"content": "{"}, {"json": {"messages": 1}}, {"data": {"a": "b"}}):
+                refused = http.post(path, **({"headers": JSON} if "content" in body else {}), **body)  # type: ignore[arg-type]
+                [line] = lines_of_request(written, server, refused)
+                assert line["status"] in (400, 415)
+                assert (line.get("agent_name"), line["agent_id"], line["session_id"]) == (name, *ids_of(session))
+        world.made.clear()
 
 
 def test_an_agent_without_a_name_has_none_in_its_lines(

@@ -322,6 +322,26 @@ async def test_the_lines_of_each_event_name_its_own_agent_session_and_turn(
     ]
 
 
+async def test_the_lines_of_an_event_that_comes_again_name_its_turn(
+    make_office: MakeOffice, office_of_the_worker: Seat, written: io.StringIO
+) -> None:
+    office = make_office(script(said("one")))
+    office_of_the_worker(office)
+    agent_id = await office.turns.agents.create(AgentConfig(model="test/m", instructions="", name="shop"))
+    session_id = await office.turns.sessions.create(agent_id, "talk")
+    detail = {"agent_id": agent_id, "session_id": session_id, "messages": [{"role": "user", "content": "Hi"}]}
+    event = {"detail-type": "Stint Turn Requested", "id": "e1", "detail": detail}
+
+    ended = [await handle(event), await handle(event)]
+
+    lines = [json.loads(line) for line in written.getvalue().splitlines()]
+    keys = ("agent_name", "agent_id", "session_id", "turn_id")
+    assert ended[0] == ended[1]
+    assert [[line.get(key) for key in keys] for line in lines] == [
+        ["shop", agent_id, session_id, ended[0]["turn_id"]]
+    ] * 2
+
+
 @pytest.mark.parametrize(
     "event",
     [

@@ -110,6 +110,17 @@ def test_the_list_entry_is_small(cloud: Cloud, tenant: str) -> None:
     assert size({name: next(iter(value.values())) for name, value in entry.items()}) < 300
 
 
+@pytest.mark.parametrize("name", ["helper", "x" * 100_000, "\U0001f600" * 300])
+def test_the_list_entry_has_the_name_and_is_one_write_unit(cloud: Cloud, tenant: str, name: str) -> None:
+    created = agent(name=name)
+
+    cloud.store.agents.create(tenant, created)
+
+    [entry] = [item for item in cloud.items(tenant) if item["pk"]["S"] == f"{tenant}#agent"]
+    assert size({key: next(iter(value.values())) for key, value in entry.items()}) <= 1_024
+    assert cloud.store.agents.require(tenant, created.agent_id) == name[:200]
+
+
 def test_a_marked_agent_is_gone_from_every_read(store: Store, tenant: str) -> None:
     created, other = agent(), agent()
     for one in (created, other):
@@ -119,7 +130,7 @@ def test_a_marked_agent_is_gone_from_every_read(store: Store, tenant: str) -> No
     store.agents.mark_deleted(tenant, created.agent_id)
 
     assert store.agents.list(tenant, Window()).data == [other]
-    for read in (store.agents.get, store.agents.exists):
+    for read in (store.agents.get, store.agents.require):
         with pytest.raises(NotFound):
             read(tenant, created.agent_id)
 
@@ -141,7 +152,6 @@ def test_the_check_that_an_agent_exists_is_one_read(cloud: Cloud, tenant: str) -
     cloud.store.agents.create(tenant, created)
     cloud.forget()
 
-    cloud.store.agents.exists(tenant, created.agent_id)
-
+    assert cloud.store.agents.require(tenant, created.agent_id) is None
     assert cloud.calls == {"GetItem": 1}
     assert cloud.units["GetItem"] == 1

@@ -8,6 +8,7 @@ from fastapi import Depends, Request
 from stint.domain.errors import InvalidRequest
 from stint.domain.ids import TENANT as TENANT
 from stint.domain.json_text import parse_json
+from stint.http.requests import StrictRoute
 from stint.services.plans import NO_PROVIDER_DATA, ProviderData
 from stint.services.services import Services
 
@@ -52,6 +53,14 @@ def provider_data_of(request: Request) -> ProviderData:
 def is_llama_stack_address(request: Request) -> bool:
     """Return whether a request came to /v1/openai/v1, the address of Llama Stack's OpenAI API."""
     return bool(request.scope.get("stint.llama_stack"))
+
+
+class AgentRoute(StrictRoute):
+    """A route below an agent: the agent's name, if it is known, is in the lines of a request that is not valid, too."""
+
+    def name_lines(self, request: Request) -> None:
+        super().name_lines(request)
+        services_of(request).agents.name_lines(request.path_params.get("agent_id", ""))
 
 
 Access = Annotated[Services, Depends(services_of)]

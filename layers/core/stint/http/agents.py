@@ -4,11 +4,10 @@ from fastapi import APIRouter, Response
 
 from stint.domain.agents import Agent, AgentCreateRequest, AgentCreateResponse, AgentList
 from stint.domain.sessions import SessionCreateRequest, SessionCreateResponse, SessionList
-from stint.http.access import Access
+from stint.http.access import Access, AgentRoute
 from stint.http.documents import NULL, document, listing, null, window_of
-from stint.http.requests import StrictRoute
 
-router = APIRouter(prefix="/v1/agents", tags=["Agents"], route_class=StrictRoute)
+router = APIRouter(prefix="/v1/agents", tags=["Agents"], route_class=AgentRoute)
 
 
 @router.post("", response_model=AgentCreateResponse)

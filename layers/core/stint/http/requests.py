@@ -29,11 +29,15 @@ class StrictRoute(APIRoute):
     Browsers send other types to any address without asking first (Fetch, "CORS-safelisted request-header").
     """
 
+    def name_lines(self, request: Request) -> None:
+        """Put the ids of the path into the log lines that follow."""
+        add_log_keys(**{name: value for name, value in request.path_params.items() if is_id(value)})
+
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
 
         async def handle_strictly(request: Request) -> Response:
-            add_log_keys(**{name: value for name, value in request.path_params.items() if is_id(value)})
+            self.name_lines(request)
             strict = StrictRequest(request.scope, request.receive)
             content_type = request.headers.get("content-type", "")
             if not JSON.fullmatch(content_type) and await strict.body():

@@ -9,11 +9,10 @@ from fastapi.responses import StreamingResponse
 from stint.domain.sessions import Session
 from stint.domain.steps import StepResponse
 from stint.domain.turns import Turn, TurnCreateRequest, TurnResumeRequest
-from stint.http.access import Access, Keys
+from stint.http.access import Access, AgentRoute, Keys
 from stint.http.answers import answer_buffered, answer_streaming
 from stint.http.deadline import deadline_of
 from stint.http.documents import document
-from stint.http.requests import StrictRoute
 from stint.http.sse import STREAM_SCHEMA
 from stint.observability import Observation
 from stint.services.services import Services
@@ -25,7 +24,7 @@ STREAMS: dict[int | str, dict[str, Any]] = {
     200: {"content": {"text/event-stream": {"schema": STREAM_SCHEMA}}, "description": "The turn, or its events."}
 }
 
-router = APIRouter(tags=["Turns"], route_class=StrictRoute)
+router = APIRouter(tags=["Turns"], route_class=AgentRoute)
 
 
 async def answer(request: Request, services: Services, turn: TurnRun, *, stream: bool) -> Response:

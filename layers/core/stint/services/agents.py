@@ -10,6 +10,7 @@ from stint.domain.ids import new_id
 from stint.domain.paging import MAX_BYTES, Page, Window, carried_size
 from stint.domain.schema import now
 from stint.domain.tasks import DeletionTask
+from stint.log_keys import add_log_keys
 from stint.services.deletions import Deletions
 from stint.services.masked import masked_agent, refuse_masked_args
 from stint.store.agents import Agents as AgentStore
@@ -69,26 +70,27 @@ class Agents:
         """
         cached = self.cache.get(agent_id)
         if cached is not None and time.monotonic() < cached.until:
-            await asyncio.to_thread(self.store.exists, self.tenant, agent_id)
+            await self.require(agent_id)
             return cached.config
         config = (await asyncio.to_thread(self.store.get, self.tenant, agent_id)).agent_config
         while len(self.cache) >= CACHED_CONFIGS:
             self.cache.pop(next(iter(self.cache)))
         self.cache[agent_id] = CachedConfig(config, time.monotonic() + self.cache_seconds)
+        add_log_keys(agent_name=config.name)
         return config
 
-    def known_name(self, agent_id: str) -> str | None:
-        """Return an agent's name if this process has its configuration; nothing is read."""
-        cached = self.cache.get(agent_id)
-        return cached.config.name if cached else None
+    def name_lines(self, agent_id: str) -> None:
+        """Put the agent's name into the log lines that follow, if this process has its configuration."""
+        if (cached := self.cache.get(agent_id)) is not None:
+            add_log_keys(agent_name=cached.config.name)
 
     async def require(self, agent_id: str) -> None:
-        """Make sure that an agent exists.
+        """Make sure that an agent exists; the log lines that follow name it.
 
         Raises:
             NotFound: there is none of this id.
         """
-        await asyncio.to_thread(self.store.exists, self.tenant, agent_id)
+        add_log_keys(agent_name=await asyncio.to_thread(self.store.require, self.tenant, agent_id))
 
     async def delete(self, agent_id: str) -> None:
         """Delete an agent with its sessions and turns: gone for every reader when this returns.

@@ -13,6 +13,7 @@ from stint.domain.ids import new_name
 from stint.domain.invocations import AnyAsked, ResponseAsked, ResponseRequested, TurnAsked, TurnRequested
 from stint.domain.responses import ResponseStatus
 from stint.domain.turns import Turn, TurnStatus
+from stint.log_keys import add_log_keys
 from stint.services.announcements import Announcements
 from stint.services.contention import PAUSE_SECONDS, patiently, take_from_the_dead
 from stint.services.hold import ENDING_SECONDS, Hold
@@ -46,12 +47,18 @@ class Invocations:
         Raises:
             Exception: the attempt failed, and another one may not.
         """
+        if isinstance(asked, TurnAsked):
+            add_log_keys(agent_id=asked.detail.agent_id, session_id=asked.detail.session_id)
+            self.turns.agents.name_lines(asked.detail.agent_id)
         claim = await self.claim(asked, event_id, deadline)
         if claim is None:
             return None
         if claim.outcome is not None:
-            kind = TurnEnded if isinstance(asked, TurnAsked) else ResponseEnded
-            return kind.model_validate_json(claim.outcome)
+            if not isinstance(asked, TurnAsked):
+                return ResponseEnded.model_validate_json(claim.outcome)
+            before = TurnEnded.model_validate_json(claim.outcome)
+            add_log_keys(turn_id=before.turn_id)
+            return before
         async with self.held(claim, deadline):
             match asked:
                 case TurnAsked(detail=turn):
@@ -119,6 +126,7 @@ class Invocations:
         clock = asyncio.get_running_loop().time
         with suppress(NotFound):
             while turn_id:
+                add_log_keys(turn_id=turn_id)
                 turn = await self.turns.get(asked.agent_id, asked.session_id, turn_id)
                 if turn.status is not TurnStatus.in_progress:
                     return turn

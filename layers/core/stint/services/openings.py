@@ -52,10 +52,6 @@ class Opener:
     lease_seconds: float
     history_bytes: int
 
-    def name_lines(self, agent_id: str, session_id: str) -> None:
-        """Put agent and session into the log lines that follow; the agent's name when it is known already."""
-        add_log_keys(agent_id=agent_id, session_id=session_id, agent_name=self.agents.known_name(agent_id))
-
     async def open(self, agent_id: str, session_id: str, turn_id: str, deadline: float, *, resume: bool) -> Opening:
         """Take the lease, and read the agent and the history beside it.
 
@@ -65,7 +61,7 @@ class Opener:
         """
         asked, span = asyncio.get_running_loop().time(), lease_span(self.lease_seconds, deadline)
         config, lease, history = await asyncio.gather(
-            self.config(agent_id),
+            self.agents.config(agent_id),
             self.acquire(agent_id, session_id, turn_id, resume=resume, seconds=span),
             self.read(agent_id, session_id),
             return_exceptions=True,
@@ -78,12 +74,6 @@ class Opener:
             found = value_of(config)
             whole = await self.settle(hold, value_of(history))
             return Opening(found, hold, self.view(whole, resume=resume), whole.turns[-1] if whole.turns else None)
-
-    async def config(self, agent_id: str) -> AgentConfig:
-        """Read the agent's configuration; the lines that follow name the agent."""
-        config = await self.agents.config(agent_id)
-        add_log_keys(agent_name=config.name)
-        return config
 
     async def settle(self, hold: SessionHold, history: History) -> History:
         """Make sure that the history is whole and that no turn in it runs.

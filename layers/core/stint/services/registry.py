@@ -87,8 +87,8 @@ class Registry:
     async def route(self, model_id: str) -> str:
         """Return the id by which the router knows a model: a registered one is another name of a provider's.
 
-        A model is also known without its provider's prefix, a listed one before others, unless several would be. What this process does not
-        know may have been registered since it read last, so it reads again.
+        A model is also known without its provider's prefix, a listed one before others, unless several would be. What
+        this process does not know may have been registered since it read last, so it reads again.
 
         Raises:
             InvalidRequest: the id is neither listed nor begins with a provider, or stands for several models.

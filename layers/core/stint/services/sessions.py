@@ -12,6 +12,7 @@ from stint.domain.sessions import Session
 from stint.domain.stored_turns import StoredTurn
 from stint.domain.tasks import DeletionTask
 from stint.domain.turns import Turn
+from stint.log_keys import add_log_keys
 from stint.services.agents import Agents
 from stint.services.deletions import Deletions
 from stint.services.interruptions import settled
@@ -47,6 +48,7 @@ class Sessions:
         if not config.enable_session_persistence:
             expires_at = int(time.time() + self.expiry_days * SECONDS_A_DAY)
         await asyncio.to_thread(self.store.sessions.create, self.tenant, agent_id, session, expires_at)
+        add_log_keys(session_id=session.session_id)
         return session.session_id
 
     async def get(self, agent_id: str, session_id: str) -> Session:

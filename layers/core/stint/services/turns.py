@@ -83,7 +83,6 @@ class Turns:
             Conflict: another turn runs in the session.
             InvalidRequest: the agent's configuration, or the request, names something unknown.
         """
-        self.opener.name_lines(agent_id, session_id)
         refuse_masked_args(request.toolgroups, "toolgroups")
         await self.reader.check_images(
             {f"messages[{index}].content": message.content for index, message in enumerate(request.messages)}
@@ -146,7 +145,6 @@ class Turns:
             Conflict: the turn takes no responses, a call's id is taken, or another turn runs in the session.
             InvalidRequest: the responses do not match the calls. Nothing has changed then.
         """
-        self.opener.name_lines(agent_id, session_id)
         await self.reader.check_images(
             {f"tool_responses[{index}].content": each.content for index, each in enumerate(request.tool_responses)}
         )

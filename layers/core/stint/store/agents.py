@@ -8,6 +8,9 @@ from stint.store.documents import Documents, fitting
 from stint.store.liveness import is_live, mark_deleted
 from stint.store.table import Table
 
+LONGEST_NAME = 200
+"""Characters of a name in a list entry, which stays below 1 KB: one write unit."""
+
 
 class Agents:
     """An agent exists while its list entry does and is not marked; ids that name none raise NotFound."""
@@ -21,7 +24,8 @@ class Agents:
         key = keys.agent_config(tenant, agent.agent_id)
         self._documents.put_new(key._asdict(), agent, keys.agent_blobs(tenant, agent.agent_id))
         entry = keys.agent(tenant, agent.agent_id)._asdict()
-        self._table.put_new(entry | {"size": len(agent.model_dump_json().encode())})
+        name = {"name": agent.agent_config.name[:LONGEST_NAME]} if agent.agent_config.name else {}
+        self._table.put_new(entry | name | {"size": len(agent.model_dump_json().encode())})
 
     def get(self, tenant: str, agent_id: str) -> Agent:
         """Read an agent: entry and document in one call."""
@@ -32,10 +36,15 @@ class Agents:
         [raw] = self._documents.read([found[config]])
         return Agent.model_validate_json(raw)
 
-    def exists(self, tenant: str, agent_id: str) -> None:
-        """Raise NotFound unless the agent exists: one strongly consistent read of one unit."""
-        if not is_live(self._table.get(keys.agent(tenant, agent_id))):
+    def require(self, tenant: str, agent_id: str) -> str | None:
+        """Return the first 200 characters of an agent's name, for log lines: one strongly consistent read of one unit.
+
+        None when it has no name, or was stored before list entries had one. Raise NotFound unless the agent exists.
+        """
+        entry = self._table.get(keys.agent(tenant, agent_id))
+        if entry is None or not is_live(entry):
             raise NotFound("Agent", agent_id)
+        return entry.get("name")
 
     def list(self, tenant: str, window: Window) -> Page[Agent]:
         """List agents in creation order, up to MAX_BYTES of JSON, at least one.

@@ -109,7 +109,8 @@ deploy: .venv-sam/.installed $(VENV)/.installed ## deploy what was built: make d
 
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header
 # What mcp asks for beyond its client, the part that is used (tests/events/test_shipped_services.py): a third of the layer.
-UNUSED := cffi click cryptography pycparser pyjwt python-multipart pywin32 sse-starlette uvicorn
+UNUSED := attrs cffi click cryptography jsonschema jsonschema-specifications pycparser pyjwt python-multipart pywin32 \
+	referencing rpds-py sse-starlette uvicorn
 lock: $(VENV)/.installed ## resolve the dependencies again (the only target that looks for new versions)
 	@$(COMPILE) pyproject.toml --group dev -o requirements/dev.txt
 	@$(COMPILE) pyproject.toml -c requirements/dev.txt $(UNUSED:%=--no-emit-package %) -o layers/dependencies/requirements.txt

@@ -143,7 +143,8 @@ class Answer:
         ]
 
     async def whole(self, head: Head, body: bytes) -> None:
-        await self.begin(Head(head.status, [*head.headers, ("content-length", str(len(body)))]))
+        length = [] if self._head_only else [("content-length", str(len(body)))]
+        await self.begin(Head(head.status, [*head.headers, *length]))
         await self.more(body)
         await self.end()
 

@@ -23,7 +23,14 @@ def described(http: httpx.Client) -> dict[str, Any]:
     return document
 
 
-@pytest.mark.parametrize("accept", [BROWSER["accept"], "*/*", "text/html", "text/html, application/json"])
+@pytest.mark.parametrize(
+    "accept",
+    [
+        *(BROWSER["accept"], "*/*", "", "text/html", "text/html, application/json", "text/*, application/*"),
+        *("application/json;q=0.5, text/html;q=0.9", "application/json;q=0, */*", "application/json;q=0", "image/png"),
+        *("application/json;q=0.1, */*", "application/*, text/html", "application/json;q=much", ",;,=;q", "q=1"),
+    ],
+)
 def test_the_start_page_says_where_clients_connect_and_links_the_rest(http: httpx.Client, accept: str) -> None:
     answer = http.get("/", headers={"accept": accept})
 
@@ -37,8 +44,16 @@ def test_the_start_page_says_where_clients_connect_and_links_the_rest(http: http
     assert {http.get(link).status_code for link in links} == {200}
 
 
-@pytest.mark.parametrize("accept", ["application/json", "application/json; charset=utf-8"])
-def test_the_start_page_is_json_for_who_asks_for_json(http: httpx.Client, accept: str) -> None:
+@pytest.mark.parametrize(
+    "accept",
+    [
+        *("application/json", "application/json; charset=utf-8", "Application/JSON ; Q=0.2", "application/*"),
+        *("application/json, text/plain, */*", "text/html;q=0.4, application/json;q=0.5", "text/html;q=0, */*"),
+        *("application/json, text/html;q=0.9", "application/*;q=0.9, text/*;q=0.8", "text/*;q=0.1, */*;q=0.2"),
+        *("application/json;q=0.1", "text/html;q=0.8,application/json;q=1.000"),
+    ],
+)
+def test_the_start_page_is_json_for_clients_that_prefer_it(http: httpx.Client, accept: str) -> None:
     url = str(http.base_url).rstrip("/")
 
     assert http.get("/", headers={"accept": accept}).json() == {
@@ -47,6 +62,55 @@ def test_the_start_page_is_json_for_who_asks_for_json(http: httpx.Client, accept
         "models": ["scripted/demo", "demo"],
         "docs": f"{url}/docs",
         "openapi": f"{url}/v1/openapi.json",
+    }
+
+
+def test_accept_may_come_in_several_headers(http: httpx.Client) -> None:
+    answer = http.get("/", headers=[("accept", "text/html;q=0.1"), ("accept", "application/json")])
+
+    assert answer.headers["content-type"] == "application/json"
+
+
+@pytest.mark.parametrize("accept", ["text/html", "application/json"])
+@pytest.mark.parametrize("path", ["/", "/docs", "/docs/reference.css", "/docs/reference.js"])
+def test_head_is_answered_as_get_without_the_body(http: httpx.Client, path: str, accept: str) -> None:
+    headers = {"accept": accept}
+    head, got = http.head(path, headers=headers), http.get(path, headers=headers)
+
+    own = {"x-request-id", "x-trace-id", "date"}
+    assert (head.status_code, head.content) == (200, b"")
+    assert {k: v for k, v in head.headers.items() if k not in own} == {
+        k: v for k, v in got.headers.items() if k not in own
+    }
+
+
+@pytest.mark.parametrize("path", ["/", "/docs", "/docs/reference.js"])
+def test_the_function_sends_no_body_for_head(whole_app: Callable[[dict[str, Any]], dict[str, Any]], path: str) -> None:
+    answer = whole_app(page_event("HEAD", "/" if path == "/" else "/{proxy+}", path, path))
+
+    assert (answer["statusCode"], answer["body"]) == (200, "")
+
+
+def page_event(method: str, resource: str, path: str, context_path: str, base: str = "") -> dict[str, Any]:
+    """An event of API Gateway."""
+    headers = {"host": "api.example", "x-forwarded-proto": "https", "accept": "text/html"}
+    return {
+        "resource": resource,
+        "path": path,
+        "httpMethod": method,
+        "headers": headers,
+        "multiValueHeaders": {name: [value] for name, value in headers.items()},
+        "queryStringParameters": None,
+        "multiValueQueryStringParameters": None,
+        "pathParameters": {"proxy": path.removeprefix(base).lstrip("/")} if "proxy" in resource else None,
+        "requestContext": {
+            "httpMethod": method,
+            "path": context_path,
+            "stage": "prod",
+            "identity": {"sourceIp": "::1"},
+        },
+        "body": None,
+        "isBase64Encoded": False,
     }
 
 
@@ -152,22 +216,7 @@ def whole_app(world: World) -> Iterator[Callable[[dict[str, Any]], dict[str, Any
 def test_pages_work_below_a_stage_and_the_base_path_of_a_custom_domain(
     whole_app: Callable[[dict[str, Any]], dict[str, Any]], resource: str, path: str, context_path: str, base: str
 ) -> None:
-    headers = {"host": "api.example", "x-forwarded-proto": "https", "accept": "text/html"}
-    event = {
-        "resource": resource,
-        "path": path,
-        "httpMethod": "GET",
-        "headers": headers,
-        "multiValueHeaders": {name: [value] for name, value in headers.items()},
-        "queryStringParameters": None,
-        "multiValueQueryStringParameters": None,
-        "pathParameters": {"proxy": path.removeprefix(base).lstrip("/")} if "proxy" in resource else None,
-        "requestContext": {"httpMethod": "GET", "path": context_path, "stage": "prod", "identity": {"sourceIp": "::1"}},
-        "body": None,
-        "isBase64Encoded": False,
-    }
-
-    answer = whole_app(event)
+    answer = whole_app(page_event("GET", resource, path, context_path, base))
 
     body = answer["body"]
     assert answer["statusCode"] == 200

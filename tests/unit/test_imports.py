@@ -2,8 +2,10 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
+import tomllib
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -108,3 +110,17 @@ def test_a_cold_start_loads_no_model_adapter(function: str) -> None:
     adapters = {f"stint.models.{name}" for name in ("openai_compatible", "bedrock", "scripted")}
 
     assert modules_of(function) & adapters == set()
+
+
+def test_every_dependency_of_the_layer_is_imported_by_the_product() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    names = {re.split(r"[<>=]", each)[0] for each in project["dependencies"]}
+    sources = [path for folder in ("layers/core", "functions") for path in (ROOT / folder).rglob("*.py")]
+    imported = {
+        match for path in sources for match in re.findall(r"^\s*(?:from|import) (\w+)", path.read_text(), re.MULTILINE)
+    }
+    locked = (ROOT / "layers/dependencies/requirements.txt").read_text()
+
+    assert {name for name in names if name.replace("-", "_") not in imported} == set()
+    assert {name for name in names if f"\n{name}==" not in f"\n{locked}"} == set()
+    assert not re.search(r"^(jsonschema|rpds-py|attrs)==", locked, re.MULTILINE)

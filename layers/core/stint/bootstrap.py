@@ -10,6 +10,7 @@ from stint.adapters import DEMO_MODEL, check_url, fetch, make_router, make_shiel
 from stint.domain.redaction import SHORTEST
 from stint.domain.registrations import Configured, ModelRegisterRequest, ToolGroupRegisterRequest
 from stint.domain.registry import Model, Provider, ProviderHealth, ProviderList
+from stint.domain.validation import describe_faults
 from stint.models.routing import Router
 from stint.services.agents import Agents
 from stint.services.catalogue import Catalogue, model_of, shield_of, toolgroup_of
@@ -115,8 +116,7 @@ def read_registry(text: str) -> Configured:
     try:
         return Configured.model_validate_json(text) if text else Configured()
     except ValidationError as error:
-        faults = "; ".join(f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in error.errors())
-        raise ValueError(f"STINT_REGISTRY is malformed: {faults}") from None
+        raise ValueError(f"STINT_REGISTRY is malformed: {describe_faults(error)}") from None
 
 
 def warn_of_short_keys(settings: Settings, known: Catalogue) -> None:

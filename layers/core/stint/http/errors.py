@@ -34,6 +34,7 @@ from stint.domain.errors import (
 )
 from stint.domain.schema import Schema
 from stint.domain.turns import ErrorInfo
+from stint.domain.validation import message_of
 from stint.http.places import place_of
 
 logger = logging.getLogger(__name__)
@@ -153,7 +154,7 @@ def words_of(problem: dict[str, Any]) -> str:
     """Return what is wrong; of a body that is not JSON in words of our own."""
     if problem["type"] == "json_invalid":
         return f"The body cannot be read as JSON: {problem['ctx']['error']}"
-    return shorten(str(problem["msg"]), LONGEST_PROBLEM)
+    return shorten(message_of(problem), LONGEST_PROBLEM)
 
 
 def short_location(location: Sequence[str | int]) -> list[str | int]:

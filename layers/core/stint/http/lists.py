@@ -9,6 +9,7 @@ from stint.domain.errors import InvalidRequest
 from stint.domain.lists import ListObject
 from stint.domain.paging import MAX_ENTRIES
 from stint.domain.response_options import Include
+from stint.domain.validation import message_of
 from stint.http.access import is_llama_stack_address
 from stint.http.documents import document
 
@@ -39,7 +40,7 @@ def included_of(
     try:
         return INCLUDES.validate_python([*(include or ()), *(bracketed or ())])
     except ValidationError as error:
-        raise InvalidRequest(f"include: {error.errors()[0]['msg']}", param="include") from None
+        raise InvalidRequest(f"include: {message_of(error.errors()[0])}", param="include") from None
 
 
 Included = Annotated[list[Include], Depends(included_of)]

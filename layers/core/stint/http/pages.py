@@ -1,12 +1,16 @@
 """The pages that a person opens: what this server is, and the reference of its API."""
 
 import re
+from collections.abc import Callable, Coroutine
 from html import escape
 from pathlib import Path
+from typing import Any
 
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import HTMLResponse, JSONResponse
+from fastapi.routing import APIRoute
 
+from stint.http.accept import prefers
 from stint.http.access import Access
 
 STATIC = Path(__file__).with_name("static")
@@ -46,14 +50,31 @@ HOME = """<!doctype html>
 </html>
 """
 
-router = APIRouter(include_in_schema=False)
+
+class PageRoute(APIRoute):
+    """A route that answers HEAD as GET, without the body."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handle = super().get_route_handler()
+
+        async def answer(request: Request) -> Response:
+            response = await handle(request)
+            if request.method == "HEAD":
+                response.body = b""
+            return response
+
+        return answer
 
 
-@router.get("/")
+router = APIRouter(include_in_schema=False, route_class=PageRoute)
+METHODS = ["GET", "HEAD"]
+
+
+@router.api_route("/", methods=METHODS)
 async def get_home(request: Request, services: Access) -> Response:
-    """Show where the API is and which models it has, as JSON to who asks for JSON."""
+    """Show where the API is and which models it has, as JSON for clients that prefer it to HTML."""
     url, models = base_url_of(request, "/"), [model.identifier for model in await services.registry.list_models()]
-    if prefers_json(request.headers.get("accept", "")):
+    if prefers(",".join(request.headers.getlist("accept")), "application/json", "text/html"):
         addresses = {"llama_stack": url, "openai": [f"{url}/v1", f"{url}/v1/openai/v1"]}
         links = {"docs": f"{url}/docs", "openapi": f"{url}/v1/openapi.json"}
         return JSONResponse({"name": "Stint", "base_urls": addresses, "models": models, **links}, headers=HEADERS)
@@ -62,29 +83,24 @@ async def get_home(request: Request, services: Access) -> Response:
     return HTMLResponse(HOME.format(path=path, url=escape(url), models=listed), headers=HEADERS)
 
 
-@router.get("/docs")
+@router.api_route("/docs", methods=METHODS)
 async def get_docs() -> Response:
     """Show the reference of the API; it reads the OpenAPI document."""
     return HTMLResponse((STATIC / "docs.html").read_text(), headers=HEADERS | KEPT)
 
 
-@router.get("/docs/reference.css")
+@router.api_route("/docs/reference.css", methods=METHODS)
 async def get_style() -> Response:
     return asset("reference.css")
 
 
-@router.get("/docs/reference.js")
+@router.api_route("/docs/reference.js", methods=METHODS)
 async def get_script() -> Response:
     return asset("reference.js")
 
 
 def asset(name: str) -> Response:
     return Response((STATIC / name).read_text(), media_type=TYPES[name], headers=HEADERS | KEPT)
-
-
-def prefers_json(accept: str) -> bool:
-    """Return whether JSON is asked for rather than a page; whoever takes anything gets the page."""
-    return "application/json" in accept.lower() and "text/html" not in accept.lower()
 
 
 def base_path_of(request: Request, path: str) -> str:

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from stint.domain.errors import InvalidRequest, ShieldFailed, TooLarge
 from stint.domain.inference import ModelMessage
 from stint.domain.steps import SafetyViolation
+from stint.domain.validation import message_of
 from stint.regex.budget import Budget, OutOfSteps
 from stint.regex.patterns import Patterns
 from stint.shields.folding import fold, fold_pieces
@@ -137,7 +138,7 @@ def rules_of(shield: Shield) -> Rules:
     except ValidationError as error:
         problem = error.errors()[0]
         where = ".".join(str(part) for part in ("params", *problem["loc"]))
-        raise InvalidRequest(f"Shield {shield.shield_id!r}: {where}: {problem['msg']}.", param=where) from None
+        raise InvalidRequest(f"Shield {shield.shield_id!r}: {where}: {message_of(problem)}.", param=where) from None
     except ValueError as error:
         message, *entry = error.args
         where = f"params.patterns[{entry[0]}]" if entry else "params.phrases"

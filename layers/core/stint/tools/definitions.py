@@ -8,6 +8,7 @@ from stint.domain.errors import InvalidRequest
 from stint.domain.inference import ToolSignature
 from stint.domain.schema import Request
 from stint.domain.tools import is_tool_name
+from stint.domain.validation import describe_faults
 from stint.tools.outcomes import TIMEOUT
 from stint.tools.port import Toolgroup
 
@@ -65,8 +66,9 @@ def read_definitions(toolgroup: Toolgroup, kind: type[Definition]) -> dict[str, 
         try:
             definition = kind.model_validate(entry)
         except ValidationError as error:
-            faults = "; ".join(f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in error.errors())
-            raise InvalidRequest(f"{where} are malformed: tools.{index}: {faults}", param="args") from None
+            raise InvalidRequest(
+                f"{where} are malformed: tools.{index}: {describe_faults(error)}", param="args"
+            ) from None
         if definition.name in definitions:
             raise InvalidRequest(f"{where} define {definition.name!r} twice", param="args")
         definitions[definition.name] = definition

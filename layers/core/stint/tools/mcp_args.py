@@ -6,6 +6,7 @@ from pydantic import Field, ValidationError
 
 from stint.domain.errors import InvalidRequest
 from stint.domain.schema import Request
+from stint.domain.validation import describe_faults
 from stint.tools.definitions import LONGEST_TIMEOUT
 from stint.tools.port import Toolgroup
 
@@ -28,6 +29,5 @@ def read_args(toolgroup: Toolgroup) -> McpArgs:
     try:
         return McpArgs.model_validate(toolgroup.config)
     except ValidationError as error:
-        faults = "; ".join(f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in error.errors())
-        message = f"The args of the toolgroup {toolgroup.toolgroup_id!r} are malformed: {faults}"
+        message = f"The args of the toolgroup {toolgroup.toolgroup_id!r} are malformed: {describe_faults(error)}"
         raise InvalidRequest(message, param="args") from None

@@ -81,21 +81,14 @@ def test_the_openai_api_has_limits(http: httpx.Client, path: str, body: Body, fi
 
         assert error["param"] == field
         assert str(limit) in error["message"]
-        assert "after validation" not in error["message"]
 
 
-@pytest.mark.parametrize(
-    ("body", "message"),
-    [
-        ({"tools": functions(129)}, "tools: List should have at most 128 items, not 129"),
-        ({"metadata": {str(n): "" for n in range(17)}}, "metadata: Dictionary should have at most 16 items, not 17"),
-    ],
-)
-def test_a_limit_is_told_in_plain_words(http: httpx.Client, body: Body, message: str) -> None:
-    response = http.post("/v1/responses", json={"model": MODEL, "input": "Hi"} | body)
+def test_a_limit_is_told_in_plain_words(http: httpx.Client) -> None:
+    response = http.post("/v1/responses", json={"model": MODEL, "input": "Hi", "tools": functions(129)})
 
-    assert assert_error(response, 400, "invalid_request")["message"] == message
-    assert response.json()["detail"]["errors"][0]["msg"] == message.partition(": ")[2]
+    words = "List should have at most 128 items, not 129"
+    assert assert_error(response, 400, "invalid_request")["message"] == f"tools: {words}"
+    assert response.json()["detail"]["errors"][0]["msg"] == words
 
 
 def test_a_response_at_its_limits_is_made(http: httpx.Client) -> None:

@@ -173,7 +173,7 @@ async def test_what_cannot_be_read_is_refused_and_nothing_is_added(desk: Desk) -
     with pytest.raises(InvalidRequest) as caught:
         await desk.add(conversation, say("fine"), output)
 
-    assert (caught.value.code, caught.value.param) == ("url_not_allowed", "items[1].output[0]")
+    assert (caught.value.code, caught.value.param) == ("url_not_allowed", "items[1].output[0].image_url")
     assert await desk.words(conversation) == []
 
 

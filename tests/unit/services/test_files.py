@@ -155,4 +155,4 @@ async def test_an_image_that_may_not_be_seen_is_named_by_its_place(url: str, cod
     with pytest.raises(InvalidRequest) as caught:
         await check_images(Web().reader(), [said(text("look")), said(text("there"), image(url))], "items")
 
-    assert (caught.value.code, caught.value.param) == (code, "items[1].content[1]")
+    assert (caught.value.code, caught.value.param) == (code, "items[1].content[1].image_url")

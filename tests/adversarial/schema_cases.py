@@ -15,15 +15,17 @@ def doubled(keyword: str, steps: int = 40) -> dict[str, Any]:
     return {"$ref": "#/$defs/s0", "$defs": {**chain, f"s{steps}": {}}}
 
 
-def doubled_properties(steps: int = 40) -> dict[str, Any]:
-    chain = {
+def doubled_properties(steps: int = 40, *, required: bool = True) -> dict[str, Any]:
+    chain: dict[str, Any] = {
         f"s{step}": {
             "type": "object",
             "properties": {name: {"$ref": f"#/$defs/s{step + 1}"} for name in "ab"},
-            "required": ["a", "b"],
+            "required": ["a", "b"] if required else [],
+            "additionalProperties": False,
         }
         for step in range(steps)
     }
+    chain[f"s{steps}"] = {"type": "string"}
     return {"type": "object", "properties": {"x": {"$ref": "#/$defs/s0"}}, "required": ["x"], "$defs": chain}
 
 
@@ -137,6 +139,45 @@ def parameters(schema: dict[str, Any]) -> Case:
     answer = yield post("/v1/responses", body)
     assert answer.status in (200, 400), answer.body[:500]
 
+
+DOUBLED_INPUTS = ("hi", "lookup 1 and 'this'", "call: lookup {}", 'call: lookup {"x": {"a": {}, "b": {}}}')
+"""Inputs by which the scripted model leaves a tool alone, makes arguments for it, and calls it with given ones."""
+
+
+def doubled_in_every_place(schema: dict[str, Any]) -> Case:
+    """Use a schema as the format of an answer and as the parameters of tools, with and without a call."""
+    form = {"type": "json_schema", "name": "hostile", "schema": schema, "strict": True}
+    tool = {"name": "lookup", "description": "", "parameters": schema}
+    endpoint = {**tool, "url": "http://127.0.0.1:9/", "method": "POST"}
+    group = {"toolgroup_id": "g", "provider_id": "remote-execution", "args": {"tools": [endpoint]}}
+    answer = yield post("/v1/toolgroups", group)
+    assert answer.status == 200, answer.body[:500]
+    session = yield from create_session(toolgroups=["g"])
+    given = {"type": "json_schema", "json_schema": schema}
+    for said in (*DOUBLED_INPUTS, 'say: {"x": {"a": {}, "b": {}}}'):
+        response = {"model": "scripted/demo", "input": said}
+        chat = {"model": "scripted/demo", "messages": [{"role": "user", "content": said}]}
+        turn = {"messages": [{"role": "user", "content": said}], "stream": False}
+        for path, body in (
+            ("/v1/responses", response | {"text": {"format": form}}),
+            ("/v1/responses", response | {"tools": [{"type": "function", **tool}]}),
+            ("/v1/responses/input_tokens", response | {"text": {"format": form}}),
+            ("/v1/chat/completions", chat | {"response_format": {"type": "json_schema", "json_schema": form}}),
+            ("/v1/chat/completions", chat | {"tools": [{"type": "function", "function": tool}]}),
+            (f"{session}/turn", turn),
+            (f"{session}/turn", turn | {"response_format": given}),
+            ("/v1/tool-runtime/invoke", {"tool_name": "lookup", "kwargs": {"x": {"a": {}}}}),
+        ):
+            answer = yield post(path, body)
+            assert answer.status in (200, 400, 502), answer.body[:500]
+            assert len(answer.body) < 100_000
+
+
+for each in (True, False):
+    doubled_schema = doubled_properties(24, required=each)
+    CASES[f"schema_doubled_properties_{'required' if each else 'optional'}"] = partial(
+        doubled_in_every_place, doubled_schema
+    )
 
 PARAMETERS = {
     "doubled": doubled("anyOf"),

@@ -173,11 +173,9 @@ def doubled_in_every_place(schema: dict[str, Any]) -> Case:
             assert len(answer.body) < 100_000
 
 
-for each in (True, False):
-    doubled_schema = doubled_properties(24, required=each)
-    CASES[f"schema_doubled_properties_{'required' if each else 'optional'}"] = partial(
-        doubled_in_every_place, doubled_schema
-    )
+for named, all_required in (("required", True), ("optional", False)):
+    doubled_schema = doubled_properties(24, required=all_required)
+    CASES[f"schema_doubled_properties_{named}"] = partial(doubled_in_every_place, doubled_schema)
 
 PARAMETERS = {
     "doubled": doubled("anyOf"),

@@ -143,7 +143,8 @@ class Answer:
         ]
 
     async def whole(self, head: Head, body: bytes) -> None:
-        length = [] if self._head_only else [("content-length", str(len(body)))]
+        # A function that leaves out the body of HEAD does not tell how long that of GET is.
+        length = [] if self._head_only and not body else [("content-length", str(len(body)))]
         await self.begin(Head(head.status, [*head.headers, *length]))
         await self.more(body)
         await self.end()

@@ -44,7 +44,7 @@ async def test_a_source_that_is_not_silent_for_so_long_gets_no_beat() -> None:
 
 
 async def test_an_empty_source_ends_at_once() -> None:
-    assert [item async for item in with_heartbeats(numbers(), -1, 0.05)] == []
+    assert [item async for item in with_heartbeats(numbers(), -1, BEAT)] == []
 
 
 async def test_a_failure_of_the_source_is_raised() -> None:
@@ -52,7 +52,7 @@ async def test_a_failure_of_the_source_is_raised() -> None:
         yield 1
         raise ValueError("broken")
 
-    passed = with_heartbeats(failing(), -1, 0.05)
+    passed = with_heartbeats(failing(), -1, BEAT)
 
     assert await anext(passed) == 1
     with pytest.raises(ValueError, match="broken"):
@@ -60,21 +60,22 @@ async def test_a_failure_of_the_source_is_raised() -> None:
 
 
 async def test_a_reader_that_leaves_ends_the_source() -> None:
-    ended = asyncio.Event()
+    begun, ended = asyncio.Event(), asyncio.Event()
 
     async def endless() -> AsyncIterator[int]:
         try:
             yield 1
-            await asyncio.sleep(60)
+            begun.set()
+            await asyncio.Event().wait()
         finally:
             ended.set()
 
     async def read() -> None:
-        async for _ in with_heartbeats(endless(), -1, 0.01):
+        async for _ in with_heartbeats(endless(), -1, BEAT):
             pass
 
     reader = asyncio.create_task(read())
-    await asyncio.sleep(0.05)
+    await begun.wait()
     reader.cancel()
     await asyncio.gather(reader, return_exceptions=True)
 

@@ -313,7 +313,7 @@ class TestSilence:
 
     async def test_a_stall_ends_the_call(self, aws: None, server: ConverseStreamServer) -> None:
         server.script(converse.begun(*converse.text_block("half"), ending="hang"))
-        model = Bedrock(lambda: connect("eu-central-1", stall_timeout=0.2))
+        model = Bedrock(lambda: connect("eu-central-1", stall_timeout=2))
         stream = await begin(model)
         await anext(stream)
 

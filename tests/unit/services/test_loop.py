@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.services.stage import CALLED, ListLog, Part, Script, called, collect, run_of, said, script, shape
+from tests.clock import CLOCK
+from tests.unit.services.stage import CALLED, ListLog, Part, Script, called, collect, run_of, said, script, shape, until
 
 from stint.domain.errors import DeadlineExceeded, ModelError, StintError
 from stint.domain.events import RunEnded, StepComplete
@@ -176,9 +177,12 @@ async def test_an_answer_without_an_end_is_a_model_error() -> None:
 async def test_the_deadline_ends_an_inference_and_keeps_the_steps_before_it() -> None:
     model, log = script(called("nosuch"), [TextChunk("I"), asyncio.Event()]), ListLog()
 
-    with pytest.raises(DeadlineExceeded):
-        await collect(run_loop(run_of(model, seconds=0.5, log=log)))
+    running = asyncio.create_task(collect(run_loop(run_of(model, seconds=60, log=log))))
+    await until(lambda: len(model.requests) == 2)
+    CLOCK.move(60)
 
+    with pytest.raises(DeadlineExceeded):
+        await running
     assert [record.step.step_type for record in log.records if record.step] == ["inference", "tool_execution"]
     assert model.closed == 2
 

@@ -1,8 +1,10 @@
+import asyncio
 import base64
 import json
 from typing import Any
 
 import pytest
+from tests.clock import CLOCK
 from tests.servers.scripted_http import Reply, ScriptedHTTPServer
 
 from stint.domain.content import ImageContentItem, text_of
@@ -215,7 +217,6 @@ async def test_images_are_content_other_files_attached(tools: HttpEndpoints, ser
         (Reply((b"\x89PNG",), 502, {"Content-Type": "image/png"}), "502: image/png"),
         (Reply(status=302, headers={"Location": "http://169.254.169.254/"}), "redirects elsewhere"),
         (Reply(status=0), "could not be called (RemoteProtocolError)"),
-        (Reply(ending="hang"), "within 0.5 s"),
         (Reply((b"x" * 6_000_000,) * 2), "more than 3,000,000 bytes"),
     ],
 )
@@ -224,10 +225,25 @@ async def test_failures_are_outcomes(
 ) -> None:
     server.script(reply)
 
-    outcome = await call(tools, group(server, timeout=0.5 if reply.ending == "hang" else 10), id="1")
+    outcome = await call(tools, group(server, timeout=10), id="1")
 
     assert outcome.error
     assert words in text_of(outcome.content)
+    assert len(server.requests) == 1
+
+
+async def test_a_silent_server_is_timed_out(tools: HttpEndpoints, server: ScriptedHTTPServer) -> None:
+    server.script(Reply(ending="hang"))
+    calling = asyncio.create_task(call(tools, group(server, timeout=10), id="1"))
+    async with asyncio.timeout(30):
+        while not server.requests:  # noqa: ASYNC110 - the server is in another thread
+            await asyncio.sleep(0.005)
+    CLOCK.move(10)
+
+    outcome = await calling
+
+    assert outcome.error
+    assert "within 10 s" in text_of(outcome.content)
     assert len(server.requests) == 1
 
 

@@ -103,7 +103,7 @@ class Guard:
 
         Raises:
             InvalidRequest: `url_not_allowed`, `url_too_large`, or `url_unavailable` with what the server answered.
-            UnresolvableURL: the host, or that of a redirect, has no address.
+            UnresolvableURL: the host, or that of a redirect, has no address; or a redirect is not a valid URL.
         """
         parsed = parse_url(url)
         try:

@@ -135,7 +135,7 @@ def test_an_agent_without_a_name_has_none_in_its_lines(
 def test_turns_at_the_same_time_and_requests_after_them_have_their_own_names(
     http: httpx.Client, server: Served, written: io.StringIO
 ) -> None:
-    sessions = [open_session(http, name=f"agent {n}") for n in range(4)] * 3
+    sessions = [open_session(http, name=f"agent {n % 4}") for n in range(12)]
 
     with ThreadPoolExecutor(4) as threads:
         responses = list(threads.map(lambda session: say(http, session, "fail: after 3 words\nlong: 9"), sessions))

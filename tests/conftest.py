@@ -7,6 +7,7 @@ from functools import cache
 from typing import Any, cast
 
 import botocore.session
+import hypothesis
 import pytest
 from infra.local.engine import Engine
 from tests.adversarial.summary import pytest_terminal_summary  # noqa: F401 - a hook
@@ -16,6 +17,9 @@ from tests.openresponses.watch import take_complaints
 from stint.observability import make_logger
 
 CLOCK.install()
+SLOW = [hypothesis.HealthCheck.too_slow]
+hypothesis.settings.register_profile("untimed", deadline=None, suppress_health_check=SLOW)
+hypothesis.settings.load_profile("untimed")
 # Clients are made by the thousand here, each of which would read megabytes of JSON and the same certificates again.
 botocore.session.create_loader = cache(botocore.session.create_loader)
 ssl.create_default_context = cast("Any", cache(ssl.create_default_context))

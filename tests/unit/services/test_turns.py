@@ -135,7 +135,7 @@ async def test_steps_are_read_by_their_ids(make_stage: MakeStage) -> None:
         await stage.turns.step(stage.agent_id, stage.session_id, turn.turn_id, new_id())
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.lists(answers, min_size=3, max_size=3))
 async def test_whatever_a_model_does_a_turn_ends_once_as_stored_and_leaves_the_session_free(
     make_stage: MakeStage, played: list[list[Part]]

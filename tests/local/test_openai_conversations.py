@@ -94,7 +94,7 @@ def test_one_response_at_a_time_runs_in_a_conversation(openai_client: OpenAI) ->
 
     def stream() -> None:
         with openai_client.responses.create(
-            model=MODEL, input="long: 300 words", conversation=conversation, stream=True
+            model=MODEL, input="slow: 5\nlong: 300 words", conversation=conversation, stream=True
         ) as events:
             for event in events:
                 if event.type == "response.created":

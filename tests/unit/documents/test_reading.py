@@ -9,9 +9,8 @@ from tests.unit.documents.pdf_files import make_pdf
 from stint.documents.limits import Limits
 from stint.documents.reading import READ_AT_ONCE, read_documents
 from stint.documents.served import Raw
-from stint.domain.content import URL, Content, ImageContentItem, ImageSource, TextContentItem
+from stint.domain.content import URL, Content, Document, ImageContentItem, ImageSource, TextContentItem
 from stint.domain.errors import InvalidRequest
-from stint.domain.turns import Document
 from stint.net.guard import Guard
 
 PAGES = {

@@ -1,6 +1,5 @@
 import pytest
 
-from stint.domain.events import ReasoningEnded, ReasoningProgress, RefusalDelta, TextDelta, ToolCallDelta
 from stint.domain.inference import (
     AnswerDetails,
     Finished,
@@ -12,6 +11,7 @@ from stint.domain.inference import (
     TextChunk,
     ToolCallChunk,
 )
+from stint.domain.run_events import ReasoningEnded, ReasoningProgress, RefusalDelta, TextDelta, ToolCallDelta
 from stint.domain.tools import ToolCall
 from stint.services.answers import Answer
 

@@ -12,9 +12,9 @@ from tests.unit.store.conftest import Cloud
 
 from stint.domain.errors import Conflict, InvalidRequest
 from stint.domain.inference import AssistantAnswer, Finished, FinishReason, TextChunk, ToolResult, Usage, UserInput
+from stint.domain.run_outcome import TurnStatus
 from stint.domain.steps import ToolExecutionStep
 from stint.domain.tools import ToolCall
-from stint.domain.turns import TurnStatus
 
 USAGE = Usage(input_tokens=1, output_tokens=2, total_tokens=3)
 

@@ -7,8 +7,8 @@ from tests.unit.services.stage import Stage, called, ended, said, script, shape
 from tests.unit.store.conftest import Cloud
 
 from stint.domain.errors import NotFound
+from stint.domain.run_outcome import TurnStatus
 from stint.domain.tasks import DeletionTask
-from stint.domain.turns import TurnStatus
 
 
 async def assert_gone(stage: Stage, turn_id: str) -> None:

@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from stint.documents.marker import mark_document
-from stint.domain.content import URL, ImageContentItem, ImageSource, TextContentItem
+from stint.domain.content import URL, DocumentText, ImageContentItem, ImageSource, TextContentItem
 from stint.domain.errors import (
     ContextLengthExceeded,
     DeadlineExceeded,
@@ -14,6 +14,8 @@ from stint.domain.errors import (
     StintError,
 )
 from stint.domain.inference import AssistantAnswer, ModelMessage, ToolResult, UserInput
+from stint.domain.messages import UserMessage
+from stint.domain.run_outcome import ErrorInfo, TurnEnding, TurnStatus
 from stint.domain.schema import now
 from stint.domain.steps import (
     CompletionMessage,
@@ -25,7 +27,7 @@ from stint.domain.steps import (
 )
 from stint.domain.stored_turns import StoredTurn, TurnHeader, TurnRecord
 from stint.domain.tools import ToolCall, ToolResponse, ToolResponseMessage
-from stint.domain.turns import DocumentText, ErrorInfo, TurnEnding, TurnOverrides, TurnStatus, UserMessage
+from stint.domain.turns import TurnOverrides
 from stint.services.history import BLOCKED, CALL_ID, NO_RESULT, NOT_TAKEN, transcribe
 
 IMAGE = ImageContentItem(image=ImageSource(url=URL(uri="data:image/png;base64,AAAA")))

@@ -10,7 +10,7 @@ from tests.unit.store.conftest import Cloud
 
 from stint.domain.errors import Conflict, Interrupted
 from stint.domain.inference import TextChunk
-from stint.domain.turns import TurnStatus
+from stint.domain.run_outcome import TurnStatus
 from stint.services.hold import ENDING_SECONDS
 from stint.services.turnruns import TurnRun
 

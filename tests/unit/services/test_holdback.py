@@ -6,7 +6,6 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from stint.domain.errors import ShieldFailed
-from stint.domain.events import Delta, ReasoningEnded, ReasoningProgress, TextDelta, ToolCallDelta
 from stint.domain.inference import (
     AssistantAnswer,
     Finished,
@@ -16,6 +15,7 @@ from stint.domain.inference import (
     ToolCallChunk,
     UserInput,
 )
+from stint.domain.run_events import Delta, ReasoningEnded, ReasoningProgress, TextDelta, ToolCallDelta
 from stint.domain.steps import SafetyViolation
 from stint.services.answers import Answer
 from stint.services.holdback import Check, Holdback

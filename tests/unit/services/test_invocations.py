@@ -12,7 +12,7 @@ from stint.domain.announcements import Ended, ResponseEnded, TurnEnded
 from stint.domain.errors import StoreUnavailable
 from stint.domain.ids import new_id
 from stint.domain.invocations import ASKED
-from stint.domain.turns import TurnStatus
+from stint.domain.run_outcome import TurnStatus
 from stint.models.port import Model
 
 

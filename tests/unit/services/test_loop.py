@@ -10,7 +10,6 @@ from tests.clock import CLOCK
 from tests.unit.services.stage import CALLED, ListLog, Part, Script, called, collect, run_of, said, script, shape, until
 
 from stint.domain.errors import DeadlineExceeded, ModelError, StintError
-from stint.domain.events import RunEnded, StepComplete
 from stint.domain.inference import (
     AssistantAnswer,
     Finished,
@@ -22,8 +21,9 @@ from stint.domain.inference import (
     ToolResult,
     Usage,
 )
+from stint.domain.run_events import RunEnded, StepComplete
+from stint.domain.run_outcome import TurnStatus
 from stint.domain.steps import InferenceStep, Step, ToolExecutionStep
-from stint.domain.turns import TurnStatus
 from stint.services.loop import run_loop
 
 

@@ -19,8 +19,8 @@ from stint.domain.inference import (
     Usage,
     UserInput,
 )
+from stint.domain.run_outcome import TurnEnding
 from stint.domain.tools import ToolCall, ToolChoice, ToolConfig
-from stint.domain.turns import TurnEnding
 from stint.services.loop import run_loop
 from stint.services.runs import Run
 from stint.services.toolbox import ServerTool, Toolbox

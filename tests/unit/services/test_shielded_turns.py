@@ -7,12 +7,13 @@ import pytest
 from tests.unit.services.stage import Part, Script, Stage, called, said, script, shape
 from tests.unit.store.conftest import Cloud
 
-from stint.domain.content import URL, ImageContentItem, ImageSource
+from stint.domain.content import URL, Document, ImageContentItem, ImageSource
 from stint.domain.errors import InvalidRequest
-from stint.domain.events import StepStart
 from stint.domain.inference import AssistantAnswer, Finished, FinishReason, ModelMessage, TextChunk
+from stint.domain.messages import UserMessage
 from stint.domain.registrations import ShieldRegisterRequest
-from stint.domain.turns import Document, Turn, UserMessage
+from stint.domain.run_events import StepStart
+from stint.domain.turns import Turn
 
 SORRY = "Not here."
 SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}

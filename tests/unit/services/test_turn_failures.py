@@ -8,11 +8,12 @@ from tests.unit.services.faults import failing, watching
 from tests.unit.services.stage import Stage, called, ended, said, script, shape, tool, words_of
 from tests.unit.store.conftest import Cloud
 
+from stint.domain.content import Document
 from stint.domain.errors import ContextLengthExceeded, InvalidRequest, ModelOverloaded, NotFound, StoreUnavailable
 from stint.domain.events import TurnFailed
 from stint.domain.ids import new_id
 from stint.domain.inference import TextChunk, UserInput
-from stint.domain.turns import Document, TurnStatus
+from stint.domain.run_outcome import TurnStatus
 
 HEADER, ENDING = "input_messages", "ended_as"
 

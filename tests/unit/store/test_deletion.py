@@ -11,7 +11,7 @@ from tests.unit.store.samples import Conversation, agent, header, pending, recor
 
 from stint.domain.errors import Interrupted, NotFound, NotMarkedDeleted
 from stint.domain.paging import Window
-from stint.domain.turns import TurnStatus
+from stint.domain.run_outcome import TurnStatus
 from stint.store.leases import Lease
 from stint.store.sessions import LastTurn
 from stint.store.store import Store

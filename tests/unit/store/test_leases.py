@@ -8,7 +8,7 @@ from tests.unit.store.samples import Conversation, ending, record
 
 from stint.domain.errors import Conflict, Interrupted, NotFound
 from stint.domain.ids import new_id
-from stint.domain.turns import TurnStatus
+from stint.domain.run_outcome import TurnStatus
 from stint.store.leases import Lease
 from stint.store.sessions import LastTurn
 from stint.store.store import Store

@@ -7,7 +7,7 @@ from tests.unit.store.samples import PROSE, Conversation, header, pending, recor
 
 from stint.domain.errors import NotFound
 from stint.domain.ids import new_id
-from stint.domain.turns import TurnStatus
+from stint.domain.run_outcome import TurnStatus
 from stint.store.documents import to_json
 from stint.store.sessions import LastTurn
 from stint.store.store import Store

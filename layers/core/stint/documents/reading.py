@@ -9,9 +9,8 @@ from stint.documents.data_urls import parse_data_url
 from stint.documents.limits import Limits
 from stint.documents.mime_types import Kind, MimeType, choose, kind_of, parse_mime_type
 from stint.documents.served import Served, Unreadable
-from stint.domain.content import URL, TextContentItem, items_of, text_of
+from stint.domain.content import URL, Document, TextContentItem, items_of, text_of
 from stint.domain.errors import InvalidRequest
-from stint.domain.turns import Document
 
 Fetch = Callable[[str], Awaitable[Served]]
 """Gets an http(s) URL with caps of time and bytes, or raises InvalidRequest: `stint.net.guard.Guard.fetch`."""

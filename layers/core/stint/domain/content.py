@@ -63,3 +63,17 @@ def text_of(content: Content) -> str:
     if isinstance(content, str):
         return content
     return "\n".join(item.text for item in items_of(content) if isinstance(item, TextContentItem))
+
+
+class Document(Request):
+    """A document that goes with the messages of a turn."""
+
+    content: Content | URL
+    mime_type: str
+
+
+class DocumentText(Schema):
+    """A document as the model reads it: fetched and turned into text once, when its turn began."""
+
+    text: str
+    mime_type: str

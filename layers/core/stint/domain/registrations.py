@@ -7,10 +7,10 @@ from pydantic import AfterValidator, AliasChoices, Field
 from stint.domain.content import URL, Content
 from stint.domain.fields import invalid
 from stint.domain.limits import MessageLimit, ToolgroupArgs
+from stint.domain.messages import UserMessage
 from stint.domain.schema import Request, Schema
 from stint.domain.steps import CompletionMessage, SafetyViolation
 from stint.domain.tools import ToolParameter, ToolResponseMessage
-from stint.domain.turns import UserMessage
 
 LONGEST_IDENTIFIER = 1000
 """Bytes of UTF-8: a key of the table has room for these and the kind of the registration."""

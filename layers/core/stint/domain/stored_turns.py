@@ -5,11 +5,14 @@ from typing import Any
 
 from pydantic import Field, ValidationError
 
+from stint.domain.content import DocumentText
 from stint.domain.inference import Usage
+from stint.domain.messages import InputMessage
+from stint.domain.run_outcome import TurnEnding, TurnStatus
 from stint.domain.schema import Schema, Timestamp
 from stint.domain.steps import CompletionMessage, InferenceStep, ShieldCallStep, Step, ToolExecutionStep
 from stint.domain.tools import ToolCall
-from stint.domain.turns import Attachment, DocumentText, InputMessage, Turn, TurnEnding, TurnOverrides, TurnStatus
+from stint.domain.turns import Attachment, Turn, TurnOverrides
 
 
 class TurnHeader(Schema):

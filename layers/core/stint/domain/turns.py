@@ -1,14 +1,14 @@
 """Turns: one exchange with an agent, as callers ask for it and as the API shows it."""
 
-from enum import StrEnum
-from typing import Annotated, Any, Literal
+from typing import Annotated
 
-from pydantic import Discriminator, Field, Tag
+from pydantic import Field
 
-from stint.domain.content import URL, Content
-from stint.domain.errors import StintError
+from stint.domain.content import URL, Content, Document
 from stint.domain.inference import ResponseFormat, SamplingStrategy, Usage
 from stint.domain.limits import MAX_INFER_ITERS, MessageLimit, ToolLimit
+from stint.domain.messages import InputMessage
+from stint.domain.run_outcome import ErrorInfo, TurnStatus
 from stint.domain.schema import Request, Schema, Timestamp
 from stint.domain.steps import CompletionMessage, Step
 from stint.domain.tools import (
@@ -19,43 +19,7 @@ from stint.domain.tools import (
     ToolDef,
     ToolPromptFormat,
     ToolResponse,
-    ToolResponseMessage,
 )
-
-
-class UserMessage(Request):
-    """What the user says. `context` is stored with the turn and not shown to the model."""
-
-    role: Literal["user"] = "user"
-    content: Content
-    context: Content | None = None
-
-
-def role_of(message: Any) -> str:
-    """Tell whose message it is; one without a role is the user's, unless it answers a call."""
-    if not isinstance(message, dict):
-        return str(getattr(message, "role", "user"))
-    return str(message.get("role") or ("tool" if "call_id" in message else "user"))
-
-
-InputMessage = Annotated[
-    Annotated[UserMessage, Tag("user")] | Annotated[ToolResponseMessage, Tag("tool")],
-    Discriminator(role_of, custom_error_type="role", custom_error_message="the role of a message is user or tool"),
-]
-
-
-class Document(Request):
-    """A document that goes with the messages of a turn."""
-
-    content: Content | URL
-    mime_type: str
-
-
-class DocumentText(Schema):
-    """A document as the model reads it: fetched and turned into text once, when its turn began."""
-
-    text: str
-    mime_type: str
 
 
 class Attachment(Schema):
@@ -63,27 +27,6 @@ class Attachment(Schema):
 
     content: Content | URL
     mime_type: str
-
-
-class TurnStatus(StrEnum):
-    in_progress = "in_progress"
-    awaiting_input = "awaiting_input"
-    completed = "completed"
-    failed = "failed"
-    cancelled = "cancelled"
-
-
-class ErrorInfo(Schema):
-    """Why a turn failed, in the words of the API's error body."""
-
-    message: str
-    type: str
-    code: str
-    param: str = ""
-
-    @classmethod
-    def of(cls, error: StintError) -> "ErrorInfo":
-        return cls(message=error.message, type=error.type, code=error.code, param=error.param or "")
 
 
 class Turn(Schema):
@@ -150,19 +93,3 @@ class TurnCreateRequest(TurnOverrides):
 class TurnResumeRequest(Request):
     tool_responses: list[ToolResponse]
     stream: bool = False
-
-
-IncompleteReason = Literal["max_output_tokens", "max_tool_calls", "max_infer_iters", "content_filter"]
-
-
-class TurnEnding(Schema):
-    """How a turn ended, or a part of it: a turn goes on when it is resumed after a pause, or when it was complete.
-
-    `incomplete_reason` tells what cut a completed turn short.
-    """
-
-    status: TurnStatus
-    completed_at: Timestamp
-    usage: Usage | None = None
-    error: ErrorInfo | None = None
-    incomplete_reason: IncompleteReason | None = None

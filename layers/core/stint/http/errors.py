@@ -32,8 +32,8 @@ from stint.domain.errors import (
     UnsupportedMediaType,
     shorten,
 )
+from stint.domain.run_outcome import ErrorInfo
 from stint.domain.schema import Schema
-from stint.domain.turns import ErrorInfo
 from stint.domain.validation import message_of
 from stint.http.places import place_of
 

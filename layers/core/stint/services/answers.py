@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from stint.domain.events import Delta, ReasoningEnded, ReasoningProgress, RefusalDelta, TextDelta, ToolCallDelta
 from stint.domain.ids import new_id
 from stint.domain.inference import (
     AnswerDetails,
@@ -20,6 +19,7 @@ from stint.domain.inference import (
     Usage,
 )
 from stint.domain.json_text import parse_json
+from stint.domain.run_events import Delta, ReasoningEnded, ReasoningProgress, RefusalDelta, TextDelta, ToolCallDelta
 from stint.domain.schema import now
 from stint.domain.steps import CompletionMessage, InferenceStep, StopReason
 from stint.domain.tools import ToolCall

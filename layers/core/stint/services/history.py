@@ -9,10 +9,10 @@ from stint.domain.content import TextContentItem, items_of, text_of
 from stint.domain.errors import Interrupted, InvalidRequest, ModelError, ModelOverloaded
 from stint.domain.ids import item_name
 from stint.domain.inference import AnswerDetails, AssistantAnswer, ModelMessage, SystemText, ToolResult, UserInput
+from stint.domain.run_outcome import TurnStatus
 from stint.domain.steps import InferenceStep, ShieldCallStep, Step, ToolExecutionStep
 from stint.domain.stored_turns import StoredTurn, TurnHeader
 from stint.domain.tools import ToolCall, ToolResponse, ToolResponseMessage
-from stint.domain.turns import TurnStatus
 from stint.shields.port import REFUSAL
 
 NO_RESULT = "No result came for this call."

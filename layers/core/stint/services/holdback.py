@@ -10,8 +10,8 @@ at the most, however long it is. Tool calls leave with the end of the answer in 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from stint.domain.events import Delta, TextDelta, ToolCallDelta
 from stint.domain.inference import AssistantAnswer
+from stint.domain.run_events import Delta, TextDelta, ToolCallDelta
 from stint.domain.steps import CompletionMessage, InferenceStep
 from stint.domain.tools import ToolCall
 from stint.services.screening import Screening

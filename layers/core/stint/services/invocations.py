@@ -12,7 +12,8 @@ from stint.domain.events import TurnAwaitingInput, TurnComplete, TurnFailed
 from stint.domain.ids import new_name
 from stint.domain.invocations import AnyAsked, ResponseAsked, ResponseRequested, TurnAsked, TurnRequested
 from stint.domain.responses import ResponseStatus
-from stint.domain.turns import Turn, TurnStatus
+from stint.domain.run_outcome import TurnStatus
+from stint.domain.turns import Turn
 from stint.log_keys import add_log_keys
 from stint.services.announcements import Announcements
 from stint.services.contention import PAUSE_SECONDS, patiently, take_from_the_dead

@@ -10,7 +10,9 @@ from dataclasses import replace
 from datetime import datetime
 
 from stint.domain.errors import ContextLengthExceeded, DeadlineExceeded, ModelError
-from stint.domain.events import (
+from stint.domain.ids import new_id
+from stint.domain.inference import AnswerDetails
+from stint.domain.run_events import (
     LoopEvent,
     ReasoningEnded,
     ReasoningProgress,
@@ -21,12 +23,10 @@ from stint.domain.events import (
     StepStart,
     ToolCallDelta,
 )
-from stint.domain.ids import new_id
-from stint.domain.inference import AnswerDetails
+from stint.domain.run_outcome import TurnEnding, TurnStatus
 from stint.domain.schema import now
 from stint.domain.steps import Step, ToolExecutionStep
 from stint.domain.tools import ToolCall, ToolResponse
-from stint.domain.turns import TurnEnding, TurnStatus
 from stint.services.answers import Answer
 from stint.services.holdback import Holdback
 from stint.services.inference import before

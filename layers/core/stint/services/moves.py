@@ -4,8 +4,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from stint.domain.inference import FinishReason
+from stint.domain.run_outcome import IncompleteReason, TurnEnding, TurnStatus
 from stint.domain.tools import ToolCall
-from stint.domain.turns import IncompleteReason, TurnEnding, TurnStatus
 from stint.services.answers import Answer
 from stint.services.runs import Run
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from stint.domain.agents import AgentConfig
+from stint.domain.run_outcome import TurnStatus
 from stint.domain.schema import now
 from stint.domain.stored_turns import StoredTurn
-from stint.domain.turns import TurnStatus
 from stint.log_keys import add_log_keys
 from stint.services.agents import Agents
 from stint.services.hold import SessionHold, lease_span

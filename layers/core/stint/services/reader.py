@@ -5,9 +5,8 @@ from dataclasses import dataclass, field
 
 from stint.documents.limits import Limits
 from stint.documents.reading import Fetch, read_documents
-from stint.domain.content import Content, ImageContentItem, ImageSource, items_of
+from stint.domain.content import Content, Document, DocumentText, ImageContentItem, ImageSource, items_of
 from stint.domain.errors import InvalidRequest, UnresolvableURL
-from stint.domain.turns import Document, DocumentText
 from stint.models.images import read_image
 
 CheckUrl = Callable[[str], Awaitable[None]]

@@ -9,10 +9,10 @@ from typing import Protocol
 from stint.domain.content import Content
 from stint.domain.errors import ContextLengthExceeded
 from stint.domain.inference import AnswerDetails, AssistantAnswer, ModelMessage, Usage
+from stint.domain.run_outcome import ErrorInfo, IncompleteReason, TurnEnding, TurnStatus
 from stint.domain.schema import now
 from stint.domain.steps import Step
 from stint.domain.tools import ToolCall
-from stint.domain.turns import ErrorInfo, IncompleteReason, TurnEnding, TurnStatus
 from stint.services.history import Transcript
 from stint.services.holdback import Check
 from stint.services.inference import Inference, before

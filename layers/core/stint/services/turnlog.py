@@ -9,10 +9,10 @@ from stint.domain.content import Content
 from stint.domain.errors import StoreUnavailable
 from stint.domain.ids import new_id
 from stint.domain.inference import AnswerDetails
+from stint.domain.run_outcome import TurnEnding, TurnStatus
 from stint.domain.schema import Schema
 from stint.domain.steps import Step
 from stint.domain.stored_turns import PendingCalls, StoredTurn, TurnRecord, unanswered_calls
-from stint.domain.turns import TurnEnding, TurnStatus
 from stint.services.hold import SessionHold
 from stint.store.sessions import LastTurn
 from stint.store.turns import Turns as TurnStore

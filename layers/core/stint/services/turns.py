@@ -9,28 +9,14 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 
 from stint.domain.errors import Conflict, NotFound, StintError, Unexpected, rename_param
-from stint.domain.events import (
-    Event,
-    ReasoningEnded,
-    ReasoningProgress,
-    RunEnded,
-    StepComplete,
-    TurnFailed,
-    TurnStart,
-)
+from stint.domain.events import Event, TurnFailed, TurnStart
 from stint.domain.ids import new_id
+from stint.domain.run_events import ReasoningEnded, ReasoningProgress, RunEnded, StepComplete
+from stint.domain.run_outcome import ErrorInfo, TurnEnding, TurnStatus
 from stint.domain.schema import now
 from stint.domain.steps import Step
 from stint.domain.stored_turns import PendingCalls, StoredTurn, TurnRecord
-from stint.domain.turns import (
-    ErrorInfo,
-    Turn,
-    TurnCreateRequest,
-    TurnEnding,
-    TurnOverrides,
-    TurnResumeRequest,
-    TurnStatus,
-)
+from stint.domain.turns import Turn, TurnCreateRequest, TurnOverrides, TurnResumeRequest
 from stint.services.agents import Agents
 from stint.services.history import transcribe
 from stint.services.interruptions import settled

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import NamedTuple
 
-from stint.domain.turns import TurnStatus
+from stint.domain.run_outcome import TurnStatus
 from stint.store import keys
 from stint.store.documents import json_size
 from stint.store.items import Item

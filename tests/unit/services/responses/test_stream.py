@@ -5,15 +5,6 @@ from pydantic import TypeAdapter
 from tests.openresponses.grammar import Stream
 from tests.unit.services.responses.item_talk import encode
 
-from stint.domain.events import (
-    ReasoningEnded,
-    ReasoningProgress,
-    RefusalDelta,
-    StepComplete,
-    StepProgress,
-    TextDelta,
-    ToolCallDelta,
-)
 from stint.domain.ids import new_name
 from stint.domain.inference import AnswerDetails, Reasoning, Usage
 from stint.domain.mcp_items import McpListTools, McpToolInfo
@@ -26,6 +17,15 @@ from stint.domain.responses import (
     ResponseSettings,
     ResponseStatus,
     StoredResponse,
+)
+from stint.domain.run_events import (
+    ReasoningEnded,
+    ReasoningProgress,
+    RefusalDelta,
+    StepComplete,
+    StepProgress,
+    TextDelta,
+    ToolCallDelta,
 )
 from stint.domain.schema import now
 from stint.domain.steps import CompletionMessage, InferenceStep, Step, ToolExecutionStep

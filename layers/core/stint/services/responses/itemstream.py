@@ -6,7 +6,6 @@ An answer's text streams as it comes, and is said to be done when its step is st
 from collections.abc import Generator, Iterator
 from typing import Literal
 
-from stint.domain.events import RefusalDelta, TextDelta
 from stint.domain.item_events import (
     ContentPartAdded,
     ContentPartDone,
@@ -37,6 +36,7 @@ from stint.domain.items import FunctionCall, Message, OutputItem, ReasoningItem,
 from stint.domain.mcp_items import McpCall, McpListTools
 from stint.domain.parts import OutputText, ReasoningText, RefusalPart, SummaryText
 from stint.domain.response_events import OutputItemAdded, OutputItemDone, ResponseEvent
+from stint.domain.run_events import RefusalDelta, TextDelta
 from stint.services.responses.streamed_items import OpenItem, StreamedItems
 
 IN_PROGRESS: Literal["in_progress"] = "in_progress"

@@ -9,8 +9,8 @@ from stint.domain.content import Content
 from stint.domain.errors import StoreUnavailable
 from stint.domain.inference import AnswerDetails, Usage
 from stint.domain.responses import ResponseEnding, ResponseError, ResponseRecord, ResponseStatus, StoredResponse
+from stint.domain.run_outcome import TurnEnding, TurnStatus
 from stint.domain.steps import InferenceStep, Step
-from stint.domain.turns import TurnEnding, TurnStatus
 from stint.services.hold import Hold
 from stint.services.responses.conversing import Conversing
 from stint.services.turnlog import KeptResult

@@ -14,7 +14,7 @@ from stint.domain.ids import new_name
 from stint.domain.response_events import ResponseEvent
 from stint.domain.response_requests import CreateResponse
 from stint.domain.responses import FIELDS, ResponseHeader, ResponseRecord, StoredResponse
-from stint.domain.turns import ErrorInfo, TurnStatus
+from stint.domain.run_outcome import ErrorInfo, TurnStatus
 from stint.services.openings import value_of
 from stint.services.plans import NO_PROVIDER_DATA, ProviderData
 from stint.services.reader import Reader

@@ -3,15 +3,6 @@
 import secrets
 from collections.abc import Iterable, Iterator
 
-from stint.domain.events import (
-    LoopEvent,
-    ReasoningEnded,
-    ReasoningProgress,
-    StepComplete,
-    StepProgress,
-    TextDelta,
-    ToolCallDelta,
-)
 from stint.domain.ids import place_of
 from stint.domain.inference import AnswerDetails
 from stint.domain.item_events import DeltaOf, WithResponseId
@@ -27,6 +18,15 @@ from stint.domain.response_events import (
 )
 from stint.domain.response_resource import Response, make_response
 from stint.domain.responses import ResponseEnding, ResponseHeader, ResponseStatus, StoredResponse
+from stint.domain.run_events import (
+    LoopEvent,
+    ReasoningEnded,
+    ReasoningProgress,
+    StepComplete,
+    StepProgress,
+    TextDelta,
+    ToolCallDelta,
+)
 from stint.services.responses.itemstream import ItemStream
 from stint.services.responses.masked import masked
 from stint.services.responses.output_items import OutputItems, output_of, shows_raw

@@ -1,0 +1,30 @@
+"""Messages that callers send to an agent: what the user says, and results of tools."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Discriminator, Tag
+
+from stint.domain.content import Content
+from stint.domain.schema import Request
+from stint.domain.tools import ToolResponseMessage
+
+
+class UserMessage(Request):
+    """What the user says. `context` is stored with the turn and not shown to the model."""
+
+    role: Literal["user"] = "user"
+    content: Content
+    context: Content | None = None
+
+
+def role_of(message: Any) -> str:
+    """Tell whose message it is; one without a role is the user's, unless it answers a call."""
+    if not isinstance(message, dict):
+        return str(getattr(message, "role", "user"))
+    return str(message.get("role") or ("tool" if "call_id" in message else "user"))
+
+
+InputMessage = Annotated[
+    Annotated[UserMessage, Tag("user")] | Annotated[ToolResponseMessage, Tag("tool")],
+    Discriminator(role_of, custom_error_type="role", custom_error_message="the role of a message is user or tool"),
+]

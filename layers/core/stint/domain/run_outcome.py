@@ -1,0 +1,45 @@
+"""The status of a run, and how it ended."""
+
+from enum import StrEnum
+from typing import Literal
+
+from stint.domain.errors import StintError
+from stint.domain.inference import Usage
+from stint.domain.schema import Schema, Timestamp
+
+
+class TurnStatus(StrEnum):
+    in_progress = "in_progress"
+    awaiting_input = "awaiting_input"
+    completed = "completed"
+    failed = "failed"
+    cancelled = "cancelled"
+
+
+class ErrorInfo(Schema):
+    """Why a turn failed, in the words of the API's error body."""
+
+    message: str
+    type: str
+    code: str
+    param: str = ""
+
+    @classmethod
+    def of(cls, error: StintError) -> "ErrorInfo":
+        return cls(message=error.message, type=error.type, code=error.code, param=error.param or "")
+
+
+IncompleteReason = Literal["max_output_tokens", "max_tool_calls", "max_infer_iters", "content_filter"]
+
+
+class TurnEnding(Schema):
+    """How a turn ended, or a part of it: a turn goes on when it is resumed after a pause, or when it was complete.
+
+    `incomplete_reason` tells what cut a completed turn short.
+    """
+
+    status: TurnStatus
+    completed_at: Timestamp
+    usage: Usage | None = None
+    error: ErrorInfo | None = None
+    incomplete_reason: IncompleteReason | None = None

@@ -37,10 +37,10 @@ from stint.models.port import Model
 from stint.models.routing import Router
 from stint.models.scripted import Scripted
 from stint.services.deletions import Deletions
-from stint.services.history import Transcript
-from stint.services.plans import Plan
+from stint.services.plan import Plan
 from stint.services.runs import Run
 from stint.services.toolbox import Toolbox
+from stint.services.transcript import Transcript
 from stint.services.turnruns import TurnRun
 from stint.settings import Settings
 from stint.store.store import Store

@@ -22,8 +22,8 @@ from stint.domain.inference import (
 from stint.domain.tools import ToolCall, ToolChoice
 from stint.models.json_schemas import read_schema
 from stint.services.chatinput import read_request
-from stint.services.history import NO_RESULT
 from stint.services.reader import Reader
+from stint.services.transcript import NO_RESULT
 
 PNG = "data:image/png;base64,iVBORw0KGgo="
 CALL: dict[str, Any] = {"id": "call_1", "type": "function", "function": {"name": "f", "arguments": '{"a": 1}'}}

@@ -11,7 +11,7 @@ from stint.domain.tools import ToolDef
 from stint.domain.turns import TurnOverrides
 from stint.models.bedrock import Bedrock
 from stint.models.scripted import Scripted
-from stint.services.plans import Plan
+from stint.services.plan import Plan
 from stint.services.signatures import signature_of
 
 MakePlan = Callable[..., Awaitable[Plan]]

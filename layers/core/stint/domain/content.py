@@ -77,3 +77,9 @@ class DocumentText(Schema):
 
     text: str
     mime_type: str
+
+
+class KeptResult(Schema):
+    """A result that is not plain text, as it lies in the blob store."""
+
+    content: Content

@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from stint.domain.errors import Interrupted, StintError
-from stint.store.leases import Lease, Leases
 
 logger = logging.getLogger(__name__)
 
@@ -97,19 +96,3 @@ class Hold:
         except BaseException:
             await self.release()
             raise
-
-
-class SessionHold(Hold):
-    """A hold on a session; `last` is where its history ends, as far as the holder knows."""
-
-    def __init__(self, leases: Leases, lease: Lease, seconds: float, deadline: float, valid_until: float) -> None:
-        self.leases = leases
-        self.lease = lease
-        self.last = lease.last
-        super().__init__(
-            lambda span: leases.renew(lease, span),
-            lambda: leases.release(lease, self.last),
-            seconds,
-            deadline,
-            valid_until,
-        )

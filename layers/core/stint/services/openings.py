@@ -11,8 +11,10 @@ from stint.domain.schema import now
 from stint.domain.stored_turns import StoredTurn
 from stint.log_keys import add_log_keys
 from stint.services.agents import Agents
-from stint.services.hold import SessionHold, lease_span
+from stint.services.concurrency import value_of
+from stint.services.hold import lease_span
 from stint.services.interruptions import interruption
+from stint.services.session_hold import SessionHold
 from stint.store.leases import Lease
 from stint.store.store import Store
 from stint.store.turns import History
@@ -20,13 +22,6 @@ from stint.store.turns import History
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
-
-
-def value_of(outcome: T | BaseException) -> T:
-    """Give what was awaited beside other things, or raise what became of it."""
-    if isinstance(outcome, BaseException):
-        raise outcome
-    return outcome
 
 
 @dataclass(frozen=True, slots=True)

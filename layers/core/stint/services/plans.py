@@ -1,7 +1,7 @@
 """What a turn will do: the agent's configuration with the turn's overrides, checked before anything is written."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -9,96 +9,25 @@ from typing import Any
 from stint.domain.agents import AgentConfig
 from stint.domain.errors import InvalidRequest, StoreUnavailable
 from stint.domain.inference import (
-    AnswerFormat,
-    Decoding,
     GrammarResponseFormat,
-    InferenceRequest,
     JsonSchemaResponseFormat,
-    ModelMessage,
-    ReasoningOptions,
-    SystemText,
     ToolSignature,
 )
 from stint.domain.schema import Schema
 from stint.domain.tools import LONGEST_TOOL_NAME, ToolChoice, ToolConfig, is_tool_name
 from stint.domain.turns import TurnOverrides
 from stint.models.json_schemas import read_schema
-from stint.models.port import Model
 from stint.models.routing import Router
 from stint.services.outputs import check_schema
+from stint.services.plan import Plan
 from stint.services.registry import Registry
-from stint.services.screening import BoundShield
 from stint.services.shields import Shields
-from stint.services.toolbox import Toolbox
 from stint.services.tools import Tools
 from stint.tools.outcomes import write_json
-
-ProviderData = Mapping[str, Any]
-"""The caller's keys for tools (X-LlamaStack-Provider-Data): never stored, never logged."""
-
-NO_PROVIDER_DATA: ProviderData = {}
+from stint.tools.port import ProviderData
 
 FUNCTION_DEFINITIONS = "{{function_definitions}}"
 """What instructions name the definitions of the tools by (Llama Stack, SystemMessageBehavior)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """Everything about a run's model calls that does not change from one to the next.
-
-    `max_output_tokens` and `max_tool_calls` bound the run as a whole. A plan that `shortens` leaves out the older part
-    of a conversation that is too long for the model. At `max_infer_iters`, one that `pauses_at_limit` still leaves
-    calls of the last answer to the client; the turns of the Agents API end there.
-    """
-
-    model: Model
-    model_id: str
-    instructions: str
-    decoding: Decoding
-    tool_config: ToolConfig
-    toolbox: Toolbox
-    max_infer_iters: int
-    response_format: AnswerFormat | None
-    answer_schema: dict[str, Any] | None
-    input_shields: tuple[BoundShield, ...]
-    output_shields: tuple[BoundShield, ...]
-    shield_window: int | None
-    parallel_tool_calls: bool | None = None
-    reasoning: ReasoningOptions | None = None
-    verbosity: str | None = None
-    max_output_tokens: int | None = None
-    max_tool_calls: int | None = None
-    shortens: bool = False
-    pauses_at_limit: bool = False
-
-    @property
-    def calls_at_once(self) -> int | None:
-        """Tell how many calls of one answer count; None when all do."""
-        return 1 if self.parallel_tool_calls is False else None
-
-    def request(
-        self, messages: Iterable[ModelMessage], max_tokens: int | None = None, *, called: bool = False
-    ) -> InferenceRequest:
-        """Make the model call that follows these messages; `max_tokens` wins over the plan's own.
-
-        `called` tells that tools were called before in this turn (with its resumes) or in this response. A choice that
-        obliges the model to call one is satisfied then: kept up, it would forbid the model to answer, and every run
-        with tools of the server would go on to its last iteration. Results that a request brings along do not count:
-        with OpenAI's API, each request that asks for a call gets one.
-        """
-        system = (SystemText(self.instructions),) if self.instructions else ()
-        choice = self.tool_config.tool_choice
-        return InferenceRequest(
-            model=self.model_id,
-            messages=(*system, *messages),
-            tools=self.toolbox.signatures,
-            tool_choice=ToolChoice.auto if called and choice is not ToolChoice.none else choice,
-            decoding=self.decoding if max_tokens is None else replace(self.decoding, max_tokens=max_tokens),
-            response_format=self.response_format,
-            parallel_tool_calls=self.parallel_tool_calls,
-            reasoning=self.reasoning,
-            verbosity=self.verbosity,
-        )
 
 
 @dataclass(frozen=True, slots=True)

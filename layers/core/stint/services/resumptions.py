@@ -10,10 +10,10 @@ from stint.domain.steps import InferenceStep, ToolExecutionStep
 from stint.domain.stored_turns import PendingCalls, StoredTurn, unanswered_calls
 from stint.domain.tools import ToolResponse
 from stint.domain.turns import Turn
-from stint.services.history import Transcript
-from stint.services.plans import Plan
+from stint.services.plan import Plan
 from stint.services.runs import Log, Run
 from stint.services.toolcalls import check_new_responses, match_responses
+from stint.services.transcript import Transcript
 from stint.services.turnlog import calls_of_pause
 
 RESUMABLE = (TurnStatus.awaiting_input, TurnStatus.completed)

@@ -14,9 +14,9 @@ from stint.domain.tasks import DeletionTask
 from stint.domain.turns import Turn
 from stint.log_keys import add_log_keys
 from stint.services.agents import Agents
+from stint.services.concurrency import value_of
 from stint.services.deletions import Deletions
 from stint.services.interruptions import settled
-from stint.services.openings import value_of
 from stint.store.store import Store
 
 SECONDS_A_DAY = 86_400

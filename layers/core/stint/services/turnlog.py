@@ -5,23 +5,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from stint.domain.content import Content
+from stint.domain.content import Content, KeptResult
 from stint.domain.errors import StoreUnavailable
 from stint.domain.ids import new_id
 from stint.domain.inference import AnswerDetails
 from stint.domain.run_outcome import TurnEnding, TurnStatus
-from stint.domain.schema import Schema
 from stint.domain.steps import Step
 from stint.domain.stored_turns import PendingCalls, StoredTurn, TurnRecord, unanswered_calls
-from stint.services.hold import SessionHold
+from stint.services.session_hold import SessionHold
 from stint.store.sessions import LastTurn
 from stint.store.turns import Turns as TurnStore
-
-
-class KeptResult(Schema):
-    """A result that is not plain text, as it lies in the blob store."""
-
-    content: Content
 
 
 @dataclass(slots=True)

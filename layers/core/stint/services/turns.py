@@ -18,12 +18,13 @@ from stint.domain.steps import Step
 from stint.domain.stored_turns import PendingCalls, StoredTurn, TurnRecord
 from stint.domain.turns import Turn, TurnCreateRequest, TurnOverrides, TurnResumeRequest
 from stint.services.agents import Agents
-from stint.services.history import transcribe
+from stint.services.concurrency import value_of
+from stint.services.history import add_input, transcribe
 from stint.services.interruptions import settled
 from stint.services.loop import run_loop
-from stint.services.masked import refuse_masked_args
-from stint.services.openings import Opener, Opening, value_of
-from stint.services.plans import NO_PROVIDER_DATA, Planner, ProviderData
+from stint.services.masked_agents import refuse_masked_args
+from stint.services.openings import Opener, Opening
+from stint.services.plans import Planner
 from stint.services.reader import Reader
 from stint.services.resumptions import RESUMABLE, answer_turn, not_waiting, resumed_run
 from stint.services.runs import Run
@@ -31,6 +32,7 @@ from stint.services.turnlog import TurnLog
 from stint.services.turnruns import FIELDS, TurnRun, make_header, terminal_event
 from stint.store.leases import Lease
 from stint.store.store import Store
+from stint.tools.port import NO_PROVIDER_DATA, ProviderData
 
 logger = logging.getLogger(__name__)
 
@@ -88,7 +90,7 @@ class Turns:
                 await note(header.turn_id)
             log = TurnLog(self.store.turns, opening.hold, StoredTurn(header))
             transcript = transcribe(opening.turns)
-            transcript.add_input(header)
+            add_input(transcript, header)
             run = Run(header.turn_id, plan, transcript, log, deadline)
             async with run.opened():
                 await self.cancel_waiting(opening)

@@ -1,10 +1,15 @@
 """The port every provider of server-side tools implements."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from stint.domain.content import Content
 from stint.domain.inference import ToolSignature
+
+ProviderData = Mapping[str, Any]
+"""The caller's keys for tools (X-LlamaStack-Provider-Data): never stored, never logged."""
+NO_PROVIDER_DATA: ProviderData = {}
 
 ATTACHMENTS = "attachments"
 """Key of an outcome's metadata: what the tool produced for the user rather than for the model.

@@ -9,8 +9,8 @@ from stint.domain.inference import AssistantAnswer, ModelMessage, SystemText, To
 from stint.domain.input_items import Input
 from stint.domain.opaque import SigningKey, encode_opaque
 from stint.domain.schema import Schema
-from stint.services.history import Transcript
 from stint.services.responses.itemhistory import ItemReader
+from stint.services.transcript import Transcript
 
 INPUT: TypeAdapter[Any] = TypeAdapter(Input)
 KEY = SigningKey("tenant", b"k" * 32)

@@ -10,13 +10,13 @@ from stint.domain.response_requests import CreateResponse
 from stint.domain.response_resource import Response
 from stint.domain.responses import ResponseHeader, StoredResponse
 from stint.domain.tasks import ResponseTask
-from stint.services.openings import value_of
-from stint.services.plans import NO_PROVIDER_DATA, ProviderData
+from stint.services.concurrency import value_of
 from stint.services.responses.backgroundlives import Lives, WorkQueue, cancelled
 from stint.services.responses.responses import Responses, released_on_error
 from stint.services.responses.retelling import replay
 from stint.services.responses.storedresponses import shown
 from stint.store.responsestore import ResponseStore
+from stint.tools.port import NO_PROVIDER_DATA, ProviderData
 
 
 @dataclass(frozen=True, slots=True)

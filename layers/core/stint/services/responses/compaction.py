@@ -17,11 +17,11 @@ from stint.domain.responses import ResponseSettings
 from stint.models.routing import Router
 from stint.services.answers import Answer
 from stint.services.inference import Inference
-from stint.services.plans import NO_PROVIDER_DATA, ProviderData
 from stint.services.registry import Registry
 from stint.services.responses.inputs import Inputs
 from stint.services.responses.intake import require_input
 from stint.services.responses.plans import ResponsePlanner
+from stint.tools.port import NO_PROVIDER_DATA, ProviderData
 
 TASK = (
     "Write a summary of the conversation so far that takes its place: whoever goes on will see nothing else of it. "

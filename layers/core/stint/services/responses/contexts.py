@@ -12,7 +12,6 @@ from stint.domain.items import DIGITS
 from stint.domain.responses import ResponseRecord, ResponseStatus, StoredResponse
 from stint.domain.steps import InferenceStep, ToolExecutionStep
 from stint.services.files import share_out
-from stint.services.history import Transcript
 from stint.services.hold import Hold, lease_span
 from stint.services.responses.answer_calls import AnswerCalls
 from stint.services.responses.backgroundlives import Lives
@@ -20,6 +19,7 @@ from stint.services.responses.itemhistory import ItemReader
 from stint.services.responses.lives import interruption, settle
 from stint.services.responses.opaque_texts import OpaqueTexts
 from stint.services.responses.output_items import OutputItems, output_of, whole
+from stint.services.transcript import Transcript
 from stint.store.locks import Lock
 from stint.store.responses import place_behind
 from stint.store.responsestore import ResponseStore

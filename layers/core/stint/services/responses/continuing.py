@@ -10,11 +10,11 @@ from stint.services.contention import patiently
 from stint.services.hold import Hold
 from stint.services.moves import Answers, what_is_left
 from stint.services.outputs import validate_output
-from stint.services.plans import NO_PROVIDER_DATA
 from stint.services.responses.contexts import Context
 from stint.services.responses.responses import Responses
 from stint.services.responses.runs import Prepared, ResponseRun
 from stint.services.runs import Run
+from stint.tools.port import NO_PROVIDER_DATA
 
 
 @dataclass(frozen=True, slots=True)

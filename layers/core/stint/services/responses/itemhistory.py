@@ -24,8 +24,8 @@ from stint.domain.opaque import CompactedContext, OpaqueReader
 from stint.domain.parts import InputFile, InputImage, InputText, MessagePart, OutputText, RefusalPart
 from stint.domain.tools import ToolCall
 from stint.services.files import share_out
-from stint.services.history import Transcript
 from stint.services.responses.hostedtools import WEB_SEARCH
+from stint.services.transcript import Transcript
 
 DENIED = "The user did not approve this call."
 SUMMARY = "Summary of the conversation so far:"

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from stint.domain.content import Content
+from stint.domain.content import Content, KeptResult
 from stint.domain.errors import StoreUnavailable
 from stint.domain.inference import AnswerDetails, Usage
 from stint.domain.responses import ResponseEnding, ResponseError, ResponseRecord, ResponseStatus, StoredResponse
@@ -13,7 +13,6 @@ from stint.domain.run_outcome import TurnEnding, TurnStatus
 from stint.domain.steps import InferenceStep, Step
 from stint.services.hold import Hold
 from stint.services.responses.conversing import Conversing
-from stint.services.turnlog import KeptResult
 from stint.store.responses import Responses as ResponseStore
 
 STATUS = {

@@ -23,12 +23,12 @@ from stint.domain.tools import ToolChoice, ToolConfig
 from stint.models.json_schemas import ANY_OBJECT
 from stint.models.routing import Router
 from stint.services.outputs import check_schema
-from stint.services.plans import Plan, ProviderData
+from stint.services.plan import Plan
 from stint.services.registry import Registry
 from stint.services.responses.hostedtools import WEB_SEARCH, HostedTools, callable_names, names_of
 from stint.services.toolbox import ServerTool, Toolbox, refuse_too_many
 from stint.services.tools import Tools
-from stint.tools.port import Toolgroup
+from stint.tools.port import ProviderData, Toolgroup
 
 MCP = "model-context-protocol"
 WEB_SEARCH_GROUP = "builtin::websearch"

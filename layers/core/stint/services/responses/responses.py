@@ -15,8 +15,7 @@ from stint.domain.response_events import ResponseEvent
 from stint.domain.response_requests import CreateResponse
 from stint.domain.responses import FIELDS, ResponseHeader, ResponseRecord, StoredResponse
 from stint.domain.run_outcome import ErrorInfo, TurnStatus
-from stint.services.openings import value_of
-from stint.services.plans import NO_PROVIDER_DATA, ProviderData
+from stint.services.concurrency import value_of
 from stint.services.reader import Reader
 from stint.services.responses.answered import refuse_unanswered, unanswered_calls
 from stint.services.responses.contexts import Context, Contexts, add_records
@@ -32,6 +31,7 @@ from stint.services.responses.runs import Prepared, ResponseRun, narrate
 from stint.services.responses.stream import ResponseStream
 from stint.services.runs import Run
 from stint.store.responsestore import ResponseStore
+from stint.tools.port import NO_PROVIDER_DATA, ProviderData
 
 logger = logging.getLogger(__name__)
 

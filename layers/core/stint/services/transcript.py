@@ -1,0 +1,140 @@
+"""The messages of a conversation, as a model is to see them."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+from stint.domain.content import text_of
+from stint.domain.ids import item_name
+from stint.domain.inference import AnswerDetails, AssistantAnswer, ModelMessage, SystemText, ToolResult, UserInput
+from stint.domain.steps import InferenceStep, ShieldCallStep, Step, ToolExecutionStep
+from stint.domain.tools import ToolCall, ToolResponse
+from stint.shields.port import REFUSAL
+
+NO_RESULT = "No result came for this call."
+
+
+BLOCKED = "[A shield has blocked this.]"
+
+
+NOT_TAKEN = "[The tool ran. Its result is left out, as the model could not take it.]"
+
+
+CALL_ID = re.compile(r"[a-zA-Z0-9_-]{1,40}")
+"""The ids of tool calls that every provider takes: OpenAI's have up to 40 characters, Anthropic's only these."""
+
+
+class Transcript:
+    """The messages of a conversation in the making.
+
+    Providers want each tool call answered right behind the answer that made it, so what follows closes the calls
+    that are still open with a result that says that none came. `answered` tells that the model spoke last in the turn:
+    what a shield then blocks is the answer.
+    """
+
+    def __init__(self) -> None:
+        self.messages: list[ModelMessage] = []
+        self.open: dict[str, ToolCall] = {}
+        self.call_ids: set[str] = set()
+        self.answered = False
+
+    def add(self, message: ModelMessage) -> None:
+        """Append a message; a result goes to the open call that it answers."""
+        if isinstance(message, ToolResult):
+            self.open.pop(message.call_id, None)
+        else:
+            self.close()
+        if isinstance(message, AssistantAnswer):
+            self.open = {call.call_id: call for call in message.tool_calls}
+            self.call_ids.update(self.open)
+        self.messages.append(message)
+
+    def close(self) -> None:
+        """Answer every open call."""
+        for call in list(self.open.values()):
+            self.add(ToolResult(call.call_id, call.tool_name, NO_RESULT))
+
+    def shorten(self) -> bool:
+        """Leave out the older half of what was said, up to a message of the user; tell whether that was possible.
+
+        Instructions stay, and so does the newest exchange.
+        """
+        starts = [place for place, message in enumerate(self.messages) if isinstance(message, UserInput)]
+        half = len(self.messages) // 2
+        cut = next((place for place in starts[1:] if place >= half), starts[-1] if starts else 0)
+        kept = [message for message in self.messages[:cut] if isinstance(message, SystemText)]
+        if len(kept) == cut:
+            return False
+        self.messages = [*kept, *self.messages[cut:]]
+        return True
+
+    def add_step(self, step: Step, details: AnswerDetails | None = None) -> None:
+        """Append what a step said to the model, or what the model said in it."""
+        match step:
+            case InferenceStep(model_response=answer):
+                self.answered = True
+                text = text_of(answer.content)
+                if text or answer.tool_calls:
+                    reasoning = details.reasoning if details else None
+                    self.add(AssistantAnswer(text, tuple(answer.tool_calls), reasoning))
+            case ToolExecutionStep(tool_responses=responses):
+                self.answered = False
+                parsed = [response for response in responses if response.call_id not in self.open]
+                for response in responses:
+                    if call := self.open.get(response.call_id):
+                        self.add(ToolResult(response.call_id, call.tool_name, response.content))
+                if parsed:
+                    self.add_parsed_calls(step.step_id, parsed)
+            case ShieldCallStep(violation=violation) if violation is not None:
+                if not self.answered:
+                    self.blank_input()
+                self.add(AssistantAnswer(violation.user_message or REFUSAL))
+            case _:
+                pass
+
+    def add_parsed_calls(self, step_id: str, responses: Sequence[ToolResponse]) -> None:
+        """Append the results of calls that the client read out of the text of the last answer.
+
+        Providers refuse a result without a call before it, so the answer gets calls of these tools. Only the client
+        knows their arguments: here they have none.
+        """
+        self.close()
+        calls = tuple(self.parsed_call(step_id, place, response) for place, response in enumerate(responses))
+        last = self.messages[-1] if self.messages else None
+        if isinstance(last, AssistantAnswer) and not last.tool_calls:
+            self.messages.pop()
+            self.add(replace(last, tool_calls=calls))
+        else:
+            self.add(AssistantAnswer("", calls))
+        for call, response in zip(calls, responses, strict=True):
+            self.add(ToolResult(call.call_id, call.tool_name, response.content))
+
+    def parsed_call(self, step_id: str, place: int, response: ToolResponse) -> ToolCall:
+        """Return the call of a result, under the client's id unless a provider could refuse that."""
+        given = response.call_id
+        usable = CALL_ID.fullmatch(given) is not None and given not in self.call_ids
+        call_id = given if usable else item_name("call", step_id, place)
+        return ToolCall(call_id=call_id, tool_name=response.tool_name, arguments={}, arguments_json="{}")
+
+    def leave_out_results(self) -> None:
+        """Take the results behind the last answer out of the messages; that their tools ran is still told."""
+        for place in reversed(range(len(self.messages))):
+            match self.messages[place]:
+                case ToolResult(call_id=call_id, tool_name=name):
+                    self.messages[place] = ToolResult(call_id, name, NOT_TAKEN)
+                case _:
+                    return
+
+    def blank_input(self) -> None:
+        """Take what was said behind the last answer out of the messages: an input shield has blocked it."""
+        self.close()
+        for place in reversed(range(len(self.messages))):
+            match self.messages[place]:
+                case AssistantAnswer():
+                    return
+                case ToolResult(call_id=call_id, tool_name=name):
+                    self.messages[place] = ToolResult(call_id, name, BLOCKED)
+                case UserInput():
+                    self.messages[place] = UserInput(BLOCKED)
+                case _:
+                    pass

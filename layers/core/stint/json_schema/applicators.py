@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from stint.json_schema.assertions import ENTRIES_PER_STEP, check_required
-from stint.json_schema.check import Keyword, ValueCheck
+from stint.json_schema.assertions import check_required
+from stint.json_schema.check import ENTRIES_PER_STEP, Keyword, ValueCheck
 from stint.json_schema.dialects import DRAFT_2020
 from stint.json_schema.document import JsonSchema
 

@@ -5,14 +5,13 @@ from fractions import Fraction
 from operator import ge, gt, le, lt
 from typing import Any
 
-from stint.json_schema.check import Keyword, ValueCheck
+from stint.json_schema.check import ENTRIES_PER_STEP, Keyword, ValueCheck
 from stint.json_schema.dialects import DRAFT_4
 from stint.json_schema.forms import is_number
 from stint.json_schema.literals import key_of
 
 LARGE = 2**64
 STEPS_OF_LARGE = 100
-ENTRIES_PER_STEP = 8
 
 
 def check_type(check: ValueCheck, argument: Any) -> None:

@@ -1,15 +1,16 @@
 """One value, one schema: what the functions of keywords work with."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from stint.json_schema.document import JsonSchema, Subschema
+from stint.json_schema.document import JsonSchema, SchemaDocument, Subschema
 from stint.json_schema.outcome import Outcome
 from stint.json_schema.paths import Path
+from stint.json_schema.references import Resource
+from stint.regex.budget import Budget
 
-if TYPE_CHECKING:
-    from stint.json_schema.evaluation import Evaluation
+ENTRIES_PER_STEP = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,3 +51,42 @@ Application = tuple[JsonSchema, Any, Path, int]
 
 Keyword = Callable[[ValueCheck, Any], None]
 """Applies a keyword, whose value is the second argument."""
+
+
+class Evaluation:
+    """One check of a value. `scope` are the resources that were entered, the outermost first."""
+
+    def __init__(self, document: SchemaDocument, budget: Budget, keywords: Mapping[str, Keyword]) -> None:
+        self.document = document
+        self.keywords = keywords
+        self.budget = budget
+        self.tracks = document.tracks_evaluated
+        self.scope: list[Resource] = []
+        self._known: dict[tuple[int, int, int], Outcome] = {}
+
+    def apply(self, schema: JsonSchema, value: Any, path: Path, most: int) -> Outcome:
+        """Check a value, which is at `path`, until `most` mismatches are found.
+
+        Objects and arrays are checked once against a schema: alternatives inside alternatives, as a recursive union has
+        them, would take a time exponential in the depth. With several resources the outcome depends on the scope, too.
+        """
+        outcome = Outcome(most)
+        if isinstance(schema, bool):
+            if not schema:
+                outcome.add(path, "false", None)
+            return outcome
+        key = (id(schema), id(value), most)
+        if (known := self._known.get(key)) is not None:
+            return known
+        subschema = self.document.subschemas[id(schema)]
+        self.budget.spend(4 + 2 * len(subschema.keywords))
+        self.scope.append(subschema.resource)
+        check = ValueCheck(self, subschema, value, path, outcome)
+        for keyword in subschema.keywords:
+            if keyword in self.keywords and not outcome.is_full:
+                self.keywords[keyword](check, schema[keyword])
+        self.scope.pop()
+        self.budget.spend(len(outcome.evaluated) // ENTRIES_PER_STEP)
+        if isinstance(value, dict | list) and len(self.document.resources) < 2:
+            self._known[key] = outcome
+        return outcome

@@ -11,9 +11,9 @@ from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 from pydantic import ValidationError
 
 from stint.bootstrap import make_deletions, make_queue
-from stint.domain.announcements import Ended, ResponseEnded
 from stint.domain.errors import NotFound, NotMarkedDeleted, StintError
-from stint.domain.invocations import ASKED
+from stint.domain.notifications.completion_events import Ended, ResponseEnded
+from stint.domain.notifications.request_events import ASKED
 from stint.domain.tasks import (
     TASK,
     AnyDeletionTask,

@@ -14,12 +14,12 @@ from infra.local.sample_ids import (
     RESPONSE,
 )
 
-from stint.domain.conversations import Conversation, StoredItem
 from stint.domain.errors import NotFound
 from stint.domain.inference import Usage
-from stint.domain.items import Message
-from stint.domain.parts import InputText
-from stint.domain.responses import ResponseEnding, ResponseHeader, ResponseRecord, ResponseStatus
+from stint.domain.openai.conversations import Conversation, StoredItem
+from stint.domain.openai.items import Message
+from stint.domain.openai.parts import InputText
+from stint.domain.openai.stored_responses import ResponseEnding, ResponseHeader, ResponseRecord, ResponseStatus
 from stint.domain.steps import CompletionMessage, InferenceStep
 from stint.http.access import TENANT
 from stint.store.conversations import Conversations

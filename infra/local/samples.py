@@ -29,18 +29,18 @@ from infra.local.sample_ids import (
     TOOLGROUP,
 )
 
-from stint.domain.agents import Agent, AgentConfig
 from stint.domain.errors import NotFound, StintError
 from stint.domain.inference import Usage
+from stint.domain.llama_stack.agents import Agent, AgentConfig
+from stint.domain.llama_stack.registrations import Owner, RegisteredShield, ToolGroup
+from stint.domain.llama_stack.registry import Model
+from stint.domain.llama_stack.sessions import Session
+from stint.domain.llama_stack.stored_turns import PendingCalls, TurnHeader, TurnRecord
+from stint.domain.llama_stack.turns import TurnOverrides
 from stint.domain.messages import InputMessage, UserMessage
-from stint.domain.registrations import Owner, RegisteredShield, ToolGroup
-from stint.domain.registry import Model
 from stint.domain.run_outcome import TurnEnding, TurnStatus
-from stint.domain.sessions import Session
 from stint.domain.steps import CompletionMessage, InferenceStep, ToolExecutionStep
-from stint.domain.stored_turns import PendingCalls, TurnHeader, TurnRecord
 from stint.domain.tools import ToolCall, ToolDef, ToolParameter, ToolResponse
-from stint.domain.turns import TurnOverrides
 from stint.http.access import TENANT
 from stint.store import keys
 from stint.store.registrations import Kind

@@ -6,7 +6,7 @@ import pytest
 from tests.functions.talk import JSON, agent_config, assert_error, create_agent, open_session, turn, turns_of
 
 from stint.domain.ids import new_id
-from stint.domain.response_requests import CreateResponse
+from stint.domain.openai.response_requests import CreateResponse
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ import pytest
 from tests.functions.talk import create_agent, create_session, say
 from tests.functions.world import World
 
-from stint.domain.agents import Agent, AgentConfig
 from stint.domain.ids import new_id
+from stint.domain.llama_stack.agents import Agent, AgentConfig
 from stint.domain.schema import now
 from stint.store import keys
 from stint.store.items import decode, encode

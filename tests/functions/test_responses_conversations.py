@@ -23,7 +23,7 @@ from tests.functions.world import LEASE, World
 from tests.unit.services.stage import words_of
 
 from stint.domain.inference import AssistantAnswer
-from stint.domain.responses import ResponseHeader
+from stint.domain.openai.stored_responses import ResponseHeader
 
 NOWHERE = "conv_" + "0" * 32
 

@@ -17,7 +17,7 @@ from tests.functions.response_talk import (
 )
 from tests.functions.world import Served, World
 
-from stint.domain.responses import ResponseHeader
+from stint.domain.openai.stored_responses import ResponseHeader
 
 
 def ids(page: dict[str, Any]) -> list[str]:

@@ -26,7 +26,7 @@ import asyncio, json, sys
 sys.path.insert(0, "functions/turns")
 from app import app
 from stint.bootstrap import make_services
-from stint.domain.agents import AgentConfig
+from stint.domain.llama_stack.agents import AgentConfig
 
 async def main(model):
     services = make_services("default")

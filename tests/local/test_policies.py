@@ -10,7 +10,7 @@ from infra.local.translation import translate
 from samtranslator.yaml_helper import yaml_parse
 from tests.local.policies import Statement, UnknownPolicy, allowed, short, statements_of
 
-from stint.domain.announcements import DetailType
+from stint.domain.notifications.completion_events import DetailType
 
 TABLE, BUCKET = "Data.Outputs.TableArn", "Data.Outputs.BucketArn"
 QUEUE, FAILURES = "Data.Outputs.WorkQueueArn", "Data.Outputs.WorkerFailuresArn"

@@ -16,14 +16,14 @@ from openai.types.responses import (
 )
 from pydantic import BaseModel
 
-from stint.domain.chat import ChatCompletionRequest
 from stint.domain.fields import Refused
-from stint.domain.input_items import KNOWN_ITEMS, REFUSED_ITEMS
-from stint.domain.parts import INPUT_PARTS, OUTPUT_PARTS, REFUSED_PARTS
-from stint.domain.response_events import ResponseEvent
-from stint.domain.response_options import REFUSED_INCLUDES, Include
-from stint.domain.response_requests import CreateResponse
-from stint.domain.response_tools import REFUSED_TOOLS, WEB_SEARCH_TYPES
+from stint.domain.openai.chat import ChatCompletionRequest
+from stint.domain.openai.input_items import KNOWN_ITEMS, REFUSED_ITEMS
+from stint.domain.openai.parts import INPUT_PARTS, OUTPUT_PARTS, REFUSED_PARTS
+from stint.domain.openai.response_events import ResponseEvent
+from stint.domain.openai.response_options import REFUSED_INCLUDES, Include
+from stint.domain.openai.response_requests import CreateResponse
+from stint.domain.openai.response_tools import REFUSED_TOOLS, WEB_SEARCH_TYPES
 
 DOCS = (Path(__file__).parents[2] / "docs" / "responses.md").read_text()
 ACCEPTED = ("works", "echoed", "accepted")

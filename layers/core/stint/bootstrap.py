@@ -7,9 +7,9 @@ from functools import cache
 from pydantic import ValidationError
 
 from stint.adapters import DEMO_MODEL, check_url, fetch, make_router, make_shield_providers, make_tool_providers
+from stint.domain.llama_stack.registrations import Configured, ModelRegisterRequest, ToolGroupRegisterRequest
+from stint.domain.llama_stack.registry import Model, Provider, ProviderHealth, ProviderList
 from stint.domain.redaction import SHORTEST
-from stint.domain.registrations import Configured, ModelRegisterRequest, ToolGroupRegisterRequest
-from stint.domain.registry import Model, Provider, ProviderHealth, ProviderList
 from stint.domain.validation import describe_faults
 from stint.models.routing import Router
 from stint.services.agents import Agents

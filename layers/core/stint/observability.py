@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, Any
 from aws_lambda_powertools.logging import Logger
 from aws_lambda_powertools.metrics import EphemeralMetrics, MetricUnit
 
-from stint.domain.events import Event, TurnAwaitingInput, TurnComplete, TurnFailed, TurnStart
 from stint.domain.inference import Usage
 from stint.domain.known_secrets import begin_request, redact
+from stint.domain.llama_stack.events import Event, TurnAwaitingInput, TurnComplete, TurnFailed, TurnStart
 from stint.log_keys import add_log_keys, begin_log_keys, end_log_keys, log_keys
 
 if TYPE_CHECKING:  # they cost a cold start 30 ms, and few functions answer with them
-    from stint.domain.announcements import Ended
-    from stint.domain.response_events import ResponseEvent
-    from stint.domain.response_resource import Response, ResponseUsage
+    from stint.domain.notifications.completion_events import Ended
+    from stint.domain.openai.response_events import ResponseEvent
+    from stint.domain.openai.response_resource import Response, ResponseUsage
 
 NAMESPACE = "Stint"
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, ValidationError
 
 from stint.domain.inference import Reasoning
-from stint.domain.opaque import CompactedContext, SigningKey, encode_opaque
+from stint.domain.openai.opaque import CompactedContext, SigningKey, encode_opaque
 
 Json = dict[str, Any]
 KEY = SigningKey("tenant", b"k" * 32)

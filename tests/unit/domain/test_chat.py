@@ -9,9 +9,11 @@ from openai.types.chat import completion_create_params
 from pydantic import ValidationError
 from tests.unit.domain.bodies import IMAGE, JSON, Json, bodies_near, check_refusal
 
-from stint.domain.chat import ChatCompletionRequest
-from stint.domain.chat_input import CalledFunction, ChatToolCall
-from stint.domain.chat_output import (
+from stint.domain.fields import Only, Refused
+from stint.domain.inference import Usage
+from stint.domain.openai.chat import ChatCompletionRequest
+from stint.domain.openai.chat_input import CalledFunction, ChatToolCall
+from stint.domain.openai.chat_output import (
     ChatAnswer,
     ChatChoice,
     ChatCompletion,
@@ -22,8 +24,6 @@ from stint.domain.chat_output import (
     FunctionDelta,
     ToolCallPiece,
 )
-from stint.domain.fields import Only, Refused
-from stint.domain.inference import Usage
 
 SCHEMA = {"type": "object", "properties": {"day": {"type": "string"}}}
 CALL = {"id": "call_1", "type": "function", "function": {"name": "get_weather", "arguments": "{}"}}

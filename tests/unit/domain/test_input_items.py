@@ -5,8 +5,8 @@ from pydantic import TypeAdapter, ValidationError
 from tests.openresponses.bodies import check_item
 from tests.unit.domain.bodies import INPUT_ITEMS, REFERENCES, Json
 
-from stint.domain.input_items import REFUSED_ITEMS, Input
-from stint.domain.items import Item, Message, name_items
+from stint.domain.openai.input_items import REFUSED_ITEMS, Input
+from stint.domain.openai.items import Item, Message, name_items
 
 INPUT: TypeAdapter[list[Any]] = TypeAdapter(Input)
 STORED: TypeAdapter[list[Item]] = TypeAdapter(list[Item])

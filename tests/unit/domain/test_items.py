@@ -1,7 +1,7 @@
 from stint.domain.ids import item_name, new_id
-from stint.domain.items import FunctionCall, Item, Message, is_item_id, name_item, name_items
-from stint.domain.mcp_items import McpCall
-from stint.domain.parts import InputText
+from stint.domain.openai.items import FunctionCall, Item, Message, is_item_id, name_item, name_items
+from stint.domain.openai.mcp_items import McpCall
+from stint.domain.openai.parts import InputText
 
 
 def call(identifier: str) -> FunctionCall:

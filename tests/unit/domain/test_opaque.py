@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stint.domain.inference import Reasoning
-from stint.domain.opaque import (
+from stint.domain.openai.opaque import (
     MAX_BYTES,
     PREFIX,
     UNSIGNED_PREFIX,

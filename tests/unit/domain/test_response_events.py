@@ -4,12 +4,12 @@ import pytest
 from pydantic import BaseModel, TypeAdapter
 from tests.openresponses.bodies import check_event
 
-from stint.domain.items import FunctionCall, Message, WebSearchAction, WebSearchCall
-from stint.domain.mcp_items import McpCall, McpListTools
-from stint.domain.parts import OutputText, ReasoningText, RefusalPart, SummaryText
-from stint.domain.response_events import ErrorEvent, ResponseEvent
-from stint.domain.response_resource import make_response
-from stint.domain.responses import ResponseError, ResponseHeader
+from stint.domain.openai.items import FunctionCall, Message, WebSearchAction, WebSearchCall
+from stint.domain.openai.mcp_items import McpCall, McpListTools
+from stint.domain.openai.parts import OutputText, ReasoningText, RefusalPart, SummaryText
+from stint.domain.openai.response_events import ErrorEvent, ResponseEvent
+from stint.domain.openai.response_resource import make_response
+from stint.domain.openai.stored_responses import ResponseError, ResponseHeader
 
 EVENT: TypeAdapter[ResponseEvent] = TypeAdapter(ResponseEvent)
 CLASSES: tuple[type[BaseModel], ...] = get_args(get_args(ResponseEvent)[0])

@@ -7,9 +7,9 @@ from openai.types.responses import response_create_params
 from pydantic import BaseModel, ValidationError
 from tests.unit.domain.bodies import INPUT_ITEMS, JSON, Json, bodies_near, check_refusal, items_near
 
-from stint.domain.conversations import CreateConversation, CreateItems, UpdateConversation
 from stint.domain.fields import Refused
-from stint.domain.response_requests import CompactRequest, CreateResponse, InputTokensRequest
+from stint.domain.openai.conversations import CreateConversation, CreateItems, UpdateConversation
+from stint.domain.openai.response_requests import CompactRequest, CreateResponse, InputTokensRequest
 
 SCHEMA = {"type": "object", "properties": {"day": {"type": "string"}}}
 MCP = {"type": "mcp", "server_label": "wiki", "server_url": "https://mcp.example.org"}

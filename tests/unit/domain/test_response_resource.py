@@ -5,10 +5,10 @@ from tests.openresponses.bodies import check_response, check_response_list
 from tests.unit.domain.test_response_requests import FULL, MCP
 
 from stint.domain.inference import Usage
-from stint.domain.items import FunctionCall, Message, OutputItem
-from stint.domain.parts import OutputText
-from stint.domain.response_requests import CreateResponse
-from stint.domain.response_resource import (
+from stint.domain.openai.items import FunctionCall, Message, OutputItem
+from stint.domain.openai.parts import OutputText
+from stint.domain.openai.response_requests import CreateResponse
+from stint.domain.openai.response_resource import (
     ItemList,
     ListedResponse,
     Response,
@@ -16,7 +16,7 @@ from stint.domain.response_resource import (
     ResponseUsage,
     make_response,
 )
-from stint.domain.responses import (
+from stint.domain.openai.stored_responses import (
     ResponseEnding,
     ResponseError,
     ResponseHeader,

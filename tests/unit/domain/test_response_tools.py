@@ -3,7 +3,13 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from stint.domain.response_tools import REFUSED_TOOLS, WEB_SEARCH_TYPES, McpTool, ResponseTool, without_credentials
+from stint.domain.openai.response_tools import (
+    REFUSED_TOOLS,
+    WEB_SEARCH_TYPES,
+    McpTool,
+    ResponseTool,
+    without_credentials,
+)
 
 TOOL: TypeAdapter[ResponseTool] = TypeAdapter(ResponseTool)
 MCP: dict[str, Any] = {"type": "mcp", "server_label": "wiki", "server_url": "https://mcp.example.org"}

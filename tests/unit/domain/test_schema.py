@@ -3,7 +3,7 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 from pydantic import ValidationError
 
-from stint.domain.agents import AgentConfig
+from stint.domain.llama_stack.agents import AgentConfig
 from stint.domain.paging import carried_size
 from stint.domain.schema import Schema, Timestamp, format_timestamp
 

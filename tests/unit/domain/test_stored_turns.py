@@ -2,12 +2,18 @@ import pytest
 
 from stint.domain.ids import new_id
 from stint.domain.inference import Usage
+from stint.domain.llama_stack.stored_turns import (
+    StoredTurn,
+    TurnHeader,
+    TurnRecord,
+    output_message_of,
+    unanswered_calls,
+)
+from stint.domain.llama_stack.turns import TurnOverrides
 from stint.domain.run_outcome import TurnEnding, TurnStatus
 from stint.domain.schema import now
 from stint.domain.steps import CompletionMessage, InferenceStep, Step, StopReason, ToolExecutionStep
-from stint.domain.stored_turns import StoredTurn, TurnHeader, TurnRecord, output_message_of, unanswered_calls
 from stint.domain.tools import ToolCall, ToolResponse
-from stint.domain.turns import TurnOverrides
 
 
 def call(call_id: str) -> ToolCall:

@@ -2,9 +2,9 @@ from typing import Any
 
 import pytest
 
+from stint.domain.llama_stack.turns import TurnCreateRequest
 from stint.domain.messages import UserMessage
 from stint.domain.tools import ToolResponseMessage
-from stint.domain.turns import TurnCreateRequest
 
 
 @pytest.mark.parametrize(

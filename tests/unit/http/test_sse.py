@@ -5,12 +5,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stint.domain.errors import ModelError
-from stint.domain.events import TurnFailed, TurnStart
+from stint.domain.llama_stack.events import TurnFailed, TurnStart
+from stint.domain.llama_stack.turns import Turn
 from stint.domain.run_events import StepProgress, TextDelta
 from stint.domain.run_outcome import TurnStatus
 from stint.domain.schema import now
 from stint.domain.steps import CompletionMessage
-from stint.domain.turns import Turn
 from stint.http.sse import encode
 
 

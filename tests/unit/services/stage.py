@@ -8,9 +8,7 @@ from typing import Any, cast
 from tests.clock import CLOCK
 
 from stint.bootstrap import compose
-from stint.domain.agents import AgentConfig
 from stint.domain.content import Content, text_of
-from stint.domain.events import Event, TurnAwaitingInput, TurnComplete, TurnFailed, TurnStart
 from stint.domain.inference import (
     AnswerDetails,
     AssistantAnswer,
@@ -25,14 +23,16 @@ from stint.domain.inference import (
     ToolCallChunk,
     ToolSignature,
 )
+from stint.domain.llama_stack.agents import AgentConfig
+from stint.domain.llama_stack.events import Event, TurnAwaitingInput, TurnComplete, TurnFailed, TurnStart
+from stint.domain.llama_stack.stored_turns import TurnRecord
+from stint.domain.llama_stack.turns import Turn, TurnCreateRequest, TurnResumeRequest
 from stint.domain.messages import UserMessage
 from stint.domain.run_events import RunEnded, StepComplete, StepProgress, StepStart, TextDelta, ToolCallDelta
 from stint.domain.run_outcome import TurnEnding
 from stint.domain.steps import Step
-from stint.domain.stored_turns import TurnRecord
 from stint.domain.tasks import AnyDeletionTask
 from stint.domain.tools import ToolConfig, ToolDef, ToolParameter, ToolResponse
-from stint.domain.turns import Turn, TurnCreateRequest, TurnResumeRequest
 from stint.models.port import Model
 from stint.models.routing import Router
 from stint.models.scripted import Scripted

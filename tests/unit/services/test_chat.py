@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from stint.documents.served import Raw
-from stint.domain.chat import ChatCompletionRequest
 from stint.domain.errors import DeadlineExceeded, InvalidRequest
 from stint.domain.inference import InferenceRequest, ModelChunk, TextChunk
-from stint.domain.registry import ProviderList
+from stint.domain.llama_stack.registry import ProviderList
+from stint.domain.openai.chat import ChatCompletionRequest
 from stint.models.routing import Router
 from stint.services.catalogue import Catalogue
 from stint.services.chat import Chat

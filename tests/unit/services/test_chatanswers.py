@@ -1,8 +1,5 @@
 from typing import Any
 
-from stint.domain.chat import ChatCompletionRequest
-from stint.domain.chat_input import CalledFunction, ChatToolCall
-from stint.domain.chat_output import ChatCompletionChunk
 from stint.domain.inference import (
     Finished,
     FinishReason,
@@ -13,6 +10,9 @@ from stint.domain.inference import (
     ToolCallChunk,
     Usage,
 )
+from stint.domain.openai.chat import ChatCompletionRequest
+from stint.domain.openai.chat_input import CalledFunction, ChatToolCall
+from stint.domain.openai.chat_output import ChatCompletionChunk
 from stint.services.chatanswers import Completion
 
 USAGE = Usage(input_tokens=5, output_tokens=3, total_tokens=8, cached_tokens=2, reasoning_tokens=1)

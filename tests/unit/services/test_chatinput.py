@@ -4,7 +4,6 @@ from typing import Any
 import pytest
 
 from stint.documents.served import Raw
-from stint.domain.chat import ChatCompletionRequest
 from stint.domain.content import DetailedImage, ImageContentItem, TextContentItem
 from stint.domain.errors import InvalidRequest
 from stint.domain.inference import (
@@ -19,6 +18,7 @@ from stint.domain.inference import (
     ToolSignature,
     UserInput,
 )
+from stint.domain.openai.chat import ChatCompletionRequest
 from stint.domain.tools import ToolCall, ToolChoice
 from stint.models.json_schemas import read_schema
 from stint.services.chatinput import read_request

@@ -6,11 +6,11 @@ import pytest
 from tests.unit.store.conftest import Cloud
 
 from stint.documents.served import Raw
-from stint.domain.conversations import Conversation, CreateConversation, CreateItems, UpdateConversation
 from stint.domain.errors import Conflict, InvalidRequest, NotFound
-from stint.domain.items import FunctionCallOutput, Item, Message
-from stint.domain.mcp_items import McpApprovalRequest, McpApprovalResponse, McpCall
-from stint.domain.parts import InputText
+from stint.domain.openai.conversations import Conversation, CreateConversation, CreateItems, UpdateConversation
+from stint.domain.openai.items import FunctionCallOutput, Item, Message
+from stint.domain.openai.mcp_items import McpApprovalRequest, McpApprovalResponse, McpCall
+from stint.domain.openai.parts import InputText
 from stint.domain.tasks import AnyDeletionTask, ConversationDeletionTask
 from stint.services.conversations import Conversations
 from stint.services.reader import Reader

@@ -6,7 +6,7 @@ import pytest
 from stint.documents.limits import Limits
 from stint.documents.served import Raw
 from stint.domain.errors import InvalidRequest
-from stint.domain.items import FunctionCallOutput, Item, Message
+from stint.domain.openai.items import FunctionCallOutput, Item, Message
 from stint.services.files import check_images, read_files
 from stint.services.reader import Reader
 

@@ -14,6 +14,8 @@ from stint.domain.errors import (
     StintError,
 )
 from stint.domain.inference import AssistantAnswer, ModelMessage, ToolResult, UserInput
+from stint.domain.llama_stack.stored_turns import StoredTurn, TurnHeader, TurnRecord
+from stint.domain.llama_stack.turns import TurnOverrides
 from stint.domain.messages import UserMessage
 from stint.domain.run_outcome import ErrorInfo, TurnEnding, TurnStatus
 from stint.domain.schema import now
@@ -25,9 +27,7 @@ from stint.domain.steps import (
     Step,
     ToolExecutionStep,
 )
-from stint.domain.stored_turns import StoredTurn, TurnHeader, TurnRecord
 from stint.domain.tools import ToolCall, ToolResponse, ToolResponseMessage
-from stint.domain.turns import TurnOverrides
 from stint.services.history import transcribe
 from stint.services.transcript import BLOCKED, CALL_ID, NO_RESULT, NOT_TAKEN
 

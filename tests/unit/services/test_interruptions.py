@@ -9,8 +9,8 @@ from infra.local.engine import Engine
 from tests.unit.services.conftest import MakeStage
 from tests.unit.services.stage import Stage, called, die, said, script, shape
 
+from stint.domain.llama_stack.turns import Turn
 from stint.domain.run_outcome import TurnStatus
-from stint.domain.turns import Turn
 from stint.services.interruptions import settled
 from stint.services.turnruns import TurnRun
 

@@ -7,11 +7,11 @@ from tests.unit.services.conftest import MakeOffice
 from tests.unit.services.responses.office import Office
 from tests.unit.services.stage import called, deadline, keep_running, said, script, tool, until
 
-from stint.domain.agents import AgentConfig
-from stint.domain.announcements import Ended, ResponseEnded, TurnEnded
 from stint.domain.errors import StoreUnavailable
 from stint.domain.ids import new_id
-from stint.domain.invocations import ASKED
+from stint.domain.llama_stack.agents import AgentConfig
+from stint.domain.notifications.completion_events import Ended, ResponseEnded, TurnEnded
+from stint.domain.notifications.request_events import ASKED
 from stint.domain.run_outcome import TurnStatus
 from stint.models.port import Model
 

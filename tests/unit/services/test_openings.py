@@ -12,8 +12,8 @@ from tests.unit.store.conftest import Cloud
 
 from stint.domain.errors import Conflict
 from stint.domain.inference import AssistantAnswer, UserInput
+from stint.domain.llama_stack.stored_turns import TurnRecord
 from stint.domain.run_outcome import TurnStatus
-from stint.domain.stored_turns import TurnRecord
 from stint.services.answers import Answer
 from stint.services.turnruns import TurnRun
 

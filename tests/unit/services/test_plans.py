@@ -4,11 +4,11 @@ from typing import Any
 import pytest
 from tests.unit.services.conftest import MakeStage
 
-from stint.domain.agents import AgentConfig
 from stint.domain.errors import InvalidRequest
 from stint.domain.inference import SystemText, UserInput
+from stint.domain.llama_stack.agents import AgentConfig
+from stint.domain.llama_stack.turns import TurnOverrides
 from stint.domain.tools import ToolDef
-from stint.domain.turns import TurnOverrides
 from stint.models.bedrock import Bedrock
 from stint.models.scripted import Scripted
 from stint.services.plan import Plan

@@ -9,8 +9,8 @@ from tests.unit.store.conftest import Cloud
 
 from stint.domain.errors import InvalidRequest, NotFound
 from stint.domain.inference import ToolSignature
+from stint.domain.llama_stack.registrations import ModelRegisterRequest, ShieldRegisterRequest, ToolGroupRegisterRequest
 from stint.domain.messages import UserMessage
-from stint.domain.registrations import ModelRegisterRequest, ShieldRegisterRequest, ToolGroupRegisterRequest
 from stint.services.services import Services
 from stint.tools.port import Invocation, Toolgroup, ToolOutcome
 

@@ -10,9 +10,9 @@ from tests.unit.store.conftest import Cloud
 from stint.domain.errors import Conflict, InvalidRequest, ModelError, NotFound, StoreUnavailable
 from stint.domain.ids import new_id
 from stint.domain.inference import Finished, FinishReason, ToolCallChunk, ToolResult, Usage
+from stint.domain.llama_stack.turns import TurnResumeRequest
 from stint.domain.run_outcome import TurnStatus
 from stint.domain.steps import ToolExecutionStep
-from stint.domain.turns import TurnResumeRequest
 
 
 async def pending_of(stage: Stage, turn_id: str) -> Any:

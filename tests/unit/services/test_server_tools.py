@@ -13,11 +13,11 @@ from tests.unit.store.conftest import Cloud
 
 from stint.domain.errors import Conflict, InvalidRequest, NotSupported, ToolUnavailable
 from stint.domain.inference import ToolSignature
+from stint.domain.llama_stack.registrations import ModelRegisterRequest, ToolGroupRegisterRequest
+from stint.domain.llama_stack.turns import Turn, TurnCreateRequest
 from stint.domain.messages import UserMessage
-from stint.domain.registrations import ModelRegisterRequest, ToolGroupRegisterRequest
 from stint.domain.run_outcome import TurnStatus
 from stint.domain.steps import ToolExecutionStep
-from stint.domain.turns import Turn, TurnCreateRequest
 from stint.models.tool_names import PlainToolNames
 from stint.services.catalogue import Catalogue, merge, model_of
 from stint.tools.port import Invocation, Toolgroup, ToolOutcome

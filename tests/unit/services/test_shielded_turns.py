@@ -10,10 +10,10 @@ from tests.unit.store.conftest import Cloud
 from stint.domain.content import URL, Document, ImageContentItem, ImageSource
 from stint.domain.errors import InvalidRequest
 from stint.domain.inference import AssistantAnswer, Finished, FinishReason, ModelMessage, TextChunk
+from stint.domain.llama_stack.registrations import ShieldRegisterRequest
+from stint.domain.llama_stack.turns import Turn
 from stint.domain.messages import UserMessage
-from stint.domain.registrations import ShieldRegisterRequest
 from stint.domain.run_events import StepStart
-from stint.domain.turns import Turn
 
 SORRY = "Not here."
 SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}

@@ -12,7 +12,7 @@ from tests.unit.store.conftest import Cloud
 from stint.domain.content import URL
 from stint.domain.errors import Conflict, InvalidRequest, NotFound, ToolUnauthorized, ToolUnavailable
 from stint.domain.inference import ToolSignature
-from stint.domain.registrations import ModelRegisterRequest, ToolGroupRegisterRequest
+from stint.domain.llama_stack.registrations import ModelRegisterRequest, ToolGroupRegisterRequest
 from stint.services.toolgroups import Toolgroups
 from stint.tools.port import Invocation, Toolgroup, ToolOutcome
 

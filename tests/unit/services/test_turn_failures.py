@@ -10,9 +10,9 @@ from tests.unit.store.conftest import Cloud
 
 from stint.domain.content import Document
 from stint.domain.errors import ContextLengthExceeded, InvalidRequest, ModelOverloaded, NotFound, StoreUnavailable
-from stint.domain.events import TurnFailed
 from stint.domain.ids import new_id
 from stint.domain.inference import TextChunk, UserInput
+from stint.domain.llama_stack.events import TurnFailed
 from stint.domain.run_outcome import TurnStatus
 
 HEADER, ENDING = "input_messages", "ended_as"

@@ -8,9 +8,9 @@ from tests.unit.services.stage import Part, Script, called, ended, said, script,
 from tests.unit.services.test_loop import answers
 
 from stint.domain.errors import ModelError, NotFound, StintError
-from stint.domain.events import TurnStart
 from stint.domain.ids import new_id
 from stint.domain.inference import AssistantAnswer, TextChunk
+from stint.domain.llama_stack.events import TurnStart
 from stint.domain.run_events import StepComplete
 from stint.domain.run_outcome import TurnStatus
 from stint.models.scripted import Scripted

@@ -13,9 +13,9 @@ from tests.unit.services.responses.office import Office
 from tests.unit.services.stage import Part, Stage, said, script
 from tests.unit.store.conftest import Cloud
 
-from stint.domain.agents import AgentConfig
 from stint.domain.errors import ModelError, StoreUnavailable
 from stint.domain.ids import TENANT, new_id
+from stint.domain.llama_stack.agents import AgentConfig
 from stint.domain.tasks import DeletionTask
 from stint.services.invocations import Invocations
 

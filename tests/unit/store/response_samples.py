@@ -2,12 +2,12 @@
 
 import time
 
-from stint.domain.conversations import Conversation, StoredItem
 from stint.domain.ids import new_id, new_name
 from stint.domain.inference import Usage
-from stint.domain.items import Message
-from stint.domain.parts import InputText
-from stint.domain.responses import (
+from stint.domain.openai.conversations import Conversation, StoredItem
+from stint.domain.openai.items import Message
+from stint.domain.openai.parts import InputText
+from stint.domain.openai.stored_responses import (
     ResponseEnding,
     ResponseHeader,
     ResponseRecord,

@@ -2,16 +2,16 @@
 
 from datetime import timedelta
 
-from stint.domain.agents import Agent, AgentConfig
 from stint.domain.ids import new_id
+from stint.domain.llama_stack.agents import Agent, AgentConfig
+from stint.domain.llama_stack.sessions import Session
+from stint.domain.llama_stack.stored_turns import PendingCalls, StoredTurn, TurnHeader, TurnRecord
+from stint.domain.llama_stack.turns import TurnOverrides
 from stint.domain.messages import UserMessage
 from stint.domain.run_outcome import TurnEnding, TurnStatus
 from stint.domain.schema import now
-from stint.domain.sessions import Session
 from stint.domain.steps import CompletionMessage, InferenceStep
-from stint.domain.stored_turns import PendingCalls, StoredTurn, TurnHeader, TurnRecord
 from stint.domain.tools import ToolCall
-from stint.domain.turns import TurnOverrides
 from stint.store.leases import Lease
 from stint.store.sessions import LastTurn
 from stint.store.store import Store

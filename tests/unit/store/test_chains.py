@@ -8,7 +8,7 @@ from tests.unit.store.conftest import Cloud
 from tests.unit.store.response_samples import Responder, ids_of
 
 from stint.domain.errors import NotFound
-from stint.domain.responses import ResponseHeader
+from stint.domain.openai.stored_responses import ResponseHeader
 from stint.store import items
 from stint.store.responselogs import ResponseLog, ResponseLogs
 from stint.store.responses import Chain

@@ -7,11 +7,11 @@ import pytest
 from tests.unit.store.conftest import Cloud
 from tests.unit.store.response_samples import conversation, message, stored
 
-from stint.domain.conversations import Conversation, StoredItem
 from stint.domain.errors import Conflict, Interrupted, NotFound, NotMarkedDeleted
 from stint.domain.ids import hex_of, item_name, new_id, new_name
-from stint.domain.items import FunctionCall, FunctionCallOutput, Item, ReasoningItem
-from stint.domain.parts import SummaryText
+from stint.domain.openai.conversations import Conversation, StoredItem
+from stint.domain.openai.items import FunctionCall, FunctionCallOutput, Item, ReasoningItem
+from stint.domain.openai.parts import SummaryText
 from stint.store.conversations import Conversations
 from stint.store.documents import to_json
 from stint.store.responsestore import ResponseStore

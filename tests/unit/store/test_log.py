@@ -10,8 +10,8 @@ from tests.unit.store.conftest import Cloud
 from tests.unit.store.samples import Conversation, ending, header, pending, record
 
 from stint.domain.errors import Conflict, Interrupted
+from stint.domain.llama_stack.stored_turns import TurnRecord
 from stint.domain.run_outcome import TurnStatus
-from stint.domain.stored_turns import TurnRecord
 from stint.store.leases import Lease
 from stint.store.sessions import LastTurn
 from stint.store.store import Store

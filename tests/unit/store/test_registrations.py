@@ -5,7 +5,7 @@ from tests.unit.store.conftest import Cloud
 
 from stint.domain.content import URL
 from stint.domain.errors import Conflict, NotFound
-from stint.domain.registrations import ShieldEntry, ToolGroup
+from stint.domain.llama_stack.registrations import ShieldEntry, ToolGroup
 from stint.store.store import Store
 
 

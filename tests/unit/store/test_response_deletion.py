@@ -8,7 +8,7 @@ from tests.unit.store.conftest import Cloud
 from tests.unit.store.response_samples import Responder, ids_of
 
 from stint.domain.errors import Interrupted, NotFound, NotMarkedDeleted
-from stint.domain.responses import ResponseStatus
+from stint.domain.openai.stored_responses import ResponseStatus
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from tests.unit.store.response_samples import (
 
 from stint.domain.errors import Conflict, Interrupted, NotFound
 from stint.domain.ids import new_name
-from stint.domain.responses import ResponseRecord, ResponseStatus, StoredResponse
+from stint.domain.openai.stored_responses import ResponseRecord, ResponseStatus, StoredResponse
 from stint.store.documents import to_json
 from stint.store.keys import LAST_INDEX
 

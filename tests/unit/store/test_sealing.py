@@ -8,8 +8,8 @@ from tests.unit.store.conftest import Cloud, lose_first_answer
 from tests.unit.store.samples import Conversation, ending, header, record
 
 from stint.domain.errors import Conflict, Interrupted, NotFound
+from stint.domain.llama_stack.stored_turns import TurnRecord
 from stint.domain.run_outcome import TurnStatus
-from stint.domain.stored_turns import TurnRecord
 from stint.store.keys import LAST_INDEX
 from stint.store.leases import Lease
 from stint.store.sessions import LastTurn

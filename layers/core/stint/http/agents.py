@@ -2,8 +2,8 @@
 
 from fastapi import APIRouter, Response
 
-from stint.domain.agents import Agent, AgentCreateRequest, AgentCreateResponse, AgentList
-from stint.domain.sessions import SessionCreateRequest, SessionCreateResponse, SessionList
+from stint.domain.llama_stack.agents import Agent, AgentCreateRequest, AgentCreateResponse, AgentList
+from stint.domain.llama_stack.sessions import SessionCreateRequest, SessionCreateResponse, SessionList
 from stint.http.access import Access, AgentRoute
 from stint.http.documents import NULL, document, listing, null, window_of
 

@@ -7,7 +7,7 @@ from typing import TypeVar
 from fastapi import Response
 from fastapi.responses import StreamingResponse
 
-from stint.domain.events import Event, TerminalEvent, TurnAwaitingInput, TurnComplete, TurnFailed
+from stint.domain.llama_stack.events import Event, TerminalEvent, TurnAwaitingInput, TurnComplete, TurnFailed
 from stint.http.heartbeats import with_heartbeats
 from stint.http.sse import COMMENT, encode_all
 from stint.services.turnruns import TurnRun

@@ -10,10 +10,10 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Request, Response
 from fastapi.responses import StreamingResponse
 
-from stint.domain.chat import ChatCompletionRequest
-from stint.domain.chat_output import ChatCompletion, ChatCompletionChunk
 from stint.domain.errors import StintError, Unexpected
 from stint.domain.inference import Usage
+from stint.domain.openai.chat import ChatCompletionRequest
+from stint.domain.openai.chat_output import ChatCompletion, ChatCompletionChunk
 from stint.http.access import response_services_of
 from stint.http.answers import SPACE
 from stint.http.deadline import deadline_of

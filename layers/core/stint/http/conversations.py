@@ -4,7 +4,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Request, Response
 
-from stint.domain.conversations import (
+from stint.domain.openai.conversations import (
     Conversation,
     ConversationList,
     CreateConversation,
@@ -12,8 +12,8 @@ from stint.domain.conversations import (
     DeletedConversation,
     UpdateConversation,
 )
-from stint.domain.items import Item
-from stint.domain.response_resource import ItemList
+from stint.domain.openai.items import Item
+from stint.domain.openai.response_resource import ItemList
 from stint.http.access import response_services_of
 from stint.http.documents import document
 from stint.http.lists import Included, Limit, Order, page

@@ -9,8 +9,8 @@ from fastapi.responses import JSONResponse
 from fastapi.routing import APIRoute
 from pydantic import BaseModel, RootModel
 
-from stint.domain.chat_output import ChatCompletionChunk
-from stint.domain.registry import LLAMA_STACK_VERSION, Route, RouteList
+from stint.domain.llama_stack.registry import LLAMA_STACK_VERSION, Route, RouteList
+from stint.domain.openai.chat_output import ChatCompletionChunk
 from stint.http import pages, registry, shields, tools
 from stint.http.documents import document
 from stint.http.errors import ErrorResponse
@@ -127,7 +127,7 @@ def describe_api() -> dict[str, Any]:
 
 def stream_event() -> type[BaseModel]:
     """Make the class of the data of a response's events: it takes long, so only who describes the API does."""
-    from stint.domain.response_events import ResponseEvent  # noqa: PLC0415
+    from stint.domain.openai.response_events import ResponseEvent  # noqa: PLC0415
 
     class ResponseStreamEvent(RootModel[ResponseEvent]):
         """The data of an event."""

@@ -6,9 +6,9 @@ from fastapi import Depends, Query, Request, Response
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from stint.domain.errors import InvalidRequest
-from stint.domain.lists import ListObject
+from stint.domain.openai.lists import ListObject
+from stint.domain.openai.response_options import Include
 from stint.domain.paging import MAX_ENTRIES
-from stint.domain.response_options import Include
 from stint.domain.validation import message_of
 from stint.http.access import is_llama_stack_address
 from stint.http.documents import document

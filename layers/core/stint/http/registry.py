@@ -3,8 +3,8 @@
 from fastapi import APIRouter, Response
 
 from stint.domain.errors import NotSupported
-from stint.domain.registrations import ModelRegisterRequest
-from stint.domain.registry import Health, Model, ModelEntry, ModelList, Provider, ProviderList, Version
+from stint.domain.llama_stack.registrations import ModelRegisterRequest
+from stint.domain.llama_stack.registry import Health, Model, ModelEntry, ModelList, Provider, ProviderList, Version
 from stint.http.access import Access
 from stint.http.documents import document, null
 from stint.http.requests import StrictRoute

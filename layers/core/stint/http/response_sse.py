@@ -5,7 +5,7 @@ import logging
 from collections.abc import AsyncIterator
 
 from stint.domain.errors import StintError
-from stint.domain.response_events import ResponseEvent
+from stint.domain.openai.response_events import ResponseEvent
 from stint.http.sse import DONE, escape_line_breaks
 
 logger = logging.getLogger(__name__)

@@ -9,10 +9,16 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
 from stint.domain.errors import InvalidRequest, StintError
-from stint.domain.response_events import ResponseEvent
-from stint.domain.response_requests import CompactRequest, CreateResponse, InputTokensRequest
-from stint.domain.response_resource import CompactedResponse, DeletedResponse, InputTokens, ItemList, ResponseList
-from stint.domain.response_resource import Response as ResponseObject
+from stint.domain.openai.response_events import ResponseEvent
+from stint.domain.openai.response_requests import CompactRequest, CreateResponse, InputTokensRequest
+from stint.domain.openai.response_resource import (
+    CompactedResponse,
+    DeletedResponse,
+    InputTokens,
+    ItemList,
+    ResponseList,
+)
+from stint.domain.openai.response_resource import Response as ResponseObject
 from stint.domain.schema import Schema
 from stint.http.access import Keys, is_llama_stack_address, response_services_of
 from stint.http.answers import SPACE, begin

@@ -2,7 +2,7 @@
 
 from fastapi import APIRouter, Response
 
-from stint.domain.registrations import (
+from stint.domain.llama_stack.registrations import (
     RegisteredShield,
     RunShieldRequest,
     RunShieldResponse,

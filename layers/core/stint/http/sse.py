@@ -3,7 +3,7 @@
 import json
 from collections.abc import AsyncIterator
 
-from stint.domain.events import Event, Payload, TurnFailed
+from stint.domain.llama_stack.events import Event, Payload, TurnFailed
 from stint.domain.schema import Schema
 from stint.http.errors import ErrorObject, body_of
 

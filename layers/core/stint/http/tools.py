@@ -4,7 +4,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 
-from stint.domain.registrations import (
+from stint.domain.llama_stack.registrations import (
     RuntimeTool,
     RuntimeToolList,
     Tool,

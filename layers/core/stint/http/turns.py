@@ -6,9 +6,9 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
-from stint.domain.sessions import Session
+from stint.domain.llama_stack.sessions import Session
+from stint.domain.llama_stack.turns import Turn, TurnCreateRequest, TurnResumeRequest
 from stint.domain.steps import StepResponse
-from stint.domain.turns import Turn, TurnCreateRequest, TurnResumeRequest
 from stint.http.access import Access, AgentRoute, Keys
 from stint.http.answers import answer_buffered, answer_streaming
 from stint.http.deadline import deadline_of

@@ -4,9 +4,9 @@ import asyncio
 import time
 from dataclasses import dataclass, replace
 
-from stint.domain.agents import Agent, AgentConfig
 from stint.domain.errors import TooLarge
 from stint.domain.ids import new_id
+from stint.domain.llama_stack.agents import Agent, AgentConfig
 from stint.domain.paging import MAX_BYTES, Page, Window, carried_size
 from stint.domain.schema import now
 from stint.domain.tasks import DeletionTask

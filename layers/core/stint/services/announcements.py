@@ -5,8 +5,8 @@ import logging
 from dataclasses import dataclass
 from typing import Protocol
 
-from stint.domain.announcements import SOURCE, Ended
 from stint.domain.errors import StintError, StoreUnavailable
+from stint.domain.notifications.completion_events import SOURCE, Ended
 from stint.domain.schema import Schema
 
 logger = logging.getLogger(__name__)

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from pydantic import ValidationError
 
-from stint.domain.registrations import (
+from stint.domain.llama_stack.registrations import (
     ModelRegisterRequest,
     Owner,
     RegisteredShield,
@@ -15,7 +15,7 @@ from stint.domain.registrations import (
     ToolGroup,
     ToolGroupRegisterRequest,
 )
-from stint.domain.registry import Model
+from stint.domain.llama_stack.registry import Model
 from stint.domain.schema import Schema
 from stint.store.registrations import Kind
 

@@ -4,9 +4,9 @@ from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass
 
-from stint.domain.chat import ChatCompletionRequest
-from stint.domain.chat_output import ChatCompletionChunk
 from stint.domain.errors import DeadlineExceeded, InvalidRequest
+from stint.domain.openai.chat import ChatCompletionRequest
+from stint.domain.openai.chat_output import ChatCompletionChunk
 from stint.models.routing import Router
 from stint.services.chatanswers import Completion
 from stint.services.chatinput import read_request

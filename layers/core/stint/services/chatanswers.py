@@ -4,20 +4,6 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from stint.domain.chat import ChatCompletionRequest
-from stint.domain.chat_input import CalledFunction, ChatToolCall
-from stint.domain.chat_output import (
-    ChatAnswer,
-    ChatChoice,
-    ChatCompletion,
-    ChatCompletionChunk,
-    ChatDelta,
-    ChatFinish,
-    ChunkChoice,
-    CompletionUsage,
-    FunctionDelta,
-    ToolCallPiece,
-)
 from stint.domain.ids import new_name
 from stint.domain.inference import (
     Finished,
@@ -28,6 +14,20 @@ from stint.domain.inference import (
     TextChunk,
     ToolCallChunk,
     Usage,
+)
+from stint.domain.openai.chat import ChatCompletionRequest
+from stint.domain.openai.chat_input import CalledFunction, ChatToolCall
+from stint.domain.openai.chat_output import (
+    ChatAnswer,
+    ChatChoice,
+    ChatCompletion,
+    ChatCompletionChunk,
+    ChatDelta,
+    ChatFinish,
+    ChunkChoice,
+    CompletionUsage,
+    FunctionDelta,
+    ToolCallPiece,
 )
 from stint.services.responses.stream import padding_of
 

@@ -5,22 +5,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from stint.documents.marker import mark_document
-from stint.domain.chat import ChatCompletionRequest, ChatFormat, ChatSchemaFormat, ChatToolChoice
-from stint.domain.chat_input import (
-    ChatAllowedToolsChoice,
-    ChatAssistantMessage,
-    ChatFile,
-    ChatFunctionChoice,
-    ChatImage,
-    ChatMessage,
-    ChatRefusal,
-    ChatSystemMessage,
-    ChatText,
-    ChatTool,
-    ChatToolMessage,
-    ChatUserMessage,
-    UserPart,
-)
 from stint.domain.content import Content, ContentItem, ImageContentItem, TextContentItem, image_at
 from stint.domain.errors import InvalidRequest
 from stint.domain.inference import (
@@ -37,8 +21,24 @@ from stint.domain.inference import (
     ToolSignature,
     UserInput,
 )
-from stint.domain.parts import InputFile
-from stint.domain.response_options import JsonObject
+from stint.domain.openai.chat import ChatCompletionRequest, ChatFormat, ChatSchemaFormat, ChatToolChoice
+from stint.domain.openai.chat_input import (
+    ChatAllowedToolsChoice,
+    ChatAssistantMessage,
+    ChatFile,
+    ChatFunctionChoice,
+    ChatImage,
+    ChatMessage,
+    ChatRefusal,
+    ChatSystemMessage,
+    ChatText,
+    ChatTool,
+    ChatToolMessage,
+    ChatUserMessage,
+    UserPart,
+)
+from stint.domain.openai.parts import InputFile
+from stint.domain.openai.response_options import JsonObject
 from stint.domain.tools import ToolChoice
 from stint.models.json_schemas import ANY_OBJECT
 from stint.services.files import read_parts

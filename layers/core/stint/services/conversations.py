@@ -5,7 +5,8 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 
-from stint.domain.conversations import (
+from stint.domain.ids import new_name
+from stint.domain.openai.conversations import (
     Conversation,
     ConversationList,
     CreateConversation,
@@ -13,11 +14,10 @@ from stint.domain.conversations import (
     StoredItem,
     UpdateConversation,
 )
-from stint.domain.ids import new_name
-from stint.domain.input_items import InputItem
-from stint.domain.items import Item, ItemReference, name_item
-from stint.domain.mcp_items import McpApprovalResponse, McpCall
-from stint.domain.response_resource import ItemList
+from stint.domain.openai.input_items import InputItem
+from stint.domain.openai.items import Item, ItemReference, name_item
+from stint.domain.openai.mcp_items import McpApprovalResponse, McpCall
+from stint.domain.openai.response_resource import ItemList
 from stint.domain.tasks import ConversationDeletionTask
 from stint.services.deletions import PATIENCE_SECONDS, Delete, Leave, finish_deletion, proceed_deletion
 from stint.services.files import check_images, read_files

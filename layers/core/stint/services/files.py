@@ -7,11 +7,11 @@ from itertools import islice
 from stint.documents.mime_types import GENERIC, type_of_name
 from stint.documents.reading import read_documents
 from stint.domain.content import URL, Document, image_at
-from stint.domain.conversations import StoredItem
 from stint.domain.errors import InvalidRequest
-from stint.domain.input_items import InputItem
-from stint.domain.items import FunctionCallOutput, Item, Message
-from stint.domain.parts import InputFile, InputImage, MessagePart
+from stint.domain.openai.conversations import StoredItem
+from stint.domain.openai.input_items import InputItem
+from stint.domain.openai.items import FunctionCallOutput, Item, Message
+from stint.domain.openai.parts import InputFile, InputImage, MessagePart
 from stint.services.reader import Reader
 
 

@@ -6,9 +6,9 @@ from stint.documents.marker import mark_document
 from stint.domain.content import TextContentItem, items_of
 from stint.domain.errors import Interrupted, InvalidRequest, ModelError, ModelOverloaded
 from stint.domain.inference import ModelMessage, ToolResult, UserInput
+from stint.domain.llama_stack.stored_turns import StoredTurn, TurnHeader
 from stint.domain.run_outcome import TurnStatus
 from stint.domain.steps import ShieldCallStep, ToolExecutionStep
-from stint.domain.stored_turns import StoredTurn, TurnHeader
 from stint.domain.tools import ToolResponseMessage
 from stint.services.transcript import Transcript
 

@@ -5,8 +5,8 @@ import time
 from datetime import datetime
 
 from stint.domain.errors import Interrupted
+from stint.domain.llama_stack.stored_turns import StoredTurn, TurnRecord
 from stint.domain.run_outcome import ErrorInfo, TurnEnding, TurnStatus
-from stint.domain.stored_turns import StoredTurn, TurnRecord
 from stint.store.sessions import SessionRecord
 from stint.store.store import Store
 

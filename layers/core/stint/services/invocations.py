@@ -6,14 +6,20 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 
-from stint.domain.announcements import Ended, Failure, ResponseEnded, TurnEnded
 from stint.domain.errors import Interrupted, NotFound, StintError, StoreUnavailable
-from stint.domain.events import TurnAwaitingInput, TurnComplete, TurnFailed
 from stint.domain.ids import new_name
-from stint.domain.invocations import AnyAsked, ResponseAsked, ResponseRequested, TurnAsked, TurnRequested
-from stint.domain.responses import ResponseStatus
+from stint.domain.llama_stack.events import TurnAwaitingInput, TurnComplete, TurnFailed
+from stint.domain.llama_stack.turns import Turn
+from stint.domain.notifications.completion_events import Ended, Failure, ResponseEnded, TurnEnded
+from stint.domain.notifications.request_events import (
+    AnyAsked,
+    ResponseAsked,
+    ResponseRequested,
+    TurnAsked,
+    TurnRequested,
+)
+from stint.domain.openai.stored_responses import ResponseStatus
 from stint.domain.run_outcome import TurnStatus
-from stint.domain.turns import Turn
 from stint.log_keys import add_log_keys
 from stint.services.announcements import Announcements
 from stint.services.contention import PAUSE_SECONDS, patiently, take_from_the_dead

@@ -1,8 +1,8 @@
 """What the API shows of agents and registrations that hold credentials."""
 
 from stint.domain.content import URL
-from stint.domain.registrations import RegisteredShield, ToolGroup
-from stint.domain.registry import Model
+from stint.domain.llama_stack.registrations import RegisteredShield, ToolGroup
+from stint.domain.llama_stack.registry import Model
 from stint.tools.masking import mask, mask_url
 
 

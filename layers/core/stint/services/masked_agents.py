@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from stint.domain.agents import Agent
+from stint.domain.llama_stack.agents import Agent
 from stint.domain.tools import AgentToolGroup, AgentToolGroupWithArgs
 from stint.tools.masking import mask, refuse_masked
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 
-from stint.domain.registry import Model
+from stint.domain.llama_stack.registry import Model
 
 NamesProvider = Callable[[str], bool]
 """Tells whether an id begins with a provider, so that it means a model of that provider already."""

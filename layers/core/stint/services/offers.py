@@ -1,7 +1,7 @@
 """What Llama Stack has and this server does not do: refused by name."""
 
 from stint.domain.errors import InvalidRequest, NotSupported
-from stint.domain.registrations import Tool
+from stint.domain.llama_stack.registrations import Tool
 from stint.domain.tools import ToolParameter
 
 NOT_OFFERED = ("code_interpreter", "image_generation")

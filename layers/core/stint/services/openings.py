@@ -5,10 +5,10 @@ import logging
 from dataclasses import dataclass
 from typing import TypeVar
 
-from stint.domain.agents import AgentConfig
+from stint.domain.llama_stack.agents import AgentConfig
+from stint.domain.llama_stack.stored_turns import StoredTurn
 from stint.domain.run_outcome import TurnStatus
 from stint.domain.schema import now
-from stint.domain.stored_turns import StoredTurn
 from stint.log_keys import add_log_keys
 from stint.services.agents import Agents
 from stint.services.concurrency import value_of

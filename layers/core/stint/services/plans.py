@@ -6,16 +6,16 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from stint.domain.agents import AgentConfig
 from stint.domain.errors import InvalidRequest, StoreUnavailable
 from stint.domain.inference import (
     GrammarResponseFormat,
     JsonSchemaResponseFormat,
     ToolSignature,
 )
+from stint.domain.llama_stack.agents import AgentConfig
+from stint.domain.llama_stack.turns import TurnOverrides
 from stint.domain.schema import Schema
 from stint.domain.tools import LONGEST_TOOL_NAME, ToolChoice, ToolConfig, is_tool_name
-from stint.domain.turns import TurnOverrides
 from stint.models.json_schemas import read_schema
 from stint.models.routing import Router
 from stint.services.outputs import check_schema

@@ -5,7 +5,7 @@ import time
 from collections.abc import Mapping
 
 from stint.domain.errors import Conflict, InvalidRequest, NotFound
-from stint.domain.registrations import (
+from stint.domain.llama_stack.registrations import (
     ModelRegisterRequest,
     Owner,
     RegisteredShield,
@@ -13,7 +13,7 @@ from stint.domain.registrations import (
     ToolGroup,
     ToolGroupRegisterRequest,
 )
-from stint.domain.registry import Model, Provider, ProviderList
+from stint.domain.llama_stack.registry import Model, Provider, ProviderList
 from stint.models.routing import Router, ambiguous_model, unknown_model
 from stint.services.catalogue import Catalogue, merge, model_of, shield_of, toolgroup_of
 from stint.services.masked import masked_model, masked_shield

@@ -4,12 +4,12 @@ from collections.abc import Iterable
 
 from stint.domain.errors import Conflict
 from stint.domain.ids import new_id
+from stint.domain.llama_stack.stored_turns import PendingCalls, StoredTurn, unanswered_calls
+from stint.domain.llama_stack.turns import Turn
 from stint.domain.run_outcome import TurnEnding, TurnStatus
 from stint.domain.schema import now
 from stint.domain.steps import InferenceStep, ToolExecutionStep
-from stint.domain.stored_turns import PendingCalls, StoredTurn, unanswered_calls
 from stint.domain.tools import ToolResponse
-from stint.domain.turns import Turn
 from stint.services.plan import Plan
 from stint.services.runs import Log, Run
 from stint.services.toolcalls import check_new_responses, match_responses

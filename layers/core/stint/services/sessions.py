@@ -6,12 +6,12 @@ from collections.abc import AsyncIterator, Set
 
 from stint.domain.errors import TooLarge
 from stint.domain.ids import new_id
+from stint.domain.llama_stack.sessions import Session
+from stint.domain.llama_stack.stored_turns import StoredTurn
+from stint.domain.llama_stack.turns import Turn
 from stint.domain.paging import MAX_BYTES, Page, Window, carried_size
 from stint.domain.schema import now
-from stint.domain.sessions import Session
-from stint.domain.stored_turns import StoredTurn
 from stint.domain.tasks import DeletionTask
-from stint.domain.turns import Turn
 from stint.log_keys import add_log_keys
 from stint.services.agents import Agents
 from stint.services.concurrency import value_of

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from stint.domain.content import text_of
 from stint.domain.errors import InvalidRequest
 from stint.domain.inference import AssistantAnswer, ModelMessage, SystemText, ToolResult, UserInput
-from stint.domain.registrations import RegisteredShield, SafetyMessage, ShieldRegisterRequest, SystemMessage
+from stint.domain.llama_stack.registrations import RegisteredShield, SafetyMessage, ShieldRegisterRequest, SystemMessage
 from stint.domain.steps import CompletionMessage, SafetyViolation
 from stint.domain.tools import ToolResponseMessage
 from stint.services.catalogue import shield_of

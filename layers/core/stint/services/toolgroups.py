@@ -10,7 +10,7 @@ from stint.domain.content import URL, text_of
 from stint.domain.errors import InvalidRequest, NotFound, StintError, ToolUnauthorized, ToolUnavailable, UnresolvableURL
 from stint.domain.ids import new_id
 from stint.domain.inference import ToolSignature
-from stint.domain.registrations import Tool, ToolGroup, ToolGroupRegisterRequest, ToolInvocationResult
+from stint.domain.llama_stack.registrations import Tool, ToolGroup, ToolGroupRegisterRequest, ToolInvocationResult
 from stint.services.catalogue import toolgroup_of
 from stint.services.masked import masked_toolgroup
 from stint.services.offers import describe_rag, refuse_not_offered, refuse_rag

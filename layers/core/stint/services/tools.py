@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from stint.domain.agents import AgentConfig
 from stint.domain.errors import InvalidRequest, StintError, ToolUnavailable
 from stint.domain.inference import ToolSignature
-from stint.domain.registrations import ToolGroup
+from stint.domain.llama_stack.agents import AgentConfig
+from stint.domain.llama_stack.registrations import ToolGroup
 from stint.domain.tools import AgentToolGroup
 from stint.services.offers import refuse_not_offered, refuse_rag
 from stint.services.registry import Registry

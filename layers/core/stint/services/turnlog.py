@@ -9,9 +9,9 @@ from stint.domain.content import Content, KeptResult
 from stint.domain.errors import StoreUnavailable
 from stint.domain.ids import new_id
 from stint.domain.inference import AnswerDetails
+from stint.domain.llama_stack.stored_turns import PendingCalls, StoredTurn, TurnRecord, unanswered_calls
 from stint.domain.run_outcome import TurnEnding, TurnStatus
 from stint.domain.steps import Step
-from stint.domain.stored_turns import PendingCalls, StoredTurn, TurnRecord, unanswered_calls
 from stint.services.session_hold import SessionHold
 from stint.store.sessions import LastTurn
 from stint.store.turns import Turns as TurnStore

@@ -4,13 +4,13 @@ from dataclasses import dataclass
 
 from stint.domain.content import DocumentText
 from stint.domain.errors import StintError
-from stint.domain.events import TerminalEvent, TurnAwaitingInput, TurnComplete, TurnStart
 from stint.domain.inference import Usage
+from stint.domain.llama_stack.events import TerminalEvent, TurnAwaitingInput, TurnComplete, TurnStart
+from stint.domain.llama_stack.stored_turns import TurnHeader
+from stint.domain.llama_stack.turns import TurnCreateRequest, TurnOverrides
 from stint.domain.run_events import RunEnded, StepComplete
 from stint.domain.run_outcome import TurnStatus
 from stint.domain.schema import now
-from stint.domain.stored_turns import TurnHeader
-from stint.domain.turns import TurnCreateRequest, TurnOverrides
 from stint.services.openings import Opening
 from stint.services.runs import Run
 from stint.services.turnlog import TurnLog

@@ -9,14 +9,14 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 
 from stint.domain.errors import Conflict, NotFound, StintError, Unexpected, rename_param
-from stint.domain.events import Event, TurnFailed, TurnStart
 from stint.domain.ids import new_id
+from stint.domain.llama_stack.events import Event, TurnFailed, TurnStart
+from stint.domain.llama_stack.stored_turns import PendingCalls, StoredTurn, TurnRecord
+from stint.domain.llama_stack.turns import Turn, TurnCreateRequest, TurnOverrides, TurnResumeRequest
 from stint.domain.run_events import ReasoningEnded, ReasoningProgress, RunEnded, StepComplete
 from stint.domain.run_outcome import ErrorInfo, TurnEnding, TurnStatus
 from stint.domain.schema import now
 from stint.domain.steps import Step
-from stint.domain.stored_turns import PendingCalls, StoredTurn, TurnRecord
-from stint.domain.turns import Turn, TurnCreateRequest, TurnOverrides, TurnResumeRequest
 from stint.services.agents import Agents
 from stint.services.concurrency import value_of
 from stint.services.history import add_input, transcribe

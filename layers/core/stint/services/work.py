@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from stint.domain.announcements import ResponseEnded
-from stint.domain.responses import StoredResponse
+from stint.domain.notifications.completion_events import ResponseEnded
+from stint.domain.openai.stored_responses import StoredResponse
 from stint.services.announcements import Announcements
 from stint.services.responses.backgroundruns import BackgroundRuns
 

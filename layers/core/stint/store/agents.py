@@ -1,7 +1,7 @@
 """Agents in the table: a small list entry and a document."""
 
-from stint.domain.agents import Agent
 from stint.domain.errors import NotFound
+from stint.domain.llama_stack.agents import Agent
 from stint.domain.paging import Page, Window
 from stint.store import keys
 from stint.store.documents import Documents, fitting

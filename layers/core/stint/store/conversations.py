@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Literal
 
-from stint.domain.conversations import Conversation, StoredItem
 from stint.domain.errors import NotFound
+from stint.domain.openai.conversations import Conversation, StoredItem
 from stint.domain.paging import Page
 from stint.store import items, keys
 from stint.store.blobs import Blobs

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from stint.domain.responses import ResponseHeader, ResponseRecord, StoredResponse
+from stint.domain.openai.stored_responses import ResponseHeader, ResponseRecord, StoredResponse
 from stint.store import keys
 from stint.store.documents import Documents, json_size
 from stint.store.items import Item

@@ -7,8 +7,8 @@ from typing import Literal
 
 from stint.domain.errors import Conflict, Interrupted, NotFound
 from stint.domain.ids import pack_name, unpack_name
+from stint.domain.openai.stored_responses import ResponseHeader, ResponseRecord, StoredResponse
 from stint.domain.paging import MAX_BYTES, Page
-from stint.domain.responses import ResponseHeader, ResponseRecord, StoredResponse
 from stint.store import keys
 from stint.store.background import Background
 from stint.store.blobs import Blobs

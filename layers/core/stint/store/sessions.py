@@ -6,9 +6,9 @@ from datetime import datetime
 from typing import NamedTuple
 
 from stint.domain.errors import NotFound
+from stint.domain.llama_stack.sessions import Session
 from stint.domain.paging import Page, Window
 from stint.domain.schema import Schema
-from stint.domain.sessions import Session
 from stint.store import keys
 from stint.store.documents import Documents, fitting
 from stint.store.items import Item

@@ -5,9 +5,9 @@ from collections.abc import Iterator, Set
 from dataclasses import dataclass
 
 from stint.domain.errors import Conflict, Interrupted, NotFound
+from stint.domain.llama_stack.stored_turns import PendingCalls, StoredTurn, TurnHeader, TurnRecord
 from stint.domain.paging import MAX_BYTES
 from stint.domain.run_outcome import TurnEnding, TurnStatus
-from stint.domain.stored_turns import PendingCalls, StoredTurn, TurnHeader, TurnRecord
 from stint.store import keys
 from stint.store.documents import Documents
 from stint.store.failures import ConditionFailed

@@ -14,8 +14,8 @@ NO_PROVIDER_DATA: ProviderData = {}
 ATTACHMENTS = "attachments"
 """Key of an outcome's metadata: what the tool produced for the user rather than for the model.
 
-A list of `{"content": {"uri": ...}, "mime_type": ...}`: each is a `stint.domain.turns.Attachment`. Metadata is stored
-with the step, so a turn's `output_attachments` can be told from its steps at any time."""
+A list of `{"content": {"uri": ...}, "mime_type": ...}`: each is an `Attachment` of a turn. Metadata is stored with the
+step, so a turn's `output_attachments` can be told from its steps at any time."""
 
 MODEL_NAMES = {"web_search": "brave_search"}
 """Tools whose name in the registry is not the one that models and steps know: Llama Stack presents `web_search` as

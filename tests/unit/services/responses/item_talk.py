@@ -6,8 +6,8 @@ from pydantic import TypeAdapter
 from tests.unit.services.stage import words_of
 
 from stint.domain.inference import AssistantAnswer, ModelMessage, SystemText, ToolResult, UserInput
-from stint.domain.input_items import Input
-from stint.domain.opaque import SigningKey, encode_opaque
+from stint.domain.openai.input_items import Input
+from stint.domain.openai.opaque import SigningKey, encode_opaque
 from stint.domain.schema import Schema
 from stint.services.responses.itemhistory import ItemReader
 from stint.services.transcript import Transcript

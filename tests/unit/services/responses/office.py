@@ -14,13 +14,13 @@ from tests.unit.services.stage import deadline
 from tests.unit.store.conftest import Cloud
 
 from stint.bootstrap import compose
-from stint.domain.announcements import Ended
-from stint.domain.conversations import CreateConversation
 from stint.domain.errors import DeadlineExceeded, StoreUnavailable
 from stint.domain.inference import ToolSignature
-from stint.domain.response_requests import CreateResponse
-from stint.domain.response_resource import Response
-from stint.domain.responses import StoredResponse
+from stint.domain.notifications.completion_events import Ended
+from stint.domain.openai.conversations import CreateConversation
+from stint.domain.openai.response_requests import CreateResponse
+from stint.domain.openai.response_resource import Response
+from stint.domain.openai.stored_responses import StoredResponse
 from stint.domain.tasks import AnyDeletionTask, AnyTask, ResponseTask
 from stint.models.port import Model
 from stint.models.routing import Router

@@ -7,11 +7,11 @@ from tests.openresponses.grammar import Stream
 from tests.unit.services.responses.office import Office
 from tests.unit.services.stage import deadline
 
-from stint.domain.conversations import CreateConversation
-from stint.domain.response_events import ResponseEvent
-from stint.domain.response_requests import CreateResponse
-from stint.domain.response_resource import Response
-from stint.domain.responses import StoredResponse
+from stint.domain.openai.conversations import CreateConversation
+from stint.domain.openai.response_events import ResponseEvent
+from stint.domain.openai.response_requests import CreateResponse
+from stint.domain.openai.response_resource import Response
+from stint.domain.openai.stored_responses import StoredResponse
 from stint.services.responses.runs import ResponseRun
 
 

@@ -7,7 +7,7 @@ from tests.unit.services.stage import called, deadline, keep_running, said, scri
 
 from stint.domain.errors import InvalidRequest, NotFound, StoreUnavailable
 from stint.domain.inference import ToolResult
-from stint.domain.response_requests import CreateResponse
+from stint.domain.openai.response_requests import CreateResponse
 from stint.services.responses.backgroundholds import WATCH_SECONDS
 
 

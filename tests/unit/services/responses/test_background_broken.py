@@ -21,8 +21,8 @@ from stint.domain.inference import (
     ToolResult,
     Usage,
 )
-from stint.domain.item_events import OutputTextDelta
-from stint.domain.response_resource import Response
+from stint.domain.openai.item_events import OutputTextDelta
+from stint.domain.openai.response_resource import Response
 from stint.services.responses.backgroundlives import Lives
 
 USAGE = Usage(input_tokens=5, output_tokens=3, total_tokens=8)

@@ -9,10 +9,10 @@ from tests.unit.store.conftest import Cloud
 
 from stint.domain.errors import DeadlineExceeded, InvalidRequest, ModelError
 from stint.domain.inference import Finished, FinishReason, TextChunk, Usage
-from stint.domain.items import CompactionItem
-from stint.domain.opaque import CompactedContext, OpaqueReader
-from stint.domain.response_requests import CompactRequest, InputTokensRequest
-from stint.domain.response_resource import CompactedResponse
+from stint.domain.openai.items import CompactionItem
+from stint.domain.openai.opaque import CompactedContext, OpaqueReader
+from stint.domain.openai.response_requests import CompactRequest, InputTokensRequest
+from stint.domain.openai.response_resource import CompactedResponse
 from stint.services.responses.compaction import TASK
 
 COMPACT: TypeAdapter[CompactRequest] = TypeAdapter(CompactRequest)

@@ -4,13 +4,13 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
-from stint.domain.conversations import StoredItem
 from stint.domain.errors import InvalidRequest
 from stint.domain.ids import new_name
-from stint.domain.input_items import Input
-from stint.domain.items import Message
-from stint.domain.mcp_items import McpApprovalResponse
-from stint.domain.parts import InputText
+from stint.domain.openai.conversations import StoredItem
+from stint.domain.openai.input_items import Input
+from stint.domain.openai.items import Message
+from stint.domain.openai.mcp_items import McpApprovalResponse
+from stint.domain.openai.parts import InputText
 from stint.services.responses.intake import Intake
 
 INPUT: TypeAdapter[Any] = TypeAdapter(Input)

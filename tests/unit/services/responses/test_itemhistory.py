@@ -18,7 +18,7 @@ from tests.unit.services.stage import words_of
 from stint.domain.content import DetailedImage, ImageContentItem, TextContentItem
 from stint.domain.errors import InvalidRequest
 from stint.domain.inference import AssistantAnswer, Reasoning, UserInput
-from stint.domain.opaque import CompactedContext
+from stint.domain.openai.opaque import CompactedContext
 from stint.services.responses.itemhistory import DENIED, NO_PAGES, SUMMARY
 from stint.services.transcript import NO_RESULT
 

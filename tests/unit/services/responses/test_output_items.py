@@ -6,10 +6,10 @@ from tests.unit.services.responses.item_talk import encode
 
 from stint.domain.ids import new_name
 from stint.domain.inference import AnswerDetails, Reasoning
-from stint.domain.items import FunctionCall, Message, ReasoningItem, WebSearchCall
-from stint.domain.mcp_items import McpApprovalRequest, McpCall, McpListTools, McpToolInfo
-from stint.domain.opaque import OpaqueReader
-from stint.domain.responses import ResponseHeader, ResponseRecord, ResponseSettings, StoredResponse
+from stint.domain.openai.items import FunctionCall, Message, ReasoningItem, WebSearchCall
+from stint.domain.openai.mcp_items import McpApprovalRequest, McpCall, McpListTools, McpToolInfo
+from stint.domain.openai.opaque import OpaqueReader
+from stint.domain.openai.stored_responses import ResponseHeader, ResponseRecord, ResponseSettings, StoredResponse
 from stint.domain.schema import now
 from stint.domain.steps import CompletionMessage, InferenceStep, Step, StopReason, ToolExecutionStep
 from stint.domain.tools import ToolCall, ToolResponse

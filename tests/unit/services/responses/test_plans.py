@@ -7,10 +7,10 @@ from tests.unit.services.stage import Script, script
 
 from stint.domain.errors import InvalidRequest
 from stint.domain.inference import InferenceRequest, ReasoningOptions, ToolSignature
-from stint.domain.mcp_items import McpListTools, McpToolInfo
-from stint.domain.response_requests import CreateResponse
-from stint.domain.response_tools import ResponseTool, ResponseToolChoice
-from stint.domain.responses import ResponseSettings
+from stint.domain.openai.mcp_items import McpListTools, McpToolInfo
+from stint.domain.openai.response_requests import CreateResponse
+from stint.domain.openai.response_tools import ResponseTool, ResponseToolChoice
+from stint.domain.openai.stored_responses import ResponseSettings
 from stint.domain.tools import ToolChoice
 from stint.services.responses.plans import ResponsePlan, choose, read_format, with_credentials
 from stint.services.toolbox import ServerTool, Toolbox

@@ -13,9 +13,9 @@ from tests.unit.services.stage import STOP, Part, called, said, script, until
 
 from stint.domain.errors import Conflict, DeadlineExceeded, InvalidRequest, ModelError, NotFound, StoreUnavailable
 from stint.domain.inference import Finished, FinishReason, ReasoningChunk, TextChunk, Usage
-from stint.domain.response_events import ResponseCompleted
-from stint.domain.response_resource import Response
-from stint.domain.responses import ResponseStatus
+from stint.domain.openai.response_events import ResponseCompleted
+from stint.domain.openai.response_resource import Response
+from stint.domain.openai.stored_responses import ResponseStatus
 
 
 async def test_the_model_is_called_while_the_header_is_being_stored(make_office: MakeOffice) -> None:

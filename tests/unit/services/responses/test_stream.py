@@ -7,9 +7,9 @@ from tests.unit.services.responses.item_talk import encode
 
 from stint.domain.ids import new_name
 from stint.domain.inference import AnswerDetails, Reasoning, Usage
-from stint.domain.mcp_items import McpListTools, McpToolInfo
-from stint.domain.response_events import ResponseEvent
-from stint.domain.responses import (
+from stint.domain.openai.mcp_items import McpListTools, McpToolInfo
+from stint.domain.openai.response_events import ResponseEvent
+from stint.domain.openai.stored_responses import (
     ResponseEnding,
     ResponseError,
     ResponseHeader,

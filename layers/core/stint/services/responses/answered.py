@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable
 
-from stint.domain.conversations import StoredItem
 from stint.domain.errors import InvalidRequest
-from stint.domain.items import FunctionCall, FunctionCallOutput
+from stint.domain.openai.conversations import StoredItem
+from stint.domain.openai.items import FunctionCall, FunctionCallOutput
 from stint.services.responses.contexts import Context
 
 

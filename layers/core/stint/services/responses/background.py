@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from stint.domain.errors import InvalidRequest, StintError, StoreUnavailable
 from stint.domain.ids import new_name
-from stint.domain.response_requests import CreateResponse
-from stint.domain.response_resource import Response
-from stint.domain.responses import ResponseHeader, StoredResponse
+from stint.domain.openai.response_requests import CreateResponse
+from stint.domain.openai.response_resource import Response
+from stint.domain.openai.stored_responses import ResponseHeader, StoredResponse
 from stint.domain.tasks import ResponseTask
 from stint.services.concurrency import value_of
 from stint.services.responses.backgroundlives import Lives, WorkQueue, cancelled

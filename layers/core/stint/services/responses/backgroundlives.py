@@ -10,7 +10,13 @@ from typing import Protocol
 
 from stint.domain.errors import Interrupted, StintError
 from stint.domain.inference import Usage
-from stint.domain.responses import ResponseEnding, ResponseError, ResponseRecord, ResponseStatus, StoredResponse
+from stint.domain.openai.stored_responses import (
+    ResponseEnding,
+    ResponseError,
+    ResponseRecord,
+    ResponseStatus,
+    StoredResponse,
+)
 from stint.domain.tasks import AnyTask, ResponseTask
 from stint.services.responses.endings import closing_record
 from stint.services.responses.lives import settle

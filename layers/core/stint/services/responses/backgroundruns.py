@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from stint.domain.errors import Conflict, DeadlineExceeded, Interrupted, NotFound, StintError, StoreUnavailable
-from stint.domain.responses import StoredResponse
+from stint.domain.openai.stored_responses import StoredResponse
 from stint.services.hold import Hold
 from stint.services.moves import ending_of
 from stint.services.responses.backgroundholds import BackgroundHold, take_up

@@ -8,12 +8,12 @@ from stint.domain.content import text_of
 from stint.domain.errors import InvalidRequest, ModelError
 from stint.domain.ids import new_name
 from stint.domain.inference import InferenceRequest, SystemText, Usage, UserInput
-from stint.domain.items import CompactionItem, name_item
-from stint.domain.opaque import CompactedContext
-from stint.domain.response_requests import CompactRequest, InputTokensRequest
-from stint.domain.response_resource import CompactedResponse, InputTokens, ResponseUsage
-from stint.domain.response_tools import without_credentials
-from stint.domain.responses import ResponseSettings
+from stint.domain.openai.items import CompactionItem, name_item
+from stint.domain.openai.opaque import CompactedContext
+from stint.domain.openai.response_requests import CompactRequest, InputTokensRequest
+from stint.domain.openai.response_resource import CompactedResponse, InputTokens, ResponseUsage
+from stint.domain.openai.response_tools import without_credentials
+from stint.domain.openai.stored_responses import ResponseSettings
 from stint.models.routing import Router
 from stint.services.answers import Answer
 from stint.services.inference import Inference

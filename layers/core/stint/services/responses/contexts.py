@@ -6,10 +6,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 
-from stint.domain.conversations import StoredItem
 from stint.domain.errors import Conflict, ContextLengthExceeded, InvalidRequest, NotFound
-from stint.domain.items import DIGITS
-from stint.domain.responses import ResponseRecord, ResponseStatus, StoredResponse
+from stint.domain.openai.conversations import StoredItem
+from stint.domain.openai.items import DIGITS
+from stint.domain.openai.stored_responses import ResponseRecord, ResponseStatus, StoredResponse
 from stint.domain.steps import InferenceStep, ToolExecutionStep
 from stint.services.files import share_out
 from stint.services.hold import Hold, lease_span

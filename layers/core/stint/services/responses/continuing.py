@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from stint.domain.content import text_of
-from stint.domain.responses import ResponseHeader, ResponseRecord, StoredResponse
+from stint.domain.openai.stored_responses import ResponseHeader, ResponseRecord, StoredResponse
 from stint.domain.steps import InferenceStep, ToolExecutionStep
 from stint.services.contention import patiently
 from stint.services.hold import Hold

@@ -3,8 +3,8 @@
 import asyncio
 from dataclasses import dataclass
 
-from stint.domain.conversations import StoredItem
-from stint.domain.responses import ResponseRecord, ResponseStatus, StoredResponse
+from stint.domain.openai.conversations import StoredItem
+from stint.domain.openai.stored_responses import ResponseRecord, ResponseStatus, StoredResponse
 from stint.services.files import share_out
 from stint.services.responses.opaque_texts import OpaqueTexts
 from stint.services.responses.output_items import output_of, whole

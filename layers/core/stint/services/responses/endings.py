@@ -1,6 +1,6 @@
 """The record that ends a response before its answer is complete."""
 
-from stint.domain.responses import ResponseEnding, ResponseRecord, StoredResponse
+from stint.domain.openai.stored_responses import ResponseEnding, ResponseRecord, StoredResponse
 from stint.services.responses.output_items import output_of
 from stint.services.responses.streamed_items import StreamedItems
 

@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from dataclasses import dataclass, replace
 
 from stint.domain.errors import DeadlineExceeded, InvalidRequest
-from stint.domain.responses import StoredResponse
+from stint.domain.openai.stored_responses import StoredResponse
 from stint.services.inference import TIME_IS_OVER
 from stint.services.responses.backgroundlives import Lives
 from stint.services.responses.retelling import EVENTS, Told, replay

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from typing import Self
 
 from stint.domain.errors import InvalidRequest
-from stint.domain.mcp_items import McpListTools
-from stint.domain.response_tools import (
+from stint.domain.openai.mcp_items import McpListTools
+from stint.domain.openai.response_tools import (
     AllowedToolsChoice,
     FunctionChoice,
     FunctionTool,
@@ -16,7 +16,7 @@ from stint.domain.response_tools import (
     ResponseToolChoice,
     WebSearchTool,
 )
-from stint.domain.responses import ResponseSettings
+from stint.domain.openai.stored_responses import ResponseSettings
 
 WEB_SEARCH = "web_search"
 """The name by which models know the search of the web."""

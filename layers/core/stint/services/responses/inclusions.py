@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 
-from stint.domain.items import Item, ReasoningItem, WebSearchCall
+from stint.domain.openai.items import Item, ReasoningItem, WebSearchCall
 
 ENCRYPTED_REASONING = "reasoning.encrypted_content"
 SEARCH_SOURCES = "web_search_call.action.sources"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from stint.domain.errors import at_fault
 from stint.domain.ids import new_name
-from stint.domain.items import Item, ItemReference
+from stint.domain.openai.items import Item, ItemReference
 from stint.services.concurrency import value_of
 from stint.services.reader import Reader
 from stint.services.responses.contexts import Context, Contexts

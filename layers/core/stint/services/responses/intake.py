@@ -2,11 +2,11 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-from stint.domain.conversations import StoredItem
 from stint.domain.errors import InvalidRequest
 from stint.domain.ids import hex_of, new_ids_before
-from stint.domain.items import PREFIXES, Item, ItemReference, is_item_id
-from stint.domain.response_requests import ContextRequest
+from stint.domain.openai.conversations import StoredItem
+from stint.domain.openai.items import PREFIXES, Item, ItemReference, is_item_id
+from stint.domain.openai.response_requests import ContextRequest
 from stint.services.conversations import follow
 from stint.services.files import check_images, read_files
 from stint.services.reader import Reader

@@ -6,10 +6,11 @@ from dataclasses import dataclass, field
 
 from stint.documents.marker import mark_document
 from stint.domain.content import Content, ContentItem, ImageContentItem, TextContentItem, image_at
-from stint.domain.conversations import StoredItem
 from stint.domain.errors import InvalidRequest
 from stint.domain.inference import AssistantAnswer, ModelMessage, Reasoning, SystemText, ToolResult, UserInput
-from stint.domain.items import (
+from stint.domain.json_text import parse_json
+from stint.domain.openai.conversations import StoredItem
+from stint.domain.openai.items import (
     CompactionItem,
     FunctionCall,
     FunctionCallOutput,
@@ -18,10 +19,9 @@ from stint.domain.items import (
     ReasoningItem,
     WebSearchCall,
 )
-from stint.domain.json_text import parse_json
-from stint.domain.mcp_items import McpApprovalRequest, McpApprovalResponse, McpCall, McpError
-from stint.domain.opaque import CompactedContext, OpaqueReader
-from stint.domain.parts import InputFile, InputImage, InputText, MessagePart, OutputText, RefusalPart
+from stint.domain.openai.mcp_items import McpApprovalRequest, McpApprovalResponse, McpCall, McpError
+from stint.domain.openai.opaque import CompactedContext, OpaqueReader
+from stint.domain.openai.parts import InputFile, InputImage, InputText, MessagePart, OutputText, RefusalPart
 from stint.domain.tools import ToolCall
 from stint.services.files import share_out
 from stint.services.responses.hostedtools import WEB_SEARCH

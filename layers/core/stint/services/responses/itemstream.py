@@ -6,7 +6,7 @@ An answer's text streams as it comes, and is said to be done when its step is st
 from collections.abc import Generator, Iterator
 from typing import Literal
 
-from stint.domain.item_events import (
+from stint.domain.openai.item_events import (
     ContentPartAdded,
     ContentPartDone,
     FunctionCallArgumentsDelta,
@@ -32,10 +32,10 @@ from stint.domain.item_events import (
     WebSearchCallInProgress,
     WebSearchCallSearching,
 )
-from stint.domain.items import FunctionCall, Message, OutputItem, ReasoningItem, WebSearchCall
-from stint.domain.mcp_items import McpCall, McpListTools
-from stint.domain.parts import OutputText, ReasoningText, RefusalPart, SummaryText
-from stint.domain.response_events import OutputItemAdded, OutputItemDone, ResponseEvent
+from stint.domain.openai.items import FunctionCall, Message, OutputItem, ReasoningItem, WebSearchCall
+from stint.domain.openai.mcp_items import McpCall, McpListTools
+from stint.domain.openai.parts import OutputText, ReasoningText, RefusalPart, SummaryText
+from stint.domain.openai.response_events import OutputItemAdded, OutputItemDone, ResponseEvent
 from stint.domain.run_events import RefusalDelta, TextDelta
 from stint.services.responses.streamed_items import OpenItem, StreamedItems
 

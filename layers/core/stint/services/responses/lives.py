@@ -4,7 +4,13 @@ import asyncio
 import time
 
 from stint.domain.errors import Interrupted
-from stint.domain.responses import ResponseEnding, ResponseError, ResponseRecord, ResponseStatus, StoredResponse
+from stint.domain.openai.stored_responses import (
+    ResponseEnding,
+    ResponseError,
+    ResponseRecord,
+    ResponseStatus,
+    StoredResponse,
+)
 from stint.services.responses.endings import closing_record
 from stint.services.responses.streamed_items import StreamedItems
 from stint.store.responsestore import ResponseStore

@@ -8,7 +8,13 @@ from dataclasses import dataclass, field
 from stint.domain.content import Content, KeptResult
 from stint.domain.errors import StoreUnavailable
 from stint.domain.inference import AnswerDetails, Usage
-from stint.domain.responses import ResponseEnding, ResponseError, ResponseRecord, ResponseStatus, StoredResponse
+from stint.domain.openai.stored_responses import (
+    ResponseEnding,
+    ResponseError,
+    ResponseRecord,
+    ResponseStatus,
+    StoredResponse,
+)
 from stint.domain.run_outcome import TurnEnding, TurnStatus
 from stint.domain.steps import InferenceStep, Step
 from stint.services.hold import Hold

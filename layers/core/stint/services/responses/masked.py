@@ -1,7 +1,7 @@
 """Responses without the keys in the URLs of their MCP servers."""
 
-from stint.domain.response_tools import McpTool
-from stint.domain.responses import ResponseHeader, ResponseSettings
+from stint.domain.openai.response_tools import McpTool
+from stint.domain.openai.stored_responses import ResponseHeader, ResponseSettings
 from stint.tools.masking import mask_path
 
 

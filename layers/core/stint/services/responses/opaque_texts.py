@@ -9,9 +9,9 @@ from datetime import UTC, date, datetime
 
 from stint.domain.errors import InvalidRequest
 from stint.domain.inference import Reasoning
-from stint.domain.input_items import InputItem
-from stint.domain.items import CompactionItem, Item, ItemReference, ReasoningItem
-from stint.domain.opaque import (
+from stint.domain.openai.input_items import InputItem
+from stint.domain.openai.items import CompactionItem, Item, ItemReference, ReasoningItem
+from stint.domain.openai.opaque import (
     CompactedContext,
     OpaqueReader,
     SigningKey,
@@ -19,7 +19,7 @@ from stint.domain.opaque import (
     encode_opaque,
     is_unsigned,
 )
-from stint.domain.responses import ResponseRecord
+from stint.domain.openai.stored_responses import ResponseRecord
 from stint.domain.schema import Schema
 from stint.store.signing_keys import SigningKeys
 

@@ -6,7 +6,8 @@ from typing import Any
 from stint.domain.content import text_of
 from stint.domain.ids import hex_of, item_name, place_of
 from stint.domain.inference import AnswerDetails, Reasoning
-from stint.domain.items import (
+from stint.domain.json_text import parse_json
+from stint.domain.openai.items import (
     FunctionCall,
     Message,
     OutputItem,
@@ -15,10 +16,9 @@ from stint.domain.items import (
     WebSearchCall,
     WebSearchSource,
 )
-from stint.domain.json_text import parse_json
-from stint.domain.mcp_items import McpApprovalRequest, McpCall, McpError, McpListTools
-from stint.domain.parts import OutputText, ReasoningText, RefusalPart, SummaryText
-from stint.domain.responses import ResponseEnding, ResponseRecord, ResponseSettings, StoredResponse
+from stint.domain.openai.mcp_items import McpApprovalRequest, McpCall, McpError, McpListTools
+from stint.domain.openai.parts import OutputText, ReasoningText, RefusalPart, SummaryText
+from stint.domain.openai.stored_responses import ResponseEnding, ResponseRecord, ResponseSettings, StoredResponse
 from stint.domain.schema import Schema
 from stint.domain.steps import InferenceStep, Step, ToolExecutionStep
 from stint.domain.tools import ToolCall, ToolResponse

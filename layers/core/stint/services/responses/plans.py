@@ -8,9 +8,9 @@ from typing import Any
 
 from stint.domain.errors import InvalidRequest, at_fault, rename_param
 from stint.domain.inference import AnswerFormat, JsonObjectResponseFormat, JsonSchemaResponseFormat, ToolSignature
-from stint.domain.mcp_items import McpListTools, McpToolInfo
-from stint.domain.response_options import JsonObject, JsonSchema, PlainText, to_options
-from stint.domain.response_tools import (
+from stint.domain.openai.mcp_items import McpListTools, McpToolInfo
+from stint.domain.openai.response_options import JsonObject, JsonSchema, PlainText, to_options
+from stint.domain.openai.response_tools import (
     AllowedToolsChoice,
     FunctionTool,
     McpTool,
@@ -18,7 +18,7 @@ from stint.domain.response_tools import (
     ResponseToolChoice,
     WebSearchTool,
 )
-from stint.domain.responses import FIELDS, MAX_INFER_ITERS, ResponseSettings
+from stint.domain.openai.stored_responses import FIELDS, MAX_INFER_ITERS, ResponseSettings
 from stint.domain.tools import ToolChoice, ToolConfig
 from stint.models.json_schemas import ANY_OBJECT
 from stint.models.routing import Router

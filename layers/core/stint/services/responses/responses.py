@@ -11,9 +11,9 @@ from contextlib import aclosing, asynccontextmanager
 
 from stint.domain.errors import InvalidRequest, StintError, Unexpected, at_fault, rename_param
 from stint.domain.ids import new_name
-from stint.domain.response_events import ResponseEvent
-from stint.domain.response_requests import CreateResponse
-from stint.domain.responses import FIELDS, ResponseHeader, ResponseRecord, StoredResponse
+from stint.domain.openai.response_events import ResponseEvent
+from stint.domain.openai.response_requests import CreateResponse
+from stint.domain.openai.stored_responses import FIELDS, ResponseHeader, ResponseRecord, StoredResponse
 from stint.domain.run_outcome import ErrorInfo, TurnStatus
 from stint.services.concurrency import value_of
 from stint.services.reader import Reader

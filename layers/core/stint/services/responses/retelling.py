@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 from pydantic import ConfigDict, TypeAdapter
 
-from stint.domain.item_events import ContentPartAdded, DeltaOf, ReasoningSummaryPartAdded
-from stint.domain.response_events import (
+from stint.domain.openai.item_events import ContentPartAdded, DeltaOf, ReasoningSummaryPartAdded
+from stint.domain.openai.response_events import (
     OutputItemAdded,
     OutputItemDone,
     ResponseCompleted,
@@ -18,7 +18,7 @@ from stint.domain.response_events import (
     ResponseIncomplete,
     ResponseInProgress,
 )
-from stint.domain.responses import StoredResponse
+from stint.domain.openai.stored_responses import StoredResponse
 from stint.services.responses.output_items import Encode, output_of
 from stint.services.responses.stream import ResponseStream
 from stint.services.responses.streamed_items import OpenItem, StreamedItems

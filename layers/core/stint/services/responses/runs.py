@@ -5,8 +5,8 @@ from contextlib import aclosing
 from dataclasses import dataclass
 
 from stint.domain.errors import StintError
-from stint.domain.response_events import ResponseEvent
-from stint.domain.responses import ResponseHeader
+from stint.domain.openai.response_events import ResponseEvent
+from stint.domain.openai.stored_responses import ResponseHeader
 from stint.domain.run_events import RunEnded
 from stint.services.loop import run_loop
 from stint.services.moves import Answers

@@ -6,10 +6,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from stint.domain.errors import NotFound
-from stint.domain.items import Item
-from stint.domain.paging import MAX_BYTES
-from stint.domain.response_options import Include
-from stint.domain.response_resource import (
+from stint.domain.openai.items import Item
+from stint.domain.openai.response_options import Include
+from stint.domain.openai.response_resource import (
     DeletedResponse,
     ItemList,
     ListedResponse,
@@ -17,7 +16,8 @@ from stint.domain.response_resource import (
     ResponseList,
     make_response,
 )
-from stint.domain.responses import StoredResponse
+from stint.domain.openai.stored_responses import StoredResponse
+from stint.domain.paging import MAX_BYTES
 from stint.domain.tasks import ResponseDeletionTask
 from stint.services.deletions import PATIENCE_SECONDS, Delete, Leave, finish_deletion, proceed_deletion
 from stint.services.responses.backgroundlives import Lives

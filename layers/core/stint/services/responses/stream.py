@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator
 
 from stint.domain.ids import place_of
 from stint.domain.inference import AnswerDetails
-from stint.domain.item_events import DeltaOf, WithResponseId
-from stint.domain.response_events import (
+from stint.domain.openai.item_events import DeltaOf, WithResponseId
+from stint.domain.openai.response_events import (
     ErrorEvent,
     ResponseCompleted,
     ResponseCreated,
@@ -16,8 +16,8 @@ from stint.domain.response_events import (
     ResponseInProgress,
     ResponseQueued,
 )
-from stint.domain.response_resource import Response, make_response
-from stint.domain.responses import ResponseEnding, ResponseHeader, ResponseStatus, StoredResponse
+from stint.domain.openai.response_resource import Response, make_response
+from stint.domain.openai.stored_responses import ResponseEnding, ResponseHeader, ResponseStatus, StoredResponse
 from stint.domain.run_events import (
     LoopEvent,
     ReasoningEnded,

@@ -3,9 +3,9 @@
 from dataclasses import dataclass, field
 from typing import TypedDict
 
-from stint.domain.items import FunctionCall, OutputItem, WebSearchCall
-from stint.domain.mcp_items import McpCall
-from stint.domain.parts import OutputText, ReasoningText, RefusalPart, SummaryText
+from stint.domain.openai.items import FunctionCall, OutputItem, WebSearchCall
+from stint.domain.openai.mcp_items import McpCall
+from stint.domain.openai.parts import OutputText, ReasoningText, RefusalPart, SummaryText
 
 TextPart = OutputText | RefusalPart | ReasoningText | SummaryText
 

@@ -5,13 +5,13 @@ from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager, suppress
 
 from stint.domain.errors import StintError
-from stint.domain.item_events import (
+from stint.domain.openai.item_events import (
     OutputTextDelta,
     ReasoningSummaryTextDelta,
     ReasoningTextDelta,
     RefusalTextDelta,
 )
-from stint.domain.response_events import ResponseEvent
+from stint.domain.openai.response_events import ResponseEvent
 from stint.services.responses.stream import padding_of
 from stint.store.background import Background
 

@@ -2,8 +2,8 @@
 
 from pydantic import Field
 
+from stint.domain.llama_stack.turns import Turn
 from stint.domain.schema import Request, Schema, Timestamp
-from stint.domain.turns import Turn
 
 
 class Session(Schema):

@@ -9,10 +9,10 @@ from pydantic import Field
 from stint.domain.errors import StintError, rename_param
 from stint.domain.fields import Metadata, Omitted, is_empty, is_false
 from stint.domain.inference import AnswerDetails, Decoding, Usage
-from stint.domain.items import Item, OutputItem
-from stint.domain.mcp_items import McpListTools
-from stint.domain.response_options import Include, ReasoningSettings, TextOptions
-from stint.domain.response_tools import ResponseTool, ResponseToolChoice
+from stint.domain.openai.items import Item, OutputItem
+from stint.domain.openai.mcp_items import McpListTools
+from stint.domain.openai.response_options import Include, ReasoningSettings, TextOptions
+from stint.domain.openai.response_tools import ResponseTool, ResponseToolChoice
 from stint.domain.schema import Schema
 from stint.domain.steps import Step
 

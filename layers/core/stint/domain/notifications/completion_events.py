@@ -5,10 +5,10 @@ from typing import ClassVar, Literal
 from stint.domain.errors import StintError
 from stint.domain.fields import Omitted
 from stint.domain.inference import Usage
-from stint.domain.responses import ResponseStatus, StoredResponse
+from stint.domain.llama_stack.turns import Turn
+from stint.domain.openai.stored_responses import ResponseStatus, StoredResponse
 from stint.domain.run_outcome import TurnStatus
 from stint.domain.schema import Schema
-from stint.domain.turns import Turn
 
 SOURCE = "stint"
 

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from stint.domain.item_events import (
+from stint.domain.openai.item_events import (
     AnnotationAdded,
     ContentPartAdded,
     ContentPartDone,
@@ -34,9 +34,9 @@ from stint.domain.item_events import (
     WebSearchCallSearching,
     WithResponseId,
 )
-from stint.domain.items import OutputItem
-from stint.domain.response_resource import Response
-from stint.domain.responses import ResponseError
+from stint.domain.openai.items import OutputItem
+from stint.domain.openai.response_resource import Response
+from stint.domain.openai.stored_responses import ResponseError
 from stint.domain.schema import Schema
 
 

@@ -8,9 +8,9 @@ from pydantic import BeforeValidator, Field, TypeAdapter, model_validator
 from stint.domain.fields import invalid
 from stint.domain.ids import TENANT, TenantName
 from stint.domain.json_text import check_value
-from stint.domain.response_requests import CreateResponse
+from stint.domain.llama_stack.turns import TurnCreateRequest
+from stint.domain.openai.response_requests import CreateResponse
 from stint.domain.schema import Request
-from stint.domain.turns import TurnCreateRequest
 
 EventId = Annotated[str, Field(min_length=1, max_length=256, pattern=r"^[A-Za-z0-9._:/@+=-]+$")]
 ObjectId = Annotated[str, Field(min_length=1)]

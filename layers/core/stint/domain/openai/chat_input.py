@@ -5,8 +5,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, StrictBool
 
 from stint.domain.fields import KnownTypes, Nothing, Omitted, Refused, invalid
-from stint.domain.parts import MAX_FILE, MAX_IMAGE, NO_FILES, CacheBreakpoint, Text
-from stint.domain.response_tools import REFUSED_TOOLS, ToolName
+from stint.domain.openai.parts import MAX_FILE, MAX_IMAGE, NO_FILES, CacheBreakpoint, Text
+from stint.domain.openai.response_tools import REFUSED_TOOLS, ToolName
 from stint.domain.schema import Request
 
 NO_AUDIO = "No provider here hears or speaks"

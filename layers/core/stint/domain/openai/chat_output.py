@@ -4,9 +4,9 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from stint.domain.chat_input import ChatToolCall
 from stint.domain.fields import Omitted
 from stint.domain.inference import Usage
+from stint.domain.openai.chat_input import ChatToolCall
 from stint.domain.schema import Schema
 
 ChatFinish = Literal["stop", "length", "tool_calls", "content_filter"]

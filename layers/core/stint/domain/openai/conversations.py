@@ -5,9 +5,9 @@ from typing import Annotated, Literal
 from pydantic import Field, field_validator
 
 from stint.domain.fields import Metadata, refusal
-from stint.domain.input_items import InputItem
-from stint.domain.items import Item, ItemReference
-from stint.domain.lists import ListObject
+from stint.domain.openai.input_items import InputItem
+from stint.domain.openai.items import Item, ItemReference
+from stint.domain.openai.lists import ListObject
 from stint.domain.schema import Request, Schema
 
 MAX_ITEMS = 20

@@ -6,9 +6,9 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from stint.domain.errors import StintError
+from stint.domain.llama_stack.turns import Turn
 from stint.domain.run_events import StepComplete, StepEvent, StepProgress, StepStart
 from stint.domain.schema import Schema
-from stint.domain.turns import Turn
 
 
 class TurnStart(Schema):

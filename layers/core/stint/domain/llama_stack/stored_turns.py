@@ -7,12 +7,12 @@ from pydantic import Field, ValidationError
 
 from stint.domain.content import DocumentText
 from stint.domain.inference import Usage
+from stint.domain.llama_stack.turns import Attachment, Turn, TurnOverrides
 from stint.domain.messages import InputMessage
 from stint.domain.run_outcome import TurnEnding, TurnStatus
 from stint.domain.schema import Schema, Timestamp
 from stint.domain.steps import CompletionMessage, InferenceStep, ShieldCallStep, Step, ToolExecutionStep
 from stint.domain.tools import ToolCall
-from stint.domain.turns import Attachment, Turn, TurnOverrides
 
 
 class TurnHeader(Schema):

@@ -7,12 +7,12 @@ from pydantic import Field
 
 from stint.domain.fields import Omitted
 from stint.domain.inference import Usage
-from stint.domain.items import Item, OutputItem
-from stint.domain.lists import ListObject
-from stint.domain.response_options import ReasoningSettings, TextOptions
-from stint.domain.response_requests import ConversationReference
-from stint.domain.response_tools import ResponseTool, ResponseToolChoice
-from stint.domain.responses import ResponseEnding, ResponseError, ResponseHeader, ResponseStatus
+from stint.domain.openai.items import Item, OutputItem
+from stint.domain.openai.lists import ListObject
+from stint.domain.openai.response_options import ReasoningSettings, TextOptions
+from stint.domain.openai.response_requests import ConversationReference
+from stint.domain.openai.response_tools import ResponseTool, ResponseToolChoice
+from stint.domain.openai.stored_responses import ResponseEnding, ResponseError, ResponseHeader, ResponseStatus
 from stint.domain.schema import Schema
 
 

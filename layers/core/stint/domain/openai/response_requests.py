@@ -15,11 +15,10 @@ from pydantic import (
 )
 
 from stint.domain.fields import Metadata, Nothing, Omitted, Only, Refused, invalid
-from stint.domain.input_items import Input
 from stint.domain.limits import MAX_INFER_ITERS, ToolLimit
-from stint.domain.redaction import MASK
-from stint.domain.response_options import Include, ReasoningRequest, StreamOptions, TextOptions
-from stint.domain.response_tools import (
+from stint.domain.openai.input_items import Input
+from stint.domain.openai.response_options import Include, ReasoningRequest, StreamOptions, TextOptions
+from stint.domain.openai.response_tools import (
     McpTool,
     ResponseTool,
     ResponseToolChoice,
@@ -27,7 +26,8 @@ from stint.domain.response_tools import (
     check_tools,
     without_credentials,
 )
-from stint.domain.responses import CacheRetention, ResponseSettings, ServiceTier, Truncation
+from stint.domain.openai.stored_responses import CacheRetention, ResponseSettings, ServiceTier, Truncation
+from stint.domain.redaction import MASK
 from stint.domain.schema import Request
 
 ModelName = Annotated[str, Field(min_length=1)]

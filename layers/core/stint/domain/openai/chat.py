@@ -15,20 +15,14 @@ from pydantic import (
     field_validator,
 )
 
-from stint.domain.chat_input import (
-    NO_AUDIO,
-    ChatAllowedToolsChoice,
-    ChatFunctionChoice,
-    ChatMessage,
-    ChatTool,
-)
 from stint.domain.fields import KnownTypes, Metadata, Nothing, Omitted, Only, Refused, invalid
 from stint.domain.inference import Decoding
 from stint.domain.limits import MAX_MESSAGES, ToolLimit
-from stint.domain.response_options import Effort, JsonObject, PlainText, Verbosity
-from stint.domain.response_requests import CacheKey, CacheOptions, ModelName
-from stint.domain.response_tools import REFUSED_TOOLS, ToolName
-from stint.domain.responses import CacheRetention, ServiceTier
+from stint.domain.openai.chat_input import NO_AUDIO, ChatAllowedToolsChoice, ChatFunctionChoice, ChatMessage, ChatTool
+from stint.domain.openai.response_options import Effort, JsonObject, PlainText, Verbosity
+from stint.domain.openai.response_requests import CacheKey, CacheOptions, ModelName
+from stint.domain.openai.response_tools import REFUSED_TOOLS, ToolName
+from stint.domain.openai.stored_responses import CacheRetention, ServiceTier
 from stint.domain.schema import Request
 
 MAX_STOPS = 4

@@ -7,8 +7,8 @@ from pydantic import Discriminator, Field, Tag, ValidationInfo, field_validator
 
 from stint.domain.fields import LONG_TEXT, Omitted, invalid
 from stint.domain.ids import new_name
-from stint.domain.mcp_items import McpApprovalRequest, McpApprovalResponse, McpCall, McpListTools
-from stint.domain.parts import InputPart, MessagePart, ReasoningText, SummaryText, Text
+from stint.domain.openai.mcp_items import McpApprovalRequest, McpApprovalResponse, McpCall, McpListTools
+from stint.domain.openai.parts import InputPart, MessagePart, ReasoningText, SummaryText, Text
 from stint.domain.schema import Request
 
 ItemStatus = Literal["in_progress", "completed", "incomplete"]

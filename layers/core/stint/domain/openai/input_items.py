@@ -5,7 +5,8 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from stint.domain.fields import LONG_TEXT, KnownTypes, Nothing, Omitted, Only, Refused, invalid
-from stint.domain.items import (
+from stint.domain.limits import MessageLimit
+from stint.domain.openai.items import (
     PREFIXES,
     CompactionItem,
     FunctionCall,
@@ -15,9 +16,8 @@ from stint.domain.items import (
     ReasoningItem,
     WebSearchCall,
 )
-from stint.domain.limits import MessageLimit
-from stint.domain.mcp_items import McpApprovalRequest, McpApprovalResponse, McpCall, McpListTools
-from stint.domain.response_tools import ToolName
+from stint.domain.openai.mcp_items import McpApprovalRequest, McpApprovalResponse, McpCall, McpListTools
+from stint.domain.openai.response_tools import ToolName
 from stint.domain.schema import Request
 
 CallId = Annotated[str, Field(min_length=1, max_length=64)]

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from stint.domain.fields import Omitted
-from stint.domain.parts import OutputText, ReasoningText, RefusalPart, SummaryText, UrlCitation
+from stint.domain.openai.parts import OutputText, ReasoningText, RefusalPart, SummaryText, UrlCitation
 from stint.domain.schema import Schema
 
 

@@ -5,7 +5,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from stint.domain.fields import Omitted
-from stint.domain.registrations import ModelType, Owner
+from stint.domain.llama_stack.registrations import ModelType, Owner
 from stint.domain.schema import Schema
 
 LLAMA_STACK_VERSION = "0.2.12"

@@ -32,7 +32,7 @@ from stint.domain.ids import new_id
 from stint.http.app import create_app
 from stint.http.inspection import list_parts
 from stint.models.fetched_images import FetchedImages
-from stint.models.openai_compatible import OpenAICompatible
+from stint.models.openai.model import OpenAICompatible
 
 MOST_CPU_SECONDS = 25
 """A case that uses more is killed: its costs are not known, only that they are too high."""

@@ -34,7 +34,7 @@ LOADED = re.compile(r"# code object from '?([^']+)'?$")
 MANAGED = re.compile(r"/stint-functions-[^/]+/runtime/")
 STDLIB = sysconfig.get_path("stdlib")
 NOT_IN_LAMBDA = {"openai", "uvicorn", "moto", "pytest", "llama_stack_client", "infra", "tests"}
-PROVIDERS = {"stint.models.bedrock", "stint.models.openai_compatible"}
+PROVIDERS = {"stint.models.bedrock.model", "stint.models.openai.model"}
 STREAMING = {"turns", "responses"}
 WORKER_FILES = [file for file in FILES if file.parent.name == "worker"]
 FIRST_EVENT = {"agents": "get_agent", "turns": "create_turn_streaming", "registry": "list_models"}

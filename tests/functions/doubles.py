@@ -15,7 +15,7 @@ from tests.clock import CLOCK
 
 from stint.domain.errors import DeadlineExceeded, ModelError
 from stint.domain.inference import Accepted, Finished, FinishReason, InferenceRequest, ModelChunk, TextChunk
-from stint.models.scripted import DEMO, Scripted
+from stint.models.scripted.model import DEMO, Scripted
 
 if TYPE_CHECKING:
     from botocore.awsrequest import AWSPreparedRequest

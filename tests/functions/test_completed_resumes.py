@@ -12,7 +12,7 @@ from tests.servers import chat_completions, converse_stream
 from tests.servers.chat_completions import ChatCompletionsServer
 from tests.servers.converse_stream import ConverseStreamServer
 
-from stint.models.bedrock import Bedrock, connect
+from stint.models.bedrock.model import Bedrock, connect
 
 ASK = "CALL get_weather Ulm"
 

@@ -27,7 +27,7 @@ from tests.servers.chat_completions import ChatCompletionsServer, stream, tool_c
 from tests.servers.converse_stream import ConverseStreamServer
 
 from stint.domain.inference import AssistantAnswer
-from stint.models.bedrock import Bedrock, connect
+from stint.models.bedrock.model import Bedrock, connect
 
 ENCRYPTED = "reasoning.encrypted_content"
 THINK = "think: Well now\ncall: get_weather {}"

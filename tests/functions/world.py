@@ -26,10 +26,10 @@ from stint.domain.tasks import ResponseTask
 from stint.http import agents
 from stint.http.app import create_app
 from stint.http.inspection import list_parts
-from stint.models.openai_compatible import OpenAICompatible
+from stint.models.openai.model import OpenAICompatible
 from stint.models.port import Model
 from stint.models.routing import Router
-from stint.models.scripted import Scripted
+from stint.models.scripted.model import Scripted
 from stint.response_bootstrap import compose_responses, compose_work
 from stint.services.deletions import Deletions
 from stint.services.responses.services import ResponseServices

@@ -84,8 +84,8 @@ def modules_after_a_turn(model: str, engine: Engine, **environment: str) -> set[
 def test_a_turn_of_the_scripted_model_loads_no_other_provider(engine: Engine) -> None:
     modules = modules_after_a_turn("scripted/demo", engine)
 
-    assert "stint.models.scripted" in modules
-    assert modules & (NEVER | {"httpx", "stint.models.openai_compatible", "stint.models.bedrock"}) == set()
+    assert "stint.models.scripted.model" in modules
+    assert modules & (NEVER | {"httpx", "stint.models.openai.model", "stint.models.bedrock.model"}) == set()
 
 
 def test_a_turn_of_an_openai_model_loads_httpx_and_no_sdk(
@@ -94,7 +94,7 @@ def test_a_turn_of_an_openai_model_loads_httpx_and_no_sdk(
     modules = modules_after_a_turn("openai/gpt", engine, OPENAI_BASE_URL=chat_completions.base_url)
 
     assert "httpx" in modules
-    assert modules & (NEVER | {"stint.models.bedrock"}) == set()
+    assert modules & (NEVER | {"stint.models.bedrock.model"}) == set()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="VmHWM is Linux's")

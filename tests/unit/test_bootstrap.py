@@ -11,7 +11,7 @@ from stint.adapters import make_openai, make_router, make_shield_providers, make
 from stint.bootstrap import configured, providers, warn_of_short_keys
 from stint.domain.errors import InvalidRequest, ToolUnavailable
 from stint.models.fetched_images import FetchedImages
-from stint.models.openai_compatible import OpenAICompatible
+from stint.models.openai.model import OpenAICompatible
 from stint.models.port import Model
 from stint.models.routing import HINTS
 from stint.models.tool_names import PlainToolNames

@@ -84,7 +84,7 @@ def test_importing_the_package_reads_no_environment_and_makes_no_client() -> Non
     ("statement", "complaint"),
     [
         ("from stint.settings import load_settings; load_settings()", "the environment was read"),
-        ("from stint.models.openai_compatible import httpx; httpx.AsyncClient()", "a client was made"),
+        ("from stint.models.openai.model import httpx; httpx.AsyncClient()", "a client was made"),
         ("import botocore.client as c; c.ClientCreator.create_client(None, 's3')", "a client was made"),
         ("socket.create_connection(('127.0.0.1', 9))", "or a connection"),
     ],
@@ -107,7 +107,7 @@ def test_a_cold_start_loads_only_known_packages(function: str) -> None:
 
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_a_cold_start_loads_no_model_adapter(function: str) -> None:
-    adapters = {f"stint.models.{name}" for name in ("openai_compatible", "bedrock", "scripted")}
+    adapters = {f"stint.models.{name}" for name in ("openai.model", "bedrock.model", "scripted.model")}
 
     assert modules_of(function) & adapters == set()
 

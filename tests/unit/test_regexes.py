@@ -31,8 +31,8 @@ MATCHES = frozenset({"match", "fullmatch"})
 """Methods that look at one place of a text; all others look for a place."""
 
 DYNAMIC = {
-    "models/chat_errors.py": 1,  # the names of parameters, in a provider's message
-    "models/scripted.py": 1,  # names of tools: letters, digits, _ and -
+    "models/openai/errors.py": 1,  # the names of parameters, in a provider's message
+    "models/scripted/model.py": 1,  # names of tools: letters, digits, _ and -
     "shields/phrases.py": 1,  # one set of characters
 }
 """Expressions that are put together where they are used, by file."""

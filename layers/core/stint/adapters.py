@@ -55,7 +55,7 @@ def make_router() -> Router:
 
 
 def make_scripted() -> Model:
-    from stint.models.scripted import Scripted  # noqa: PLC0415
+    from stint.models.scripted.model import Scripted  # noqa: PLC0415
 
     settings = load_settings()
     names = [name for name in (DEMO_MODEL, *settings.model_ids) if name.startswith("scripted/")]
@@ -65,7 +65,7 @@ def make_scripted() -> Model:
 def make_openai() -> Model:
     """Images behind URLs are fetched here, unless OpenAI's own servers do it: another one may stand in our network."""
     from stint.models.fetched_images import FetchedImages  # noqa: PLC0415
-    from stint.models.openai_compatible import OpenAICompatible  # noqa: PLC0415
+    from stint.models.openai.model import OpenAICompatible  # noqa: PLC0415
 
     settings = load_settings()
     key = ApiKey(settings.openai_api_key.get_secret_value(), settings.openai_secret_arn)
@@ -74,7 +74,7 @@ def make_openai() -> Model:
 
 
 def make_bedrock() -> Model:
-    from stint.models.bedrock import Bedrock, connect  # noqa: PLC0415
+    from stint.models.bedrock.model import Bedrock, connect  # noqa: PLC0415
     from stint.models.fetched_images import FetchedImages  # noqa: PLC0415
 
     settings = load_settings()
@@ -189,7 +189,7 @@ def make_llama_guard() -> ShieldProvider:
 
 
 def make_bedrock_guardrails() -> ShieldProvider:
-    from stint.models.bedrock import connect  # noqa: PLC0415
+    from stint.models.bedrock.model import connect  # noqa: PLC0415
     from stint.shields.bedrock_guardrails import STALL_SECONDS, BedrockGuardrails  # noqa: PLC0415
 
     region = load_settings().bedrock_region or None

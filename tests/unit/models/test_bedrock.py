@@ -43,7 +43,7 @@ from stint.domain.inference import (
     UserInput,
 )
 from stint.domain.tools import ToolCall, ToolChoice
-from stint.models.bedrock import Bedrock, connect
+from stint.models.bedrock.model import Bedrock, connect
 
 if TYPE_CHECKING:
     from mypy_boto3_bedrock_runtime import BedrockRuntimeClient

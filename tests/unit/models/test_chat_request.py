@@ -20,7 +20,7 @@ from stint.domain.inference import (
     UserInput,
 )
 from stint.domain.tools import ToolCall, ToolChoice
-from stint.models.chat_request import write_request
+from stint.models.openai.request import write_request
 
 GIF = ImageContentItem(image=ImageSource(data="R0lGODlh"))
 PART = {"type": "image_url", "image_url": {"url": "data:image/gif;base64,R0lGODlh"}}

@@ -21,7 +21,7 @@ from stint.domain.inference import (
     UserInput,
 )
 from stint.domain.tools import ToolCall, ToolChoice
-from stint.models.converse_request import check_converse, write_converse
+from stint.models.bedrock.request import check_converse, write_converse
 
 ADD = ToolSignature("add", "", {"type": "object", "properties": {}})
 

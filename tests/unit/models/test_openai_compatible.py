@@ -49,7 +49,7 @@ from stint.domain.inference import (
     UserInput,
 )
 from stint.domain.tools import ToolCall
-from stint.models.openai_compatible import OpenAICompatible
+from stint.models.openai.model import OpenAICompatible
 
 KEY = "sk-secret-123"
 HELLO = InferenceRequest("demo", (UserInput("Hello you"),), decoding=Decoding(temperature=0.0))

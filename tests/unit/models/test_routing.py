@@ -5,7 +5,7 @@ import pytest
 from stint.domain.errors import InvalidRequest
 from stint.models.port import Model
 from stint.models.routing import Router
-from stint.models.scripted import Scripted
+from stint.models.scripted.model import Scripted
 
 
 def factories(*names: str) -> dict[str, Callable[[], Model]]:

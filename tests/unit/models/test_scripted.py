@@ -31,8 +31,8 @@ from stint.domain.inference import (
     UserInput,
 )
 from stint.domain.tools import ToolCall, ToolChoice
-from stint.models.scripted import Scripted
-from stint.models.scripted_messages import count_words
+from stint.models.scripted.messages import count_words
+from stint.models.scripted.model import Scripted
 
 WEATHER = ToolSignature(
     "get_weather",

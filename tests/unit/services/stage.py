@@ -35,7 +35,7 @@ from stint.domain.tasks import AnyDeletionTask
 from stint.domain.tools import ToolConfig, ToolDef, ToolParameter, ToolResponse
 from stint.models.port import Model
 from stint.models.routing import Router
-from stint.models.scripted import Scripted
+from stint.models.scripted.model import Scripted
 from stint.services.deletions import Deletions
 from stint.services.plan import Plan
 from stint.services.runs import Run

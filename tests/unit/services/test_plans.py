@@ -9,8 +9,8 @@ from stint.domain.inference import SystemText, UserInput
 from stint.domain.llama_stack.agents import AgentConfig
 from stint.domain.llama_stack.turns import TurnOverrides
 from stint.domain.tools import ToolDef
-from stint.models.bedrock import Bedrock
-from stint.models.scripted import Scripted
+from stint.models.bedrock.model import Bedrock
+from stint.models.scripted.model import Scripted
 from stint.services.plan import Plan
 from stint.services.signatures import signature_of
 

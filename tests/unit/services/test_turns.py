@@ -13,7 +13,7 @@ from stint.domain.inference import AssistantAnswer, TextChunk
 from stint.domain.llama_stack.events import TurnStart
 from stint.domain.run_events import StepComplete
 from stint.domain.run_outcome import TurnStatus
-from stint.models.scripted import Scripted
+from stint.models.scripted.model import Scripted
 
 
 async def test_a_turn_is_announced_streamed_and_stored(make_stage: MakeStage) -> None:

@@ -24,7 +24,7 @@ from stint.domain.openai.stored_responses import StoredResponse
 from stint.domain.tasks import AnyDeletionTask, AnyTask, ResponseTask
 from stint.models.port import Model
 from stint.models.routing import Router
-from stint.models.scripted import Scripted
+from stint.models.scripted.model import Scripted
 from stint.response_bootstrap import compose_invocations, compose_responses, compose_work
 from stint.services.deletions import Deletions
 from stint.settings import Settings

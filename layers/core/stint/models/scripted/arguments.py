@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from stint.domain.json_text import parse_json
-from stint.models.scripted_schemas import expand, list_of, object_of, required_parts, type_of
+from stint.models.scripted.schemas import expand, list_of, object_of, required_parts, type_of
 
 PAIR = re.compile(r"(?<![\w.])([A-Za-z_]\w*)=(\"[^\"]*\"|'[^']*'|[^\s,;]+)")
 QUOTED = re.compile(r"\"([^\"]*)\"|(?<!\w)'([^']*)'(?!\w)")

@@ -6,8 +6,8 @@ from typing import Any
 from stint.domain.errors import InvalidRequest
 from stint.domain.inference import Decoding, InferenceRequest, ToolSignature
 from stint.domain.tools import ToolChoice
-from stint.models.converse_messages import write_conversation
-from stint.models.converse_reasoning import thinks, write_effort
+from stint.models.bedrock.messages import write_conversation
+from stint.models.bedrock.reasoning import thinks, write_effort
 from stint.models.json_schemas import close_objects, read_schema
 
 Parameters = dict[str, Any]

@@ -8,7 +8,7 @@ from stint.domain.content import Content, TextContentItem, items_of, text_of
 from stint.domain.errors import InvalidRequest
 from stint.domain.inference import AssistantAnswer, ModelMessage, SystemText, ToolResult, UserInput
 from stint.domain.tools import ToolCall
-from stint.models.converse_reasoning import write_reasoning
+from stint.models.bedrock.reasoning import write_reasoning
 from stint.models.images import InlineImage, read_image
 from stint.models.participant_names import put_name_in_text
 from stint.models.tool_arguments import read_call_arguments

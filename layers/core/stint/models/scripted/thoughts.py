@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from stint.domain.errors import InvalidRequest
 from stint.domain.inference import AssistantAnswer, InferenceRequest, ModelChunk, ModelMessage, ReasoningChunk
-from stint.models.scripted_directives import Directives
+from stint.models.scripted.directives import Directives
 
 PIECE = re.compile(r"\S+\s*|\s+")
 MARK = "scripted-"

@@ -11,12 +11,12 @@ import httpx
 
 from stint.domain.errors import InvalidRequest, ModelError, NotSupported
 from stint.domain.inference import Accepted, Finished, InferenceRequest, ModelChunk
-from stint.models.chat_adaptations import Adaptations
-from stint.models.chat_answer import ChatAnswer
-from stint.models.chat_errors import FIELDS, Failure
-from stint.models.chat_request import Body, write_body
-from stint.models.chat_response import read_response
 from stint.models.json_schemas import read_schema
+from stint.models.openai.adaptations import Adaptations
+from stint.models.openai.answer import ChatAnswer
+from stint.models.openai.errors import FIELDS, Failure
+from stint.models.openai.request import Body, write_body
+from stint.models.openai.response import read_response
 
 LONGEST_WAIT = 2.0
 OPENAI = re.compile(r"https://(?:\w+\.)?api\.openai\.com/")

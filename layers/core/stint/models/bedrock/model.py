@@ -12,10 +12,10 @@ from botocore.exceptions import ClientError
 
 from stint.domain.errors import NotSupported
 from stint.domain.inference import Accepted, InferenceRequest, ModelChunk
-from stint.models.bedrock_errors import ERRORS, explain, message_of
-from stint.models.converse_answer import ConverseAnswer
-from stint.models.converse_call import ConverseCall
-from stint.models.converse_request import check_converse, write_converse
+from stint.models.bedrock.answer import ConverseAnswer
+from stint.models.bedrock.call import ConverseCall
+from stint.models.bedrock.errors import ERRORS, explain, message_of
+from stint.models.bedrock.request import check_converse, write_converse
 
 if TYPE_CHECKING:
     from mypy_boto3_bedrock_runtime import BedrockRuntimeClient

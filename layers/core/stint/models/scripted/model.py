@@ -26,9 +26,9 @@ from stint.domain.inference import (
 )
 from stint.domain.tools import ToolChoice
 from stint.models.json_schemas import read_schema
-from stint.models.scripted_arguments import fill_schema, read_arguments
-from stint.models.scripted_directives import Directives, parse_directives, raise_failure
-from stint.models.scripted_messages import (
+from stint.models.scripted.arguments import fill_schema, read_arguments
+from stint.models.scripted.directives import Directives, parse_directives, raise_failure
+from stint.models.scripted.messages import (
     MOST_CHARACTERS,
     count_images,
     count_words,
@@ -37,7 +37,7 @@ from stint.models.scripted_messages import (
     rounds_of,
     trailing_results,
 )
-from stint.models.scripted_thoughts import check_thoughts, think
+from stint.models.scripted.thoughts import check_thoughts, think
 
 DEMO = "demo"
 INTRODUCTION = (

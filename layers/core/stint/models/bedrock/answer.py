@@ -5,7 +5,7 @@ from typing import Any
 
 from stint.domain.errors import ContextLengthExceeded, ModelError
 from stint.domain.inference import Finished, FinishReason, ModelChunk, TextChunk, ToolCallChunk, Usage
-from stint.models.converse_reasoning import ThoughtReader
+from stint.models.bedrock.reasoning import ThoughtReader
 
 REASONS = {
     "end_turn": FinishReason.stop,

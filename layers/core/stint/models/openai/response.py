@@ -11,8 +11,8 @@ from httpx_sse import EventSource, ServerSentEvent
 
 from stint.domain.errors import ModelError
 from stint.domain.inference import Accepted, ModelChunk
-from stint.models.chat_answer import ChatAnswer
-from stint.models.chat_errors import Failure, read_refusal
+from stint.models.openai.answer import ChatAnswer
+from stint.models.openai.errors import Failure, read_refusal
 
 DRAIN_SECONDS = 0.2
 

@@ -7,8 +7,8 @@ from pydantic_core import to_json
 
 from stint.domain.inference import AnswerFormat, Decoding, InferenceRequest, JsonObjectResponseFormat, ToolSignature
 from stint.domain.tools import ToolChoice
-from stint.models.chat_messages import write_messages
 from stint.models.json_schemas import read_schema
+from stint.models.openai.messages import write_messages
 
 Body = dict[str, Any]
 

@@ -4,10 +4,10 @@ import re
 from dataclasses import replace
 
 from stint.domain.inference import InferenceRequest, JsonObjectResponseFormat, JsonSchemaResponseFormat
-from stint.models.chat_errors import Refusal
-from stint.models.chat_messages import REASONING, without_reasoning
-from stint.models.chat_request import Body, write_request
 from stint.models.json_schemas import ANY_OBJECT
+from stint.models.openai.errors import Refusal
+from stint.models.openai.messages import REASONING, without_reasoning
+from stint.models.openai.request import Body, write_request
 from stint.models.participant_names import put_name_in_text
 
 NAME = re.compile(r"""(?:['"`.\[]|(?:field|parameter|argument|property):? )name\b""")

@@ -13,7 +13,7 @@ PROGRAM = """
 from aws_lambda_powertools.utilities.parameters import SecretsProvider
 from stint.models.bedrock.model import connect
 from stint.store.clients import make_dynamodb, make_events, make_s3, make_sqs
-from stint.tools.lambda_function import connect as connect_tool
+from stint.tools.lambda_function.provider import connect as connect_tool
 own = (make() for make in (make_dynamodb, make_s3, make_sqs, make_events))
 for client in (*own, connect_tool(30), connect(), SecretsProvider().client):
     print(client.meta.service_model.service_name)
@@ -40,7 +40,7 @@ for module in pkgutil.walk_packages(stint.__path__, "stint."):
     importlib.import_module(module.name)
 from stint.domain.content import text_of
 from stint.net.guard import Guard
-from stint.tools.mcp import McpTools
+from stint.tools.mcp.provider import McpTools
 from stint.tools.port import Invocation, Toolgroup
 
 async def add(url):

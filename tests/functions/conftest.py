@@ -16,7 +16,7 @@ from tests.servers.chat_completions import ChatCompletionsServer
 
 from stint.domain.ids import new_id
 from stint.net.guard import Guard
-from stint.tools.mcp import McpTools
+from stint.tools.mcp.provider import McpTools
 
 
 @pytest.fixture(scope="session")

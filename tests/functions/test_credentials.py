@@ -15,8 +15,8 @@ from tests.servers import echo
 from tests.servers.scripted_http import ScriptedHTTPServer
 
 from stint.net.guard import Guard
-from stint.tools.http_endpoint import HttpEndpoints
-from stint.tools.mcp import McpTools
+from stint.tools.http.provider import HttpEndpoints
+from stint.tools.mcp.provider import McpTools
 
 KEY = "zq8/unlikely+key-42"
 OTHER = "Vw7unlikelyPathKey9"

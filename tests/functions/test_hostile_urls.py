@@ -14,8 +14,8 @@ from stint import adapters
 from stint.models.fetched_images import FetchedImages
 from stint.models.openai.model import OpenAICompatible
 from stint.net.guard import Guard
-from stint.tools.http_endpoint import HttpEndpoints
-from stint.tools.mcp import McpTools
+from stint.tools.http.provider import HttpEndpoints
+from stint.tools.mcp.provider import McpTools
 
 MALFORMED = [
     "http://xn--a/",

@@ -23,8 +23,8 @@ from tests.servers import tavily
 from tests.servers.scripted_http import ScriptedHTTPServer
 
 from stint.net.guard import Guard
-from stint.tools.search_engines import Tavily
-from stint.tools.web_search import WebSearch
+from stint.tools.search.engines import Tavily
+from stint.tools.search.web_search import WebSearch
 
 SEARCH = 'call: web_search {"query": "tea"}'
 SOURCES = "web_search_call.action.sources"

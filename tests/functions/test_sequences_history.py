@@ -14,8 +14,8 @@ from tests.servers.chat_completions import ChatCompletionsServer
 from tests.servers.scripted_http import ScriptedHTTPServer
 
 from stint.net.guard import Guard
-from stint.tools.search_engines import Tavily
-from stint.tools.web_search import WebSearch
+from stint.tools.search.engines import Tavily
+from stint.tools.search.web_search import WebSearch
 
 ASK = ("call_c", "get_weather", '{"city":  "Ulm"}')
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="

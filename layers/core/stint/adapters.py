@@ -119,14 +119,14 @@ def tool_key(name: str, value: SecretStr) -> Callable[[], str | None]:
 
 
 def make_mcp() -> ToolProvider:
-    from stint.tools.mcp import McpTools  # noqa: PLC0415
+    from stint.tools.mcp.provider import McpTools  # noqa: PLC0415
 
     return McpTools(make_guard(), timeout=load_settings().mcp_seconds)
 
 
 def make_tavily() -> ToolProvider:
-    from stint.tools.search_engines import Tavily  # noqa: PLC0415
-    from stint.tools.web_search import WebSearch  # noqa: PLC0415
+    from stint.tools.search.engines import Tavily  # noqa: PLC0415
+    from stint.tools.search.web_search import WebSearch  # noqa: PLC0415
 
     settings = load_settings()
     engine = Tavily(make_guard(), base_url=settings.tavily_base_url)
@@ -134,8 +134,8 @@ def make_tavily() -> ToolProvider:
 
 
 def make_brave() -> ToolProvider:
-    from stint.tools.search_engines import Brave  # noqa: PLC0415
-    from stint.tools.web_search import WebSearch  # noqa: PLC0415
+    from stint.tools.search.engines import Brave  # noqa: PLC0415
+    from stint.tools.search.web_search import WebSearch  # noqa: PLC0415
 
     settings = load_settings()
     engine = Brave(make_guard(), base_url=settings.brave_base_url)
@@ -143,7 +143,7 @@ def make_brave() -> ToolProvider:
 
 
 def make_wolfram() -> ToolProvider:
-    from stint.tools.wolfram_alpha import WolframAlpha  # noqa: PLC0415
+    from stint.tools.search.wolfram_alpha import WolframAlpha  # noqa: PLC0415
 
     settings = load_settings()
     app_id = tool_key("WOLFRAM_ALPHA_API_KEY", settings.wolfram_api_key)
@@ -151,13 +151,13 @@ def make_wolfram() -> ToolProvider:
 
 
 def make_http_endpoints() -> ToolProvider:
-    from stint.tools.http_endpoint import HttpEndpoints  # noqa: PLC0415
+    from stint.tools.http.provider import HttpEndpoints  # noqa: PLC0415
 
     return HttpEndpoints(make_guard())
 
 
 def make_lambda_functions() -> ToolProvider:
-    from stint.tools.lambda_function import LambdaFunctions  # noqa: PLC0415
+    from stint.tools.lambda_function.provider import LambdaFunctions  # noqa: PLC0415
 
     return LambdaFunctions(load_settings().own_functions.split(","))
 

@@ -10,8 +10,8 @@ from tests.servers.scripted_http import Reply, ScriptedHTTPServer
 from stint.domain.content import ImageContentItem, text_of
 from stint.domain.errors import InvalidRequest, ToolUnavailable
 from stint.net.guard import Guard
+from stint.tools.http.provider import HttpEndpoints
 from stint.tools.http_calls import LONGEST_MESSAGE
-from stint.tools.http_endpoint import HttpEndpoints
 from stint.tools.port import ATTACHMENTS, Invocation, Toolgroup, ToolOutcome
 from stint.tools.redaction import RedactedProvider
 

@@ -15,7 +15,7 @@ from tests.servers.scripted_http import Reply, ScriptedHTTPServer
 
 from stint.domain.content import text_of
 from stint.domain.errors import InvalidRequest, ToolUnavailable
-from stint.tools.lambda_function import LambdaFunctions
+from stint.tools.lambda_function.provider import LambdaFunctions
 from stint.tools.port import ATTACHMENTS, Invocation, Toolgroup, ToolOutcome
 
 SCHEMA = {"type": "object", "properties": {"do": {"type": "string"}}, "required": ["do"]}

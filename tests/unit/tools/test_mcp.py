@@ -15,7 +15,7 @@ from tests.servers.scripted_http import Reply, ScriptedHTTPServer
 from stint.domain.content import ImageContentItem, text_of
 from stint.domain.errors import InvalidRequest, ToolUnauthorized, ToolUnavailable, UnresolvableURL
 from stint.net.guard import Guard
-from stint.tools.mcp import SLOW_SECONDS, McpTools
+from stint.tools.mcp.provider import SLOW_SECONDS, McpTools
 from stint.tools.outcomes import data_url
 from stint.tools.port import ATTACHMENTS, Invocation, Toolgroup, ToolOutcome
 
@@ -300,7 +300,7 @@ async def test_a_server_that_refuses_at_once_is_asked_again_at_once(guard: Guard
 async def test_a_silent_server_with_an_old_list_is_not_waited_for_long(
     guard: Guard, server: ScriptedHTTPServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("stint.tools.mcp.REFRESH_SECONDS", 0.1)
+    monkeypatch.setattr("stint.tools.mcp.provider.REFRESH_SECONDS", 0.1)
     tools = McpTools(guard, list_seconds=0)
     server.script(*LISTING, Reply(ending="hang"))
     listed = await tools.list_tools(group(server.url), {})
@@ -566,7 +566,7 @@ CORE = Path(__file__).parents[3] / "layers" / "core"
 def test_the_client_brings_no_server_along() -> None:
     script = """
 import asyncio, sys
-from stint.tools.mcp import SLOW_SECONDS, McpTools
+from stint.tools.mcp.provider import SLOW_SECONDS, McpTools
 from stint.tools.port import Toolgroup
 from stint.net.guard import Guard
 assert "mcp" not in sys.modules

@@ -1,7 +1,7 @@
 import pytest
 
 from stint.domain.errors import InvalidRequest
-from stint.tools.mcp_answers import AnswerCheck, Received
+from stint.tools.mcp.answers import AnswerCheck, Received
 
 VALUES = b"[" + b"{}," * 150_000 + b"{}]"
 

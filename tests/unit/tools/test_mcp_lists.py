@@ -2,7 +2,7 @@ import pytest
 
 from stint.domain.errors import ToolUnavailable
 from stint.domain.inference import ToolSignature
-from stint.tools.mcp_lists import ToolLists
+from stint.tools.mcp.lists import ToolLists
 
 ADD = [ToolSignature("add", "", {})]
 SUB = [ToolSignature("sub", "", {})]
@@ -34,7 +34,7 @@ def test_a_failure_leaves_the_list_and_a_list_ends_the_failure() -> None:
 
 
 def test_the_oldest_list_makes_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("stint.tools.mcp_lists.MOST_LISTS", 2)
+    monkeypatch.setattr("stint.tools.mcp.lists.MOST_LISTS", 2)
     lists = ToolLists(60, 60)
     for key in ("a", "b", "b", "c"):
         lists.keep(key, ADD)
@@ -43,7 +43,7 @@ def test_the_oldest_list_makes_room(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_large_lists_make_room_for_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("stint.tools.mcp_lists.MOST_BYTES", 1_000)
+    monkeypatch.setattr("stint.tools.mcp.lists.MOST_BYTES", 1_000)
     lists = ToolLists(60, 60)
     large = [ToolSignature("large", "x" * 500, {})]
     for key in ("a", "b"):

@@ -10,8 +10,8 @@ from stint.domain.content import text_of
 from stint.domain.errors import ToolUnavailable
 from stint.net.guard import Guard
 from stint.tools.port import Invocation, Toolgroup, ToolOutcome
-from stint.tools.search_engines import Brave, Tavily
-from stint.tools.web_search import WebSearch
+from stint.tools.search.engines import Brave, Tavily
+from stint.tools.search.web_search import WebSearch
 
 KEYS = {"brave": brave.KEY, "tavily": tavily.KEY}
 Make = Callable[..., WebSearch]

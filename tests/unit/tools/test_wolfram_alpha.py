@@ -10,7 +10,7 @@ from stint.domain.content import text_of
 from stint.domain.errors import ToolUnavailable
 from stint.net.guard import Guard
 from stint.tools.port import Invocation, Toolgroup, ToolOutcome
-from stint.tools.wolfram_alpha import WolframAlpha
+from stint.tools.search.wolfram_alpha import WolframAlpha
 
 GROUP = Toolgroup("builtin::wolfram_alpha", "wolfram-alpha")
 

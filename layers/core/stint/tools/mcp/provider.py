@@ -11,10 +11,10 @@ from stint.domain.errors import InvalidRequest, StintError, ToolUnauthorized, To
 from stint.domain.inference import ToolSignature
 from stint.net.guard import Guard
 from stint.tools.headers import read_headers
-from stint.tools.mcp_args import read_args
-from stint.tools.mcp_content import read_result
-from stint.tools.mcp_lists import ToolLists
-from stint.tools.mcp_session import McpFailure, McpSessions, host_of
+from stint.tools.mcp.args import read_args
+from stint.tools.mcp.content import read_result
+from stint.tools.mcp.lists import ToolLists
+from stint.tools.mcp.session import McpFailure, McpSessions, host_of
 from stint.tools.outcomes import MAX_ANSWER_BYTES, TIMEOUT, failure, timed_out
 from stint.tools.port import Invocation, Toolgroup, ToolOutcome
 

@@ -13,8 +13,8 @@ from stint.domain.known_secrets import redact
 from stint.net.guard import Guard
 from stint.tools.definitions import read_definitions
 from stint.tools.headers import read_headers
+from stint.tools.http.request import EndpointDefinition, write_request
 from stint.tools.http_calls import ToolFailure, send, shorten
-from stint.tools.http_request import EndpointDefinition, write_request
 from stint.tools.outcomes import attachment, data_url, failure, read_image, unknown_tool
 from stint.tools.port import ATTACHMENTS, Invocation, Toolgroup, ToolOutcome
 

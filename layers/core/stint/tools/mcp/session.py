@@ -11,9 +11,9 @@ import httpx
 from stint.domain.errors import InvalidRequest, StintError, ToolUnauthorized, ToolUnavailable, UnresolvableURL
 from stint.net.guard import Guard
 from stint.net.urls import parse_url
-from stint.tools.mcp_answers import Received
-from stint.tools.mcp_package import prepare_mcp
-from stint.tools.mcp_watch import Refused, Watch
+from stint.tools.mcp.answers import Received
+from stint.tools.mcp.package import prepare_mcp
+from stint.tools.mcp.watch import Refused, Watch
 
 if TYPE_CHECKING:
     from mcp.client.session import ClientSession

@@ -5,10 +5,10 @@ from typing import Any
 from stint.domain.errors import ToolUnavailable
 from stint.domain.inference import ToolSignature
 from stint.net.guard import Guard
-from stint.tools.api_keys import Key, find_key
 from stint.tools.http_calls import ToolFailure, read_answer, read_query, send
 from stint.tools.outcomes import TIMEOUT, failure, unknown_tool, write_json
 from stint.tools.port import Invocation, Toolgroup, ToolOutcome
+from stint.tools.search.api_keys import Key, find_key
 
 SERVICE = "Wolfram|Alpha"
 KEY_NAME = "wolfram_alpha_api_key"

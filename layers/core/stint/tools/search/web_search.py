@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
 from stint.domain.inference import ToolSignature
-from stint.tools.api_keys import Key, find_key
 from stint.tools.http_calls import ToolFailure, read_query
 from stint.tools.outcomes import failure, unknown_tool, write_json
 from stint.tools.port import MODEL_NAMES, Invocation, Toolgroup, ToolOutcome
+from stint.tools.search.api_keys import Key, find_key
 
 WEB_SEARCH = ToolSignature(
     name="web_search",

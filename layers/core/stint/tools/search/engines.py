@@ -10,7 +10,7 @@ from stint.domain.errors import ToolUnavailable
 from stint.net.guard import Guard
 from stint.tools.http_calls import ToolFailure, read_answer, send
 from stint.tools.outcomes import TIMEOUT
-from stint.tools.web_search import Hit
+from stint.tools.search.web_search import Hit
 
 _TAG = re.compile(r"</?strong>")
 

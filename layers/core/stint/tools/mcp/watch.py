@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Callable, Collection
 import httpx
 
 from stint.domain.errors import StintError
-from stint.tools.mcp_answers import AnswerCheck, Received
+from stint.tools.mcp.answers import AnswerCheck, Received
 
 
 class Refused(Exception):

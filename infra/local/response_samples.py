@@ -23,8 +23,8 @@ from stint.domain.openai.stored_responses import ResponseEnding, ResponseHeader,
 from stint.domain.steps import CompletionMessage, InferenceStep
 from stint.http.access import TENANT
 from stint.store.conversations import Conversations
+from stint.store.response_store import ResponseStore
 from stint.store.responses import Responses
-from stint.store.responsestore import ResponseStore
 
 STARTED = datetime.fromisoformat("2025-08-31T12:00:00+00:00")
 SECONDS = int(STARTED.timestamp())

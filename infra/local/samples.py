@@ -44,7 +44,7 @@ from stint.domain.tools import ToolCall, ToolDef, ToolParameter, ToolResponse
 from stint.http.access import TENANT
 from stint.store import keys
 from stint.store.registrations import Kind
-from stint.store.responsestore import ResponseStore
+from stint.store.response_store import ResponseStore
 from stint.store.sessions import LastTurn
 from stint.store.store import Store
 from stint.store.table import WRITE_BATCH, Table

@@ -35,7 +35,7 @@ from stint.services.deletions import Deletions
 from stint.services.responses.services import ResponseServices
 from stint.services.services import Services
 from stint.settings import Settings
-from stint.store.responsestore import ResponseStore
+from stint.store.response_store import ResponseStore
 from stint.store.store import Store
 from stint.tools.port import ToolProvider
 

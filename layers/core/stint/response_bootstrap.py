@@ -29,7 +29,7 @@ from stint.services.work import Work
 from stint.settings import Settings, load_settings
 from stint.store.bus import Bus
 from stint.store.clients import make_dynamodb, make_events, make_s3
-from stint.store.responsestore import ResponseStore
+from stint.store.response_store import ResponseStore
 
 
 @cache

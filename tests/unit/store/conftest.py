@@ -10,7 +10,7 @@ from moto import mock_aws
 from stint.domain.ids import new_id
 from stint.store.clients import make_dynamodb, make_s3
 from stint.store.items import Item, encode
-from stint.store.responsestore import ResponseStore
+from stint.store.response_store import ResponseStore
 from stint.store.store import Store
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from stint.domain.openai.stored_responses import (
 )
 from stint.domain.schema import now
 from stint.domain.steps import CompletionMessage, InferenceStep
+from stint.store.response_store import ResponseStore
 from stint.store.responses import place_behind
-from stint.store.responsestore import ResponseStore
 
 
 def message(text: str = "Hello") -> Message:

@@ -10,7 +10,7 @@ from tests.unit.store.response_samples import Responder, ids_of
 from stint.domain.errors import NotFound
 from stint.domain.openai.stored_responses import ResponseHeader
 from stint.store import items
-from stint.store.responselogs import ResponseLog, ResponseLogs
+from stint.store.response_logs import ResponseLog, ResponseLogs
 from stint.store.responses import Chain
 
 TEXT = "Where did the ferry go, and when will it be back? " * 40

@@ -14,7 +14,7 @@ from stint.domain.openai.items import FunctionCall, FunctionCallOutput, Item, Re
 from stint.domain.openai.parts import SummaryText
 from stint.store.conversations import Conversations
 from stint.store.documents import to_json
-from stint.store.responsestore import ResponseStore
+from stint.store.response_store import ResponseStore
 
 
 class Talk:

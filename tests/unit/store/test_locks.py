@@ -8,9 +8,9 @@ from tests.unit.store.conftest import Cloud, lose_first_answer
 from stint.domain.errors import Conflict, Interrupted, NotFound
 from stint.domain.ids import new_name
 from stint.store.keys import Key
-from stint.store.liveness import mark_deleted
 from stint.store.locks import Lock, Locks
 from stint.store.table import Table
+from stint.store.tombstones import mark_deleted
 
 
 class Door:

@@ -5,8 +5,8 @@ from stint.domain.llama_stack.agents import Agent
 from stint.domain.paging import Page, Window
 from stint.store import keys
 from stint.store.documents import Documents, fitting
-from stint.store.liveness import is_live, mark_deleted
 from stint.store.table import Table
+from stint.store.tombstones import is_live, mark_deleted
 
 LONGEST_NAME = 200
 """Characters of a name in a list entry, which stays below 1 KB: one write unit."""

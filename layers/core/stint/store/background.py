@@ -12,8 +12,8 @@ from stint.store import keys
 from stint.store.documents import Documents
 from stint.store.failures import ConditionFailed
 from stint.store.items import Item
-from stint.store.liveness import new_seal
 from stint.store.table import NEW, Table
+from stint.store.tombstones import new_seal
 
 MAX_ATTEMPTS = 3
 """How often a response may be taken up: as often as the queue gives a message out."""

@@ -14,11 +14,11 @@ from stint.store import items, keys
 from stint.store.blobs import Blobs
 from stint.store.documents import Documents, fitting, json_size
 from stint.store.failures import ConditionFailed
-from stint.store.liveness import is_live, mark_deleted, read_marked
 from stint.store.locks import Lock, Locks
 from stint.store.parallel import side_by_side
 from stint.store.partitions import empty, read_spread
 from stint.store.table import Table
+from stint.store.tombstones import is_live, mark_deleted, read_marked
 
 Order = Literal["asc", "desc"]
 Items = list[StoredItem]

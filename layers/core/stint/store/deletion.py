@@ -10,10 +10,10 @@ from stint.store.agents import Agents
 from stint.store.blobs import Blobs
 from stint.store.failures import ConditionFailed
 from stint.store.items import Item
-from stint.store.liveness import mark_deleted, new_seal, read_marked
 from stint.store.logs import ENDS, log_of
 from stint.store.sessions import Sessions
 from stint.store.table import WRITE_BATCH, Table
+from stint.store.tombstones import mark_deleted, new_seal, read_marked
 
 THREADS = 8
 

@@ -10,9 +10,9 @@ from stint.domain.ids import new_id
 from stint.store import keys
 from stint.store.failures import ConditionFailed
 from stint.store.items import Item
-from stint.store.liveness import is_live
 from stint.store.sessions import LastTurn, last_turn
 from stint.store.table import LIVE, Table
+from stint.store.tombstones import is_live
 
 ATTEMPTS = 5
 LEASE = ("lease_id", "lease_turn", "lease_until")

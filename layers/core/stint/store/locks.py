@@ -10,8 +10,8 @@ from stint.domain.errors import Conflict, Interrupted, NotFound, StoreUnavailabl
 from stint.store.failures import ConditionFailed
 from stint.store.items import Item
 from stint.store.keys import Key
-from stint.store.liveness import is_live
 from stint.store.table import LIVE, Table
+from stint.store.tombstones import is_live
 
 ATTEMPTS = 5
 LOCK = ("lock_id", "lock_holder", "lock_until")

@@ -14,10 +14,10 @@ from stint.store.background import Background
 from stint.store.blobs import Blobs
 from stint.store.documents import Documents, to_json
 from stint.store.failures import ConditionFailed
-from stint.store.liveness import mark_deleted, new_seal, read_marked
 from stint.store.partitions import empty, read_spread
-from stint.store.responselogs import ENDS, ROUND, ResponseLog, ResponseLogs, records_of
+from stint.store.response_logs import ENDS, ROUND, ResponseLog, ResponseLogs, records_of
 from stint.store.table import Table
+from stint.store.tombstones import mark_deleted, new_seal, read_marked
 
 Order = Literal["asc", "desc"]
 

@@ -12,8 +12,8 @@ from stint.domain.schema import Schema
 from stint.store import keys
 from stint.store.documents import Documents, fitting
 from stint.store.items import Item
-from stint.store.liveness import is_expired, is_live, mark_deleted
 from stint.store.table import Table
+from stint.store.tombstones import is_expired, is_live, mark_deleted
 
 MAX_INLINE_NAME = 200
 """Bytes of a name that the session's record holds, so that it stays under 1 KB: every lease costs one unit."""

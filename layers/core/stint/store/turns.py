@@ -13,10 +13,10 @@ from stint.store.documents import Documents
 from stint.store.failures import ConditionFailed
 from stint.store.items import Item
 from stint.store.leases import Lease
-from stint.store.liveness import is_expired
 from stint.store.logs import ENDS, Log, log_of, logs
 from stint.store.sessions import LastTurn
 from stint.store.table import Table
+from stint.store.tombstones import is_expired
 
 
 @dataclass(frozen=True, slots=True)

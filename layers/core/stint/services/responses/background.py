@@ -15,7 +15,7 @@ from stint.services.responses.backgroundlives import Lives, WorkQueue, cancelled
 from stint.services.responses.responses import Responses, released_on_error
 from stint.services.responses.retelling import replay
 from stint.services.responses.storedresponses import shown
-from stint.store.responsestore import ResponseStore
+from stint.store.response_store import ResponseStore
 from stint.tools.port import NO_PROVIDER_DATA, ProviderData
 
 

@@ -24,7 +24,7 @@ from stint.services.responses.opaque_texts import OpaqueTexts
 from stint.services.responses.retelling import Told, finish, read_told
 from stint.services.responses.streamed_items import StreamedItems
 from stint.store.background import MAX_ATTEMPTS, LeaseState
-from stint.store.responsestore import ResponseStore
+from stint.store.response_store import ResponseStore
 
 logger = logging.getLogger(__name__)
 

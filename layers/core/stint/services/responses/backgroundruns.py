@@ -27,7 +27,7 @@ from stint.services.responses.runs import ResponseRun, narrate
 from stint.services.responses.streamed_items import StreamedItems
 from stint.services.responses.streamwriter import StreamWriter
 from stint.store.background import MAX_ATTEMPTS, BackgroundLease
-from stint.store.responsestore import ResponseStore
+from stint.store.response_store import ResponseStore
 
 logger = logging.getLogger(__name__)
 

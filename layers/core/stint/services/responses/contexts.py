@@ -21,8 +21,8 @@ from stint.services.responses.opaque_texts import OpaqueTexts
 from stint.services.responses.output_items import OutputItems, output_of, whole
 from stint.services.transcript import Transcript
 from stint.store.locks import Lock
+from stint.store.response_store import ResponseStore
 from stint.store.responses import place_behind
-from stint.store.responsestore import ResponseStore
 
 RUNNING = (ResponseStatus.queued, ResponseStatus.in_progress)
 

@@ -9,7 +9,7 @@ from stint.domain.openai.stored_responses import StoredResponse
 from stint.services.inference import TIME_IS_OVER
 from stint.services.responses.backgroundlives import Lives
 from stint.services.responses.retelling import EVENTS, Told, replay
-from stint.store.responsestore import ResponseStore
+from stint.store.response_store import ResponseStore
 
 POLL_SECONDS = 0.4
 """How soon a stored event is seen."""

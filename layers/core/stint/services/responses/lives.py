@@ -13,7 +13,7 @@ from stint.domain.openai.stored_responses import (
 )
 from stint.services.responses.endings import closing_record
 from stint.services.responses.streamed_items import StreamedItems
-from stint.store.responsestore import ResponseStore
+from stint.store.response_store import ResponseStore
 
 MESSAGE = "The process that ran this response ended before the response did. What was finished is stored."
 

@@ -30,7 +30,7 @@ from stint.services.responses.plans import ResponsePlanner
 from stint.services.responses.runs import Prepared, ResponseRun, narrate
 from stint.services.responses.stream import ResponseStream
 from stint.services.runs import Run
-from stint.store.responsestore import ResponseStore
+from stint.store.response_store import ResponseStore
 from stint.tools.port import NO_PROVIDER_DATA, ProviderData
 
 logger = logging.getLogger(__name__)

@@ -24,8 +24,8 @@ from stint.services.responses.backgroundlives import Lives
 from stint.services.responses.inclusions import show
 from stint.services.responses.masked import masked
 from stint.services.responses.output_items import Encode, output_of, whole
+from stint.store.response_store import ResponseStore
 from stint.store.responses import Order
-from stint.store.responsestore import ResponseStore
 
 
 @dataclass(frozen=True, slots=True)

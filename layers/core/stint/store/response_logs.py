@@ -7,9 +7,9 @@ from stint.domain.openai.stored_responses import ResponseHeader, ResponseRecord,
 from stint.store import keys
 from stint.store.documents import Documents, json_size
 from stint.store.items import Item
-from stint.store.liveness import is_live
 from stint.store.parallel import side_by_side
 from stint.store.table import Table
+from stint.store.tombstones import is_live
 
 ENDS = "sk, ended_as, sealed_at"
 """The attributes that show how far a log goes and whether it ended."""

@@ -179,7 +179,7 @@ def test_what_goes_wrong_once_the_provider_has_accepted_is_an_event(
 def test_a_provider_that_takes_its_time_to_refuse_is_not_waited_for(
     http: httpx.Client, chat: ChatCompletionsServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("stint.services.runs.ACCEPTANCE_SECONDS", 0.0)
+    monkeypatch.setattr("stint.loop.run.ACCEPTANCE_SECONDS", 0.0)
     chat.script(*[replace(provider.error(429, "Slowly"), before=0.2)] * 2)
 
     turned, responded = create_turn(http, stream=True), respond(http, stream=True)

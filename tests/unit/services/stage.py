@@ -33,14 +33,14 @@ from stint.domain.run_outcome import TurnEnding
 from stint.domain.steps import Step
 from stint.domain.tasks import AnyDeletionTask
 from stint.domain.tools import ToolConfig, ToolDef, ToolParameter, ToolResponse
+from stint.loop.plan import Plan
+from stint.loop.run import Run
+from stint.loop.toolbox import Toolbox
+from stint.loop.transcript import Transcript
 from stint.models.port import Model
 from stint.models.routing import Router
 from stint.models.scripted.model import Scripted
 from stint.services.deletions import Deletions
-from stint.services.plan import Plan
-from stint.services.runs import Run
-from stint.services.toolbox import Toolbox
-from stint.services.transcript import Transcript
 from stint.services.turnruns import TurnRun
 from stint.settings import Settings
 from stint.store.store import Store

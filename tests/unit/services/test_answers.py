@@ -13,7 +13,7 @@ from stint.domain.inference import (
 )
 from stint.domain.run_events import ReasoningEnded, ReasoningProgress, RefusalDelta, TextDelta, ToolCallDelta
 from stint.domain.tools import ToolCall
-from stint.services.answers import Answer
+from stint.loop.answer import Answer
 
 END = Finished(FinishReason.tool_calls)
 

@@ -20,10 +20,10 @@ from stint.domain.inference import (
 )
 from stint.domain.openai.chat import ChatCompletionRequest
 from stint.domain.tools import ToolCall, ToolChoice
+from stint.loop.transcript import NO_RESULT
 from stint.models.json_schemas import read_schema
 from stint.services.chatinput import read_request
 from stint.services.reader import Reader
-from stint.services.transcript import NO_RESULT
 
 PNG = "data:image/png;base64,iVBORw0KGgo="
 CALL: dict[str, Any] = {"id": "call_1", "type": "function", "function": {"name": "f", "arguments": '{"a": 1}'}}

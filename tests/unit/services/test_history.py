@@ -28,8 +28,8 @@ from stint.domain.steps import (
     ToolExecutionStep,
 )
 from stint.domain.tools import ToolCall, ToolResponse, ToolResponseMessage
+from stint.loop.transcript import BLOCKED, CALL_ID, NO_RESULT, NOT_TAKEN
 from stint.services.history import transcribe
-from stint.services.transcript import BLOCKED, CALL_ID, NO_RESULT, NOT_TAKEN
 
 IMAGE = ImageContentItem(image=ImageSource(url=URL(uri="data:image/png;base64,AAAA")))
 VIOLATION = SafetyViolation(violation_level="error", user_message="I can't.")

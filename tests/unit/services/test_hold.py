@@ -11,7 +11,7 @@ from tests.unit.store.conftest import Cloud
 from stint.domain.errors import Conflict, Interrupted
 from stint.domain.inference import TextChunk
 from stint.domain.run_outcome import TurnStatus
-from stint.services.hold import ENDING_SECONDS
+from stint.loop.lease_keeper import ENDING_SECONDS
 from stint.services.turnruns import TurnRun
 
 LEASE = 30.0

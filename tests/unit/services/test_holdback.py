@@ -17,9 +17,9 @@ from stint.domain.inference import (
 )
 from stint.domain.run_events import Delta, ReasoningEnded, ReasoningProgress, TextDelta, ToolCallDelta
 from stint.domain.steps import SafetyViolation
-from stint.services.answers import Answer
-from stint.services.holdback import Check, Holdback
-from stint.services.screening import BoundShield, Screening, screen
+from stint.loop.answer import Answer
+from stint.loop.output_guard import Check, Holdback
+from stint.loop.screening import BoundShield, Screening, screen
 from stint.shields.deny_list import DenyList
 from stint.shields.port import Shield
 

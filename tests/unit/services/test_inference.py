@@ -9,8 +9,8 @@ from stint.domain.errors import DeadlineExceeded, ModelError
 from stint.domain.inference import InferenceRequest, TextChunk
 from stint.domain.known_secrets import begin_request, remember
 from stint.domain.redaction import Redactor
-from stint.services.inference import Inference, before
-from stint.services.redacted_chunks import ChunkRedactor
+from stint.loop.model_call import Inference, before
+from stint.loop.redacted_chunks import ChunkRedactor
 
 
 def inference_of(model: Script) -> Inference:
@@ -81,7 +81,7 @@ async def test_a_models_text_is_looked_through_only_where_the_request_has_creden
             looked.append(redactor)
             super().__init__(redactor)
 
-    monkeypatch.setattr("stint.services.inference.ChunkRedactor", Noted)
+    monkeypatch.setattr("stint.loop.model_call.ChunkRedactor", Noted)
     begin_request()
     remember(["key-of-the-server"], in_models_text=False)
 

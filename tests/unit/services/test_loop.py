@@ -24,7 +24,7 @@ from stint.domain.inference import (
 from stint.domain.run_events import RunEnded, StepComplete
 from stint.domain.run_outcome import TurnStatus
 from stint.domain.steps import InferenceStep, Step, ToolExecutionStep
-from stint.services.loop import run_loop
+from stint.loop.agent_loop import run_loop
 
 
 async def test_plain_text_is_one_inference() -> None:

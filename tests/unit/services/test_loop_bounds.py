@@ -21,9 +21,9 @@ from stint.domain.inference import (
 )
 from stint.domain.run_outcome import TurnEnding
 from stint.domain.tools import ToolCall, ToolChoice, ToolConfig
-from stint.services.loop import run_loop
-from stint.services.runs import Run
-from stint.services.toolbox import ServerTool, Toolbox
+from stint.loop.agent_loop import run_loop
+from stint.loop.run import Run
+from stint.loop.toolbox import ServerTool, Toolbox
 from stint.tools.port import Invocation, Toolgroup, ToolOutcome
 
 OVERLONG = ContextLengthExceeded("The messages are too long.")

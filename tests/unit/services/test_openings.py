@@ -14,7 +14,7 @@ from stint.domain.errors import Conflict
 from stint.domain.inference import AssistantAnswer, UserInput
 from stint.domain.llama_stack.stored_turns import TurnRecord
 from stint.domain.run_outcome import TurnStatus
-from stint.services.answers import Answer
+from stint.loop.answer import Answer
 from stint.services.turnruns import TurnRun
 
 

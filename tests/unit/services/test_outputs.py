@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stint.domain.errors import InvalidRequest, ModelError
-from stint.services.outputs import check_schema, validate_output
+from stint.loop.structured_output import check_schema, validate_output
 
 PERSON = {
     "type": "object",
@@ -181,7 +181,7 @@ def test_every_answer_either_passes_or_is_a_mismatch(answer: str) -> None:
 
 
 def test_structured_output_costs_a_cold_start_none_of_the_library() -> None:
-    code = "import sys; from stint.services.outputs import check_schema; check_schema({}, ''); "
+    code = "import sys; from stint.loop.structured_output import check_schema; check_schema({}, ''); "
     code += "print('jsonschema' in sys.modules, 'referencing' in sys.modules)"
 
     done = subprocess.run(

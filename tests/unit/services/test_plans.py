@@ -9,9 +9,9 @@ from stint.domain.inference import SystemText, UserInput
 from stint.domain.llama_stack.agents import AgentConfig
 from stint.domain.llama_stack.turns import TurnOverrides
 from stint.domain.tools import ToolDef
+from stint.loop.plan import Plan
 from stint.models.bedrock.model import Bedrock
 from stint.models.scripted.model import Scripted
-from stint.services.plan import Plan
 from stint.services.signatures import signature_of
 
 MakePlan = Callable[..., Awaitable[Plan]]

@@ -12,7 +12,7 @@ from stint.domain.inference import (
     ToolCallChunk,
 )
 from stint.domain.redaction import Redactor
-from stint.services.redacted_chunks import ChunkRedactor
+from stint.loop.redacted_chunks import ChunkRedactor
 
 KEY = "sk-1234567890"
 STOP = Finished(FinishReason.stop)

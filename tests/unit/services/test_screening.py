@@ -7,7 +7,7 @@ import pytest
 from stint.domain.errors import InvalidRequest, ShieldFailed, TooLarge
 from stint.domain.inference import ModelMessage, UserInput
 from stint.domain.steps import SafetyViolation
-from stint.services.screening import BoundShield, screen
+from stint.loop.screening import BoundShield, screen
 from stint.shields.port import Shield, Touchpoint
 
 Judgement = Callable[[], Awaitable[SafetyViolation | None]]

@@ -1,7 +1,7 @@
 from stint.domain.content import Content
 from stint.domain.inference import ToolSignature
 from stint.domain.tools import ToolCall
-from stint.services.toolbox import Toolbox
+from stint.loop.toolbox import Toolbox
 
 TOOLBOX = Toolbox({name: ToolSignature(name, "", {}) for name in ("add", "sub")})
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from stint.domain.errors import DeadlineExceeded, InvalidRequest
 from stint.domain.openai.chat import ChatCompletionRequest
 from stint.domain.openai.chat_output import ChatCompletionChunk
+from stint.loop.model_call import Inference
 from stint.models.routing import Router
 from stint.services.chatanswers import Completion
 from stint.services.chatinput import read_request
-from stint.services.inference import Inference
 from stint.services.reader import Reader
 from stint.services.registry import Registry
 

@@ -40,13 +40,13 @@ from stint.domain.openai.chat_input import (
 from stint.domain.openai.parts import InputFile
 from stint.domain.openai.response_options import JsonObject
 from stint.domain.tools import ToolChoice
+from stint.loop.structured_output import check_schema
+from stint.loop.transcript import Transcript
 from stint.models.json_schemas import ANY_OBJECT
 from stint.services.files import read_parts
-from stint.services.outputs import check_schema
 from stint.services.reader import Reader
 from stint.services.responses.itemhistory import call_of
 from stint.services.responses.plans import NO_PARAMETERS
-from stint.services.transcript import Transcript
 
 
 async def read_request(request: ChatCompletionRequest, model_id: str, reader: Reader) -> InferenceRequest:

@@ -10,7 +10,7 @@ from stint.domain.llama_stack.stored_turns import StoredTurn, TurnHeader
 from stint.domain.run_outcome import TurnStatus
 from stint.domain.steps import ShieldCallStep, ToolExecutionStep
 from stint.domain.tools import ToolResponseMessage
-from stint.services.transcript import Transcript
+from stint.loop.transcript import Transcript
 
 REFUSALS = (InvalidRequest.type, ModelError.type)
 """Types of the errors by which a model, or what puts its request together, refuses what it is to read."""

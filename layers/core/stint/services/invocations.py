@@ -21,9 +21,9 @@ from stint.domain.notifications.request_events import (
 from stint.domain.openai.stored_responses import ResponseStatus
 from stint.domain.run_outcome import TurnStatus
 from stint.log_keys import add_log_keys
+from stint.loop.lease_keeper import ENDING_SECONDS, Hold
 from stint.services.announcements import Announcements
 from stint.services.contention import PAUSE_SECONDS, patiently, take_from_the_dead
-from stint.services.hold import ENDING_SECONDS, Hold
 from stint.services.responses.background import Background
 from stint.services.turnruns import TurnRun
 from stint.services.turns import Turns

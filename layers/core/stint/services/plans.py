@@ -16,10 +16,10 @@ from stint.domain.llama_stack.agents import AgentConfig
 from stint.domain.llama_stack.turns import TurnOverrides
 from stint.domain.schema import Schema
 from stint.domain.tools import LONGEST_TOOL_NAME, ToolChoice, ToolConfig, is_tool_name
+from stint.loop.plan import Plan
+from stint.loop.structured_output import check_schema
 from stint.models.json_schemas import read_schema
 from stint.models.routing import Router
-from stint.services.outputs import check_schema
-from stint.services.plan import Plan
 from stint.services.registry import Registry
 from stint.services.shields import Shields
 from stint.services.tools import Tools

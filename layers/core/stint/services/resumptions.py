@@ -10,10 +10,10 @@ from stint.domain.run_outcome import TurnEnding, TurnStatus
 from stint.domain.schema import now
 from stint.domain.steps import InferenceStep, ToolExecutionStep
 from stint.domain.tools import ToolResponse
-from stint.services.plan import Plan
-from stint.services.runs import Log, Run
+from stint.loop.plan import Plan
+from stint.loop.run import Log, Run
+from stint.loop.transcript import Transcript
 from stint.services.toolcalls import check_new_responses, match_responses
-from stint.services.transcript import Transcript
 from stint.services.turnlog import calls_of_pause
 
 RESUMABLE = (TurnStatus.awaiting_input, TurnStatus.completed)

@@ -1,6 +1,6 @@
 """The lease on a session, renewed while a turn runs."""
 
-from stint.services.hold import Hold
+from stint.loop.lease_keeper import Hold
 from stint.store.leases import Lease, Leases
 
 

@@ -10,9 +10,9 @@ from stint.domain.inference import AssistantAnswer, ModelMessage, SystemText, To
 from stint.domain.llama_stack.registrations import RegisteredShield, SafetyMessage, ShieldRegisterRequest, SystemMessage
 from stint.domain.steps import CompletionMessage, SafetyViolation
 from stint.domain.tools import ToolResponseMessage
+from stint.loop.screening import BoundShield, ask
 from stint.services.catalogue import shield_of
 from stint.services.registry import Registry
-from stint.services.screening import BoundShield, ask
 from stint.shields.port import Shield, ShieldProvider, Touchpoint
 
 MOST_SHIELDS = 8

@@ -11,8 +11,8 @@ from stint.domain.llama_stack.turns import TurnCreateRequest, TurnOverrides
 from stint.domain.run_events import RunEnded, StepComplete
 from stint.domain.run_outcome import TurnStatus
 from stint.domain.schema import now
+from stint.loop.run import Run
 from stint.services.openings import Opening
-from stint.services.runs import Run
 from stint.services.turnlog import TurnLog
 
 FIELDS = {

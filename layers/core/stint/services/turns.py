@@ -17,17 +17,17 @@ from stint.domain.run_events import ReasoningEnded, ReasoningProgress, RunEnded,
 from stint.domain.run_outcome import ErrorInfo, TurnEnding, TurnStatus
 from stint.domain.schema import now
 from stint.domain.steps import Step
+from stint.loop.agent_loop import run_loop
+from stint.loop.run import Run
 from stint.services.agents import Agents
 from stint.services.concurrency import value_of
 from stint.services.history import add_input, transcribe
 from stint.services.interruptions import settled
-from stint.services.loop import run_loop
 from stint.services.masked_agents import refuse_masked_args
 from stint.services.openings import Opener, Opening
 from stint.services.plans import Planner
 from stint.services.reader import Reader
 from stint.services.resumptions import RESUMABLE, answer_turn, not_waiting, resumed_run
-from stint.services.runs import Run
 from stint.services.turnlog import TurnLog
 from stint.services.turnruns import FIELDS, TurnRun, make_header, terminal_event
 from stint.store.leases import Lease

@@ -9,8 +9,8 @@ from stint.domain.inference import AssistantAnswer, ModelMessage, SystemText, To
 from stint.domain.openai.input_items import Input
 from stint.domain.openai.opaque import SigningKey, encode_opaque
 from stint.domain.schema import Schema
+from stint.loop.transcript import Transcript
 from stint.services.responses.itemhistory import ItemReader
-from stint.services.transcript import Transcript
 
 INPUT: TypeAdapter[Any] = TypeAdapter(Input)
 KEY = SigningKey("tenant", b"k" * 32)

@@ -8,8 +8,8 @@ from functools import partial
 
 from stint.domain.errors import Conflict, DeadlineExceeded, Interrupted, NotFound, StintError, StoreUnavailable
 from stint.domain.openai.stored_responses import StoredResponse
-from stint.services.hold import Hold
-from stint.services.moves import ending_of
+from stint.loop.lease_keeper import Hold
+from stint.loop.next_step import ending_of
 from stint.services.responses.backgroundholds import BackgroundHold, take_up
 from stint.services.responses.backgroundlives import (
     ATTEMPTS_EXHAUSTED,

@@ -14,9 +14,9 @@ from stint.domain.openai.response_requests import CompactRequest, InputTokensReq
 from stint.domain.openai.response_resource import CompactedResponse, InputTokens, ResponseUsage
 from stint.domain.openai.response_tools import without_credentials
 from stint.domain.openai.stored_responses import ResponseSettings
+from stint.loop.answer import Answer
+from stint.loop.model_call import Inference
 from stint.models.routing import Router
-from stint.services.answers import Answer
-from stint.services.inference import Inference
 from stint.services.registry import Registry
 from stint.services.responses.inputs import Inputs
 from stint.services.responses.intake import require_input

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from stint.domain.content import text_of
 from stint.domain.openai.stored_responses import ResponseHeader, ResponseRecord, StoredResponse
 from stint.domain.steps import InferenceStep, ToolExecutionStep
+from stint.loop.lease_keeper import Hold
+from stint.loop.next_step import Answers, what_is_left
+from stint.loop.run import Run
+from stint.loop.structured_output import validate_output
 from stint.services.contention import patiently
-from stint.services.hold import Hold
-from stint.services.moves import Answers, what_is_left
-from stint.services.outputs import validate_output
 from stint.services.responses.contexts import Context
 from stint.services.responses.responses import Responses
 from stint.services.responses.runs import Prepared, ResponseRun
-from stint.services.runs import Run
 from stint.tools.port import NO_PROVIDER_DATA
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from stint.domain.errors import DeadlineExceeded, InvalidRequest
 from stint.domain.openai.stored_responses import StoredResponse
-from stint.services.inference import TIME_IS_OVER
+from stint.loop.model_call import TIME_IS_OVER
 from stint.services.responses.backgroundlives import Lives
 from stint.services.responses.retelling import EVENTS, Told, replay
 from stint.store.response_store import ResponseStore

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from stint.domain.errors import at_fault
 from stint.domain.ids import new_name
 from stint.domain.openai.items import Item, ItemReference
+from stint.loop.transcript import Transcript
 from stint.services.concurrency import value_of
 from stint.services.reader import Reader
 from stint.services.responses.contexts import Context, Contexts
 from stint.services.responses.intake import Intake
-from stint.services.transcript import Transcript
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,9 +23,9 @@ from stint.domain.openai.mcp_items import McpApprovalRequest, McpApprovalRespons
 from stint.domain.openai.opaque import CompactedContext, OpaqueReader
 from stint.domain.openai.parts import InputFile, InputImage, InputText, MessagePart, OutputText, RefusalPart
 from stint.domain.tools import ToolCall
+from stint.loop.transcript import Transcript
 from stint.services.files import share_out
 from stint.services.responses.hostedtools import WEB_SEARCH
-from stint.services.transcript import Transcript
 
 DENIED = "The user did not approve this call."
 SUMMARY = "Summary of the conversation so far:"

@@ -20,13 +20,13 @@ from stint.domain.openai.response_tools import (
 )
 from stint.domain.openai.stored_responses import FIELDS, MAX_INFER_ITERS, ResponseSettings
 from stint.domain.tools import ToolChoice, ToolConfig
+from stint.loop.plan import Plan
+from stint.loop.structured_output import check_schema
+from stint.loop.toolbox import ServerTool, Toolbox, refuse_too_many
 from stint.models.json_schemas import ANY_OBJECT
 from stint.models.routing import Router
-from stint.services.outputs import check_schema
-from stint.services.plan import Plan
 from stint.services.registry import Registry
 from stint.services.responses.hostedtools import WEB_SEARCH, HostedTools, callable_names, names_of
-from stint.services.toolbox import ServerTool, Toolbox, refuse_too_many
 from stint.services.tools import Tools
 from stint.tools.port import ProviderData, Toolgroup
 

@@ -15,6 +15,7 @@ from stint.domain.openai.response_events import ResponseEvent
 from stint.domain.openai.response_requests import CreateResponse
 from stint.domain.openai.stored_responses import FIELDS, ResponseHeader, ResponseRecord, StoredResponse
 from stint.domain.run_outcome import ErrorInfo, TurnStatus
+from stint.loop.run import Run
 from stint.services.concurrency import value_of
 from stint.services.reader import Reader
 from stint.services.responses.answered import refuse_unanswered, unanswered_calls
@@ -29,7 +30,6 @@ from stint.services.responses.output_items import OutputItems
 from stint.services.responses.plans import ResponsePlanner
 from stint.services.responses.runs import Prepared, ResponseRun, narrate
 from stint.services.responses.stream import ResponseStream
-from stint.services.runs import Run
 from stint.store.response_store import ResponseStore
 from stint.tools.port import NO_PROVIDER_DATA, ProviderData
 

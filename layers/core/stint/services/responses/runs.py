@@ -8,13 +8,13 @@ from stint.domain.errors import StintError
 from stint.domain.openai.response_events import ResponseEvent
 from stint.domain.openai.stored_responses import ResponseHeader
 from stint.domain.run_events import RunEnded
-from stint.services.loop import run_loop
-from stint.services.moves import Answers
+from stint.loop.agent_loop import run_loop
+from stint.loop.next_step import Answers
+from stint.loop.run import Run
 from stint.services.responses.contexts import Context
 from stint.services.responses.log import ResponseLog
 from stint.services.responses.plans import ResponsePlan
 from stint.services.responses.stream import ResponseStream
-from stint.services.runs import Run
 
 
 @dataclass(slots=True)

@@ -14,7 +14,7 @@ from stint.domain.inference import AssistantAnswer
 from stint.domain.run_events import Delta, TextDelta, ToolCallDelta
 from stint.domain.steps import CompletionMessage, InferenceStep
 from stint.domain.tools import ToolCall
-from stint.services.screening import Screening
+from stint.loop.screening import Screening
 from stint.shields.texts import is_in_word
 
 OVERLAP = 200

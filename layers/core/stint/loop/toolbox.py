@@ -12,7 +12,7 @@ from stint.domain.errors import InvalidRequest, StintError
 from stint.domain.inference import ToolSignature
 from stint.domain.limits import MAX_SERVER_TOOLS
 from stint.domain.tools import ToolCall, ToolResponse
-from stint.services.patience import wait_for_end
+from stint.loop.tool_timeout import wait_for_end
 from stint.tools.outcomes import failure, head_of
 from stint.tools.port import MODEL_NAMES, Invocation, Toolgroup, ToolOutcome, ToolProvider
 

@@ -7,8 +7,8 @@ from typing import TypeVar
 from stint.domain.errors import DeadlineExceeded, ModelError
 from stint.domain.inference import Accepted, Finished, InferenceRequest, ModelChunk
 from stint.domain.known_secrets import redactor_of_models_text
+from stint.loop.redacted_chunks import ChunkRedactor
 from stint.models.port import Model
-from stint.services.redacted_chunks import ChunkRedactor
 
 T = TypeVar("T")
 

@@ -27,13 +27,13 @@ from stint.domain.run_outcome import TurnEnding, TurnStatus
 from stint.domain.schema import now
 from stint.domain.steps import Step, ToolExecutionStep
 from stint.domain.tools import ToolCall, ToolResponse
-from stint.services.answers import Answer
-from stint.services.holdback import Holdback
-from stint.services.inference import before
-from stint.services.moves import Answers, NextMove, Stop, decide, ending_of, status_after
-from stint.services.outputs import validate_output
-from stint.services.runs import Run
-from stint.services.screening import Screening, screen
+from stint.loop.answer import Answer
+from stint.loop.model_call import before
+from stint.loop.next_step import Answers, NextMove, Stop, decide, ending_of, status_after
+from stint.loop.output_guard import Holdback
+from stint.loop.run import Run
+from stint.loop.screening import Screening, screen
+from stint.loop.structured_output import validate_output
 from stint.shields.port import Touchpoint
 
 

@@ -6,9 +6,9 @@ from typing import Any
 
 from stint.domain.inference import AnswerFormat, Decoding, InferenceRequest, ModelMessage, ReasoningOptions, SystemText
 from stint.domain.tools import ToolChoice, ToolConfig
+from stint.loop.screening import BoundShield
+from stint.loop.toolbox import Toolbox
 from stint.models.port import Model
-from stint.services.screening import BoundShield
-from stint.services.toolbox import Toolbox
 
 
 @dataclass(frozen=True, slots=True)

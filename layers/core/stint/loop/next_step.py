@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from stint.domain.inference import FinishReason
 from stint.domain.run_outcome import IncompleteReason, TurnEnding, TurnStatus
 from stint.domain.tools import ToolCall
-from stint.services.answers import Answer
-from stint.services.runs import Run
+from stint.loop.answer import Answer
+from stint.loop.run import Run
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,11 +13,11 @@ from stint.domain.run_outcome import ErrorInfo, IncompleteReason, TurnEnding, Tu
 from stint.domain.schema import now
 from stint.domain.steps import Step
 from stint.domain.tools import ToolCall
-from stint.services.holdback import Check
-from stint.services.inference import Inference, before
-from stint.services.plan import Plan
-from stint.services.screening import Screening, screen
-from stint.services.transcript import Transcript
+from stint.loop.model_call import Inference, before
+from stint.loop.output_guard import Check
+from stint.loop.plan import Plan
+from stint.loop.screening import Screening, screen
+from stint.loop.transcript import Transcript
 
 ACCEPTANCE_SECONDS = 5.0
 """How long a run may be announced later, so that a provider's refusal is answered with its status."""

@@ -13,17 +13,17 @@ from stint.domain.redaction import SHORTEST
 from stint.domain.validation import describe_faults
 from stint.models.routing import Router
 from stint.services.agents import Agents
-from stint.services.catalogue import Catalogue, model_of, shield_of, toolgroup_of
 from stint.services.deletions import Deletions
 from stint.services.openings import Opener
 from stint.services.plans import Planner
 from stint.services.reader import Reader
-from stint.services.registry import Registry
+from stint.services.registry.catalogue import Catalogue, model_of, shield_of, toolgroup_of
+from stint.services.registry.registry import Registry
+from stint.services.registry.shields import Shields
+from stint.services.registry.toolgroups import Toolgroups
+from stint.services.registry.tools import Tools
 from stint.services.services import Services
 from stint.services.sessions import Sessions
-from stint.services.shields import Shields
-from stint.services.toolgroups import Toolgroups
-from stint.services.tools import Tools
 from stint.services.turns import Turns
 from stint.settings import Settings, load_settings
 from stint.store.clients import make_dynamodb, make_s3, make_sqs

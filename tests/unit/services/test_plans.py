@@ -12,7 +12,7 @@ from stint.domain.tools import ToolDef
 from stint.loop.plan import Plan
 from stint.models.bedrock.model import Bedrock
 from stint.models.scripted.model import Scripted
-from stint.services.signatures import signature_of
+from stint.services.registry.tool_schemas import signature_of
 
 MakePlan = Callable[..., Awaitable[Plan]]
 WEATHER = {"name": "get_weather", "parameters": []}

@@ -19,7 +19,7 @@ from stint.domain.messages import UserMessage
 from stint.domain.run_outcome import TurnStatus
 from stint.domain.steps import ToolExecutionStep
 from stint.models.tool_names import PlainToolNames
-from stint.services.catalogue import Catalogue, merge, model_of
+from stint.services.registry.catalogue import Catalogue, merge, model_of
 from stint.tools.port import Invocation, Toolgroup, ToolOutcome
 
 KIND = "lambda-function"
@@ -519,7 +519,7 @@ async def test_a_provider_that_there_is_not_is_named(cloud: Cloud, tenant: str) 
 
 
 async def test_a_toolgroup_that_hangs_hides_no_other(making: Making, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("stint.services.toolgroups.LIST_SECONDS", 0.05)
+    monkeypatch.setattr("stint.services.registry.toolgroups.LIST_SECONDS", 0.05)
     other = Stage(making.cloud.store, making.tenant, script())
     stage = await making.stage(script())
     making.workshop.list_tools = hang  # type: ignore[method-assign]  # from now on

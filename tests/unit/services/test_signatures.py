@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from stint.domain.inference import ToolSignature
-from stint.services.signatures import parameters_of
+from stint.services.registry.tool_schemas import parameters_of
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from stint.domain.content import URL
 from stint.domain.errors import Conflict, InvalidRequest, NotFound, ToolUnauthorized, ToolUnavailable
 from stint.domain.inference import ToolSignature
 from stint.domain.llama_stack.registrations import ModelRegisterRequest, ToolGroupRegisterRequest
-from stint.services.toolgroups import Toolgroups
+from stint.services.registry.toolgroups import Toolgroups
 from stint.tools.port import Invocation, Toolgroup, ToolOutcome
 
 LOCAL, REMOTE = "lambda-function", "remote-execution"
@@ -151,7 +151,7 @@ async def test_a_server_that_hangs_is_named(place: Place, monkeypatch: pytest.Mo
         await asyncio.sleep(60)
         return []
 
-    monkeypatch.setattr("stint.services.toolgroups.LIST_SECONDS", 0.05)
+    monkeypatch.setattr("stint.services.registry.toolgroups.LIST_SECONDS", 0.05)
     await place.register("slow", "add")
     place.remote.list_tools = hang  # type: ignore[method-assign]  # from now on
 

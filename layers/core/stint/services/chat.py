@@ -12,7 +12,7 @@ from stint.models.routing import Router
 from stint.services.chatanswers import Completion
 from stint.services.chatinput import read_request
 from stint.services.reader import Reader
-from stint.services.registry import Registry
+from stint.services.registry.registry import Registry
 
 TIME_IS_OVER = (
     "The time for this request was over before the answer ended. Ask for a shorter one, or raise StreamTimeoutSeconds "

@@ -20,9 +20,9 @@ from stint.loop.plan import Plan
 from stint.loop.structured_output import check_schema
 from stint.models.json_schemas import read_schema
 from stint.models.routing import Router
-from stint.services.registry import Registry
-from stint.services.shields import Shields
-from stint.services.tools import Tools
+from stint.services.registry.registry import Registry
+from stint.services.registry.shields import Shields
+from stint.services.registry.tools import Tools
 from stint.tools.outcomes import write_json
 from stint.tools.port import ProviderData
 

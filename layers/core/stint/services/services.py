@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 
 from stint.services.agents import Agents
-from stint.services.registry import Registry
+from stint.services.registry.registry import Registry
+from stint.services.registry.shields import Shields
+from stint.services.registry.toolgroups import Toolgroups
 from stint.services.sessions import Sessions
-from stint.services.shields import Shields
-from stint.services.toolgroups import Toolgroups
 from stint.services.turns import Turns
 
 

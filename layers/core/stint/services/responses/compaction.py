@@ -17,7 +17,7 @@ from stint.domain.openai.stored_responses import ResponseSettings
 from stint.loop.answer import Answer
 from stint.loop.model_call import Inference
 from stint.models.routing import Router
-from stint.services.registry import Registry
+from stint.services.registry.registry import Registry
 from stint.services.responses.inputs import Inputs
 from stint.services.responses.intake import require_input
 from stint.services.responses.plans import ResponsePlanner

@@ -25,9 +25,9 @@ from stint.loop.structured_output import check_schema
 from stint.loop.toolbox import ServerTool, Toolbox, refuse_too_many
 from stint.models.json_schemas import ANY_OBJECT
 from stint.models.routing import Router
-from stint.services.registry import Registry
+from stint.services.registry.registry import Registry
+from stint.services.registry.tools import Tools
 from stint.services.responses.hostedtools import WEB_SEARCH, HostedTools, callable_names, names_of
-from stint.services.tools import Tools
 from stint.tools.port import ProviderData, Toolgroup
 
 MCP = "model-context-protocol"

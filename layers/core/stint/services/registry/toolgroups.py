@@ -11,11 +11,11 @@ from stint.domain.errors import InvalidRequest, NotFound, StintError, ToolUnauth
 from stint.domain.ids import new_id
 from stint.domain.inference import ToolSignature
 from stint.domain.llama_stack.registrations import Tool, ToolGroup, ToolGroupRegisterRequest, ToolInvocationResult
-from stint.services.catalogue import toolgroup_of
-from stint.services.masked import masked_toolgroup
-from stint.services.offers import describe_rag, refuse_not_offered, refuse_rag
-from stint.services.signatures import parameters_of
-from stint.services.tools import Tools, as_port, naming, shown_name
+from stint.services.registry.catalogue import toolgroup_of
+from stint.services.registry.masking import masked_toolgroup
+from stint.services.registry.tool_schemas import parameters_of
+from stint.services.registry.tools import Tools, as_port, naming, shown_name
+from stint.services.registry.unsupported_tools import describe_rag, refuse_not_offered, refuse_rag
 from stint.tools.masking import mask_url, refuse_masked
 from stint.tools.outcomes import head_of
 from stint.tools.port import Invocation

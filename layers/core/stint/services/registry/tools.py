@@ -11,9 +11,9 @@ from stint.domain.llama_stack.agents import AgentConfig
 from stint.domain.llama_stack.registrations import ToolGroup
 from stint.domain.tools import AgentToolGroup
 from stint.loop.toolbox import ServerTool, Toolbox, refuse_too_many
-from stint.services.offers import refuse_not_offered, refuse_rag
-from stint.services.registry import Registry
-from stint.services.signatures import signature_of
+from stint.services.registry.registry import Registry
+from stint.services.registry.tool_schemas import signature_of
+from stint.services.registry.unsupported_tools import refuse_not_offered, refuse_rag
 from stint.tools.port import MODEL_NAMES, SEARCH_PROVIDERS, Toolgroup, ToolProvider
 
 

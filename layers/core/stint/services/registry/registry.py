@@ -15,9 +15,9 @@ from stint.domain.llama_stack.registrations import (
 )
 from stint.domain.llama_stack.registry import Model, Provider, ProviderList
 from stint.models.routing import Router, ambiguous_model, unknown_model
-from stint.services.catalogue import Catalogue, merge, model_of, shield_of, toolgroup_of
-from stint.services.masked import masked_model, masked_shield
-from stint.services.model_ids import find_models, named, with_short_ids
+from stint.services.registry.catalogue import Catalogue, merge, model_of, shield_of, toolgroup_of
+from stint.services.registry.masking import masked_model, masked_shield
+from stint.services.registry.model_ids import find_models, named, with_short_ids
 from stint.store.registrations import Kind, Registrations
 from stint.tools.masking import refuse_masked
 

@@ -11,8 +11,8 @@ from stint.domain.llama_stack.registrations import RegisteredShield, SafetyMessa
 from stint.domain.steps import CompletionMessage, SafetyViolation
 from stint.domain.tools import ToolResponseMessage
 from stint.loop.screening import BoundShield, ask
-from stint.services.catalogue import shield_of
-from stint.services.registry import Registry
+from stint.services.registry.catalogue import shield_of
+from stint.services.registry.registry import Registry
 from stint.shields.port import Shield, ShieldProvider, Touchpoint
 
 MOST_SHIELDS = 8

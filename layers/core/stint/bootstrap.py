@@ -12,7 +12,8 @@ from stint.domain.llama_stack.registry import Model, Provider, ProviderHealth, P
 from stint.domain.redaction import SHORTEST
 from stint.domain.validation import describe_faults
 from stint.models.routing import Router
-from stint.services.agents import Agents
+from stint.services.agents.agents import Agents
+from stint.services.agents.sessions import Sessions
 from stint.services.deletions import Deletions
 from stint.services.openings import Opener
 from stint.services.plans import Planner
@@ -23,7 +24,6 @@ from stint.services.registry.shields import Shields
 from stint.services.registry.toolgroups import Toolgroups
 from stint.services.registry.tools import Tools
 from stint.services.services import Services
-from stint.services.sessions import Sessions
 from stint.services.turns import Turns
 from stint.settings import Settings, load_settings
 from stint.store.clients import make_dynamodb, make_s3, make_sqs

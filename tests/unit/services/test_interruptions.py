@@ -11,7 +11,7 @@ from tests.unit.services.stage import Stage, called, die, said, script, shape
 
 from stint.domain.llama_stack.turns import Turn
 from stint.domain.run_outcome import TurnStatus
-from stint.services.interruptions import settled
+from stint.services.agents.interrupted import settled
 from stint.services.turnruns import TurnRun
 
 ROOT = Path(__file__).parents[3]

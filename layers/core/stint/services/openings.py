@@ -11,9 +11,9 @@ from stint.domain.run_outcome import TurnStatus
 from stint.domain.schema import now
 from stint.log_keys import add_log_keys
 from stint.loop.lease_keeper import lease_span
-from stint.services.agents import Agents
+from stint.services.agents.agents import Agents
+from stint.services.agents.interrupted import interruption
 from stint.services.concurrency import value_of
-from stint.services.interruptions import interruption
 from stint.services.session_hold import SessionHold
 from stint.store.leases import Lease
 from stint.store.store import Store

@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass
 
-from stint.services.agents import Agents
+from stint.services.agents.agents import Agents
+from stint.services.agents.sessions import Sessions
 from stint.services.registry.registry import Registry
 from stint.services.registry.shields import Shields
 from stint.services.registry.toolgroups import Toolgroups
-from stint.services.sessions import Sessions
 from stint.services.turns import Turns
 
 

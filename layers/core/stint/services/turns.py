@@ -19,11 +19,11 @@ from stint.domain.schema import now
 from stint.domain.steps import Step
 from stint.loop.agent_loop import run_loop
 from stint.loop.run import Run
-from stint.services.agents import Agents
+from stint.services.agents.agents import Agents
+from stint.services.agents.interrupted import settled
+from stint.services.agents.masking import refuse_masked_args
 from stint.services.concurrency import value_of
 from stint.services.history import add_input, transcribe
-from stint.services.interruptions import settled
-from stint.services.masked_agents import refuse_masked_args
 from stint.services.openings import Opener, Opening
 from stint.services.plans import Planner
 from stint.services.reader import Reader

@@ -11,8 +11,8 @@ from stint.domain.paging import MAX_BYTES, Page, Window, carried_size
 from stint.domain.schema import now
 from stint.domain.tasks import DeletionTask
 from stint.log_keys import add_log_keys
+from stint.services.agents.masking import masked_agent, refuse_masked_args
 from stint.services.deletions import Deletions
-from stint.services.masked_agents import masked_agent, refuse_masked_args
 from stint.store.agents import Agents as AgentStore
 
 CACHED_CONFIGS = 64

@@ -13,10 +13,10 @@ from stint.domain.paging import MAX_BYTES, Page, Window, carried_size
 from stint.domain.schema import now
 from stint.domain.tasks import DeletionTask
 from stint.log_keys import add_log_keys
-from stint.services.agents import Agents
+from stint.services.agents.agents import Agents
+from stint.services.agents.interrupted import settled
 from stint.services.concurrency import value_of
 from stint.services.deletions import Deletions
-from stint.services.interruptions import settled
 from stint.store.store import Store
 
 SECONDS_A_DAY = 86_400

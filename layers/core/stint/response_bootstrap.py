@@ -8,7 +8,8 @@ from stint.models.routing import Router
 from stint.services.announcements import Announcements, EventBus
 from stint.services.chat import Chat
 from stint.services.contention import LOCKED_SECONDS
-from stint.services.conversations import Conversations
+from stint.services.conversations.conversations import Conversations
+from stint.services.conversations.opaque_texts import OpaqueTexts
 from stint.services.invocations import Invocations
 from stint.services.reader import Reader
 from stint.services.responses.background import Background
@@ -19,7 +20,6 @@ from stint.services.responses.contexts import Contexts
 from stint.services.responses.continuing import Continuing
 from stint.services.responses.following import Following
 from stint.services.responses.inputs import Inputs
-from stint.services.responses.opaque_texts import OpaqueTexts
 from stint.services.responses.plans import ResponsePlanner
 from stint.services.responses.responses import Responses
 from stint.services.responses.services import ResponseServices

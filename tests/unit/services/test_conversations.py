@@ -12,9 +12,9 @@ from stint.domain.openai.items import FunctionCallOutput, Item, Message
 from stint.domain.openai.mcp_items import McpApprovalRequest, McpApprovalResponse, McpCall
 from stint.domain.openai.parts import InputText
 from stint.domain.tasks import AnyDeletionTask, ConversationDeletionTask
-from stint.services.conversations import Conversations
+from stint.services.conversations.conversations import Conversations
+from stint.services.conversations.opaque_texts import OpaqueTexts
 from stint.services.reader import Reader
-from stint.services.responses.opaque_texts import OpaqueTexts
 
 
 class Desk:
@@ -234,7 +234,7 @@ async def test_what_takes_too_long_to_delete_is_left_to_the_worker_who_ends_it(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     conversation = (await desk.create(*(say(str(number)) for number in range(20)))).id
-    monkeypatch.setattr("stint.services.conversations.PATIENCE_SECONDS", -1.0)
+    monkeypatch.setattr("stint.services.conversations.conversations.PATIENCE_SECONDS", -1.0)
 
     await desk.service.delete(conversation)
     left = desk.cloud.items(desk.tenant)

@@ -43,7 +43,7 @@ from stint.domain.tools import ToolChoice
 from stint.loop.structured_output import check_schema
 from stint.loop.transcript import Transcript
 from stint.models.json_schemas import ANY_OBJECT
-from stint.services.files import read_parts
+from stint.services.conversations.item_files import read_parts
 from stint.services.reader import Reader
 from stint.services.responses.itemhistory import call_of
 from stint.services.responses.plans import NO_PARAMETERS

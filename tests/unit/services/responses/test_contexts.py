@@ -9,8 +9,8 @@ from tests.unit.services.stage import called, said, script, words_of
 from stint.domain.errors import Conflict, ContextLengthExceeded, InvalidRequest, NotFound
 from stint.domain.inference import AssistantAnswer, ModelMessage
 from stint.domain.openai.items import FunctionCallOutput
+from stint.services.conversations.opaque_texts import OpaqueTexts
 from stint.services.responses.contexts import Context, Contexts, owner_of
-from stint.services.responses.opaque_texts import OpaqueTexts
 
 UNKNOWN = f"resp_{'0' * 32}"
 

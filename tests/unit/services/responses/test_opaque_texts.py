@@ -16,7 +16,7 @@ from tests.unit.store.conftest import Cloud
 from stint.domain.errors import InvalidRequest
 from stint.domain.inference import Reasoning
 from stint.domain.openai.opaque import UNSIGNED_PREFIX, CompactedContext, is_unsigned
-from stint.services.responses.opaque_texts import OpaqueTexts
+from stint.services.conversations.opaque_texts import OpaqueTexts
 
 THOUGHT = Reasoning(text="Cats, then.")
 ASK = {"role": "user", "content": "go"}

@@ -13,12 +13,12 @@ from stint.domain.openai.stored_responses import ResponseRecord, ResponseStatus,
 from stint.domain.steps import InferenceStep, ToolExecutionStep
 from stint.loop.lease_keeper import Hold, lease_span
 from stint.loop.transcript import Transcript
-from stint.services.files import share_out
+from stint.services.conversations.item_files import share_out
+from stint.services.conversations.opaque_texts import OpaqueTexts
 from stint.services.responses.answer_calls import AnswerCalls
 from stint.services.responses.backgroundlives import Lives
 from stint.services.responses.itemhistory import ItemReader
 from stint.services.responses.lives import interruption, settle
-from stint.services.responses.opaque_texts import OpaqueTexts
 from stint.services.responses.output_items import OutputItems, output_of, whole
 from stint.store.locks import Lock
 from stint.store.response_store import ResponseStore

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from stint.domain.openai.conversations import StoredItem
 from stint.domain.openai.stored_responses import ResponseRecord, ResponseStatus, StoredResponse
-from stint.services.files import share_out
-from stint.services.responses.opaque_texts import OpaqueTexts
+from stint.services.conversations.item_files import share_out
+from stint.services.conversations.opaque_texts import OpaqueTexts
 from stint.services.responses.output_items import output_of, whole
 from stint.store.conversations import Conversations
 

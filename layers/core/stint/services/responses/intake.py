@@ -7,10 +7,10 @@ from stint.domain.ids import hex_of, new_ids_before
 from stint.domain.openai.conversations import StoredItem
 from stint.domain.openai.items import PREFIXES, Item, ItemReference, is_item_id
 from stint.domain.openai.response_requests import ContextRequest
-from stint.services.conversations import follow
-from stint.services.files import check_images, read_files
+from stint.services.conversations.conversations import follow
+from stint.services.conversations.item_files import check_images, read_files
+from stint.services.conversations.opaque_texts import OpaqueTexts
 from stint.services.reader import Reader
-from stint.services.responses.opaque_texts import OpaqueTexts
 
 Known = Mapping[str, StoredItem]
 Find = Callable[[Sequence[str]], Awaitable[Known]]

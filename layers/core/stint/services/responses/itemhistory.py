@@ -24,7 +24,7 @@ from stint.domain.openai.opaque import CompactedContext, OpaqueReader
 from stint.domain.openai.parts import InputFile, InputImage, InputText, MessagePart, OutputText, RefusalPart
 from stint.domain.tools import ToolCall
 from stint.loop.transcript import Transcript
-from stint.services.files import share_out
+from stint.services.conversations.item_files import share_out
 from stint.services.responses.hostedtools import WEB_SEARCH
 
 DENIED = "The user did not approve this call."

@@ -22,9 +22,9 @@ from stint.domain.openai.stored_responses import ResponseEnding, ResponseRecord,
 from stint.domain.schema import Schema
 from stint.domain.steps import InferenceStep, Step, ToolExecutionStep
 from stint.domain.tools import ToolCall, ToolResponse
+from stint.services.conversations.include import ENCRYPTED_REASONING, SEARCH_SOURCES
 from stint.services.responses.answer_calls import AnswerCalls
 from stint.services.responses.hostedtools import WEB_SEARCH, HostedTools
-from stint.services.responses.inclusions import ENCRYPTED_REASONING, SEARCH_SOURCES
 
 Encode = Callable[[Schema], str]
 """Writes a document as signed text: `OpaqueTexts.encode`."""

@@ -17,12 +17,12 @@ from stint.domain.openai.stored_responses import FIELDS, ResponseHeader, Respons
 from stint.domain.run_outcome import ErrorInfo, TurnStatus
 from stint.loop.run import Run
 from stint.services.concurrency import value_of
+from stint.services.conversations.include import ENCRYPTED_REASONING
 from stint.services.reader import Reader
 from stint.services.responses.answered import refuse_unanswered, unanswered_calls
 from stint.services.responses.contexts import Context, Contexts, add_records
 from stint.services.responses.conversing import Conversing
 from stint.services.responses.endings import closing_record
-from stint.services.responses.inclusions import ENCRYPTED_REASONING
 from stint.services.responses.intake import Intake, require_input
 from stint.services.responses.log import ResponseLog, ending_of
 from stint.services.responses.masked import masked_settings

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from stint.services.chat import Chat
-from stint.services.conversations import Conversations
+from stint.services.conversations.conversations import Conversations
 from stint.services.responses.background import Background
 from stint.services.responses.compaction import Compaction, TokenCounts
 from stint.services.responses.following import Following

@@ -19,11 +19,11 @@ from stint.domain.openai.items import Item, ItemReference, name_item
 from stint.domain.openai.mcp_items import McpApprovalResponse, McpCall
 from stint.domain.openai.response_resource import ItemList
 from stint.domain.tasks import ConversationDeletionTask
+from stint.services.conversations.include import show
+from stint.services.conversations.item_files import check_images, read_files
+from stint.services.conversations.opaque_texts import OpaqueTexts
 from stint.services.deletions import PATIENCE_SECONDS, Delete, Leave, finish_deletion, proceed_deletion
-from stint.services.files import check_images, read_files
 from stint.services.reader import Reader
-from stint.services.responses.inclusions import show
-from stint.services.responses.opaque_texts import OpaqueTexts
 from stint.store.conversations import Conversations as ConversationStore
 from stint.store.conversations import Order
 

@@ -15,8 +15,6 @@ from stint.models.routing import Router
 from stint.services.agents.agents import Agents
 from stint.services.agents.sessions import Sessions
 from stint.services.deletions import Deletions
-from stint.services.openings import Opener
-from stint.services.plans import Planner
 from stint.services.reader import Reader
 from stint.services.registry.catalogue import Catalogue, model_of, shield_of, toolgroup_of
 from stint.services.registry.registry import Registry
@@ -24,7 +22,9 @@ from stint.services.registry.shields import Shields
 from stint.services.registry.toolgroups import Toolgroups
 from stint.services.registry.tools import Tools
 from stint.services.services import Services
-from stint.services.turns import Turns
+from stint.services.turns.planner import Planner
+from stint.services.turns.session_opener import Opener
+from stint.services.turns.turns import Turns
 from stint.settings import Settings, load_settings
 from stint.store.clients import make_dynamodb, make_s3, make_sqs
 from stint.store.queue import Queue

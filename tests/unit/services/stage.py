@@ -41,7 +41,7 @@ from stint.models.port import Model
 from stint.models.routing import Router
 from stint.models.scripted.model import Scripted
 from stint.services.deletions import Deletions
-from stint.services.turnruns import TurnRun
+from stint.services.turns.turn_run import TurnRun
 from stint.settings import Settings
 from stint.store.store import Store
 from stint.tools.port import ToolProvider

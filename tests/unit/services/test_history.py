@@ -29,7 +29,7 @@ from stint.domain.steps import (
 )
 from stint.domain.tools import ToolCall, ToolResponse, ToolResponseMessage
 from stint.loop.transcript import BLOCKED, CALL_ID, NO_RESULT, NOT_TAKEN
-from stint.services.history import transcribe
+from stint.services.turns.history import transcribe
 
 IMAGE = ImageContentItem(image=ImageSource(url=URL(uri="data:image/png;base64,AAAA")))
 VIOLATION = SafetyViolation(violation_level="error", user_message="I can't.")

@@ -12,7 +12,7 @@ from stint.domain.errors import Conflict, Interrupted
 from stint.domain.inference import TextChunk
 from stint.domain.run_outcome import TurnStatus
 from stint.loop.lease_keeper import ENDING_SECONDS
-from stint.services.turnruns import TurnRun
+from stint.services.turns.turn_run import TurnRun
 
 LEASE = 30.0
 

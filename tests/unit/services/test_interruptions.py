@@ -12,7 +12,7 @@ from tests.unit.services.stage import Stage, called, die, said, script, shape
 from stint.domain.llama_stack.turns import Turn
 from stint.domain.run_outcome import TurnStatus
 from stint.services.agents.interrupted import settled
-from stint.services.turnruns import TurnRun
+from stint.services.turns.turn_run import TurnRun
 
 ROOT = Path(__file__).parents[3]
 PROCESS = Path(__file__).with_name("turn_process.py")

@@ -15,7 +15,7 @@ from stint.domain.inference import AssistantAnswer, UserInput
 from stint.domain.llama_stack.stored_turns import TurnRecord
 from stint.domain.run_outcome import TurnStatus
 from stint.loop.answer import Answer
-from stint.services.turnruns import TurnRun
+from stint.services.turns.turn_run import TurnRun
 
 
 async def test_a_second_turn_at_once_is_refused_and_told_which_one_runs(make_stage: MakeStage) -> None:

@@ -2,7 +2,7 @@ import pytest
 
 from stint.domain.errors import Conflict, InvalidRequest
 from stint.domain.tools import ToolCall, ToolResponse
-from stint.services.toolcalls import check_new_responses, match_responses
+from stint.services.turns.tool_responses import check_new_responses, match_responses
 
 
 def call(call_id: str, name: str = "add", arguments: str | None = None) -> ToolCall:

@@ -10,7 +10,7 @@ from fastapi.responses import StreamingResponse
 from stint.domain.llama_stack.events import Event, TerminalEvent, TurnAwaitingInput, TurnComplete, TurnFailed
 from stint.http.heartbeats import with_heartbeats
 from stint.http.sse import COMMENT, encode_all
-from stint.services.turnruns import TurnRun
+from stint.services.turns.turn_run import TurnRun
 
 T = TypeVar("T")
 SPACE = b" "

@@ -25,8 +25,8 @@ from stint.loop.lease_keeper import ENDING_SECONDS, Hold
 from stint.services.announcements import Announcements
 from stint.services.contention import PAUSE_SECONDS, patiently, take_from_the_dead
 from stint.services.responses.background import Background
-from stint.services.turnruns import TurnRun
-from stint.services.turns import Turns
+from stint.services.turns.turn_run import TurnRun
+from stint.services.turns.turns import Turns
 from stint.services.work import Work
 from stint.store.claims import Claim, Claims
 

@@ -7,7 +7,7 @@ from stint.services.agents.sessions import Sessions
 from stint.services.registry.registry import Registry
 from stint.services.registry.shields import Shields
 from stint.services.registry.toolgroups import Toolgroups
-from stint.services.turns import Turns
+from stint.services.turns.turns import Turns
 
 
 @dataclass(frozen=True, slots=True)

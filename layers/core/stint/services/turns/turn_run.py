@@ -12,8 +12,8 @@ from stint.domain.run_events import RunEnded, StepComplete
 from stint.domain.run_outcome import TurnStatus
 from stint.domain.schema import now
 from stint.loop.run import Run
-from stint.services.openings import Opening
-from stint.services.turnlog import TurnLog
+from stint.services.turns.session_opener import Opening
+from stint.services.turns.turn_log import TurnLog
 
 FIELDS = {
     "messages": "messages",

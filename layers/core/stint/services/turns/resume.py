@@ -13,8 +13,8 @@ from stint.domain.tools import ToolResponse
 from stint.loop.plan import Plan
 from stint.loop.run import Log, Run
 from stint.loop.transcript import Transcript
-from stint.services.toolcalls import check_new_responses, match_responses
-from stint.services.turnlog import calls_of_pause
+from stint.services.turns.tool_responses import check_new_responses, match_responses
+from stint.services.turns.turn_log import calls_of_pause
 
 RESUMABLE = (TurnStatus.awaiting_input, TurnStatus.completed)
 

@@ -14,7 +14,7 @@ from stint.loop.lease_keeper import lease_span
 from stint.services.agents.agents import Agents
 from stint.services.agents.interrupted import interruption
 from stint.services.concurrency import value_of
-from stint.services.session_hold import SessionHold
+from stint.services.turns.session_lease import SessionHold
 from stint.store.leases import Lease
 from stint.store.store import Store
 from stint.store.turns import History

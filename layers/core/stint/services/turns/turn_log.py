@@ -12,7 +12,7 @@ from stint.domain.inference import AnswerDetails
 from stint.domain.llama_stack.stored_turns import PendingCalls, StoredTurn, TurnRecord, unanswered_calls
 from stint.domain.run_outcome import TurnEnding, TurnStatus
 from stint.domain.steps import Step
-from stint.services.session_hold import SessionHold
+from stint.services.turns.session_lease import SessionHold
 from stint.store.sessions import LastTurn
 from stint.store.turns import Turns as TurnStore
 

@@ -23,13 +23,13 @@ from stint.services.agents.agents import Agents
 from stint.services.agents.interrupted import settled
 from stint.services.agents.masking import refuse_masked_args
 from stint.services.concurrency import value_of
-from stint.services.history import add_input, transcribe
-from stint.services.openings import Opener, Opening
-from stint.services.plans import Planner
 from stint.services.reader import Reader
-from stint.services.resumptions import RESUMABLE, answer_turn, not_waiting, resumed_run
-from stint.services.turnlog import TurnLog
-from stint.services.turnruns import FIELDS, TurnRun, make_header, terminal_event
+from stint.services.turns.history import add_input, transcribe
+from stint.services.turns.planner import Planner
+from stint.services.turns.resume import RESUMABLE, answer_turn, not_waiting, resumed_run
+from stint.services.turns.session_opener import Opener, Opening
+from stint.services.turns.turn_log import TurnLog
+from stint.services.turns.turn_run import FIELDS, TurnRun, make_header, terminal_event
 from stint.store.leases import Lease
 from stint.store.store import Store
 from stint.tools.port import NO_PROVIDER_DATA, ProviderData

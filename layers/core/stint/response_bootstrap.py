@@ -5,27 +5,27 @@ from functools import cache
 from stint.adapters import check_url, fetch, make_router
 from stint.bootstrap import make_queue, make_services
 from stint.models.routing import Router
-from stint.services.announcements import Announcements, EventBus
+from stint.services.background.background import Background
+from stint.services.background.event_requests import Invocations
+from stint.services.background.notifications import Announcements, EventBus
+from stint.services.background.resume import Continuing
+from stint.services.background.tail import Following
+from stint.services.background.waiting import LOCKED_SECONDS
+from stint.services.background.work import Work
+from stint.services.background.worker import BackgroundRuns
 from stint.services.chat import Chat
-from stint.services.contention import LOCKED_SECONDS
 from stint.services.conversations.conversations import Conversations
 from stint.services.conversations.opaque_texts import OpaqueTexts
-from stint.services.invocations import Invocations
 from stint.services.reader import Reader
-from stint.services.responses.background import Background
 from stint.services.responses.backgroundlives import Lives, WorkQueue
-from stint.services.responses.backgroundruns import BackgroundRuns
 from stint.services.responses.compaction import Compaction, TokenCounts
 from stint.services.responses.contexts import Contexts
-from stint.services.responses.continuing import Continuing
-from stint.services.responses.following import Following
 from stint.services.responses.inputs import Inputs
 from stint.services.responses.plans import ResponsePlanner
 from stint.services.responses.responses import Responses
 from stint.services.responses.services import ResponseServices
 from stint.services.responses.storedresponses import StoredResponses
 from stint.services.services import Services
-from stint.services.work import Work
 from stint.settings import Settings, load_settings
 from stint.store.bus import Bus
 from stint.store.clients import make_dynamodb, make_events, make_s3

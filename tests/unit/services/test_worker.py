@@ -17,7 +17,7 @@ from stint.domain.errors import ModelError, StoreUnavailable
 from stint.domain.ids import TENANT, new_id
 from stint.domain.llama_stack.agents import AgentConfig
 from stint.domain.tasks import DeletionTask
-from stint.services.invocations import Invocations
+from stint.services.background.event_requests import Invocations
 
 
 class Context:

@@ -8,7 +8,7 @@ from tests.unit.services.stage import called, deadline, keep_running, said, scri
 from stint.domain.errors import InvalidRequest, NotFound, StoreUnavailable
 from stint.domain.inference import ToolResult
 from stint.domain.openai.response_requests import CreateResponse
-from stint.services.responses.backgroundholds import WATCH_SECONDS
+from stint.services.background.response_lease import WATCH_SECONDS
 
 
 async def test_a_response_waits_in_the_queue_until_a_worker_takes_it_up(make_office: MakeOffice) -> None:

@@ -11,7 +11,7 @@ from tests.unit.services.stage import STOP, Part, called, said, script, until
 
 from stint.domain.errors import StoreUnavailable
 from stint.domain.inference import AssistantAnswer, Finished, FinishReason, TextChunk, ToolResult, Usage
-from stint.services.responses.backgroundruns import GivenUp
+from stint.services.background.worker import GivenUp
 
 
 async def test_steps_that_are_stored_are_not_run_again(make_office: MakeOffice) -> None:

@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass
 
+from stint.services.background.background import Background
+from stint.services.background.tail import Following
 from stint.services.chat import Chat
 from stint.services.conversations.conversations import Conversations
-from stint.services.responses.background import Background
 from stint.services.responses.compaction import Compaction, TokenCounts
-from stint.services.responses.following import Following
 from stint.services.responses.responses import Responses
 from stint.services.responses.storedresponses import StoredResponses
 

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from stint.domain.notifications.completion_events import ResponseEnded
 from stint.domain.openai.stored_responses import StoredResponse
-from stint.services.announcements import Announcements
-from stint.services.responses.backgroundruns import BackgroundRuns
+from stint.services.background.notifications import Announcements
+from stint.services.background.worker import BackgroundRuns
 
 
 @dataclass(frozen=True, slots=True)

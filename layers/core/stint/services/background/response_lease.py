@@ -5,7 +5,7 @@ from contextlib import suppress
 
 from stint.domain.errors import StoreUnavailable
 from stint.loop.lease_keeper import ENDING_SECONDS, Hold
-from stint.services.contention import take_from_the_dead
+from stint.services.background.waiting import take_from_the_dead
 from stint.store.background import Background, BackgroundLease
 
 WATCH_SECONDS = 1.0

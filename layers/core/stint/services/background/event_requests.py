@@ -22,12 +22,12 @@ from stint.domain.openai.stored_responses import ResponseStatus
 from stint.domain.run_outcome import TurnStatus
 from stint.log_keys import add_log_keys
 from stint.loop.lease_keeper import ENDING_SECONDS, Hold
-from stint.services.announcements import Announcements
-from stint.services.contention import PAUSE_SECONDS, patiently, take_from_the_dead
-from stint.services.responses.background import Background
+from stint.services.background.background import Background
+from stint.services.background.notifications import Announcements
+from stint.services.background.waiting import PAUSE_SECONDS, patiently, take_from_the_dead
+from stint.services.background.work import Work
 from stint.services.turns.turn_run import TurnRun
 from stint.services.turns.turns import Turns
-from stint.services.work import Work
 from stint.store.claims import Claim, Claims
 
 logger = logging.getLogger(__name__)

@@ -10,7 +10,9 @@ from stint.domain.errors import Conflict, DeadlineExceeded, Interrupted, NotFoun
 from stint.domain.openai.stored_responses import StoredResponse
 from stint.loop.lease_keeper import Hold
 from stint.loop.next_step import ending_of
-from stint.services.responses.backgroundholds import BackgroundHold, take_up
+from stint.services.background.event_writer import StreamWriter
+from stint.services.background.response_lease import BackgroundHold, take_up
+from stint.services.background.resume import Continuing, first_move
 from stint.services.responses.backgroundlives import (
     ATTEMPTS_EXHAUSTED,
     EXHAUSTION,
@@ -21,11 +23,9 @@ from stint.services.responses.backgroundlives import (
     failed,
     was_given_up,
 )
-from stint.services.responses.continuing import Continuing, first_move
 from stint.services.responses.retelling import Told, catch_up, read_told
 from stint.services.responses.runs import ResponseRun, narrate
 from stint.services.responses.streamed_items import StreamedItems
-from stint.services.responses.streamwriter import StreamWriter
 from stint.store.background import MAX_ATTEMPTS, BackgroundLease
 from stint.store.response_store import ResponseStore
 

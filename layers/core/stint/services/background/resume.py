@@ -10,7 +10,7 @@ from stint.loop.lease_keeper import Hold
 from stint.loop.next_step import Answers, what_is_left
 from stint.loop.run import Run
 from stint.loop.structured_output import validate_output
-from stint.services.contention import patiently
+from stint.services.background.waiting import patiently
 from stint.services.responses.contexts import Context
 from stint.services.responses.responses import Responses
 from stint.services.responses.runs import Prepared, ResponseRun

@@ -17,14 +17,14 @@ from stint.services.chat import Chat
 from stint.services.conversations.conversations import Conversations
 from stint.services.conversations.opaque_texts import OpaqueTexts
 from stint.services.reader import Reader
-from stint.services.responses.backgroundlives import Lives, WorkQueue
 from stint.services.responses.compaction import Compaction, TokenCounts
-from stint.services.responses.contexts import Contexts
-from stint.services.responses.inputs import Inputs
-from stint.services.responses.plans import ResponsePlanner
+from stint.services.responses.context import Contexts
+from stint.services.responses.model_input import Inputs
+from stint.services.responses.planner import ResponsePlanner
+from stint.services.responses.read import StoredResponses
+from stint.services.responses.recovery import Lives, WorkQueue
 from stint.services.responses.responses import Responses
 from stint.services.responses.services import ResponseServices
-from stint.services.responses.storedresponses import StoredResponses
 from stint.services.services import Services
 from stint.settings import Settings, load_settings
 from stint.store.bus import Bus

@@ -29,7 +29,7 @@ from stint.domain.openai.chat_output import (
     FunctionDelta,
     ToolCallPiece,
 )
-from stint.services.responses.stream import padding_of
+from stint.services.responses.event_stream import padding_of
 
 
 @dataclass(slots=True)

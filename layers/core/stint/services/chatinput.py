@@ -45,8 +45,8 @@ from stint.loop.transcript import Transcript
 from stint.models.json_schemas import ANY_OBJECT
 from stint.services.conversations.item_files import read_parts
 from stint.services.reader import Reader
-from stint.services.responses.itemhistory import call_of
-from stint.services.responses.plans import NO_PARAMETERS
+from stint.services.responses.items_to_messages import call_of
+from stint.services.responses.planner import NO_PARAMETERS
 
 
 async def read_request(request: ChatCompletionRequest, model_id: str, reader: Reader) -> InferenceRequest:

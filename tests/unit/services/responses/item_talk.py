@@ -10,7 +10,7 @@ from stint.domain.openai.input_items import Input
 from stint.domain.openai.opaque import SigningKey, encode_opaque
 from stint.domain.schema import Schema
 from stint.loop.transcript import Transcript
-from stint.services.responses.itemhistory import ItemReader
+from stint.services.responses.items_to_messages import ItemReader
 
 INPUT: TypeAdapter[Any] = TypeAdapter(Input)
 KEY = SigningKey("tenant", b"k" * 32)

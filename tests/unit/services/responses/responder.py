@@ -12,7 +12,7 @@ from stint.domain.openai.response_events import ResponseEvent
 from stint.domain.openai.response_requests import CreateResponse
 from stint.domain.openai.response_resource import Response
 from stint.domain.openai.stored_responses import StoredResponse
-from stint.services.responses.runs import ResponseRun
+from stint.services.responses.response_run import ResponseRun
 
 
 @dataclass

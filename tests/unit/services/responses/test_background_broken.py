@@ -23,7 +23,7 @@ from stint.domain.inference import (
 )
 from stint.domain.openai.item_events import OutputTextDelta
 from stint.domain.openai.response_resource import Response
-from stint.services.responses.backgroundlives import Lives
+from stint.services.responses.recovery import Lives
 
 USAGE = Usage(input_tokens=5, output_tokens=3, total_tokens=8)
 BOUGHT: list[Part] = [*called("buy")[:-1], Finished(FinishReason.tool_calls, USAGE)]

@@ -14,7 +14,7 @@ from tests.unit.services.stage import STOP, Part, called, said, script, until, w
 from stint.domain.errors import Conflict, ModelError, StoreUnavailable
 from stint.domain.inference import TextChunk
 from stint.domain.openai.items import Message
-from stint.services.responses.backgroundlives import MESSAGE_SECONDS, QUEUE_SECONDS
+from stint.services.responses.recovery import MESSAGE_SECONDS, QUEUE_SECONDS
 
 HOUR = 3_600
 

@@ -8,8 +8,8 @@ from tests.unit.services.stage import STOP, called, said, script, until
 
 from stint.domain.errors import InvalidRequest
 from stint.domain.inference import ReasoningChunk, RefusalChunk, TextChunk
-from stint.services.responses.backgroundlives import cancelled
-from stint.services.responses.endings import closing_record
+from stint.services.responses.closing_record import closing_record
+from stint.services.responses.recovery import cancelled
 
 
 async def test_the_words_of_one_text_are_stored_as_few_events(make_office: MakeOffice) -> None:

@@ -11,7 +11,7 @@ from stint.domain.openai.input_items import Input
 from stint.domain.openai.items import Message
 from stint.domain.openai.mcp_items import McpApprovalResponse
 from stint.domain.openai.parts import InputText
-from stint.services.responses.intake import Intake
+from stint.services.responses.input_items import Intake
 
 INPUT: TypeAdapter[Any] = TypeAdapter(Input)
 MINE = new_name("msg")

@@ -20,7 +20,7 @@ from stint.domain.errors import InvalidRequest
 from stint.domain.inference import AssistantAnswer, Reasoning, UserInput
 from stint.domain.openai.opaque import CompactedContext
 from stint.loop.transcript import NO_RESULT
-from stint.services.responses.itemhistory import DENIED, NO_PAGES, SUMMARY
+from stint.services.responses.items_to_messages import DENIED, NO_PAGES, SUMMARY
 
 ASKS = {"type": "mcp_approval_request", "id": "mcpr_1", "server_label": "s", "name": "add", "arguments": '{"a": 1}'}
 AGREES = {"type": "mcp_approval_response", "approval_request_id": "mcpr_1", "approve": True}

@@ -30,9 +30,9 @@ from stint.domain.run_events import (
 from stint.domain.schema import now
 from stint.domain.steps import CompletionMessage, InferenceStep, Step, ToolExecutionStep
 from stint.domain.tools import ToolCall, ToolResponse
-from stint.services.responses.endings import closing_record
+from stint.services.responses.closing_record import closing_record
+from stint.services.responses.event_stream import ResponseStream
 from stint.services.responses.output_items import OutputItems
-from stint.services.responses.stream import ResponseStream
 from stint.services.responses.streamed_items import StreamedItems
 
 SETTINGS: TypeAdapter[ResponseSettings] = TypeAdapter(ResponseSettings)

@@ -11,10 +11,10 @@ from stint.domain.openai.response_resource import Response
 from stint.domain.openai.stored_responses import ResponseHeader, StoredResponse
 from stint.domain.tasks import ResponseTask
 from stint.services.concurrency import value_of
-from stint.services.responses.backgroundlives import Lives, WorkQueue, cancelled
+from stint.services.responses.read import shown
+from stint.services.responses.recovery import Lives, WorkQueue, cancelled
+from stint.services.responses.replay import replay
 from stint.services.responses.responses import Responses, released_on_error
-from stint.services.responses.retelling import replay
-from stint.services.responses.storedresponses import shown
 from stint.store.response_store import ResponseStore
 from stint.tools.port import NO_PROVIDER_DATA, ProviderData
 

@@ -12,7 +12,7 @@ from stint.domain.openai.item_events import (
     RefusalTextDelta,
 )
 from stint.domain.openai.response_events import ResponseEvent
-from stint.services.responses.stream import padding_of
+from stint.services.responses.event_stream import padding_of
 from stint.store.background import Background
 
 FLUSH_SECONDS = 0.3

@@ -11,9 +11,9 @@ from stint.loop.next_step import Answers, what_is_left
 from stint.loop.run import Run
 from stint.loop.structured_output import validate_output
 from stint.services.background.waiting import patiently
-from stint.services.responses.contexts import Context
+from stint.services.responses.context import Context
+from stint.services.responses.response_run import Prepared, ResponseRun
 from stint.services.responses.responses import Responses
-from stint.services.responses.runs import Prepared, ResponseRun
 from stint.tools.port import NO_PROVIDER_DATA
 
 

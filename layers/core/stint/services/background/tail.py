@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from stint.domain.errors import DeadlineExceeded, InvalidRequest
 from stint.domain.openai.stored_responses import StoredResponse
 from stint.loop.model_call import TIME_IS_OVER
-from stint.services.responses.backgroundlives import Lives
-from stint.services.responses.retelling import EVENTS, Told, replay
+from stint.services.responses.recovery import Lives
+from stint.services.responses.replay import EVENTS, Told, replay
 from stint.store.response_store import ResponseStore
 
 POLL_SECONDS = 0.4

@@ -13,7 +13,7 @@ from stint.loop.next_step import ending_of
 from stint.services.background.event_writer import StreamWriter
 from stint.services.background.response_lease import BackgroundHold, take_up
 from stint.services.background.resume import Continuing, first_move
-from stint.services.responses.backgroundlives import (
+from stint.services.responses.recovery import (
     ATTEMPTS_EXHAUSTED,
     EXHAUSTION,
     EndingOf,
@@ -23,8 +23,8 @@ from stint.services.responses.backgroundlives import (
     failed,
     was_given_up,
 )
-from stint.services.responses.retelling import Told, catch_up, read_told
-from stint.services.responses.runs import ResponseRun, narrate
+from stint.services.responses.replay import Told, catch_up, read_told
+from stint.services.responses.response_run import ResponseRun, narrate
 from stint.services.responses.streamed_items import StreamedItems
 from stint.store.background import MAX_ATTEMPTS, BackgroundLease
 from stint.store.response_store import ResponseStore

@@ -18,9 +18,9 @@ from stint.loop.answer import Answer
 from stint.loop.model_call import Inference
 from stint.models.routing import Router
 from stint.services.registry.registry import Registry
-from stint.services.responses.inputs import Inputs
-from stint.services.responses.intake import require_input
-from stint.services.responses.plans import ResponsePlanner
+from stint.services.responses.input_items import require_input
+from stint.services.responses.model_input import Inputs
+from stint.services.responses.planner import ResponsePlanner
 from stint.tools.port import NO_PROVIDER_DATA, ProviderData
 
 TASK = (

@@ -24,7 +24,7 @@ from stint.domain.steps import InferenceStep, Step, ToolExecutionStep
 from stint.domain.tools import ToolCall, ToolResponse
 from stint.services.conversations.include import ENCRYPTED_REASONING, SEARCH_SOURCES
 from stint.services.responses.answer_calls import AnswerCalls
-from stint.services.responses.hostedtools import WEB_SEARCH, HostedTools
+from stint.services.responses.hosted_tools import WEB_SEARCH, HostedTools
 
 Encode = Callable[[Schema], str]
 """Writes a document as signed text: `OpaqueTexts.encode`."""

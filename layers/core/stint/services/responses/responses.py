@@ -19,17 +19,17 @@ from stint.loop.run import Run
 from stint.services.concurrency import value_of
 from stint.services.conversations.include import ENCRYPTED_REASONING
 from stint.services.reader import Reader
-from stint.services.responses.answered import refuse_unanswered, unanswered_calls
-from stint.services.responses.contexts import Context, Contexts, add_records
-from stint.services.responses.conversing import Conversing
-from stint.services.responses.endings import closing_record
-from stint.services.responses.intake import Intake, require_input
-from stint.services.responses.log import ResponseLog, ending_of
-from stint.services.responses.masked import masked_settings
+from stint.services.responses.closing_record import closing_record
+from stint.services.responses.context import Context, Contexts, add_records
+from stint.services.responses.conversation_writer import Conversing
+from stint.services.responses.event_stream import ResponseStream
+from stint.services.responses.input_items import Intake, require_input
+from stint.services.responses.masking import masked_settings
 from stint.services.responses.output_items import OutputItems
-from stint.services.responses.plans import ResponsePlanner
-from stint.services.responses.runs import Prepared, ResponseRun, narrate
-from stint.services.responses.stream import ResponseStream
+from stint.services.responses.planner import ResponsePlanner
+from stint.services.responses.response_log import ResponseLog, ending_of
+from stint.services.responses.response_run import Prepared, ResponseRun, narrate
+from stint.services.responses.unanswered_calls import refuse_unanswered, unanswered_calls
 from stint.store.response_store import ResponseStore
 from stint.tools.port import NO_PROVIDER_DATA, ProviderData
 

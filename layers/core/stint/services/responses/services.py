@@ -7,8 +7,8 @@ from stint.services.background.tail import Following
 from stint.services.chat import Chat
 from stint.services.conversations.conversations import Conversations
 from stint.services.responses.compaction import Compaction, TokenCounts
+from stint.services.responses.read import StoredResponses
 from stint.services.responses.responses import Responses
-from stint.services.responses.storedresponses import StoredResponses
 
 
 @dataclass(frozen=True, slots=True)

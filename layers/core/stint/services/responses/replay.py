@@ -19,8 +19,8 @@ from stint.domain.openai.response_events import (
     ResponseInProgress,
 )
 from stint.domain.openai.stored_responses import StoredResponse
+from stint.services.responses.event_stream import ResponseStream
 from stint.services.responses.output_items import Encode, output_of
-from stint.services.responses.stream import ResponseStream
 from stint.services.responses.streamed_items import OpenItem, StreamedItems
 
 EVENTS: TypeAdapter[ResponseEvent] = TypeAdapter(ResponseEvent, config=ConfigDict(defer_build=True))

@@ -11,7 +11,7 @@ from stint.domain.openai.stored_responses import (
     ResponseStatus,
     StoredResponse,
 )
-from stint.services.responses.endings import closing_record
+from stint.services.responses.closing_record import closing_record
 from stint.services.responses.streamed_items import StreamedItems
 from stint.store.response_store import ResponseStore
 

@@ -27,7 +27,7 @@ from stint.models.json_schemas import ANY_OBJECT
 from stint.models.routing import Router
 from stint.services.registry.registry import Registry
 from stint.services.registry.tools import Tools
-from stint.services.responses.hostedtools import WEB_SEARCH, HostedTools, callable_names, names_of
+from stint.services.responses.hosted_tools import WEB_SEARCH, HostedTools, callable_names, names_of
 from stint.tools.port import ProviderData, Toolgroup
 
 MCP = "model-context-protocol"

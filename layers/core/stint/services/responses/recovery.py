@@ -19,9 +19,9 @@ from stint.domain.openai.stored_responses import (
 )
 from stint.domain.tasks import AnyTask, ResponseTask
 from stint.services.conversations.opaque_texts import OpaqueTexts
-from stint.services.responses.endings import closing_record
-from stint.services.responses.lives import settle
-from stint.services.responses.retelling import Told, finish, read_told
+from stint.services.responses.closing_record import closing_record
+from stint.services.responses.interruption import settle
+from stint.services.responses.replay import Told, finish, read_told
 from stint.services.responses.streamed_items import StreamedItems
 from stint.store.background import MAX_ATTEMPTS, LeaseState
 from stint.store.response_store import ResponseStore

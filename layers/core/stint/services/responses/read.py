@@ -21,9 +21,9 @@ from stint.domain.paging import MAX_BYTES
 from stint.domain.tasks import ResponseDeletionTask
 from stint.services.conversations.include import show
 from stint.services.deletions import PATIENCE_SECONDS, Delete, Leave, finish_deletion, proceed_deletion
-from stint.services.responses.backgroundlives import Lives
-from stint.services.responses.masked import masked
+from stint.services.responses.masking import masked
 from stint.services.responses.output_items import Encode, output_of, whole
+from stint.services.responses.recovery import Lives
 from stint.store.response_store import ResponseStore
 from stint.store.responses import Order
 

@@ -18,7 +18,7 @@ from stint.domain.openai.stored_responses import (
 from stint.domain.run_outcome import TurnEnding, TurnStatus
 from stint.domain.steps import InferenceStep, Step
 from stint.loop.lease_keeper import Hold
-from stint.services.responses.conversing import Conversing
+from stint.services.responses.conversation_writer import Conversing
 from stint.store.responses import Responses as ResponseStore
 
 STATUS = {

@@ -10,8 +10,8 @@ from stint.domain.openai.items import Item, ItemReference
 from stint.loop.transcript import Transcript
 from stint.services.concurrency import value_of
 from stint.services.reader import Reader
-from stint.services.responses.contexts import Context, Contexts
-from stint.services.responses.intake import Intake
+from stint.services.responses.context import Context, Contexts
+from stint.services.responses.input_items import Intake
 
 
 @dataclass(frozen=True, slots=True)

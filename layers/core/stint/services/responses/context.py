@@ -16,10 +16,10 @@ from stint.loop.transcript import Transcript
 from stint.services.conversations.item_files import share_out
 from stint.services.conversations.opaque_texts import OpaqueTexts
 from stint.services.responses.answer_calls import AnswerCalls
-from stint.services.responses.backgroundlives import Lives
-from stint.services.responses.itemhistory import ItemReader
-from stint.services.responses.lives import interruption, settle
+from stint.services.responses.interruption import interruption, settle
+from stint.services.responses.items_to_messages import ItemReader
 from stint.services.responses.output_items import OutputItems, output_of, whole
+from stint.services.responses.recovery import Lives
 from stint.store.locks import Lock
 from stint.store.response_store import ResponseStore
 from stint.store.responses import place_behind

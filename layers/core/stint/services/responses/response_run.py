@@ -11,10 +11,10 @@ from stint.domain.run_events import RunEnded
 from stint.loop.agent_loop import run_loop
 from stint.loop.next_step import Answers
 from stint.loop.run import Run
-from stint.services.responses.contexts import Context
-from stint.services.responses.log import ResponseLog
-from stint.services.responses.plans import ResponsePlan
-from stint.services.responses.stream import ResponseStream
+from stint.services.responses.context import Context
+from stint.services.responses.event_stream import ResponseStream
+from stint.services.responses.planner import ResponsePlan
+from stint.services.responses.response_log import ResponseLog
 
 
 @dataclass(slots=True)

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from stint.domain.errors import InvalidRequest
 from stint.domain.openai.conversations import StoredItem
 from stint.domain.openai.items import FunctionCall, FunctionCallOutput
-from stint.services.responses.contexts import Context
+from stint.services.responses.context import Context
 
 
 def unanswered_calls(context: Context, resolved: Iterable[StoredItem]) -> list[str]:

@@ -27,8 +27,8 @@ from stint.domain.run_events import (
     TextDelta,
     ToolCallDelta,
 )
-from stint.services.responses.itemstream import ItemStream
-from stint.services.responses.masked import masked
+from stint.services.responses.item_events import ItemStream
+from stint.services.responses.masking import masked
 from stint.services.responses.output_items import OutputItems, output_of, shows_raw
 from stint.services.responses.streamed_items import StreamedItems
 

@@ -25,7 +25,7 @@ from stint.domain.openai.parts import InputFile, InputImage, InputText, MessageP
 from stint.domain.tools import ToolCall
 from stint.loop.transcript import Transcript
 from stint.services.conversations.item_files import share_out
-from stint.services.responses.hostedtools import WEB_SEARCH
+from stint.services.responses.hosted_tools import WEB_SEARCH
 
 DENIED = "The user did not approve this call."
 SUMMARY = "Summary of the conversation so far:"

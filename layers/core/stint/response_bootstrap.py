@@ -13,7 +13,7 @@ from stint.services.background.tail import Following
 from stint.services.background.waiting import LOCKED_SECONDS
 from stint.services.background.work import Work
 from stint.services.background.worker import BackgroundRuns
-from stint.services.chat import Chat
+from stint.services.chat.chat import Chat
 from stint.services.conversations.conversations import Conversations
 from stint.services.conversations.opaque_texts import OpaqueTexts
 from stint.services.reader import Reader

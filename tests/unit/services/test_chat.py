@@ -11,7 +11,7 @@ from stint.domain.inference import InferenceRequest, ModelChunk, TextChunk
 from stint.domain.llama_stack.registry import ProviderList
 from stint.domain.openai.chat import ChatCompletionRequest
 from stint.models.routing import Router
-from stint.services.chat import Chat
+from stint.services.chat.chat import Chat
 from stint.services.reader import Reader
 from stint.services.registry.catalogue import Catalogue
 from stint.services.registry.registry import Registry

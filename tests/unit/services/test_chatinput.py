@@ -22,7 +22,7 @@ from stint.domain.openai.chat import ChatCompletionRequest
 from stint.domain.tools import ToolCall, ToolChoice
 from stint.loop.transcript import NO_RESULT
 from stint.models.json_schemas import read_schema
-from stint.services.chatinput import read_request
+from stint.services.chat.request import read_request
 from stint.services.reader import Reader
 
 PNG = "data:image/png;base64,iVBORw0KGgo="

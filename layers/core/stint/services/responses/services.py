@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from stint.services.background.background import Background
 from stint.services.background.tail import Following
-from stint.services.chat import Chat
+from stint.services.chat.chat import Chat
 from stint.services.conversations.conversations import Conversations
 from stint.services.responses.compaction import Compaction, TokenCounts
 from stint.services.responses.read import StoredResponses

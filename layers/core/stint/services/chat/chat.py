@@ -9,8 +9,8 @@ from stint.domain.openai.chat import ChatCompletionRequest
 from stint.domain.openai.chat_output import ChatCompletionChunk
 from stint.loop.model_call import Inference
 from stint.models.routing import Router
-from stint.services.chatanswers import Completion
-from stint.services.chatinput import read_request
+from stint.services.chat.chunks import Completion
+from stint.services.chat.request import read_request
 from stint.services.reader import Reader
 from stint.services.registry.registry import Registry
 

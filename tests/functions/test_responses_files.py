@@ -27,7 +27,7 @@ from tests.unit.services.stage import words_of
 from stint.domain.content import ImageContentItem
 from stint.domain.inference import UserInput
 from stint.net.guard import Guard
-from stint.services.reader import Reader
+from stint.services.document_reader import Reader
 
 PIXEL = "data:image/png;base64," + base64.b64encode(PNG).decode()
 JAM = base64.b64encode(b"plum jam").decode()

@@ -31,9 +31,9 @@ from stint.models.port import Model
 from stint.models.routing import Router
 from stint.models.scripted.model import Scripted
 from stint.response_bootstrap import compose_responses, compose_work
+from stint.services.agents_api import Services
 from stint.services.deletions import Deletions
-from stint.services.responses.services import ResponseServices
-from stint.services.services import Services
+from stint.services.openai_api import ResponseServices
 from stint.settings import Settings
 from stint.store.response_store import ResponseStore
 from stint.store.store import Store

@@ -14,14 +14,14 @@ from stint.domain.validation import describe_faults
 from stint.models.routing import Router
 from stint.services.agents.agents import Agents
 from stint.services.agents.sessions import Sessions
+from stint.services.agents_api import Services
 from stint.services.deletions import Deletions
-from stint.services.reader import Reader
+from stint.services.document_reader import Reader
 from stint.services.registry.catalogue import Catalogue, model_of, shield_of, toolgroup_of
 from stint.services.registry.registry import Registry
 from stint.services.registry.shields import Shields
 from stint.services.registry.toolgroups import Toolgroups
 from stint.services.registry.tools import Tools
-from stint.services.services import Services
 from stint.services.turns.planner import Planner
 from stint.services.turns.session_opener import Opener
 from stint.services.turns.turns import Turns

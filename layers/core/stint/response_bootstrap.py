@@ -5,6 +5,7 @@ from functools import cache
 from stint.adapters import check_url, fetch, make_router
 from stint.bootstrap import make_queue, make_services
 from stint.models.routing import Router
+from stint.services.agents_api import Services
 from stint.services.background.background import Background
 from stint.services.background.event_requests import Invocations
 from stint.services.background.notifications import Announcements, EventBus
@@ -16,7 +17,8 @@ from stint.services.background.worker import BackgroundRuns
 from stint.services.chat.chat import Chat
 from stint.services.conversations.conversations import Conversations
 from stint.services.conversations.opaque_texts import OpaqueTexts
-from stint.services.reader import Reader
+from stint.services.document_reader import Reader
+from stint.services.openai_api import ResponseServices
 from stint.services.responses.compaction import Compaction, TokenCounts
 from stint.services.responses.context import Contexts
 from stint.services.responses.model_input import Inputs
@@ -24,8 +26,6 @@ from stint.services.responses.planner import ResponsePlanner
 from stint.services.responses.read import StoredResponses
 from stint.services.responses.recovery import Lives, WorkQueue
 from stint.services.responses.responses import Responses
-from stint.services.responses.services import ResponseServices
-from stint.services.services import Services
 from stint.settings import Settings, load_settings
 from stint.store.bus import Bus
 from stint.store.clients import make_dynamodb, make_events, make_s3

@@ -12,7 +12,7 @@ from stint.domain.llama_stack.registry import ProviderList
 from stint.domain.openai.chat import ChatCompletionRequest
 from stint.models.routing import Router
 from stint.services.chat.chat import Chat
-from stint.services.reader import Reader
+from stint.services.document_reader import Reader
 from stint.services.registry.catalogue import Catalogue
 from stint.services.registry.registry import Registry
 

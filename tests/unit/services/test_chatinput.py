@@ -23,7 +23,7 @@ from stint.domain.tools import ToolCall, ToolChoice
 from stint.loop.transcript import NO_RESULT
 from stint.models.json_schemas import read_schema
 from stint.services.chat.request import read_request
-from stint.services.reader import Reader
+from stint.services.document_reader import Reader
 
 PNG = "data:image/png;base64,iVBORw0KGgo="
 CALL: dict[str, Any] = {"id": "call_1", "type": "function", "function": {"name": "f", "arguments": '{"a": 1}'}}

@@ -14,7 +14,7 @@ from stint.domain.openai.parts import InputText
 from stint.domain.tasks import AnyDeletionTask, ConversationDeletionTask
 from stint.services.conversations.conversations import Conversations
 from stint.services.conversations.opaque_texts import OpaqueTexts
-from stint.services.reader import Reader
+from stint.services.document_reader import Reader
 
 
 class Desk:

@@ -8,7 +8,7 @@ from stint.documents.served import Raw
 from stint.domain.errors import InvalidRequest
 from stint.domain.openai.items import FunctionCallOutput, Item, Message
 from stint.services.conversations.item_files import check_images, read_files
-from stint.services.reader import Reader
+from stint.services.document_reader import Reader
 
 PAGE = base64.b64encode(b"<p>Bees <b>dance</b>.</p>").decode()
 WORDS = base64.b64encode("Grüße".encode()).decode()

@@ -11,7 +11,7 @@ from stint.domain.errors import InvalidRequest, NotFound
 from stint.domain.inference import ToolSignature
 from stint.domain.llama_stack.registrations import ModelRegisterRequest, ShieldRegisterRequest, ToolGroupRegisterRequest
 from stint.domain.messages import UserMessage
-from stint.services.services import Services
+from stint.services.agents_api import Services
 from stint.tools.port import Invocation, Toolgroup, ToolOutcome
 
 KIND = "remote-execution"

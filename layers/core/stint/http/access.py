@@ -9,11 +9,11 @@ from stint.domain.errors import InvalidRequest
 from stint.domain.ids import TENANT as TENANT
 from stint.domain.json_text import parse_json
 from stint.http.requests import StrictRoute
-from stint.services.services import Services
+from stint.services.agents_api import Services
 from stint.tools.port import NO_PROVIDER_DATA, ProviderData
 
 if TYPE_CHECKING:  # only one function has them, and they weigh on a cold start
-    from stint.services.responses.services import ResponseServices
+    from stint.services.openai_api import ResponseServices
 
 PROVIDER_DATA_HEADER = "x-llamastack-provider-data"
 

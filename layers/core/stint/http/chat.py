@@ -23,7 +23,7 @@ from stint.http.requests import StrictRoute
 from stint.http.sse import COMMENT, DONE, escape_line_breaks
 from stint.observability import Observation
 from stint.services.chat.chat import Chat, ChatRun
-from stint.services.responses.services import ResponseServices
+from stint.services.openai_api import ResponseServices
 
 logger = logging.getLogger(__name__)
 

@@ -18,7 +18,7 @@ from stint.http.access import response_services_of
 from stint.http.documents import document
 from stint.http.lists import Included, Limit, Order, page
 from stint.http.requests import StrictRoute
-from stint.services.responses.services import ResponseServices
+from stint.services.openai_api import ResponseServices
 
 CONVERSATIONS = "/v1/conversations"
 CONVERSATION = CONVERSATIONS + "/{conversation_id}"

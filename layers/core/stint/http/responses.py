@@ -31,8 +31,8 @@ from stint.http.requests import StrictRoute
 from stint.http.response_sse import encode_all, encode_stored
 from stint.http.sse import COMMENT
 from stint.observability import Observation
+from stint.services.openai_api import ResponseServices
 from stint.services.responses.response_run import ResponseRun
-from stint.services.responses.services import ResponseServices
 from stint.tools.port import ProviderData
 
 RESPONSES = "/v1/responses"

@@ -15,7 +15,7 @@ from stint.http.deadline import deadline_of
 from stint.http.documents import document
 from stint.http.sse import STREAM_SCHEMA
 from stint.observability import Observation
-from stint.services.services import Services
+from stint.services.agents_api import Services
 from stint.services.turns.turn_run import TurnRun
 
 SESSION = "/v1/agents/{agent_id}/session/{session_id}"

@@ -11,7 +11,7 @@ from stint.loop.model_call import Inference
 from stint.models.routing import Router
 from stint.services.chat.chunks import Completion
 from stint.services.chat.request import read_request
-from stint.services.reader import Reader
+from stint.services.document_reader import Reader
 from stint.services.registry.registry import Registry
 
 TIME_IS_OVER = (

@@ -44,7 +44,7 @@ from stint.loop.structured_output import check_schema
 from stint.loop.transcript import Transcript
 from stint.models.json_schemas import ANY_OBJECT
 from stint.services.conversations.item_files import read_parts
-from stint.services.reader import Reader
+from stint.services.document_reader import Reader
 from stint.services.responses.items_to_messages import call_of
 from stint.services.responses.planner import NO_PARAMETERS
 

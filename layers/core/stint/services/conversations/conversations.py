@@ -23,7 +23,7 @@ from stint.services.conversations.include import show
 from stint.services.conversations.item_files import check_images, read_files
 from stint.services.conversations.opaque_texts import OpaqueTexts
 from stint.services.deletions import PATIENCE_SECONDS, Delete, Leave, finish_deletion, proceed_deletion
-from stint.services.reader import Reader
+from stint.services.document_reader import Reader
 from stint.store.conversations import Conversations as ConversationStore
 from stint.store.conversations import Order
 

@@ -12,7 +12,7 @@ from stint.domain.openai.conversations import StoredItem
 from stint.domain.openai.input_items import InputItem
 from stint.domain.openai.items import FunctionCallOutput, Item, Message
 from stint.domain.openai.parts import InputFile, InputImage, MessagePart
-from stint.services.reader import Reader
+from stint.services.document_reader import Reader
 
 
 async def read_files(reader: Reader, items: Sequence[Item | InputItem], field: str = "input") -> list[list[str]]:

@@ -10,7 +10,7 @@ from stint.domain.openai.response_requests import ContextRequest
 from stint.services.conversations.conversations import follow
 from stint.services.conversations.item_files import check_images, read_files
 from stint.services.conversations.opaque_texts import OpaqueTexts
-from stint.services.reader import Reader
+from stint.services.document_reader import Reader
 
 Known = Mapping[str, StoredItem]
 Find = Callable[[Sequence[str]], Awaitable[Known]]

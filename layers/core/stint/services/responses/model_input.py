@@ -9,7 +9,7 @@ from stint.domain.ids import new_name
 from stint.domain.openai.items import Item, ItemReference
 from stint.loop.transcript import Transcript
 from stint.services.concurrency import value_of
-from stint.services.reader import Reader
+from stint.services.document_reader import Reader
 from stint.services.responses.context import Context, Contexts
 from stint.services.responses.input_items import Intake
 

@@ -18,7 +18,7 @@ from stint.domain.run_outcome import ErrorInfo, TurnStatus
 from stint.loop.run import Run
 from stint.services.concurrency import value_of
 from stint.services.conversations.include import ENCRYPTED_REASONING
-from stint.services.reader import Reader
+from stint.services.document_reader import Reader
 from stint.services.responses.closing_record import closing_record
 from stint.services.responses.context import Context, Contexts, add_records
 from stint.services.responses.conversation_writer import Conversing

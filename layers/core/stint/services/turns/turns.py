@@ -23,7 +23,7 @@ from stint.services.agents.agents import Agents
 from stint.services.agents.interrupted import settled
 from stint.services.agents.masking import refuse_masked_args
 from stint.services.concurrency import value_of
-from stint.services.reader import Reader
+from stint.services.document_reader import Reader
 from stint.services.turns.history import add_input, transcribe
 from stint.services.turns.planner import Planner
 from stint.services.turns.resume import RESUMABLE, answer_turn, not_waiting, resumed_run

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pydantic.warnings import UnsupportedFieldAttributeWarning
 
-from stint.http.inspection import describe_api_at
+from stint.http.routes.inspection import describe_api_at
 
 LOCAL = "http://127.0.0.1:8321"
 DOCUMENT = Path(__file__).resolve().parents[1] / "docs" / "openapi.json"

@@ -3,8 +3,8 @@
 from mangum import Mangum
 
 from stint.bootstrap import make_services
-from stint.http import agents
 from stint.http.app import create_app
+from stint.http.routes import agents
 
 app = create_app("agents", agents.router, make_services=make_services, buffered=True)
 handler = Mangum(app, lifespan="off")

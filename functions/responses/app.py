@@ -1,7 +1,7 @@
 """Responses, conversations and chat completions: streams, so it runs on the streaming runtime."""
 
-from stint.http import chat, conversations, responses
 from stint.http.app import create_app
+from stint.http.routes import chat, conversations, responses
 from stint.response_bootstrap import make_response_services
 
 app = create_app(

@@ -21,7 +21,7 @@ from stint.domain.openai.items import Message
 from stint.domain.openai.parts import InputText
 from stint.domain.openai.stored_responses import ResponseEnding, ResponseHeader, ResponseRecord, ResponseStatus
 from stint.domain.steps import CompletionMessage, InferenceStep
-from stint.http.access import TENANT
+from stint.http.dependencies import TENANT
 from stint.store.conversations import Conversations
 from stint.store.response_store import ResponseStore
 from stint.store.responses import Responses

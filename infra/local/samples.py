@@ -41,7 +41,7 @@ from stint.domain.messages import InputMessage, UserMessage
 from stint.domain.run_outcome import TurnEnding, TurnStatus
 from stint.domain.steps import CompletionMessage, InferenceStep, ToolExecutionStep
 from stint.domain.tools import ToolCall, ToolDef, ToolParameter, ToolResponse
-from stint.http.access import TENANT
+from stint.http.dependencies import TENANT
 from stint.store import keys
 from stint.store.registrations import Kind
 from stint.store.response_store import ResponseStore

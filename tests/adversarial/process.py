@@ -30,7 +30,7 @@ from tests.functions.world import World
 from stint.adapters import fetch
 from stint.domain.ids import new_id
 from stint.http.app import create_app
-from stint.http.inspection import list_parts
+from stint.http.routes.inspection import list_parts
 from stint.models.fetched_images import FetchedImages
 from stint.models.openai.model import OpenAICompatible
 

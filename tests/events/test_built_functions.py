@@ -22,7 +22,7 @@ from infra.openapi import DOCUMENT
 from tests.events.answers import FILES, HTTP_FILES, REFUSED, Operation, check_answer, documents, operation_of
 from tests.unit.documents.pdf_files import make_pdf
 
-from stint.http.inspection import describe_api
+from stint.http.routes.inspection import describe_api
 
 pytestmark = [pytest.mark.built, pytest.mark.asyncio(loop_scope="module")]
 

@@ -14,7 +14,7 @@ from tests.events.answers import FILES, HTTP_FILES, Operation, operation_of
 from tests.local.data_outputs import OUTPUTS
 
 from stint.domain.ids import is_id
-from stint.http.inspection import describe_api
+from stint.http.routes.inspection import describe_api
 
 OPERATIONS = Operation.all(describe_api())
 NULLABLE = {"queryStringParameters", "multiValueQueryStringParameters", "pathParameters", "stageVariables", "body"}

@@ -3,7 +3,7 @@ from infra.local.sample_ids import AGENT, AWAITING_TURN, COMPLETED_TURN, SESSION
 from infra.local.samples import clients, store_samples
 
 from stint.domain.run_outcome import TurnStatus
-from stint.http.access import TENANT
+from stint.http.dependencies import TENANT
 from stint.store.store import Store
 
 

@@ -10,7 +10,7 @@ from tests.functions.talk import agent_config, assert_error, create_agent, open_
 from tests.functions.world import World
 
 from stint.domain.ids import new_id
-from stint.http.inspection import list_parts
+from stint.http.routes.inspection import list_parts
 
 ROUTES = sorted(
     (method, route.path)

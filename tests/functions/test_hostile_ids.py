@@ -10,7 +10,7 @@ import pytest
 from fastapi.routing import APIRoute
 from tests.functions.talk import assert_error, create_agent
 
-from stint.http.inspection import addresses_of, list_parts
+from stint.http.routes.inspection import addresses_of, list_parts
 
 UUID = "01890000-0000-7000-8000-000000000000"
 HEX = UUID.replace("-", "")

@@ -23,9 +23,9 @@ from tests.unit.services.responses.office import Desk
 from stint.bootstrap import compose
 from stint.domain.inference import InferenceRequest
 from stint.domain.tasks import ResponseTask
-from stint.http import agents
 from stint.http.app import create_app
-from stint.http.inspection import list_parts
+from stint.http.routes import agents
+from stint.http.routes.inspection import list_parts
 from stint.models.openai.model import OpenAICompatible
 from stint.models.port import Model
 from stint.models.routing import Router

@@ -5,7 +5,7 @@ import pytest
 from stint.domain.errors import InvalidRequest
 from stint.domain.paging import MAX_BYTES, Page, Window
 from stint.domain.schema import Schema
-from stint.http.documents import MAX_LIMIT, MAX_START, listing, window_of
+from stint.http.json_responses import MAX_LIMIT, MAX_START, listing, window_of
 
 
 class Entry(Schema):

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from stint.http.places import place_of
+from stint.http.error_location import place_of
 
 BODY = {
     "input": [{"role": "user", "content": [{"type": "input_text", "text": 3}]}, "words"],

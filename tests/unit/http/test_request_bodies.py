@@ -7,8 +7,8 @@ import pytest
 from fastapi.routing import APIRoute
 from pydantic import TypeAdapter
 
-from stint.http.inspection import list_parts
 from stint.http.requests import StrictRoute
+from stint.http.routes.inspection import list_parts
 
 ROUTES = [route for part in list_parts() for route in part.routes if isinstance(route, APIRoute) and route.body_field]
 

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from fastapi import APIRouter, FastAPI
 from pydantic.warnings import UnsupportedFieldAttributeWarning
 
-from stint.http.access import TENANT, MakeServices
+from stint.http.dependencies import TENANT, MakeServices
 from stint.http.errors import add_error_handlers
 from stint.http.middleware import (
     Aliased,
@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 
 def list_routers() -> tuple[APIRouter, ...]:
     """List the routers of the whole API, of whichever function."""
-    from stint.http.inspection import list_parts  # noqa: PLC0415 - to build all routes costs a cold start 30 ms
+    from stint.http.routes.inspection import list_parts  # noqa: PLC0415 - to build all routes costs a cold start 30 ms
 
     return list_parts()
 

@@ -35,7 +35,7 @@ from stint.domain.errors import (
 from stint.domain.run_outcome import ErrorInfo
 from stint.domain.schema import Schema
 from stint.domain.validation import message_of
-from stint.http.places import place_of
+from stint.http.error_location import place_of
 
 logger = logging.getLogger(__name__)
 

@@ -10,8 +10,8 @@ from stint.domain.llama_stack.registrations import (
     ShieldList,
     ShieldRegisterRequest,
 )
-from stint.http.access import Access
-from stint.http.documents import document, null
+from stint.http.dependencies import Access
+from stint.http.json_responses import document, null
 from stint.http.requests import StrictRoute
 
 router = APIRouter(prefix="/v1", tags=["Shields"], route_class=StrictRoute)

@@ -20,16 +20,16 @@ from stint.domain.openai.response_resource import (
 )
 from stint.domain.openai.response_resource import Response as ResponseObject
 from stint.domain.schema import Schema
-from stint.http.access import Keys, is_llama_stack_address, response_services_of
-from stint.http.answers import SPACE, begin
 from stint.http.deadline import deadline_of
-from stint.http.documents import document
+from stint.http.dependencies import Keys, is_llama_stack_address, response_services_of
 from stint.http.errors import body_of
 from stint.http.heartbeats import with_heartbeats
-from stint.http.lists import Included, Limit, Order, page
+from stint.http.json_responses import document
+from stint.http.list_params import Included, Limit, Order, page
 from stint.http.requests import StrictRoute
 from stint.http.response_sse import encode_all, encode_stored
 from stint.http.sse import COMMENT
+from stint.http.streaming import SPACE, begin
 from stint.observability import Observation
 from stint.services.openai_api import ResponseServices
 from stint.services.responses.response_run import ResponseRun

@@ -5,8 +5,8 @@ from fastapi import APIRouter, Response
 from stint.domain.errors import NotSupported
 from stint.domain.llama_stack.registrations import ModelRegisterRequest
 from stint.domain.llama_stack.registry import Health, Model, ModelEntry, ModelList, Provider, ProviderList, Version
-from stint.http.access import Access
-from stint.http.documents import document, null
+from stint.http.dependencies import Access
+from stint.http.json_responses import document, null
 from stint.http.requests import StrictRoute
 
 router = APIRouter(prefix="/v1", tags=["Registry"], route_class=StrictRoute)

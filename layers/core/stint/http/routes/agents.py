@@ -4,8 +4,8 @@ from fastapi import APIRouter, Response
 
 from stint.domain.llama_stack.agents import Agent, AgentCreateRequest, AgentCreateResponse, AgentList
 from stint.domain.llama_stack.sessions import SessionCreateRequest, SessionCreateResponse, SessionList
-from stint.http.access import Access, AgentRoute
-from stint.http.documents import NULL, document, listing, null, window_of
+from stint.http.dependencies import Access, AgentRoute
+from stint.http.json_responses import NULL, document, listing, null, window_of
 
 router = APIRouter(prefix="/v1/agents", tags=["Agents"], route_class=AgentRoute)
 

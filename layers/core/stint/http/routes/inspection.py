@@ -11,11 +11,11 @@ from pydantic import BaseModel, RootModel
 
 from stint.domain.llama_stack.registry import LLAMA_STACK_VERSION, Route, RouteList
 from stint.domain.openai.chat_output import ChatCompletionChunk
-from stint.http import pages, registry, shields, tools
-from stint.http.documents import document
 from stint.http.errors import ErrorResponse
 from stint.http.examples import add_examples
+from stint.http.json_responses import document
 from stint.http.middleware import ALIAS
+from stint.http.routes import pages, registry, shields, tools
 from stint.http.sse import StreamChunk, StreamError
 
 router = APIRouter(prefix="/v1", tags=["Registry"])
@@ -61,7 +61,7 @@ async def get_openapi(request: Request) -> Response:
 @cache
 def list_parts() -> tuple[APIRouter, ...]:
     """List the routers of all functions; those of other functions are loaded when the API is described."""
-    from stint.http import agents, chat, conversations, responses, turns  # noqa: PLC0415
+    from stint.http.routes import agents, chat, conversations, responses, turns  # noqa: PLC0415
 
     return (
         agents.router,

@@ -16,8 +16,8 @@ from stint.domain.llama_stack.registrations import (
     ToolInvokeRequest,
     ToolList,
 )
-from stint.http.access import Access, Keys
-from stint.http.documents import document, null
+from stint.http.dependencies import Access, Keys
+from stint.http.json_responses import document, null
 from stint.http.requests import StrictRoute
 
 router = APIRouter(prefix="/v1", tags=["Tools"], route_class=StrictRoute)

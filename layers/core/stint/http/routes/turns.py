@@ -9,11 +9,11 @@ from fastapi.responses import StreamingResponse
 from stint.domain.llama_stack.sessions import Session
 from stint.domain.llama_stack.turns import Turn, TurnCreateRequest, TurnResumeRequest
 from stint.domain.steps import StepResponse
-from stint.http.access import Access, AgentRoute, Keys
-from stint.http.answers import answer_buffered, answer_streaming
 from stint.http.deadline import deadline_of
-from stint.http.documents import document
+from stint.http.dependencies import Access, AgentRoute, Keys
+from stint.http.json_responses import document
 from stint.http.sse import STREAM_SCHEMA
+from stint.http.streaming import answer_buffered, answer_streaming
 from stint.observability import Observation
 from stint.services.agents_api import Services
 from stint.services.turns.turn_run import TurnRun

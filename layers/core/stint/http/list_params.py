@@ -10,8 +10,8 @@ from stint.domain.openai.lists import ListObject
 from stint.domain.openai.response_options import Include
 from stint.domain.paging import MAX_ENTRIES
 from stint.domain.validation import message_of
-from stint.http.access import is_llama_stack_address
-from stint.http.documents import document
+from stint.http.dependencies import is_llama_stack_address
+from stint.http.json_responses import document
 
 Order = Annotated[Literal["asc", "desc"], Query()]
 

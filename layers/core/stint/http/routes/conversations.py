@@ -14,9 +14,9 @@ from stint.domain.openai.conversations import (
 )
 from stint.domain.openai.items import Item
 from stint.domain.openai.response_resource import ItemList
-from stint.http.access import response_services_of
-from stint.http.documents import document
-from stint.http.lists import Included, Limit, Order, page
+from stint.http.dependencies import response_services_of
+from stint.http.json_responses import document
+from stint.http.list_params import Included, Limit, Order, page
 from stint.http.requests import StrictRoute
 from stint.services.openai_api import ResponseServices
 

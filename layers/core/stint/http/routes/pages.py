@@ -11,9 +11,9 @@ from fastapi.responses import HTMLResponse, JSONResponse
 from fastapi.routing import APIRoute
 
 from stint.http.accept import prefers
-from stint.http.access import Access
+from stint.http.dependencies import Access
 
-STATIC = Path(__file__).with_name("static")
+STATIC = Path(__file__).parents[1] / "static"
 TYPES = {"reference.css": "text/css", "reference.js": "text/javascript"}
 HOST = re.compile(r"[A-Za-z0-9.\-]+(:[0-9]{1,5})?|\[[0-9A-Fa-f:]+\](:[0-9]{1,5})?")
 HEADERS = {

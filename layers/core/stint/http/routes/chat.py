@@ -14,13 +14,13 @@ from stint.domain.errors import StintError, Unexpected
 from stint.domain.inference import Usage
 from stint.domain.openai.chat import ChatCompletionRequest
 from stint.domain.openai.chat_output import ChatCompletion, ChatCompletionChunk
-from stint.http.access import response_services_of
-from stint.http.answers import SPACE
 from stint.http.deadline import deadline_of
+from stint.http.dependencies import response_services_of
 from stint.http.errors import body_of
 from stint.http.heartbeats import with_heartbeats
 from stint.http.requests import StrictRoute
 from stint.http.sse import COMMENT, DONE, escape_line_breaks
+from stint.http.streaming import SPACE
 from stint.observability import Observation
 from stint.services.chat.chat import Chat, ChatRun
 from stint.services.openai_api import ResponseServices

@@ -2,7 +2,7 @@
 
 from mangum import Mangum
 
-from stint.bootstrap import make_services
+from stint.bootstrap.agents import make_services
 from stint.http.app import create_app
 from stint.http.routes import agents
 

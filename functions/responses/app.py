@@ -1,8 +1,8 @@
 """Responses, conversations and chat completions: streams, so it runs on the streaming runtime."""
 
+from stint.bootstrap.openai import make_response_services
 from stint.http.app import create_app
 from stint.http.routes import chat, conversations, responses
-from stint.response_bootstrap import make_response_services
 
 app = create_app(
     "responses",

@@ -10,7 +10,8 @@ from aws_lambda_powertools.utilities.batch import BatchProcessor, EventType, pro
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 from pydantic import ValidationError
 
-from stint.bootstrap import make_deletions, make_queue
+from stint.bootstrap.agents import make_deletions, make_queue
+from stint.bootstrap.openai import make_invocations, make_response_services, make_work
 from stint.domain.errors import NotFound, NotMarkedDeleted, StintError
 from stint.domain.notifications.completion_events import Ended, ResponseEnded
 from stint.domain.notifications.request_events import ASKED
@@ -24,7 +25,6 @@ from stint.domain.tasks import (
 )
 from stint.log_keys import add_log_keys
 from stint.observability import Observation, make_logger
-from stint.response_bootstrap import make_invocations, make_response_services, make_work
 
 T = TypeVar("T")
 

@@ -1,6 +1,6 @@
 """Stint's routes as one app for uvicorn: the same code without Lambda's runtime and API Gateway's front."""
 
-from stint.bootstrap import make_services
+from stint.bootstrap.agents import make_services
 from stint.http.app import create_app
 from stint.http.routes import agents, turns
 

@@ -27,7 +27,7 @@ from tests.adversarial.case import Answer, Event, Request, get, post
 from tests.adversarial.meter import Meter
 from tests.functions.world import World
 
-from stint.adapters import fetch
+from stint.bootstrap.adapters import fetch
 from stint.domain.ids import new_id
 from stint.http.app import create_app
 from stint.http.routes.inspection import list_parts

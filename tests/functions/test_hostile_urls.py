@@ -10,7 +10,7 @@ from tests.functions.talk import WEATHER, assert_error, open_session, say, turn
 from tests.functions.world import World
 from tests.servers.scripted_http import Reply, ScriptedHTTPServer
 
-from stint import adapters
+from stint.bootstrap import adapters
 from stint.models.fetched_images import FetchedImages
 from stint.models.openai.model import OpenAICompatible
 from stint.net.guard import Guard
@@ -218,7 +218,7 @@ def redirecting(world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """
     with ScriptedHTTPServer(lambda _: Reply(status=302, headers={"Location": "http://xn--a/"})) as server:
         guard = Guard(["127.0.0.1"])
-        monkeypatch.setattr("stint.adapters.make_guard", lambda: guard)
+        monkeypatch.setattr("stint.bootstrap.adapters.make_guard", lambda: guard)
         monkeypatch.setattr(
             world,
             "tool_providers",

@@ -20,7 +20,8 @@ from tests.functions.doubles import HEARTBEAT, Faults, Faulty, Recorder
 from tests.openresponses.asgi import Watched
 from tests.unit.services.responses.office import Desk
 
-from stint.bootstrap import compose
+from stint.bootstrap.agents import compose
+from stint.bootstrap.openai import compose_responses, compose_work
 from stint.domain.inference import InferenceRequest
 from stint.domain.tasks import ResponseTask
 from stint.http.app import create_app
@@ -30,7 +31,6 @@ from stint.models.openai.model import OpenAICompatible
 from stint.models.port import Model
 from stint.models.routing import Router
 from stint.models.scripted.model import Scripted
-from stint.response_bootstrap import compose_responses, compose_work
 from stint.services.agents_api import Services
 from stint.services.deletions import Deletions
 from stint.services.openai_api import ResponseServices

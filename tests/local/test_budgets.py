@@ -25,7 +25,7 @@ A_TURN = """
 import asyncio, json, sys
 sys.path.insert(0, "functions/turns")
 from app import app
-from stint.bootstrap import make_services
+from stint.bootstrap.agents import make_services
 from stint.domain.llama_stack.agents import AgentConfig
 
 async def main(model):

@@ -7,8 +7,9 @@ import pytest
 from moto import mock_aws
 from pydantic import SecretStr
 
-from stint.adapters import make_openai, make_router, make_shield_providers, make_tool_providers, tool_key
-from stint.bootstrap import configured, providers, warn_of_short_keys
+from stint.bootstrap.adapters import make_openai, make_router, make_shield_providers, make_tool_providers, tool_key
+from stint.bootstrap.agents import warn_of_short_keys
+from stint.bootstrap.defaults import configured, providers
 from stint.domain.errors import InvalidRequest, ToolUnavailable
 from stint.models.fetched_images import FetchedImages
 from stint.models.openai.model import OpenAICompatible

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from tests.clock import CLOCK
 
-from stint.bootstrap import compose
+from stint.bootstrap.agents import compose
 from stint.domain.content import Content, text_of
 from stint.domain.inference import (
     AnswerDetails,

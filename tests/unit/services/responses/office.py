@@ -13,7 +13,8 @@ from tests.openresponses.schema import Json
 from tests.unit.services.stage import deadline
 from tests.unit.store.conftest import Cloud
 
-from stint.bootstrap import compose
+from stint.bootstrap.agents import compose
+from stint.bootstrap.openai import compose_invocations, compose_responses, compose_work
 from stint.domain.errors import DeadlineExceeded, StoreUnavailable
 from stint.domain.inference import ToolSignature
 from stint.domain.notifications.completion_events import Ended
@@ -25,7 +26,6 @@ from stint.domain.tasks import AnyDeletionTask, AnyTask, ResponseTask
 from stint.models.port import Model
 from stint.models.routing import Router
 from stint.models.scripted.model import Scripted
-from stint.response_bootstrap import compose_invocations, compose_responses, compose_work
 from stint.services.deletions import Deletions
 from stint.settings import Settings
 from stint.tools.port import Invocation, Toolgroup, ToolOutcome

@@ -2,8 +2,8 @@
 
 from functools import cache
 
-from stint.adapters import check_url, fetch, make_router
-from stint.bootstrap import make_queue, make_services
+from stint.bootstrap.adapters import check_url, fetch, make_router
+from stint.bootstrap.agents import make_queue, make_services
 from stint.models.routing import Router
 from stint.services.agents_api import Services
 from stint.services.background.background import Background

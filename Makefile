@@ -98,14 +98,14 @@ TARGET := $(if $(RUNTIME),Runtime=$(RUNTIME)) $(if $(ARCHITECTURE),Architecture=
 
 validate: .venv-sam/.installed $(VENV)/.installed ## check the SAM template, and with cfn-lint what it is translated to
 	@$(SAM) validate --lint
-	@$(BIN)/python -m infra.lint_templates
+	@$(BIN)/python -m infra.scripts.lint_templates
 
 build: .venv-sam/.installed $(VENV)/.installed ## build what is deployed (RUNTIME=python3.11 ARCHITECTURE=x86_64 for another target)
 	@$(SAM) build $(if $(strip $(TARGET)),--parameter-overrides "$(strip $(TARGET))")
-	@$(BIN)/python infra/bytecode.py
+	@$(BIN)/python infra/scripts/bytecode.py
 
 deploy: .venv-sam/.installed $(VENV)/.installed ## deploy what was built: make deploy STACK=name (PARAMETERS="Name=value ...")
-	@$(BIN)/python -m infra.deploy
+	@$(BIN)/python -m infra.scripts.deploy
 
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header
 # What mcp asks for beyond its client, the part that is used (tests/events/test_shipped_services.py): a third of the layer.
@@ -119,7 +119,7 @@ lock: $(VENV)/.installed ## resolve the dependencies again (the only target that
 	@$(foreach clients,$(CLIENTS),$(COMPILE:3.11=$(if $(filter %-llama-stack,$(clients)),3.12,3.11)) --upgrade requirements/$(clients).in -o requirements/$(clients).txt &&) true
 
 openapi: $(VENV)/.installed ## write docs/openapi.json
-	@$(BIN)/python -m infra.openapi
+	@$(BIN)/python -m infra.scripts.openapi
 
 clean: ## remove every environment, build and stored state
 	@rm -rf .venv .venv-ministack .venv-sam .venv-clients-* .aws-sam .stint .mypy_cache .ruff_cache tests/node/node_modules

@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 RESERVE_SECONDS = 5.0
 RECEIVES = 3
-"""How often the queue gives a message out before it lies among the dead letters (infra/data.yaml)."""
+"""How often the queue gives a message out before it lies among the dead letters (infra/aws/data.yaml)."""
 
 UNMARKED_SECONDS = 30
 """When a deletion task returns that came before its object was marked as deleted."""

@@ -1,4 +1,4 @@
-"""AWS services on this machine: a ministack process that holds the data resources of `infra/data.yaml`."""
+"""AWS services on this machine: a ministack process that holds the data resources of `infra/aws/data.yaml`."""
 
 import shutil
 import socket
@@ -20,7 +20,7 @@ from infra.local.server import listen_apart
 ROOT = Path(__file__).resolve().parents[2]
 PYTHON = ROOT / ".venv-ministack" / "bin" / "python"
 PROGRAM = "infra.local.engine_process"
-DATA_TEMPLATE = ROOT / "infra" / "data.yaml"
+DATA_TEMPLATE = ROOT / "infra" / "aws" / "data.yaml"
 DATA_STACK = "stint-data"
 # Those that functions call, by the name that ends the variable with the endpoint of each.
 SERVICES = {
@@ -205,6 +205,6 @@ def apply_stack(cloudformation: Any, name: str, template: str) -> dict[str, str]
     if stack["StackStatus"] not in ("CREATE_COMPLETE", "UPDATE_COMPLETE"):
         reason = stack.get("StackStatusReason", "no reason given")
         raise LocalCloudError(
-            f"infra/data.yaml does not fit the stored state ({stack['StackStatus']}: {reason}): start with FRESH=1"
+            f"infra/aws/data.yaml does not fit the stored state ({stack['StackStatus']}: {reason}): start with FRESH=1"
         )
     return {output["OutputKey"]: output["OutputValue"] for output in stack["Outputs"]}

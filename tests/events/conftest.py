@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import NoReturn
 
 import pytest
-from infra.build import read_build
 from infra.local.engine import ROOT
+from infra.scripts.build import read_build
 
 RUNTIME = f"python{sys.version_info[0]}.{sys.version_info[1]}"
 ARCHITECTURE = "arm64" if platform.machine() in ("arm64", "aarch64") else "x86_64"

@@ -18,7 +18,7 @@ from infra.local.invocation import Invocation
 from infra.local.invoke import EVENTS, find_function, prepare, streams
 from infra.local.proxy_response import Head, parse_buffered, read_prelude
 from infra.local.sample_ids import AGENT, DELETED_AGENT
-from infra.openapi import DOCUMENT
+from infra.scripts.openapi import DOCUMENT
 from tests.events.answers import FILES, HTTP_FILES, REFUSED, Operation, check_answer, documents, operation_of
 from tests.unit.documents.pdf_files import make_pdf
 

@@ -1,7 +1,7 @@
 import json
 import re
 
-from infra.openapi import DOCUMENT, openapi_text
+from infra.scripts.openapi import DOCUMENT, openapi_text
 
 
 def test_the_committed_document_is_current() -> None:

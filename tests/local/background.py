@@ -84,7 +84,7 @@ class System:
         return [line for line in self.log().splitlines() if text in line]
 
     def receive(self, queue: str, within: float = 60) -> dict[str, Any]:
-        """Take the next message out of a queue, by the name of its output in infra/data.yaml."""
+        """Take the next message out of a queue, by the name of its output in infra/aws/data.yaml."""
         sqs: Any = self.engine.client("sqs")
         url = self.engine.outputs[queue]
         try:

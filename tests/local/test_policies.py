@@ -217,7 +217,7 @@ def test_the_tenant_comes_from_the_rule(translated: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("template", ["data", "alarms"])
 def test_nested_templates_grant_nothing(template: str) -> None:
-    nested = yaml_parse((ROOT / "infra" / f"{template}.yaml").read_text())
+    nested = yaml_parse((ROOT / "infra" / "aws" / f"{template}.yaml").read_text())
 
     assert {each.effect for each in statements_of(nested)} <= {"Deny"}
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 import yaml
-from infra.lint_templates import CFN_LINT, lint
 from infra.local.engine import ROOT
 from infra.local.errors import LocalCloudError
 from infra.local.gateway_response import (
@@ -27,6 +26,7 @@ from infra.local.routing import Router
 from infra.local.sources import QueueSource, queue_sources, retries, rule_sources
 from infra.local.system import Invoke, Mock, System
 from infra.local.translation import translate
+from infra.scripts.lint_templates import CFN_LINT, lint
 from tests.local.data_outputs import OUTPUTS
 
 from stint.settings import Settings
@@ -245,7 +245,7 @@ def test_deleted_blobs_stay_as_long_as_the_table_can_be_restored() -> None:
 
 
 def test_the_readme_counts_what_the_alarms_cost() -> None:
-    text = (ROOT / "infra" / "alarms.yaml").read_text()
+    text = (ROOT / "infra" / "aws" / "alarms.yaml").read_text()
 
     alarms, metrics = text.count("Type: AWS::CloudWatch::Alarm"), text.count("MetricStat:")
     assert (alarms, metrics) == (5, 15)
@@ -253,13 +253,13 @@ def test_the_readme_counts_what_the_alarms_cost() -> None:
 
 
 def data_resources() -> dict[str, Any]:
-    """The resources of `infra/data.yaml`, with the short tags of CloudFormation as text."""
+    """The resources of `infra/aws/data.yaml`, with the short tags of CloudFormation as text."""
 
     class Loader(yaml.SafeLoader):
         """Reads `!Ref Name` as `Ref Name`."""
 
     Loader.add_multi_constructor("!", lambda loader, suffix, node: f"{suffix} {node.value}")
-    resources: dict[str, Any] = yaml.load((ROOT / "infra" / "data.yaml").read_text(), Loader)["Resources"]
+    resources: dict[str, Any] = yaml.load((ROOT / "infra" / "aws" / "data.yaml").read_text(), Loader)["Resources"]
     return resources
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from infra.deploy import ROOT, main
+from infra.scripts.deploy import ROOT, main
 
 SAM = """#!/bin/sh
 printf '%s\\n' "$@" > arguments
@@ -27,7 +27,7 @@ def root(tmp_path: Path) -> Path:
     """A repository whose build is current."""
     for name, text in {
         "template.yaml": "",
-        "infra/data.yaml": "",
+        "infra/aws/data.yaml": "",
         "functions/turns/app.py": "TURNS = 1",
         "layers/core/stint/a.py": "A = 1",
         ".aws-sam/build/Turns/app.py": "TURNS = 1",
@@ -135,7 +135,7 @@ def test_nothing_is_deployed_before_it_is_built(root: Path, capsys: pytest.Captu
 
 
 @pytest.mark.parametrize(
-    "changed", ["template.yaml", "infra/data.yaml", "functions/turns/app.py", "layers/core/stint/a.py"]
+    "changed", ["template.yaml", "infra/aws/data.yaml", "functions/turns/app.py", "layers/core/stint/a.py"]
 )
 def test_a_build_that_is_older_than_its_source_is_not_deployed(
     root: Path, capsys: pytest.CaptureFixture[str], changed: str

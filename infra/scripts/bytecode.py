@@ -9,7 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from infra.build import read_build
+from infra.scripts.build import read_build
 
 
 def main() -> int:

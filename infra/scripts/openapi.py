@@ -10,7 +10,7 @@ from pydantic.warnings import UnsupportedFieldAttributeWarning
 from stint.http.routes.inspection import describe_api_at
 
 LOCAL = "http://127.0.0.1:8321"
-DOCUMENT = Path(__file__).resolve().parents[1] / "docs" / "openapi.json"
+DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "openapi.json"
 
 
 def main() -> int:

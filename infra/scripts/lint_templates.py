@@ -21,13 +21,13 @@ def main() -> int:
 
 
 def lint(template: Path) -> "subprocess.CompletedProcess[str]":
-    """Run cfn-lint on a SAM template's translation and on `infra/*.yaml`, which it nests. Every finding counts."""
+    """Run cfn-lint on a SAM template's translation and on `infra/aws/*.yaml`, which it nests. Every finding counts."""
     with tempfile.TemporaryDirectory() as folder:
         translated = Path(folder) / "translated.json"
         translated.write_text(json.dumps(translate(template, REGION), indent=1))
         nested = Path(folder) / "infra"
         nested.symlink_to(ROOT / "infra")
-        files = [translated, *sorted(nested.glob("*.yaml"))]
+        files = [translated, *sorted(nested.glob("aws/*.yaml"))]
         command = [str(CFN_LINT), "--regions", REGION, "--template", *map(str, files)]
         return subprocess.run(command, capture_output=True, text=True, check=False)
 

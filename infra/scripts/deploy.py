@@ -13,9 +13,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import yaml
-from infra.build import Build, read_build
+from infra.scripts.build import Build, read_build
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 USAGE = 'usage: make deploy STACK=name [PARAMETERS="Name=value ..."]'
 # Functions are named `<stack>-responses`, and Lambda takes 64 characters.
 STACK = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,53}")

@@ -124,3 +124,15 @@ def test_every_dependency_of_the_layer_is_imported_by_the_product() -> None:
     assert {name for name in names if name.replace("-", "_") not in imported} == set()
     assert {name for name in names if f"\n{name}==" not in f"\n{locked}"} == set()
     assert not re.search(r"^(jsonschema|rpds-py|attrs)==", locked, re.MULTILINE)
+
+
+@pytest.mark.parametrize("function", ["agents", "turns"])
+def test_agents_and_turns_load_nothing_of_responses(function: str) -> None:
+    of_responses = [
+        *("domain.openai", "domain.notifications", "store.response_store", "store.responses", "store.conversations"),
+        *("store.background", "services.responses", "services.openai_api"),
+    ]
+
+    loaded = {name for name in modules_of(function) for each in of_responses if name.startswith(f"stint.{each}")}
+
+    assert loaded == set()

@@ -3,9 +3,9 @@ import asyncio
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.unit.loop.test_agent_loop import answers
 from tests.unit.services.conftest import MakeStage
 from tests.unit.services.stage import Part, Script, called, ended, said, script, shape
-from tests.unit.services.test_loop import answers
 
 from stint.domain.errors import ModelError, NotFound, StintError
 from stint.domain.ids import new_id

@@ -9,9 +9,9 @@ from typing import Any
 import httpx
 import pytest
 from tests.openresponses.asgi import Watched
+from tests.openresponses.samples import CALL, MESSAGE, encode, response, stream
 from tests.openresponses.watch import Exchange, take_complaints
 from tests.openresponses.wire import Tap
-from tests.unit.openresponses.samples import CALL, MESSAGE, encode, response, stream
 
 PAGE: dict[str, Any] = {"object": "list", "first_id": None, "last_id": None, "has_more": False, "data": []}
 TOLD = {"error": {"message": "No.", "type": "not_found", "code": "not_found", "param": None}}

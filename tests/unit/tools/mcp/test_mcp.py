@@ -560,7 +560,7 @@ async def test_the_log_bears_neither_arguments_nor_keys(
     assert "a-secret-reason" not in caplog.text
 
 
-CORE = Path(__file__).parents[3] / "layers" / "core"
+CORE = Path(__file__).parents[4] / "layers" / "core"
 
 
 def test_the_client_brings_no_server_along() -> None:

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 from tests.openresponses.bodies import check_response, check_response_list
-from tests.unit.domain.test_response_requests import FULL, MCP
+from tests.unit.domain.openai.test_response_requests import FULL, MCP
 
 from stint.domain.inference import Usage
 from stint.domain.openai.items import FunctionCall, Message, OutputItem

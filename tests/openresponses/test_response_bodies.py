@@ -12,8 +12,8 @@ from tests.openresponses.bodies import (
     check_item_list,
     check_response,
 )
+from tests.openresponses.samples import CALL, MCP, MESSAGE, OUTPUT, TEXT, USAGE, response
 from tests.openresponses.schema import Json, Mismatch
-from tests.unit.openresponses.samples import CALL, MCP, MESSAGE, OUTPUT, TEXT, USAGE, response
 
 ANSWER = {"type": "function_call_output", "id": "a", "call_id": "b", "output": "", "status": "completed"}
 SCHEMA = {"type": "json_schema", "name": "n", "description": None, "schema": {"type": "object"}, "strict": True}

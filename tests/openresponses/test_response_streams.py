@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 from tests.openresponses.frames import check_stream
+from tests.openresponses.samples import CALL, encode, response, stream
 from tests.openresponses.schema import Json, Mismatch
-from tests.unit.openresponses.samples import CALL, encode, response, stream
 
 Spoil = Callable[[list[Json]], object]
 

@@ -21,7 +21,7 @@ from tests.functions.response_talk import (
 )
 from tests.functions.world import World
 from tests.servers.chat_completions import ChatCompletionsServer, error
-from tests.unit.services.stage import words_of
+from tests.services.turn_fixture import words_of
 
 from stint.domain.inference import AssistantAnswer, SystemText, ToolResult
 

@@ -20,7 +20,7 @@ from tests.functions.response_talk import (
     user,
 )
 from tests.functions.world import LEASE, World
-from tests.unit.services.stage import words_of
+from tests.services.turn_fixture import words_of
 
 from stint.domain.inference import AssistantAnswer
 from stint.domain.openai.stored_responses import ResponseHeader

@@ -22,7 +22,7 @@ from tests.functions.response_talk import (
 from tests.functions.world import Served, World
 from tests.servers.mcp_server import PNG
 from tests.servers.scripted_http import Received, Reply, ScriptedHTTPServer
-from tests.unit.services.stage import words_of
+from tests.services.turn_fixture import words_of
 
 from stint.domain.content import ImageContentItem
 from stint.domain.inference import UserInput

@@ -18,7 +18,7 @@ from fastapi import FastAPI
 from infra.local.engine import Engine
 from tests.functions.doubles import HEARTBEAT, Faults, Faulty, Recorder
 from tests.openresponses.asgi import Watched
-from tests.unit.services.responses.office import Desk
+from tests.services.worker_fixture import Desk
 
 from stint.bootstrap.agents import compose
 from stint.bootstrap.openai import compose_responses, compose_work

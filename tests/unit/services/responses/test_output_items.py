@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 from pydantic import TypeAdapter
-from tests.unit.services.responses.item_talk import encode
+from tests.unit.services.responses.item_fixture import encode
 
 from stint.domain.ids import new_name
 from stint.domain.inference import AnswerDetails, Reasoning

@@ -1,0 +1,317 @@
+"""Responses whose worker died: nothing that was finished is done again, and nothing is told twice."""
+
+import asyncio
+import time
+
+import pytest
+from tests.services.conftest import MakeOffice
+from tests.services.faults import failing
+from tests.services.turn_fixture import STOP, Part, called, said, script, until
+from tests.services.worker_fixture import FUNCTION, MCP_TOOL, Office, text_of, types_of
+
+from stint.domain.errors import StoreUnavailable
+from stint.domain.inference import AssistantAnswer, Finished, FinishReason, TextChunk, ToolResult, Usage
+from stint.services.background.worker import GivenUp
+
+
+async def test_steps_that_are_stored_are_not_run_again(make_office: MakeOffice) -> None:
+    usage = Usage(input_tokens=5, output_tokens=3, total_tokens=8)
+    asked = [*called("buy")[:-1], Finished(FinishReason.tool_calls, usage)]
+    office = make_office(script(asked, [TextChunk("half "), asyncio.Event()]))
+    response_id = await office.create(stream=True, tools=[MCP_TOOL])
+    async with office.dying(response_id):
+        await until_told(office, response_id, "half ")
+    heir = office.beside(script([TextChunk("whole"), Finished(FinishReason.stop, usage)]))
+
+    await heir.run(response_id)
+
+    response = await heir.get(response_id)
+    assert (office.shop.calls, heir.shop.calls) == (["buy"], [])
+    assert [item.type for item in response.output] == ["mcp_list_tools", "mcp_call", "message"]
+    assert response.usage is not None
+    assert response.usage.total_tokens == 16
+    events = await heir.follow(response_id)
+    assert text_of(events) == "half whole"
+    done = [event["item"] for event in events if event["type"] == "response.output_item.done"]
+    assert [(item["type"], item.get("status")) for item in done] == [
+        ("mcp_list_tools", None),
+        ("mcp_call", "completed"),
+        ("message", "incomplete"),
+        ("message", "completed"),
+    ]
+    assert [item["id"] for item in done if item["id"] != done[2]["id"]] == [item.id for item in response.output]
+
+
+async def test_calls_of_the_last_answer_that_have_no_result_are_run_first_with_their_keys(
+    make_office: MakeOffice,
+) -> None:
+    model = script(called("buy", "sell"))
+    office = make_office(model)
+    office.shop.gates["sell"] = asyncio.Event()
+    response_id = await office.create(stream=True, tools=[MCP_TOOL])
+    async with office.dying(response_id):
+        await until_stored(office, response_id, 2)
+    continuation = script(said("Both"))
+    heir = office.beside(continuation)
+
+    await heir.run(response_id)
+
+    assert (office.shop.calls, heir.shop.calls) == (["buy", "sell"], ["sell"])
+    assert heir.shop.keys == office.shop.keys[1:]
+    results = [each for each in continuation.requests[0].messages if isinstance(each, ToolResult)]
+    assert [each.content for each in results] == ["buy is done", "sell is done"]
+    events = await heir.follow(response_id)
+    assert types_of(events)[-1] == "completed"
+    assert (await heir.get(response_id)).output[-1].type == "message"
+
+
+async def test_a_pause_for_the_client_in_the_same_answer_still_comes(make_office: MakeOffice) -> None:
+    office = make_office(script(called("buy", "ask_user")))
+    office.shop.gates["buy"] = asyncio.Event()
+    response_id = await office.create(tools=[MCP_TOOL, FUNCTION])
+    async with office.dying(response_id):
+        await until_stored(office, response_id, 1)
+    model = script()
+    heir = office.beside(model)
+
+    await heir.run(response_id)
+
+    response = await heir.get(response_id)
+    assert response.status == "completed"
+    assert [item.type for item in response.output] == ["mcp_list_tools", "mcp_call", "function_call"]
+    assert model.requests == []
+
+
+async def test_calls_that_the_client_approved_are_run_once(make_office: MakeOffice) -> None:
+    asking = {**MCP_TOOL, "require_approval": "always"}
+    office = make_office(script(called("buy"), [asyncio.Event()]))
+    first = await office.finished(tools=[asking])
+    approval = {"type": "mcp_approval_response", "approval_request_id": first.output[-1].id, "approve": True}
+    response_id = await office.create([approval], previous_response_id=first.id, tools=[asking])  # type: ignore[arg-type]  # items in place of a text
+    async with office.dying(response_id):
+        await until_stored(office, response_id, 1)
+    heir = office.beside(script(said("Bought")))
+
+    await heir.run(response_id)
+
+    assert (office.shop.calls, heir.shop.calls) == (["buy"], [])
+    assert [item.type for item in (await heir.get(response_id)).output] == ["mcp_list_tools", "mcp_call", "message"]
+
+
+async def test_the_bounds_of_a_response_count_what_was_done_before(make_office: MakeOffice) -> None:
+    office = make_office(script(called("buy"), [asyncio.Event()]))
+    response_id = await office.create(tools=[MCP_TOOL], max_tool_calls=1)
+    async with office.dying(response_id):
+        await until_stored(office, response_id, 2)
+    heir = office.beside(script(called("buy")))
+
+    await heir.run(response_id)
+
+    response = await heir.get(response_id)
+    assert response.incomplete_details is not None
+    assert (response.status, response.incomplete_details.reason) == ("incomplete", "max_tool_calls")
+    assert heir.shop.calls == []
+
+
+async def test_what_was_stored_and_not_told_is_told_by_the_next_worker(make_office: MakeOffice) -> None:
+    model = script(called("buy", text="Let me see."), [asyncio.Event()])
+    office = make_office(model)
+    response_id = await office.create(stream=True, tools=[MCP_TOOL])
+    async with office.dying(response_id):
+        await until_stored(office, response_id, 2)
+    heir = office.beside(script(said("Done")))
+
+    await heir.run(response_id)
+
+    events = await heir.follow(response_id)
+    assert [item.type for item in (await heir.get(response_id)).output] == [
+        "mcp_list_tools",
+        "message",
+        "mcp_call",
+        "message",
+    ]
+    assert text_of(events) == "Let me see.Done"
+
+
+async def test_a_response_survives_two_deaths(make_office: MakeOffice) -> None:
+    office = make_office(script([TextChunk("one "), asyncio.Event()]))
+    response_id = await office.create(stream=True)
+    async with office.dying(response_id):
+        await until_told(office, response_id, "one ")
+    second = office.beside(script([TextChunk("two "), asyncio.Event()]))
+    async with second.dying(response_id):
+        await until_told(office, response_id, "two ")
+    heir = office.beside(script(said("three")))
+
+    await heir.run(response_id)
+
+    events = await heir.follow(response_id)
+    assert text_of(events) == "one two three"
+    message = (await heir.get(response_id)).output[0]
+    assert message.id == [event["item"]["id"] for event in events if event["type"] == "response.output_item.done"][2]
+
+
+async def test_whoever_reads_a_response_without_worker_queues_it_again_once(make_office: MakeOffice) -> None:
+    office = make_office(script([asyncio.Event()]))
+    response_id = await office.create()
+    async with office.dying(response_id):
+        await until_taken_up(office, response_id)
+    await office.lease_runs_out(response_id)
+
+    statuses = [await office.status(response_id) for _ in range(3)]
+
+    assert statuses == ["in_progress"] * 3
+    assert [task.response_id for task in office.desk.tasks] == [response_id] * 2
+
+
+async def test_a_message_waits_for_the_lease_of_a_worker_that_died(make_office: MakeOffice) -> None:
+    office = make_office(script([asyncio.Event()]))
+    response_id = await office.create()
+    async with office.dying(response_id):
+        await until_taken_up(office, response_id)
+
+    stored = await office.beside(script(said())).run(response_id)
+
+    assert stored is not None
+    assert stored.status == "completed"
+
+
+async def test_after_three_attempts_a_response_has_failed_and_its_message_is_not_done(make_office: MakeOffice) -> None:
+    fault: list[Part] = [ValueError("a fault")]
+    office = make_office(script(fault, fault, fault))
+    response_id = await office.create(stream=True)
+
+    for _ in range(2):
+        with pytest.raises(ValueError, match="a fault"):
+            await office.run(response_id)
+    between = await office.status(response_id)
+    with pytest.raises(ValueError, match="a fault"):
+        await office.run(response_id)
+
+    response = await office.get(response_id)
+    assert between == "in_progress"
+    assert response.error is not None
+    assert (response.status, response.error.code) == ("failed", "attempts_exhausted")
+    assert types_of(await office.follow(response_id))[-2:] == ["error", "failed"]
+    with pytest.raises(GivenUp):
+        await office.run(response_id)
+    assert {end.status for end in office.desk.ends} == {"failed"}
+
+
+async def test_workers_that_die_three_times_are_noticed_by_whoever_reads(make_office: MakeOffice) -> None:
+    office = make_office(script([asyncio.Event()]))
+    response_id = await office.create(stream=True)
+    for _ in range(3):
+        worker = office.beside(script([asyncio.Event()]))
+        async with worker.dying(response_id):
+            await until_taken_up(office, response_id)
+        await office.lease_runs_out(response_id)
+
+    response = await office.get(response_id)
+
+    assert response.error is not None
+    assert (response.status, response.error.code) == ("failed", "attempts_exhausted")
+    with pytest.raises(GivenUp):
+        await office.run(response_id)
+
+
+async def test_the_last_delivery_of_a_message_ends_the_response(make_office: MakeOffice) -> None:
+    office = make_office(script([ValueError("a fault")]))
+    response_id = await office.create()
+
+    with pytest.raises(ValueError, match="a fault"):
+        await office.run(response_id, last=True)
+
+    assert await office.status(response_id) == "failed"
+
+
+async def test_the_last_delivery_ends_a_response_that_nobody_could_even_take_up(make_office: MakeOffice) -> None:
+    office = make_office(script())
+    response_id = await office.create()
+
+    with failing(office.cloud, "UpdateItem"), pytest.raises(StoreUnavailable):
+        await office.run(response_id, last=True)
+
+    assert await office.status(response_id) == "failed"
+
+
+async def test_an_attempt_that_the_store_fails_may_follow_at_once(make_office: MakeOffice) -> None:
+    gate = asyncio.Event()
+    model = script([gate, *said("lost")])
+    office = make_office(model)
+    response_id = await office.create()
+    working = asyncio.create_task(office.run(response_id))
+    await model.opened.wait()
+
+    gate.set()
+    with failing(office.cloud, "PutItem"), pytest.raises(StoreUnavailable):
+        await working
+
+    assert await office.status(response_id) == "in_progress"
+    assert len(office.desk.tasks) == 2
+    stored = await office.beside(script(said("kept"))).run(response_id)
+    assert stored is not None
+    assert stored.status == "completed"
+
+
+async def test_what_a_worker_writes_after_it_was_overtaken_is_refused(make_office: MakeOffice) -> None:
+    gate = asyncio.Event()
+    slow = script([TextChunk("slow"), gate, STOP])
+    office = make_office(slow)
+    response_id = await office.create(stream=True)
+    working = asyncio.create_task(office.run(response_id))
+    await slow.opened.wait()
+    lease = office.store.background.look(office.tenant, response_id).lease_id
+    overtaken = office.beside(script(said("fast")))
+    await asyncio.to_thread(expire, office, response_id)
+
+    winner = await overtaken.run(response_id)
+    gate.set()
+    loser = await working
+
+    assert lease is not None
+    assert winner is not None
+    assert loser is None or loser.status == "completed"
+    response = await office.get(response_id)
+    assert "fast" in response.model_dump_json()
+    await office.follow(response_id)
+
+
+def expire(office: Office, response_id: str) -> None:
+    """Let the lease of a worker that lives run out, as one does whose process is stopped for a while."""
+    from stint.store import keys
+
+    key = keys.response_lease(office.tenant, response_id)
+    office.cloud.dynamodb.update_item(
+        TableName=office.cloud.table,
+        Key={name: {"S": value} for name, value in key._asdict().items()},
+        UpdateExpression="SET lease_until = :past, lease_id = :other",
+        ExpressionAttributeValues={":past": {"N": str(round(time.time() * 1000) - 1)}, ":other": {"S": "other"}},
+    )
+
+
+async def until_stored(office: Office, response_id: str, records: int) -> None:
+    """Wait until a response has so many records."""
+    await until(lambda: len(office.store.responses.get(office.tenant, response_id).records) >= records)
+
+
+async def until_taken_up(office: Office, response_id: str) -> None:
+    await until(lambda: office.store.background.look(office.tenant, response_id).held)
+
+
+async def until_told(office: Office, response_id: str, text: str) -> None:
+    """Wait until a stored stream has a text in it."""
+    await until(lambda: text in str(list(office.store.background.events(office.tenant, response_id))))
+
+
+async def test_an_answer_in_the_log_reaches_the_model_as_it_was_said(make_office: MakeOffice) -> None:
+    office = make_office(script(called("buy", text="Let me see."), [asyncio.Event()]))
+    response_id = await office.create("Please", tools=[MCP_TOOL])
+    async with office.dying(response_id):
+        await until_stored(office, response_id, 2)
+    model = script(said("Done"))
+
+    await office.beside(model).run(response_id)
+
+    said_before = [each for each in model.requests[0].messages if isinstance(each, AssistantAnswer)]
+    assert [(each.text, len(each.tool_calls)) for each in said_before] == [("Let me see.", 1)]

@@ -1,0 +1,232 @@
+import asyncio
+from typing import Any
+
+import pytest
+from tests.clock import CLOCK
+from tests.services.conftest import MakeOffice
+from tests.services.turn_fixture import called, deadline, keep_running, said, script, tool, until
+from tests.services.worker_fixture import Office
+
+from stint.domain.errors import StoreUnavailable
+from stint.domain.ids import new_id
+from stint.domain.llama_stack.agents import AgentConfig
+from stint.domain.notifications.completion_events import Ended, ResponseEnded, TurnEnded
+from stint.domain.notifications.request_events import ASKED
+from stint.domain.run_outcome import TurnStatus
+from stint.models.port import Model
+
+
+class Events:
+    """Events that ask for turns of one session, and for responses."""
+
+    def __init__(self, office: Office) -> None:
+        self.office = office
+        self.agent_id = self.session_id = ""
+
+    async def open(self) -> "Events":
+        self.agent_id = await self.office.turns.agents.create(AgentConfig(model="test/m", instructions=""))
+        self.session_id = await self.office.turns.sessions.create(self.agent_id, "talk")
+        return self
+
+    def beside(self, model: Model) -> "Events":
+        """The same events in another process."""
+        other = Events(self.office.beside(model))
+        other.agent_id, other.session_id = self.agent_id, self.session_id
+        return other
+
+    async def turn(self, event_id: str, text: str = "Hello", seconds: float = 30, **detail: Any) -> TurnEnded | None:
+        place = {"agent_id": self.agent_id, "session_id": self.session_id}
+        said = {"messages": [{"role": "user", "content": text}]}
+        ended = await self.do("Stint Turn Requested", event_id, place | said | detail, seconds)
+        assert ended is None or isinstance(ended, TurnEnded)
+        return ended
+
+    async def response(self, event_id: str, seconds: float = 30, **detail: Any) -> ResponseEnded | None:
+        body = {"model": "test/m", "input": "Hello"} | detail
+        ended = await self.do("Stint Response Requested", event_id, body, seconds)
+        assert ended is None or isinstance(ended, ResponseEnded)
+        return ended
+
+    async def do(self, detail_type: str, event_id: str, detail: dict[str, Any], seconds: float) -> Ended | None:
+        asked = ASKED.validate_python({"id": event_id, "detail-type": detail_type, "detail": detail})
+        return await self.office.invocations.do(asked, event_id, deadline(seconds))
+
+    @property
+    def kinds(self) -> list[str]:
+        return [kind for _, kind in self.office.desk.kinds]
+
+
+async def test_an_event_begins_a_turn_that_can_be_read_and_its_end_is_announced(make_office: MakeOffice) -> None:
+    events = await Events(make_office(script(said("Hi")))).open()
+
+    ended = await events.turn("e1")
+
+    assert ended is not None
+    assert ended.turn_id is not None
+    turn = await events.office.turns.turns.get(events.agent_id, events.session_id, ended.turn_id)
+    assert (turn.status, turn.output_message.content) == ("completed", "Hi")
+    assert events.kinds == ["Stint Turn Completed"]
+    assert events.office.desk.ends == [ended]
+    assert (ended.event_id, ended.agent_id, ended.session_id) == ("e1", events.agent_id, events.session_id)
+
+
+async def test_an_event_begins_a_response_that_can_be_read_and_its_end_is_announced(make_office: MakeOffice) -> None:
+    events = Events(make_office(script(said("Hi"))))
+
+    ended = await events.response("e1", metadata={"order": "7"})
+
+    assert ended is not None
+    assert ended.response_id is not None
+    response = await events.office.get(ended.response_id)
+    assert (response.status, response.background, response.metadata) == ("completed", True, {"order": "7"})
+    assert events.kinds == ["Stint Response Completed"]
+    assert events.office.desk.ends == [ended]
+    assert events.office.desk.tasks == []
+
+
+async def test_an_event_that_comes_again_begins_nothing_and_ends_the_same(make_office: MakeOffice) -> None:
+    events = await Events(make_office(script(said("Hi"), said("Hi")))).open()
+    turn, response = await events.turn("e1"), await events.response("e2")
+
+    again = await events.beside(script()).turn("e1"), await events.beside(script()).response("e2")
+
+    assert again == (turn, response)
+    assert len(events.kinds) == 2
+
+
+async def test_events_at_the_same_time_begin_one_thing(make_office: MakeOffice) -> None:
+    gate = asyncio.Event()
+    model = script([gate, *said()])
+    events = await Events(make_office(model)).open()
+    claims = events.office.invocations.claims
+    first = asyncio.create_task(events.turn("e1", seconds=900))
+    await model.opened.wait()
+
+    second = asyncio.create_task(events.beside(script()).turn("e1", seconds=900))
+    await keep_running(second, lambda: claims.held_until(events.office.tenant, "e1"), events.office.lease)
+    assert await second is None
+    gate.set()
+
+    ended = await first
+    assert ended is not None
+    assert ended.status is TurnStatus.completed
+    assert len(await all_turns(events)) == 1
+
+
+async def test_a_turn_whose_worker_died_is_told_as_failed_and_not_begun_again(make_office: MakeOffice) -> None:
+    model = script([asyncio.Event()])
+    events = await Events(make_office(model)).open()
+    working = asyncio.create_task(events.turn("e1"))
+    while not await all_turns(events):  # noqa: ASYNC110 - a thread stores the header while the model is called
+        await asyncio.sleep(0.005)
+    events.office.cloud_goes()
+    working.cancel()
+    await asyncio.gather(working, return_exceptions=True)
+    events.office.cloud_comes()
+    CLOCK.move(events.office.lease)
+
+    ended = await events.beside(script()).turn("e1")
+
+    assert ended is not None
+    assert ended.error is not None
+    assert (ended.status, ended.error.code) == ("failed", "interrupted")
+    assert len(await all_turns(events)) == 1
+    assert events.kinds == ["Stint Turn Failed"]
+
+
+async def test_a_response_whose_worker_died_is_gone_on_with(make_office: MakeOffice) -> None:
+    model = script([asyncio.Event()])
+    events = Events(make_office(model))
+    working = asyncio.create_task(events.response("e1"))
+    await until(lambda: model.requests)
+    events.office.cloud_goes()
+    working.cancel()
+    await asyncio.gather(working, return_exceptions=True)
+    events.office.cloud_comes()
+    CLOCK.move(events.office.lease)
+
+    ended = await events.beside(script(said())).response("e1")
+
+    assert ended is not None
+    assert ended.status == "completed"
+    listed = await events.office.services.stored_responses.list(None, 10, None, "desc")
+    assert [response.id for response in listed.data] == [ended.response_id]
+
+
+async def test_what_is_refused_is_announced_as_failed_and_not_tried_again(make_office: MakeOffice) -> None:
+    events = await Events(make_office(script())).open()
+
+    no_agent = await events.turn("e1", agent_id=new_id())
+    no_model = await events.response("e2", model="nowhere")
+
+    assert no_agent is not None
+    assert no_agent.error is not None
+    assert (no_agent.turn_id, no_agent.status, no_agent.error.code) == (None, "failed", "agent_not_found")
+    assert no_model is not None
+    assert no_model.error is not None
+    assert (no_model.response_id, no_model.status) == (None, "failed")
+    assert "nowhere" in no_model.error.message
+    assert events.kinds == ["Stint Turn Failed", "Stint Response Failed"]
+    assert await events.turn("e1", agent_id=no_agent.agent_id) == no_agent
+
+
+async def test_a_turn_waits_for_its_session(make_office: MakeOffice) -> None:
+    gate = asyncio.Event()
+    model = script([gate, *said("first")], said("second"))
+    events = await Events(make_office(model)).open()
+    first = asyncio.create_task(events.turn("e1"))
+    await model.opened.wait()
+    second = asyncio.create_task(events.turn("e2"))
+    await asyncio.sleep(0.2)
+
+    gate.set()
+    ends = await first, await second
+
+    assert [end.status for end in ends if end] == ["completed", "completed"]
+
+
+async def test_a_failing_store_is_raised_and_the_event_may_be_tried_at_once(make_office: MakeOffice) -> None:
+    events = await Events(make_office(script(said(), said()))).open()
+    events.office.desk.refuses = True
+    with pytest.raises(StoreUnavailable):
+        await events.turn("e1")
+    events.office.desk.refuses = False
+
+    ended = await events.turn("e1")
+
+    assert ended is not None
+    assert ended.status == "completed"
+    assert len(await all_turns(events)) == 1
+
+
+async def test_a_turn_that_waits_for_its_client_is_complete_as_far_as_the_event_goes(make_office: MakeOffice) -> None:
+    events = await Events(make_office(script(called("add")))).open()
+
+    ended = await events.turn("e1", client_tools=[tool("add").model_dump()])
+
+    assert ended is not None
+    assert ended.status == "awaiting_input"
+    assert events.kinds == ["Stint Turn Completed"]
+
+
+async def test_an_event_costs_three_units_for_a_turn_and_two_for_a_response(make_office: MakeOffice) -> None:
+    events = await Events(make_office(script(said("Hi"), said("Hi")))).open()
+    events.office.cloud.forget()
+
+    await events.response("e1")
+    response = written(events.office)
+    await events.turn("e2")
+
+    assert response == 4 + 2
+    assert written(events.office) - response == 4 + 3
+
+
+def written(office: Office) -> float:
+    return sum(office.cloud.units[name] for name in ("PutItem", "UpdateItem", "BatchWriteItem", "DeleteItem"))
+
+
+async def all_turns(events: Events) -> list[Any]:
+    history = await asyncio.to_thread(
+        events.office.cloud.store.turns.history, events.office.tenant, events.agent_id, events.session_id
+    )
+    return list(history.turns)

@@ -1,0 +1,423 @@
+import asyncio
+import io
+import json
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from functions.worker import app
+from tests.services.conftest import MakeOffice, MakeStage
+from tests.services.faults import failing
+from tests.services.turn_fixture import Part, Stage, said, script
+from tests.services.worker_fixture import Office
+from tests.unit.store.conftest import Cloud
+
+from stint.domain.errors import ModelError, StoreUnavailable
+from stint.domain.ids import TENANT, new_id
+from stint.domain.llama_stack.agents import AgentConfig
+from stint.domain.tasks import DeletionTask
+from stint.services.background.event_requests import Invocations
+
+
+class Context:
+    aws_request_id = "request"
+
+    def __init__(self, milliseconds: int = 60_000) -> None:
+        self.milliseconds = milliseconds
+
+    def get_remaining_time_in_millis(self) -> int:
+        return self.milliseconds
+
+
+class WorkQueue:
+    """The worker's queue, which notes what is to be delivered again, and when."""
+
+    def __init__(self) -> None:
+        self.again: list[tuple[str, int]] = []
+        self.refuses = False
+
+    def deliver_again_in(self, receipt_handle: str, seconds: int) -> None:
+        if self.refuses:
+            raise StoreUnavailable("The queue is closed: try again.")
+        self.again.append((receipt_handle, seconds))
+
+
+@pytest.fixture(autouse=True)
+def queue(monkeypatch: pytest.MonkeyPatch) -> WorkQueue:
+    queue = WorkQueue()
+    monkeypatch.setattr(app, "make_queue", lambda: queue)
+    return queue
+
+
+def message(body: Any, *, receives: int = 1, message_id: str = "m1") -> dict[str, Any]:
+    """A message of the queue, as Lambda hands it over."""
+    return {
+        "messageId": message_id,
+        "receiptHandle": "handle",
+        "body": body if isinstance(body, str) else json.dumps(body),
+        "attributes": {"ApproximateReceiveCount": str(receives)},
+        "messageAttributes": {},
+        "eventSource": "aws:sqs",
+        "eventSourceARN": "arn:aws:sqs:us-east-1:000000000000:work",
+        "awsRegion": "us-east-1",
+    }
+
+
+DONE: dict[str, Any] = {"batchItemFailures": []}
+DEEP = json.loads("[" * 99 + "]" * 99)
+FAILED = {"batchItemFailures": [{"itemIdentifier": "m1"}]}
+
+
+def deliver(task: Any, milliseconds: int = 60_000) -> Any:
+    """Deliver one message to the worker, and return its answer."""
+    return app.handler({"Records": [message(task)]}, Context(milliseconds))
+
+
+async def left_to_the_worker(stage: Stage, monkeypatch: pytest.MonkeyPatch, kind: str = "agent") -> dict[str, Any]:
+    """Mark an agent, or its session, as deleted, and return the task that finishes the deletion."""
+    monkeypatch.setattr(app, "make_deletions", lambda: stage.deletions)
+    await stage.turn()
+    task = DeletionTask(tenant=stage.tenant, agent_id=stage.agent_id)
+    if kind == "agent":
+        stage.store.agents.mark_deleted(stage.tenant, stage.agent_id)
+    else:
+        stage.store.sessions.mark_deleted(*stage.ids)
+        task = task.model_copy(update={"session_id": stage.session_id})
+    return task.model_dump()
+
+
+async def test_a_deletion_is_finished_and_its_message_may_come_again(
+    make_stage: MakeStage, cloud: Cloud, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage = await make_stage(script(said())).open()
+    task = await left_to_the_worker(stage, monkeypatch)
+
+    answers = [deliver(task) for _ in range(2)]
+
+    assert answers == [DONE, DONE]
+    assert cloud.items(stage.tenant) == []
+    assert stage.inbox.tasks == []
+
+
+async def test_a_deletion_without_time_goes_back_to_the_queue(
+    make_stage: MakeStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage = await make_stage(script(said())).open()
+    task = await left_to_the_worker(stage, monkeypatch)
+
+    answer = deliver(task, milliseconds=int(app.RESERVE_SECONDS * 1000))
+
+    assert answer == DONE
+    assert [left.model_dump() for left in stage.inbox.tasks] == [task]
+
+
+@pytest.mark.parametrize("kind", ["agent", "session"])
+async def test_a_deletion_that_came_before_its_mark_deletes_nothing_and_is_delivered_again(
+    make_stage: MakeStage, cloud: Cloud, monkeypatch: pytest.MonkeyPatch, queue: WorkQueue, kind: str
+) -> None:
+    stage = await make_stage(script(said())).open()
+    monkeypatch.setattr(app, "make_deletions", lambda: stage.deletions)
+    await stage.turn()
+    session_id = stage.session_id if kind == "session" else None
+    early = DeletionTask(tenant=stage.tenant, agent_id=stage.agent_id, session_id=session_id).model_dump()
+    before = cloud.items(stage.tenant)
+
+    too_early = deliver(early)
+    after = cloud.items(stage.tenant)
+    marked = await left_to_the_worker(stage, monkeypatch, kind)
+    in_time = deliver(marked)
+
+    assert (too_early, in_time, marked) == (FAILED, DONE, early)
+    assert after == before
+    assert queue.again == [("handle", app.UNMARKED_SECONDS)]
+    assert not [item for item in cloud.items(stage.tenant) if "session" in item["pk"]["S"]]
+
+
+async def test_a_deletion_before_its_mark_comes_again_though_the_queue_does_not_answer(
+    make_stage: MakeStage, monkeypatch: pytest.MonkeyPatch, queue: WorkQueue
+) -> None:
+    stage = await make_stage(script(said())).open()
+    monkeypatch.setattr(app, "make_deletions", lambda: stage.deletions)
+    queue.refuses = True
+
+    assert deliver({"kind": "delete", "tenant": stage.tenant, "agent_id": stage.agent_id}) == FAILED
+    assert await stage.turn()
+
+
+@pytest.mark.parametrize(
+    "task",
+    [
+        "no JSON",
+        [],
+        {},
+        {"kind": "paint", "tenant": "t", "agent_id": new_id()},
+        {"kind": "delete", "tenant": "t", "agent_id": 7},
+        {"kind": "delete", "tenant": "t", "agent_id": "no id"},
+        {"kind": "delete", "tenant": "t#agent", "agent_id": new_id()},
+        {"tenant": "t", "agent_id": new_id()},
+    ],
+    ids=["no JSON", "list", "empty", "other kind", "wrong type", "no id", "no tenant", "no kind"],
+)
+async def test_a_message_that_can_never_be_done_is_logged_and_not_tried_again(
+    make_stage: MakeStage, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, task: Any
+) -> None:
+    stage = make_stage(script())
+    monkeypatch.setattr(app, "make_deletions", lambda: stage.deletions)
+
+    with caplog.at_level(logging.ERROR, "stint"):
+        answer = deliver(task)
+
+    assert answer == DONE
+    assert "is dropped" in caplog.text
+    assert stage.inbox.tasks == []
+
+
+async def test_a_direct_invocation_deletes_nothing(
+    make_stage: MakeStage, cloud: Cloud, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    stage = await make_stage(script(said())).open()
+    task = await left_to_the_worker(stage, monkeypatch)
+    before = cloud.items(stage.tenant)
+
+    with caplog.at_level(logging.ERROR, "stint"):
+        events: list[Any] = [task, task | {"task": "delete"}, None, [], "delete"]
+        assert [app.handler(event, Context()) for event in events] == [None] * 5
+
+    assert caplog.text.count("is dropped") == 5
+    assert cloud.items(stage.tenant) == before
+
+
+async def test_a_failing_store_fails_the_message(
+    own_cloud: Cloud, tenant: str, monkeypatch: pytest.MonkeyPatch, queue: WorkQueue
+) -> None:
+    stage = await Stage(own_cloud.store, tenant, script(said())).open()
+    task = await left_to_the_worker(stage, monkeypatch)
+
+    with failing(own_cloud, "BatchWriteItem"):
+        assert deliver(task) == FAILED
+
+    assert queue.again == []
+
+
+Seat = Callable[[Office], None]
+
+
+@pytest.fixture
+def office_of_the_worker(monkeypatch: pytest.MonkeyPatch) -> Seat:
+    """Let the worker's function work for an office."""
+
+    def seat(office: Office) -> None:
+        monkeypatch.setattr(app, "make_work", lambda _: office.work)
+        monkeypatch.setattr(app, "make_invocations", lambda _: office.invocations)
+        monkeypatch.setattr(app, "make_response_services", lambda _: office.services)
+
+    return seat
+
+
+async def handle(event: Any, milliseconds: int = 60_000) -> Any:
+    """Run the function as Lambda does, in a thread that has no event loop."""
+    return await asyncio.to_thread(app.handler, event, Context(milliseconds))
+
+
+async def test_a_message_is_worked_on(make_office: MakeOffice, office_of_the_worker: Seat) -> None:
+    office = make_office(script(said()))
+    office_of_the_worker(office)
+    response_id = await office.create()
+    [task] = office.desk.tasks
+
+    answer = await handle({"Records": [message(task.model_dump())]})
+
+    assert answer == {"batchItemFailures": []}
+    assert await office.status(response_id) == "completed"
+
+
+async def test_of_several_messages_only_those_that_failed_come_again(
+    make_office: MakeOffice, office_of_the_worker: Seat, caplog: pytest.LogCaptureFixture
+) -> None:
+    fault: list[Part] = [ValueError("a fault")]
+    office = make_office(script(fault, said()))
+    office_of_the_worker(office)
+    ids = [await office.create() for _ in range(2)]
+    records = [message(task.model_dump(), message_id=f"m{n}") for n, task in enumerate(office.desk.tasks)]
+
+    with caplog.at_level(logging.ERROR, "stint"):
+        answer = await handle({"Records": [*records, message("no JSON", message_id="m2")]})
+
+    assert answer == {"batchItemFailures": [{"itemIdentifier": "m0"}]}
+    assert [await office.status(response_id) for response_id in ids] == ["in_progress", "completed"]
+    assert "is dropped" in caplog.text
+
+
+async def test_the_third_delivery_ends_a_response_that_cannot_be_run(
+    make_office: MakeOffice, office_of_the_worker: Seat
+) -> None:
+    fault: list[Part] = [ValueError("a fault")]
+    office = make_office(script(fault))
+    office_of_the_worker(office)
+    response_id = await office.create()
+    [task] = office.desk.tasks
+
+    answer = await handle({"Records": [message(task.model_dump(), receives=3)]})
+
+    assert answer == {"batchItemFailures": [{"itemIdentifier": "m1"}]}
+    assert await office.status(response_id) == "failed"
+
+
+async def test_a_message_of_a_response_that_is_gone_is_done(
+    make_office: MakeOffice, office_of_the_worker: Seat, caplog: pytest.LogCaptureFixture
+) -> None:
+    office = make_office(script())
+    office_of_the_worker(office)
+    response_id = await office.create()
+    await office.services.stored_responses.delete(response_id)
+    [task] = office.desk.tasks
+
+    with caplog.at_level(logging.WARNING, "stint"):
+        answer = await handle({"Records": [message(task.model_dump())]})
+
+    assert answer == {"batchItemFailures": []}
+    assert caplog.text == ""
+
+
+async def test_an_event_of_the_bus_and_a_direct_invocation_are_worked_on(
+    make_office: MakeOffice, office_of_the_worker: Seat
+) -> None:
+    office = make_office(script(said("one"), said("two")))
+    office_of_the_worker(office)
+    detail = {"model": "test/m", "input": "Hello"}
+
+    bus = await handle({"detail-type": "Stint Response Requested", "id": "e1", "source": "shop", "detail": detail})
+    direct = await handle({"detail-type": "Stint Response Requested", "detail": detail})
+
+    assert (bus["event_id"], bus["status"]) == ("e1", "completed")
+    assert (direct["event_id"], direct["status"]) == (Context.aws_request_id, "completed")
+    assert bus["response_id"] != direct["response_id"]
+
+
+async def test_the_lines_of_each_event_name_its_own_agent_session_and_turn(
+    make_office: MakeOffice, office_of_the_worker: Seat, written: io.StringIO
+) -> None:
+    office = make_office(script([ModelError("no")], [ModelError("no")]))
+    office_of_the_worker(office)
+    expected = []
+
+    for name in ("first", "second"):
+        agent_id = await office.turns.agents.create(AgentConfig(model="test/m", instructions="", name=name))
+        session_id = await office.turns.sessions.create(agent_id, "talk")
+        detail = {"agent_id": agent_id, "session_id": session_id, "messages": [{"role": "user", "content": "Hi"}]}
+        ended = await handle({"detail-type": "Stint Turn Requested", "id": f"e-{name}", "detail": detail})
+        expected.append((f"e-{name}", name, agent_id, session_id, ended["turn_id"]))
+    await handle({"detail-type": "Order Paid", "detail": {}})
+
+    lines = [json.loads(line) for line in written.getvalue().splitlines()]
+    keys = ("event_id", "agent_name", "agent_id", "session_id", "turn_id")
+    assert [(line["message"], *(line.get(key) for key in keys)) for line in lines] == [
+        ("The turn failed", *expected[0]),
+        ("Request", *expected[0]),
+        ("The turn failed", *expected[1]),
+        ("Request", *expected[1]),
+        ("The event is no task of this worker and is dropped", *[None] * 5),
+        ("Request", *[None] * 5),
+    ]
+
+
+async def test_the_lines_of_an_event_that_comes_again_name_its_turn(
+    make_office: MakeOffice, office_of_the_worker: Seat, written: io.StringIO
+) -> None:
+    office = make_office(script(said("one")))
+    office_of_the_worker(office)
+    agent_id = await office.turns.agents.create(AgentConfig(model="test/m", instructions="", name="shop"))
+    session_id = await office.turns.sessions.create(agent_id, "talk")
+    detail = {"agent_id": agent_id, "session_id": session_id, "messages": [{"role": "user", "content": "Hi"}]}
+    event = {"detail-type": "Stint Turn Requested", "id": "e1", "detail": detail}
+
+    ended = [await handle(event), await handle(event)]
+
+    lines = [json.loads(line) for line in written.getvalue().splitlines()]
+    keys = ("agent_name", "agent_id", "session_id", "turn_id")
+    assert ended[0] == ended[1]
+    assert [[line.get(key) for key in keys] for line in lines] == [
+        ["shop", agent_id, session_id, ended[0]["turn_id"]]
+    ] * 2
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        {"detail-type": "Order Paid", "detail": {}},
+        {"detail-type": "Stint Turn Requested", "id": "e1", "detail": {"agent_id": "a"}},
+        {"detail-type": "Stint Response Requested", "id": "e1", "detail": {"input": "Hi", "store": False}},
+        {"detail-type": "Stint Response Requested", "id": "e1"},
+        {"detail-type": "Stint Response Completed", "id": "e1", "detail": {"model": "test/m", "input": "Hi"}},
+        {"detail-type": "Stint Response Requested", "tenant": "a#b", "detail": {"model": "test/m", "input": "Hi"}},
+        {"detail-type": None},
+        {"detail-type": "Stint Response Requested", "detail": {"model": "test/m", "input": "\ud800"}},
+        {"detail-type": "Stint Response Requested", "detail": {"model": "test/m", "input": "Hi", "a": float("nan")}},
+        {"detail-type": "Stint Response Requested", "detail": {"model": "test/m", "input": "Hi", "a": [0] * 200_000}},
+        {"detail-type": "Stint Response Requested", "detail": {"model": "test/m", "input": "Hi", "a": DEEP}},
+    ],
+    ids=[
+        *("other", "no messages", "not stored", "no detail", "an end", "no tenant", "null"),
+        *("half a character", "nan", "many values", "deep"),
+    ],
+)
+async def test_an_event_that_asks_for_nothing_known_is_logged_without_a_trace_and_dropped(
+    make_office: MakeOffice, office_of_the_worker: Seat, caplog: pytest.LogCaptureFixture, event: Any
+) -> None:
+    office = make_office(script())
+    office_of_the_worker(office)
+
+    with caplog.at_level(logging.ERROR, "stint"):
+        answer = await handle(event)
+
+    assert answer is None
+    [record] = caplog.records
+    assert "is dropped" in record.message
+    assert record.exc_info is None
+    assert office.desk.kinds == []
+
+
+@pytest.mark.parametrize("kind", ["response", "conversation"])
+async def test_what_is_left_of_a_deletion_is_deleted_once_it_is_marked(
+    make_office: MakeOffice, office_of_the_worker: Seat, queue: WorkQueue, kind: str
+) -> None:
+    office = make_office(script(said()))
+    office_of_the_worker(office)
+    mark: Callable[[str, str], None] = office.store.conversations.mark_deleted
+    if kind == "response":
+        identifier, mark = (await office.finished(stream=True)).id, office.store.responses.mark_deleted
+    else:
+        identifier = await office.conversation()
+    event = {"Records": [message({"kind": f"delete_{kind}", "tenant": office.tenant, f"{kind}_id": identifier})]}
+    before = office.cloud.items(office.tenant)
+
+    too_early = await handle(event)
+    kept = office.cloud.items(office.tenant)
+    mark(office.tenant, identifier)
+    answers = [await handle(event) for _ in range(2)]
+
+    assert (too_early, answers) == (FAILED, [DONE, DONE])
+    assert kept == before
+    assert queue.again == [("handle", app.UNMARKED_SECONDS)]
+    assert [item for item in office.cloud.items(office.tenant) if "expires_at" not in item] == []
+
+
+async def test_the_tenant_of_an_event_is_what_the_rule_says_and_no_detail(
+    make_office: MakeOffice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    office = make_office(script(said("one"), said("two")))
+    asked: list[str] = []
+
+    def make_invocations(tenant: str) -> Invocations:
+        asked.append(tenant)
+        return office.invocations
+
+    monkeypatch.setattr(app, "make_invocations", make_invocations)
+    detail = {"model": "test/m", "input": "Hello", "tenant": "victim"}
+    event = {"detail-type": "Stint Response Requested", "source": "victim", "detail": detail}
+
+    await handle(event | {"tenant": "shop"})
+    await handle(event)
+
+    assert asked == ["shop", TENANT]

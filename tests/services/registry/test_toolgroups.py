@@ -1,0 +1,292 @@
+"""What the registry shows of toolgroups, and the tools that are run outside a turn."""
+
+import asyncio
+import logging
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from tests.services.turn_fixture import Stage, said, script
+from tests.unit.store.conftest import Cloud
+
+from stint.domain.content import URL
+from stint.domain.errors import Conflict, InvalidRequest, NotFound, ToolUnauthorized, ToolUnavailable
+from stint.domain.inference import ToolSignature
+from stint.domain.llama_stack.registrations import ModelRegisterRequest, ToolGroupRegisterRequest
+from stint.services.registry.toolgroups import Toolgroups
+from stint.tools.port import Invocation, Toolgroup, ToolOutcome
+
+LOCAL, REMOTE = "lambda-function", "remote-execution"
+
+
+@dataclass
+class Workshop:
+    """A provider whose toolgroups have the tools that their registration names.
+
+    A remote one knows of a toolgroup only what `known` says; `failures` are what its servers answer.
+    """
+
+    remote: bool = False
+    known: set[str] = field(default_factory=set)
+    failures: dict[str, Exception] = field(default_factory=dict)
+    asked: list[str] = field(default_factory=list)
+
+    async def check(self, toolgroup: Toolgroup, /) -> None:
+        if "refused" in toolgroup.config:
+            raise InvalidRequest("This cannot be used.", param="args")
+
+    def known_tools(self, toolgroup: Toolgroup, _: dict[str, Any], /) -> list[ToolSignature] | None:
+        if self.remote and toolgroup.toolgroup_id not in self.known:
+            return None
+        return [ToolSignature(name, "", {"type": "object"}) for name in toolgroup.config.get("tools", [])]
+
+    async def list_tools(self, toolgroup: Toolgroup, _: dict[str, Any], /) -> list[ToolSignature]:
+        self.asked.append(toolgroup.toolgroup_id)
+        if failure := self.failures.get(toolgroup.toolgroup_id):
+            raise failure
+        return [ToolSignature(name, "", {"type": "object"}) for name in toolgroup.config.get("tools", [])]
+
+    async def invoke(self, toolgroup: Toolgroup, invocation: Invocation, /) -> ToolOutcome:
+        if failure := self.failures.get(toolgroup.toolgroup_id):
+            raise failure
+        return ToolOutcome(content=f"{toolgroup.toolgroup_id} {invocation.tool_name}")
+
+
+@dataclass
+class Place:
+    stage: Stage
+    remote: Workshop
+
+    @property
+    def toolgroups(self) -> Toolgroups:
+        return self.stage.services.toolgroups
+
+    async def register(self, name: str, *tools: str, provider_id: str = REMOTE, **args: Any) -> None:
+        args = {"tools": tools, **args}
+        request = ToolGroupRegisterRequest(toolgroup_id=name, provider_id=provider_id, args=args)
+        await self.toolgroups.register(request)
+
+    async def run(self, name: str) -> Any:
+        return (await self.toolgroups.invoke(name, {}, {})).content
+
+
+@pytest.fixture
+def place(cloud: Cloud, tenant: str) -> Place:
+    local, remote = Workshop(), Workshop(remote=True)
+    providers = {LOCAL: local, REMOTE: remote, "tavily-search": local, "wolfram-alpha": local}
+    return Place(Stage(cloud.store, tenant, script(said()), providers=providers), remote)
+
+
+async def test_what_needs_no_server_is_found_without_asking_one(place: Place) -> None:
+    await place.register("far", "other")
+    await place.register("near", "add", provider_id=LOCAL)
+
+    assert await place.run("add") == "near add"
+    assert (await place.toolgroups.tool("add", {})).toolgroup_id == "near"
+    assert place.remote.asked == []
+
+
+async def test_what_is_known_of_a_server_is_found_without_asking_another(place: Place) -> None:
+    await place.register("one", "add")
+    await place.register("two", "sub")
+    place.remote.known = {"two"}
+
+    assert await place.run("sub") == "two sub"
+    assert place.remote.asked == []
+    assert await place.run("add") == "one add"
+    assert place.remote.asked == ["one"]
+
+
+async def test_a_tool_of_a_server_that_is_away_is_told_as_such(place: Place) -> None:
+    await place.register("away", "add")
+    place.remote.failures["away"] = ToolUnavailable("the server cannot be reached")
+
+    with pytest.raises(ToolUnavailable, match=r"Toolgroup 'away': the server cannot be reached"):
+        await place.run("add")
+    place.remote.known = {"away"}
+    with pytest.raises(ToolUnavailable, match=r"^Toolgroup 'away': the server cannot be reached$"):
+        await place.run("add")
+    assert [tool.identifier for tool in await place.toolgroups.tools_of(None, {})] == []
+
+
+async def test_a_server_that_is_away_hides_no_tool_of_another(place: Place) -> None:
+    await place.register("away", "add")
+    await place.register("here", "sub")
+    place.remote.failures["away"] = ToolUnavailable("the server cannot be reached")
+
+    assert await place.run("sub") == "here sub"
+    assert [tool.identifier for tool in await place.toolgroups.tools_of(None, {})] == ["sub"]
+
+
+async def test_a_tool_that_may_be_behind_credentials_asks_for_them(place: Place) -> None:
+    await place.register("private", "add")
+    place.remote.failures["private"] = ToolUnauthorized("the server wants credentials")
+
+    with pytest.raises(ToolUnauthorized, match=r"'private': the server wants credentials"):
+        await place.run("add")
+
+
+async def test_a_tool_that_is_nowhere_is_not_found(place: Place) -> None:
+    await place.register("here", "sub")
+
+    with pytest.raises(NotFound):
+        await place.run("add")
+
+
+async def test_a_tool_of_several_toolgroups_is_run_by_its_whole_name(place: Place) -> None:
+    await place.register("one", "add")
+    await place.register("two", "add")
+
+    with pytest.raises(InvalidRequest, match=r"name the one that you mean, 'one/add' or 'two/add'\.") as refused:
+        await place.run("add")
+
+    assert refused.value.code == "ambiguous_tool"
+    assert await place.run("two/add") == "two add"
+    with pytest.raises(NotFound):
+        await place.run("two/sub")
+
+
+async def test_a_server_that_hangs_is_named(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def hang(*_: Any) -> list[ToolSignature]:
+        await asyncio.sleep(60)
+        return []
+
+    monkeypatch.setattr("stint.services.registry.toolgroups.LIST_SECONDS", 0.05)
+    await place.register("slow", "add")
+    place.remote.list_tools = hang  # type: ignore[method-assign]  # from now on
+
+    with pytest.raises(ToolUnavailable, match=r"'slow': It did not answer within 0\.05 s"):
+        await place.run("add")
+
+
+async def test_a_registration_stands_in_front_of_a_configured_toolgroup_until_it_is_unregistered(place: Place) -> None:
+    name = "builtin::websearch"
+    before = await place.toolgroups.get(name)
+
+    await place.register(name, "search", provider_id=LOCAL)
+
+    assert (await place.toolgroups.get(name)).provider_id == LOCAL
+    assert [group.identifier for group in await place.toolgroups.list()].count(name) == 1
+    with pytest.raises(Conflict):
+        await place.register(name, "another", provider_id=LOCAL)
+    await place.toolgroups.unregister(name)
+    assert await place.toolgroups.get(name) == before
+    await place.toolgroups.unregister(name)
+    with pytest.raises(NotFound):
+        await place.toolgroups.get(name)
+
+
+async def test_a_configured_model_is_not_replaced(place: Place) -> None:
+    registry = place.stage.services.registry
+    [configured] = (await registry.catalogue()).models
+    request = ModelRegisterRequest(model_id=configured, provider_model_id="other", provider_id="scripted")
+
+    with pytest.raises(Conflict) as refused:
+        await registry.register_model(request)
+
+    assert refused.value.code == "identifier_taken"
+
+
+async def test_what_a_provider_refuses_is_not_registered(place: Place) -> None:
+    with pytest.raises(InvalidRequest, match="cannot be used"):
+        await place.register("bad", "add", refused=True)
+
+    assert "bad" not in [group.identifier for group in await place.toolgroups.list()]
+
+
+@pytest.mark.parametrize("provider_id", [LOCAL, REMOTE])
+@pytest.mark.parametrize("uri", ["http://169.254.169.254/mcp", "http://127.0.0.1:9/mcp", "file:///etc/passwd"])
+async def test_an_endpoint_that_may_not_be_called_is_refused_under_any_provider(
+    place: Place, provider_id: str, uri: str
+) -> None:
+    request = ToolGroupRegisterRequest(
+        toolgroup_id="g", provider_id=provider_id, mcp_endpoint=URL(uri=uri), args={"tools": []}
+    )
+
+    with pytest.raises(InvalidRequest, match="mcp_endpoint") as refused:
+        await place.toolgroups.register(request)
+
+    assert (refused.value.code, refused.value.param) == ("url_not_allowed", "mcp_endpoint")
+
+
+async def test_the_tools_at_an_endpoint_that_may_not_be_called_are_not_listed(place: Place) -> None:
+    with pytest.raises(InvalidRequest) as refused:
+        await place.toolgroups.tools_of(None, {}, "http://169.254.169.254/mcp")
+
+    assert refused.value.param == "mcp_endpoint"
+
+
+async def test_a_registration_that_is_valid_no_more_hides_no_other_and_is_named_in_the_log(
+    place: Place, cloud: Cloud, caplog: pytest.LogCaptureFixture
+) -> None:
+    await place.register("good", "add", provider_id=LOCAL)
+    broken = URL(uri="https://secret.example/?token=s3cret")
+    for kind in ("tool_group", "shield", "model"):
+        await asyncio.to_thread(cloud.store.registrations.create, place.stage.tenant, kind, "broken", broken)
+
+    with caplog.at_level(logging.ERROR):
+        catalogue = await place.stage.services.registry.catalogue(fresh=True)
+
+    assert "good" in catalogue.toolgroups
+    assert "broken" not in {**catalogue.toolgroups, **catalogue.shields, **catalogue.models}
+    logged = [vars(record) for record in caplog.records]
+    assert [(entry["kind"], entry["identifier"]) for entry in logged] == [
+        ("model", "broken"),
+        ("shield", "broken"),
+        ("tool_group", "broken"),
+    ]
+    assert "s3cret" not in repr(logged)
+
+
+async def test_credentials_in_args_and_urls_are_in_no_answer(place: Place) -> None:
+    secret = "s3cret-value"
+    request = ToolGroupRegisterRequest(
+        toolgroup_id="g",
+        provider_id=LOCAL,
+        mcp_endpoint=URL(uri=f"https://93.184.216.34/sse?api_key={secret}"),
+        args={"tools": ["add"], "api_key": secret, "url": f"https://x.example/?token={secret}", "max_results": 3},
+    )
+
+    answers = [await place.toolgroups.register(request), await place.toolgroups.get("g")]
+    answers += await place.toolgroups.list()
+
+    assert secret not in "".join(answer.model_dump_json() for answer in answers)
+    assert answers[1].args == {
+        "tools": ["add"],
+        "api_key": "********",
+        "url": "https://x.example/?token=********",
+        "max_results": 3,
+    }
+    assert answers[1].mcp_endpoint == URL(uri="https://93.184.216.34/sse?api_key=********")
+
+
+@pytest.mark.parametrize("name", ["builtin::rag", "builtin::rag/knowledge_search"])
+async def test_the_search_in_vector_stores_is_described_and_refused_in_a_turn(place: Place, name: str) -> None:
+    described = await place.toolgroups.tools_of(name, {})
+    stage = await place.stage.open(toolgroups=[{"name": name, "args": {"vector_db_ids": ["db"]}}])
+
+    search = described[-1]
+    assert (search.identifier, search.toolgroup_id) == ("knowledge_search", "builtin::rag")
+    assert [(parameter.name, parameter.required) for parameter in search.parameters] == [("query", True)]
+    assert search.metadata == {"offered": False, "reason": "Stint has no vector stores"}
+    with pytest.raises(InvalidRequest, match=rf"{name}.*no vector stores") as refused:
+        await stage.start()
+    assert refused.value.code == "not_offered"
+    assert (await stage.stored(), await stage.lease_turn()) == ([], None)
+    with pytest.raises(InvalidRequest, match="no vector stores"):
+        await place.run("knowledge_search")
+
+
+async def test_what_is_not_offered_is_listed_nowhere(place: Place) -> None:
+    assert "builtin::rag" not in [group.identifier for group in await place.toolgroups.list()]
+    assert "knowledge_search" not in [tool.identifier for tool in await place.toolgroups.tools_of(None, {})]
+    with pytest.raises(NotFound):
+        await place.toolgroups.tools_of("builtin::rag/nosuch", {})
+
+
+async def test_a_registered_search_takes_the_place_of_the_one_that_is_not_offered(place: Place) -> None:
+    await place.register("builtin::rag", "knowledge_search", provider_id=LOCAL)
+    stage = await place.stage.open(toolgroups=["builtin::rag/knowledge_search"])
+
+    assert (await stage.turn()).status == "completed"
+    assert await place.run("knowledge_search") == "builtin::rag knowledge_search"

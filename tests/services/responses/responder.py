@@ -1,0 +1,65 @@
+"""A tenant's responses in the foreground, over a real store."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.openresponses.grammar import Stream
+from tests.services.turn_fixture import deadline
+from tests.services.worker_fixture import Office
+
+from stint.domain.openai.conversations import CreateConversation
+from stint.domain.openai.response_events import ResponseEvent
+from stint.domain.openai.response_requests import CreateResponse
+from stint.domain.openai.response_resource import Response
+from stint.domain.openai.stored_responses import StoredResponse
+from stint.services.responses.response_run import ResponseRun
+
+
+@dataclass
+class Answered:
+    """A response that was run: what its stream told, held against the grammar of streams."""
+
+    events: list[ResponseEvent] = field(default_factory=list)
+
+    @property
+    def response(self) -> Response:
+        """The response as the last event has it."""
+        last: Response = self.events[-1].response  # type: ignore[union-attr]  # the terminal event bears one
+        return last
+
+    @property
+    def kinds(self) -> list[str]:
+        return [event.type.removeprefix("response.") for event in self.events]
+
+
+class Responder:
+    """Creates responses as the routes do."""
+
+    def __init__(self, office: Office) -> None:
+        self.office = office
+        self.responses = office.services.responses
+        self.cloud = office.cloud
+
+    async def start(self, said: Any = "Hello", seconds: float = 30, **fields: Any) -> ResponseRun:
+        request = CreateResponse.model_validate({"model": "test/m", "input": said} | fields)
+        return await self.responses.start(request, deadline(seconds))
+
+    async def play(self, run: ResponseRun) -> Answered:
+        stream, answered = Stream(), Answered()
+        async for event in self.responses.run(run):
+            stream.take(event.model_dump(mode="json"))
+            answered.events.append(event)
+        stream.finish()
+        return answered
+
+    async def respond(self, said: Any = "Hello", **fields: Any) -> Answered:
+        return await self.play(await self.start(said, **fields))
+
+    async def get(self, response_id: str) -> Response:
+        return await self.office.get(response_id)
+
+    async def stored(self, response_id: str) -> StoredResponse:
+        return await self.office.stored(response_id)
+
+    async def conversation(self) -> str:
+        return (await self.office.services.conversations.create(CreateConversation())).id

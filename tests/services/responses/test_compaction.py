@@ -1,0 +1,161 @@
+from typing import Any
+
+import pytest
+from pydantic import TypeAdapter
+from tests.services.conftest import MakeOffice
+from tests.services.responses.responder import Responder
+from tests.services.turn_fixture import STOP, Script, called, deadline, said, script, words_of
+from tests.unit.store.conftest import Cloud
+
+from stint.domain.errors import DeadlineExceeded, InvalidRequest, ModelError
+from stint.domain.inference import Finished, FinishReason, TextChunk, Usage
+from stint.domain.openai.items import CompactionItem
+from stint.domain.openai.opaque import CompactedContext, OpaqueReader
+from stint.domain.openai.response_requests import CompactRequest, InputTokensRequest
+from stint.domain.openai.response_resource import CompactedResponse
+from stint.services.responses.compaction import TASK
+
+COMPACT: TypeAdapter[CompactRequest] = TypeAdapter(CompactRequest)
+COUNT: TypeAdapter[InputTokensRequest] = TypeAdapter(InputTokensRequest)
+TALK: list[Any] = [
+    {"role": "developer", "content": "Answer in French."},
+    {"role": "user", "content": "I like plums."},
+    {"role": "assistant", "content": "Bien."},
+]
+
+
+async def compact(responder: Responder, seconds: float = 30, **fields: Any) -> CompactedResponse:
+    request = COMPACT.validate_python({"model": "test/m"} | fields)
+    return await responder.office.services.compaction.compact(request, deadline(seconds))
+
+
+async def count(responder: Responder, **fields: Any) -> int:
+    request = COUNT.validate_python({"model": "test/m"} | fields)
+    return (await responder.office.services.token_counts.count(request)).input_tokens
+
+
+def context_of(compacted: CompactedResponse) -> CompactedContext:
+    [item] = compacted.output
+    assert isinstance(item, CompactionItem)
+    return OpaqueReader().read(item.encrypted_content, CompactedContext)
+
+
+def told(model: Script) -> list[str]:
+    return [words_of(message) for message in model.requests[-1].messages]
+
+
+async def test_a_model_writes_the_summary_and_the_systems_words_stay(make_office: MakeOffice) -> None:
+    model = script(said("They like plums."))
+
+    compacted = await compact(Responder(make_office(model)), input=TALK, instructions="Be exact.")
+
+    assert told(model) == ["Be exact.", "Answer in French.", "I like plums.", "Bien.", TASK]
+    assert context_of(compacted) == CompactedContext(summary="They like plums.", instructions=["Answer in French."])
+    assert compacted.object == "response.compaction"
+
+
+async def test_a_chain_is_compacted_with_what_is_said_behind_it(make_office: MakeOffice) -> None:
+    model = script(said("one"), said("Short."))
+    responder = Responder(make_office(model))
+    first = (await responder.respond("first")).response.id
+
+    await compact(responder, previous_response_id=first, input="second")
+
+    assert told(model) == ["first", "one", "second", TASK]
+
+
+async def test_what_was_compacted_goes_on_as_input(make_office: MakeOffice) -> None:
+    model = script(said("They like plums."), said("Yes."))
+    responder = Responder(make_office(model))
+    compacted = await compact(responder, input=TALK)
+    [item] = compacted.output
+
+    await responder.respond([item.model_dump(mode="json"), {"role": "user", "content": "And pears?"}])
+
+    assert told(model) == ["Answer in French.", "Summary of the conversation so far:\nThey like plums.", "And pears?"]
+
+
+async def test_what_was_compacted_is_compacted_again(make_office: MakeOffice) -> None:
+    model = script(said("They like plums."), said("Plums."))
+    responder = Responder(make_office(model))
+    [item] = (await compact(responder, input=TALK)).output
+
+    again = await compact(responder, input=[item.model_dump(mode="json"), {"role": "user", "content": "And pears."}])
+
+    assert context_of(again) == CompactedContext(summary="Plums.", instructions=["Answer in French."])
+
+
+async def test_calls_that_are_open_are_closed(make_office: MakeOffice) -> None:
+    model = script(said("Short."))
+
+    await compact(
+        Responder(make_office(model)),
+        input=[{"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"}],
+    )
+
+    assert told(model)[1] == "No result came for this call."
+
+
+async def test_nothing_but_the_key_is_stored_and_what_the_summary_took_is_counted(
+    make_office: MakeOffice, cloud: Cloud, tenant: str
+) -> None:
+    usage = Usage(input_tokens=3, output_tokens=2, total_tokens=5)
+
+    compacted = await compact(
+        Responder(make_office(script([TextChunk("Short."), Finished(FinishReason.stop, usage)]))), input="Hello"
+    )
+
+    assert (compacted.usage.input_tokens, compacted.usage.total_tokens) == (3, 5)
+    assert [item["pk"]["S"] for item in cloud.items(tenant)] == [f"{tenant}#signing_key"]
+
+
+async def test_a_model_that_writes_nothing_or_fails_makes_no_summary(make_office: MakeOffice) -> None:
+    model = script([STOP], [ModelError("Busy.")], called("f"))
+    responder = Responder(make_office(model))
+
+    for _ in range(3):
+        with pytest.raises(ModelError):
+            await compact(responder, input="Hello")
+
+    assert model.closed == 3
+
+
+async def test_a_summary_has_to_be_there_in_time(make_office: MakeOffice) -> None:
+    with pytest.raises(DeadlineExceeded):
+        await compact(Responder(make_office(script(said()))), seconds=0, input="Hello")
+
+
+@pytest.mark.parametrize(
+    ("fields", "param"), [({}, "input"), ({"model": "nobody/m", "input": "Hi"}, "model"), ({"input": []}, "input")]
+)
+async def test_what_cannot_be_compacted_is_refused(make_office: MakeOffice, fields: Any, param: str) -> None:
+    with pytest.raises(InvalidRequest) as refused:
+        await compact(Responder(make_office(script())), **fields)
+
+    assert refused.value.param == param
+
+
+async def test_tokens_are_counted_as_a_response_would_send_them(make_office: MakeOffice) -> None:
+    responder = Responder(make_office(script(said("one"))))
+    first = (await responder.respond("first")).response.id
+
+    counted = await count(responder, previous_response_id=first, input="second", instructions="Be brief.")
+
+    assert counted == 4  # these models count messages
+
+
+async def test_a_conversation_is_counted_without_taking_it(make_office: MakeOffice) -> None:
+    responder = Responder(make_office(script(said("one"))))
+    conversation = await responder.conversation()
+    run = await responder.start("first", conversation=conversation)
+
+    assert await count(responder, conversation=conversation, input="second") == 1
+    await responder.play(run)
+    assert await count(responder, conversation=conversation, input="second") == 3
+
+
+async def test_tools_of_servers_are_counted(make_office: MakeOffice) -> None:
+    tool = {"type": "mcp", "server_label": "shop", "server_url": "http://127.0.0.1:9/mcp"}
+    responder = Responder(make_office(script()))
+
+    assert await count(responder, input="Hello", tools=[tool], tool_choice={"type": "mcp", "server_label": "shop"}) == 1

@@ -1,0 +1,122 @@
+import asyncio
+import os
+import signal
+import sys
+from contextlib import aclosing
+from pathlib import Path
+
+from infra.local.engine import Engine
+from tests.services.conftest import MakeStage
+from tests.services.turn_fixture import Stage, called, die, said, script, shape
+
+from stint.domain.llama_stack.turns import Turn
+from stint.domain.run_outcome import TurnStatus
+from stint.services.agents.interrupted import settled
+from stint.services.turns.turn_run import TurnRun
+
+ROOT = Path(__file__).parents[3]
+PROCESS = Path(__file__).with_name("turn_process.py")
+
+
+async def in_session(stage: Stage) -> list[Turn]:
+    return (await stage.sessions.get(stage.agent_id, stage.session_id)).turns
+
+
+async def with_one_step(stage: Stage) -> TurnRun:
+    """Begin a turn, and stop reading it behind its first stored step; its lease is renewed no more."""
+    turn = await stage.start()
+    async with aclosing(stage.turns.run(turn)) as events:
+        async for event in events:
+            if shape([event]) == ["complete inference"]:
+                break
+    return turn
+
+
+async def test_a_turn_is_shown_in_progress_while_its_session_is_held(make_stage: MakeStage) -> None:
+    stage = await make_stage(script(called("nosuch"))).open()
+
+    turn = await with_one_step(stage)
+
+    shown = await stage.get(turn.turn_id)
+    assert (shown.status, shown.completed_at, len(shown.steps)) == (TurnStatus.in_progress, None, 1)
+    assert await in_session(stage) == [shown]
+    await die(turn)
+
+
+async def test_a_turn_whose_process_died_is_shown_as_failed_at_once_and_always_the_same(make_stage: MakeStage) -> None:
+    stage = await make_stage(script(called("nosuch"))).open()
+    turn = await with_one_step(stage)
+
+    await die(turn)
+
+    shown = await stage.get(turn.turn_id)
+    assert shown.error is not None
+    assert (shown.status, shown.error.code) == (TurnStatus.failed, "interrupted")
+    assert shown.completed_at == shown.steps[-1].completed_at
+    assert await in_session(stage) == [shown] == [await stage.get(turn.turn_id)]
+
+
+async def test_a_turn_that_ended_between_two_reads_is_shown_as_it_ended(make_stage: MakeStage) -> None:
+    stage = await make_stage(script(called("nosuch"), said())).open()
+    turn = await stage.start()
+    before = stage.store.turns.get(*stage.ids, turn.turn_id)
+    await stage.play(turn)
+    record = stage.store.sessions.get(*stage.ids)
+
+    shown = await settled(stage.store, stage.tenant, stage.agent_id, record, before)
+
+    assert shown.status is TurnStatus.completed
+
+
+async def test_a_turn_that_was_resumed_between_two_reads_is_shown_in_progress(make_stage: MakeStage) -> None:
+    stage = await make_stage(script(called("add"), [asyncio.Event()])).open("add")
+    record = stage.store.sessions.get(*stage.ids)
+    paused = await stage.turn()
+    turn = await stage.resume(paused.turn_id, ("c0", "3"))
+    seen = stage.store.turns.get(*stage.ids, turn.turn_id)
+
+    shown = await settled(stage.store, stage.tenant, stage.agent_id, record, seen)
+
+    assert shown.status is TurnStatus.in_progress
+    await die(turn)
+
+
+async def read_until(process: asyncio.subprocess.Process, word: str, times: int) -> list[str]:
+    """Read a process's lines until one has come so many times."""
+    assert process.stdout is not None
+    lines: list[str] = []
+    async with asyncio.timeout(30):
+        while lines.count(word) < times:
+            line = await process.stdout.readline()
+            assert line, f"the process ended: {lines}"
+            lines.append(line.decode().strip())
+    return lines
+
+
+async def test_a_killed_process_leaves_its_finished_steps_and_the_next_turn_works(
+    make_stage: MakeStage, engine: Engine
+) -> None:
+    model = script(said("two"))
+    stage = await make_stage(model).open()
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, str(PROCESS), engine.outputs["TableName"], engine.outputs["BucketName"], *stage.ids),
+        env={**os.environ, **engine.environment(), "PYTHONPATH": f"{ROOT}/layers/core:{ROOT}"},
+        stdout=asyncio.subprocess.PIPE,
+    )
+    turn_id, *_ = await read_until(process, "start inference", times=2)
+    process.kill()
+    await process.wait()
+
+    await stage.lease_runs_out()
+    shown = await stage.get(turn_id)
+    following = await stage.turn("two")
+
+    assert process.returncode == -signal.SIGKILL
+    assert (shown.status, [step.step_type for step in shown.steps]) == (
+        TurnStatus.failed,
+        ["inference", "tool_execution"],
+    )
+    assert following.output_message.content == "two"
+    sealed, _ = await stage.stored()
+    assert (sealed.status, sealed.steps) == (TurnStatus.failed, shown.steps)
+    assert len(model.requests[0].messages) == 4

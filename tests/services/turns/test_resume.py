@@ -1,0 +1,270 @@
+import asyncio
+from typing import Any
+
+import pytest
+from tests.services.conftest import MakeStage
+from tests.services.faults import failing, watching
+from tests.services.turn_fixture import Stage, called, deadline, die, ended, run_out, said, script, shape
+from tests.unit.store.conftest import Cloud
+
+from stint.domain.errors import Conflict, InvalidRequest, ModelError, NotFound, StoreUnavailable
+from stint.domain.ids import new_id
+from stint.domain.inference import Finished, FinishReason, ToolCallChunk, ToolResult, Usage
+from stint.domain.llama_stack.turns import TurnResumeRequest
+from stint.domain.run_outcome import TurnStatus
+from stint.domain.steps import ToolExecutionStep
+
+
+async def pending_of(stage: Stage, turn_id: str) -> Any:
+    return await asyncio.to_thread(stage.store.turns.get_pending, *stage.ids, turn_id)
+
+
+async def test_a_resumed_turn_goes_on_where_it_paused(make_stage: MakeStage) -> None:
+    model = script(called("add", "sub", text="So"), said("3 and 1"))
+    stage = await make_stage(model).open("add", "sub")
+    paused = await stage.turn()
+    pending = await pending_of(stage, paused.turn_id)
+
+    turn = await stage.resume(paused.turn_id, ("c1", "1"), ("c0", "3"))
+    pending_after = await pending_of(stage, paused.turn_id)
+    events = await stage.play(turn)
+
+    assert shape(events) == [
+        "complete tool_execution",
+        "start inference",
+        "text 3 and 1",
+        "complete inference",
+        "turn_complete",
+    ]
+    done = ended(events)
+    assert done == await stage.get(paused.turn_id)
+    assert (done.turn_id, done.input_messages, done.steps[0]) == (
+        paused.turn_id,
+        paused.input_messages,
+        paused.steps[0],
+    )
+    step = done.steps[1]
+    assert isinstance(step, ToolExecutionStep)
+    assert [each.call_id for each in step.tool_responses] == ["c0", "c1"]
+    assert step.started_at == paused.completed_at
+    assert (step.step_id, pending_after) == (pending.step_id, None)
+    assert len({each.step_id for each in done.steps}) == 3
+    assert [each.call_id for each in model.requests[1].messages if isinstance(each, ToolResult)] == ["c0", "c1"]
+
+
+async def test_what_a_paused_turn_shows_asks_its_client_to_resume(make_stage: MakeStage) -> None:
+    stage = await make_stage(script(called("add", "nosuch", text="So"))).open("add")
+
+    turn = await stage.turn()
+
+    assert turn == await stage.get(turn.turn_id)
+    assert turn.status is TurnStatus.awaiting_input
+    assert (turn.output_message.content, turn.output_message.stop_reason) == ("So", "end_of_message")
+    assert [call.call_id for call in turn.output_message.tool_calls] == ["c0"]
+
+
+async def test_the_waiting_calls_are_noted_before_the_pause_is_visible(own_cloud: Cloud, tenant: str) -> None:
+    stage = await Stage(own_cloud.store, tenant, script(called("add"))).open("add")
+    writes: list[str] = []
+
+    def see(operation: str, body: str, context: dict[str, Any]) -> None:
+        if operation == "PutItem":
+            writes.append("note" if "in_progress_tool_call_step" in body else "pause" if "ended_as" in body else "")
+
+    with watching(own_cloud, see):
+        await stage.turn()
+
+    assert writes == ["", "note", "pause"]
+
+
+@pytest.mark.parametrize(
+    ("given", "ids"),
+    [(["c0"], "c1"), (["c0", "c1", "x"], "x"), (["c0", "c1", "c0"], "c0"), ([], "c0, c1")],
+    ids=["missing", "unknown", "twice", "none"],
+)
+async def test_a_resume_with_wrong_call_ids_changes_nothing(
+    make_stage: MakeStage, cloud: Cloud, given: list[str], ids: str
+) -> None:
+    stage = await make_stage(script(called("add", "sub"))).open("add", "sub")
+    paused = await stage.turn()
+    before = cloud.items(stage.tenant)
+
+    with pytest.raises(InvalidRequest, match=ids) as caught:
+        await stage.resume(paused.turn_id, *((call_id, "3") for call_id in given))
+
+    assert caught.value.code == "tool_responses_mismatch"
+    assert cloud.items(stage.tenant) == before
+
+
+async def test_failed_cancelled_and_earlier_turns_cannot_be_resumed(make_stage: MakeStage, cloud: Cloud) -> None:
+    model = script(said(), [ModelError("no")], called("add"), said())
+    stage = await make_stage(model).open("add")
+    for text in ("completed", "failed", "cancelled", "completed"):
+        turn = await stage.turn(text)
+        before = cloud.items(stage.tenant)
+        if turn.status is TurnStatus.failed:
+            with pytest.raises(Conflict, match=f"{turn.turn_id}.*status is {text}"):
+                await stage.resume(turn.turn_id, ("c0", "3"))
+        assert cloud.items(stage.tenant) == before
+
+    for turn in (await stage.stored())[:-1]:
+        with pytest.raises(Conflict, match=f"{turn.turn_id}.*status is {turn.status.value}") as caught:
+            await stage.resume(turn.turn_id, ("c0", "3"))
+        assert caught.value.code == "turn_not_awaiting_input"
+    assert await stage.lease_turn() is None
+
+
+async def test_a_running_turn_cannot_be_resumed(make_stage: MakeStage) -> None:
+    stage = await make_stage(script([asyncio.Event()])).open()
+    turn = await stage.start()
+
+    with pytest.raises(Conflict, match=turn.turn_id) as caught:
+        await stage.resume(turn.turn_id, ("c0", "3"))
+
+    assert caught.value.code == "session_locked"
+    await die(turn)
+
+
+async def test_unknown_turns_are_not_found(make_stage: MakeStage) -> None:
+    stage = await make_stage(script(called("add"))).open("add")
+    for unknown in (new_id(), "x"):
+        with pytest.raises(NotFound):
+            await stage.resume(unknown, ("c0", "3"))
+    paused = await stage.turn()
+    for unknown in (new_id(), "x"):
+        with pytest.raises(NotFound) as caught:
+            await stage.resume(unknown, ("c0", "3"))
+        assert caught.value.code == "turn_not_found"
+
+    assert (await stage.get(paused.turn_id)).status is TurnStatus.awaiting_input
+
+
+async def test_of_many_resumes_at_once_one_wins(make_stage: MakeStage) -> None:
+    stage = await make_stage(script(called("add"), said(), said(), said())).open("add")
+    paused = await stage.turn()
+
+    outcomes = await asyncio.gather(
+        *(stage.resumed(paused.turn_id, ("c0", str(n))) for n in range(3)), return_exceptions=True
+    )
+
+    losers = [each for each in outcomes if isinstance(each, BaseException)]
+    assert [type(each) for each in losers] == [Conflict, Conflict]
+    assert len((await stage.get(paused.turn_id)).steps) == 3
+
+
+async def test_another_process_resumes_with_the_turns_own_overrides(make_stage: MakeStage) -> None:
+    stage = await make_stage(script(called("add"))).open("add")
+    paused = await stage.turn(instructions="Sing.", sampling_params={"max_tokens": 7})
+    model = script(said())
+
+    await stage.beside(model).resumed(paused.turn_id, ("c0", "3"))
+
+    [request] = model.requests
+    assert getattr(request.messages[0], "text", None) == "Sing."
+    assert request.decoding.max_tokens == 7
+
+
+async def test_iterations_and_usage_are_counted_across_resumes(make_stage: MakeStage) -> None:
+    usage = Usage(input_tokens=1, output_tokens=2, total_tokens=3)
+    answer: list[Any] = [ToolCallChunk(0, "c0", "add", "{}"), Finished(FinishReason.tool_calls, usage)]
+    stage = await make_stage(script(answer, answer, answer)).open("add", max_infer_iters=3)
+    turn = await stage.turn()
+
+    statuses = [turn.status]
+    while turn.status is TurnStatus.awaiting_input:
+        turn = await stage.resumed(turn.turn_id, ("c0", "3"))
+        statuses.append(turn.status)
+
+    assert statuses == [TurnStatus.awaiting_input, TurnStatus.awaiting_input, TurnStatus.completed]
+    assert turn.usage == Usage(input_tokens=3, output_tokens=6, total_tokens=9)
+    assert (turn.output_message.stop_reason, turn.output_message.tool_calls) == ("end_of_turn", [])
+
+
+async def test_a_turn_whose_resumption_died_has_failed_with_the_answers_kept(make_stage: MakeStage) -> None:
+    stage = await make_stage(script(called("add"), [asyncio.Event()])).open("add")
+    paused = await stage.turn()
+    await die(await stage.resume(paused.turn_id, ("c0", "3")))
+
+    with pytest.raises(Conflict, match="status is failed"):
+        await stage.resume(paused.turn_id, ("c0", "3"))
+
+    turn = await stage.get(paused.turn_id)
+    assert [step.step_type for step in turn.steps] == ["inference", "tool_execution"]
+
+
+async def test_a_resume_that_cannot_be_stored_leaves_the_turn_waiting(own_cloud: Cloud, tenant: str) -> None:
+    model = script(called("add"), said(), said())
+    stage = await Stage(own_cloud.store, tenant, model).open("add")
+    paused = await stage.turn()
+
+    with failing(own_cloud, "PutItem"), pytest.raises(StoreUnavailable):
+        await stage.resume(paused.turn_id, ("c0", "3"))
+    done = await stage.resumed(paused.turn_id, ("c0", "3"))
+
+    assert done.status is TurnStatus.completed
+    assert len(done.steps) == 3
+
+
+async def test_a_note_that_is_left_behind_or_lost_is_no_matter(own_cloud: Cloud, tenant: str) -> None:
+    second: list[Any] = [ToolCallChunk(0, "d0", "add", "{}"), Finished(FinishReason.tool_calls)]
+    stage = await Stage(own_cloud.store, tenant, script(called("add"), second, said())).open("add")
+    paused = await stage.turn()
+    outdated = await pending_of(stage, paused.turn_id)
+
+    with failing(own_cloud, "DeleteItem"):
+        again = await stage.resumed(paused.turn_id, ("c0", "3"))
+    lease = stage.store.leases.acquire(*stage.ids, paused.turn_id, resume=True, seconds=30)
+    stage.store.turns.put_pending(lease, outdated)
+    stage.store.leases.release(lease, lease.last)
+    done = await stage.resumed(paused.turn_id, ("d0", "4"))
+
+    assert [call.call_id for call in again.output_message.tool_calls] == ["d0"]
+    assert done.status is TurnStatus.completed
+
+
+async def test_a_turn_that_waits_outlives_one_that_never_began(make_stage: MakeStage) -> None:
+    stage = await make_stage(script(called("add"), said())).open("add")
+    paused = await stage.turn()
+    stage.store.leases.acquire(*stage.ids, new_id(), resume=False, seconds=0.01)
+    await stage.lease_runs_out()
+
+    done = await stage.resumed(paused.turn_id, ("c0", "3"))
+
+    assert done.status is TurnStatus.completed
+
+
+async def test_a_turn_that_was_given_up_cannot_be_resumed_when_its_successor_died(make_stage: MakeStage) -> None:
+    stage = await make_stage(script(called("add"), [asyncio.Event()])).open("add")
+    paused = await stage.turn()
+    await die(await stage.start())
+
+    with pytest.raises(Conflict, match=f"{paused.turn_id}.*status is cancelled"):
+        await stage.resume(paused.turn_id, ("c0", "3"))
+
+    assert [turn.status for turn in await stage.stored()] == [TurnStatus.cancelled, TurnStatus.failed]
+    assert await stage.lease_turn() is None
+
+
+async def test_the_name_of_a_turn_that_was_given_up_does_not_resume_its_successor(
+    own_cloud: Cloud, tenant: str
+) -> None:
+    stage = await Stage(own_cloud.store, tenant, script(called("add"), called("add"))).open("add")
+    given_up = await stage.turn()
+    successor = await stage.start()
+    with failing(own_cloud, "UpdateItem", "REMOVE"):
+        paused = ended(await stage.play(successor))
+    await run_out(successor)
+
+    with pytest.raises(Conflict, match=f"{given_up.turn_id}.*status is cancelled"):
+        await stage.resume(given_up.turn_id, ("c0", "3"))
+
+    assert await stage.get(paused.turn_id) == paused
+
+
+async def test_nothing_is_resumed_in_unknown_agents_and_sessions(make_stage: MakeStage) -> None:
+    stage = await make_stage(script()).open()
+    body = TurnResumeRequest(tool_responses=[])
+
+    for agent_id, session_id in ((new_id(), stage.session_id), (stage.agent_id, new_id())):
+        with pytest.raises(NotFound):
+            await stage.turns.resume(agent_id, session_id, new_id(), body, deadline(5))

@@ -1,0 +1,112 @@
+import asyncio
+import time
+
+import pytest
+from tests.clock import CLOCK
+from tests.services.conftest import MakeStage
+from tests.services.faults import failing
+from tests.services.turn_fixture import Stage, die, ended, run_out, said, script, shape, until
+from tests.unit.store.conftest import Cloud
+
+from stint.domain.errors import Conflict, Interrupted
+from stint.domain.inference import TextChunk
+from stint.domain.run_outcome import TurnStatus
+from stint.loop.lease_keeper import ENDING_SECONDS
+from stint.services.turns.turn_run import TurnRun
+
+LEASE = 30.0
+
+
+async def renewed(turn: TurnRun) -> None:
+    """Let the time of the next renewal come, and wait until it is done."""
+    hold = turn.log.hold
+    begun = hold.valid_until
+    CLOCK.move(LEASE / 3)
+    await until(lambda: hold.valid_until > begun)
+
+
+def lease_end(stage: Stage) -> int:
+    return stage.store.sessions.get(*stage.ids).lease_until or 0
+
+
+async def test_a_turn_that_outlasts_its_lease_keeps_the_session(make_stage: MakeStage) -> None:
+    gate = asyncio.Event()
+    stage = await make_stage(script([TextChunk("a"), gate, *said("b")]), lease=LEASE).open()
+    turn = await stage.start(seconds=10 * LEASE)
+
+    for _ in range(4):
+        await renewed(turn)
+    with pytest.raises(Conflict):
+        await stage.start()
+    gate.set()
+
+    assert ended(await stage.play(turn)).status is TurnStatus.completed
+
+
+async def test_a_renewal_that_fails_is_tried_again(
+    own_cloud: Cloud, tenant: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    stage = await Stage(own_cloud.store, tenant, script([asyncio.Event()]), lease=LEASE).open()
+    turn = await stage.start(seconds=10 * LEASE)
+    begun = lease_end(stage)
+
+    with failing(own_cloud, "UpdateItem", times=1):
+        CLOCK.move(LEASE / 3)
+        await until(lambda: "trying again" in caplog.text)
+    await renewed(turn)
+
+    assert lease_end(stage) > begun
+    turn.log.hold.check()
+    await die(turn)
+
+
+async def test_a_turn_whose_renewals_fail_stops_writing(own_cloud: Cloud, tenant: str) -> None:
+    gate = asyncio.Event()
+    stage = await Stage(own_cloud.store, tenant, script([gate, *said()]), lease=LEASE).open()
+    turn = await stage.start(seconds=10 * LEASE)
+    before = own_cloud.items(tenant)
+
+    with failing(own_cloud, "UpdateItem"):
+        CLOCK.move(LEASE)
+        gate.set()
+        events = await stage.play(turn)
+
+    assert shape(events)[-1] == "failed interrupted"
+    assert own_cloud.items(tenant) == before
+
+
+async def test_a_session_that_was_taken_over_is_noticed_by_the_next_renewal(make_stage: MakeStage) -> None:
+    stage = await make_stage(script([asyncio.Event()]), lease=LEASE).open()
+    turn = await stage.start(seconds=10 * LEASE)
+    await asyncio.to_thread(stage.store.leases.release, turn.log.hold.lease, None)
+
+    CLOCK.move(LEASE / 3)
+    await turn.log.hold.renewal
+
+    with pytest.raises(Interrupted):
+        turn.log.hold.check()
+    await turn.run.close_inference()
+
+
+async def test_a_lease_never_outlives_the_function(make_stage: MakeStage) -> None:
+    stage = await make_stage(script([asyncio.Event()]), lease=10 * LEASE).open()
+
+    turn = await stage.start(seconds=LEASE)
+
+    assert lease_end(stage) / 1000 <= time.time() + LEASE + ENDING_SECONDS
+    CLOCK.move(LEASE)
+    assert shape(await stage.play(turn))[-1] == "failed deadline_exceeded"
+    assert turn.log.hold.renewal.done()
+
+
+async def test_a_release_that_fails_does_not_spoil_the_turn(own_cloud: Cloud, tenant: str) -> None:
+    stage = await Stage(own_cloud.store, tenant, script(said(), said())).open()
+    turn = await stage.start()
+
+    with failing(own_cloud, "UpdateItem", "REMOVE"):
+        done = ended(await stage.play(turn))
+    await run_out(turn)
+    await stage.turn("two")
+
+    assert done.status is TurnStatus.completed
+    assert [each.status for each in await stage.stored()] == [TurnStatus.completed] * 2

@@ -1,0 +1,215 @@
+import asyncio
+import threading
+from typing import Any
+
+import pytest
+from tests.services.conftest import MakeStage
+from tests.services.faults import failing, watching
+from tests.services.turn_fixture import Stage, called, ended, said, script, shape, tool, words_of
+from tests.unit.store.conftest import Cloud
+
+from stint.domain.content import Document
+from stint.domain.errors import ContextLengthExceeded, InvalidRequest, ModelOverloaded, NotFound, StoreUnavailable
+from stint.domain.ids import new_id
+from stint.domain.inference import TextChunk, UserInput
+from stint.domain.llama_stack.events import TurnFailed
+from stint.domain.run_outcome import TurnStatus
+
+HEADER, ENDING = "input_messages", "ended_as"
+
+
+async def test_a_failing_model_fails_the_turn_and_keeps_its_steps(make_stage: MakeStage) -> None:
+    stage = await make_stage(script(called("nosuch"), [TextChunk("I"), ModelOverloaded("busy")])).open()
+
+    events = await stage.play(await stage.start())
+
+    assert shape(events)[-3:] == ["start inference", "text I", "failed model_overloaded"]
+    turn = ended(events)
+    assert turn == await stage.get(turn.turn_id)
+    assert (turn.status, len(turn.steps), turn.output_message.content) == (TurnStatus.failed, 2, "")
+    assert turn.error is not None
+    assert turn.error.code == "model_overloaded"
+    assert isinstance(events[-1], TurnFailed)
+    assert events[-1].error.turn_id == turn.turn_id
+
+
+async def test_an_unexpected_exception_is_a_server_error_without_its_details(make_stage: MakeStage) -> None:
+    stage = await make_stage(script([RuntimeError("password 1234")])).open()
+
+    turn = await stage.turn()
+
+    assert turn.error is not None
+    assert (turn.error.code, "1234" in turn.model_dump_json()) == ("server_error", False)
+    assert turn == await stage.get(turn.turn_id)
+
+
+async def test_the_deadline_fails_the_turn_and_keeps_its_steps_though_the_lease_ends_with_it(
+    make_stage: MakeStage,
+) -> None:
+    stage = await make_stage(script(called("nosuch"), [asyncio.Event()]), lease=1).open()
+
+    turn = ended(await stage.play(await stage.start(seconds=1.5)))
+
+    assert turn.error is not None
+    assert (turn.error.code, len(turn.steps)) == ("deadline_exceeded", 2)
+    assert turn == await stage.get(turn.turn_id)
+    assert await stage.lease_turn() is None
+
+
+async def test_a_step_that_cannot_be_stored_fails_the_turn(
+    make_stage: MakeStage, own_cloud: Cloud, tenant: str
+) -> None:
+    stage = await Stage(own_cloud.store, tenant, script(said())).open()
+    turn = await stage.start()
+
+    with failing(own_cloud, "PutItem", ENDING, times=1):
+        events = await stage.play(turn)
+
+    assert shape(events)[-2:] == ["text Hi", "failed store_unavailable"]
+    assert ended(events) == await stage.get(turn.turn_id)
+    assert await stage.lease_turn() is None
+
+
+async def test_an_end_that_cannot_be_stored_frees_the_session_and_the_next_turn_seals_the_lost_one(
+    own_cloud: Cloud, tenant: str
+) -> None:
+    stage = await Stage(own_cloud.store, tenant, script(called("nosuch"), said(), said("next"))).open()
+    turn = await stage.start()
+
+    with failing(own_cloud, "PutItem", ENDING):
+        lost = ended(await stage.play(turn))
+    assert (lost.status, await stage.lease_turn()) == (TurnStatus.failed, None)
+    await stage.turn("go on")
+
+    sealed, following = await stage.stored()
+    assert sealed.error is not None
+    assert (sealed.status, sealed.error.code, len(sealed.steps)) == (TurnStatus.failed, "interrupted", 2)
+    assert following.status is TurnStatus.completed
+
+
+async def test_an_end_whose_answer_was_lost_is_not_ended_twice(own_cloud: Cloud, tenant: str) -> None:
+    stage = await Stage(own_cloud.store, tenant, script(said(), said("next"))).open()
+    turn = await stage.start()
+
+    with failing(own_cloud, "PutItem", ENDING, lost=True, times=1):
+        told = ended(await stage.play(turn))
+    await stage.turn("go on")
+
+    assert told.status is TurnStatus.failed
+    assert [each.status for each in await stage.stored()] == [TurnStatus.completed] * 2
+
+
+@pytest.mark.parametrize(
+    ("config", "request_", "code"),
+    [
+        ({"model": "openai/x"}, {}, "model_not_found"),
+        ({"client_tools": [tool("a"), tool("a")]}, {}, "duplicate_tool"),
+        ({"tool_config": {"tool_choice": "nosuch"}}, {}, "tool_not_found"),
+        ({"input_shields": ["s"]}, {}, "shield_not_found"),
+        ({}, {"toolgroups": ["builtin::x"]}, "toolgroup_not_found"),
+        ({}, {"documents": [Document(content="x", mime_type="application/pdf")]}, "unsupported_document"),
+    ],
+)
+async def test_what_is_wrong_with_a_request_leaves_no_trace(
+    make_stage: MakeStage, cloud: Cloud, config: dict[str, Any], request_: dict[str, Any], code: str
+) -> None:
+    stage = await make_stage(script()).open(**config)
+    before = cloud.items(stage.tenant)
+
+    with pytest.raises(InvalidRequest) as caught:
+        await stage.start(**request_)
+
+    assert caught.value.code == code
+    assert cloud.items(stage.tenant) == before
+
+
+async def test_unknown_agents_and_sessions_are_not_found(make_stage: MakeStage) -> None:
+    stage = await make_stage(script()).open()
+    known = stage.agent_id, stage.session_id
+
+    for kind, ids in (("agent", (new_id(), known[1])), ("session", (known[0], new_id())), ("agent", ("x", "y"))):
+        stage.agent_id, stage.session_id = ids
+        with pytest.raises(NotFound) as caught:
+            await stage.start()
+        assert caught.value.code == f"{kind}_not_found"
+        with pytest.raises(NotFound) as caught:
+            await stage.get(new_id())
+        assert caught.value.code == f"{kind}_not_found"
+
+
+async def test_a_turn_that_cannot_be_begun_drops_the_model_call_and_frees_the_session(
+    own_cloud: Cloud, tenant: str
+) -> None:
+    model = script([asyncio.Event()])
+    stage = await Stage(own_cloud.store, tenant, model).open()
+    opened = threading.Event()
+
+    def wait_for_model(operation: str, body: str, context: dict[str, Any]) -> None:
+        assert operation != "PutItem" or opened.wait(10)
+
+    with failing(own_cloud, "PutItem", HEADER), watching(own_cloud, wait_for_model):
+        starting = asyncio.create_task(stage.start())
+        await asyncio.wait_for(model.opened.wait(), 30)
+        opened.set()
+        with pytest.raises(StoreUnavailable):
+            await starting
+
+    assert model.closed == 1
+    assert await stage.lease_turn() is None
+    assert await stage.stored() == []
+
+
+async def test_a_turn_that_was_begun_unknowingly_never_runs_and_is_sealed(own_cloud: Cloud, tenant: str) -> None:
+    model = script([asyncio.Event()], said())
+    stage = await Stage(own_cloud.store, tenant, model).open()
+
+    with failing(own_cloud, "PutItem", HEADER, lost=True, times=1), pytest.raises(StoreUnavailable):
+        await stage.start("one")
+    [lost] = await stage.stored()
+    shown = await stage.get(lost.turn_id)
+    await stage.turn("two")
+
+    assert shown.status is TurnStatus.failed
+    assert [turn.status for turn in await stage.stored()] == [TurnStatus.failed, TurnStatus.completed]
+    assert model.requests[-1].messages == (UserInput("one"), UserInput("two"))
+
+
+async def test_failures_of_reads_beside_the_lease_free_the_session(own_cloud: Cloud, tenant: str) -> None:
+    stage = await Stage(own_cloud.store, tenant, script()).open()
+
+    for operation in ("GetItem", "Query"):
+        with failing(own_cloud, operation), pytest.raises(StoreUnavailable):
+            await stage.start()
+        assert await stage.lease_turn() is None
+
+
+async def test_a_turn_that_the_model_refused_does_not_fail_those_behind_it(make_stage: MakeStage) -> None:
+    model = script([ContextLengthExceeded("too long")], said(), said())
+    stage = await make_stage(model).open()
+
+    refused = await stage.turn("far too long")
+    await stage.turn("two")
+    await stage.turn("three")
+
+    assert refused.status is TurnStatus.failed
+    assert model.requests[1].messages == (UserInput("two"),)
+    assert [words_of(message) for message in model.requests[2].messages] == ["two", "Hi", "three"]
+    assert [turn.status.value for turn in await stage.stored()] == ["failed", "completed", "completed"]
+
+
+async def test_a_fault_after_the_end_was_stored_adds_nothing_to_the_log(make_stage: MakeStage) -> None:
+    stage = await make_stage(script(said("kept"))).open()
+    turn = await stage.start()
+
+    hold, give_back = turn.log.hold, turn.log.hold.give_back
+
+    def fault() -> None:
+        hold.give_back = give_back
+        raise ZeroDivisionError
+
+    hold.give_back = fault
+    events = await stage.play(turn)
+
+    assert shape(events)[-1].startswith("failed ")
+    [stored] = await asyncio.to_thread(lambda: stage.store.turns.history(*stage.ids).turns)
+    assert (stored.status, len(stored.records)) == (TurnStatus.completed, 1)

@@ -1,0 +1,646 @@
+"""Tools that the server runs, in whole turns over the real store. The tables are those of Llama Stack 0.2.12."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pytest
+from tests.services.turn_fixture import Script, Stage, called, deadline, said, script, shape
+from tests.unit.store.conftest import Cloud
+
+from stint.domain.errors import Conflict, InvalidRequest, NotSupported, ToolUnavailable
+from stint.domain.inference import ToolSignature
+from stint.domain.llama_stack.registrations import ModelRegisterRequest, ToolGroupRegisterRequest
+from stint.domain.llama_stack.turns import Turn, TurnCreateRequest
+from stint.domain.messages import UserMessage
+from stint.domain.run_outcome import TurnStatus
+from stint.domain.steps import ToolExecutionStep
+from stint.models.tool_names import PlainToolNames
+from stint.services.registry.catalogue import Catalogue, merge, model_of
+from stint.tools.port import Invocation, Toolgroup, ToolOutcome
+
+KIND = "lambda-function"
+SECRET = "sk-very-secret"
+Act = Callable[[Invocation], Awaitable[ToolOutcome]]
+
+
+async def echo(invocation: Invocation) -> ToolOutcome:
+    return ToolOutcome(content=f"{invocation.tool_name}: {invocation.arguments}")
+
+
+@dataclass
+class Workshop:
+    """A provider whose toolgroups have the tools that their registration names."""
+
+    act: Act = echo
+    invocations: list[Invocation] = field(default_factory=list)
+
+    async def check(self, _: Toolgroup, /) -> None:
+        pass
+
+    def known_tools(self, toolgroup: Toolgroup, _: dict[str, Any], /) -> list[ToolSignature] | None:
+        return [ToolSignature(name, "", {"type": "object"}) for name in toolgroup.config.get("tools", [])]
+
+    async def list_tools(self, toolgroup: Toolgroup, provider_data: dict[str, Any], /) -> list[ToolSignature]:
+        return self.known_tools(toolgroup, provider_data) or []
+
+    async def invoke(self, _: Toolgroup, invocation: Invocation, /) -> ToolOutcome:
+        self.invocations.append(invocation)
+        return await self.act(invocation)
+
+
+@dataclass
+class Making:
+    cloud: Cloud
+    tenant: str
+    workshop: Workshop
+
+    async def stage(self, model: Script, *client_tools: str, **config: Any) -> Stage:
+        """Open a session of an agent with the toolgroup `math`, which has the tools add, sub and mul."""
+        stage = Stage(self.cloud.store, self.tenant, model, providers={KIND: self.workshop}, tool_result_bytes=1_000)
+        await self.register(stage, "math", tools=["add", "sub", "mul"])
+        return await stage.open(*client_tools, **({"toolgroups": ["math"]} | config))
+
+    async def register(self, stage: Stage, name: str, **args: Any) -> None:
+        request = ToolGroupRegisterRequest(toolgroup_id=name, provider_id=KIND, args=args)
+        await stage.services.toolgroups.register(request)
+
+
+@pytest.fixture
+def making(cloud: Cloud, tenant: str) -> Making:
+    return Making(cloud, tenant, Workshop())
+
+
+def responses(turn: Turn) -> list[Any]:
+    return [step.tool_responses[0] for step in turn.steps if isinstance(step, ToolExecutionStep)]
+
+
+async def test_a_server_tool_is_run_between_two_inferences_as_recorded(making: Making) -> None:
+    stage = await making.stage(script(called("add", arguments='{"a": 2}'), said("5")))
+
+    events = await stage.play(await stage.start())
+
+    assert shape(events) == [
+        "turn_start",
+        "start inference",
+        "call succeeded",
+        "complete inference",
+        "start tool_execution",
+        "call in_progress",
+        "complete tool_execution",
+        "start inference",
+        "text 5",
+        "complete inference",
+        "turn_complete",
+    ]
+
+
+async def test_several_calls_are_a_step_each_in_the_models_order_though_they_run_at_once(making: Making) -> None:
+    all_here = asyncio.Barrier(3)
+
+    async def meet(invocation: Invocation) -> ToolOutcome:
+        async with asyncio.timeout(30):
+            await all_here.wait()
+        return ToolOutcome(content=invocation.tool_name)
+
+    making.workshop.act = meet
+    stage = await making.stage(script(called("mul", "add", "sub"), said()))
+
+    events = await stage.play(await stage.start())
+
+    triple = ["start tool_execution", "call in_progress", "complete tool_execution"]
+    assert shape(events)[6:15] == triple * 3
+    [turn] = await stage.stored()
+    assert [response.content for response in responses(turn)] == ["mul", "add", "sub"]
+    assert [response.call_id for response in responses(turn)] == ["c0", "c1", "c2"]
+    assert len({step.step_id for step in turn.steps}) == 5
+
+
+async def test_server_tools_run_before_the_turn_waits_for_the_client(making: Making) -> None:
+    model = script(called("ask", "add"), said("done"))
+    stage = await making.stage(model, "ask")
+
+    paused = await stage.turn()
+    done = await stage.resumed(paused.turn_id, ("c0", "yes"))
+
+    assert [step.step_type for step in paused.steps] == ["inference", "tool_execution"]
+    assert [call.tool_name for call in paused.output_message.tool_calls] == ["ask"]
+    assert paused.output_message.stop_reason == "end_of_message"
+    assert [step.step_type for step in done.steps] == ["inference", *["tool_execution"] * 2, "inference"]
+    results = [message for message in model.requests[1].messages if type(message).__name__ == "ToolResult"]
+    assert sorted(result.call_id for result in results) == ["c0", "c1"]  # type: ignore[union-attr]  # told above
+
+
+async def test_exhausted_iterations_end_the_turn_and_run_no_more_server_tools(making: Making) -> None:
+    stage = await making.stage(script(called("add"), called("add")), max_infer_iters=2)
+
+    turn = await stage.turn()
+
+    assert (turn.status, turn.output_message.tool_calls) == ("completed", [])
+    assert turn.output_message.stop_reason == "end_of_turn"
+    assert len(making.workshop.invocations) == 1
+
+
+@pytest.mark.parametrize(
+    ("failure", "told"),
+    [
+        (ToolOutcome(content="division by zero", error=True), "division by zero"),
+        (ToolUnavailable("The workshop is closed."), "The workshop is closed."),
+        (RuntimeError(SECRET), "The tool failed unexpectedly."),
+    ],
+)
+async def test_a_tool_that_fails_is_a_result_for_the_model_and_an_honest_step(
+    making: Making, failure: ToolOutcome | Exception, told: str
+) -> None:
+    async def fail(_: Invocation) -> ToolOutcome:
+        if isinstance(failure, Exception):
+            raise failure
+        return failure
+
+    making.workshop.act = fail
+    stage = await making.stage(script(called("add"), said("sorry")))
+
+    turn = await stage.turn()
+
+    assert turn.status == "completed"
+    [response] = responses(turn)
+    assert (response.content, response.metadata) == (told, {"error": True})
+
+
+async def test_the_deadline_ends_the_turn_and_its_tools(making: Making) -> None:
+    cancelled = asyncio.Event()
+
+    async def sleep(_: Invocation) -> ToolOutcome:
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            cancelled.set()
+            raise
+        raise AssertionError
+
+    making.workshop.act = sleep
+    stage = await making.stage(script(called("add")))
+
+    events = await stage.play(await stage.start(seconds=1))
+
+    assert shape(events)[-1] == "failed deadline_exceeded"
+    assert cancelled.is_set()
+    [turn] = await stage.stored()
+    assert (turn.status, [step.step_type for step in turn.steps]) == ("failed", ["inference"])
+
+
+async def test_a_tool_that_ignores_its_end_does_not_hold_the_turn_beyond_the_deadline(
+    making: Making, caplog: pytest.LogCaptureFixture
+) -> None:
+    released = asyncio.Event()
+
+    async def persist(invocation: Invocation) -> ToolOutcome:
+        while not released.is_set():
+            with suppress(asyncio.CancelledError):
+                await released.wait()
+        return ToolOutcome(content=SECRET)
+
+    making.workshop.act = persist
+    stage = await making.stage(script(called("add", "sub")))
+
+    try:
+        async with asyncio.timeout(30):
+            events = await stage.play(await stage.start(seconds=1))
+    finally:
+        released.set()
+
+    assert shape(events)[-1] == "failed deadline_exceeded"
+    assert await stage.lease_turn() is None
+    left = [vars(record) for record in caplog.records if "does not end" in record.message]
+    assert {entry["tool_name"] for entry in left} == {"add", "sub"}
+
+
+async def test_a_tool_that_gives_itself_up_is_a_result_for_the_model(making: Making) -> None:
+    async def give_up(_: Invocation) -> ToolOutcome:
+        raise asyncio.CancelledError
+
+    making.workshop.act = give_up
+    stage = await making.stage(script(called("add"), said("sorry")))
+
+    turn = await stage.turn()
+
+    assert turn.status == "completed"
+    assert responses(turn)[0].metadata == {"error": True}
+
+
+async def test_tools_get_their_arguments_and_the_callers_keys_which_are_kept_nowhere(
+    making: Making, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    stage = await making.stage(script(called("add", arguments='{"a": 1, "b": 2}'), said()))
+    request = TurnCreateRequest(messages=[UserMessage(content="Hello")])
+
+    run = await stage.turns.start(stage.agent_id, stage.session_id, request, deadline(30), {"key": SECRET})
+    await stage.play(run)
+
+    [invocation] = making.workshop.invocations
+    assert (invocation.tool_name, invocation.arguments) == ("add", {"a": 1, "b": 2})
+    assert invocation.provider_data == {"key": SECRET}
+    assert SECRET not in repr(making.cloud.items(making.tenant))
+    assert SECRET not in caplog.text
+
+
+async def test_a_tool_that_repeats_its_callers_credentials_does_not_get_them_stored(making: Making) -> None:
+    async def repeat(invocation: Invocation) -> ToolOutcome:
+        text = f"You sent {invocation.provider_data}."
+        return ToolOutcome(content=text, metadata={"structured_content": {"sent": text}})
+
+    making.workshop.act = repeat
+    stage = await making.stage(script(called("add"), said()))
+    request = TurnCreateRequest(messages=[UserMessage(content="Hello")])
+    keys = {"mcp_headers": {"https://tools.example/mcp": {"Authorization": f"Bearer {SECRET}"}}}
+
+    events = await stage.play(await stage.turns.start(stage.agent_id, stage.session_id, request, deadline(30), keys))
+    run = await stage.services.toolgroups.invoke("add", {}, keys)
+
+    [turn] = await stage.stored()
+    assert "tools.example/mcp': {'Authorization': 'Bearer ***'}" in str(responses(turn)[0].content) == str(run.content)
+    assert SECRET not in repr(events) + repr(run) + repr(making.cloud.items(making.tenant))
+
+
+async def test_steps_and_tools_keep_the_real_name_of_a_tool_that_the_model_knows_by_a_plain_one(
+    making: Making,
+) -> None:
+    model = script(called("math_add"), said())
+    stage = Stage(making.cloud.store, making.tenant, PlainToolNames(model), providers={KIND: making.workshop})
+    await making.register(stage, "dotted", tools=["math.add"])
+    await making.register(stage, "plain", tools=["math_add"])
+    await stage.open(toolgroups=["dotted"])
+
+    turn = await stage.turn()
+
+    assert [tool.name for tool in model.requests[0].tools] == ["math_add"]
+    assert (making.workshop.invocations[0].tool_name, responses(turn)[0].tool_name) == ("math.add", "math.add")
+    with pytest.raises(InvalidRequest, match=r"'math\.add' and 'math_add'"):
+        await stage.start(toolgroups=["plain"])
+
+
+async def test_each_call_has_a_key_of_its_own_though_models_repeat_their_ids(making: Making) -> None:
+    stage = await making.stage(
+        script(called("add"), called("add", "ask"), called("add"), said(), called("add"), said()), "ask"
+    )
+
+    paused = await stage.turn()
+    await stage.resumed(paused.turn_id, ("c1", "yes"))
+    following = await stage.turn()
+
+    first, second = paused.turn_id, following.turn_id
+    keys = [invocation.key for invocation in making.workshop.invocations]
+    assert keys == [f"{first}:1:c0", f"{first}:2:c0", f"{first}:3:c0", f"{second}:1:c0"]
+
+
+async def test_args_win_over_the_models_arguments_and_those_of_the_turn_over_the_agents(making: Making) -> None:
+    config = {"toolgroups": [{"name": "math", "args": {"base": 2, "unit": "m"}}]}
+    stage = await making.stage(script(called("add", arguments='{"a": 1, "base": 10}'), said()), **config)
+
+    await stage.turn(toolgroups=[{"name": "math/add", "args": {"base": 8}}])
+
+    assert making.workshop.invocations[0].arguments == {"a": 1, "base": 8, "unit": "m"}
+
+
+async def test_a_turns_toolgroups_are_added_to_the_agents(making: Making) -> None:
+    model = script(said(), said())
+    stage = await making.stage(model, "ask", toolgroups=["math/add"])
+    await making.register(stage, "words", tools=["spell"])
+
+    await stage.turn(toolgroups=["words"])
+    await stage.turn()
+
+    shown = [[tool.name for tool in request.tools] for request in model.requests]
+    assert shown == [["ask", "add", "spell"], ["ask", "add"]]
+
+
+@pytest.mark.parametrize(
+    ("toolgroups", "code", "named"),
+    [
+        (["nosuch"], "toolgroup_not_found", "nosuch"),
+        (["math/nosuch"], "tool_not_found", "nosuch"),
+        (["twin"], "duplicate_tool", "add"),
+        (["mine"], "duplicate_tool", "ask"),
+    ],
+)
+async def test_what_cannot_be_is_refused_by_name_before_the_turn_begins(
+    making: Making, toolgroups: list[str], code: str, named: str
+) -> None:
+    stage = await making.stage(script(), "ask")
+    await making.register(stage, "twin", tools=["add"])
+    await making.register(stage, "mine", tools=["ask"])
+
+    with pytest.raises(InvalidRequest, match=named) as refused:
+        await stage.start(toolgroups=toolgroups)
+
+    assert refused.value.code == code
+    assert (await stage.stored(), await stage.lease_turn()) == ([], None)
+
+
+async def test_a_toolgroup_that_cannot_list_its_tools_is_refused_before_the_turn_begins(making: Making) -> None:
+    stage = await making.stage(script())
+    await making.register(stage, "away", tools=["far"])
+    making.workshop.list_tools = closed  # type: ignore[method-assign]  # from now on
+
+    with pytest.raises(ToolUnavailable, match="closed"):
+        await stage.start(toolgroups=["away"])
+
+    assert (await stage.stored(), await stage.lease_turn()) == ([], None)
+
+
+async def closed(_: Toolgroup, __: dict[str, Any], /) -> list[ToolSignature]:
+    raise ToolUnavailable("The workshop is closed.")
+
+
+async def test_a_result_that_is_too_long_is_cut_for_the_model_and_kept_whole_until_the_session_goes(
+    making: Making,
+) -> None:
+    async def talk(_: Invocation) -> ToolOutcome:
+        return ToolOutcome(content="word " * 1_000)
+
+    making.workshop.act = talk
+    stage = await making.stage(script(called("add"), said()))
+
+    turn = await stage.turn()
+
+    [response] = responses(turn)
+    head, note = response.content
+    assert len(head.text) == 1_000
+    assert "5000 bytes" in note.text
+    kept = making.cloud.s3.get_object(Bucket=making.cloud.bucket, Key=response.metadata["full_result"])
+    assert kept["Body"].read() == b"word " * 1_000
+    await stage.sessions.delete(stage.agent_id, stage.session_id)
+    assert making.cloud.blobs(making.tenant) == []
+
+
+async def test_attachments_of_a_tool_are_the_turns(making: Making) -> None:
+    attachment = {"content": {"uri": "data:text/csv;base64,YQ=="}, "mime_type": "text/csv"}
+
+    async def draw(_: Invocation) -> ToolOutcome:
+        return ToolOutcome(content="drawn", metadata={"attachments": [attachment]})
+
+    making.workshop.act = draw
+    stage = await making.stage(script(called("add"), said()))
+
+    turn = await stage.turn()
+
+    assert [each.model_dump() for each in turn.output_attachments] == [attachment]
+
+
+async def test_k_parallel_calls_cost_k_and_one_further_units(making: Making) -> None:
+    stage = await making.stage(script(said(), called("add", "sub", "mul"), said()))
+    await stage.turn()
+    making.cloud.forget()
+
+    await stage.turn()
+
+    units = making.cloud.units
+    assert units["PutItem"] + units["UpdateItem"] == 4 + 3 + 1
+    assert making.cloud.calls["Query"] == 2, "the history and, beside it, what is registered"
+
+
+async def test_a_cold_turn_reads_the_registry_beside_the_rest(making: Making) -> None:
+    stage = await making.stage(script(said()))
+    cold = Stage(making.cloud.store, making.tenant, script(said()), providers={KIND: making.workshop})
+    cold.agent_id, cold.session_id = stage.agent_id, stage.session_id
+    making.cloud.forget()
+
+    await cold.turn()
+
+    assert making.cloud.calls["Query"] == 2
+
+
+async def test_a_registration_of_another_process_is_found_at_once(making: Making) -> None:
+    stage = await making.stage(script(said()))
+    await stage.turn()
+    other = Stage(making.cloud.store, making.tenant, script(), providers={KIND: making.workshop})
+    await making.register(other, "fresh", tools=["new"])
+    model = script(said())
+    stage.model.answers += model.answers  # type: ignore[attr-defined]  # the script goes on
+
+    turn = await stage.turn(toolgroups=["fresh"])
+
+    assert turn.status == "completed"
+
+
+async def test_a_name_that_is_taken_is_a_conflict_and_what_is_configured_stays(making: Making) -> None:
+    stage = await making.stage(script())
+
+    with pytest.raises(Conflict):
+        await making.register(stage, "math", tools=["other"])
+
+    assert (await stage.services.toolgroups.get("math")).args == {"tools": ["add", "sub", "mul"]}
+
+
+async def test_a_call_with_arguments_that_are_no_object_does_not_run(making: Making) -> None:
+    stage = await making.stage(script(called("add", arguments="[1"), said()))
+
+    turn = await stage.turn()
+
+    assert making.workshop.invocations == []
+    assert "not a JSON object" in str(responses(turn)[0].content)
+
+
+async def test_a_turn_may_choose_a_server_tool(making: Making) -> None:
+    model = script(said())
+    stage = await making.stage(model)
+
+    await stage.turn(tool_config={"tool_choice": "mul"})
+
+    assert model.requests[0].tool_choice == "mul"
+
+
+@pytest.mark.parametrize("name", ["web_search", "brave_search"])
+async def test_a_search_is_chosen_by_either_of_its_names(making: Making, name: str) -> None:
+    model, whole = script(said()), f"builtin::websearch/{name}"
+    stage = await Stage(making.cloud.store, making.tenant, model).open(toolgroups=[whole])
+
+    await stage.turn()
+    listed = await stage.services.toolgroups.tools_of(whole, {})
+
+    assert [tool.name for tool in model.requests[0].tools] == ["brave_search"]
+    assert [tool.identifier for tool in listed] == ["web_search"]
+
+
+@pytest.mark.parametrize("choice", ["required", "mul"])
+async def test_a_choice_that_obliges_to_call_a_tool_is_satisfied_by_the_turns_first_call(
+    making: Making, choice: str
+) -> None:
+    model = script(called("mul"), said("6"), called("mul"), said())
+    stage = await making.stage(model, tool_config={"tool_choice": choice})
+
+    await stage.turn()
+    await stage.turn("and now?")
+
+    assert [request.tool_choice for request in model.requests] == [choice, "auto", choice, "auto"]
+
+
+async def test_results_of_client_tools_satisfy_the_choice_and_none_lets_no_tool_be_called(making: Making) -> None:
+    model = script(called("ask"), said(), called("ask"), said())
+    stage = await making.stage(model, "ask", tool_config={"tool_choice": "ask"})
+
+    paused = await stage.turn()
+    await stage.resumed(paused.turn_id, ("c0", "yes"))
+    without = await stage.turn(tool_config={"tool_choice": "none"})
+
+    assert [request.tool_choice for request in model.requests] == ["ask", "auto", "none", "none"]
+    assert "There is no tool named 'ask'" in str(responses(without)[0].content)
+    assert without.status is TurnStatus.completed
+
+
+async def test_what_a_later_tool_has_done_is_stored_when_time_runs_out_for_an_earlier_one(making: Making) -> None:
+    async def act(invocation: Invocation) -> ToolOutcome:
+        if invocation.tool_name == "add":
+            await asyncio.sleep(60)
+        return ToolOutcome(content="done and paid")
+
+    making.workshop.act = act
+    stage = await making.stage(script(called("add", "sub")))
+
+    events = await stage.play(await stage.start(seconds=1))
+
+    assert shape(events)[-1] == "failed deadline_exceeded"
+    [turn] = await stage.stored()
+    assert [(response.tool_name, response.content) for response in responses(turn)] == [("sub", "done and paid")]
+
+
+async def test_a_provider_that_there_is_not_is_named(cloud: Cloud, tenant: str) -> None:
+    configured = '{"toolgroups": [{"toolgroup_id": "oops", "provider_id": "nosuch"}]}'
+    stage = await Stage(cloud.store, tenant, script(), registry=configured).open(toolgroups=["oops"])
+
+    with pytest.raises(ToolUnavailable, match="'nosuch'"):
+        await stage.start()
+
+    assert "web_search" in [tool.identifier for tool in await stage.services.toolgroups.tools_of(None, {})]
+
+
+async def test_a_toolgroup_that_hangs_hides_no_other(making: Making, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("stint.services.registry.toolgroups.LIST_SECONDS", 0.05)
+    other = Stage(making.cloud.store, making.tenant, script())
+    stage = await making.stage(script())
+    making.workshop.list_tools = hang  # type: ignore[method-assign]  # from now on
+    providers = dict(other.services.toolgroups.tools.providers) | {KIND: making.workshop}
+    toolgroups = replace(stage.services.toolgroups, tools=replace(stage.services.toolgroups.tools, providers=providers))
+
+    shown = await toolgroups.tools_of(None, {})
+
+    assert [tool.identifier for tool in shown] == ["web_search", "wolfram_alpha"]
+
+
+async def hang(_: Toolgroup, __: dict[str, Any], /) -> list[ToolSignature]:
+    await asyncio.sleep(60)
+    return []
+
+
+@pytest.mark.parametrize("name", ["builtin::code_interpreter", "builtin::code_interpreter/run"])
+async def test_what_is_not_offered_is_refused_by_name(making: Making, name: str) -> None:
+    stage = await making.stage(script())
+
+    with pytest.raises(NotSupported, match="Stint runs no code"):
+        await stage.start(toolgroups=[name])
+    with pytest.raises(NotSupported, match="Stint runs no code"):
+        await stage.services.toolgroups.tools_of(name, {})
+
+
+async def test_a_tool_of_several_toolgroups_is_not_guessed(making: Making) -> None:
+    stage = await making.stage(script())
+    await making.register(stage, "twin", tools=["add"])
+
+    with pytest.raises(InvalidRequest, match="'math/add' or 'twin/add'"):
+        await stage.services.toolgroups.invoke("add", {}, {})
+
+
+async def test_structured_content_that_is_too_long_goes_with_the_rest(making: Making) -> None:
+    async def act(_: Invocation) -> ToolOutcome:
+        return ToolOutcome(content="x" * 3_000, metadata={"structured_content": {"x": "y" * 3_000}, "status": 200})
+
+    making.workshop.act = act
+    stage = await making.stage(script(called("add"), said()))
+
+    [response] = responses(await stage.turn())
+
+    assert set(response.metadata) == {"full_result", "status"}
+
+
+async def test_a_tool_that_only_bears_the_name_of_web_search_keeps_it(making: Making) -> None:
+    model = script(called("web_search"), said())
+    stage = await making.stage(model, toolgroups=[])
+    await making.register(stage, "library", tools=["web_search"])
+
+    turn = await stage.turn(toolgroups=["library"])
+
+    assert [tool.name for tool in model.requests[0].tools] == ["web_search"]
+    assert [invocation.tool_name for invocation in making.workshop.invocations] == ["web_search"]
+    assert responses(turn)[0].content == "web_search: {}"
+
+
+async def test_a_fault_of_a_tool_is_logged_without_its_words(making: Making, caplog: pytest.LogCaptureFixture) -> None:
+    async def crash(_: Invocation) -> ToolOutcome:
+        raise ValueError(f"illegal header {SECRET}")
+
+    making.workshop.act = crash
+    stage = await making.stage(script(called("add"), said()))
+
+    turn = await stage.turn()
+
+    logged = "".join(str(vars(record)) for record in caplog.records)
+    assert "ValueError" in logged
+    assert SECRET not in logged
+    assert SECRET not in turn.model_dump_json()
+
+
+@pytest.mark.parametrize("junk", [5, "x", [5], [{"mime_type": "text/plain"}], {"a": 1}])
+async def test_metadata_that_is_no_attachment_spoils_no_turn(making: Making, junk: Any) -> None:
+    async def attach(_: Invocation) -> ToolOutcome:
+        return ToolOutcome(content="ok", metadata={"attachments": junk})
+
+    making.workshop.act = attach
+    stage = await making.stage(script(called("add"), said()))
+
+    turn = await stage.turn()
+
+    assert turn.status == "completed"
+    assert (await stage.get(turn.turn_id)).output_attachments == []
+
+
+async def test_an_alias_of_a_model_that_another_process_registered_is_found_at_once(making: Making) -> None:
+    model = script(said(), said())
+    stage = await making.stage(model)
+    await stage.turn()
+    other = Stage(making.cloud.store, making.tenant, model)
+    request = ModelRegisterRequest(model_id="quick", provider_model_id="test/m2", provider_id="scripted")
+    await other.services.registry.register_model(request)
+
+    assert await stage.services.registry.route("quick") == "scripted/test/m2"
+
+
+async def test_a_model_that_nobody_knows_is_refused_by_name_and_so_is_one_that_was_unregistered(making: Making) -> None:
+    stage = await making.stage(script(said()))
+    registry = stage.services.registry
+    await registry.register_model(ModelRegisterRequest(model_id="quick", provider_model_id="scripted/demo"))
+    assert await registry.route("quick") == "scripted/demo"
+    await registry.unregister("model", "quick")
+
+    for unknown in ("quick", "no/such-model", "gpt-5"):
+        with pytest.raises(InvalidRequest, match=f"{unknown}.*GET /v1/models") as refused:
+            await registry.route(unknown)
+        assert (refused.value.code, refused.value.param) == ("model_not_found", "model")
+
+
+async def test_an_id_that_begins_with_a_provider_need_not_be_listed(making: Making) -> None:
+    stage = await making.stage(script(said()))
+
+    assert await stage.services.registry.route("scripted/anything") == "scripted/anything"
+
+
+async def test_what_is_configured_later_wins_over_what_was_registered() -> None:
+    configured = model_of(ModelRegisterRequest(model_id="m"), "scripted", "configured")
+    stored = model_of(ModelRegisterRequest(model_id="m"), "scripted", "stored")
+
+    merged = merge(Catalogue({"m": configured}), {("model", "m"): stored.model_dump_json().encode()})
+
+    assert merged.models["m"].provider_resource_id == "configured"

@@ -1,0 +1,22 @@
+"""A process that runs a turn whose model never ends, for tests that kill it. Arguments: table, bucket, and ids."""
+
+import asyncio
+import sys
+
+from tests.services.turn_fixture import Stage, called, script, shape
+
+from stint.store.clients import make_dynamodb, make_s3
+from stint.store.store import Store
+
+
+async def main(table: str, bucket: str, tenant: str, agent_id: str, session_id: str) -> None:
+    model = script(called("nosuch", text="So"), [asyncio.Event()])
+    stage = Stage(Store.open(make_dynamodb(), table, make_s3, bucket), tenant, model)
+    stage.agent_id, stage.session_id = agent_id, session_id
+    turn = await stage.start("one")
+    print(turn.turn_id, flush=True)
+    async for event in stage.turns.run(turn):
+        print(*shape([event]), flush=True)
+
+
+asyncio.run(main(*sys.argv[1:]))

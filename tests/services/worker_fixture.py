@@ -1,0 +1,185 @@
+"""A tenant's responses in the background over a real store: a queue, a bus, a worker, and models that play a script."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.clock import CLOCK
+from tests.openresponses.grammar import Stream
+from tests.openresponses.schema import Json
+from tests.services.turn_fixture import deadline
+from tests.unit.store.conftest import Cloud
+
+from stint.bootstrap.agents import compose
+from stint.bootstrap.openai import compose_invocations, compose_responses, compose_work
+from stint.domain.errors import DeadlineExceeded, StoreUnavailable
+from stint.domain.inference import ToolSignature
+from stint.domain.notifications.completion_events import Ended
+from stint.domain.openai.conversations import CreateConversation
+from stint.domain.openai.response_requests import CreateResponse
+from stint.domain.openai.response_resource import Response
+from stint.domain.openai.stored_responses import StoredResponse
+from stint.domain.tasks import AnyDeletionTask, AnyTask, ResponseTask
+from stint.models.port import Model
+from stint.models.routing import Router
+from stint.models.scripted.model import Scripted
+from stint.services.deletions import Deletions
+from stint.settings import Settings
+from stint.tools.port import Invocation, Toolgroup, ToolOutcome
+
+MCP_TOOL = {"type": "mcp", "server_label": "shop", "server_url": "http://127.0.0.1:9/mcp", "require_approval": "never"}
+FUNCTION = {"type": "function", "name": "ask_user", "parameters": {"type": "object", "properties": {}}, "strict": False}
+
+
+@dataclass
+class Desk:
+    """A queue and a bus that keep what they get; while `refuses`, they take nothing."""
+
+    tasks: list[ResponseTask] = field(default_factory=list)
+    deletions: list[AnyDeletionTask] = field(default_factory=list)
+    ends: list[Ended] = field(default_factory=list)
+    kinds: list[tuple[str, str]] = field(default_factory=list)
+    refuses: bool = False
+
+    def send(self, task: AnyTask) -> None:
+        self.refuse()
+        if isinstance(task, ResponseTask):
+            self.tasks.append(task)
+        else:
+            self.deletions.append(task)
+
+    def put(self, source: str, detail_type: str, detail: Any) -> None:
+        self.refuse()
+        self.ends.append(detail)
+        self.kinds.append((source, detail_type))
+
+    def refuse(self) -> None:
+        if self.refuses:
+            raise StoreUnavailable("The desk is closed: try again.")
+
+
+@dataclass
+class Shop:
+    """An MCP server with the tools `buy` and `sell`. A call of a name in `gates` waits for its event."""
+
+    calls: list[str] = field(default_factory=list)
+    keys: list[str] = field(default_factory=list)
+    gates: dict[str, asyncio.Event] = field(default_factory=dict)
+
+    async def check(self, toolgroup: Toolgroup, /) -> None:
+        pass
+
+    def known_tools(self, toolgroup: Toolgroup, provider_data: dict[str, Any], /) -> list[ToolSignature]:
+        return [ToolSignature(name, "", {"type": "object", "properties": {}}) for name in ("buy", "sell")]
+
+    async def list_tools(self, toolgroup: Toolgroup, provider_data: dict[str, Any], /) -> list[ToolSignature]:
+        return self.known_tools(toolgroup, provider_data)
+
+    async def invoke(self, toolgroup: Toolgroup, invocation: Invocation, /) -> ToolOutcome:
+        self.calls.append(invocation.tool_name)
+        self.keys.append(invocation.key)
+        if invocation.tool_name in self.gates:
+            await self.gates[invocation.tool_name].wait()
+        return ToolOutcome(f"{invocation.tool_name} is done")
+
+
+class Office:
+    """Two offices over the same tenant and desk are two processes. `lease` is in seconds."""
+
+    def __init__(self, cloud: Cloud, tenant: str, model: Model, lease: float = 30, desk: Desk | None = None) -> None:
+        self.cloud, self.tenant, self.desk, self.shop, self.lease = cloud, tenant, desk or Desk(), Shop(), lease
+        self.store = cloud.response_store
+        settings = Settings(lease_seconds=lease, default_model="scripted/demo")
+        router = Router({"test": lambda: model, "scripted": lambda: Scripted(0)}, "test/m")
+        deletions = Deletions(cloud.store.deletion, self.desk.send)
+        providers = {"model-context-protocol": self.shop}
+        base = compose(tenant, settings, cloud.store, router, deletions, providers)
+        self.turns = base
+        self.services = compose_responses(tenant, settings, self.store, router, base, self.desk)
+        self.work = compose_work(tenant, settings, self.store, self.services, self.desk)
+        self.invocations = compose_invocations(tenant, settings, self.store, base, self.services, self.work)
+
+    def beside(self, model: Model) -> "Office":
+        """Another process of the same system."""
+        return Office(self.cloud, self.tenant, model, self.lease, self.desk)
+
+    async def create(self, text: str = "Hello", **fields: Any) -> str:
+        """Create a response in the background, and give its id."""
+        request = CreateResponse.model_validate({"model": "test/m", "input": text, "background": True} | fields)
+        return (await self.services.background.create(request, deadline(30))).header.response_id
+
+    async def run(self, response_id: str, seconds: float = 30, *, last: bool = False) -> StoredResponse | None:
+        """Work on a response as on a message of the queue."""
+        return await self.work.run(response_id, deadline(seconds), last=last)
+
+    async def finished(self, text: str = "Hello", **fields: Any) -> Response:
+        """Create a response, run it and give it as a client reads it."""
+        response_id = await self.create(text, **fields)
+        await self.run(response_id)
+        return await self.get(response_id)
+
+    async def get(self, response_id: str) -> Response:
+        return await self.services.stored_responses.get(response_id)
+
+    async def status(self, response_id: str) -> str:
+        return (await self.get(response_id)).status.value
+
+    async def conversation(self) -> str:
+        return (await self.services.conversations.create(CreateConversation())).id
+
+    async def follow(self, response_id: str, after: int = -1, seconds: float = 10) -> list[Json]:
+        """Follow a response until its end, or for so long; what comes is held against the grammar of streams."""
+        stream, events = Stream(after), []
+        try:
+            async for text in await self.services.following.open(response_id, after, deadline(seconds)):
+                event = json.loads(text)
+                stream.take(event)
+                events.append(event)
+        except DeadlineExceeded:
+            return events
+        if events or after < 0:
+            stream.finish()
+        return events
+
+    async def stored_events(self, response_id: str) -> list[Json]:
+        texts = await self.services.background.lives.read_stream(response_id)
+        return [json.loads(text) for text in texts]
+
+    @asynccontextmanager
+    async def dying(self, response_id: str) -> AsyncIterator[None]:
+        """Run a response in a worker that is killed when this ends: it writes nothing more, and its lease expires."""
+        working = asyncio.create_task(self.run(response_id))
+        yield
+        self.cloud_goes()
+        working.cancel()
+        await asyncio.gather(working, return_exceptions=True)
+        self.cloud_comes()
+        CLOCK.move(self.lease)
+
+    def cloud_goes(self) -> None:
+        self.cloud.dynamodb.meta.events.register_first("before-call.dynamodb.*", refuse)
+
+    def cloud_comes(self) -> None:
+        self.cloud.dynamodb.meta.events.unregister("before-call.dynamodb.*", refuse)
+
+    async def lease_runs_out(self, response_id: str) -> None:
+        state = await asyncio.to_thread(self.store.background.look, self.tenant, response_id)
+        CLOCK.move_to(state.lease_until)
+
+    async def stored(self, response_id: str) -> StoredResponse:
+        return await asyncio.to_thread(self.store.responses.get, self.tenant, response_id)
+
+
+def refuse(**_: Any) -> None:
+    raise ConnectionError("the process is dead")
+
+
+def types_of(events: list[Json]) -> list[str]:
+    return [event["type"].removeprefix("response.") for event in events]
+
+
+def text_of(events: list[Json]) -> str:
+    return "".join(event["delta"] for event in events if event["type"] == "response.output_text.delta")

@@ -4,7 +4,7 @@ import pytest
 from infra.local.engine import Engine
 from tests.services.turn_fixture import Stage
 from tests.services.worker_fixture import Office
-from tests.unit.store.conftest import Cloud, connect
+from tests.store.conftest import Cloud, connect
 
 from stint.domain.ids import new_id
 from stint.models.port import Model

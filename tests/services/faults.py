@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from botocore.exceptions import ConnectionClosedError
-from tests.unit.store.conftest import Cloud
+from tests.store.conftest import Cloud
 
 LOST = "stint.lost"
 

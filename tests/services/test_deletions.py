@@ -4,7 +4,7 @@ import pytest
 from tests.services.conftest import MakeStage
 from tests.services.faults import failing
 from tests.services.turn_fixture import Stage, called, ended, said, script, shape
-from tests.unit.store.conftest import Cloud
+from tests.store.conftest import Cloud
 
 from stint.domain.errors import NotFound
 from stint.domain.run_outcome import TurnStatus

@@ -11,7 +11,7 @@ from tests.clock import CLOCK
 from tests.openresponses.grammar import Stream
 from tests.openresponses.schema import Json
 from tests.services.turn_fixture import deadline
-from tests.unit.store.conftest import Cloud
+from tests.store.conftest import Cloud
 
 from stint.bootstrap.agents import compose
 from stint.bootstrap.openai import compose_invocations, compose_responses, compose_work

@@ -11,7 +11,7 @@ from tests.services.conftest import MakeOffice, MakeStage
 from tests.services.faults import failing
 from tests.services.turn_fixture import Part, Stage, said, script
 from tests.services.worker_fixture import Office
-from tests.unit.store.conftest import Cloud
+from tests.store.conftest import Cloud
 
 from stint.domain.errors import ModelError, StoreUnavailable
 from stint.domain.ids import TENANT, new_id

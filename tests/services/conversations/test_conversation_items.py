@@ -3,7 +3,7 @@ import json
 from typing import Any
 
 import pytest
-from tests.unit.store.conftest import Cloud
+from tests.store.conftest import Cloud
 
 from stint.documents.served import Raw
 from stint.domain.errors import Conflict, InvalidRequest, NotFound

@@ -10,8 +10,8 @@ from tests.clock import CLOCK
 from tests.services.conftest import MakeOffice
 from tests.services.responses.responder import Responder
 from tests.services.turn_fixture import called, said, script
+from tests.store.conftest import Cloud
 from tests.unit.services.responses.item_fixture import INPUT
-from tests.unit.store.conftest import Cloud
 
 from stint.domain.errors import InvalidRequest
 from stint.domain.inference import Reasoning

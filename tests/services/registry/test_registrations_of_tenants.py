@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from tests.services.turn_fixture import Script, Stage, said, script
-from tests.unit.store.conftest import Cloud
+from tests.store.conftest import Cloud
 
 from stint.domain.errors import InvalidRequest, NotFound
 from stint.domain.inference import ToolSignature

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from tests.services.turn_fixture import Stage, said, script
-from tests.unit.store.conftest import Cloud
+from tests.store.conftest import Cloud
 
 from stint.domain.content import URL
 from stint.domain.errors import Conflict, InvalidRequest, NotFound, ToolUnauthorized, ToolUnavailable

@@ -5,7 +5,7 @@ from pydantic import TypeAdapter
 from tests.services.conftest import MakeOffice
 from tests.services.responses.responder import Responder
 from tests.services.turn_fixture import STOP, Script, called, deadline, said, script, words_of
-from tests.unit.store.conftest import Cloud
+from tests.store.conftest import Cloud
 
 from stint.domain.errors import DeadlineExceeded, InvalidRequest, ModelError
 from stint.domain.inference import Finished, FinishReason, TextChunk, Usage

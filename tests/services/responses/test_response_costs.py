@@ -6,7 +6,7 @@ from tests.services.faults import held_in_rounds
 from tests.services.responses.responder import Responder
 from tests.services.turn_fixture import called, said, script
 from tests.services.worker_fixture import MCP_TOOL
-from tests.unit.store.conftest import Cloud
+from tests.store.conftest import Cloud
 
 WRITES = ("PutItem", "UpdateItem", "DeleteItem", "BatchWriteItem")
 

@@ -8,7 +8,7 @@ import pytest
 from tests.services.conftest import MakeStage
 from tests.services.faults import held_together
 from tests.services.turn_fixture import Stage, called, collect, die, ended, said, script, shape
-from tests.unit.store.conftest import Cloud
+from tests.store.conftest import Cloud
 
 from stint.domain.errors import Conflict, InvalidRequest
 from stint.domain.inference import AssistantAnswer, Finished, FinishReason, TextChunk, ToolResult, Usage, UserInput

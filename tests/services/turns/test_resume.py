@@ -5,7 +5,7 @@ import pytest
 from tests.services.conftest import MakeStage
 from tests.services.faults import failing, watching
 from tests.services.turn_fixture import Stage, called, deadline, die, ended, run_out, said, script, shape
-from tests.unit.store.conftest import Cloud
+from tests.store.conftest import Cloud
 
 from stint.domain.errors import Conflict, InvalidRequest, ModelError, NotFound, StoreUnavailable
 from stint.domain.ids import new_id

@@ -6,7 +6,7 @@ from tests.clock import CLOCK
 from tests.services.conftest import MakeStage
 from tests.services.faults import failing
 from tests.services.turn_fixture import Stage, die, ended, run_out, said, script, shape, until
-from tests.unit.store.conftest import Cloud
+from tests.store.conftest import Cloud
 
 from stint.domain.errors import Conflict, Interrupted
 from stint.domain.inference import TextChunk

@@ -8,7 +8,7 @@ import pytest
 from tests.services.conftest import MakeStage
 from tests.services.faults import watching
 from tests.services.turn_fixture import Stage, called, die, ended, run_out, said, script, shape
-from tests.unit.store.conftest import Cloud
+from tests.store.conftest import Cloud
 
 from stint.domain.errors import Conflict
 from stint.domain.inference import AssistantAnswer, UserInput

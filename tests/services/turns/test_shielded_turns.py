@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from tests.services.turn_fixture import Part, Script, Stage, called, said, script, shape
-from tests.unit.store.conftest import Cloud
+from tests.store.conftest import Cloud
 
 from stint.domain.content import URL, Document, ImageContentItem, ImageSource
 from stint.domain.errors import InvalidRequest

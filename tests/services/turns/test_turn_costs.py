@@ -5,7 +5,7 @@ from typing import Any
 from tests.services.conftest import MakeStage
 from tests.services.faults import held_together, watching
 from tests.services.turn_fixture import Stage, called, said, script
-from tests.unit.store.conftest import Cloud
+from tests.store.conftest import Cloud
 
 
 def write_units(cloud: Cloud) -> float:

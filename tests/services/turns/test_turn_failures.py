@@ -6,7 +6,7 @@ import pytest
 from tests.services.conftest import MakeStage
 from tests.services.faults import failing, watching
 from tests.services.turn_fixture import Stage, called, ended, said, script, shape, tool, words_of
-from tests.unit.store.conftest import Cloud
+from tests.store.conftest import Cloud
 
 from stint.domain.content import Document
 from stint.domain.errors import ContextLengthExceeded, InvalidRequest, ModelOverloaded, NotFound, StoreUnavailable

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from tests.services.turn_fixture import Script, Stage, called, deadline, said, script, shape
-from tests.unit.store.conftest import Cloud
+from tests.store.conftest import Cloud
 
 from stint.domain.errors import Conflict, InvalidRequest, NotSupported, ToolUnavailable
 from stint.domain.inference import ToolSignature

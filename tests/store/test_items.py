@@ -1,7 +1,7 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.store.conftest import Cloud
+from tests.store.conftest import Cloud
 
 from stint.domain.ids import new_id
 from stint.store import items, keys

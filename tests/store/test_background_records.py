@@ -6,8 +6,8 @@ from itertools import chain
 
 import pytest
 from tests.clock import CLOCK
-from tests.unit.store.conftest import Cloud, lose_first_answer
-from tests.unit.store.response_samples import Responder
+from tests.store.conftest import Cloud, lose_first_answer
+from tests.store.response_samples import Responder
 
 from stint.domain.errors import Conflict, Interrupted, NotFound
 from stint.store.background import Background, BackgroundLease, LeaseState

@@ -1,7 +1,7 @@
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from tests.unit.store.conftest import Cloud, lose_first_answer
+from tests.store.conftest import Cloud, lose_first_answer
 
 from stint.store import keys
 from stint.store.signing_keys import KEY_BYTES, SigningKeys

@@ -2,8 +2,8 @@ import secrets
 import time
 
 import pytest
-from tests.unit.store.conftest import Cloud
-from tests.unit.store.samples import PROSE, Conversation, header, pending, record
+from tests.store.conftest import Cloud
+from tests.store.samples import PROSE, Conversation, header, pending, record
 
 from stint.domain.errors import NotFound
 from stint.domain.ids import new_id

@@ -1,8 +1,8 @@
 import secrets
 
 import pytest
-from tests.unit.store.conftest import Cloud
-from tests.unit.store.samples import PROSE, agent
+from tests.store.conftest import Cloud
+from tests.store.samples import PROSE, agent
 
 from stint.domain.errors import NotFound
 from stint.domain.ids import new_id

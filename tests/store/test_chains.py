@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from tests.unit.store.conftest import Cloud
-from tests.unit.store.response_samples import Responder, ids_of
+from tests.store.conftest import Cloud
+from tests.store.response_samples import Responder, ids_of
 
 from stint.domain.errors import NotFound
 from stint.domain.openai.stored_responses import ResponseHeader

@@ -4,8 +4,8 @@ import time
 from typing import Any
 
 import pytest
-from tests.unit.store.conftest import Cloud
-from tests.unit.store.response_samples import Responder, ids_of
+from tests.store.conftest import Cloud
+from tests.store.response_samples import Responder, ids_of
 
 from stint.domain.errors import Interrupted, NotFound, NotMarkedDeleted
 from stint.domain.openai.stored_responses import ResponseStatus

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from tests.unit.store.conftest import Cloud
-from tests.unit.store.response_samples import conversation, message, stored
+from tests.store.conftest import Cloud
+from tests.store.response_samples import conversation, message, stored
 
 from stint.domain.errors import Conflict, Interrupted, NotFound, NotMarkedDeleted
 from stint.domain.ids import hex_of, item_name, new_id, new_name

@@ -4,8 +4,8 @@ import secrets
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from tests.unit.store.conftest import Cloud, lose_first_answer
-from tests.unit.store.samples import Conversation, ending, header, record
+from tests.store.conftest import Cloud, lose_first_answer
+from tests.store.samples import Conversation, ending, header, record
 
 from stint.domain.errors import Conflict, Interrupted, NotFound
 from stint.domain.llama_stack.stored_turns import TurnRecord

@@ -2,8 +2,8 @@ import secrets
 from typing import Any
 
 import pytest
-from tests.unit.store.conftest import Cloud
-from tests.unit.store.samples import PROSE, agent, record
+from tests.store.conftest import Cloud
+from tests.store.samples import PROSE, agent, record
 
 from stint.domain.errors import NotFound, StintError
 from stint.domain.ids import new_id

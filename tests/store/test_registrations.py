@@ -1,7 +1,7 @@
 import secrets
 
 import pytest
-from tests.unit.store.conftest import Cloud
+from tests.store.conftest import Cloud
 
 from stint.domain.content import URL
 from stint.domain.errors import Conflict, NotFound

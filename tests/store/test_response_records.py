@@ -3,14 +3,8 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from tests.unit.store.conftest import Cloud, lose_first_answer
-from tests.unit.store.response_samples import (
-    Responder,
-    ids_of,
-    response_ending,
-    response_header,
-    response_record,
-)
+from tests.store.conftest import Cloud, lose_first_answer
+from tests.store.response_samples import Responder, ids_of, response_ending, response_header, response_record
 
 from stint.domain.errors import Conflict, Interrupted, NotFound
 from stint.domain.ids import new_name

@@ -3,7 +3,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.unit.store.conftest import Cloud, lose_first_answer
+from tests.store.conftest import Cloud, lose_first_answer
 
 from stint.domain.errors import StintError, StoreUnavailable
 from stint.domain.ids import new_id

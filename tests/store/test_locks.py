@@ -3,7 +3,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from tests.clock import CLOCK
-from tests.unit.store.conftest import Cloud, lose_first_answer
+from tests.store.conftest import Cloud, lose_first_answer
 
 from stint.domain.errors import Conflict, Interrupted, NotFound
 from stint.domain.ids import new_name

@@ -25,7 +25,7 @@ from functions.worker.app import handler
 from infra.local.engine import Engine
 from tests.adversarial.case import Answer, Event, Request, get, post
 from tests.adversarial.meter import Meter
-from tests.functions.world import World
+from tests.api.app_fixture import World
 
 from stint.bootstrap.adapters import fetch
 from stint.domain.ids import new_id

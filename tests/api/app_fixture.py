@@ -1,0 +1,181 @@
+"""The whole API in this process, composed like the functions but for the models and the clients of AWS."""
+
+import asyncio
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import fields
+from types import SimpleNamespace, TracebackType
+from typing import Any, Self
+
+import boto3
+import httpx
+import uvicorn
+from botocore.config import Config
+from fastapi import FastAPI
+from infra.local.engine import Engine
+from tests.api.fakes import HEARTBEAT, Faults, Faulty, Recorder
+from tests.openresponses.asgi import Watched
+from tests.services.worker_fixture import Desk
+
+from stint.bootstrap.agents import compose
+from stint.bootstrap.openai import compose_responses, compose_work
+from stint.domain.inference import InferenceRequest
+from stint.domain.tasks import ResponseTask
+from stint.http.app import create_app
+from stint.http.routes import agents
+from stint.http.routes.inspection import list_parts
+from stint.models.openai.model import OpenAICompatible
+from stint.models.port import Model
+from stint.models.routing import Router
+from stint.models.scripted.model import Scripted
+from stint.services.agents_api import Services
+from stint.services.deletions import Deletions
+from stint.services.openai_api import ResponseServices
+from stint.settings import Settings
+from stint.store.response_store import ResponseStore
+from stint.store.store import Store
+from stint.tools.port import ToolProvider
+
+LEASE = 300.0
+
+
+class World:
+    """Everything behind the routes. `tenant` changes from test to test: each begins with nothing stored."""
+
+    def __init__(self, engine: Engine) -> None:
+        table, bucket = engine.outputs["TableName"], engine.outputs["BucketName"]
+        self.settings = Settings(
+            table=table,
+            bucket=bucket,
+            default_model="scripted/demo",
+            lease_seconds=LEASE,
+            heartbeat_seconds=HEARTBEAT,
+        )
+        config = Config(max_pool_connections=32, retries={"total_max_attempts": 1})
+        self.dynamodb: Any = boto3.client("dynamodb", config=config)
+        self.s3 = boto3.client("s3", config=config)
+        self.store = Store.open(self.dynamodb, self.settings.table, lambda: self.s3, self.settings.bucket)
+        self.response_store = ResponseStore.open(self.dynamodb, table, lambda: self.s3, bucket)
+        self.faults = Faults(self.dynamodb)
+        self.recorder = Recorder()
+        self.faulty = Faulty()
+        self.chat_url = ""
+        self.tenant = ""
+        self.models: dict[str, Callable[[], Model]] = {}
+        self.tool_providers: Mapping[str, ToolProvider] | None = None
+        self.made: dict[str, Any] = {}
+        self.desk = Desk()
+
+    def make_services(self, _: str) -> Any:
+        """Give the services of all functions as one."""
+        if self.tenant not in self.made:
+            self.made[self.tenant] = SimpleNamespace(**self.compose(self.tenant))
+        return self.made[self.tenant]
+
+    def compose(self, tenant: str) -> dict[str, Any]:
+        settings, store = self.settings, self.store
+        models: dict[str, Callable[[], Model]] = {
+            "scripted": lambda: Scripted(word_delay=0),
+            "recorded": lambda: self.recorder,
+            "faulty": lambda: self.faulty,
+            **self.models,
+        }
+        if self.chat_url:
+            short = httpx.AsyncClient(limits=httpx.Limits(max_keepalive_connections=0), trust_env=False)
+            models["openai"] = lambda: OpenAICompatible(self.chat_url, repeats=0, client=short)
+        router = Router(models, settings.default_model)
+        deletions = Deletions(store.deletion, self.desk.send)
+        services = compose(tenant, settings, store, router, deletions, self.tool_providers)
+        responses = compose_responses(tenant, settings, self.response_store, router, services, self.desk)
+        work = compose_work(tenant, settings, self.response_store, responses, self.desk)
+        return vars_of(services) | vars_of(responses) | {"work": work}
+
+    def work_off(self) -> None:
+        """Do what is in the queue, or soon will be, as the worker does."""
+
+        async def run(task: ResponseTask) -> None:
+            deadline = asyncio.get_running_loop().time() + 900
+            await self.make_services("").work.run(task.response_id, deadline)
+
+        wait_until(lambda: bool(self.desk.tasks))
+        while self.desk.tasks:
+            asyncio.run(run(self.desk.tasks.pop(0)))
+
+    @contextmanager
+    def working(self) -> Iterator[None]:
+        """Let the worker do what comes into the queue while other things go on."""
+        worker = threading.Thread(target=self.work_off)
+        worker.start()
+        yield
+        worker.join()
+
+    def app(self, *, buffered: bool = False, everything: bool = False) -> FastAPI:
+        """Make the app of all groups, or of `buffered` agents; with `everything` both at once."""
+        parts = [agents.router] if buffered else list_parts()
+        app = create_app("all", *parts, make_services=self.make_services, buffered=buffered or everything)
+        app.add_middleware(Watched)
+        return app
+
+    @property
+    def last_request(self) -> InferenceRequest:
+        """What a `recorded/` model was asked last."""
+        return self.recorder.requests[-1]
+
+    def close(self) -> None:
+        self.dynamodb.close()
+        self.s3.close()
+
+
+def vars_of(services: Services | ResponseServices) -> dict[str, Any]:
+    return {field.name: getattr(services, field.name) for field in fields(services)}
+
+
+def wait_until(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not holds():
+        assert time.monotonic() < deadline, "waited a minute in vain"
+        time.sleep(0.002)
+
+
+class Served:
+    """An app behind uvicorn, in a thread. `posts` counts the POSTs by the last part of their path."""
+
+    def __init__(self, app: FastAPI) -> None:
+        self.posts: dict[str, int] = defaultdict(int)
+        self.running = 0
+        config = uvicorn.Config(self.counted(app), port=0, log_level="critical", lifespan="off", access_log=False)
+        self.server = uvicorn.Server(config)
+        self.thread = threading.Thread(target=self.server.run, daemon=True)
+
+    def counted(self, app: FastAPI) -> Callable[..., Any]:
+        async def count(scope: Any, receive: Any, send: Any) -> None:
+            if scope.get("method") == "POST":
+                self.posts[scope["path"].rsplit("/", 1)[-1]] += 1
+            self.running += 1
+            try:
+                await app(scope, receive, send)
+            finally:
+                self.running -= 1
+
+        return count
+
+    def settle(self) -> None:
+        """Wait until every request is dealt with, its log lines included."""
+        wait_until(lambda: self.running == 0)
+
+    @property
+    def url(self) -> str:
+        port = self.server.servers[0].sockets[0].getsockname()[1]
+        return f"http://127.0.0.1:{port}"
+
+    def __enter__(self) -> Self:
+        self.thread.start()
+        wait_until(lambda: self.server.started)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.server.should_exit = True
+        self.thread.join(10)

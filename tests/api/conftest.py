@@ -1,0 +1,156 @@
+import asyncio
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import httpx
+import pytest
+from infra.local.engine import Engine
+from llama_stack_client import LlamaStackClient
+from mangum import Mangum
+from tests.api.api_client import open_session
+from tests.api.app_fixture import Served, World
+from tests.servers.chat_completions import ChatCompletionsServer
+
+from stint.domain.ids import new_id
+from stint.net.guard import Guard
+from stint.tools.mcp.provider import McpTools
+
+
+@pytest.fixture(scope="session")
+def shared_world(engine: Engine) -> Iterator[World]:
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in engine.environment().items():
+            patch.setenv(name, value)
+        world = World(engine)
+    yield world
+    world.close()
+
+
+@pytest.fixture(scope="session")
+def shared_server(shared_world: World) -> Iterator[Served]:
+    with Served(shared_world.app()) as served:
+        yield served
+
+
+@pytest.fixture
+def world(shared_world: World) -> World:
+    shared_world.tenant = f"t{new_id()[-12:]}"
+    shared_world.recorder.requests.clear()
+    shared_world.faulty.silence.clear()
+    shared_world.desk.tasks.clear()
+    return shared_world
+
+
+@pytest.fixture
+def server(shared_server: Served, world: World) -> Iterator[Served]:
+    shared_server.posts.clear()
+    yield shared_server
+    shared_server.settle()
+
+
+@pytest.fixture
+def http(server: Served) -> Iterator[httpx.Client]:
+    """Raw HTTP."""
+    with httpx.Client(base_url=server.url, trust_env=False, timeout=20) as client:
+        yield client
+
+
+@pytest.fixture
+def llama_stack(server: Served) -> Iterator[httpx.Client]:
+    """Raw HTTP to the OpenAI API at Llama Stack's address: /v1 is /v1/openai/v1 there."""
+    with httpx.Client(base_url=f"{server.url}/v1/openai", trust_env=False, timeout=20) as client:
+        yield client
+
+
+@pytest.fixture
+def client(server: Served) -> Iterator[LlamaStackClient]:
+    """The real client, with its own retries."""
+    with LlamaStackClient(base_url=server.url, http_client=httpx.Client(trust_env=False)) as client:
+        yield client
+
+
+@pytest.fixture
+def session(http: httpx.Client) -> str:
+    return open_session(http)
+
+
+@pytest.fixture(scope="session")
+def shared_chat() -> Iterator[ChatCompletionsServer]:
+    with ChatCompletionsServer() as server:
+        yield server
+
+
+@pytest.fixture
+def chat(shared_chat: ChatCompletionsServer, world: World) -> Iterator[ChatCompletionsServer]:
+    """The chat-completions server behind `openai/` models."""
+    shared_chat.forget()
+    world.chat_url = shared_chat.base_url
+    world.made.clear()
+    yield shared_chat
+    world.chat_url = ""
+
+
+@pytest.fixture(scope="session")
+def mcp_server() -> Iterator[str]:
+    """The base URL of a real MCP server in a process of its own."""
+    process = subprocess.Popen([sys.executable, "-m", "tests.servers.mcp_server"], stdout=subprocess.PIPE, text=True)
+    assert process.stdout
+    yield f"http://127.0.0.1:{process.stdout.readline().strip()}"
+    process.kill()
+    process.communicate()
+
+
+@pytest.fixture
+def mcp(mcp_server: str, world: World) -> Iterator[str]:
+    """The toolgroup of that server, configured from the start."""
+    group = {
+        "toolgroup_id": "mcp::peer",
+        "provider_id": "model-context-protocol",
+        "mcp_endpoint": {"uri": f"{mcp_server}/mcp"},
+    }
+    settings = world.settings
+    world.settings = settings.model_copy(update={"registry": json.dumps({"toolgroups": [group]})})
+    world.tool_providers = {"model-context-protocol": McpTools(Guard(["127.0.0.1"]))}
+    world.made.clear()
+    yield "mcp::peer"
+    world.settings, world.tool_providers = settings, None
+
+
+@pytest.fixture
+def through_mangum(world: World) -> Iterator[Callable[..., dict[str, Any]]]:
+    """The agents group as Lambda calls it: gives the answer, its size as Lambda counts it, and an agent's id."""
+    loop = asyncio.new_event_loop()
+    asyncio.set_event_loop(loop)
+    handler: Any = Mangum(world.app(buffered=True), lifespan="off")
+
+    def call(method: str, path: str, body: Any = None) -> dict[str, Any]:
+        event = {
+            "resource": "/v1/agents/{proxy+}",
+            "path": path,
+            "httpMethod": method,
+            "headers": {"content-type": "application/json"},
+            "multiValueHeaders": {"content-type": ["application/json"]},
+            "queryStringParameters": None,
+            "multiValueQueryStringParameters": None,
+            "requestContext": {"httpMethod": method, "path": path, "stage": "prod", "identity": {"sourceIp": "::1"}},
+            "body": None if body is None else json.dumps(body),
+            "isBase64Encoded": False,
+        }
+        answer = handler(event, Invocation())
+        return {**json.loads(answer["body"]), "statusCode": answer["statusCode"], "size": len(json.dumps(answer))}
+
+    yield call
+    asyncio.set_event_loop(None)
+    loop.close()
+
+
+class Invocation:
+    """What Lambda tells a function of an invocation."""
+
+    aws_request_id = "00000000-0000-0000-0000-000000000000"
+
+    def get_remaining_time_in_millis(self) -> int:
+        return 29_000

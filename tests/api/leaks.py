@@ -1,0 +1,100 @@
+"""Looks for a credential in everything that the API says, logs and stores; told apart from how it is removed."""
+
+import base64
+import binascii
+import io
+import logging
+import re
+import zlib
+from contextlib import suppress
+from typing import Any, Self
+from urllib.parse import unquote_plus
+
+from tests.api.app_fixture import World
+
+from stint.observability import make_logger
+
+BASE64 = re.compile(r"[A-Za-z0-9+/_-]{8,}")
+
+
+def leaks(text: str, key: str) -> bool:
+    """Tell whether a text holds a credential: as it is, escaped, or anywhere in base64."""
+    seen = {text, unquote_plus(text), text.replace("\\/", "/")}
+    return any(key in each for each in seen) or any(key.encode() in each for one in seen for each in decoded(one))
+
+
+def decoded(text: str) -> list[bytes]:
+    """Whatever could be base64 in a text, read from each of four places on."""
+    found = []
+    for run in set(BASE64.findall(text)):
+        plain = run.translate(str.maketrans("-_", "+/"))
+        for start in range(4):
+            part = plain[start:]
+            try:
+                found.append(base64.b64decode(part[: len(part) - (len(part) % 4 == 1)] + "=="))
+            except binascii.Error:
+                continue
+    return found
+
+
+def stored(world: World, *, but: str = "#registry") -> str:
+    """All that is stored of the tenant, unpacked, but for the partitions whose names end with `but`."""
+    pages = world.dynamodb.get_paginator("scan").paginate(
+        TableName=world.settings.table,
+        FilterExpression="begins_with(pk, :tenant)",
+        ExpressionAttributeValues={":tenant": {"S": f"{world.tenant}#"}},
+    )
+    own = [item for page in pages for item in page["Items"]]
+    values = [value for item in own if not item["pk"]["S"].endswith(but) for value in item.values()]
+    texts = [text_of(next(iter(typed.values()))) for typed in values]
+    for page in world.s3.get_paginator("list_objects_v2").paginate(Bucket=world.settings.bucket):
+        for blob in page.get("Contents", []):
+            if f"/{world.tenant}/" in blob["Key"] and "/registry/" not in blob["Key"]:
+                texts.append(text_of(world.s3.get_object(Bucket=world.settings.bucket, Key=blob["Key"])["Body"].read()))
+    return "\n".join(texts)
+
+
+def text_of(value: Any) -> str:
+    if not isinstance(value, bytes):
+        return str(value)
+    with suppress(zlib.error):
+        value = zlib.decompress(value)
+    return str(value.decode("latin-1"))
+
+
+class Watcher:
+    """Everything that left: answers as they were told, log lines, and what is stored."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.answers: list[str] = []
+        self.lines = io.StringIO()
+        self.handler = logging.StreamHandler(self.lines)
+        self.handler.setFormatter(make_logger().registered_formatter)
+
+    def __enter__(self) -> Self:
+        logging.getLogger("stint").addHandler(self.handler)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        logging.getLogger("stint").removeHandler(self.handler)
+
+    def __call__(self, answer: Any) -> Any:
+        """Note an answer, and give it back."""
+        self.answers.append(f"{answer.headers}\n{answer.text}")
+        return answer
+
+    def assert_clean(self, *keys: str, stores: bool = True) -> None:
+        """Assert that no key is anywhere; with `stores` false the table may hold it."""
+        places = {"answer": "\n".join(self.answers), "log": self.lines.getvalue()}
+        if stores:
+            places["table"] = stored(self.world)
+        assert '"message":"Request"' in places["log"]
+        for key in keys:
+            for place, text in places.items():
+                assert not leaks(text, key), f"{key} is in the {place}: {around(text, key)}"
+
+
+def around(text: str, key: str) -> str:
+    at = text.find(key)
+    return text[max(at - 200, 0) : at + 200] if at >= 0 else "encoded"

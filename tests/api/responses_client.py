@@ -1,0 +1,107 @@
+"""What tests say to the Responses API over plain HTTP, and by OpenAI's client."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import httpx
+import httpx2
+from openai import OpenAI
+from tests.api.app_fixture import Served
+
+RESPONSES = "/v1/responses"
+MODEL = "scripted/demo"
+UNKNOWN = f"resp_{'0' * 32}"
+Body = dict[str, Any]
+WEATHER: Body = {
+    "type": "function",
+    "name": "get_weather",
+    "description": "Tells the weather of a city.",
+    "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
+}
+TIME: Body = {"type": "function", "name": "get_time", "parameters": {}}
+
+
+@contextmanager
+def openai_client(server: Served, base: str = "/v1") -> Iterator[OpenAI]:
+    """The real client, without its retries."""
+    http = httpx2.Client(trust_env=False)
+    with OpenAI(base_url=f"{server.url}{base}", api_key="none", max_retries=0, http_client=http) as client:
+        yield client
+
+
+def post(http: httpx.Client, said: Any = "Hello", **fields: Any) -> httpx.Response:
+    """Ask for a response; a field that is None is left out."""
+    body = {"model": MODEL, "input": said} | fields
+    return http.post(RESPONSES, json={name: value for name, value in body.items() if value is not None})
+
+
+def respond(http: httpx.Client, said: Any = "Hello", **fields: Any) -> Body:
+    """Create a response, and give it."""
+    answer = post(http, said, **fields)
+    assert answer.status_code == 200, answer.text
+    body: Body = answer.json()
+    return body
+
+
+def follow(http: httpx.Client, said: Any = "Hello", **fields: Any) -> list[Body]:
+    """Create a streamed response, and give its events."""
+    answer = post(http, said, stream=True, **fields)
+    assert answer.status_code == 200, answer.text
+    return events_of(answer.text)
+
+
+def events_of(text: str) -> list[Body]:
+    *blocks, rest = text.split("\n\n")
+    assert rest == ""
+    datas = [block.partition("data: ")[2] for block in blocks if not block.startswith(":")]
+    return [json.loads(data) for data in datas if data != "[DONE]"]
+
+
+def kinds(events: list[Body]) -> list[str]:
+    """The types of events without their common beginning, deltas told once."""
+    names = [str(event["type"]).removeprefix("response.") for event in events]
+    return [name for place, name in enumerate(names) if place == 0 or name != names[place - 1]]
+
+
+def get(http: httpx.Client, response_id: str, query: str = "") -> Body:
+    answer = http.get(f"{RESPONSES}/{response_id}{query}")
+    assert answer.status_code == 200, answer.text
+    body: Body = answer.json()
+    return body
+
+
+def text_of(response: Body) -> str:
+    """The text of a response's messages."""
+    messages = [item for item in response["output"] if item["type"] == "message"]
+    return "".join(part.get("text", "") for item in messages for part in item["content"])
+
+
+def types_of(response: Body) -> list[str]:
+    return [item["type"] for item in response["output"]]
+
+
+def item_of(response: Body, kind: str) -> Body:
+    """The one item of a type."""
+    [item] = [item for item in response["output"] if item["type"] == kind]
+    found: Body = item
+    return found
+
+
+def output_for(call: Body, text: Any = "sunny") -> Body:
+    """The client's answer to a call."""
+    return {"type": "function_call_output", "call_id": call["call_id"], "output": text}
+
+
+def user(content: Any) -> Body:
+    return {"role": "user", "content": content}
+
+
+def assert_refused(answer: httpx.Response, status: int, code: str) -> Body:
+    """Assert that this is the one error body; clients are told not to repeat what stays wrong."""
+    assert answer.status_code == status, answer.text
+    error: Body = answer.json()["error"]
+    assert error["code"] == code, error
+    assert answer.headers["x-should-retry"] == "false"
+    return error

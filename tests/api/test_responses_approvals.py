@@ -1,0 +1,213 @@
+"""Calls of MCP servers' tools that wait for the client's consent."""
+
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+from tests.api.app_fixture import World
+from tests.api.responses_client import (
+    RESPONSES,
+    Body,
+    assert_refused,
+    follow,
+    get,
+    item_of,
+    kinds,
+    post,
+    respond,
+    text_of,
+    types_of,
+    user,
+)
+
+ADD = 'call: add {"a": 1, "b": 2}'
+TOTAL = 'call: total {"numbers": [1, 2]}'
+Hosted = Callable[..., Body]
+Continue = Callable[[Body, list[Body]], Body]
+
+
+@pytest.fixture
+def hosted(mcp: str, mcp_server: str) -> Hosted:
+    """Make a tool of the MCP server whose calls wait for consent."""
+
+    def make(approval: Any = "always", **fields: Any) -> Body:
+        own = {"type": "mcp", "server_label": "sums", "server_url": f"{mcp_server}/mcp", "require_approval": approval}
+        return own | {"allowed_tools": ["add", "total", "boom"]} | fields
+
+    return make
+
+
+@pytest.fixture(params=["previous_response_id", "items", "conversation", "references"])
+def way(request: pytest.FixtureRequest) -> str:
+    """How a client goes on."""
+    return str(request.param)
+
+
+@pytest.fixture
+def begin(http: httpx.Client, hosted: Hosted, way: str) -> Callable[..., Body]:
+    """Ask for calls that wait for consent."""
+
+    def begin(said: str) -> Body:
+        conversation = http.post("/v1/conversations").json()["id"] if way == "conversation" else None
+        store = False if way == "items" else None
+        return respond(http, said, tools=[hosted()], conversation=conversation, store=store)
+
+    return begin
+
+
+@pytest.fixture
+def go_on(http: httpx.Client, hosted: Hosted, way: str) -> Continue:
+    """Answer what a response asked for."""
+
+    def go_on(asked: Body, answers: list[Body]) -> Body:
+        tools, conversation = [hosted()], asked["conversation"]
+        match way:
+            case "previous_response_id":
+                return respond(http, answers, previous_response_id=asked["id"], tools=tools)
+            case "conversation":
+                return respond(http, answers, conversation=conversation, tools=tools)
+            case "items":
+                return respond(http, [user("go"), *asked["output"], *answers], tools=tools, store=False)
+            case _:
+                told = [{"type": "item_reference", "id": item["id"]} for item in asked["output"]]
+                return respond(http, [user("go"), *told, *answers], tools=tools)
+
+    return go_on
+
+
+def answer_to(request: Body, approve: bool = True, **fields: Any) -> Body:
+    return {"type": "mcp_approval_response", "approval_request_id": request["id"], "approve": approve} | fields
+
+
+def asks_of(response: Body) -> list[Body]:
+    return [item for item in response["output"] if item["type"] == "mcp_approval_request"]
+
+
+def test_an_approved_call_is_run(begin: Callable[..., Body], go_on: Continue) -> None:
+    asked = begin(ADD)
+    [request] = asks_of(asked)
+
+    answered = go_on(asked, [answer_to(request)])
+
+    assert types_of(asked) == ["mcp_list_tools", "mcp_approval_request"]
+    assert asked["status"] == "completed"
+    assert (request["server_label"], request["name"], request["arguments"]) == ("sums", "add", '{"a": 1, "b": 2}')
+    assert types_of(answered) == ["mcp_list_tools", "mcp_call", "message"]
+    call = item_of(answered, "mcp_call")
+    assert (call["approval_request_id"], call["output"]) == (request["id"], "3")
+    assert text_of(answered) == "add answered: 3"
+
+
+def test_a_call_that_is_not_approved_is_not_run(begin: Callable[..., Body], go_on: Continue) -> None:
+    asked = begin(ADD)
+
+    answered = go_on(asked, [answer_to(asks_of(asked)[0], approve=False, reason="Too dear.")])
+
+    assert types_of(answered) == ["mcp_list_tools", "message"]
+    assert "did not approve this call. Too dear." in text_of(answered)
+
+
+def test_of_two_calls_one_may_be_approved(begin: Callable[..., Body], go_on: Continue) -> None:
+    asked = begin(f"{ADD}\n{TOTAL}")
+    first, second = asks_of(asked)
+
+    answered = go_on(asked, [answer_to(second), answer_to(first, approve=False)])
+
+    assert item_of(answered, "mcp_call")["name"] == "total"
+    assert "did not approve" in text_of(answered)
+
+
+def test_what_else_is_said_with_the_consent_follows_the_result(begin: Callable[..., Body], go_on: Continue) -> None:
+    asked = begin(ADD)
+
+    answered = go_on(asked, [answer_to(asks_of(asked)[0]), user("say: And now this")])
+
+    assert item_of(answered, "mcp_call")["output"] == "3"
+    assert text_of(answered) == "And now this"
+
+
+def test_a_consent_is_good_for_one_run(begin: Callable[..., Body], go_on: Continue, world: World) -> None:
+    asked = begin(ADD)
+    answered = go_on(asked, [answer_to(asks_of(asked)[0])])
+    if answered["store"]:
+        later = go_on(answered, [user("say: More")])
+    else:
+        consent = answer_to(asks_of(asked)[0])
+        later = go_on(asked, [consent, *answered["output"], user("say: More")])
+
+    assert (types_of(later), text_of(later)) == (["mcp_list_tools", "message"], "More")
+
+
+def test_a_call_without_consent_is_given_up_when_the_client_goes_on(
+    begin: Callable[..., Body], go_on: Continue
+) -> None:
+    asked = begin(ADD)
+
+    answered = go_on(asked, [user("say: Never mind")])
+
+    assert (types_of(answered), text_of(answered)) == (["mcp_list_tools", "message"], "Never mind")
+
+
+@pytest.mark.parametrize(
+    ("approval", "waiting"),
+    [
+        ("always", ["add", "total"]),
+        ("never", []),
+        (None, ["add", "total"]),
+        ({"always": {"tool_names": ["add"]}}, ["add"]),
+        ({"never": {"tool_names": ["add"]}}, ["total"]),
+        ({"always": {"tool_names": ["total"]}, "never": {"tool_names": ["add"]}}, ["total"]),
+        ({"always": {"tool_names": ["add"]}, "never": {"tool_names": ["add"]}}, ["add", "total"]),
+    ],
+)
+def test_consent_is_asked_for_as_the_request_says(
+    http: httpx.Client, hosted: Hosted, approval: Any, waiting: list[str]
+) -> None:
+    response = respond(http, f"{ADD}\n{TOTAL}", tools=[hosted(approval)])
+
+    assert [request["name"] for request in asks_of(response)] == waiting
+    ran = [item["name"] for item in response["output"] if item["type"] == "mcp_call"]
+    assert ran == [name for name in ("add", "total") if name not in waiting]
+    assert response["tools"][0]["require_approval"] == (approval or "always")
+
+
+def test_a_stream_tells_the_question_and_the_approved_call(http: httpx.Client, hosted: Hosted) -> None:
+    asked = follow(http, ADD, tools=[hosted()])[-1]["response"]
+    events = follow(http, [answer_to(asks_of(asked)[0])], previous_response_id=asked["id"], tools=[hosted()])
+
+    assert "mcp_call.completed" in kinds(events)
+    assert get(http, asked["id"]) == asked
+    assert get(http, events[-1]["response"]["id"]) == events[-1]["response"]
+
+
+def test_an_approved_call_may_fail(http: httpx.Client, hosted: Hosted) -> None:
+    asked = respond(http, 'call: boom {"why": "no luck"}', tools=[hosted()])
+
+    answered = respond(http, [answer_to(asks_of(asked)[0])], previous_response_id=asked["id"], tools=[hosted()])
+
+    assert item_of(answered, "mcp_call")["status"] == "failed"
+    assert "no luck" in text_of(answered)
+
+
+def test_an_approved_call_runs_with_the_credentials_of_the_request_that_approves_it(
+    http: httpx.Client, hosted: Hosted, mcp_server: str
+) -> None:
+    tool = hosted(server_url=f"{mcp_server}/private/mcp", authorization="right-token")
+    asked = respond(http, ADD, tools=[tool])
+
+    answered = respond(http, [answer_to(asks_of(asked)[0])], previous_response_id=asked["id"], tools=[tool])
+
+    assert item_of(answered, "mcp_call")["output"] == "3"
+
+
+def test_a_consent_to_nothing_is_refused(http: httpx.Client, hosted: Hosted) -> None:
+    asked = respond(http, ADD, tools=[hosted()])
+    consent = answer_to(asks_of(asked)[0])
+
+    twice = post(http, [consent, consent], previous_response_id=asked["id"], tools=[hosted()])
+    unasked = post(http, [user("go"), consent], tools=[hosted()])
+
+    assert assert_refused(twice, 400, "invalid_request")["param"] == "input[1]"
+    assert assert_refused(unasked, 400, "invalid_request")["param"] == "input[1]"
+    assert len(http.get(RESPONSES).json()["data"]) == 1

@@ -1,0 +1,138 @@
+"""Items that a request refers to in place of sending them, as Vercel's AI SDK does."""
+
+import base64
+from typing import Any
+
+import httpx
+from tests.api.app_fixture import World
+from tests.api.responses_client import (
+    RESPONSES,
+    WEATHER,
+    Body,
+    assert_refused,
+    item_of,
+    output_for,
+    post,
+    respond,
+    text_of,
+    user,
+)
+from tests.services.turn_fixture import words_of
+
+from stint.domain.inference import AssistantAnswer, Reasoning
+
+THOUGHT = "think: Hm\nsay: Look\ncall: get_weather {}"
+
+
+def reference(item: Body) -> Body:
+    return {"type": "item_reference", "id": item["id"]}
+
+
+def words(world: World) -> list[str]:
+    return [words_of(message) for message in world.last_request.messages]
+
+
+def input_of(http: httpx.Client, response: Body, query: str = "") -> list[Body]:
+    page = http.get(f"{RESPONSES}/{response['id']}/input_items?order=asc&{query}").json()
+    return list(page["data"])
+
+
+def test_the_output_of_a_stored_response_is_referred_to_in_a_new_request(http: httpx.Client, world: World) -> None:
+    asked = respond(http, THOUGHT, tools=[WEATHER])
+    output = output_for(item_of(asked, "function_call"))
+    told = [user("go"), *map(reference, asked["output"]), output]
+
+    answered = respond(http, told, tools=[WEATHER], model="recorded/m")
+
+    [_, answer, _] = world.last_request.messages
+    assert isinstance(answer, AssistantAnswer)
+    assert (answer.text, [call.tool_name for call in answer.tool_calls]) == ("Look", ["get_weather"])
+    assert isinstance(answer.reasoning, Reasoning)
+    assert (answer.reasoning.text, bool(answer.reasoning.signature)) == ("Hm", True)
+    assert text_of(answered) == "get_weather answered: sunny"
+    assert [item["id"] for item in input_of(http, answered)][1:4] == [item["id"] for item in asked["output"]]
+
+
+def test_a_reference_may_do_without_a_type(http: httpx.Client, world: World) -> None:
+    said = respond(http, "say: Plums")["output"][0]
+
+    respond(http, [{"id": said["id"]}, {"type": None, "id": said["id"]}, user("go")], model="recorded/m")
+
+    assert words(world)[-1] == "go"
+    assert "Plums" in words(world)[0]
+
+
+def test_reasoning_that_is_referred_to_is_shown_whole_only_to_who_asks(http: httpx.Client) -> None:
+    asked = respond(http, "think: Hm | Yes")
+
+    answered = respond(http, [*map(reference, asked["output"]), user("go")])
+
+    [hidden, *_] = input_of(http, answered)
+    [shown, *_] = input_of(http, answered, "include[]=reasoning.encrypted_content")
+    listed = http.get(RESPONSES).json()["data"][0]["input"]
+    assert hidden == listed[0] == item_of(asked, "reasoning")
+    assert shown["encrypted_content"]
+
+
+def test_the_input_of_an_earlier_response_of_the_chain_is_referred_to(http: httpx.Client, world: World) -> None:
+    first = respond(http, [user("plums"), user("pears")])
+    [plums, _] = input_of(http, first)
+
+    respond(http, [reference(plums), user("go")], previous_response_id=first["id"], model="recorded/m")
+
+    assert words(world)[-1] == "go"
+    assert [word for word in words(world) if word == "plums"] == ["plums"]
+
+
+def test_what_the_chain_has_told_already_is_not_told_twice(http: httpx.Client, world: World) -> None:
+    first = respond(http, "call: get_weather {}", tools=[WEATHER])
+    call = item_of(first, "function_call")
+
+    for again in (reference(call), {name: call[name] for name in ("type", "call_id", "name", "arguments")}):
+        respond(http, [again, output_for(call)], previous_response_id=first["id"], model="recorded/m")
+
+        assert [type(message).__name__ for message in world.last_request.messages] == [
+            "UserInput",
+            "AssistantAnswer",
+            "ToolResult",
+        ]
+
+
+def test_a_message_that_is_referred_to_brings_its_files(http: httpx.Client, world: World) -> None:
+    file = {"type": "input_file", "filename": "a.txt", "file_data": base64.b64encode(b"plum jam").decode()}
+    conversation = http.post("/v1/conversations", json={"items": [user([file])]}).json()["id"]
+    [message] = http.get(f"/v1/conversations/{conversation}/items").json()["data"]
+    first = respond(http, [user([file])])
+    [own] = input_of(http, first)
+
+    in_conversation: list[Any] = [reference(message), user("go")]
+    respond(http, in_conversation, conversation=conversation, model="recorded/m")
+    respond(http, [reference(own), user("go")], previous_response_id=first["id"], model="recorded/m")
+
+    for request in world.recorder.requests:
+        assert "plum jam" in words_of(request.messages[0])
+
+
+def test_items_that_are_not_there_are_named(http: httpx.Client) -> None:
+    kept = respond(http, "say: Plums")
+    item = kept["output"][0]
+    beyond = item["id"][:-2] + "07"
+    gone = respond(http, "say: Pears")
+    http.delete(f"{RESPONSES}/{gone['id']}")
+
+    for missing in ("msg_1", "nonsense", beyond, gone["output"][0]["id"], "msg_" + "0" * 32):
+        refused = post(http, [reference(item), {"type": "item_reference", "id": missing}, user("go")])
+
+        error = assert_refused(refused, 400, "item_not_found")
+        assert error["param"] == "input[1].id"
+        assert missing in error["message"]
+
+
+def test_an_item_that_is_referred_to_in_a_conversation_is_added_in_its_place(http: httpx.Client) -> None:
+    said = respond(http, "say: Plums")["output"][0]
+    conversation = http.post("/v1/conversations", json={"items": [user("one")]}).json()["id"]
+
+    respond(http, [user("two"), reference(said), user("say: three")], conversation=conversation)
+
+    items = http.get(f"/v1/conversations/{conversation}/items?order=asc").json()["data"]
+    assert [item["content"][0]["text"] for item in items] == ["one", "two", "Plums", "say: three", "three"]

@@ -1,0 +1,182 @@
+"""Functions that the client runs, and which tools the model may or must call."""
+
+from typing import Any
+
+import httpx
+import pytest
+from tests.api.app_fixture import World
+from tests.api.responses_client import (
+    TIME,
+    WEATHER,
+    Body,
+    assert_refused,
+    follow,
+    item_of,
+    kinds,
+    output_for,
+    post,
+    respond,
+    text_of,
+    types_of,
+    user,
+)
+from tests.servers.chat_completions import ChatCompletionsServer, stream, tool_call
+
+from stint.domain.tools import ToolChoice
+
+BOTH = "call: get_weather {}\ncall: get_time {}"
+TOOLS = [WEATHER, TIME]
+WEATHER_ONLY = [{"type": "function", "name": "get_weather"}]
+
+
+def names(response: Body) -> list[str]:
+    return [item["name"] for item in response["output"] if item["type"] == "function_call"]
+
+
+@pytest.mark.parametrize(
+    ("choice", "told"),
+    [
+        (None, "auto"),
+        ("auto", "auto"),
+        ("none", "none"),
+        ("required", "required"),
+        ({"type": "function", "name": "get_time"}, "get_time"),
+        (
+            {"type": "allowed_tools", "mode": "required", "tools": [{"type": "function", "name": "get_time"}]},
+            "required",
+        ),
+    ],
+)
+def test_the_model_is_told_how_to_choose(http: httpx.Client, world: World, choice: Any, told: str) -> None:
+    response = respond(http, tools=TOOLS, tool_choice=choice, model="recorded/m")
+
+    assert world.last_request.tool_choice == told
+    assert isinstance(world.last_request.tool_choice, ToolChoice) == (told in ("auto", "none", "required"))
+    assert response["tool_choice"] == (choice or "auto")
+
+
+def test_a_function_must_be_called_where_that_is_chosen(http: httpx.Client) -> None:
+    assert names(respond(http, "Hello", tools=TOOLS, tool_choice="required")) == ["get_weather"]
+    assert names(respond(http, "Hello", tools=TOOLS, tool_choice={"type": "function", "name": "get_time"})) == [
+        "get_time"
+    ]
+    assert names(respond(http, BOTH, tools=TOOLS, tool_choice="none")) == []
+
+
+def test_each_request_that_asks_for_a_call_gets_one(http: httpx.Client) -> None:
+    asked = respond(http, "Hello", tools=TOOLS, tool_choice="required")
+    output = output_for(item_of(asked, "function_call"))
+
+    again = respond(http, [output, user("more")], previous_response_id=asked["id"], tools=TOOLS, tool_choice="required")
+
+    assert names(again) == ["get_weather"]
+
+
+@pytest.mark.parametrize("mode", ["auto", "required"])
+def test_only_allowed_tools_are_called_whatever_the_model_wants(http: httpx.Client, world: World, mode: str) -> None:
+    choice = {"type": "allowed_tools", "mode": mode, "tools": WEATHER_ONLY}
+
+    events = follow(http, BOTH, tools=TOOLS, tool_choice=choice, model="recorded/m")
+
+    response = events[-1]["response"]
+    assert names(response) == ["get_weather"]
+    assert [tool.name for tool in world.last_request.tools] == ["get_weather"]
+    assert [tool["name"] for tool in response["tools"]] == ["get_weather", "get_time"]
+    assert response["tool_choice"] == choice
+
+
+def test_a_call_that_is_not_allowed_is_told_to_the_model_alone(http: httpx.Client) -> None:
+    choice = {"type": "allowed_tools", "tools": WEATHER_ONLY}
+
+    response = respond(http, "call: get_time {}", tools=TOOLS, tool_choice=choice)
+
+    assert types_of(response) == ["message"]
+    assert "There is no tool named 'get_time'" in text_of(response)
+
+
+def test_the_mode_of_allowed_tools_is_shown_where_it_was_left_out(http: httpx.Client) -> None:
+    response = respond(http, tools=TOOLS, tool_choice={"type": "allowed_tools", "tools": WEATHER_ONLY})
+
+    assert response["tool_choice"]["mode"] == "auto"
+
+
+def test_one_call_at_once_where_that_is_wished(http: httpx.Client) -> None:
+    assert names(respond(http, BOTH, tools=TOOLS)) == ["get_weather", "get_time"]
+    assert names(respond(http, BOTH, tools=TOOLS, parallel_tool_calls=False)) == ["get_weather"]
+
+
+def test_a_call_is_streamed_as_the_model_wrote_it(http: httpx.Client) -> None:
+    events = follow(http, 'call: get_weather {"city":  "Bern"}', tools=TOOLS)
+
+    [done] = [event for event in events if event["type"] == "response.function_call_arguments.done"]
+    assert done["arguments"] == '{"city":  "Bern"}'
+    assert item_of(events[-1]["response"], "function_call")["arguments"] == done["arguments"]
+
+
+def test_arguments_that_are_no_object_are_given_back_to_the_model(http: httpx.Client) -> None:
+    response = respond(http, "call: get_weather [1", tools=TOOLS)
+
+    assert types_of(response) == ["message"]
+    assert "not a JSON object" in text_of(response)
+
+
+def test_a_tool_that_nobody_declared_is_none(http: httpx.Client) -> None:
+    for name in ("web_search", "no_such_tool"):
+        response = respond(http, f"call: {name} {{}}", tools=[WEATHER])
+
+        assert types_of(response) == ["message"]
+
+
+def test_a_function_without_parameters_or_strictness_is_shown_with_nulls(http: httpx.Client) -> None:
+    [shown] = respond(http, tools=[{"type": "function", "name": "f"}])["tools"]
+
+    assert shown == {"type": "function", "name": "f", "description": None, "parameters": None, "strict": None}
+
+
+@pytest.mark.parametrize("strict", [True, False, None])
+def test_strictness_reaches_the_provider(http: httpx.Client, chat: ChatCompletionsServer, strict: bool | None) -> None:
+    respond(http, tools=[WEATHER | {"strict": strict}], model="openai/m", parallel_tool_calls=False)
+
+    [body] = chat.bodies
+    assert body["tools"][0]["function"].get("strict", False) == bool(strict)
+    assert body["parallel_tool_calls"] is False
+
+
+def test_more_calls_than_wished_are_not_taken_from_a_provider_either(
+    http: httpx.Client, chat: ChatCompletionsServer
+) -> None:
+    calls = tool_call("c0", "get_weather", "{}") + tool_call("c1", "get_time", "{}", 1)
+    chat.script(stream(*calls, finish="tool_calls"))
+
+    events = follow(http, tools=TOOLS, model="openai/m", parallel_tool_calls=False)
+
+    assert names(events[-1]["response"]) == ["get_weather"]
+    assert kinds(events).count("function_call_arguments.done") == 1
+
+
+def test_an_answer_cut_in_the_middle_of_a_call_calls_nothing(http: httpx.Client, chat: ChatCompletionsServer) -> None:
+    chat.script(stream(*tool_call("c0", "get_weather", '{"city": "Be'), finish="length"))
+
+    response = respond(http, tools=TOOLS, model="openai/m")
+
+    assert (response["status"], response["incomplete_details"]) == ("incomplete", {"reason": "max_output_tokens"})
+    assert [item["status"] for item in response["output"]] == ["incomplete"]
+
+
+def test_outputs_may_be_sent_to_a_response_that_is_not_stored(http: httpx.Client, llama_stack: httpx.Client) -> None:
+    asked = respond(http, BOTH, tools=TOOLS, store=False)
+    calls = asked["output"]
+
+    answered = respond(http, [user(BOTH), *calls, *map(output_for, calls)], tools=TOOLS, store=False)
+    missing = respond(llama_stack, [user("go"), *calls, output_for(calls[0])], tools=TOOLS, store=False)
+
+    assert text_of(answered) == "get_weather answered: sunny\nget_time answered: sunny"
+    assert "get_time answered: No result came for this call." in text_of(missing)
+
+
+def test_an_mcp_choice_needs_its_tool(http: httpx.Client) -> None:
+    for choice in ({"type": "mcp", "server_label": "sums"}, {"type": "web_search"}):
+        assert (
+            assert_refused(post(http, tools=TOOLS, tool_choice=choice), 400, "invalid_request")["param"]
+            == "tool_choice"
+        )

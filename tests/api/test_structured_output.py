@@ -1,0 +1,64 @@
+"""Structured output over HTTP."""
+
+import json
+from typing import Any
+
+import httpx
+import pytest
+from tests.api.api_client import assert_error, data, open_session, say, turn, turns_of
+from tests.api.app_fixture import World
+
+SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+FORMAT = {"type": "json_schema", "json_schema": SCHEMA}
+
+
+def test_an_answer_of_the_form_that_the_turn_asks_for_completes_it(http: httpx.Client, world: World) -> None:
+    session = open_session(http, model="recorded/m")
+
+    done = turn(http, session, "three is 3", response_format=FORMAT)
+
+    assert isinstance(json.loads(done["output_message"]["content"])["n"], int)
+    assert world.last_request.response_format is not None
+    assert turn(http, session, "say: free text")["status"] == "completed"
+
+
+def test_an_answer_of_another_form_fails_the_turn_and_keeps_its_step(http: httpx.Client) -> None:
+    session = open_session(http, response_format=FORMAT)
+
+    response = say(http, session, 'say: {"n": "three"}', stream=True)
+
+    assert data(response)[-1]["error"]["code"] == "response_format_mismatch"
+    [stored] = turns_of(http, session)
+    assert (stored["status"], stored["error"]["code"]) == ("failed", "response_format_mismatch")
+    assert [step["model_response"]["content"] for step in stored["steps"]] == ['{"n": "three"}']
+
+
+def test_an_answer_that_was_cut_is_not_checked(http: httpx.Client) -> None:
+    session = open_session(http, response_format=FORMAT)
+
+    done = turn(http, session, 'say: {"n": 1, "more": 2}\ncut: 1 words')
+
+    assert (done["status"], done["output_message"]["stop_reason"]) == ("completed", "out_of_tokens")
+
+
+FIELD = "response_format.json_schema"
+
+
+@pytest.mark.parametrize(
+    ("response_format", "param"),
+    [
+        ({"type": "grammar", "bnf": {"root": "x"}}, "response_format"),
+        ({"type": "json_schema", "json_schema": {"type": "thing"}}, FIELD),
+        ({"type": "json_schema", "json_schema": {"$ref": "https://elsewhere.example/schema"}}, FIELD),
+        ({"type": "json_schema", "json_schema": {"type": "string", "pattern": "^(?=a)"}}, FIELD),
+    ],
+)
+def test_a_form_that_cannot_be_asked_for_is_refused_before_the_stream(
+    http: httpx.Client, response_format: dict[str, Any], param: str
+) -> None:
+    session = open_session(http)
+
+    response = say(http, session, "hi", stream=True, response_format=response_format)
+
+    assert assert_error(response, 400, response.json()["error"]["code"])["param"] == param
+    assert turn(http, session, "say: free")["status"] == "completed"

@@ -1,0 +1,346 @@
+"""Server tools over HTTP: the registry's forms, secrets, and turns."""
+
+import json
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+from llama_stack_client import APIStatusError, BadRequestError, LlamaStackClient
+from llama_stack_client.lib.agents.agent import Agent
+from tests.api.api_client import WEATHER, assert_error, open_session, payloads, resume, say, stream, turn, turns_of
+from tests.api.app_fixture import World
+
+from stint.domain.inference import ToolSignature
+from stint.tools.port import Invocation, Toolgroup, ToolOutcome
+
+KIND = "remote-execution"
+KEY = "sk-callers-own-key"
+SCHEMA = {"type": "object", "properties": {"n": {"type": "integer", "description": "How many."}}, "required": ["n"]}
+
+
+class Bench:
+    """A provider of the tools that a registration names."""
+
+    def __init__(self) -> None:
+        self.invocations: list[Invocation] = []
+        self.listed_with: list[dict[str, Any]] = []
+
+    async def check(self, _: Toolgroup, /) -> None:
+        pass
+
+    def known_tools(self, toolgroup: Toolgroup, _: dict[str, Any], /) -> list[ToolSignature]:
+        return [ToolSignature(tool["name"], "A tool.", SCHEMA) for tool in toolgroup.config["tools"]]
+
+    async def list_tools(self, toolgroup: Toolgroup, provider_data: dict[str, Any], /) -> list[ToolSignature]:
+        self.listed_with.append(provider_data)
+        return self.known_tools(toolgroup, provider_data)
+
+    async def invoke(self, _: Toolgroup, invocation: Invocation, /) -> ToolOutcome:
+        self.invocations.append(invocation)
+        return ToolOutcome(content=f"{invocation.tool_name} {invocation.arguments}")
+
+
+@pytest.fixture
+def bench(world: World) -> Iterator[Bench]:
+    bench = Bench()
+    world.tool_providers = {KIND: bench}
+    yield bench
+    world.tool_providers = None
+
+
+def register(http: httpx.Client, name: str, *tools: str, headers: dict[str, str] | None = None) -> dict[str, Any]:
+    defined = [{"name": tool, "headers": headers or {}} for tool in tools]
+    body = {"toolgroup_id": name, "provider_id": KIND, "args": {"tools": defined}}
+    response = http.post("/v1/toolgroups", json=body)
+    assert response.status_code == 200, response.text
+    registered: dict[str, Any] = response.json()
+    return registered
+
+
+@pytest.fixture
+def tools(http: httpx.Client, bench: Bench) -> Bench:
+    register(http, "rest::desk", "count", "weigh")
+    return bench
+
+
+def words(events: list[dict[str, Any]]) -> list[str]:
+    return [
+        " ".join([event["event_type"], event.get("step_type", "")]).strip()
+        for event in events
+        if event["event_type"] != "step_progress"
+    ]
+
+
+def test_a_mix_of_server_and_client_calls_pauses_for_the_clients_and_goes_on_with_both(
+    http: httpx.Client, tools: Bench, world: World
+) -> None:
+    session = open_session(http, model="recorded/m", toolgroups=["rest::desk"], client_tools=[WEATHER])
+
+    events = stream(http, session, "count 3, get_weather in Ulm, weigh 4")
+    paused = events[-1]["turn"]
+    resumed = payloads(resume(http, session, paused, "sunny", stream=True))
+
+    assert words(events) == [
+        "turn_start",
+        "step_start inference",
+        "step_complete inference",
+        *["step_start tool_execution", "step_complete tool_execution"] * 2,
+        "turn_awaiting_input",
+    ]
+    assert [call["tool_name"] for call in paused["output_message"]["tool_calls"]] == ["get_weather"]
+    assert words(resumed) == [
+        "step_complete tool_execution",
+        "step_start inference",
+        "step_complete inference",
+        "turn_complete",
+    ]
+    [stored] = turns_of(http, session)
+    assert stored == resumed[-1]["turn"] == http.get(f"{session}/turn/{stored['turn_id']}").json()
+    names = [call["tool_name"] for step in stored["steps"] for call in step.get("tool_calls", [])]
+    assert names == ["count", "weigh", "get_weather"]
+    assert len({step["step_id"] for step in stored["steps"]}) == 5
+    assert len(tools.invocations) == 2
+
+
+def test_iterations_before_a_pause_count_after_it(http: httpx.Client, tools: Bench) -> None:
+    session = open_session(http, toolgroups=["rest::desk"], client_tools=[WEATHER], max_infer_iters=2)
+    paused = turn(http, session, "call: get_weather {}\nrepeat: 5")
+
+    done = resume(http, session, paused, "sunny").json()
+
+    assert [step["step_type"] for step in done["steps"]] == ["inference", "tool_execution", "inference"]
+    assert (done["status"], done["output_message"]["tool_calls"]) == ("completed", [])
+
+
+def test_callers_keys_reach_the_tool_and_are_neither_stored_nor_logged(
+    http: httpx.Client, tools: Bench, world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    session = open_session(http, toolgroups=["rest::desk"])
+    data = {"http_headers": {"https://desk.example": {"Authorization": KEY}}}
+
+    response = http.post(
+        f"{session}/turn",
+        json={"messages": [{"role": "user", "content": "count 3"}], "stream": True},
+        headers={"X-LlamaStack-Provider-Data": json.dumps(data)},
+    )
+
+    [invocation] = tools.invocations
+    assert invocation.provider_data == data == tools.listed_with[-1]
+    assert invocation.arguments == {"n": 3}
+    assert invocation.key.endswith(":1:call_1")
+    logged = caplog.text + "".join(str(vars(record)) for record in caplog.records)
+    pages = world.dynamodb.get_paginator("scan").paginate(TableName=world.settings.table, ConsistentRead=True)
+    stored = [item for page in pages for item in page["Items"] if item["pk"]["S"].startswith(world.tenant)]
+    assert "call_1" in repr(stored)
+    assert KEY not in response.text + http.get(session).text + logged + repr(stored)
+
+
+@pytest.mark.parametrize("header", ["[]", "{", "no"])
+def test_provider_data_that_is_no_object_is_refused(http: httpx.Client, header: str) -> None:
+    session = open_session(http)
+    body = {"messages": [{"role": "user", "content": "hi"}]}
+
+    response = http.post(f"{session}/turn", json=body, headers={"X-LlamaStack-Provider-Data": header})
+
+    assert_error(response, 400, "invalid_request")
+
+
+def test_two_tools_of_one_name_are_refused_and_the_session_is_free(http: httpx.Client, tools: Bench) -> None:
+    register(http, "rest::other", "count")
+    count = {"name": "count", "description": "", "parameters": []}
+    session = open_session(http, toolgroups=["rest::desk"])
+
+    groups = say(http, session, "hi", stream=True, toolgroups=["rest::other"])
+    clients = say(http, session, "hi", stream=True, client_tools=[count])
+    nowhere = say(http, session, "hi", stream=True, toolgroups=["rest::desk/nosuch"])
+
+    for response, code in ((groups, "duplicate_tool"), (clients, "duplicate_tool"), (nowhere, "tool_not_found")):
+        assert "rest::desk" in assert_error(response, 400, code)["message"]
+    assert turns_of(http, session) == []
+    assert turn(http, session, "say: free")["status"] == "completed"
+
+
+def test_tools_are_listed_in_all_the_forms_that_clients_use(
+    http: httpx.Client, tools: Bench, client: LlamaStackClient
+) -> None:
+    def names(**params: str) -> list[str]:
+        return [tool["identifier"] for tool in http.get("/v1/tools", params=params).json()["data"]]
+
+    assert names() == ["count", "weigh"]
+    assert names(toolgroup_id="rest::desk") == ["count", "weigh"]
+    assert names(toolgroup_id="rest::desk/weigh") == ["weigh"]
+    assert names(**{"toolgroup_id[name]": "rest::desk/count", "toolgroup_id[args][n]": "1"}) == ["count"]
+    assert [tool.identifier for tool in client.tools.list(toolgroup_id="rest::desk")] == ["count", "weigh"]
+    assert client.tools.get("weigh").toolgroup_id == "rest::desk"
+    [parameter] = client.tools.get("count").parameters
+    assert (parameter.name, parameter.parameter_type, parameter.required) == ("n", "integer", True)
+    assert_error(http.get("/v1/tools", params={"toolgroup_id[name]": "rest::nowhere"}), 404, "toolgroup_not_found")
+    assert_error(http.get("/v1/tools", params={"toolgroup_id": "rest::desk/nosuch"}), 404, "tool_not_found")
+
+
+def test_the_runtime_lists_tools_by_name(http: httpx.Client, tools: Bench, client: LlamaStackClient) -> None:
+    listed = client.tool_runtime.list_tools(tool_group_id="rest::desk")
+
+    assert [tool.name for tool in listed] == ["count", "weigh"]
+    assert [tool.name for tool in client.tool_runtime.list_tools(tool_group_id="rest::desk/weigh")] == ["weigh"]
+    [entry, _] = http.get("/v1/tool-runtime/list-tools", params={"tool_group_id": "rest::desk"}).json()["data"]
+    assert (entry["name"], entry["identifier"]) == ("count", "count")
+
+
+@pytest.mark.parametrize("parameter", ["mcp_endpoint", "mcp_endpoint[uri]"])
+def test_an_mcp_endpoint_that_may_not_be_called_is_refused(http: httpx.Client, parameter: str) -> None:
+    response = http.get("/v1/tool-runtime/list-tools", params={parameter: "http://169.254.169.254/mcp"})
+
+    assert assert_error(response, 400, "url_not_allowed")["param"] == "mcp_endpoint"
+
+
+@pytest.mark.parametrize("tool", ["builtin::rag/knowledge_search", {"name": "builtin::rag", "args": {"k": 1}}])
+def test_an_agent_that_searches_vector_stores_is_made_and_its_turn_refused_by_name(
+    client: LlamaStackClient, tool: Any
+) -> None:
+    agent = Agent(client, model="scripted/demo", instructions="", tools=[tool])
+    session_id = agent.create_session("search")
+    hello: Any = [{"role": "user", "content": "hi"}]
+
+    assert "knowledge_search" in agent.builtin_tools
+    with pytest.raises(BadRequestError, match="no vector stores") as refused:
+        list(agent.create_turn(hello, session_id=session_id))
+    assert (refused.value.status_code, refused.value.body["error"]["code"]) == (400, "not_offered")  # type: ignore[index]  # ours has one
+
+
+@pytest.mark.parametrize("name", ["builtin::code_interpreter", "builtin::image_generation"])
+def test_an_agent_that_runs_code_or_makes_images_is_refused_by_name(client: LlamaStackClient, name: str) -> None:
+    with pytest.raises(APIStatusError, match=name):
+        Agent(client, model="scripted/demo", instructions="", tools=[name])
+
+
+def test_credentials_in_a_registration_are_in_no_answer(http: httpx.Client, bench: Bench) -> None:
+    tool = {"name": "count", "params": {"api_key": KEY}, "url": f"https://x.example/?token={KEY}"}
+    body = {"toolgroup_id": "rest::safe", "provider_id": KIND, "args": {"tools": [tool], "password": KEY}}
+    endpoint = {"mcp_endpoint": {"uri": f"https://93.184.216.34/?key={KEY}"}}
+
+    created = http.post("/v1/toolgroups", json=body | endpoint)
+
+    answers = [created, *(http.get(f"/v1/{path}") for path in ("toolgroups", "toolgroups/rest::safe", "tools"))]
+    assert [answer.status_code for answer in answers] == [200] * 4
+    assert KEY not in "".join(answer.text for answer in answers)
+
+
+def test_secrets_in_args_are_in_no_answer(http: httpx.Client, bench: Bench) -> None:
+    created = register(http, "rest::safe", "count", headers={"X-Api-Key": KEY})
+    session = open_session(http, toolgroups=["rest::safe"])
+
+    said = turn(http, session, "count 3")
+
+    answers = [created, said, *(http.get(f"/v1/{path}").json() for path in ("toolgroups", "toolgroups/rest::safe"))]
+    answers += [http.get("/v1/tools").json(), http.get("/v1/tool-runtime/list-tools").json()]
+    assert KEY not in json.dumps(answers)
+    assert created["args"]["tools"][0]["headers"] == {"X-Api-Key": "********"}
+    assert len(bench.invocations) == 1
+
+
+def test_a_toolgroup_is_registered_once_and_gone_when_unregistered(http: httpx.Client, tools: Bench) -> None:
+    other = {"toolgroup_id": "rest::desk", "provider_id": KIND, "args": {"tools": [{"name": "other"}]}}
+
+    conflict = http.post("/v1/toolgroups", json=other)
+    gone = http.delete("/v1/toolgroups/rest::desk")
+
+    assert_error(conflict, 409, "toolgroup_exists")
+    assert (gone.status_code, gone.json()) == (200, None)
+    assert_error(http.delete("/v1/toolgroups/rest::desk"), 404, "toolgroup_not_found")
+
+
+def test_a_built_in_toolgroup_is_gone_when_unregistered_and_back_when_registered(http: httpx.Client) -> None:
+    name = "builtin::websearch"
+    known = http.get(f"/v1/toolgroups/{name}").json()
+    session = open_session(http, toolgroups=[name])
+
+    gone = http.delete(f"/v1/toolgroups/{name}")
+
+    def listed() -> list[str]:
+        return [group["identifier"] for group in http.get("/v1/toolgroups").json()["data"]]
+
+    assert (gone.status_code, gone.json()) == (200, None)
+    assert listed() == ["builtin::wolfram_alpha"]
+    assert_error(http.get(f"/v1/toolgroups/{name}"), 404, "toolgroup_not_found")
+    assert_error(http.delete(f"/v1/toolgroups/{name}"), 404, "toolgroup_not_found")
+    assert_error(http.get("/v1/tools", params={"toolgroup_id": name}), 404, "toolgroup_not_found")
+    assert_error(say(http, session, "Hello"), 400, "toolgroup_not_found")
+    search = {"model": "scripted/demo", "input": "Hello", "tools": [{"type": "web_search"}]}
+    assert http.post("/v1/responses", json=search).json()["error"]["param"] == "tools"
+
+    again = http.post("/v1/toolgroups", json={"toolgroup_id": name, "provider_id": known["provider_id"]})
+
+    assert again.status_code == 200
+    assert name in listed()
+    assert say(http, session, "say: fine").status_code == 200
+    assert http.delete(f"/v1/toolgroups/{name}").status_code == 200
+    assert name not in listed()
+
+
+def test_what_the_operator_configured_is_not_unregistered(http: httpx.Client, mcp: str) -> None:
+    error = assert_error(http.delete(f"/v1/toolgroups/{mcp}"), 409, "configured")
+
+    assert mcp in error["message"]
+
+
+def test_an_embedding_model_is_registered_and_answers_nothing(http: httpx.Client) -> None:
+    metadata = {"embedding_dimension": 384}
+    body = {"model_id": "minilm", "model_type": "embedding", "provider_id": "openai", "metadata": metadata}
+
+    registered = http.post("/v1/models", json=body).json()
+
+    assert (registered["model_type"], registered["metadata"]) == ("embedding", metadata)
+    assert http.get("/v1/models/minilm").json() == registered
+    assert "minilm" in [model["identifier"] for model in http.get("/v1/models").json()["data"]]
+    for refused in (
+        say(http, open_session(http, model="minilm"), "Hello"),
+        http.post("/v1/responses", json={"model": "minilm", "input": "Hello"}),
+        http.post("/v1/chat/completions", json={"model": "minilm", "messages": [{"role": "user", "content": "Hi"}]}),
+    ):
+        assert "embedding" in assert_error(refused, 400, "model_not_supported")["message"]
+    assert http.delete("/v1/models/minilm").status_code == 200
+
+
+def test_the_client_registers_an_embedding_model(client: LlamaStackClient) -> None:
+    model = client.models.register(model_id="embed", model_type="embedding")
+
+    assert model.api_model_type == "embedding"
+    assert [each.api_model_type for each in client.models.list() if each.identifier == "embed"] == ["embedding"]
+
+
+def test_a_registered_model_is_another_name_of_a_providers(http: httpx.Client, world: World) -> None:
+    body = {"model_id": "fast", "provider_id": "scripted", "provider_model_id": "demo"}
+    registered = http.post("/v1/models", json=body)
+    session = open_session(http, model="fast")
+
+    assert registered.status_code == 200, registered.text
+    assert turn(http, session, "say: routed")["output_message"]["content"] == "routed"
+    assert http.delete("/v1/models/fast").status_code == 200
+    assert_error(say(http, session, "again", stream=True), 400, "model_not_found")
+    assert_error(
+        http.post("/v1/models", json=body | {"model_id": "m", "provider_id": "none"}), 400, "provider_not_found"
+    )
+
+
+def test_a_tool_runs_outside_a_turn(http: httpx.Client, tools: Bench, client: LlamaStackClient) -> None:
+    result: Any = client.tool_runtime.invoke_tool(tool_name="count", kwargs={"n": 2})
+
+    assert (result.content, result.error_code) == ("count {'n': 2}", 0)
+    body = {"tool_name": "code_interpreter", "kwargs": {}}
+    assert "code_interpreter" in http.post("/v1/tool-runtime/invoke", json=body).json()["error"]["message"]
+
+
+def test_metadata_of_a_clients_result_never_makes_a_turn_unreadable(http: httpx.Client) -> None:
+    session = open_session(http, client_tools=[WEATHER])
+    paused = turn(http, session, "get_weather in Ulm")
+    [call] = paused["output_message"]["tool_calls"]
+    answer = {"call_id": call["call_id"], "tool_name": "get_weather", "content": "x", "metadata": {"attachments": 5}}
+
+    resumed = http.post(f"{session}/turn/{paused['turn_id']}/resume", json={"tool_responses": [answer]})
+
+    assert resumed.json()["status"] == "completed"
+    assert turns_of(http, session)[0]["output_attachments"] == []

@@ -51,7 +51,7 @@ sam-local: setup ## prepare `sam local invoke` (needs Docker, `make build`, and 
 	@$(BIN)/python -m infra.local.sam_template $(STATE)
 
 # Tests of real function processes, and of the whole system.
-PROCESSES := tests/runtime tests/local tests/events
+PROCESSES := tests/runtime tests/system tests/events
 
 # Tests of what hostile requests cost: each sends several, and takes up to ten seconds of CPU time.
 HOSTILE := tests/adversarial

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.clients.snippets import ENVIRONMENTS, Snippet, read_snippets
-from tests.local.run_process import Run, clean_shell, free_port
+from tests.system.run_process import Run, clean_shell, free_port
 
 SNIPPETS = read_snippets()
 QUIET = {

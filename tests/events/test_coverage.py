@@ -11,7 +11,7 @@ from infra.local.sample_ids import AGENT, AWAITING_TURN, COMPLETED_STEPS, COMPLE
 from infra.local.system import Invoke, Mock, Route, System
 from infra.local.translation import translate
 from tests.events.answers import FILES, HTTP_FILES, Operation, operation_of
-from tests.local.data_outputs import OUTPUTS
+from tests.system.data_outputs import OUTPUTS
 
 from stint.domain.ids import is_id
 from stint.http.routes.inspection import describe_api

@@ -6,8 +6,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.local.run_process import Run, free_port
 from tests.openresponses.watch import take_complaints
+from tests.system.run_process import Run, free_port
 
 FOLDER = Path(__file__).parent
 

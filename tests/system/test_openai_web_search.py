@@ -5,8 +5,8 @@ from typing import Any
 
 from agents import Agent, OpenAIResponsesModel, RunConfig, Runner, WebSearchTool
 from openai import AsyncOpenAI, DefaultAsyncHttpxClient, OpenAI
-from tests.local.run_process import Run
 from tests.servers import tavily
+from tests.system.run_process import Run
 
 MODEL = "scripted/demo"
 KEYS = {"X-LlamaStack-Provider-Data": json.dumps({"tavily_search_api_key": tavily.KEY})}

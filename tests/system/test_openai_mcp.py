@@ -10,7 +10,7 @@ from agents import Agent, HostedMCPTool, OpenAIResponsesModel, RunConfig, Runner
 from infra.local.engine import ROOT
 from openai import APIStatusError, AsyncOpenAI, DefaultAsyncHttpxClient, OpenAI
 from openai.types.responses.tool_param import Mcp
-from tests.local.run_process import Run
+from tests.system.run_process import Run
 
 MODEL = "scripted/demo"
 

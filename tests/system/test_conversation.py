@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 from infra.local.engine import ROOT
-from tests.local.run_process import Run, free_port
 from tests.servers.chat_completions import ChatCompletionsServer
+from tests.system.run_process import Run, free_port
 
 EXAMPLE = ROOT / "docs" / "examples" / "conversation.py"
 

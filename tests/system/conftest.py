@@ -10,9 +10,9 @@ from infra.local.cloud import Plan, base_url, running_cloud, serving_front
 from infra.local.engine import RunningEngine
 from infra.local.server import listen
 from openai import DefaultHttpxClient, OpenAI
-from tests.local.run_process import Run, free_port
 from tests.servers import tavily
 from tests.servers.scripted_http import ScriptedHTTPServer
+from tests.system.run_process import Run, free_port
 
 APPS = Path(__file__).parent / "apps"
 NO_ENGINE = RunningEngine("http://127.0.0.1:9", "us-east-1", {})

@@ -8,7 +8,7 @@ import pytest
 from infra.local.engine import ROOT
 from infra.local.translation import translate
 from samtranslator.yaml_helper import yaml_parse
-from tests.local.policies import Statement, UnknownPolicy, allowed, short, statements_of
+from tests.system.policies import Statement, UnknownPolicy, allowed, short, statements_of
 
 from stint.domain.notifications.completion_events import DetailType
 

@@ -10,7 +10,7 @@ import pytest
 from infra.local.cloud import Plan, running_cloud
 from infra.local.engine import RunningEngine
 from infra.local.errors import LocalCloudError
-from tests.local.data_outputs import OUTPUTS
+from tests.system.data_outputs import OUTPUTS
 
 NO_ENGINE = RunningEngine("http://127.0.0.1:9", "us-east-1", OUTPUTS)
 TEMPLATE = """

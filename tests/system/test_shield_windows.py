@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from llama_stack_client import LlamaStackClient
 from llama_stack_client.lib.agents.agent import Agent
-from tests.local.run_process import Run, free_port
 from tests.servers import chat_completions as chat
 from tests.servers.llama_guard import LlamaGuardServer
+from tests.system.run_process import Run, free_port
 
 WINDOW = 60
 CLEAN = "word " * 200

@@ -14,7 +14,7 @@ from infra.local.engine import RunningEngine
 from infra.local.state import State
 from openai import DefaultHttpxClient, OpenAI
 from openai.types.responses import Response
-from tests.local.run_process import Run, free_port
+from tests.system.run_process import Run, free_port
 
 T = TypeVar("T")
 

@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 from infra.local.engine import ROOT
-from tests.local.background import System, eventually, running_system
+from tests.system.background import System, eventually, running_system
 
 MODEL = "scripted/demo"
 

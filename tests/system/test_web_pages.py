@@ -6,8 +6,8 @@ from collections.abc import Iterator
 import httpx
 import pytest
 from infra.local.web_pages import reason_to_refuse
-from tests.local.conftest import Api
-from tests.local.run_process import Run, free_port
+from tests.system.conftest import Api
+from tests.system.run_process import Run, free_port
 
 HERE = "127.0.0.1:8321"
 ALLOWED = "https://app.example"

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 from infra.local.engine import ROOT
-from tests.local.run_process import Run, free_port
+from tests.system.run_process import Run, free_port
 
 pytestmark = pytest.mark.skipif(shutil.which("curl") is None, reason="the examples call curl")
 

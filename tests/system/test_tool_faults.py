@@ -19,10 +19,10 @@ from infra.local.engine import ROOT
 from llama_stack_client import AsyncLlamaStackClient, LlamaStackClient
 from llama_stack_client.lib.agents.agent import Agent, AsyncAgent
 from llama_stack_client.lib.agents.client_tool import client_tool
-from tests.local.run_process import Run, free_port
 from tests.servers import brave, tavily
 from tests.servers.chat_completions import ChatCompletionsServer, stream, tool_call, words
 from tests.servers.scripted_http import Received, Reply, ScriptedHTTPServer
+from tests.system.run_process import Run, free_port
 
 HELLO: Any = [{"role": "user", "content": "Hello"}]
 FOUR_CALLS = [

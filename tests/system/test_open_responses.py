@@ -7,8 +7,8 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.local.run_process import Run
 from tests.openresponses.frames import check_stream
+from tests.system.run_process import Run
 
 MODEL = "scripted/demo"
 Json = dict[str, Any]

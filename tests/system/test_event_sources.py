@@ -17,7 +17,7 @@ from infra.local.cloud import Cloud, Plan, running_cloud
 from infra.local.engine import Engine
 from infra.local.errors import LocalCloudError
 from infra.local.event_sources import serving_sources
-from tests.local.conftest import APPS
+from tests.system.conftest import APPS
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.local.conftest import Api
+from tests.system.conftest import Api
 
 
 def event_of(response: httpx.Response) -> dict[str, Any]:

@@ -18,8 +18,8 @@ from infra.local.engine import ROOT
 from llama_stack_client import AsyncLlamaStackClient, LlamaStackClient
 from llama_stack_client.lib.agents.agent import Agent
 from llama_stack_client.lib.agents.client_tool import client_tool
-from tests.local.run_process import Run, all_end, free_port
 from tests.servers.mcp_server import TOKEN
+from tests.system.run_process import Run, all_end, free_port
 from tests.unit.documents.pdf_files import make_pdf
 
 LAMBDA_TOOLS: dict[str, Any] = {

@@ -27,7 +27,7 @@ from infra.local.sources import QueueSource, queue_sources, retries, rule_source
 from infra.local.system import Invoke, Mock, System
 from infra.local.translation import translate
 from infra.scripts.lint_templates import CFN_LINT, lint
-from tests.local.data_outputs import OUTPUTS
+from tests.system.data_outputs import OUTPUTS
 
 from stint.settings import Settings
 

@@ -11,7 +11,7 @@ import pytest
 from infra.local.engine import RunningEngine
 from infra.local.intrinsics import STACK
 from infra.local.state import State
-from tests.local.run_process import Run, free_port
+from tests.system.run_process import Run, free_port
 
 
 @contextlib.contextmanager

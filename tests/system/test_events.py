@@ -11,8 +11,8 @@ import httpx
 import pytest
 from infra.local.engine import ROOT
 from infra.local.intrinsics import STACK
-from tests.local.background import System, eventually, running_system
-from tests.local.run_process import clean_shell
+from tests.system.background import System, eventually, running_system
+from tests.system.run_process import clean_shell
 
 
 class Office:

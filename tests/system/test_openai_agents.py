@@ -18,7 +18,7 @@ from agents import (
 from agents.memory.openai_responses_compaction_session import OpenAIResponsesCompactionMode
 from openai import AsyncOpenAI, DefaultAsyncHttpxClient
 from pydantic import BaseModel
-from tests.local.run_process import Run
+from tests.system.run_process import Run
 
 QUIET = RunConfig(tracing_disabled=True)
 # The second round is the second agent's: the scripted model follows the same words again.

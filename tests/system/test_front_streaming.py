@@ -3,7 +3,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from tests.local.conftest import Api
+from tests.system.conftest import Api
 
 
 def appears(path: Path, within: float) -> bool:

@@ -13,7 +13,7 @@ import httpx
 import pytest
 from infra.local.engine import ROOT
 from infra.local.server import listen
-from tests.local.run_process import Run, all_end, clean_shell, free_port
+from tests.system.run_process import Run, all_end, clean_shell, free_port
 
 Start = Callable[..., Run]
 

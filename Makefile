@@ -51,7 +51,7 @@ sam-local: setup ## prepare `sam local invoke` (needs Docker, `make build`, and 
 	@$(BIN)/python -m infra.local.sam_template $(STATE)
 
 # Tests of real function processes, and of the whole system.
-PROCESSES := tests/runtime tests/system tests/events
+PROCESSES := tests/runtime tests/system tests/samples
 
 # Tests of what hostile requests cost: each sends several, and takes up to ten seconds of CPU time.
 HOSTILE := tests/adversarial
@@ -108,7 +108,7 @@ deploy: .venv-sam/.installed $(VENV)/.installed ## deploy what was built: make d
 	@$(BIN)/python -m infra.scripts.deploy
 
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header
-# What mcp asks for beyond its client, the part that is used (tests/events/test_shipped_services.py): a third of the layer.
+# What mcp asks for beyond its client, the part that is used (tests/samples/test_shipped_layers.py): a third of the layer.
 UNUSED := attrs cffi click cryptography jsonschema jsonschema-specifications pycparser pyjwt python-multipart pywin32 \
 	referencing rpds-py sse-starlette uvicorn
 lock: $(VENV)/.installed ## resolve the dependencies again (the only target that looks for new versions)

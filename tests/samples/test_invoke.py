@@ -10,7 +10,7 @@ from infra.local.engine import ROOT
 from infra.local.errors import LocalCloudError
 from infra.local.invoke import EVENTS
 from infra.local.sample_ids import AWAITING_TURN
-from tests.events.answers import documents
+from tests.samples.answers import documents
 
 
 def invoke(function: str, event: Path | str, state: Path, **variables: str) -> subprocess.CompletedProcess[str]:

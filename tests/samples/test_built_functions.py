@@ -19,7 +19,7 @@ from infra.local.invoke import EVENTS, find_function, prepare, streams
 from infra.local.proxy_response import Head, parse_buffered, read_prelude
 from infra.local.sample_ids import AGENT, DELETED_AGENT
 from infra.scripts.openapi import DOCUMENT
-from tests.events.answers import FILES, HTTP_FILES, REFUSED, Operation, check_answer, documents, operation_of
+from tests.samples.answers import FILES, HTTP_FILES, REFUSED, Operation, check_answer, documents, operation_of
 from tests.unit.documents.pdf_files import make_pdf
 
 from stint.http.routes.inspection import describe_api

@@ -10,7 +10,7 @@ from infra.local.routing import Router
 from infra.local.sample_ids import AGENT, AWAITING_TURN, COMPLETED_STEPS, COMPLETED_TURN, SESSION
 from infra.local.system import Invoke, Mock, Route, System
 from infra.local.translation import translate
-from tests.events.answers import FILES, HTTP_FILES, Operation, operation_of
+from tests.samples.answers import FILES, HTTP_FILES, Operation, operation_of
 from tests.system.data_outputs import OUTPUTS
 
 from stint.domain.ids import is_id

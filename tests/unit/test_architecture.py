@@ -1,0 +1,51 @@
+import re
+from pathlib import Path
+
+from stint.store import keys
+
+ROOT = Path(__file__).parents[2]
+TEXT = (ROOT / "docs" / "architecture.md").read_text()
+
+
+def test_every_file_that_the_map_names_exists() -> None:
+    named = set(re.findall(r"`([\w./]+\.py)`", TEXT))
+    bases = (ROOT / "layers" / "core" / "stint", ROOT)
+
+    missing = {name for name in named if not any((base / name).exists() for base in bases)}
+
+    assert len(named) > 20
+    assert missing == set()
+
+
+def test_every_folder_of_the_package_is_on_the_map() -> None:
+    package = ROOT / "layers" / "core" / "stint"
+    folders = {path.name for path in package.iterdir() if (path / "__init__.py").exists()}
+    use_cases = {path.name for path in (package / "services").iterdir() if (path / "__init__.py").exists()}
+
+    assert {name for name in folders | use_cases if f"{name}/" not in TEXT} == set()
+
+
+def test_the_table_of_keys_has_every_partition() -> None:
+    agent, session, turn = (f"01a20230-9738-7000-a532-b1957dde788{number}" for number in range(3))
+    response, conversation = f"resp_{'1' * 32}", f"conv_{'2' * 32}"
+    partitions = [
+        keys.agents("T"),
+        keys.agent_config("T", agent).pk,
+        keys.sessions("T", agent),
+        keys.turn("T", agent, session, turn).pk,
+        keys.pending("T", agent, session, turn).pk,
+        keys.registrations("T"),
+        keys.response_entry("T", response).pk,
+        keys.response("T", response).pk,
+        keys.conversation_entry("T", conversation).pk,
+        keys.conversation("T", conversation).pk,
+        keys.event("T", "event").pk,
+        keys.signing_key("T").pk,
+    ]
+    ids = {agent: "{agent}", session: "{session}", response: "{response}", conversation: "{conversation}"}
+
+    for partition in partitions:
+        for each, name in ids.items():
+            partition = partition.replace(each, name)
+        partition = re.sub(r"\.\d$", ".{shard}", partition).replace("event:event", "event:{event}")
+        assert f"`{partition}`" in TEXT

@@ -35,6 +35,10 @@ def main() -> int:
         return 130
 
 
+def path_or_none(text: str) -> Path | None:
+    return Path(text) if text else None
+
+
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m infra.local")
     parser.add_argument("--state", type=Path, default=Path(".stint"), help="folder that keeps the data")
@@ -46,7 +50,7 @@ def parse_arguments() -> argparse.Namespace:
     run.add_argument("--visibility", type=int, help="visibility time-out of the queues, in seconds, for tests")
     invoke = commands.add_parser("invoke", help="run one event through a function")
     invoke.add_argument("function", nargs="?", help="its folder below functions/, or its logical id")
-    invoke.add_argument("event", nargs="?", type=Path, help="a JSON file, for example from events/")
+    invoke.add_argument("event", nargs="?", type=path_or_none, help="a JSON file, for example from events/")
     return parser.parse_args()
 
 

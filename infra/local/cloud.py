@@ -12,6 +12,7 @@ from typing import Any
 
 from infra.local.engine import ROOT, Engine, RunningEngine
 from infra.local.environment import (
+    check_profile,
     has_credentials,
     local_region,
     parameter_overrides,
@@ -75,12 +76,13 @@ async def running_cloud(plan: Plan, engine: Path | RunningEngine | None, log: Lo
     `log` gets (subject, line). Raises LocalCloudError for what the user can mend.
     """
     async with contextlib.AsyncExitStack() as stack:
+        settings = shell_settings(plan.shell)
+        await asyncio.to_thread(check_profile, plan.shell)
         region = await asyncio.to_thread(local_region, plan.shell)
         translating = asyncio.create_task(asyncio.to_thread(translate_all, plan, region))
         stack.callback(translating.cancel)
         if not isinstance(engine, RunningEngine):
             engine = await stack.enter_async_context(started(Engine(engine, region=region)))
-        settings = shell_settings(plan.shell)
         settings.setdefault("STINT_BEDROCK_REGION", await asyncio.to_thread(shell_region, plan.shell))
         translated, translated_tools = await translating
         system = System(

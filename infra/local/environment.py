@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from infra.local.errors import LocalCloudError
 from infra.local.server import PORTS
 from infra.local.system import parameter_behind
 
@@ -17,21 +18,37 @@ _PREFIXES = ("STINT_", "STREAM_", "OPENAI_", "TAVILY_", "BRAVE_", "WOLFRAM_", "P
 _STORES = ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_DYNAMODB", "AWS_ENDPOINT_URL_S3")
 _NAMES = ("HOME", "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE")
 _REGION = ("AWS_REGION", "AWS_DEFAULT_REGION")
+_PROVIDERS = ("openai", "bedrock", "scripted")
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
 
 
 def shell_settings(shell: Mapping[str, str]) -> dict[str, str]:
-    """What the shell sets for the functions; else loopback is no closed network, and the model one that can be reached:
-    the scripted one without key or URL."""
+    """Return what the shell sets for the functions, with defaults: loopback may be reached, and the model is the
+    scripted one without key or URL.
+
+    Raises:
+        LocalCloudError: no provider serves the default model.
+    """
     settings = {
         name: value
         for name, value in shell.items()
         if name.startswith(_PREFIXES) or name in _NAMES or name.upper() in _PROXIES
     }
-    settings.setdefault("STINT_DEFAULT_MODEL", OPENAI_MODEL if openai_variable(shell) else OFFLINE_MODEL)
+    if not settings.get("STINT_DEFAULT_MODEL"):
+        settings["STINT_DEFAULT_MODEL"] = OPENAI_MODEL if openai_variable(shell) else OFFLINE_MODEL
     settings.setdefault("STINT_SCRIPTED_MODELS", "true")
     settings.setdefault("STINT_ALLOWED_HOSTS", LOOPBACK)
+    refuse_unserved(settings["STINT_DEFAULT_MODEL"])
     return settings
+
+
+def refuse_unserved(model: str) -> None:
+    provider, _, name = model.partition("/")
+    if provider not in _PROVIDERS or not name:
+        raise LocalCloudError(
+            f"STINT_DEFAULT_MODEL is {model!r}, which no provider serves: "
+            f"put {', '.join(f'{each}/' for each in _PROVIDERS)} in front of the model's name."
+        )
 
 
 def openai_variable(shell: Mapping[str, str]) -> str | None:
@@ -42,6 +59,8 @@ def openai_variable(shell: Mapping[str, str]) -> str | None:
 def model_note(shell: Mapping[str, str]) -> str:
     """Return what a user should know about the default model: that it is scripted, or which variable chose it."""
     chosen, variable = shell.get("STINT_DEFAULT_MODEL", ""), openai_variable(shell)
+    if chosen.startswith("scripted/") and variable:
+        return f" (not a language model; STINT_DEFAULT_MODEL chose it, although {variable} is set)"
     if chosen.startswith("scripted/") or not (chosen or variable):
         return " (not a language model; set OPENAI_API_KEY or OPENAI_BASE_URL for a real one)"
     return "" if chosen else f" (because {variable} is set; STINT_DEFAULT_MODEL chooses another)"
@@ -86,6 +105,20 @@ def local_region(shell: Mapping[str, str]) -> str:
 def shell_region(shell: Mapping[str, str]) -> str:
     """Return the region of the shell or of its AWS profile: where models in AWS are called."""
     return shell.get("AWS_REGION") or _session().get_config_variable("region") or REGION
+
+
+def check_profile(shell: Mapping[str, str]) -> None:
+    """Raise LocalCloudError if the shell names an AWS profile that does not exist: every AWS client would fail."""
+    if shell.get("AWS_PROFILE"):
+        from botocore.exceptions import ProfileNotFound  # noqa: PLC0415 - only with a profile
+
+        try:
+            _session().get_scoped_config()
+        except ProfileNotFound:
+            raise LocalCloudError(
+                f"AWS_PROFILE names the profile {shell['AWS_PROFILE']!r}, which your AWS configuration does not have: "
+                "unset it, or name another."
+            ) from None
 
 
 def _session() -> Any:

@@ -111,6 +111,12 @@ def test_an_unknown_route_is_404(http: httpx.Client, path: str) -> None:
     assert f"GET {path}" in error["message"]
 
 
+def test_an_unknown_route_at_the_second_address_is_named_as_it_was_called(http: httpx.Client) -> None:
+    error = assert_error(http.get("/v1/openai/v1/nope"), 404, "route_not_found")
+
+    assert "GET /v1/openai/v1/nope" in error["message"]
+
+
 def test_a_path_with_a_slash_at_its_end_is_redirected_as_llama_stack_does(http: httpx.Client) -> None:
     response = http.get("/v1/agents/?limit=1")
 

@@ -80,6 +80,17 @@ def test_what_continues_needs_no_input(http: httpx.Client) -> None:
     assert post(http, None, conversation=conversation).status_code == 200
 
 
+@pytest.mark.parametrize("fields", [{}, {"stream": True}, {"background": True}])
+def test_a_conversation_without_items_needs_input(http: httpx.Client, fields: Body) -> None:
+    conversation = http.post("/v1/conversations", json={}).json()["id"]
+
+    refused = post(http, None, conversation=conversation, **fields)
+
+    assert assert_refused(refused, 400, "missing_required_parameter")["param"] == "input"
+    assert http.get("/v1/responses").json()["data"] == []
+    assert post(http, "say: x", conversation=conversation).status_code == 200
+
+
 def test_a_web_search_without_an_action_is_an_item(http: httpx.Client) -> None:
     search = {"type": "web_search_call", "id": "ws_1", "status": "completed"}
     answer = {"type": "message", "role": "assistant", "content": "Found it."}

@@ -131,7 +131,7 @@ def test_messages_that_do_not_fit_are_a_fault_of_theirs(
 def test_a_rate_limit_says_when_to_ask_again_and_may_be_repeated_while_nothing_is_stored(
     http: httpx.Client, chat: ChatCompletionsServer, ask: Ask, repeatable: bool, stream: bool
 ) -> None:
-    chat.script(provider.error(429, "Slowly", {"Retry-After": "7"}), provider.error(429, "Slowly"))
+    chat.script(provider.error(429, "Slowly", {"Retry-After": "6.5"}), provider.error(429, "Slowly"))
 
     told, untold = ask(http, stream=stream), ask(http, stream=stream)
 

@@ -4,6 +4,7 @@ import boto3
 import pytest
 from infra.local.engine import SERVICES, RunningEngine
 from infra.local.environment import (
+    check_profile,
     has_credentials,
     local_region,
     model_note,
@@ -12,6 +13,7 @@ from infra.local.environment import (
     shell_region,
     shell_settings,
 )
+from infra.local.errors import LocalCloudError
 
 ENGINE = RunningEngine("http://127.0.0.1:1", "eu-west-1", {}).environment()
 LAMBDA = "http://127.0.0.1:2"
@@ -24,10 +26,26 @@ LAMBDA = "http://127.0.0.1:2"
         ({"OPENAI_API_KEY": "k"}, "openai/gpt-4.1-mini"),
         ({"OPENAI_BASE_URL": "http://127.0.0.1/v1"}, "openai/gpt-4.1-mini"),
         ({"OPENAI_API_KEY": "k", "STINT_DEFAULT_MODEL": "bedrock/x"}, "bedrock/x"),
+        ({"STINT_DEFAULT_MODEL": ""}, "scripted/demo"),
+        ({"OPENAI_API_KEY": "k", "STINT_DEFAULT_MODEL": ""}, "openai/gpt-4.1-mini"),
     ],
 )
 def test_the_model_is_one_that_can_be_reached(shell: dict[str, str], model: str) -> None:
     assert shell_settings(shell)["STINT_DEFAULT_MODEL"] == model
+
+
+@pytest.mark.parametrize("model", ["llama3.2", "scripted/", "azure/gpt", "/x"])
+def test_a_model_that_no_provider_serves_is_refused_at_the_start(model: str) -> None:
+    with pytest.raises(LocalCloudError, match=r"STINT_DEFAULT_MODEL is .*: put openai/, bedrock/, scripted/ in front"):
+        shell_settings({"STINT_DEFAULT_MODEL": model})
+
+
+def test_a_profile_that_does_not_exist_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_PROFILE", "nope")
+
+    with pytest.raises(LocalCloudError, match="AWS_PROFILE names the profile 'nope'"):
+        check_profile({"AWS_PROFILE": "nope"})
+    check_profile({})
 
 
 def test_only_settings_reach_the_functions() -> None:
@@ -115,7 +133,7 @@ def test_a_store_that_the_shell_names_has_the_region_of_the_shell() -> None:
     ("shell", "note"),
     [
         ({}, "not a language model"),
-        ({"STINT_DEFAULT_MODEL": "scripted/demo", "OPENAI_API_KEY": "k"}, "not a language model"),
+        ({"STINT_DEFAULT_MODEL": "scripted/x", "OPENAI_API_KEY": "k"}, "chose it, although OPENAI_API_KEY is set"),
         ({"OPENAI_API_KEY": "k"}, "because OPENAI_API_KEY is set"),
         ({"OPENAI_BASE_URL": "u", "OPENAI_API_KEY": "k"}, "because OPENAI_BASE_URL is set"),
         ({"STINT_DEFAULT_MODEL": "openai/x", "OPENAI_API_KEY": "k"}, ""),

@@ -200,6 +200,15 @@ def test_invoke_names_a_missing_event(tmp_path: Path) -> None:
     assert "missing.json" in done.stderr
 
 
+def test_invoke_without_an_event_lists_some(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "infra.local", "--state", str(tmp_path), "invoke", "turns", ""]
+    done = subprocess.run(command, cwd=ROOT, env=clean_shell(), capture_output=True, text=True, check=False, timeout=40)
+
+    assert done.returncode == 1
+    assert "events/turns/" in done.stderr
+    assert "cannot read" not in done.stderr
+
+
 def invoke(state: Path, function: str, event: Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "infra.local", "--state", str(state), "invoke", function, str(event)]
     return subprocess.run(command, cwd=ROOT, env=clean_shell(), capture_output=True, text=True, check=False, timeout=40)

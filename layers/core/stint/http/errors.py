@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Sequence
+from math import ceil
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -103,7 +104,7 @@ def headers_of(error: StintError) -> dict[str, str]:
     if begun or stays_wrong(error):
         headers["x-should-retry"] = "false"
     if isinstance(error, ModelOverloaded) and error.retry_after is not None:
-        headers["retry-after"] = str(max(1, round(error.retry_after)))
+        headers["retry-after"] = str(max(1, ceil(error.retry_after)))
     elif status == 429 or (status == 503 and not begun):
         headers["retry-after"] = str(RETRY_AFTER_SECONDS)
     return headers
@@ -173,7 +174,8 @@ def field_of(problem: dict[str, Any], body: Any) -> str:
 
 
 async def answer_http_exception(request: Request, error: HTTPException) -> JSONResponse:
-    where = shorten(f"{request.method} {request.url.path}", LONGEST_PARAM)
+    path = request.scope.get("stint.path", request.url.path)
+    where = shorten(f"{request.method} {path}", LONGEST_PARAM)
     headers = {"x-should-retry": "false"}
     body = {"message": str(error.detail), "type": "invalid_request_error", "code": "invalid_request", "param": ""}
     if error.status_code == 404:

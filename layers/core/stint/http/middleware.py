@@ -130,6 +130,7 @@ class Aliased:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and ALIAS in scope["path"]:
+            scope["stint.path"] = scope["path"]
             scope["path"] = scope["path"].replace(ALIAS, "/v1/", 1)
             scope["stint.llama_stack"] = True
         await self.app(scope, receive, send)

@@ -180,12 +180,12 @@ class Registry:
         """Store a registration.
 
         Raises:
-            InvalidRequest: its provider is not one of this API's.
+            InvalidRequest: its provider is not one of this API's; that of an embedding model is only stored.
             Conflict: the identifier is taken.
         """
         api = APIS[kind]
         known = [provider.provider_id for provider in self.providers.data if provider.api == api]
-        if document.provider_id not in known:
+        if document.provider_id not in known and not is_embedding(document):
             raise InvalidRequest(
                 f"Provider {document.provider_id!r} is not one of {known}.",
                 code="provider_not_found",
@@ -231,6 +231,10 @@ class Registry:
     async def refuse_short_id(self, identifier: str) -> None:
         for model in await self.find_models(identifier):
             raise Conflict(f"{identifier!r} is a short id of {model.identifier!r}: unregister that.", code="short_id")
+
+
+def is_embedding(document: Model | ToolGroup | RegisteredShield) -> bool:
+    return isinstance(document, Model) and document.model_type == "embedding"
 
 
 def refuse_embedding(model: Model) -> None:

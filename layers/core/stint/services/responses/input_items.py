@@ -1,6 +1,7 @@
 """The input of a request: its items by their ids, with the texts of their files, and what it refers to."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import NoReturn
 
 from stint.domain.errors import InvalidRequest
 from stint.domain.ids import hex_of, new_ids_before
@@ -76,11 +77,15 @@ class Intake:
 def require_input(request: ContextRequest) -> None:
     """Raise InvalidRequest when there is nothing to answer."""
     if not request.input and request.previous_response_id is None and request.conversation is None:
-        raise InvalidRequest(
-            "There is nothing to answer: send input, previous_response_id or conversation.",
-            code="missing_required_parameter",
-            param="input",
-        )
+        refuse_nothing()
+
+
+def refuse_nothing() -> NoReturn:
+    raise InvalidRequest(
+        "There is nothing to answer: send input, or a previous_response_id or a conversation that has items.",
+        code="missing_required_parameter",
+        param="input",
+    )
 
 
 def refuse_unknown(place: int, reference: ItemReference) -> StoredItem:

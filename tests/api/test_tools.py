@@ -289,8 +289,8 @@ def test_what_the_operator_configured_is_not_unregistered(http: httpx.Client, mc
 
 def test_an_embedding_model_is_registered_and_answers_nothing(http: httpx.Client) -> None:
     metadata = {"embedding_dimension": 384}
-    body = {"model_id": "minilm", "model_type": "embedding", "provider_id": "sentence-transformers"}
-    body |= {"metadata": metadata}
+    model = {"model_id": "minilm", "model_type": "embedding", "provider_id": "sentence-transformers"}
+    body = model | {"metadata": metadata}
 
     registered = http.post("/v1/models", json=body).json()
 

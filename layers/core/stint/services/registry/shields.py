@@ -49,7 +49,7 @@ class Shields:
         provider = self.providers.get(registered.provider_id)
         if provider is None:
             raise InvalidRequest(
-                f"Shield {name!r} names the provider {registered.provider_id!r}, which there is not: mend "
+                f"Shield {name!r} uses the provider {registered.provider_id!r}, which does not exist: check "
                 "STINT_REGISTRY.",
                 code="provider_not_found",
                 param=param,

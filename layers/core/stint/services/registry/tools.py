@@ -100,7 +100,7 @@ class Tools:
         provider = self.providers.get(group.provider_id)
         if provider is None:
             raise ToolUnavailable(
-                f"Toolgroup {group.identifier!r} names the provider {group.provider_id!r}, which there is not: mend "
+                f"Toolgroup {group.identifier!r} uses the provider {group.provider_id!r}, which does not exist: check "
                 "STINT_REGISTRY."
             )
         return provider

@@ -4,8 +4,10 @@ import base64
 from typing import Any
 
 import httpx
+import pytest
 from tests.api.app_fixture import World
 from tests.api.responses_client import (
+    MODEL,
     RESPONSES,
     WEATHER,
     Body,
@@ -20,6 +22,8 @@ from tests.api.responses_client import (
 from tests.services.turn_fixture import words_of
 
 from stint.domain.inference import AssistantAnswer, Reasoning
+from stint.domain.limits import MAX_REFERENCED_RESPONSES
+from stint.services.responses import input_items
 
 THOUGHT = "think: Hm\nsay: Look\ncall: get_weather {}"
 
@@ -136,3 +140,36 @@ def test_an_item_that_is_referred_to_in_a_conversation_is_added_in_its_place(htt
 
     items = http.get(f"/v1/conversations/{conversation}/items?order=asc").json()["data"]
     assert [item["content"][0]["text"] for item in items] == ["one", "two", "Plums", "say: three", "three"]
+
+
+def test_items_of_too_many_responses_are_refused_before_one_is_read(http: httpx.Client) -> None:
+    places = range(MAX_REFERENCED_RESPONSES + 1)
+    references = [{"type": "item_reference", "id": f"msg_{place:032x}00"} for place in places]
+
+    for path in (RESPONSES, f"{RESPONSES}/input_tokens", f"{RESPONSES}/compact"):
+        refused = http.post(path, json={"model": MODEL, "input": [user("go"), *references]})
+
+        error = assert_refused(refused, 400, "too_many_references")
+        assert error["param"] == f"input[{MAX_REFERENCED_RESPONSES + 1}].id"
+        assert "500 responses" in error["message"]
+    assert_refused(post(http, [*references[1:], user("go")]), 400, "item_not_found")
+
+
+def test_items_of_a_chain_count_for_no_limit(http: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(input_items, "MAX_REFERENCED_RESPONSES", 1)
+    first = respond(http, "say: Plums")
+    second = respond(http, "say: Pears", previous_response_id=first["id"])
+    both = [reference(response["output"][0]) for response in (first, second)]
+
+    assert post(http, [*both, user("go")], previous_response_id=second["id"]).status_code == 200
+    assert_refused(post(http, [*both, user("go")]), 400, "too_many_references")
+
+
+def test_references_to_large_responses_are_refused(
+    http: httpx.Client, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(world, "settings", world.settings.model_copy(update={"history_bytes": 3_000}))
+    said = [respond(http, "say: Plums" + "\n" + "x" * 2_000)["output"][0] for _ in range(2)]
+
+    assert post(http, [reference(said[0]), user("go")]).status_code == 200
+    assert_refused(post(http, [*map(reference, said), user("go")]), 400, "context_length_exceeded")

@@ -10,7 +10,8 @@ from stint.domain.errors import Conflict, ContextLengthExceeded, InvalidRequest,
 from stint.domain.inference import AssistantAnswer, ModelMessage
 from stint.domain.openai.items import FunctionCallOutput
 from stint.services.conversations.opaque_texts import OpaqueTexts
-from stint.services.responses.context import Context, Contexts, owner_of
+from stint.services.responses.context import Context, Contexts
+from stint.services.responses.input_items import owner_of
 
 UNKNOWN = f"resp_{'0' * 32}"
 

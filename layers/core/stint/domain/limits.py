@@ -18,6 +18,9 @@ MAX_SERVER_TOOLS = 512
 MAX_MESSAGES = 10_000
 """Messages, or items, of a request."""
 
+MAX_REFERENCED_RESPONSES = 500
+"""Stored responses to whose items a request refers by `item_reference`: each of them is read."""
+
 MAX_ARGS_BYTES = 65_536
 """The args of a toolgroup, as JSON in UTF-8."""
 

@@ -99,6 +99,14 @@ class Responses:
             raise NotFound("Response", response_id)
         return self._logs.read([log])[0]
 
+    def find_many(self, tenant: str, ids: Sequence[str], max_bytes: int) -> tuple[list[StoredResponse], bool]:
+        """Read responses, up to 16 side by side, and tell whether some were left out.
+
+        Those that do not exist are skipped. At most `max_bytes` of JSON are read, but at least one response.
+        """
+        found, cut = self._find_fitting(tenant, ids, max_bytes)
+        return self._logs.read(found), cut
+
     def chain(self, tenant: str, response_id: str, max_bytes: int | None = None) -> Chain:
         """Read a response and those that it continues from, up to 16 side by side.
 
@@ -136,19 +144,19 @@ class Responses:
                 newest_first=order == "desc",
                 model=model,
             )
-            found, cut = self._find_fitting(tenant, ids)
+            found, cut = self._find_fitting(tenant, ids, MAX_BYTES)
             if found or not more or not limit:
                 return Page(self._logs.read(found), more or cut)
             after = ids[-1]
 
-    def _find_fitting(self, tenant: str, ids: Sequence[str]) -> tuple[Sequence[ResponseLog], bool]:
-        """Find the leading responses that fit into one answer, and tell whether some do not."""
+    def _find_fitting(self, tenant: str, ids: Sequence[str], max_bytes: int) -> tuple[Sequence[ResponseLog], bool]:
+        """Find the leading responses that fit into `max_bytes`, and tell whether some do not."""
         chosen: list[ResponseLog] = []
         total = 0
         for at in range(0, len(ids), ROUND):
             for log in filter(None, self._logs.find_many(tenant, ids[at : at + ROUND])):
                 total += log.size
-                if chosen and total > MAX_BYTES:
+                if chosen and total > max_bytes:
                     return chosen, True
                 chosen.append(log)
         return chosen, False

@@ -8,7 +8,6 @@ from functools import partial
 
 from stint.domain.errors import Conflict, ContextLengthExceeded, InvalidRequest, NotFound
 from stint.domain.openai.conversations import StoredItem
-from stint.domain.openai.items import DIGITS
 from stint.domain.openai.stored_responses import ResponseRecord, ResponseStatus, StoredResponse
 from stint.domain.steps import InferenceStep, ToolExecutionStep
 from stint.loop.lease_keeper import Hold, lease_span
@@ -16,6 +15,7 @@ from stint.loop.transcript import Transcript
 from stint.services.conversations.item_files import share_out
 from stint.services.conversations.opaque_texts import OpaqueTexts
 from stint.services.responses.answer_calls import AnswerCalls
+from stint.services.responses.input_items import owner_of
 from stint.services.responses.interruption import interruption, settle
 from stint.services.responses.items_to_messages import ItemReader
 from stint.services.responses.output_items import OutputItems, output_of, whole
@@ -185,19 +185,24 @@ class Contexts:
             )
 
     async def find(self, ids: Sequence[str]) -> dict[str, StoredItem]:
-        """Find items of stored responses by their ids, whole; what is not there is left out."""
-        owners = {owner for owner in map(owner_of, ids) if owner is not None}
-        found = await asyncio.gather(*(self.items_of(owner) for owner in owners))
-        return {stored.item.id: stored for items in found for stored in items}
+        """Find items of stored responses by their ids, whole; what is not there is left out.
 
-    async def items_of(self, response_id: str) -> list[StoredItem]:
-        try:
-            stored = await asyncio.to_thread(self.store.responses.get, self.tenant, response_id)
-        except NotFound:
-            return []
-        await self.opaque.warm_for(stored.records)
-        output = output_of(stored, self.opaque.encode, whole(stored.header.settings))
-        return [StoredItem(item=item) for item in output.shown]
+        Raises:
+            ContextLengthExceeded: the responses have more than `history_bytes` together.
+        """
+        owners = sorted({owner for owner in map(owner_of, ids) if owner is not None})
+        found, cut = await asyncio.to_thread(self.store.responses.find_many, self.tenant, owners, self.history_bytes)
+        if cut:
+            raise ContextLengthExceeded(
+                f"The responses whose items the input refers to have more than {self.history_bytes} bytes together "
+                "(STINT_HISTORY_BYTES): send the items themselves, or a part of them."
+            )
+        items: dict[str, StoredItem] = {}
+        for stored in found:
+            await self.opaque.warm_for(stored.records)
+            output = output_of(stored, self.opaque.encode, whole(stored.header.settings))
+            items |= {item.id: StoredItem(item=item) for item in output.shown}
+        return items
 
 
 def add_records(reader: ItemReader, output: OutputItems, records: Iterable[ResponseRecord]) -> None:
@@ -222,12 +227,6 @@ def add_records(reader: ItemReader, output: OutputItems, records: Iterable[Respo
 
 def is_answer(step: ToolExecutionStep, transcript: Transcript) -> bool:
     return any(call.call_id in transcript.open for call in step.tool_calls)
-
-
-def owner_of(item_id: str) -> str | None:
-    """Give the response whose output an item is, as its id tells: the response's digits, and the place."""
-    digits = item_id.partition("_")[2]
-    return f"resp_{digits[:32]}" if DIGITS.fullmatch(digits) and len(digits) > len(digits[:32]) else None
 
 
 def not_found(previous_response_id: str, error: NotFound) -> InvalidRequest:

@@ -5,8 +5,9 @@ from typing import NoReturn
 
 from stint.domain.errors import InvalidRequest
 from stint.domain.ids import hex_of, new_ids_before
+from stint.domain.limits import MAX_REFERENCED_RESPONSES
 from stint.domain.openai.conversations import StoredItem
-from stint.domain.openai.items import PREFIXES, Item, ItemReference, is_item_id
+from stint.domain.openai.items import DIGITS, PREFIXES, Item, ItemReference, is_item_id
 from stint.domain.openai.response_requests import ContextRequest
 from stint.services.conversations.conversations import follow
 from stint.services.conversations.item_files import check_images, read_files
@@ -47,9 +48,10 @@ class Intake:
         What is `known` already, as the model sees it in any case, is not said again where it is referred to.
 
         Raises:
-            InvalidRequest: there is no such item; it is named by its place.
+            InvalidRequest: there is no such item, or too many responses would be read; it is named by its place.
         """
         wanted = [item.id for item in self.items if isinstance(item, ItemReference) and item.id not in known]
+        self.check_owners(known)
         found = await find(wanted) if wanted else {}
         resolved: dict[int, StoredItem] = {}
         taken, new_ids = set(known), dict[str, str]()
@@ -67,6 +69,21 @@ class Intake:
             named = follow(stored.item.model_copy(update={"id": identifier}), new_ids)
             resolved[place] = StoredItem(item=named, texts=stored.texts)
         return resolved
+
+    def check_owners(self, known: Known) -> None:
+        """Refuse references to the items of more responses than a request may have read."""
+        owners: set[str] = set()
+        for place, item in enumerate(self.items):
+            if not isinstance(item, ItemReference) or item.id in known or (owner := owner_of(item.id)) is None:
+                continue
+            owners.add(owner)
+            if len(owners) > MAX_REFERENCED_RESPONSES:
+                raise InvalidRequest(
+                    f"input[{place}].id: The input refers to items of more than {MAX_REFERENCED_RESPONSES} responses: "
+                    "send the items themselves, or previous_response_id.",
+                    code="too_many_references",
+                    param=f"input[{place}].id",
+                )
 
     def id_of(self, item: Item, place: int, taken: set[str]) -> str:
         if not self.anew and is_item_id(item.type, item.id) and item.id not in taken:
@@ -86,6 +103,12 @@ def refuse_nothing() -> NoReturn:
         code="missing_required_parameter",
         param="input",
     )
+
+
+def owner_of(item_id: str) -> str | None:
+    """Return the response whose output an item is, as its id tells: the response's digits, and the place."""
+    digits = item_id.partition("_")[2]
+    return f"resp_{digits[:32]}" if DIGITS.fullmatch(digits) and len(digits) > len(digits[:32]) else None
 
 
 def refuse_unknown(place: int, reference: ItemReference) -> StoredItem:

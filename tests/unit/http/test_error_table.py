@@ -58,7 +58,7 @@ def test_what_has_begun_a_turn_or_is_the_callers_fault_is_not_to_be_repeated(err
     assert after["x-should-retry"] == "false"
 
 
-def test_retry_after_is_the_providers_or_one_second_while_nothing_was_begun() -> None:
+def test_retry_after_is_never_less_than_the_providers_or_one_second_while_nothing_was_begun() -> None:
     begun = StoreUnavailable("It went wrong.")
     begun.turn_id = "turn"
     throttled = ModelOverloaded("It went wrong.", retry_after=7.4)
@@ -66,7 +66,7 @@ def test_retry_after_is_the_providers_or_one_second_while_nothing_was_begun() ->
 
     assert headers_of(StoreUnavailable("It went wrong."))["retry-after"] == "1"
     assert "retry-after" not in headers_of(begun)
-    assert headers_of(throttled)["retry-after"] == "7"
+    assert headers_of(throttled)["retry-after"] == "8"
     assert headers_of(ModelOverloaded("It went wrong.", retry_after=0.2))["retry-after"] == "1"
 
 
@@ -76,7 +76,7 @@ def test_a_rate_limit_says_when_to_ask_again_whether_or_not_a_turn_was_begun() -
     without_quota = RateLimited("Not paid for.", code="insufficient_quota")
 
     assert headers_of(RateLimited("Too often.")) == {"retry-after": "1"}
-    assert headers_of(begun) == {"retry-after": "7", "x-should-retry": "false"}
+    assert headers_of(begun) == {"retry-after": "8", "x-should-retry": "false"}
     assert headers_of(without_quota)["x-should-retry"] == "false"
 
 

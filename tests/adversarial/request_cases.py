@@ -1,6 +1,15 @@
 """Requests with long lists, each element of which could make the server read, fetch or convert something."""
 
-from tests.adversarial.case import Case, case, post
+import base64
+
+from tests.adversarial.case import Case, Request, case, create_session, post
+from tests.adversarial.peer import serves
+from tests.servers.scripted_http import Received, Reply
+
+from stint.domain.limits import MAX_IMAGE_URLS, MAX_IMAGES
+
+PEER = "http://peer"
+PNG = b"\x89PNG\r\n\x1a\n" + bytes(30)
 
 
 @case
@@ -13,3 +22,53 @@ def references_to_items_of_many_responses() -> Case:
         for path in ("/v1/responses", "/v1/responses/input_tokens"):
             answer = yield post(path, body)
             assert answer.status == 400, answer.body[:500]
+
+
+def serve_image(received: Received) -> Reply:
+    return Reply((PNG,), 200, {"content-type": "image/png"})
+
+
+for number in range(MAX_IMAGE_URLS):
+    serves(f"/image/{number}")(serve_image)
+
+
+def image_requests(model: str, urls: list[str]) -> list[Request]:
+    """Return a response, a completion and a conversation with images."""
+    parts = [{"type": "input_image", "image_url": url} for url in urls]
+    chat = [{"type": "image_url", "image_url": {"url": url}} for url in urls]
+    return [
+        post("/v1/responses", {"model": model, "input": [{"role": "user", "content": parts}]}),
+        post("/v1/chat/completions", {"model": model, "messages": [{"role": "user", "content": chat}]}),
+        post("/v1/conversations", {"items": [{"role": "user", "content": parts}]}),
+    ]
+
+
+def send_images(model: str, urls: list[str], status: int) -> Case:
+    """Send images by their URLs everywhere."""
+    for request in image_requests(model, urls):
+        answer = yield request
+        assert answer.status == status, (str(request), answer.body[:500])
+    session = yield from create_session(model=model)
+    parts = [{"type": "image", "image": {"url": {"uri": url}}} for url in urls]
+    answer = yield post(f"{session}/turn", {"messages": [{"role": "user", "content": parts}]})
+    assert answer.status == status, answer.body[:500]
+
+
+@case
+def many_images_behind_urls() -> Case:
+    yield from send_images("fetched/any", [f"{PEER}/image/{n}" for n in range(MAX_IMAGE_URLS)], 200)
+    yield from send_images("fetched/any", [f"{PEER}/image/{n}" for n in range(10_000)], 400)
+
+
+@case
+def one_image_behind_a_url_many_times() -> Case:
+    yield from send_images("fetched/any", [f"{PEER}/image/1"] * MAX_IMAGES, 200)
+    yield from send_images("fetched/any", [f"{PEER}/image/1"] * 35_000, 400)
+
+
+@case
+def many_images_in_data_urls() -> Case:
+    url = f"data:image/png;base64,{base64.b64encode(PNG).decode()}"
+    for model in ("scripted/demo", "openai/any"):
+        yield from send_images(model, [url] * MAX_IMAGES, 200)
+        yield from send_images(model, [url] * 35_000, 400)

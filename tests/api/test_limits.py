@@ -10,7 +10,7 @@ from tests.api.app_fixture import World
 from tests.api.test_tools import KIND, Bench
 
 from stint.domain.inference import ToolSignature
-from stint.domain.limits import MAX_ARGS_BYTES
+from stint.domain.limits import MAX_ARGS_BYTES, MAX_PARTS
 from stint.tools.port import Toolgroup
 
 Body = dict[str, Any]
@@ -105,6 +105,34 @@ def test_messages_of_turns_and_shields_have_a_limit(http: httpx.Client) -> None:
 
     for response in (turn, shield):
         assert assert_error(response, 400, "invalid_request")["param"] == "messages"
+
+
+PART = {"type": "text", "text": "Hi"}
+INPUT_PART = {"type": "input_text", "text": "Hi"}
+
+
+@pytest.mark.parametrize(
+    ("path", "field", "entry"),
+    [
+        ("responses", "input", {"role": "user", "content": [INPUT_PART] * 10_001}),
+        ("responses", "input", {"type": "function_call_output", "call_id": "c", "output": [INPUT_PART] * 10_001}),
+        ("responses/input_tokens", "input", {"role": "user", "content": [INPUT_PART] * 10_001}),
+        ("conversations", "items", {"role": "user", "content": [INPUT_PART] * 10_001}),
+        ("chat/completions", "messages", {"role": "user", "content": [PART] * 10_001}),
+        ("safety/run-shield", "messages", {"role": "user", "content": [PART] * 10_001}),
+        ("{session}/turn", "messages", {"role": "user", "content": [PART] * 10_001}),
+        ("{session}/turn", "documents", {"content": [PART] * 10_001, "mime_type": "text/plain"}),
+        ("{session}/turn/t/resume", "tool_responses", {"call_id": "c", "tool_name": "t", "content": [PART] * 10_001}),
+    ],
+)
+def test_the_content_parts_of_a_request_have_a_limit(http: httpx.Client, path: str, field: str, entry: Body) -> None:
+    session = open_session(http).removeprefix("/v1/")
+    body = {"model": MODEL, "shield_id": "s", "params": {}, "messages": [user("Hi")]} | {field: [entry] * 2}
+
+    error = assert_error(http.post(f"/v1/{path.format(session=session)}", json=body), 400, "invalid_request")
+
+    assert error["param"] == field
+    assert error["message"] == f"{field}: At most {MAX_PARTS:,} content parts are allowed here, not 20,002"
 
 
 def test_args_of_a_registration_have_a_limit(http: httpx.Client, bench: Bench) -> None:

@@ -16,6 +16,7 @@ from stint.domain.inference import (
     ToolResult,
     UserInput,
 )
+from stint.domain.limits import MAX_IMAGE_URLS
 from stint.models.fetched_images import FetchedImages
 
 PNG = b"\x89PNG\r\n\x1a\n rest"
@@ -132,3 +133,26 @@ async def test_closing_ends_the_models_call() -> None:
     await stream.aclose()
 
     assert model.closed
+
+
+async def test_an_image_is_fetched_once_however_often_it_is_in_a_request() -> None:
+    web, model = Web(), Asked()
+    again: list[ContentItem] = [image("https://example.org/a.png")] * 2_000
+
+    _ = [chunk async for chunk in FetchedImages(model, web.fetch).stream(InferenceRequest("m", (UserInput(again),)))]
+
+    assert web.asked == ["https://example.org/a.png"]
+    assert "example.org" not in str(model.requests[0])
+
+
+async def test_images_of_many_urls_are_refused_before_one_is_fetched() -> None:
+    web, model = Web(), Asked()
+    messages = tuple(UserInput(image(f"https://example.org/{place}.png")) for place in range(MAX_IMAGE_URLS + 1))
+    fetching = FetchedImages(model, web.fetch)
+
+    with pytest.raises(InvalidRequest, match="more than 100 URLs") as caught:
+        await anext(fetching.stream(InferenceRequest("m", messages)))
+    assert (caught.value.code, caught.value.param, web.asked) == ("too_many_images", "messages", [])
+
+    _ = [chunk async for chunk in fetching.stream(InferenceRequest("m", messages[1:]))]
+    assert len(web.asked) == MAX_IMAGE_URLS

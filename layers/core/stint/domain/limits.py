@@ -3,8 +3,10 @@
 import json
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 from pydantic_core import PydanticCustomError
+
+from stint.domain.fields import invalid
 
 MAX_INFER_ITERS = 100
 """Model calls of a turn or a response."""
@@ -21,6 +23,15 @@ MAX_MESSAGES = 10_000
 MAX_REFERENCED_RESPONSES = 500
 """Stored responses to whose items a request refers by `item_reference`: each of them is read."""
 
+MAX_PARTS = 20_000
+"""Content parts in the messages, items or tool responses of a request, all together."""
+
+MAX_IMAGES = 2_000
+"""Images of a request, wherever they are."""
+
+MAX_IMAGE_URLS = 100
+"""Different URLs of images in a request, and in a model call whose images are fetched first."""
+
 MAX_ARGS_BYTES = 65_536
 """The args of a toolgroup, as JSON in UTF-8."""
 
@@ -36,6 +47,20 @@ def check_args(args: dict[str, Any]) -> dict[str, Any]:
     return args
 
 
+def check_parts(messages: Any) -> Any:
+    """Count the content parts of messages, items or tool responses before each of them is validated."""
+    if not isinstance(messages, list):
+        return messages
+    contents = (
+        message.get(name) for message in messages if isinstance(message, dict) for name in ("content", "output")
+    )
+    count = sum(len(content) for content in contents if isinstance(content, list))
+    if count > MAX_PARTS:
+        raise invalid(f"At most {MAX_PARTS:,} content parts are allowed here, not {count:,}")
+    return messages
+
+
 ToolgroupArgs = Annotated[dict[str, Any], AfterValidator(check_args)]
 ToolLimit = Field(max_length=MAX_TOOLS)
 MessageLimit = Field(max_length=MAX_MESSAGES)
+PartLimit = BeforeValidator(check_parts)

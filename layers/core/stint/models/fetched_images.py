@@ -2,13 +2,16 @@
 
 import asyncio
 import base64
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections import Counter
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Protocol
 
-from stint.domain.content import Content, ContentItem, ImageContentItem, items_of
+from stint.domain.content import ContentItem, ImageContentItem, TextContentItem, items_of
 from stint.domain.errors import InvalidRequest, at_fault
 from stint.domain.inference import InferenceRequest, ModelChunk, ModelMessage, ToolResult, UserInput
+from stint.domain.limits import MAX_IMAGE_URLS
 from stint.models.port import Model
 
 
@@ -57,49 +60,72 @@ class FetchedImages:
         return await self._model.count_tokens(await self._fill_request(request))
 
     async def _fill_request(self, request: InferenceRequest) -> InferenceRequest:
-        filling = Filling(self._fetch)
-        messages = await asyncio.gather(*(filling.fill_message(message) for message in request.messages))
-        return replace(request, messages=tuple(messages))
+        counts = Counter(filter(None, map(url_of, chain.from_iterable(map(items_in, request.messages)))))
+        if not counts:
+            return request
+        with at_fault("messages"):
+            images = await Fetching(self._fetch, counts).fetch_all()
+        return replace(request, messages=tuple(fill(message, images) for message in request.messages))
 
 
 @dataclass(slots=True)
-class Filling:
-    """Puts the images of one request in the place of their URLs."""
+class Fetching:
+    """Fetches the images of one request, each URL once. `counts` tells how often it stands in the request."""
 
     fetch: Fetch
+    counts: Mapping[str, int]
     left: int = MOST_BYTES
     turnstile: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(FETCHED_AT_ONCE))
 
-    async def fill_message(self, message: ModelMessage) -> ModelMessage:
-        if not isinstance(message, UserInput | ToolResult):
-            return message
-        return replace(message, content=await self.fill(message.content))
-
-    async def fill(self, content: Content) -> Content:
-        if isinstance(content, str):
-            return content
-        return list(await asyncio.gather(*(self.fill_item(item) for item in items_of(content))))
-
-    async def fill_item(self, item: ContentItem) -> ContentItem:
-        if not isinstance(item, ImageContentItem) or item.image.url is None:
-            return item
-        url = item.image.url.uri
-        if not url.lower().startswith(("http://", "https://")):
-            return item
-        async with self.turnstile:
-            with at_fault("messages"):
-                data = await self.read(url)
-        return ImageContentItem(image=item.image.model_copy(update={"url": None, "data": data}))
+    async def fetch_all(self) -> dict[str, str]:
+        """Return the images as base64 by their URLs. Raises InvalidRequest for too many, or too many bytes."""
+        if len(self.counts) > MAX_IMAGE_URLS:
+            raise too_many("too_many_images", f"The images have more than {MAX_IMAGE_URLS} URLs")
+        reads = [asyncio.create_task(self.read(url)) for url in self.counts]
+        try:
+            return dict(zip(self.counts, await asyncio.gather(*reads), strict=True))
+        finally:
+            for read in reads:
+                read.cancel()
 
     async def read(self, url: str) -> str:
-        """Return an image as base64. Raises InvalidRequest for the one that goes over the limit, and those after it."""
-        if self.left >= 0:
+        async with self.turnstile:
             body = (await self.fetch(url)).body
-            self.left -= len(body)
-            if self.left >= 0:
-                return base64.b64encode(body).decode()
-        message = (
-            f"The images behind URLs have more than {MOST_BYTES:,} bytes together, those of earlier turns included. "
-            "Send smaller ones, or begin a new conversation."
-        )
-        raise InvalidRequest(message, code="images_too_large", param="messages")
+        self.left -= len(body) * self.counts[url]
+        if self.left < 0:
+            raise too_many("images_too_large", f"The images behind URLs have more than {MOST_BYTES:,} bytes together")
+        return base64.b64encode(body).decode()
+
+
+def too_many(code: str, what: str) -> InvalidRequest:
+    message = f"{what}, those of earlier turns included. Send fewer or smaller ones, or begin a new conversation."
+    return InvalidRequest(message, code=code, param="messages")
+
+
+def items_in(message: ModelMessage) -> list[TextContentItem | ImageContentItem]:
+    if not isinstance(message, UserInput | ToolResult) or isinstance(message.content, str):
+        return []
+    return items_of(message.content)
+
+
+def url_of(item: ContentItem) -> str | None:
+    """Return the URL that has to be fetched for an item."""
+    if not isinstance(item, ImageContentItem) or item.image.url is None:
+        return None
+    url = item.image.url.uri
+    return url if url.lower().startswith(("http://", "https://")) else None
+
+
+def fill(message: ModelMessage, images: Mapping[str, str]) -> ModelMessage:
+    """Put the images of a message in the place of their URLs."""
+    items = items_in(message)
+    if not isinstance(message, UserInput | ToolResult) or not any(map(url_of, items)):
+        return message
+    return replace(message, content=[fill_item(item, images) for item in items])
+
+
+def fill_item(item: ContentItem, images: Mapping[str, str]) -> ContentItem:
+    url = url_of(item)
+    if url is None or not isinstance(item, ImageContentItem):
+        return item
+    return ImageContentItem(image=item.image.model_copy(update={"url": None, "data": images[url]}))

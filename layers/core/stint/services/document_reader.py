@@ -1,15 +1,19 @@
 """The documents of a turn, read before the turn begins."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
 from stint.documents.limits import Limits
 from stint.documents.reading import Fetch, read_documents
 from stint.domain.content import Content, Document, DocumentText, ImageContentItem, ImageSource, items_of
 from stint.domain.errors import InvalidRequest, UnresolvableURL
+from stint.domain.limits import MAX_IMAGE_URLS, MAX_IMAGES
 from stint.models.images import read_image
 
 CheckUrl = Callable[[str], Awaitable[None]]
+PlacedImage = tuple[str, ImageSource]
+"""An image with the field that has it, such as `input[0].content[1].image_url`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,31 +36,46 @@ class Reader:
         pairs = zip(documents, texts, strict=True)
         return [DocumentText(text=text, mime_type=document.mime_type) for document, text in pairs]
 
-    async def check_images(self, contents: Mapping[str, Content]) -> None:
-        """Check the images of contents by their places, such as `messages[0].content`; see `check_image`.
+    async def check_images(self, images: Iterable[PlacedImage]) -> None:
+        """Refuse images that no provider could read, since each later turn of the session would send them again, and
+        images where callers may not reach: a provider in the private network would fetch them.
 
         Raises:
-            InvalidRequest: names the field inside the content, such as `messages[0].content[1].image.url.uri`.
+            InvalidRequest: there are too many, or one is bad; names its place. A host that does not resolve is left to
+                the provider.
         """
-        for place, content in contents.items():
-            for index, item in enumerate(items_of(content)):
-                if isinstance(item, ImageContentItem):
-                    where = f"{place}[{index}]" if isinstance(content, list) else place
-                    field = "data" if item.image.url is None else "url.uri"
-                    await self.check_image(item.image, f"{where}.image.{field}")
+        urls: set[str] = set()
+        for count, (place, source) in enumerate(images):
+            with named(place):
+                if count == MAX_IMAGES:
+                    raise too_many_images(f"{MAX_IMAGES:,} images")
+                image = read_image(source)
+                if not isinstance(image, str) or image in urls:
+                    continue
+                urls.add(image)
+                if len(urls) > MAX_IMAGE_URLS:
+                    raise too_many_images(f"{MAX_IMAGE_URLS} URLs of images")
+                with suppress(UnresolvableURL):
+                    await self.check_url(image)
 
-    async def check_image(self, source: ImageSource, place: str) -> None:
-        """Refuse an image that no provider could read, since each later turn of the session would send it again, or
-        one where callers may not reach: a provider in the private network would fetch it.
 
-        Raises:
-            InvalidRequest: names `place`. A host that does not resolve is left to the provider.
-        """
-        try:
-            image = read_image(source)
-            if isinstance(image, str):
-                await self.check_url(image)
-        except UnresolvableURL:
-            return
-        except InvalidRequest as error:
-            raise InvalidRequest(f"{place}: {error.message}", code=error.code, param=place) from error
+@contextmanager
+def named(place: str) -> Iterator[None]:
+    """Name the field of an image in the errors about it."""
+    try:
+        yield
+    except InvalidRequest as error:
+        raise InvalidRequest(f"{place}: {error.message}", code=error.code, param=place) from error
+
+
+def too_many_images(limit: str) -> InvalidRequest:
+    return InvalidRequest(f"A request has at most {limit}: send the others with another one.", code="too_many_images")
+
+
+def images_of(contents: Mapping[str, Content]) -> Iterator[PlacedImage]:
+    """Yield the images of contents by their places: `messages[0].content` has `messages[0].content[1].image.data`."""
+    for place, content in contents.items():
+        for index, item in enumerate(items_of(content)):
+            if isinstance(item, ImageContentItem):
+                where = f"{place}[{index}]" if isinstance(content, list) else place
+                yield f"{where}.image.{'data' if item.image.url is None else 'url.uri'}", item.image

@@ -6,7 +6,7 @@ from pydantic import AfterValidator, AliasChoices, Field
 
 from stint.domain.content import URL, Content
 from stint.domain.fields import invalid
-from stint.domain.limits import MessageLimit, ToolgroupArgs
+from stint.domain.limits import MessageLimit, PartLimit, ToolgroupArgs
 from stint.domain.messages import UserMessage
 from stint.domain.schema import Request, Schema
 from stint.domain.steps import CompletionMessage, SafetyViolation
@@ -162,7 +162,7 @@ class RunShieldRequest(Request):
     """Messages to check: the last one is what the shield judges. `params` belongs to the API and means nothing here."""
 
     shield_id: str
-    messages: Annotated[list[SafetyMessage], MessageLimit]
+    messages: Annotated[list[SafetyMessage], MessageLimit, PartLimit]
     params: dict[str, Any] = Field(default_factory=dict)
 
 

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from stint.domain.content import URL, Content, Document
 from stint.domain.inference import ResponseFormat, SamplingStrategy, Usage
-from stint.domain.limits import MAX_INFER_ITERS, MessageLimit, ToolLimit
+from stint.domain.limits import MAX_INFER_ITERS, MessageLimit, PartLimit, ToolLimit
 from stint.domain.messages import InputMessage
 from stint.domain.run_outcome import ErrorInfo, TurnStatus
 from stint.domain.schema import Request, Schema, Timestamp
@@ -82,14 +82,14 @@ class TurnOverrides(Request):
 class TurnCreateRequest(TurnOverrides):
     """What a caller asks of a turn, within the limits of a request."""
 
-    messages: Annotated[list[InputMessage], MessageLimit]
+    messages: Annotated[list[InputMessage], MessageLimit, PartLimit]
     toolgroups: NewToolGroups = Field(default_factory=list)
     client_tools: Annotated[list[ToolDef], ToolLimit] | None = None
     max_infer_iters: int | None = Field(default=None, ge=0, le=MAX_INFER_ITERS)
-    documents: list[Document] = Field(default_factory=list)
+    documents: Annotated[list[Document], PartLimit] = Field(default_factory=list)
     stream: bool = False
 
 
 class TurnResumeRequest(Request):
-    tool_responses: list[ToolResponse]
+    tool_responses: Annotated[list[ToolResponse], PartLimit]
     stream: bool = False

@@ -17,7 +17,7 @@ from pydantic import (
 
 from stint.domain.fields import KnownTypes, Metadata, Nothing, Omitted, Only, Refused, invalid
 from stint.domain.inference import Decoding
-from stint.domain.limits import MAX_MESSAGES, ToolLimit
+from stint.domain.limits import MAX_MESSAGES, PartLimit, ToolLimit
 from stint.domain.openai.chat_input import NO_AUDIO, ChatAllowedToolsChoice, ChatFunctionChoice, ChatMessage, ChatTool
 from stint.domain.openai.response_options import Effort, JsonObject, PlainText, Verbosity
 from stint.domain.openai.response_requests import CacheKey, CacheOptions, ModelName
@@ -89,7 +89,7 @@ class ChatCompletionRequest(Request):
     """The body of POST /chat/completions. `max_tokens` is an older name of `max_completion_tokens`."""
 
     model: ModelName
-    messages: Annotated[list[ChatMessage], Field(min_length=1, max_length=MAX_MESSAGES)]
+    messages: Annotated[list[ChatMessage], Field(min_length=1, max_length=MAX_MESSAGES), PartLimit]
     stream: StrictBool = False
     stream_options: Omitted[ChatStreamOptions] = None
     temperature: Omitted[Annotated[StrictFloat, Field(ge=0, le=2)]] = None

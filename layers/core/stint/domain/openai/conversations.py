@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field, field_validator
 
 from stint.domain.fields import Metadata, refusal
+from stint.domain.limits import PartLimit
 from stint.domain.openai.input_items import InputItem
 from stint.domain.openai.items import Item, ItemReference
 from stint.domain.openai.lists import ListObject
@@ -43,7 +44,7 @@ def check_references(items: list[InputItem]) -> list[InputItem]:
 
 
 class CreateConversation(Request):
-    items: Annotated[list[InputItem], Field(max_length=MAX_ITEMS)] = Field(default_factory=list)
+    items: Annotated[list[InputItem], Field(max_length=MAX_ITEMS), PartLimit] = Field(default_factory=list)
     metadata: Metadata = Field(default_factory=dict)
 
     _check_items = field_validator("items")(check_references)
@@ -56,7 +57,7 @@ class UpdateConversation(Request):
 
 
 class CreateItems(Request):
-    items: Annotated[list[InputItem], Field(min_length=1, max_length=MAX_ITEMS)]
+    items: Annotated[list[InputItem], Field(min_length=1, max_length=MAX_ITEMS), PartLimit]
 
     _check_items = field_validator("items")(check_references)
 

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from stint.domain.fields import LONG_TEXT, KnownTypes, Nothing, Omitted, Only, Refused, invalid
-from stint.domain.limits import MessageLimit
+from stint.domain.limits import MessageLimit, PartLimit
 from stint.domain.openai.items import (
     PREFIXES,
     CompactionItem,
@@ -129,5 +129,5 @@ def read_input(value: Any) -> Any:
 
 
 Input = Annotated[
-    list[InputItem], MessageLimit, BeforeValidator(read_input, json_schema_input_type=str | list[InputItem])
+    list[InputItem], MessageLimit, PartLimit, BeforeValidator(read_input, json_schema_input_type=str | list[InputItem])
 ]

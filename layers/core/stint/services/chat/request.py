@@ -23,6 +23,7 @@ from stint.domain.inference import (
 )
 from stint.domain.openai.chat import ChatCompletionRequest, ChatFormat, ChatSchemaFormat, ChatToolChoice
 from stint.domain.openai.chat_input import (
+    AnswerPart,
     ChatAllowedToolsChoice,
     ChatAssistantMessage,
     ChatFile,
@@ -73,16 +74,24 @@ async def read_request(request: ChatCompletionRequest, model_id: str, reader: Re
 
 async def read_content(messages: Sequence[ChatMessage], reader: Reader) -> list[str]:
     """Look at the images of messages, and give the texts of their files in order."""
-    files: list[tuple[str, InputFile]] = []
+    await reader.check_images(
+        (f"{where}.image_url.url", image_at(part.image_url.url, "auto"))
+        for where, part in parts_of(messages)
+        if isinstance(part, ChatImage)
+    )
+    files = [
+        (f"{where}.file.file_data", InputFile(filename=part.file.filename, file_data=part.file.file_data))
+        for where, part in parts_of(messages)
+        if isinstance(part, ChatFile)
+    ]
+    return await read_parts(reader, files)
+
+
+def parts_of(messages: Sequence[ChatMessage]) -> Iterator[tuple[str, UserPart | AnswerPart]]:
+    """Yield the content parts of messages with their places."""
     for index, message in enumerate(messages):
         for place, part in enumerate(message.content):
-            where = f"messages[{index}].content[{place}]"
-            if isinstance(part, ChatImage):
-                await reader.check_image(image_at(part.image_url.url, "auto"), f"{where}.image_url.url")
-            elif isinstance(part, ChatFile):
-                file = InputFile(filename=part.file.filename, file_data=part.file.file_data)
-                files.append((f"{where}.file.file_data", file))
-    return await read_parts(reader, files)
+            yield f"messages[{index}].content[{place}]", part
 
 
 def read_messages(messages: Sequence[ChatMessage], texts: Iterator[str]) -> tuple[ModelMessage, ...]:

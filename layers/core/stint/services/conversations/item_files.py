@@ -39,14 +39,13 @@ async def read_parts(reader: Reader, parts: Sequence[tuple[str, InputFile]]) -> 
 
 
 async def check_images(reader: Reader, items: Iterable[Item | InputItem], field: str = "input") -> None:
-    """Refuse the images that `Reader.check_image` refuses, naming their place below `field`.
-
-    Raises:
-        InvalidRequest: no provider could read the image, or it lies where callers may not reach.
-    """
-    for _, place, part in parts_of(items, field):
-        if isinstance(part, InputImage):
-            await reader.check_image(image_at(part.image_url, "auto"), f"{place}.image_url")
+    """Refuse the images that `Reader.check_images` refuses, naming their place below `field`."""
+    parts = parts_of(items, field)
+    await reader.check_images(
+        (f"{place}.image_url", image_at(part.image_url, "auto"))
+        for _, place, part in parts
+        if isinstance(part, InputImage)
+    )
 
 
 def parts_of(items: Iterable[Item | InputItem], field: str) -> Iterator[tuple[int, str, MessagePart]]:

@@ -23,7 +23,7 @@ from stint.services.agents.agents import Agents
 from stint.services.agents.interrupted import settled
 from stint.services.agents.masking import refuse_masked_args
 from stint.services.concurrency import value_of
-from stint.services.document_reader import Reader
+from stint.services.document_reader import Reader, images_of
 from stint.services.turns.history import add_input, transcribe
 from stint.services.turns.planner import Planner
 from stint.services.turns.resume import RESUMABLE, answer_turn, not_waiting, resumed_run
@@ -73,7 +73,7 @@ class Turns:
         """
         refuse_masked_args(request.toolgroups, "toolgroups")
         await self.reader.check_images(
-            {f"messages[{index}].content": message.content for index, message in enumerate(request.messages)}
+            images_of({f"messages[{index}].content": each.content for index, each in enumerate(request.messages)})
         )
         documents = await self.reader.read(request.documents)
         opened, _ = await asyncio.gather(
@@ -134,7 +134,9 @@ class Turns:
             InvalidRequest: the responses do not match the calls. Nothing has changed then.
         """
         await self.reader.check_images(
-            {f"tool_responses[{index}].content": each.content for index, each in enumerate(request.tool_responses)}
+            images_of(
+                {f"tool_responses[{index}].content": each.content for index, each in enumerate(request.tool_responses)}
+            )
         )
         opening, turn, noted = await self.open_last(agent_id, session_id, turn_id, deadline)
         async with opening.hold.released_on_error():

@@ -59,6 +59,7 @@ class Front:
         answer = Answer(send, request)
         began = time.monotonic()
         try:
+            self._refuse_web_pages(scope, request.path)
             await self._serve(request, receive, answer)
         except ClientGone:
             return
@@ -69,10 +70,13 @@ class Front:
         milliseconds = (time.monotonic() - began) * 1000
         self._log("api", f"{request.method} {request.path} {answer.status} {milliseconds:.0f} ms")
 
-    async def _serve(self, request: HttpRequest, receive: Receive, answer: "Answer") -> None:
-        reason = reason_to_refuse(request.headers, request.path, self._cors_origin)
+    def _refuse_web_pages(self, scope: Scope, path: str) -> None:
+        """Check the headers as they were sent: `http_request` changes the Host."""
+        reason = reason_to_refuse(decoded(scope["headers"]), path, self._cors_origin)
         if reason is not None:
             raise Refused(replace(gateway_response.FORBIDDEN, message=reason))
+
+    async def _serve(self, request: HttpRequest, receive: Receive, answer: "Answer") -> None:
         match = self._router.match(request.method, request.path)
         if match is None:
             raise Refused(gateway_response.NO_ROUTE)

@@ -35,7 +35,7 @@ def reason_to_refuse(headers: Headers, path: str = "", cors_origin: str = "") ->
     foreign = [origin for origin in origins if not ORIGIN.fullmatch(origin) and cors_origin not in ("*", origin)]
     if foreign:
         return f"Pages of the origin {foreign[0][:100]!r} may not call the local cloud. STINT_CORS_ORIGIN allows one."
-    crossing = "cross-site" in values(headers, "sec-fetch-site") and not origins
+    crossing = "cross-site" in map(str.lower, values(headers, "sec-fetch-site")) and not origins
     if crossing and not (path in PAGES and values(headers, "sec-fetch-mode") == ["navigate"]):
         return "Pages of other sites may not call the local cloud. STINT_CORS_ORIGIN allows an origin."
     return None

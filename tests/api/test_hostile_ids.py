@@ -1,6 +1,7 @@
 """Ids of any length and content, in every path, query and body that takes one: never a 5xx."""
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote
@@ -10,6 +11,7 @@ import pytest
 from fastapi.routing import APIRoute
 from tests.api.api_client import assert_error, create_agent
 
+from stint.domain.llama_stack import registrations
 from stint.http.routes.inspection import addresses_of, list_parts
 
 UUID = "01890000-0000-7000-8000-000000000000"
@@ -112,6 +114,53 @@ def test_no_id_in_a_body_is_an_error_of_the_server(http: httpx.Client, name: str
         answer = http.post(path, json=body)
 
         assert answer.status_code < 500, (path, body.keys(), answer.text)
+
+
+OWN: dict[str, dict[str, Any]] = {
+    "toolgroups": {"provider_id": "brave-search"},
+    "models": {"provider_model_id": "scripted/demo"},
+    "shields": {"provider_id": "deny-list", "params": {"phrases": ["x"]}},
+}
+
+
+@pytest.mark.parametrize("kind", OWN)
+@pytest.mark.parametrize(
+    "identifier", ["", ".", "..", "a/../b", "a/.", "a/", "a\nb", "a\r", "a\0", "a\x7f", "a\x85b"], ids=repr
+)
+def test_a_registration_that_no_path_could_name_is_refused_by_its_field(
+    http: httpx.Client, kind: str, identifier: str
+) -> None:
+    field = f"{kind.removesuffix('s')}_id"
+
+    refused = http.post(f"/v1/{kind}", json={field: identifier} | OWN[kind])
+
+    assert assert_error(refused, 400, "invalid_request")["param"] == field
+
+
+@pytest.mark.parametrize("kind", OWN)
+def test_a_registration_of_an_unusual_name_is_found_by_it(http: httpx.Client, kind: str) -> None:
+    for identifier in ("...", "a..b", ".a/b.", "mcp::http://example.com/x", "a b?c=#d%2e", "é\u2028"):
+        path = f"/v1/{kind}/{quote(identifier, safe='')}"
+        registered = http.post(f"/v1/{kind}", json={f"{kind.removesuffix('s')}_id": identifier} | OWN[kind])
+
+        assert registered.status_code == 200, registered.text
+        assert http.get(path).json()["identifier"] == identifier
+        assert http.delete(path).status_code == 200
+        assert http.get(path).status_code == 404
+
+
+@pytest.mark.parametrize("kind", OWN)
+def test_a_registration_with_a_line_break_from_before_can_be_unregistered(
+    http: httpx.Client, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(registrations, "CONTROL_CHARACTERS", re.compile(r"(?!)"))
+        registered = http.post(f"/v1/{kind}", json={f"{kind.removesuffix('s')}_id": "a\nb\n"} | OWN[kind])
+    assert registered.status_code == 200, registered.text
+
+    assert http.get(f"/v1/{kind}/a%0Ab%0A").json()["identifier"] == "a\nb\n"
+    assert http.delete(f"/v1/{kind}/a%0Ab%0A").status_code == 200
+    assert http.get(f"/v1/{kind}/a%0Ab%0A").status_code == 404
 
 
 @pytest.mark.parametrize("kind", ["toolgroups", "models", "shields"])

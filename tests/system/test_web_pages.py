@@ -44,6 +44,9 @@ def test_requests_of_this_machine_and_of_the_allowed_origin_pass(headers: dict[s
         ({"host": "localhost:8321@evil.example"}, "Host"),
         ({"host": "0.0.0.0:8321"}, "Host"),
         ({"host": "127.0.0.1:8321\nx"}, "Host"),
+        ({"host": "[evil.example]:8321"}, "Host"),
+        ({"host": "[2001:db8::1]"}, "Host"),
+        ({"host": "[::ffff:8.8.8.8]:8321"}, "Host"),
         ({"host": HERE, "origin": "https://evil.example"}, "'https://evil.example'"),
         ({"host": HERE, "origin": "null"}, "'null'"),
         ({"host": HERE, "origin": ""}, "origin"),
@@ -55,6 +58,7 @@ def test_requests_of_this_machine_and_of_the_allowed_origin_pass(headers: dict[s
         ({"host": HERE, "origin": "file://"}, "origin"),
         ({"host": HERE, "sec-fetch-site": "cross-site", "sec-fetch-mode": "no-cors"}, "other sites"),
         ({"host": HERE, "sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate"}, "other sites"),
+        ({"host": HERE, "sec-fetch-site": "Cross-Site", "sec-fetch-mode": "no-cors"}, "other sites"),
     ],
 )
 def test_requests_of_other_pages_are_refused(headers: dict[str, str], words: str) -> None:
@@ -71,6 +75,13 @@ def test_a_link_on_any_page_may_open_the_start_page_and_nothing_else() -> None:
     assert reason_to_refuse(headers, "/docs") is None
     assert reason_to_refuse(headers, "/v1/tool-runtime/list-tools")
     assert reason_to_refuse([*headers[:2], ("sec-fetch-mode", "no-cors")], "/")
+
+
+@pytest.mark.parametrize("host", ["[evil.example]:9201", "[2001:db8::1]", "[::ffff:8.8.8.8]", "[x]:80", "[::1].x"])
+def test_the_api_refuses_a_host_in_brackets_that_is_not_this_machine(api: Api, host: str) -> None:
+    refused = api.client.get("/echo/fixed", headers={"host": host})
+
+    assert (refused.status_code, "Host header" in refused.text) == (403, True)
 
 
 def test_every_origin_passes_where_that_was_chosen() -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 from fastapi import Request, Response
 from fastapi.routing import APIRoute
+from starlette.convertors import PathConvertor, register_url_convertor
 
 from stint.domain.errors import UnsupportedMediaType
 from stint.domain.ids import is_id
@@ -13,6 +14,15 @@ from stint.domain.json_text import parse_json
 from stint.log_keys import add_log_keys
 
 JSON = re.compile(r"\s*application/(json|[^;\s]+\+json)\s*(;.*)?", re.IGNORECASE | re.DOTALL)
+
+
+class AnyPath(PathConvertor):
+    """Reads the ids of registrations in paths, those with line breaks, too."""
+
+    regex = "(?s:.*)"
+
+
+register_url_convertor("path", AnyPath())
 
 
 class StrictRequest(Request):

@@ -1,5 +1,6 @@
 """What callers can register: toolgroups, shields and models. The stored document is the one the API shows."""
 
+import re
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, AliasChoices, Field
@@ -12,14 +13,20 @@ from stint.domain.schema import Request, Schema
 from stint.domain.steps import CompletionMessage, SafetyViolation
 from stint.domain.tools import ToolParameter, ToolResponseMessage
 
+CONTROL_CHARACTERS = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 LONGEST_IDENTIFIER = 1000
 """Bytes of UTF-8: a key of the table has room for these and the kind of the registration."""
 
 
 def check_identifier(identifier: str) -> str:
+    """Refuse what no request could name in its path; clients normalise `.` and `..` there (RFC 3986, 5.2.4)."""
     size = len(identifier.encode())
     if size > LONGEST_IDENTIFIER:
         raise invalid(f"The identifier has {size} bytes in UTF-8; at most {LONGEST_IDENTIFIER} are allowed.")
+    if CONTROL_CHARACTERS.search(identifier):
+        raise invalid("The identifier has a control character, such as a line break: leave it out.")
+    if identifier.endswith("/") or not {".", ".."}.isdisjoint(identifier.split("/")):
+        raise invalid("The identifier ends with a slash, or has a part . or .., which paths of URLs cannot name.")
     return identifier
 
 

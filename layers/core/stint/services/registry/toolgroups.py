@@ -109,7 +109,7 @@ class Toolgroups:
     async def tools_at(self, endpoint: str, name: str | None, provider_data: Mapping[str, Any]) -> Sequence[Tool]:
         """List the tools of the MCP server at an endpoint, which need not be registered."""
         await self.check_endpoint(URL(uri=endpoint))
-        request = ToolGroupRegisterRequest(
+        request = ToolGroupRegisterRequest.model_construct(  # nothing is registered: a name of any form will do
             toolgroup_id=name or mask_url(endpoint, endpoint=True), provider_id=MCP, mcp_endpoint=URL(uri=endpoint)
         )
         group = toolgroup_of(request, None)

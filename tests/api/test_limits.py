@@ -10,7 +10,7 @@ from tests.api.app_fixture import World
 from tests.api.test_tools import KIND, Bench
 
 from stint.domain.inference import ToolSignature
-from stint.domain.limits import MAX_ARGS_BYTES, MAX_PARTS
+from stint.domain.limits import MAX_ALL_ARGS_BYTES, MAX_ARGS_BYTES, MAX_HEADERS, MAX_PARTS, MAX_URL_LENGTH
 from stint.tools.port import Toolgroup
 
 Body = dict[str, Any]
@@ -34,6 +34,15 @@ def args(size: int) -> Body:
     return {"x": "y" * (size - len('{"x": ""}'))}
 
 
+def servers_with_headers(count: int) -> list[Body]:
+    server = {"type": "mcp", "server_url": "https://x/", "headers": {"X-Key": "k" * (MAX_HEADERS // 4)}}
+    return [server | {"server_label": f"s{number}"} for number in range(count)]
+
+
+def tools_with(metadata: Body, count: int) -> list[Body]:
+    return [{"name": f"t{number}", "metadata": metadata} for number in range(count)]
+
+
 @pytest.mark.parametrize(
     ("config", "field", "limit"),
     [
@@ -42,6 +51,9 @@ def args(size: int) -> Body:
         ({"client_tools": client_tools(129)}, "client_tools", 128),
         ({"toolgroups": ["g"] * 129}, "toolgroups", 128),
         ({"toolgroups": ["g", {"name": "h", "args": args(MAX_ARGS_BYTES + 1)}]}, "toolgroups[1]", MAX_ARGS_BYTES),
+        ({"toolgroups": [{"name": "h", "args": args(MAX_ARGS_BYTES)}] * 5}, "toolgroups", MAX_ALL_ARGS_BYTES),
+        ({"client_tools": [{"name": "t", "metadata": args(MAX_ARGS_BYTES + 1)}]}, "client_tools[0]", MAX_ARGS_BYTES),
+        ({"client_tools": tools_with(args(MAX_ARGS_BYTES), 5)}, "client_tools", MAX_ALL_ARGS_BYTES),
     ],
 )
 def test_agents_and_turns_have_the_same_limits(http: httpx.Client, config: Body, field: str, limit: int) -> None:
@@ -142,6 +154,49 @@ def test_args_of_a_registration_have_a_limit(http: httpx.Client, bench: Bench) -
 
     assert error["param"] == "args"
     assert "65536" in error["message"]
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "field", "limit"),
+    [
+        ("models", {"model_id": "m", "metadata": args(MAX_ARGS_BYTES + 1)}, "metadata", MAX_ARGS_BYTES),
+        ("shields", {"shield_id": "s", "params": args(MAX_ALL_ARGS_BYTES + 1)}, "params", MAX_ALL_ARGS_BYTES),
+        (
+            "toolgroups",
+            {"toolgroup_id": "g", "provider_id": KIND, "mcp_endpoint": {"uri": "https://x/" + "a" * MAX_URL_LENGTH}},
+            "mcp_endpoint",
+            MAX_URL_LENGTH,
+        ),
+        (
+            "responses",
+            {
+                "model": MODEL,
+                "input": "Hi",
+                "tools": [{"type": "mcp", "server_label": "s", "server_url": "https://x/" + "a" * MAX_URL_LENGTH}],
+            },
+            "tools",
+            MAX_URL_LENGTH,
+        ),
+        ("responses", {"model": MODEL, "input": "Hi", "tools": servers_with_headers(5)}, "tools", MAX_HEADERS),
+    ],
+)
+def test_what_is_stored_and_shown_has_a_limit(
+    http: httpx.Client, path: str, body: Body, field: str, limit: int
+) -> None:
+    error = assert_error(http.post(f"/v1/{path}", json=body), 400, "invalid_request")
+
+    assert error["param"] == field
+    assert str(limit) in error["message"].replace(",", "")
+
+
+def test_the_endpoint_of_a_list_of_tools_has_a_limit(http: httpx.Client) -> None:
+    uri = "https://x/" + "a" * MAX_URL_LENGTH
+
+    response = http.get("/v1/tool-runtime/list-tools", params={"mcp_endpoint": f'{{"uri": "{uri}"}}'})
+
+    assert response.status_code == 400
+    assert "mcp_endpoint" in response.text
+    assert "8,192" in response.text
 
 
 class Listing(Bench):

@@ -32,6 +32,27 @@ SECRET = "s3cret-value"
         "key",
         "cookie",
         "auth",
+        "authkey",
+        "accesskey",
+        "privatekey",
+        "subscriptionkey",
+        "mykey",
+        "creds",
+        "passcode",
+        "pat",
+        "sid",
+        "session",
+        "userpass",
+        "pw",
+        "psk",
+        "sas",
+        "otp",
+        "hmac",
+        "authheader",
+        "webhook",
+        "webhook_url",
+        "database_url",
+        "conn_string",
     ],
 )
 @pytest.mark.parametrize("wrap", [lambda value: value, lambda value: [value], lambda value: {"inner": value}])
@@ -52,6 +73,7 @@ def test_a_password_may_be_a_number() -> None:
     "args",
     [
         {"max_results": 3, "max_tokens": 100, "token_count": 2, "author": "Ann", "monkey": "x", "keyword": "tea"},
+        {"bypass": "the-cache", "keyboard": "us-layout", "compass": "northwest", "session_id": "a-session"},
         {"tools": [{"name": "t", "url": "https://x.example/{id}?v=1&page=2", "timeout": 3, "body": None}]},
         {"parameters": {"type": "object", "properties": {"token": {"type": "string"}}, "required": ["token"]}},
         {"text": "see https://x.example/a", "password": None, "auth": False},
@@ -86,6 +108,27 @@ def test_urls_are_shown_without_their_credentials(url: str, shown: str) -> None:
     assert mask({"tools": [{"url": url}]}) == {"tools": [{"url": shown}]}
 
 
+MANY = {
+    "fields of one query": "https://x.example/?" + "k=v&" * 1_000,
+    "URLs": "https://x.example/?k=v " * 1_000,
+    "pairs": "key=v; " * 2_000,
+    "characters": "a " * 200_000,
+}
+
+
+@pytest.mark.parametrize("what", MANY)
+def test_a_text_with_too_many_places_for_a_credential_is_not_read_but_masked_as_a_whole(what: str) -> None:
+    shown = mask({"body": MANY[what], "after": "https://x.example/?k=v"})
+
+    assert shown["body"] in (MASK, f"https://x.example/?{MASK}")
+    assert shown["after"] in (MASK, "https://x.example/?k=v")
+
+
+def test_the_credentials_in_a_text_of_many_places_are_found_all_the_same() -> None:
+    for text in MANY.values():
+        assert SECRET in secrets_in({"body": f"{text} https://x.example/?api_key={SECRET}"})
+
+
 def test_the_credentials_of_a_url_with_a_very_long_scheme_are_not_shown() -> None:
     assert mask({"x": f"{'a' * 80_000}://ann:{SECRET}@x.example/"}) == {"x": f"{'a' * 80_000}://{MASK}@x.example/"}
 
@@ -115,7 +158,15 @@ def test_the_time_for_a_long_text_does_not_grow_with_the_square_of_its_length(re
         ("https://x.example/key/abcdefgh", f"https://x.example/key/{MASK}", f"https://x.example/key/{MASK}", None),
         ("https://x.example/token/{id}/x", None, None, None),
         ("https://x.example/?code=abc&page=2", f"https://x.example/?code={MASK}&page=2", None, None),
-        ("https://x.example/?project_id=5f1d7f3a9b2c4d6e8f0a1b2c", None, None, None),
+        (
+            "https://x.example/?project_id=5f1d7f3a9b2c4d6e8f0a1b2c",
+            None,
+            f"https://x.example/?project_id={MASK}",
+            f"https://x.example/?project_id={MASK}",
+        ),
+        ("https://x.example/?set=of-letters", None, f"https://x.example/?set={MASK}", None),
+        ("https://x.example/?a={a_long_one}&b=page-2", None, None, None),
+        ("https://x.example/?" + "a=1&" * 100, f"https://x.example/?{MASK}", None, None),
         ("https://x.example/?k=sk-abcdefghijklmnop", f"https://x.example/?k={MASK}", None, None),
         ("https://x.example/?key={key}&flag", None, None, None),
         ("https://x.example/a#token=abc&top", f"https://x.example/a#token={MASK}&top", None, None),

@@ -157,6 +157,26 @@ async def test_files_and_images_that_hold_a_credential_are_written_without_it(ke
     assert other.content == [image]
 
 
+async def test_what_describes_a_file_repeats_no_credential() -> None:
+    for uri in ("data:image/png;base64,AAAA", "https://x.example/", f"data:image/{KEY};base64,AAAA"):
+        file = {"content": {"uri": uri}, "mime_type": f"image/{KEY}", "title": KEY}
+
+        outcome = await said(Parrot(ToolOutcome("", {ATTACHMENTS: [file]})), group(api_key=KEY))
+
+        content = {"uri": uri.replace(KEY, "***")}
+        assert outcome.metadata[ATTACHMENTS] == [{"content": content, "mime_type": "image/***", "title": "***"}]
+
+
+async def test_a_request_looks_for_so_many_credentials_that_do_not_fit_together() -> None:
+    async def call(*numbers: int) -> None:
+        for number in numbers:
+            await said(Parrot("x"), group(tools=[{"headers": {"X-Key": f"{number:04}" * (MOST_KNOWN // 4)}}]))
+
+    await call(*[0, 1] * 100)
+    with pytest.raises(InvalidRequest, match="too many credentials in all"):
+        await call(*range(20))
+
+
 async def test_a_data_url_that_is_not_base64_is_redacted_as_text() -> None:
     files = [{"content": {"uri": uri}, "mime_type": ""} for uri in (f"data:text/plain,{KEY}", f"data:;base64,!{KEY}")]
 

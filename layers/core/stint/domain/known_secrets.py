@@ -5,6 +5,9 @@ from contextvars import ContextVar
 
 from stint.domain.redaction import MOST_KNOWN, SHORTEST, Redactor
 
+MOST_BUILT = 262_144
+"""Characters of the secrets for which a request may build redactors, beside that of the secrets it remembers."""
+
 
 class KnownSecrets:
     """The credentials that a request has brought along or made use of so far."""
@@ -12,6 +15,9 @@ class KnownSecrets:
     def __init__(self) -> None:
         self.in_models_text: set[str] = set()
         self.elsewhere: set[str] = set()
+        self.characters = 0
+        self.room = MOST_BUILT
+        self.extra: tuple[frozenset[str], Redactor | None] = (frozenset(), None)
         self._redactor: Redactor | None = None
 
     @property
@@ -21,9 +27,10 @@ class KnownSecrets:
     def add(self, secrets: Iterable[str], *, in_models_text: bool) -> None:
         """Add secrets, as long as there is room for them: a call's own are looked for in its results in any case."""
         for secret in secrets:
-            fits = sum(map(len, self.all)) + len(secret) <= MOST_KNOWN
-            if len(secret) >= SHORTEST and secret not in self.all and fits:
+            is_known = secret in self.in_models_text or secret in self.elsewhere
+            if len(secret) >= SHORTEST and not is_known and self.characters + len(secret) <= MOST_KNOWN:
                 (self.in_models_text if in_models_text else self.elsewhere).add(secret)
+                self.characters += len(secret)
                 self._redactor = None
 
     @property
@@ -57,6 +64,30 @@ def known_secrets() -> frozenset[str]:
     """Return the secrets of the request that runs."""
     known = _known.get()
     return known.all if known is not None else frozenset()
+
+
+def has_room_for(secrets: frozenset[str]) -> bool:
+    """Count a call's secrets, unless all are remembered; return whether the request may still look for them."""
+    known = _known.get()
+    if known is None or secrets <= known.all or known.extra[0] == secrets | known.all:
+        return True
+    known.room -= sum(map(len, secrets | known.all))
+    return known.room >= 0
+
+
+def redactor_with(secrets: frozenset[str]) -> Redactor:
+    """Return what redacts the secrets of the request that runs and some more, which are mostly among them."""
+    known = _known.get()
+    if known is None:
+        return Redactor(secrets)
+    wanted = secrets | known.all
+    if len(wanted) == len(known.all):
+        return known.redactor
+    redactor = known.extra[1] if known.extra[0] == wanted else None
+    if redactor is None:
+        redactor = Redactor(wanted)
+        known.extra = (wanted, redactor)
+    return redactor
 
 
 def redact(text: str) -> str:

@@ -33,17 +33,36 @@ MAX_IMAGE_URLS = 100
 """Different URLs of images in a request, and in a model call whose images are fetched first."""
 
 MAX_ARGS_BYTES = 65_536
-"""The args of a toolgroup, as JSON in UTF-8."""
+"""The args of a toolgroup, or the metadata of a model or a tool, as JSON in UTF-8."""
+
+MAX_ALL_ARGS_BYTES = 262_144
+"""The args of all toolgroups of a request and the metadata of its tools, as JSON in UTF-8; the params of a shield."""
+
+MAX_URL_LENGTH = 8_192
+"""Characters of the URL of an MCP server or another endpoint."""
+
+
+MAX_HEADERS = 65_536
+"""Characters of the headers and authorizations of all MCP tools of a response."""
+
+
+def size_of_json(value: object) -> int:
+    return len(json.dumps(value, ensure_ascii=False).encode())
+
+
+def check_size(value: dict[str, Any] | None, noun: str, limit: int) -> None:
+    """Refuse an object whose JSON is too large. Raises PydanticCustomError, which names no field."""
+    size = size_of_json(value) if value else 0
+    if size > limit:
+        raise PydanticCustomError(
+            "too_large",
+            "the {noun} have {size} bytes of JSON; at most {limit} are taken. Keep large values elsewhere.",
+            {"noun": noun, "size": size, "limit": limit},
+        )
 
 
 def check_args(args: dict[str, Any]) -> dict[str, Any]:
-    size = len(json.dumps(args, ensure_ascii=False).encode())
-    if size > MAX_ARGS_BYTES:
-        raise PydanticCustomError(
-            "too_large",
-            "the args have {size} bytes of JSON; at most {limit} are taken. Keep large values where the tool runs.",
-            {"size": size, "limit": MAX_ARGS_BYTES},
-        )
+    check_size(args, "args", MAX_ARGS_BYTES)
     return args
 
 
@@ -60,7 +79,26 @@ def check_parts(messages: Any) -> Any:
     return messages
 
 
+def check_metadata(metadata: dict[str, Any]) -> dict[str, Any]:
+    check_size(metadata, "metadata", MAX_ARGS_BYTES)
+    return metadata
+
+
+def check_params(params: dict[str, Any]) -> dict[str, Any]:
+    check_size(params, "params", MAX_ALL_ARGS_BYTES)
+    return params
+
+
+def too_long(field: str, url: str) -> str | None:
+    """Return what is wrong with a URL of too many characters, else None."""
+    if len(url) <= MAX_URL_LENGTH:
+        return None
+    return f"The {field} has {len(url):,} characters; at most {MAX_URL_LENGTH:,} are taken."
+
+
 ToolgroupArgs = Annotated[dict[str, Any], AfterValidator(check_args)]
+ModelMetadata = Annotated[dict[str, Any], AfterValidator(check_metadata)]
+ShieldParams = Annotated[dict[str, Any], AfterValidator(check_params)]
 ToolLimit = Field(max_length=MAX_TOOLS)
 MessageLimit = Field(max_length=MAX_MESSAGES)
 PartLimit = BeforeValidator(check_parts)

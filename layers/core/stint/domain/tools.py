@@ -6,10 +6,11 @@ from enum import StrEnum
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Discriminator, Field, Tag, field_serializer, field_validator
+from pydantic_core import PydanticCustomError
 
 from stint.domain.content import Content
 from stint.domain.json_text import children_of, parse_json
-from stint.domain.limits import ToolLimit, check_args
+from stint.domain.limits import MAX_ALL_ARGS_BYTES, ToolLimit, check_args, check_metadata, size_of_json
 from stint.domain.schema import Request, Schema
 
 LONGEST_TOOL_NAME = 64
@@ -53,11 +54,42 @@ def limit_args(group: str | AgentToolGroupWithArgs) -> str | AgentToolGroupWithA
     return group
 
 
+def limit_metadata(tool: ToolDef) -> ToolDef:
+    check_metadata(tool.metadata or {})
+    return tool
+
+
+def limit_all_args(groups: list[str | AgentToolGroupWithArgs]) -> list[str | AgentToolGroupWithArgs]:
+    limit_together("args", [group.args for group in groups if isinstance(group, AgentToolGroupWithArgs)])
+    return groups
+
+
+def limit_all_metadata(tools: list[ToolDef]) -> list[ToolDef]:
+    limit_together("metadata", [tool.metadata for tool in tools if tool.metadata])
+    return tools
+
+
+def limit_together(noun: str, values: list[dict[str, Any]]) -> None:
+    size = sum(map(size_of_json, values))
+    if size > MAX_ALL_ARGS_BYTES:
+        raise PydanticCustomError(
+            "too_large",
+            "their {noun} have {size} bytes of JSON in all; at most {limit} are taken. Keep large values elsewhere.",
+            {"noun": noun, "size": size, "limit": MAX_ALL_ARGS_BYTES},
+        )
+
+
 AgentToolGroup = Annotated[
     Annotated[str, Tag("name")] | Annotated[AgentToolGroupWithArgs, Tag("group")], Discriminator(form_of_toolgroup)
 ]
-NewToolGroups = Annotated[list[Annotated[AgentToolGroup, AfterValidator(limit_args)]], ToolLimit]
+NewToolGroups = Annotated[
+    list[Annotated[AgentToolGroup, AfterValidator(limit_args)]], ToolLimit, AfterValidator(limit_all_args)
+]
 """The toolgroups of a request, within its limits."""
+NewClientTools = Annotated[
+    list[Annotated[ToolDef, AfterValidator(limit_metadata)]], ToolLimit, AfterValidator(limit_all_metadata)
+]
+"""The client tools of a request, within its limits."""
 
 
 class ToolChoice(StrEnum):

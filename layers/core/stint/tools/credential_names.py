@@ -1,29 +1,58 @@
 """Which names are those of credentials, and which texts look like one."""
 
 import re
+from functools import lru_cache
 
 from stint.domain.redaction import SHORTEST
 from stint.tools.templates import PLACEHOLDER
 
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
-_WORDS = frozenset({"auth", "bearer", "cookie", "dsn", "jwt", "key", "pass", "pin", "pwd", "sig"})
-_PARTS = ["apikey", "appid", "authorization", "credential", "passphrase", "passwd", "password"]
-_PARTS += ["secret", "signature", "token"]
+_WORDS = frozenset(
+    {"auth", "bearer", "cookie", "creds", "dsn", "hmac", "jwt", "key", "otp", "pass", "pat", "pin", "psk", "pw", "pwd"}
+) | {"sas", "sig"}
+_PARTS = ["apikey", "appid", "authheader", "authorization", "credential", "passcode", "passphrase", "passwd"]
+_PARTS += ["password", "secret", "signature", "token"]
+_ENDINGS = ("auth", "creds", "key", "pass")
+"""Of words that are written as one: `authkey`, `userpass`."""
+_ORDINARY = frozenset(
+    {"bandpass", "bypass", "compass", "donkey", "encompass", "highpass", "hockey", "hotkey", "jockey", "lackey"}
+) | {"lowpass", "monkey", "overpass", "surpass", "trespass", "turkey", "underpass", "whiskey"}
+_WHOLE = frozenset({"phpsessid", "session", "sid"})
+_LAST = ("connectionstring", "connectionuri", "connstr", "connstring", "databaseuri", "databaseurl", "dburl")
+_LAST += ("webhook", "webhookuri", "webhookurl")
+"""Ends of names whose values are addresses with a password or a key in them."""
+_LONGEST_NAME = 200
+"""Characters of a name whose verdict is kept, and 4,096 of these."""
 _COUNTS = frozenset({"count", "limit", "max", "maximum", "min", "minimum", "number", "total"})
 _TOKEN = re.compile(r"(?:[srp]k|gh[opsur]|github_pat|glpat|xox[abeprs]|hf|tvly|npm|AIza|eyJ)[-_A-Za-z0-9.]{12,}")
 """Keys that can be told from their beginnings: of OpenAI, Stripe, GitHub, GitLab, Slack and others, and JWTs."""
 _RANDOM = re.compile(r"[A-Za-z0-9]{20,}")
+LONGEST_WORD = 20
+"""Characters from which on letters alone are hardly a word."""
 _PLAIN = frozenset({"description", "function", "id", "ids", "model", "name", "names", "type", "version"})
 """Last words of names whose values look random and are no keys."""
 
 
 def is_secret(name: str) -> bool:
     """Return whether a name is that of a credential; `max_tokens` is not."""
+    return _is_known_secret(name) if len(name) <= _LONGEST_NAME else _is_secret(name)
+
+
+def _is_secret(name: str) -> bool:
     words = [word.lower() for word in _WORD.findall(name)]
-    if _COUNTS & set(words):
+    if not _COUNTS.isdisjoint(words):
         return False
     joined = "".join(words)
-    return any(part in joined for part in _PARTS) or any({word, word.removesuffix("s")} & _WORDS for word in words)
+    if joined in _WHOLE or joined.endswith(_LAST) or any(part in joined for part in _PARTS):
+        return True
+    return any(_is_secret_word(word) or _is_secret_word(word.removesuffix("s")) for word in words)
+
+
+def _is_secret_word(word: str) -> bool:
+    return word in _WORDS or (word.endswith(_ENDINGS) and word not in _ORDINARY)
+
+
+_is_known_secret = lru_cache(maxsize=4096)(_is_secret)
 
 
 def is_plain(name: str) -> bool:
@@ -40,6 +69,11 @@ def is_key(text: str) -> bool:
 def is_mixed(text: str) -> bool:
     """Return whether a text has both letters and digits."""
     return any(c.isdigit() for c in text) and any(c.isalpha() for c in text)
+
+
+def is_key_of_query(value: str) -> bool:
+    """Return whether a value of an MCP endpoint's query may be a key, whatever its name."""
+    return len(value) >= SHORTEST and (is_mixed(value) or (len(value) >= LONGEST_WORD and value.isalnum()))
 
 
 def is_key_of_path(segment: str, before: str, *, endpoint: bool) -> bool:

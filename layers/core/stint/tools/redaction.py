@@ -12,15 +12,15 @@ from typing import Any
 from stint.domain.content import Content, ContentItem, ImageContentItem, TextContentItem, items_of
 from stint.domain.errors import InvalidRequest, StintError
 from stint.domain.inference import ToolSignature
-from stint.domain.known_secrets import known_secrets, remember
+from stint.domain.known_secrets import has_room_for, redactor_with, remember
 from stint.domain.redaction import MOST_KNOWN, SHORTEST, Redactor
 from stint.tools.credential_names import is_secret
 from stint.tools.headers import read_headers
+from stint.tools.masker import literal_parts
 from stint.tools.masking import (
     doubtful_in_headers,
     has_short_secrets,
     headers_in,
-    literal_parts,
     secrets_in,
     secrets_in_headers,
     secrets_in_url,
@@ -107,6 +107,8 @@ def _redacted_errors(
     doubtful = doubtful_of(toolgroup, provider_data)
     remember(secrets - doubtful)
     remember(secrets & doubtful, in_models_text=False)
+    if not has_room_for(secrets):
+        raise InvalidRequest("The tools of this request have too many credentials in all: use fewer of them together.")
     try:
         yield secrets
     except StintError as error:
@@ -117,7 +119,7 @@ def _redacted_errors(
 
 def _redactor_of(secrets: frozenset[str]) -> Redactor:
     """Return what redacts a call's secrets, with those that became known while it ran."""
-    return Redactor(secrets | known_secrets())
+    return redactor_with(secrets)
 
 
 def secrets_of(
@@ -213,14 +215,16 @@ def redact_content(content: Content, redactor: Redactor) -> Content:
 
 
 def redact_attachment(attached: dict[str, Any], redactor: Redactor) -> dict[str, Any]:
-    """Redact a file that a tool made, in the bytes of its data URL or in its address."""
+    """Redact a file that a tool made: in the bytes of its data URL or in its address, and in all else about it."""
     uri = attached["content"]["uri"]
     head, comma, data = uri.partition(",")
     if uri[:5].lower() == "data:" and head.endswith(";base64"):
         uri = redactor.text(head) + comma + redact_base64(data, redactor)
     else:
         uri = redactor.text(uri)
-    return attached | {"content": attached["content"] | {"uri": uri}}
+    described = {name: redactor.json(part) for name, part in attached.items() if name != "content"}
+    about = {name: redactor.json(part) for name, part in attached["content"].items() if name != "uri"}
+    return attached | described | {"content": attached["content"] | about | {"uri": uri}}
 
 
 def redact_base64(data: str, redactor: Redactor) -> str:

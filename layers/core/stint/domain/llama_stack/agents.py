@@ -1,13 +1,21 @@
 """Agents: a stored configuration that sessions run with."""
 
-from typing import Annotated, Any
+from typing import Any
 
 from pydantic import Field, model_validator
 
 from stint.domain.inference import ResponseFormat, SamplingParams
-from stint.domain.limits import MAX_INFER_ITERS, ToolLimit
+from stint.domain.limits import MAX_INFER_ITERS
 from stint.domain.schema import Request, Schema, Timestamp
-from stint.domain.tools import AgentToolGroup, NewToolGroups, ToolChoice, ToolConfig, ToolDef, ToolPromptFormat
+from stint.domain.tools import (
+    AgentToolGroup,
+    NewClientTools,
+    NewToolGroups,
+    ToolChoice,
+    ToolConfig,
+    ToolDef,
+    ToolPromptFormat,
+)
 
 
 class AgentConfig(Request):
@@ -50,7 +58,7 @@ class NewAgentConfig(AgentConfig):
     """The configuration of an agent to be created, within the limits of a request."""
 
     toolgroups: NewToolGroups = Field(default_factory=list)
-    client_tools: Annotated[list[ToolDef], ToolLimit] = Field(default_factory=list)
+    client_tools: NewClientTools = Field(default_factory=list)
     max_infer_iters: int = Field(default=10, ge=0, le=MAX_INFER_ITERS)
 
 

@@ -7,7 +7,7 @@ from pydantic import AfterValidator, AliasChoices, Field
 
 from stint.domain.content import URL, Content
 from stint.domain.fields import invalid
-from stint.domain.limits import MessageLimit, PartLimit, ToolgroupArgs
+from stint.domain.limits import MessageLimit, ModelMetadata, PartLimit, ShieldParams, ToolgroupArgs, too_long
 from stint.domain.messages import UserMessage
 from stint.domain.schema import Request, Schema
 from stint.domain.steps import CompletionMessage, SafetyViolation
@@ -28,6 +28,12 @@ def check_identifier(identifier: str) -> str:
     if identifier.endswith("/") or not {".", ".."}.isdisjoint(identifier.split("/")):
         raise invalid("The identifier ends with a slash, or has a part . or .., which paths of URLs cannot name.")
     return identifier
+
+
+def check_endpoint(endpoint: URL) -> URL:
+    if fault := too_long("mcp_endpoint", endpoint.uri):
+        raise invalid(fault)
+    return endpoint
 
 
 ModelType = Literal["llm", "embedding"]
@@ -108,7 +114,7 @@ class ToolGroupRegisterRequest(Request):
 
     toolgroup_id: Identifier
     provider_id: str
-    mcp_endpoint: URL | None = None
+    mcp_endpoint: Annotated[URL, AfterValidator(check_endpoint)] | None = None
     args: ToolgroupArgs | None = None
 
 
@@ -118,7 +124,7 @@ class ShieldRegisterRequest(Request):
     shield_id: Identifier
     provider_shield_id: str | None = None
     provider_id: str | None = None
-    params: dict[str, Any] = Field(default_factory=dict)
+    params: ShieldParams = Field(default_factory=dict)
 
 
 class ModelRegisterRequest(Request):
@@ -127,7 +133,7 @@ class ModelRegisterRequest(Request):
     model_id: Identifier
     provider_model_id: str | None = None
     provider_id: str | None = None
-    metadata: dict[str, Any] = Field(default_factory=dict)
+    metadata: ModelMetadata = Field(default_factory=dict)
     model_type: ModelType = "llm"
 
 

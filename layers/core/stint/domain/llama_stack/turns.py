@@ -6,13 +6,14 @@ from pydantic import Field
 
 from stint.domain.content import URL, Content, Document
 from stint.domain.inference import ResponseFormat, SamplingStrategy, Usage
-from stint.domain.limits import MAX_INFER_ITERS, MessageLimit, PartLimit, ToolLimit
+from stint.domain.limits import MAX_INFER_ITERS, MessageLimit, PartLimit
 from stint.domain.messages import InputMessage
 from stint.domain.run_outcome import ErrorInfo, TurnStatus
 from stint.domain.schema import Request, Schema, Timestamp
 from stint.domain.steps import CompletionMessage, Step
 from stint.domain.tools import (
     AgentToolGroup,
+    NewClientTools,
     NewToolGroups,
     SystemMessageBehavior,
     ToolChoiceOrName,
@@ -84,7 +85,7 @@ class TurnCreateRequest(TurnOverrides):
 
     messages: Annotated[list[InputMessage], MessageLimit, PartLimit]
     toolgroups: NewToolGroups = Field(default_factory=list)
-    client_tools: Annotated[list[ToolDef], ToolLimit] | None = None
+    client_tools: NewClientTools | None = None
     max_infer_iters: int | None = Field(default=None, ge=0, le=MAX_INFER_ITERS)
     documents: Annotated[list[Document], PartLimit] = Field(default_factory=list)
     stream: bool = False

@@ -15,7 +15,7 @@ from pydantic import (
 )
 
 from stint.domain.fields import Metadata, Nothing, Omitted, Only, Refused, invalid
-from stint.domain.limits import MAX_INFER_ITERS, ToolLimit
+from stint.domain.limits import MAX_HEADERS, MAX_INFER_ITERS, ToolLimit, too_long
 from stint.domain.openai.input_items import Input
 from stint.domain.openai.response_options import Include, ReasoningRequest, StreamOptions, TextOptions
 from stint.domain.openai.response_tools import (
@@ -82,11 +82,21 @@ class ContextRequest(Request):
     @classmethod
     def check_names(cls, tools: list[ResponseTool]) -> list[ResponseTool]:
         for tool in tools:
-            if isinstance(tool, McpTool) and MASK in unquote(tool.server_url):
+            if not isinstance(tool, McpTool):
+                continue
+            if fault := too_long(f"server_url of {tool.server_label!r}", tool.server_url):
+                raise invalid(fault)
+            if MASK in unquote(tool.server_url):
                 raise invalid(
                     f"The server_url of {tool.server_label!r} holds {MASK}, which answers show in place of what may be "
                     "a key: send the whole URL."
                 )
+        size = sum(tool.size_of_headers for tool in tools if isinstance(tool, McpTool))
+        if size > MAX_HEADERS:
+            raise invalid(
+                f"The headers and authorizations of the MCP tools have {size:,} characters in all; at most "
+                f"{MAX_HEADERS:,} are taken."
+            )
         return check_tools(tools)
 
     @field_validator("tool_choice")

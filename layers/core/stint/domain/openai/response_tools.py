@@ -103,6 +103,12 @@ class McpTool(Request):
     def bears_credentials(self) -> bool:
         return bool(self.headers or self.authorization)
 
+    @property
+    def size_of_headers(self) -> int:
+        """Return the characters of the headers and the authorization."""
+        headers = sum(len(name) + len(value) for name, value in (self.headers or {}).items())
+        return headers + len(self.authorization or "")
+
     def allows(self, name: str) -> bool:
         """Tell whether the model may call a tool of this server."""
         match self.allowed_tools:

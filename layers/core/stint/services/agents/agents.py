@@ -55,12 +55,16 @@ class Agents:
         Raises:
             NotFound: there is none of this id.
         """
-        return masked_agent(await asyncio.to_thread(self.store.get, self.tenant, agent_id))
+        return await asyncio.to_thread(lambda: masked_agent(self.store.get(self.tenant, agent_id)))
 
     async def list(self, window: Window) -> Page[Agent]:
         """List agents in creation order, as the API shows them."""
-        page = await asyncio.to_thread(self.store.list, self.tenant, window)
-        return replace(page, data=[masked_agent(agent) for agent in page.data])
+
+        def read() -> Page[Agent]:
+            page = self.store.list(self.tenant, window)
+            return replace(page, data=[masked_agent(agent) for agent in page.data])
+
+        return await asyncio.to_thread(read)
 
     async def config(self, agent_id: str) -> AgentConfig:
         """Read an agent's configuration, from this process when it has it; that the agent exists is always read.

@@ -8,8 +8,12 @@ from stint.tools.masking import mask, mask_url
 
 def masked_toolgroup(group: ToolGroup) -> ToolGroup:
     """Return a toolgroup without the credentials in its args and its endpoint."""
-    endpoint = group.mcp_endpoint and URL(uri=mask_url(group.mcp_endpoint.uri, endpoint=True))
-    return group.model_copy(update={"args": mask(group.args), "mcp_endpoint": endpoint})
+    return group.model_copy(update={"args": mask(group.args), "mcp_endpoint": masked_endpoint(group)})
+
+
+def masked_endpoint(group: ToolGroup) -> URL | None:
+    """Return a toolgroup's endpoint without the credentials in it."""
+    return group.mcp_endpoint and URL(uri=mask_url(group.mcp_endpoint.uri, endpoint=True))
 
 
 def masked_model(model: Model) -> Model:

@@ -119,7 +119,8 @@ class Registry:
     async def list_models(self) -> list[Model]:
         """List the models, then those that are also known by a short id, under that id."""
         models = (await self.catalogue(fresh=True)).models
-        return [masked_model(model) for model in with_short_ids(models, self.router.names_provider)]
+        shown = with_short_ids(models, self.router.names_provider)
+        return await asyncio.to_thread(lambda: [masked_model(model) for model in shown])
 
     async def get_toolgroup(self, identifier: str) -> ToolGroup:
         """Read a toolgroup. Raises NotFound."""
@@ -130,7 +131,8 @@ class Registry:
 
     async def list_shields(self) -> list[RegisteredShield]:
         """List the shields as the API shows them."""
-        return [masked_shield(shield) for shield in (await self.catalogue(fresh=True)).shields.values()]
+        shields = [*(await self.catalogue(fresh=True)).shields.values()]
+        return await asyncio.to_thread(lambda: [masked_shield(shield) for shield in shields])
 
     async def get_shield(self, identifier: str) -> RegisteredShield:
         """Read a shield as the API shows it. Raises NotFound."""
@@ -138,14 +140,14 @@ class Registry:
         found = await self.find_shield(identifier)
         if found is None:
             raise NotFound("Shield", identifier)
-        return masked_shield(found)
+        return await asyncio.to_thread(masked_shield, found)
 
     async def get_model(self, identifier: str) -> Model:
         """Read a listed model; agents may use any model of a configured provider all the same. Raises NotFound."""
         found = await self.find_models(identifier)
         if len(found) != 1:
             raise NotFound("Model", identifier)
-        return masked_model(named(found[0], identifier))
+        return await asyncio.to_thread(masked_model, named(found[0], identifier))
 
     def get_provider(self, provider_id: str) -> Provider:
         """Read a provider. Raises NotFound."""

@@ -10,9 +10,10 @@ from stint.domain.content import URL, text_of
 from stint.domain.errors import InvalidRequest, NotFound, StintError, ToolUnauthorized, ToolUnavailable, UnresolvableURL
 from stint.domain.ids import new_id
 from stint.domain.inference import ToolSignature
+from stint.domain.limits import too_long
 from stint.domain.llama_stack.registrations import Tool, ToolGroup, ToolGroupRegisterRequest, ToolInvocationResult
 from stint.services.registry.catalogue import toolgroup_of
-from stint.services.registry.masking import masked_toolgroup
+from stint.services.registry.masking import masked_endpoint, masked_toolgroup
 from stint.services.registry.tool_schemas import parameters_of
 from stint.services.registry.tools import Tools, as_port, naming, shown_name
 from stint.services.registry.unsupported_tools import describe_rag, refuse_not_offered, refuse_rag
@@ -53,7 +54,9 @@ class Toolgroups:
         return masked_toolgroup(toolgroup)
 
     async def check_endpoint(self, endpoint: URL) -> None:
-        """Refuse an endpoint that may not be called. Raises InvalidRequest."""
+        """Refuse an endpoint that is too long or may not be called. Raises InvalidRequest."""
+        if fault := too_long("mcp_endpoint", endpoint.uri):
+            raise InvalidRequest(fault, param="mcp_endpoint")
         try:
             await self.check_url(endpoint.uri)
         except InvalidRequest as error:
@@ -67,11 +70,12 @@ class Toolgroups:
 
     async def list(self) -> list[ToolGroup]:
         """List the configured and registered toolgroups."""
-        return [masked_toolgroup(group) for group in await self.all()]
+        groups = await self.all()
+        return await asyncio.to_thread(lambda: [masked_toolgroup(group) for group in groups])
 
     async def get(self, identifier: str) -> ToolGroup:
         """Read a toolgroup. Raises NotFound."""
-        return masked_toolgroup(await self.tools.registry.get_toolgroup(identifier))
+        return await asyncio.to_thread(masked_toolgroup, await self.tools.registry.get_toolgroup(identifier))
 
     async def all(self) -> Sequence[ToolGroup]:
         return list((await self.tools.registry.catalogue(fresh=True)).toolgroups.values())
@@ -219,7 +223,7 @@ def unfindable(name: str, failures: Sequence[StintError]) -> StintError:
 
 def describe(group: ToolGroup, signatures: Sequence[ToolSignature]) -> Sequence[Tool]:
     """Return tools as the registry lists them, those of an MCP server with its endpoint, as in Llama Stack."""
-    endpoint = masked_toolgroup(group).mcp_endpoint if group.provider_id == MCP else None
+    endpoint = masked_endpoint(group) if group.provider_id == MCP else None
     return [
         Tool(
             identifier=signature.name,

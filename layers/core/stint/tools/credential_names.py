@@ -18,7 +18,15 @@ _ORDINARY = frozenset(
     {"bandpass", "bypass", "compass", "donkey", "encompass", "highpass", "hockey", "hotkey", "jockey", "lackey"}
 ) | {"lowpass", "monkey", "overpass", "surpass", "trespass", "turkey", "underpass", "whiskey"}
 _WHOLE = frozenset({"phpsessid", "session", "sid"})
-_LAST = ("connectionstring", "connectionuri", "connstr", "connstring", "databaseuri", "databaseurl", "dburl")
+_LAST: tuple[str, ...] = (
+    "connectionstring",
+    "connectionuri",
+    "connstr",
+    "connstring",
+    "databaseuri",
+    "databaseurl",
+    "dburl",
+)
 _LAST += ("webhook", "webhookuri", "webhookurl")
 """Ends of names whose values are addresses with a password or a key in them."""
 _LONGEST_NAME = 200

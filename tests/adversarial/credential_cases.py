@@ -3,6 +3,7 @@
 import base64
 import json
 import zlib
+from collections.abc import Callable
 from typing import Any
 
 from tests.adversarial.case import Case, case, create_session, get, post
@@ -135,3 +136,29 @@ def provider_data_of_many_credentials() -> Case:
         data = json.dumps({"http_headers": headers, "api_key": value})
         request = get("/v1/tools")
         yield type(request)(request.method, request.path, b"", {"x-llamastack-provider-data": data})
+
+
+RUNS = {
+    "percent": b"%41%42%43%44%45%46%47%48.",
+    "escaped": b"\\u0041" * 8 + b".",
+    "lines": b"aBcDeFgHiJkLmNoPqRsT" + b"\n",
+    "short_lines": b"aBcDeFgHiJkLmNoPqRsT" + b"\na ",
+}
+
+
+def serve_runs(run: bytes) -> Callable[[Received], Reply]:
+    return lambda received: Reply((run * (2_900_000 // len(run)),), 200, {"content-type": "text/plain"})
+
+
+for run_name, run in RUNS.items():
+    serves(f"/runs/{run_name}")(serve_runs(run))
+
+
+@case
+def credentials_in_a_long_answer_of_encoded_runs() -> Case:
+    for number, name in enumerate(RUNS):
+        tool = {"name": f"t{number}", "url": f"{PEER}/runs/{name}", "headers": ALIKE}
+        group = {"toolgroup_id": name, "provider_id": "remote-execution", "args": {"tools": [tool]}}
+        assert (yield post("/v1/toolgroups", group)).status == 200
+        called = yield post("/v1/tool-runtime/invoke", {"tool_name": f"t{number}", "kwargs": {}})
+        assert called.status == 200, called.body[:500]

@@ -4,6 +4,7 @@ import json
 import random
 import re
 import string
+import time
 import tracemalloc
 from collections.abc import Callable
 from urllib.parse import quote, quote_plus, urlencode
@@ -55,6 +56,57 @@ def test_a_secret_in_base64_is_replaced_wherever_it_begins(encoding: str, before
 
     for text in (whole, quote(whole, safe=""), json.dumps(whole).replace("/", "\\/")):
         assert "***" in Redactor([key]).text(f"<{text}>"), text
+
+
+RUNS: dict[str, Callable[[str], str]] = {
+    "every character in percent": lambda text: "".join(f"%{byte:02X}" for byte in text.encode()),
+    "every character in small percent": lambda text: "".join(f"%{byte:02x}" for byte in text.encode()),
+    "every character escaped": lambda text: "".join(f"\\u{ord(character):04x}" for character in text),
+    "escaped twice": lambda text: "".join(f"\\\\u{ord(character):04X}" for character in text),
+    "base64 in lines": lambda text: base64.encodebytes(b"x" * 50 + text.encode() + b"y" * 90).decode(),
+    "base64 in lines of a mail": lambda text: (
+        base64.encodebytes(b"x" * 50 + text.encode()).decode().replace("\n", "\r\n")
+    ),
+    "base64 in lines in JSON": lambda text: json.dumps(base64.encodebytes(b"x" * 50 + text.encode()).decode()),
+    "UTF-16": lambda text: text.encode("utf-16-le").decode("latin-1"),
+    "UTF-16, big-endian": lambda text: text.encode("utf-16-be").decode("latin-1"),
+}
+
+
+@pytest.mark.parametrize("way", RUNS)
+def test_a_secret_is_replaced_in_a_run_that_is_encoded_as_a_whole(way: str) -> None:
+    text = f"before {RUNS[way]('Zx-cookieVALUE/abc123')} after"
+    other = f"before {RUNS[way]('Zx-otherVALUE/abc1234')} after"
+
+    redacted = Redactor(["Zx-cookieVALUE/abc123"]).text(text)
+
+    assert redacted.startswith("before ")
+    assert "***" in redacted
+    assert redacted.endswith(" after")
+    assert Redactor(["Zx-cookieVALUE/abc123"]).text(other) == other
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        "%41" * 8 + " ",
+        "%41",
+        "%4",
+        "\\u0041" * 8 + " ",
+        "\\u00",
+        "a" * 20 + "\n",
+        "a" * 20,
+        "a \n",
+        "a" * 20 + " ",
+        "\n ",
+    ],
+)
+def test_the_time_for_encoded_runs_grows_with_the_length_alone(unit: str) -> None:
+    begin = time.process_time()
+
+    Redactor(["abcdefgh"]).text(unit * (3_000_000 // len(unit)))
+
+    assert time.process_time() - begin < 10
 
 
 @given(secret=SECRETS, before=TEXTS, after=TEXTS, way=st.sampled_from(sorted(WAYS)))

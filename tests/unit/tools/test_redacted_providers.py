@@ -157,6 +157,49 @@ async def test_files_and_images_that_hold_a_credential_are_written_without_it(ke
     assert other.content == [image]
 
 
+COMPOSED = [
+    ("Cookie", "session=cookieVALUEabc123", "cookieVALUEabc123"),
+    ("Cookie", "theme=darkmode-for-all; session=cookieVALUEabc123; path=/", "cookieVALUEabc123"),
+    ("Authorization", "Token token=cookieVALUEabc123", "cookieVALUEabc123"),
+    ("Authorization", 'Token token="cookieVALUEabc123", nonce="def"', "cookieVALUEabc123"),
+    ("X-Key", "user:cookieVALUEabc123", "cookieVALUEabc123"),
+    ("X-Keys", "cookieVALUEabc123,other", "cookieVALUEabc123"),
+    (
+        "Authorization",
+        'Digest username="ann", realm="tokens", response="6629fae49393a05397450978"',
+        "6629fae49393a05397450978",
+    ),
+    (
+        "Authorization",
+        "AWS4-HMAC-SHA256 Credential=AKIAX/2026/s3, SignedHeaders=content-type;host, Signature=fe5f80f77d5fa3beca038a",
+        "fe5f80f77d5fa3beca038a",
+    ),
+]
+
+
+@pytest.mark.parametrize(("header", "value", "secret"), COMPOSED)
+async def test_a_credential_within_the_value_of_a_header_is_replaced_alone_and_words_are_not(
+    header: str, value: str, secret: str
+) -> None:
+    words = "max tokens, session, Signature, darkmode-for-all, content-type, Credential, username"
+
+    outcome = await said(Parrot(f"{words}: {secret}."), group(tools=[{"headers": {header: value}}]))
+
+    assert outcome.content == f"{words}: ***."
+
+
+async def test_a_file_that_is_base64_in_lines_is_read() -> None:
+    data = base64.encodebytes(b"x" * 100 + KEY.encode() + b"y" * 100).decode()
+    image = ImageContentItem(image=ImageSource(data=data))
+    file = {"content": {"uri": f"data:image/png;base64,{data}"}, "mime_type": "image/png"}
+
+    outcome = await said(Parrot(ToolOutcome([image], {ATTACHMENTS: [file]})), group(api_key=KEY))
+
+    redacted = base64.b64encode(b"x" * 100 + b"***" + b"y" * 100).decode()
+    assert outcome.content == [ImageContentItem(image=ImageSource(data=redacted))]
+    assert outcome.metadata[ATTACHMENTS][0]["content"]["uri"] == f"data:image/png;base64,{redacted}"
+
+
 async def test_what_describes_a_file_repeats_no_credential() -> None:
     for uri in ("data:image/png;base64,AAAA", "https://x.example/", f"data:image/{KEY};base64,AAAA"):
         file = {"content": {"uri": uri}, "mime_type": f"image/{KEY}", "title": KEY}

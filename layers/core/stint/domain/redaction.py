@@ -3,7 +3,8 @@
 import base64
 import html
 import json
-from collections.abc import Collection, Iterable
+import re
+from collections.abc import Callable, Collection, Iterable
 from functools import cached_property
 from typing import Any
 from urllib.parse import quote, quote_plus
@@ -25,6 +26,11 @@ SEARCHED = 300_000_000
 
 Span = tuple[int, int]
 
+_PERCENT = re.compile(r"(?:%[0-9A-Fa-f]{2}){8,}+")
+_ESCAPED = re.compile(r"(?:\\{1,2}u00[0-9A-Fa-f]{2}){8,}+")
+_LINES = re.compile(r"(?<![\w+/-])(?:[\w+/-]{20,}+[ \t]*+(?:\r?\n|(?:\\r)?\\n)[ \t]*+)++[\w+/-]*+={0,2}", re.ASCII)
+"""Base64 in lines. Nothing here is tried twice at a place, so that the time grows with the length alone."""
+
 
 def forms_of(secret: str) -> set[str]:
     """Return a secret as it is, and as it looks in JSON, URLs, HTML and base64.
@@ -35,7 +41,8 @@ def forms_of(secret: str) -> set[str]:
     encoded = {core for shift in range(3) for core in base64_of(secret.encode(), shift)}
     quoted = {quote(form, safe="") for form in (secret, *encoded)} | {quote_plus(secret)}
     quoted |= {quote(secret, safe=safe) for safe in ("/", "!'()*")}
-    forms = {secret, html.escape(secret), *encoded, *quoted, *(lower_hex(form) for form in quoted)}
+    wide = {"\0".join(secret)} if secret.isascii() else set()
+    forms = {secret, html.escape(secret), *wide, *encoded, *quoted, *(lower_hex(form) for form in quoted)}
     for _ in range(2):  # JSON, and JSON in JSON
         forms |= {json.dumps(form, ensure_ascii=ascii_only)[1:-1] for form in forms for ascii_only in (True, False)}
     return {form for form in forms | {form.replace("/", "\\/") for form in forms} if len(form) >= SHORTEST}
@@ -115,6 +122,14 @@ class Matcher:
         return node, spans
 
 
+_HEAD = re.compile(r"\\{1,2}u00")
+_BREAK = re.compile(r"(?:\\r)?\\n|\s+")
+
+
+def _join(lines: str) -> str:
+    return _BREAK.sub("", lines)
+
+
 class Redactor:
     """Replaces secrets of 8 characters and more in each of their forms."""
 
@@ -130,6 +145,29 @@ class Redactor:
 
     def text(self, text: str) -> str:
         """Return a text without the secrets; the time grows with its length."""
+        if not self.forms:
+            return text
+        text = self._plain(text)
+        if "%" in text:
+            text = self._runs(
+                text, _PERCENT, lambda run: bytes.fromhex(run.replace("%", "")).decode("utf-8", "replace")
+            )
+        if "u00" in text:
+            text = self._runs(text, _ESCAPED, lambda run: bytes.fromhex(_HEAD.sub("", run)).decode("latin-1"))
+        return self._runs(text, _LINES, _join) if "\n" in text or "\\n" in text else text
+
+    def _runs(self, text: str, pattern: re.Pattern[str], decode: Callable[[str], str]) -> str:
+        """Replace the runs of a pattern that hold a secret once decoded; all are searched together."""
+        runs = [(run.span(), decode(run[0]).replace("\n", " ")) for run in pattern.finditer(text)]
+        if not runs:
+            return text
+        redacted = self._plain("\n".join(decoded for _, decoded in runs)).split("\n")
+        if len(redacted) != len(runs):  # a secret of several lines
+            redacted = [""] * len(runs)
+        hidden = [span for (span, decoded), shown in zip(runs, redacted, strict=True) if shown != decoded]
+        return cover(text, hidden)
+
+    def _plain(self, text: str) -> str:
         if len(self.forms) * len(text) > SEARCHED:
             return cover(text, self.matcher.find(text)[1])
         found = [form for form in self.forms if form in text]

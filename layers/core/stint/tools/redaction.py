@@ -15,6 +15,7 @@ from stint.domain.inference import ToolSignature
 from stint.domain.known_secrets import has_room_for, redactor_with, remember
 from stint.domain.redaction import MOST_KNOWN, SHORTEST, Redactor
 from stint.tools.credential_names import is_secret
+from stint.tools.credential_parts import parts_of
 from stint.tools.headers import read_headers
 from stint.tools.masker import literal_parts
 from stint.tools.masking import (
@@ -34,7 +35,6 @@ IN_THREAD = 200_000
 
 NEVER_REPLACED = "it is not replaced where a tool, an error or a log repeats it, since it occurs in text by chance."
 
-_SCHEMES = frozenset({"apikey", "basic", "bearer", "bot", "digest", "key", "token"})
 _HEADERS = ("mcp_headers", "http_headers")
 
 
@@ -104,7 +104,7 @@ def _redacted_errors(
             f"The credentials of this call have more than {MOST_KNOWN:,} characters in all: leave out those that the "
             "tool does not need."
         )
-    doubtful = doubtful_of(toolgroup, provider_data)
+    doubtful = {part for value in doubtful_of(toolgroup, provider_data) for part in {value} | parts_of(value)}
     remember(secrets - doubtful)
     remember(secrets & doubtful, in_models_text=False)
     if not has_room_for(secrets):
@@ -153,17 +153,6 @@ def doubtful_of(toolgroup: Toolgroup, provider_data: Mapping[str, Any]) -> set[s
             with suppress(InvalidRequest):
                 given.append(read_headers(headers, name))
     return {part for headers in given for part in doubtful_in_headers(headers)}
-
-
-def parts_of(secret: str) -> set[str]:
-    """Return what is a secret by itself: what follows a scheme (`Bearer`), a password of Basic auth, a last word."""
-    scheme, _, rest = secret.partition(" ")
-    parts = {rest.strip()} if scheme.lower() in _SCHEMES and rest.strip() else {secret, secret.rpartition(" ")[2]}
-    if scheme.lower() == "basic":
-        with suppress(binascii.Error, UnicodeDecodeError):
-            login = base64.b64decode(secret[6:], validate=True).decode()
-            parts |= {login, login.partition(":")[2]}
-    return parts
 
 
 def warn_of_short_secrets(toolgroup_id: str, config: Mapping[str, Any] | None) -> None:
@@ -230,7 +219,7 @@ def redact_attachment(attached: dict[str, Any], redactor: Redactor) -> dict[str,
 def redact_base64(data: str, redactor: Redactor) -> str:
     """Redact what bytes hold; those that hold no secret stay as they were written."""
     try:
-        text = base64.b64decode(data, validate=True).decode("utf-8", "surrogateescape")
+        text = base64.b64decode("".join(data.split()), validate=True).decode("utf-8", "surrogateescape")
     except binascii.Error:
         return redactor.text(data)
     redacted = redactor.text(text)

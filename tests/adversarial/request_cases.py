@@ -1,12 +1,13 @@
 """Requests with long lists, each element of which could make the server read, fetch or convert something."""
 
 import base64
+from typing import Any
 
 from tests.adversarial.case import Case, Request, case, create_session, post
-from tests.adversarial.peer import serves
+from tests.adversarial.peer import json_reply, serves
 from tests.servers.scripted_http import Received, Reply
 
-from stint.domain.limits import MAX_IMAGE_URLS, MAX_IMAGES
+from stint.domain.limits import MAX_APPROVED_CALLS, MAX_IMAGE_URLS, MAX_IMAGES
 
 PEER = "http://peer"
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(30)
@@ -72,3 +73,39 @@ def many_images_in_data_urls() -> Case:
     for model in ("scripted/demo", "openai/any"):
         yield from send_images(model, [url] * MAX_IMAGES, 200)
         yield from send_images(model, [url] * 35_000, 400)
+
+
+@serves("/approved")
+def answer_mcp(received: Received) -> Reply:
+    asked = received.json()
+    if "id" not in asked:
+        return Reply(status=202)
+    results: dict[str, Any] = {
+        "initialize": {
+            "protocolVersion": "2025-03-26",
+            "capabilities": {"tools": {}},
+            "serverInfo": {"name": "peer", "version": "1"},
+        },
+        "tools/list": {"tools": [{"name": "t", "inputSchema": {"type": "object"}}]},
+        "tools/call": {"content": [{"type": "text", "text": "ran"}]},
+    }
+    return json_reply({"jsonrpc": "2.0", "id": asked["id"], "result": results[asked["method"]]})
+
+
+def approvals(count: int) -> list[dict[str, Any]]:
+    """Return calls that wait for an approval, and the approvals."""
+    call = {"type": "mcp_approval_request", "server_label": "peer", "name": "t", "arguments": "{}"}
+    consent = {"type": "mcp_approval_response", "approve": True}
+    calls = [call | {"id": f"mcpr_{n:032x}02"} for n in range(count)]
+    return [*calls, *(consent | {"approval_request_id": each["id"]} for each in calls)]
+
+
+@case
+def many_approved_calls() -> Case:
+    server = {"type": "mcp", "server_label": "peer", "server_url": f"{PEER}/approved", "require_approval": "always"}
+    for count, status in ((MAX_APPROVED_CALLS, 200), (4_990, 400)):
+        body = {"model": "scripted/demo", "input": approvals(count), "tools": [server]}
+        answer = yield post("/v1/responses", body)
+        assert answer.status == status, answer.body[:500]
+    answer = yield post("/v1/responses/input_tokens", {"model": "scripted/demo", "input": approvals(4_990)})
+    assert answer.status == 200, answer.body[:500]

@@ -21,6 +21,8 @@ from tests.api.responses_client import (
     user,
 )
 
+from stint.services.responses import input_items
+
 ADD = 'call: add {"a": 1, "b": 2}'
 TOTAL = 'call: total {"numbers": [1, 2]}'
 Hosted = Callable[..., Body]
@@ -211,3 +213,20 @@ def test_a_consent_to_nothing_is_refused(http: httpx.Client, hosted: Hosted) -> 
     assert assert_refused(twice, 400, "invalid_request")["param"] == "input[1]"
     assert assert_refused(unasked, 400, "invalid_request")["param"] == "input[1]"
     assert len(http.get(RESPONSES).json()["data"]) == 1
+
+
+def test_more_approved_calls_than_are_run_side_by_side_are_refused(
+    http: httpx.Client, hosted: Hosted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    call = {"type": "mcp_approval_request", "server_label": "sums", "name": "add", "arguments": '{"a": 1, "b": 2}'}
+    consent = {"type": "mcp_approval_response", "approve": True}
+    calls = [call | {"id": f"mcpr_{number:032x}02"} for number in range(3)]
+    consents = [consent | {"approval_request_id": each["id"]} for each in calls]
+    monkeypatch.setattr(input_items, "MAX_APPROVED_CALLS", 2)
+
+    refused = post(http, [*calls, *consents], tools=[hosted()])
+    run = respond(http, [*calls, *consents[:2]], tools=[hosted()])
+
+    error = assert_refused(refused, 400, "too_many_approvals")
+    assert (error["param"], "At most 2 approved calls" in error["message"]) == ("input", True)
+    assert types_of(run).count("mcp_call") == 2

@@ -32,6 +32,9 @@ MAX_IMAGES = 2_000
 MAX_IMAGE_URLS = 100
 """Different URLs of images in a request, and in a model call whose images are fetched first."""
 
+MAX_APPROVED_CALLS = 128
+"""Calls of MCP tools that a request approves: they are run side by side."""
+
 MAX_ARGS_BYTES = 65_536
 """The args of a toolgroup, or the metadata of a model or a tool, as JSON in UTF-8."""
 

@@ -5,10 +5,11 @@ from typing import NoReturn
 
 from stint.domain.errors import InvalidRequest
 from stint.domain.ids import hex_of, new_ids_before
-from stint.domain.limits import MAX_REFERENCED_RESPONSES
+from stint.domain.limits import MAX_APPROVED_CALLS, MAX_REFERENCED_RESPONSES
 from stint.domain.openai.conversations import StoredItem
 from stint.domain.openai.items import DIGITS, PREFIXES, Item, ItemReference, is_item_id
 from stint.domain.openai.response_requests import ContextRequest
+from stint.domain.tools import ToolCall
 from stint.services.conversations.conversations import follow
 from stint.services.conversations.item_files import check_images, read_files
 from stint.services.conversations.opaque_texts import OpaqueTexts
@@ -103,6 +104,16 @@ def refuse_nothing() -> NoReturn:
         code="missing_required_parameter",
         param="input",
     )
+
+
+def refuse_too_many_approvals(approved: Sequence[ToolCall]) -> None:
+    """Raise InvalidRequest when a request approves more calls than are run side by side."""
+    if len(approved) > MAX_APPROVED_CALLS:
+        raise InvalidRequest(
+            f"input: At most {MAX_APPROVED_CALLS} approved calls are run for a response, not {len(approved):,}.",
+            code="too_many_approvals",
+            param="input",
+        )
 
 
 def owner_of(item_id: str) -> str | None:

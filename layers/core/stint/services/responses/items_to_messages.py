@@ -69,18 +69,22 @@ class Draft:
 class ItemReader:
     """Puts items into a transcript. `texts` are those of their files, in order.
 
-    `approved` are the calls of MCP tools that the client has consented to: the server is to run them now. `later` is
-    what follows their results. A `lenient` reader passes over outputs of calls it has not seen, as where the older part
-    of a conversation is left out.
+    `approved` are the calls of MCP tools that the client has consented to, to be run now; `later` follows them. A
+    `lenient` reader passes over outputs of calls it has not seen, as where the older part of it all is left out.
     """
 
     def __init__(self, transcript: Transcript, *, lenient: bool = False) -> None:
         self.transcript = transcript
         self.lenient = lenient
-        self.approved: list[ToolCall] = []
+        self.consented: dict[str, ToolCall] = {}
         self.later: list[ModelMessage] = []
         self.draft = Draft()
         self.opaque = OpaqueReader()
+
+    @property
+    def approved(self) -> list[ToolCall]:
+        """Approved calls that were not run yet, as the model ordered them."""
+        return [call for call in self.transcript.open.values() if call.call_id in self.consented]
 
     def read(self, items: Iterable[Item], texts: Iterable[str] = ()) -> None:
         """Append items.
@@ -120,7 +124,9 @@ class ItemReader:
                 draft.calls.append(call_of(item.id, item.name, item.arguments))
             case McpCall(approval_request_id=str(asked)) if asked in self.transcript.open:
                 self.transcript.add(ToolResult(asked, item.name, result_of(item)))
-                self.keep_approved()
+                self.consented.pop(asked, None)
+                if next(iter(self.consented), None) not in self.transcript.open:
+                    self.keep_approved()
             case McpCall():
                 draft.add_ran(call_of(item.id, item.name, item.arguments), result_of(item))
             case WebSearchCall():
@@ -149,7 +155,7 @@ class ItemReader:
             case McpApprovalResponse():
                 call = self.open_call(item.approval_request_id, "approval", "approval_request_id")
                 if item.approve:
-                    self.approved.append(call)
+                    self.consented[call.call_id] = call
                 else:
                     said = f"{DENIED} {item.reason}" if item.reason else DENIED
                     self.transcript.add(ToolResult(call.call_id, call.tool_name, said))
@@ -162,28 +168,27 @@ class ItemReader:
                 pass
 
     def keep_approved(self) -> None:
-        """Keep the approved calls that were not run yet, in the order in which the model made them."""
-        approved = {call.call_id for call in self.approved}
-        self.approved = [call for call in self.transcript.open.values() if call.call_id in approved]
-        if not self.approved:
+        """Forget the consents to calls that were run, or passed over."""
+        self.consented = {call.call_id: call for call in self.approved}
+        if not self.consented:
             self.settle()
 
     def settle(self) -> None:
         """Go on behind the calls that were approved: they are run, or will not be."""
-        self.approved = []
+        self.consented = {}
         for message in self.later:
             self.transcript.add(message)
         self.later = []
 
     def say(self, message: ModelMessage) -> None:
-        if self.approved:
+        if self.consented:
             self.later.append(message)
         else:
             self.transcript.add(message)
 
     def open_call(self, call_id: str, what: str, name: str) -> ToolCall:
         call = self.transcript.open.get(call_id)
-        if call is None or call in self.approved:
+        if call is None or self.consented.get(call_id) is call:
             raise ValueError(
                 f"The {what} belongs to no call that waits for one: there is no open call of the "
                 f"{name} {call_id!r} in the conversation."

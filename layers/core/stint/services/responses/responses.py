@@ -23,7 +23,7 @@ from stint.services.responses.closing_record import closing_record
 from stint.services.responses.context import Context, Contexts, add_records
 from stint.services.responses.conversation_writer import Conversing
 from stint.services.responses.event_stream import ResponseStream
-from stint.services.responses.input_items import Intake, refuse_nothing, require_input
+from stint.services.responses.input_items import Intake, refuse_nothing, refuse_too_many_approvals, require_input
 from stint.services.responses.masking import masked_settings
 from stint.services.responses.output_items import OutputItems
 from stint.services.responses.planner import ResponsePlanner
@@ -106,6 +106,7 @@ class Responses:
             if not (context.known or resolved):
                 refuse_nothing()
             context.reader.take_in(resolved)
+            refuse_too_many_approvals(context.reader.approved)
             refuse_unanswered(unanswered)
         header.input = [stored.item for stored in resolved.values()]
         header.texts = [text for stored in resolved.values() for text in stored.texts]

@@ -23,7 +23,7 @@ def serves(path: str) -> Callable[[Callable[[Received], Reply]], Callable[[Recei
 
 
 def answer(received: Received) -> Reply:
-    found = ANSWERS.get(received.path)
+    found = ANSWERS.get(received.path.partition("?")[0])
     return found(received) if found else Reply((b"not here",), 404)
 
 

@@ -230,3 +230,15 @@ def test_more_approved_calls_than_are_run_side_by_side_are_refused(
     error = assert_refused(refused, 400, "too_many_approvals")
     assert (error["param"], "At most 2 approved calls" in error["message"]) == ("input", True)
     assert types_of(run).count("mcp_call") == 2
+
+
+@pytest.mark.parametrize("field", ["allowed_tools", "always"])
+def test_a_tool_names_at_most_512_tools_of_its_server(http: httpx.Client, hosted: Hosted, field: str) -> None:
+    names = [f"t{number}" for number in range(513)]
+    tool = hosted(allowed_tools=names) if field == "allowed_tools" else hosted({"always": {"tool_names": names}})
+
+    answer = post(http, ADD, tools=[tool])
+
+    assert answer.status_code == 400
+    assert "512" in answer.json()["error"]["message"]
+    assert "tools[0]" in answer.json()["error"]["param"]

@@ -1,5 +1,6 @@
 """What bounds a run besides its iterations: tokens, tool calls, the model's context."""
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -19,9 +20,10 @@ from stint.domain.inference import (
     Usage,
     UserInput,
 )
+from stint.domain.limits import MAX_RESULT_BYTES, MAX_TOOL_CALLS
 from stint.domain.run_outcome import TurnEnding
 from stint.domain.tools import ToolCall, ToolChoice, ToolConfig
-from stint.loop.agent_loop import run_loop
+from stint.loop.agent_loop import CALLS_AT_ONCE, run_loop
 from stint.loop.run import Run
 from stint.loop.toolbox import ServerTool, Toolbox
 from stint.tools.port import Invocation, Toolgroup, ToolOutcome
@@ -47,6 +49,22 @@ class Echo:
     async def invoke(self, toolgroup: Toolgroup, invocation: Invocation, /) -> ToolOutcome:
         self.calls.append(invocation.key)
         return ToolOutcome(invocation.tool_name)
+
+
+class Crowd(Echo):
+    """A provider that counts the calls that run side by side, and returns a long text."""
+
+    running = most = 0
+    text = "a"
+
+    async def invoke(self, toolgroup: Toolgroup, invocation: Invocation, /) -> ToolOutcome:
+        self.running += 1
+        self.most = max(self.most, self.running)
+        for _ in range(3):
+            await asyncio.sleep(0)
+        self.running -= 1
+        await super().invoke(toolgroup, invocation)
+        return ToolOutcome(self.text)
 
 
 def with_tools(run: Run, echo: Echo, *names: str, **bounds: Any) -> Run:
@@ -227,3 +245,35 @@ async def test_a_choice_is_satisfied_by_calls_that_the_client_has_approved() -> 
 
     assert echo.calls == ["t:0:e"]
     assert [request.tool_choice for request in model.requests] == ["auto"]
+
+
+async def test_a_run_without_a_bound_of_its_own_ends_after_so_many_calls() -> None:
+    log, echo = ListLog(), Echo()
+    run = with_tools(run_of(script(called(*["a"] * (MAX_TOOL_CALLS + 1))), log=log), echo, "a")
+
+    await collect(run_loop(run))
+
+    assert len(echo.calls) == MAX_TOOL_CALLS
+    assert ending_in(log).incomplete_reason == "max_tool_calls"
+
+
+async def test_only_some_calls_run_side_by_side() -> None:
+    crowd = Crowd()
+    run = with_tools(run_of(script(called(*["a"] * 20), said("done"))), crowd, "a")
+
+    await collect(run_loop(run))
+
+    assert (len(crowd.calls), crowd.most) == (20, CALLS_AT_ONCE)
+
+
+async def test_calls_do_not_run_when_the_results_of_a_run_are_spent() -> None:
+    crowd = Crowd()
+    crowd.text = "x" * (MAX_RESULT_BYTES // 2)
+    model = script(*[called("a")] * 3, said("done"))
+
+    await collect(run_loop(with_tools(run_of(model), crowd, "a")))
+
+    assert len(crowd.calls) == 2
+    refused = model.requests[-1].messages[-1]
+    assert isinstance(refused, ToolResult)
+    assert "did not run" in str(refused.content)

@@ -17,6 +17,15 @@ MAX_TOOLS = 128
 MAX_SERVER_TOOLS = 512
 """Tools that the servers named by a request list, and the model is shown."""
 
+MAX_TOOL_CALLS = 200
+"""Calls that the server runs in one turn or response."""
+
+MAX_RESULT_BYTES = 8_000_000
+"""Results of the server's tools in one turn or response, before they are cut for the model."""
+
+MAX_HEADERS = 64
+"""Headers of one tool of a registration."""
+
 MAX_MESSAGES = 10_000
 """Messages, or items, of a request."""
 
@@ -105,3 +114,4 @@ ShieldParams = Annotated[dict[str, Any], AfterValidator(check_params)]
 ToolLimit = Field(max_length=MAX_TOOLS)
 MessageLimit = Field(max_length=MAX_MESSAGES)
 PartLimit = BeforeValidator(check_parts)
+ServerToolNames = Annotated[list[str], Field(max_length=MAX_SERVER_TOOLS)]

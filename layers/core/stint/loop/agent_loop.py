@@ -34,7 +34,11 @@ from stint.loop.output_guard import Holdback
 from stint.loop.run import Run
 from stint.loop.screening import Screening, screen
 from stint.loop.structured_output import validate_output
+from stint.net.large_answers import one_at_a_time
 from stint.shields.port import Touchpoint
+
+CALLS_AT_ONCE = 4
+"""Calls of one answer that run side by side."""
 
 
 async def run_loop(run: Run, first: Answers | None = None) -> AsyncGenerator[LoopEvent, None]:
@@ -153,7 +157,7 @@ def shield_start(step_id: str, touchpoint: Touchpoint) -> StepStart:
 
 
 async def answer_calls(run: Run, move: Answers) -> AsyncGenerator[StepEvent, None]:
-    """Run calls side by side, a step each in the model's order; the last step carries what ends the run.
+    """Run calls, some side by side, a step each in the model's order; the last step carries what ends the run.
 
     When time runs out, what the later tools have done already is stored as well: it cannot be undone.
     """
@@ -161,8 +165,8 @@ async def answer_calls(run: Run, move: Answers) -> AsyncGenerator[StepEvent, Non
         run.log.check()
     run.tool_calls += len(move.calls)
     started_at = now()
-    respond, keep = run.plan.toolbox.respond, run.log.keep
-    answering = [asyncio.create_task(respond(call, run.key_of(call), keep)) for call in move.calls]
+    slots, large = asyncio.Semaphore(CALLS_AT_ONCE), asyncio.Lock()
+    answering = [asyncio.create_task(answer_call(run, call, slots, large)) for call in move.calls]
     left = list(zip(move.calls, answering, strict=True))
     try:
         while left:
@@ -184,6 +188,13 @@ async def answer_calls(run: Run, move: Answers) -> AsyncGenerator[StepEvent, Non
         for task in answering:
             task.cancel()
         await asyncio.gather(*answering, return_exceptions=True)
+
+
+async def answer_call(run: Run, call: ToolCall, slots: asyncio.Semaphore, large: asyncio.Lock) -> ToolResponse:
+    """Run a call when a slot is free. A large result is redacted and cut before the next one is read."""
+    async with slots:
+        with one_at_a_time(large):
+            return await run.plan.toolbox.respond(call, run.key_of(call), run.log.keep, run.results)
 
 
 def tool_step(

@@ -67,8 +67,7 @@ def limit_reached(run: Run, *, pauses: bool) -> IncompleteReason | None:
 def what_is_left(run: Run, calls: Sequence[ToolCall], answered: Collection[str]) -> Answers:
     """Tell what follows an answer whose run broke off when some of its calls, by their ids, were answered."""
     server = [call for call in calls if not run.plan.toolbox.is_for_client(call)]
-    limit = run.tool_calls_left()
-    allowed = server if limit is None else server[: limit + len(answered)]
+    allowed = server[: run.tool_calls_left() + len(answered)]
     then: Stop | Pause | None = Pause() if len(server) < len(calls) else None
     if len(allowed) < len(server):
         then = Stop("max_tool_calls")

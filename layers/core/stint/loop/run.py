@@ -9,6 +9,7 @@ from typing import Protocol
 from stint.domain.content import Content
 from stint.domain.errors import ContextLengthExceeded
 from stint.domain.inference import AnswerDetails, AssistantAnswer, ModelMessage, Usage
+from stint.domain.limits import MAX_TOOL_CALLS
 from stint.domain.run_outcome import ErrorInfo, IncompleteReason, TurnEnding, TurnStatus
 from stint.domain.schema import now
 from stint.domain.steps import Step
@@ -16,6 +17,7 @@ from stint.domain.tools import ToolCall
 from stint.loop.model_call import Inference, before
 from stint.loop.output_guard import Check
 from stint.loop.plan import Plan
+from stint.loop.result_budget import ResultBudget
 from stint.loop.screening import Screening, screen
 from stint.loop.transcript import Transcript
 
@@ -68,6 +70,7 @@ class Run:
     later: list[ModelMessage] = field(default_factory=list)
     tool_calls: int = 0
     iterations: int = 0
+    results: ResultBudget = field(default_factory=ResultBudget)
     usage: Usage | None = None
     inference: Inference | None = None
 
@@ -141,10 +144,10 @@ class Run:
             status=status, completed_at=now(), usage=self.usage, error=error, incomplete_reason=incomplete_reason
         )
 
-    def tool_calls_left(self) -> int | None:
-        """Tell how many more calls the server may run; None when that is not limited."""
+    def tool_calls_left(self) -> int:
+        """Return how many more calls the server may run."""
         limit = self.plan.max_tool_calls
-        return None if limit is None else max(limit - self.tool_calls, 0)
+        return max(min(MAX_TOOL_CALLS if limit is None else limit, MAX_TOOL_CALLS) - self.tool_calls, 0)
 
     def output_tokens_left(self) -> int | None:
         """Tell how many tokens the model may still write in this run; None when that is not limited."""

@@ -12,11 +12,15 @@ from stint.domain.errors import InvalidRequest, StintError
 from stint.domain.inference import ToolSignature
 from stint.domain.limits import MAX_SERVER_TOOLS
 from stint.domain.tools import ToolCall, ToolResponse
+from stint.loop.result_budget import SPENT, ResultBudget
 from stint.loop.tool_timeout import wait_for_end
-from stint.tools.outcomes import failure, head_of
-from stint.tools.port import MODEL_NAMES, Invocation, Toolgroup, ToolOutcome, ToolProvider
+from stint.tools.outcomes import failure, head_of, size_of
+from stint.tools.port import ATTACHMENTS, MODEL_NAMES, Invocation, Toolgroup, ToolOutcome, ToolProvider
 
 logger = logging.getLogger(__name__)
+
+STRUCTURED = 4
+"""How many times the bytes of a structured result count: they cost as many times the CPU time of a text's."""
 
 Keep = Callable[[Content], Awaitable[str]]
 """Puts away a result that is too long for the model, and gives its key in the blob store."""
@@ -63,14 +67,17 @@ class Toolbox:
         waits = call.tool_name in self.client or call.tool_name in self.approvals
         return waits and not isinstance(call.arguments, str)
 
-    async def respond(self, call: ToolCall, key: str, keep: Keep) -> ToolResponse:
+    async def respond(self, call: ToolCall, key: str, keep: Keep, budget: ResultBudget | None = None) -> ToolResponse:
         """Answer a call: whatever goes wrong is told to the model, so that it can go on.
 
-        `key` tells the call from all others, see `Invocation`.
+        `key` tells the call from all others, see `Invocation`. The call does not run when the `budget` is spent.
         """
-        outcome = await self.invoke(call, key)
+        budget = budget or ResultBudget()
+        outcome = failure(SPENT) if budget.spent else await self.invoke(call, key)
         content, metadata = outcome.content, {**outcome.metadata}
-        if len(json.dumps(metadata.get("structured_content"))) > self.result_bytes:
+        structured = len(json.dumps(metadata.get("structured_content")))
+        budget.count(size_of(content) + STRUCTURED * structured + attached_bytes(metadata))
+        if structured > self.result_bytes:
             del metadata["structured_content"]  # its text form is the content, and is kept whole
         head = head_of(content, self.result_bytes)
         if head is not content:
@@ -98,3 +105,8 @@ class Toolbox:
             where = "".join(format_tb(error.__traceback__))
             logger.error("A tool failed unexpectedly", extra=extra | {"fault": type(error).__name__, "where": where})
             return failure("The tool failed unexpectedly.")
+
+
+def attached_bytes(metadata: Mapping[str, Any]) -> int:
+    """Return the size of the files that a tool made for the user."""
+    return sum(len(each["content"]["uri"]) for each in metadata.get(ATTACHMENTS, ()))

@@ -7,6 +7,7 @@ import httpx
 
 from stint.domain.errors import InvalidRequest
 from stint.net.encodings import find_codec
+from stint.net.large_answers import LARGE, wait_for_turn
 
 ENCODINGS = frozenset({"gzip", "x-gzip", "deflate"})
 """What can be decompressed (RFC 9110, section 8.4.1). Packed more than once is not: that is how bombs are made."""
@@ -64,6 +65,8 @@ class BoundedBody(httpx.AsyncByteStream):
             for piece in self._unpack(chunk):
                 unpacked += len(piece)
                 self._hold(unpacked)
+                if unpacked > LARGE:
+                    await wait_for_turn()
                 yield piece
 
     async def aclose(self) -> None:

@@ -58,13 +58,18 @@ def write_json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
+def size_of(content: Content) -> int:
+    """Return the bytes of a content: those of UTF-8 text and of base64 image data."""
+    return sum(map(_size_of, items_of(content)))
+
+
 def head_of(content: Content, limit: int) -> Content:
     """Give what the model gets of a content: the first `limit` bytes, and a note when that is not all.
 
     Bytes are those of UTF-8 text and of base64 image data; an image that does not fit whole is left out.
     """
     items = items_of(content)
-    total = sum(map(_size_of, items))
+    total = size_of(content)
     if total <= limit:
         return content
     head: list[ContentItem] = []

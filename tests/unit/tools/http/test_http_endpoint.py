@@ -342,3 +342,11 @@ async def test_the_key_tells_apart_calls_to_which_a_model_gives_the_same_id(
 
     assert [request.headers["x-call-key"] for request in server.requests] == ["turn:1:call_1", "turn:2:call_1"]
     assert {request.headers["idempotency-key"] for request in server.requests} == {"call_1"}
+
+
+async def test_a_registration_has_at_most_64_headers_in_a_tool(tools: HttpEndpoints) -> None:
+    headers = {f"X-{number}": "a" for number in range(65)}
+    config = {"tools": [{"name": "t", "url": "https://93.184.215.14/", "headers": headers}]}
+
+    with pytest.raises(InvalidRequest, match="65 headers; at most 64"):
+        await tools.check(Toolgroup("g", "remote-execution", config=config))

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Discriminator, Field, StrictBool, Tag, field_validator
 
 from stint.domain.fields import AtMost, KnownTypes, Nothing, Omitted, Only, Refused, invalid
+from stint.domain.limits import ServerToolNames
 from stint.domain.schema import Request
 
 ToolName = Annotated[str, Field(pattern=r"^[a-zA-Z0-9_-]{1,64}$")]
@@ -36,7 +37,7 @@ class FunctionTool(Request):
 class McpToolFilter(Request):
     """Some of a server's tools: those of these names, or all of them."""
 
-    tool_names: Omitted[list[str]] = None
+    tool_names: Omitted[ServerToolNames] = None
     read_only: Annotated[
         Nothing, Refused("What servers say of their tools' effects is not relied on here: list the tool_names")
     ] = None
@@ -58,7 +59,7 @@ def form_of_filter(value: Any) -> str:
 
 
 AllowedNames = Annotated[
-    Annotated[list[str], Tag("names")] | Annotated[McpToolFilter, Tag("filter")], Discriminator(form_of_filter)
+    Annotated[ServerToolNames, Tag("names")] | Annotated[McpToolFilter, Tag("filter")], Discriminator(form_of_filter)
 ]
 
 

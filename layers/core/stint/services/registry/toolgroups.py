@@ -17,6 +17,7 @@ from stint.services.registry.masking import masked_endpoint, masked_toolgroup
 from stint.services.registry.tool_schemas import parameters_of
 from stint.services.registry.tools import Tools, as_port, naming, shown_name
 from stint.services.registry.unsupported_tools import describe_rag, refuse_not_offered, refuse_rag
+from stint.tools.list_budget import shared_list_budget
 from stint.tools.masking import mask_url, refuse_masked
 from stint.tools.outcomes import head_of
 from stint.tools.port import Invocation
@@ -94,7 +95,7 @@ class Toolgroups:
         if endpoint is not None:
             return await self.tools_at(endpoint, name, provider_data)
         if name is None:
-            listed = await asyncio.gather(*(self.look(group, provider_data) for group in await self.all()))
+            listed = await self.look_at(await self.all(), provider_data)
             return [tool for tools in listed if not isinstance(tools, StintError) for tool in tools]
         await self.tools.registry.renew()
         found = await self.tools.registry.find_toolgroup(name)
@@ -118,6 +119,13 @@ class Toolgroups:
         )
         group = toolgroup_of(request, None)
         return describe(group, await self.tools.signatures(group, provider_data, "mcp_endpoint"))
+
+    async def look_at(
+        self, groups: Sequence[ToolGroup], provider_data: Mapping[str, Any]
+    ) -> Sequence[Sequence[Tool] | StintError]:
+        """List the tools of several toolgroups side by side, within one budget."""
+        with shared_list_budget():
+            return await asyncio.gather(*(self.look(group, provider_data) for group in groups))
 
     async def look(self, group: ToolGroup, provider_data: Mapping[str, Any]) -> Sequence[Tool] | StintError:
         """List a toolgroup's tools; of one that cannot be reached or does not answer soon, what it failed with."""
@@ -150,7 +158,7 @@ class Toolgroups:
         if tools:
             return the_one(name, tools)
         asked = [group for group in groups if known[group.identifier] is None]
-        looks = await asyncio.gather(*(self.look(group, provider_data) for group in asked))
+        looks = await self.look_at(asked, provider_data)
         tools = matching(name, [tool for look in looks if not isinstance(look, StintError) for tool in look])
         failures = [look for look in looks if isinstance(look, StintError)]
         if not tools and failures:

@@ -14,6 +14,7 @@ from stint.loop.toolbox import ServerTool, Toolbox, refuse_too_many
 from stint.services.registry.registry import Registry
 from stint.services.registry.tool_schemas import signature_of
 from stint.services.registry.unsupported_tools import refuse_not_offered, refuse_rag
+from stint.tools.list_budget import shared_list_budget
 from stint.tools.port import MODEL_NAMES, SEARCH_PROVIDERS, Toolgroup, ToolProvider
 
 
@@ -46,7 +47,8 @@ class Tools:
         client = {tool.name: signature_of(tool) for tool in config.client_tools}
         selections = [await self.select(wanted) for wanted in (*config.toolgroups, *added)]
         groups = {selection.toolgroup.identifier: selection.toolgroup for selection in selections}
-        listed = await asyncio.gather(*(self.signatures(group, provider_data) for group in groups.values()))
+        with shared_list_budget():
+            listed = await asyncio.gather(*(self.signatures(group, provider_data) for group in groups.values()))
         signatures = dict(zip(groups, listed, strict=True))
         server: dict[str, ServerTool] = {}
         for selection in selections:

@@ -28,6 +28,7 @@ from stint.models.routing import Router
 from stint.services.registry.registry import Registry
 from stint.services.registry.tools import Tools
 from stint.services.responses.hosted_tools import WEB_SEARCH, HostedTools, callable_names, names_of
+from stint.tools.list_budget import shared_list_budget
 from stint.tools.port import ProviderData, Toolgroup
 
 MCP = "model-context-protocol"
@@ -104,7 +105,9 @@ class ResponsePlanner:
         """Gather the tools: functions are the client's to run, all others the server's."""
         keys = with_credentials(tools, provider_data)
         servers = {place: tool for place, tool in enumerate(tools) if isinstance(tool, McpTool)}
-        offered = await asyncio.gather(*(self.list_server(place, server, keys) for place, server in servers.items()))
+        with shared_list_budget():
+            listing = (self.list_server(place, server, keys) for place, server in servers.items())
+            offered = await asyncio.gather(*listing)
         client = {tool.name: signature_of(tool) for tool in tools if isinstance(tool, FunctionTool)}
         hosted = [each for found in offered for each in found]
         refuse_too_many(hosted, "tools", "Choose some of them with allowed_tools.")

@@ -10,6 +10,7 @@ import httpx
 from stint.domain.errors import InvalidRequest
 from stint.domain.inference import ToolSignature
 from stint.domain.known_secrets import redact
+from stint.domain.limits import MAX_HEADERS
 from stint.net.guard import Guard
 from stint.tools.definitions import read_definitions
 from stint.tools.headers import read_headers
@@ -51,6 +52,7 @@ class HttpEndpoints:
     async def check(self, toolgroup: Toolgroup, /) -> None:
         """Check the definitions, and that each host may be called; see the port."""
         for tool in read_definitions(toolgroup, EndpointDefinition).values():
+            refuse_many_headers(tool)
             try:
                 await self._guard.check(tool.origin)
             except InvalidRequest as error:
@@ -90,6 +92,14 @@ class HttpEndpoints:
         except ToolFailure as error:
             return failure(str(error))
         return read_response(response)
+
+
+def refuse_many_headers(tool: EndpointDefinition) -> None:
+    """Refuse a tool with too many headers: each may be a credential, which every answer is searched for."""
+    if len(tool.headers) > MAX_HEADERS:
+        raise InvalidRequest(
+            f"The tool {tool.name!r} has {len(tool.headers)} headers; at most {MAX_HEADERS} are taken.", param="args"
+        )
 
 
 def keys_of(invocation: Invocation) -> dict[str, str]:

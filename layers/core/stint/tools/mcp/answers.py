@@ -3,10 +3,14 @@
 import re
 
 from stint.domain.errors import InvalidRequest
-from stint.domain.json_text import MAX_VALUES, has_too_many_values
+from stint.domain.json_text import has_too_many_values
+from stint.tools.list_budget import ListBudget
 
 MOST_LINES = 50_000
 """Lines of event streams: each costs a microsecond or more, an empty one too."""
+
+MOST_VALUES = 50_000
+"""Values in one message: 200,000 in a result take a second of CPU time."""
 
 EVENT_ENDS = (b"\r\n\r\n", b"\n\n", b"\r\r")
 DATA = re.compile(rb"^data:(.*)", re.MULTILINE)
@@ -18,15 +22,18 @@ class Received:
     Raises InvalidRequest (`url_too_large`) from any method.
     """
 
-    def __init__(self, host: str, max_bytes: int) -> None:
+    def __init__(self, host: str, max_bytes: int, budget: ListBudget | None = None) -> None:
         self._host = host
         self._max_bytes = max_bytes
+        self._budget = budget
         self._bytes = self._lines = 0
 
     def count(self, chunk: bytes) -> None:
         self._bytes += len(chunk)
         if self._bytes > self._max_bytes:
             raise self.too_large(f"{self._max_bytes:,} bytes")
+        if self._budget is not None:
+            self._budget.count(len(chunk))
 
     def count_lines(self, chunk: bytes) -> None:
         self._lines += chunk.count(b"\n") + chunk.count(b"\r")
@@ -34,8 +41,8 @@ class Received:
             raise self.too_large(f"{MOST_LINES:,} lines")
 
     def check(self, message: bytes) -> None:
-        if has_too_many_values(message):
-            raise self.too_large(f"{MAX_VALUES:,} values in a message")
+        if has_too_many_values(message, MOST_VALUES):
+            raise self.too_large(f"{MOST_VALUES:,} values in a message")
 
     def too_large(self, limit: str) -> InvalidRequest:
         return InvalidRequest(f"{self._host} sent more than {limit}", code="url_too_large")

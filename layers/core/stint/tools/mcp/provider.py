@@ -11,6 +11,7 @@ from stint.domain.errors import InvalidRequest, StintError, ToolUnauthorized, To
 from stint.domain.inference import ToolSignature
 from stint.net.guard import Guard
 from stint.tools.headers import read_headers
+from stint.tools.list_budget import list_budget
 from stint.tools.mcp.args import read_args
 from stint.tools.mcp.content import read_result
 from stint.tools.mcp.lists import ToolLists
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 MOST_TOOLS = 1000
+MOST_PAGES = 50
+LIST_SECONDS = 20.0
+"""How long a server may take to list its tools: API Gateway waits 29 s for the answer to the caller."""
 INVALID_PARAMS = -32602
 METHOD_NOT_FOUND = -32601
 REFRESH_SECONDS = 3.0
@@ -83,7 +87,7 @@ class McpTools:
             return fresh
         failed = self._lists.failure(key)
         if failed is None:
-            timeout = read_args(toolgroup).timeout or self._timeout
+            timeout = min(read_args(toolgroup).timeout or self._timeout, LIST_SECONDS)
             try:
                 return await self._refresh(url, headers, timeout if old is None else min(timeout, REFRESH_SECONDS))
             except ToolUnauthorized:
@@ -114,7 +118,7 @@ class McpTools:
 
     async def _ask(self, url: str, headers: dict[str, str], timeout: float) -> list[ToolSignature]:
         try:
-            return await self._sessions.hold(url, headers, list_all, timeout)
+            return await self._sessions.hold(url, headers, list_all, timeout, list_budget())
         except TimeoutError as error:
             raise ToolUnavailable(
                 f"The MCP server at {host_of(url)} did not list its tools within {timeout:g} s"
@@ -149,12 +153,20 @@ class McpTools:
 
 
 async def list_all(session: "ClientSession") -> list[ToolSignature]:
-    """List the tools, page by page, up to 1,000."""
+    """List the tools, page by page, up to 1,000.
+
+    Raises:
+        McpFailure: they stand on more than 50 pages.
+    """
     from mcp.types import PaginatedRequestParams  # noqa: PLC0415 - imported when first used
 
     tools: list[ToolSignature] = []
     cursor: str | None = None
+    pages = 0
     while len(tools) < MOST_TOOLS:
+        pages += 1
+        if pages > MOST_PAGES:
+            raise McpFailure(0, f"its list has more than {MOST_PAGES} pages")
         page = await session.list_tools(params=PaginatedRequestParams(cursor=cursor) if cursor else None)
         tools += [
             ToolSignature(tool.name, tool.description or tool.title or "", tool.inputSchema) for tool in page.tools

@@ -11,6 +11,7 @@ import httpx
 from stint.domain.errors import InvalidRequest, StintError, ToolUnauthorized, ToolUnavailable, UnresolvableURL
 from stint.net.guard import Guard
 from stint.net.urls import parse_url
+from stint.tools.list_budget import MAX_LIST_BYTES, ListBudget
 from stint.tools.mcp.answers import Received
 from stint.tools.mcp.package import prepare_mcp
 from stint.tools.mcp.watch import Refused, Watch
@@ -45,8 +46,17 @@ class McpSessions:
         self._max_bytes = max_bytes
         self._sse_endpoints: set[str] = set()
 
-    async def hold(self, url: str, headers: dict[str, str], conversation: Conversation[T], timeout: float) -> T:
+    async def hold(
+        self,
+        url: str,
+        headers: dict[str, str],
+        conversation: Conversation[T],
+        timeout: float,
+        budget: ListBudget | None = None,
+    ) -> T:
         """Connect, initialize, hold the conversation, and leave; `timeout` is in seconds, for all of it.
+
+        A `budget` counts what the server sends, of which there is less than for a call.
 
         Raises:
             TimeoutError: it took longer than the time-out.
@@ -59,13 +69,13 @@ class McpSessions:
         first: Refused | None = None
         if url not in self._sse_endpoints:
             try:
-                return await self._attempt(url, headers, conversation, deadline, sse=False)
+                return await self._attempt(url, headers, conversation, deadline, budget, sse=False)
             except Refused as refused:
                 if not 400 <= refused.status < 500 or not refused.opening or refused.status in NOT_ABOUT_TRANSPORT:
                     raise explain(url, refused) from refused
                 first = refused
         try:
-            result = await self._attempt(url, headers, conversation, deadline, sse=True)
+            result = await self._attempt(url, headers, conversation, deadline, budget, sse=True)
         except Refused as refused:
             self._sse_endpoints.discard(url)
             raise explain(url, refused, first) from refused
@@ -73,14 +83,22 @@ class McpSessions:
         return result
 
     async def _attempt(
-        self, url: str, headers: dict[str, str], conversation: Conversation[T], deadline: float, *, sse: bool
+        self,
+        url: str,
+        headers: dict[str, str],
+        conversation: Conversation[T],
+        deadline: float,
+        budget: ListBudget | None,
+        *,
+        sse: bool,
     ) -> T:
         prepare_mcp()
         from mcp.client.session import ClientSession  # noqa: PLC0415 - imported when first used
         from mcp.types import Implementation  # noqa: PLC0415
 
-        received = Received(host_of(url), self._max_bytes)
-        watch = Watch(self._guard.transport(self._max_bytes), ("GET", "POST") if sse else ("POST",), received)
+        max_bytes = self._max_bytes if budget is None else min(self._max_bytes, MAX_LIST_BYTES)
+        received = Received(host_of(url), max_bytes, budget)
+        watch = Watch(self._guard.transport(max_bytes), ("GET", "POST") if sse else ("POST",), received)
         seconds = max(deadline - asyncio.get_running_loop().time(), 0.001)
         client = httpx.AsyncClient(
             transport=watch, timeout=seconds, headers={"Accept-Encoding": "gzip", **headers}, trust_env=False
@@ -138,7 +156,7 @@ def translate(url: str, error: BaseException) -> Exception:
             return error
         case InvalidRequest(code="url_unavailable"):
             return ToolUnavailable(error.message)
-        case Refused() | TimeoutError() | StintError():
+        case Refused() | TimeoutError() | StintError() | McpFailure():
             return error
         case McpError():
             return McpFailure(error.error.code, error.error.message)

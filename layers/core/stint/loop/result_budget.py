@@ -1,0 +1,24 @@
+"""How much the server's tools may return in one run."""
+
+from dataclasses import dataclass
+
+from stint.domain.limits import MAX_RESULT_BYTES
+
+SPENT = (
+    f"The tool did not run: the tools have returned {MAX_RESULT_BYTES // 1_000_000} MB in this run, which is the most. "
+    "Answer with what is known."
+)
+
+
+@dataclass(slots=True)
+class ResultBudget:
+    """Counts the bytes of results. A call that runs when they are used up may still exceed them."""
+
+    left: int = MAX_RESULT_BYTES
+
+    @property
+    def spent(self) -> bool:
+        return self.left <= 0
+
+    def count(self, size: int) -> None:
+        self.left -= size

@@ -1,0 +1,39 @@
+import asyncio
+
+from stint.net.large_answers import one_at_a_time, wait_for_turn
+
+
+async def test_one_piece_of_work_at_a_time_has_its_turn_until_it_is_over() -> None:
+    lock, order = asyncio.Lock(), list[str]()
+
+    async def work(name: str) -> None:
+        with one_at_a_time(lock):
+            await asyncio.gather(wait_for_turn(), wait_for_turn())
+            order.append(f"{name} begins")
+            await asyncio.sleep(0)
+            order.append(f"{name} ends")
+
+    await asyncio.gather(work("a"), work("b"))
+
+    assert order == ["a begins", "a ends", "b begins", "b ends"]
+
+
+async def test_work_that_is_cancelled_passes_its_turn_on() -> None:
+    lock = asyncio.Lock()
+
+    async def work() -> None:
+        with one_at_a_time(lock):
+            await wait_for_turn()
+            await asyncio.Event().wait()
+
+    holding, waiting = asyncio.create_task(work()), asyncio.create_task(work())
+    await asyncio.sleep(0)
+    for task in (waiting, holding):
+        task.cancel()
+    await asyncio.gather(holding, waiting, return_exceptions=True)
+
+    assert not lock.locked()
+
+
+async def test_what_takes_no_turns_does_not_wait() -> None:
+    await wait_for_turn()

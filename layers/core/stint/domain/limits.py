@@ -23,7 +23,7 @@ MAX_TOOL_CALLS = 200
 MAX_RESULT_BYTES = 8_000_000
 """Results of the server's tools in one turn or response, before they are cut for the model."""
 
-MAX_HEADERS = 64
+MAX_TOOL_HEADERS = 64
 """Headers of one tool of a registration."""
 
 MAX_MESSAGES = 10_000

@@ -10,7 +10,7 @@ import httpx
 from stint.domain.errors import InvalidRequest
 from stint.domain.inference import ToolSignature
 from stint.domain.known_secrets import redact
-from stint.domain.limits import MAX_HEADERS
+from stint.domain.limits import MAX_TOOL_HEADERS
 from stint.net.guard import Guard
 from stint.tools.definitions import read_definitions
 from stint.tools.headers import read_headers
@@ -96,10 +96,10 @@ class HttpEndpoints:
 
 def refuse_many_headers(tool: EndpointDefinition) -> None:
     """Refuse a tool with too many headers: each may be a credential, which every answer is searched for."""
-    if len(tool.headers) > MAX_HEADERS:
-        raise InvalidRequest(
-            f"The tool {tool.name!r} has {len(tool.headers)} headers; at most {MAX_HEADERS} are taken.", param="args"
-        )
+    if len(tool.headers) > MAX_TOOL_HEADERS:
+        count = len(tool.headers)
+        message = f"The tool {tool.name!r} has {count} headers; at most {MAX_TOOL_HEADERS} are taken."
+        raise InvalidRequest(message, param="args")
 
 
 def keys_of(invocation: Invocation) -> dict[str, str]:

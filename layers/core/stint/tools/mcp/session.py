@@ -100,8 +100,8 @@ class McpSessions:
         received = Received(host_of(url), max_bytes, budget)
         watch = Watch(self._guard.transport(max_bytes), ("GET", "POST") if sse else ("POST",), received)
         seconds = max(deadline - asyncio.get_running_loop().time(), 0.001)
-        client = httpx.AsyncClient(
-            transport=watch, timeout=seconds, headers={"Accept-Encoding": "gzip", **headers}, trust_env=False
+        client = httpx.AsyncClient(  # its time-out is the later one: the deadline says what took too long
+            transport=watch, timeout=seconds + 1, headers={"Accept-Encoding": "gzip", **headers}, trust_env=False
         )
         results: list[T] = []
         try:

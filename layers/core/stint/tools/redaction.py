@@ -183,7 +183,7 @@ def redact_outcome(outcome: ToolOutcome, redactor: Redactor) -> ToolOutcome:
     """Redact an outcome's texts, images and metadata, with the files in it."""
     content = redact_content(outcome.content, redactor)
     attached = {
-        name: [redact_attachment(each, redactor) for each in part] if name == ATTACHMENTS else redactor.json(part)
+        name: redact_attachments(part, redactor) if name == ATTACHMENTS else redactor.json(part)
         for name, part in outcome.metadata.items()
     }
     return replace(outcome, content=content, metadata=attached)
@@ -201,6 +201,18 @@ def redact_content(content: Content, redactor: Redactor) -> Content:
     if isinstance(content, str):
         return redactor.text(content)
     return [redact_item(item) for item in content] if isinstance(content, list) else redact_item(content)
+
+
+def redact_attachments(attachments: Any, redactor: Redactor) -> Any:
+    """Redact the files that a tool made; what has not their form is redacted as any other metadata."""
+    if not isinstance(attachments, list):
+        return redactor.json(attachments)
+    return [redact_attachment(each, redactor) if is_file(each) else redactor.json(each) for each in attachments]
+
+
+def is_file(attached: Any) -> bool:
+    content = attached.get("content") if isinstance(attached, dict) else None
+    return isinstance(content, dict) and isinstance(content.get("uri"), str)
 
 
 def redact_attachment(attached: dict[str, Any], redactor: Redactor) -> dict[str, Any]:

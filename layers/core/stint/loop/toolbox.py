@@ -108,5 +108,5 @@ class Toolbox:
 
 
 def attached_bytes(metadata: Mapping[str, Any]) -> int:
-    """Return the size of the files that a tool made for the user."""
-    return sum(len(each["content"]["uri"]) for each in metadata.get(ATTACHMENTS, ()))
+    """Return the size of the files that a tool made for the user, as they are stored."""
+    return len(json.dumps(metadata.get(ATTACHMENTS)))

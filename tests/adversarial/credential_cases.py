@@ -15,6 +15,8 @@ LONGEST = 6_000_000
 
 PEER = "http://peer"
 ALIKE = {f"X-{n}": f"{'a' * 12}{n:03}" for n in range(500)}
+MOST_HEADERS = 64
+"""Headers of one tool."""
 LONG = {"X-Key": "a" * 9_000 + "b"}
 
 
@@ -33,9 +35,19 @@ def answer_file(received: Received) -> Reply:
     return Reply((b"a" * LONGEST,), 200, {"content-type": "application/octet-stream"})
 
 
+def tools_with(path: str, headers: dict[str, str]) -> list[dict[str, Any]]:
+    """Return the tool `t`, and others of its toolgroup that have the headers which one alone may not have."""
+    names = list(headers)
+    parts = [names[begin : begin + MOST_HEADERS] for begin in range(0, len(names), MOST_HEADERS)]
+    return [
+        {"name": f"t{n or ''}", "url": f"{PEER}{path}", "headers": {name: headers[name] for name in part}}
+        for n, part in enumerate(parts)
+    ]
+
+
 def call_tool(path: str, headers: dict[str, str]) -> Case:
-    """Register a tool with credentials, show it, and call it by itself and in a turn."""
-    args = {"tools": [{"name": "t", "url": f"{PEER}{path}", "headers": headers}]}
+    """Register tools with credentials, show them, and call one by itself and in a turn."""
+    args = {"tools": tools_with(path, headers)}
     registered = yield post("/v1/toolgroups", {"toolgroup_id": "g", "provider_id": "remote-execution", "args": args})
     assert registered.status == 200, registered.body[:500]
     assert (yield get("/v1/toolgroups/g")).status == 200
@@ -156,9 +168,9 @@ for run_name, run in RUNS.items():
 
 @case
 def credentials_in_a_long_answer_of_encoded_runs() -> Case:
-    for number, name in enumerate(RUNS):
-        tool = {"name": f"t{number}", "url": f"{PEER}/runs/{name}", "headers": ALIKE}
-        group = {"toolgroup_id": name, "provider_id": "remote-execution", "args": {"tools": [tool]}}
+    for name in RUNS:
+        args = {"tools": tools_with(f"/runs/{name}", ALIKE)}
+        group = {"toolgroup_id": name, "provider_id": "remote-execution", "args": args}
         assert (yield post("/v1/toolgroups", group)).status == 200
-        called = yield post("/v1/tool-runtime/invoke", {"tool_name": f"t{number}", "kwargs": {}})
+        called = yield post("/v1/tool-runtime/invoke", {"tool_name": f"{name}/t", "kwargs": {}})
         assert called.status == 200, called.body[:500]

@@ -59,7 +59,7 @@ HOSTILE := tests/adversarial
 test: setup ## run the tests, but for those of function processes, of hostile requests and of other people's clients
 	@$(BIN)/pytest -q -n auto --dist loadfile $(PROCESSES:%=--ignore %) $(HOSTILE:%=--ignore %) --ignore tests/clients $(ARGS)
 
-test-adversarial: setup ## run the tests of what hostile requests cost in CPU time and memory (three minutes)
+test-adversarial: setup ## run the tests of what hostile requests cost in CPU time and memory (four minutes)
 	@$(BIN)/pytest -q -n 0 $(HOSTILE) $(ARGS)
 
 test-local: setup ## run the tests of function processes: the runtime, `make run` with the real Python clients, every event

@@ -1,14 +1,14 @@
 import asyncio
 
-from stint.net.large_answers import one_at_a_time, wait_for_turn
+from stint.net.large_answers import acquire_for_large_answer, large_answers_one_at_a_time
 
 
 async def test_one_piece_of_work_at_a_time_has_its_turn_until_it_is_over() -> None:
     lock, order = asyncio.Lock(), list[str]()
 
     async def work(name: str) -> None:
-        with one_at_a_time(lock):
-            await asyncio.gather(wait_for_turn(), wait_for_turn())
+        with large_answers_one_at_a_time(lock):
+            await asyncio.gather(acquire_for_large_answer(), acquire_for_large_answer())
             order.append(f"{name} begins")
             await asyncio.sleep(0)
             order.append(f"{name} ends")
@@ -22,8 +22,8 @@ async def test_work_that_is_cancelled_passes_its_turn_on() -> None:
     lock = asyncio.Lock()
 
     async def work() -> None:
-        with one_at_a_time(lock):
-            await wait_for_turn()
+        with large_answers_one_at_a_time(lock):
+            await acquire_for_large_answer()
             await asyncio.Event().wait()
 
     holding, waiting = asyncio.create_task(work()), asyncio.create_task(work())
@@ -36,4 +36,4 @@ async def test_work_that_is_cancelled_passes_its_turn_on() -> None:
 
 
 async def test_what_takes_no_turns_does_not_wait() -> None:
-    await wait_for_turn()
+    await acquire_for_large_answer()

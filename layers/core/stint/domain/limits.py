@@ -42,7 +42,7 @@ MAX_IMAGE_URLS = 100
 """Different URLs of images in a request, and in a model call whose images are fetched first."""
 
 MAX_APPROVED_CALLS = 128
-"""Calls of MCP tools that a request approves: they are run side by side."""
+"""Calls of MCP tools that a request approves: each is a session with its server."""
 
 MAX_ARGS_BYTES = 65_536
 """The args of a toolgroup, or the metadata of a model or a tool, as JSON in UTF-8."""
@@ -52,7 +52,6 @@ MAX_ALL_ARGS_BYTES = 262_144
 
 MAX_URL_LENGTH = 8_192
 """Characters of the URL of an MCP server or another endpoint."""
-
 
 MAX_HEADERS = 65_536
 """Characters of the headers and authorizations of all MCP tools of a response."""

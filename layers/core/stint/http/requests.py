@@ -17,7 +17,10 @@ JSON = re.compile(r"\s*application/(json|[^;\s]+\+json)\s*(;.*)?", re.IGNORECASE
 
 
 class AnyPath(PathConvertor):
-    """Reads the ids of registrations in paths, those with line breaks, too."""
+    """Matches ids of registrations, those with line breaks, too.
+
+    It replaces Starlette's, since /v1/inspect/routes shows the convertor's name as Llama Stack does.
+    """
 
     regex = "(?s:.*)"
 

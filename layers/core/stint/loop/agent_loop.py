@@ -34,7 +34,7 @@ from stint.loop.output_guard import Holdback
 from stint.loop.run import Run
 from stint.loop.screening import Screening, screen
 from stint.loop.structured_output import validate_output
-from stint.net.large_answers import one_at_a_time
+from stint.net.large_answers import large_answers_one_at_a_time
 from stint.shields.port import Touchpoint
 
 CALLS_AT_ONCE = 4
@@ -193,7 +193,7 @@ async def answer_calls(run: Run, move: Answers) -> AsyncGenerator[StepEvent, Non
 async def answer_call(run: Run, call: ToolCall, slots: asyncio.Semaphore, large: asyncio.Lock) -> ToolResponse:
     """Run a call when a slot is free. A large result is redacted and cut before the next one is read."""
     async with slots:
-        with one_at_a_time(large):
+        with large_answers_one_at_a_time(large):
             return await run.plan.toolbox.respond(call, run.key_of(call), run.log.keep, run.results)
 
 

@@ -7,7 +7,7 @@ import httpx
 
 from stint.domain.errors import InvalidRequest
 from stint.net.encodings import find_codec
-from stint.net.large_answers import LARGE, wait_for_turn
+from stint.net.large_answers import LARGE, acquire_for_large_answer
 
 ENCODINGS = frozenset({"gzip", "x-gzip", "deflate"})
 """What can be decompressed (RFC 9110, section 8.4.1). Packed more than once is not: that is how bombs are made."""
@@ -66,7 +66,7 @@ class BoundedBody(httpx.AsyncByteStream):
                 unpacked += len(piece)
                 self._hold(unpacked)
                 if unpacked > LARGE:
-                    await wait_for_turn()
+                    await acquire_for_large_answer()
                 yield piece
 
     async def aclose(self) -> None:

@@ -7,52 +7,53 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 LARGE = 100_000
-"""Bytes after which the rest of an answer waits for its turn."""
+"""Bytes after which the rest of an answer waits for the lock."""
 
 
-class Turn:
-    """The turn of one piece of work. It begins with its first large answer and lasts until the work is over."""
+class LazyLock:
+    """A shared lock, acquired when first needed and held until the work is over. Tasks of the work may share it."""
 
     def __init__(self, lock: asyncio.Lock) -> None:
         self._shared = lock
-        self._own = asyncio.Lock()
-        self._held = self._over = False
+        self._acquiring = asyncio.Lock()
+        self._held = self._released = False
 
-    async def take(self) -> None:
-        """Wait until no other work has the turn."""
-        async with self._own:
-            if self._held or self._over:
+    async def acquire(self) -> None:
+        """Acquire the shared lock, unless this has been done, or the work is over."""
+        async with self._acquiring:
+            if self._held or self._released:
                 return
             await self._shared.acquire()
             self._held = True
-            if self._over:
-                self.end()
+            if self._released:
+                self.release()
 
-    def end(self) -> None:
-        self._over = True
+    def release(self) -> None:
+        """Release the shared lock, if it is held, for good."""
+        self._released = True
         if self._held:
             self._held = False
             gc.collect()  # sessions are cycles, and hold what was read
             self._shared.release()
 
 
-_turn: ContextVar[Turn | None] = ContextVar("turn_for_large_answers", default=None)
+_lock: ContextVar[LazyLock | None] = ContextVar("lock_for_large_answers", default=None)
 
 
 @contextmanager
-def one_at_a_time(lock: asyncio.Lock) -> Iterator[None]:
-    """Let what runs in this context, its tasks included, read large answers while nobody else of the lock does."""
-    turn = Turn(lock)
-    token = _turn.set(turn)
+def large_answers_one_at_a_time(lock: asyncio.Lock) -> Iterator[None]:
+    """Let what runs in this context, its tasks included, read large answers only while it holds a lock."""
+    lazy = LazyLock(lock)
+    token = _lock.set(lazy)
     try:
         yield
     finally:
-        turn.end()
-        _turn.reset(token)
+        lazy.release()
+        _lock.reset(token)
 
 
-async def wait_for_turn() -> None:
-    """Wait for the turn of the work that runs here, if it has to take turns."""
-    turn = _turn.get()
-    if turn is not None:
-        await turn.take()
+async def acquire_for_large_answer() -> None:
+    """Acquire the lock of the work that runs here, if it has one."""
+    lazy = _lock.get()
+    if lazy is not None:
+        await lazy.acquire()

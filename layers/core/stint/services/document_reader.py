@@ -1,6 +1,6 @@
 """The documents of a turn, read before the turn begins."""
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
@@ -72,10 +72,10 @@ def too_many_images(limit: str) -> InvalidRequest:
     return InvalidRequest(f"A request has at most {limit}: send the others with another one.", code="too_many_images")
 
 
-def images_of(contents: Mapping[str, Content]) -> Iterator[PlacedImage]:
-    """Yield the images of contents by their places: `messages[0].content` has `messages[0].content[1].image.data`."""
-    for place, content in contents.items():
+def images_of(field: str, contents: Iterable[Content]) -> Iterator[PlacedImage]:
+    """Yield the images of the contents in a field, with their places: `messages[0].content[1].image.data`."""
+    for place, content in enumerate(contents):
         for index, item in enumerate(items_of(content)):
             if isinstance(item, ImageContentItem):
-                where = f"{place}[{index}]" if isinstance(content, list) else place
+                where = f"{field}[{place}].content" + (f"[{index}]" if isinstance(content, list) else "")
                 yield f"{where}.image.{'data' if item.image.url is None else 'url.uri'}", item.image

@@ -71,8 +71,8 @@ class Masker:
         self.places = MAX_PLACES
         self.characters = LONGEST_SHOWN
 
-    def is_beyond(self, text: str = "", places: int = 0) -> bool:
-        """Count what is read next; return whether it is more than one value may have."""
+    def exceeds_limits(self, text: str = "", places: int = 0) -> bool:
+        """Count a text and its places; return whether this value has more than are shown."""
         self.characters -= len(text)
         self.places -= places
         return not self.collects and min(self.characters, self.places) < 0
@@ -123,16 +123,16 @@ class Masker:
         }
 
     def text(self, text: str, *, plain: bool = False) -> str:
-        if self.is_beyond(text):
+        if self.exceeds_limits(text):
             return MASK
         if is_key(text) and not plain:
             return str(self.hide(text))
         shown = _URL.sub(lambda found: self.url(found[0]), text)
-        return MASK if self.is_beyond() else shown
+        return MASK if self.exceeds_limits() else shown
 
     def body(self, text: str) -> str:
         """Mask a text that is sent as it is: JSON, a form, or anything with names and values in it."""
-        if self.is_beyond(text):
+        if self.exceeds_limits(text):
             return MASK
         try:
             document = parse_json(text)
@@ -141,10 +141,10 @@ class Masker:
         if isinstance(document, dict | list):
             return json.dumps(self.value(document), ensure_ascii=False)
         shown = _PAIR.sub(self.pair, self.text(text))
-        return MASK if self.is_beyond() else shown
+        return MASK if self.exceeds_limits() else shown
 
     def pair(self, found: re.Match[str]) -> str:
-        if self.is_beyond(places=1):
+        if self.exceeds_limits(places=1):
             return ""
         name, sign, value = found.groups()
         if value == MASK or not is_secret(name):
@@ -153,7 +153,7 @@ class Masker:
         return f"{name}{sign}{self.hide(value)}"
 
     def url(self, url: str, *, endpoint: bool = False) -> str:
-        if self.is_beyond(places=1):
+        if self.exceeds_limits(places=1):
             return MASK
         try:
             parts = urlsplit(url)
@@ -186,7 +186,7 @@ class Masker:
     def fields(self, text: str, *, endpoint: bool) -> str:
         """Mask a query, or a fragment that may be written like one."""
         count = text.count("&") + 1
-        if self.is_beyond(places=count) or (count > MAX_FIELDS and not self.collects):
+        if self.exceeds_limits(places=count) or (count > MAX_FIELDS and not self.collects):
             return MASK
         return "&".join([self.field(field, endpoint=endpoint) for field in text.split("&")]) if text else text
 

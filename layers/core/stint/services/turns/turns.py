@@ -72,9 +72,7 @@ class Turns:
             InvalidRequest: the agent's configuration, or the request, names something unknown.
         """
         refuse_masked_args(request.toolgroups, "toolgroups")
-        await self.reader.check_images(
-            images_of({f"messages[{index}].content": each.content for index, each in enumerate(request.messages)})
-        )
+        await self.reader.check_images(images_of("messages", [each.content for each in request.messages]))
         documents = await self.reader.read(request.documents)
         opened, _ = await asyncio.gather(
             self.opener.open(agent_id, session_id, new_id(), deadline, resume=False),
@@ -133,11 +131,7 @@ class Turns:
             Conflict: the turn takes no responses, a call's id is taken, or another turn runs in the session.
             InvalidRequest: the responses do not match the calls. Nothing has changed then.
         """
-        await self.reader.check_images(
-            images_of(
-                {f"tool_responses[{index}].content": each.content for index, each in enumerate(request.tool_responses)}
-            )
-        )
+        await self.reader.check_images(images_of("tool_responses", [each.content for each in request.tool_responses]))
         opening, turn, noted = await self.open_last(agent_id, session_id, turn_id, deadline)
         async with opening.hold.released_on_error():
             waited = turn.status is TurnStatus.awaiting_input

@@ -22,86 +22,104 @@ class Settings(BaseSettings):
 
     table: str = Field(default="", description="Name of the DynamoDB table.")
     bucket: str = Field(default="", description="Name of the S3 bucket for bodies over 300 KB.")
-    queue_url: str = Field(default="", description="URL of the SQS queue of work for the worker.")
-    event_bus: str = Field(default="", description="EventBridge bus of the stack, which gets completion events.")
-    own_functions: str = Field(
-        default="", description="Names of the stack's own functions, which cannot be tools; commas."
+    queue_url: str = Field(default="", description="URL of the worker's SQS queue.")
+    event_bus: str = Field(
+        default="", description="EventBridge bus of the stack; completion events are published on it."
     )
+    own_functions: str = Field(default="", description="Names of the stack's own functions, which cannot be tools.")
 
     default_model: str = Field(
         default="bedrock/global.amazon.nova-2-lite-v1:0",
-        description="Model that is listed first; its provider also serves listed ids without a prefix.",
+        description="Default model, listed first.",
     )
-    models: str = Field(default="", description="Further model ids that GET /v1/models lists, separated by commas.")
+    models: str = Field(default="", description="More model ids for GET /v1/models.")
     openai_base_url: str = Field(
         default="https://api.openai.com/v1",
         validation_alias=named("OPENAI_BASE_URL"),
-        description="Base URL of the chat-completions server behind `openai/` models.",
+        description="Base URL of the server of `openai/` models.",
     )
     openai_api_key: SecretStr = Field(
-        default=SecretStr(""), validation_alias=named("OPENAI_API_KEY"), description="Its key (outside AWS)."
+        default=SecretStr(""),
+        validation_alias=named("OPENAI_API_KEY"),
+        description="API key for `openai/` models (outside AWS).",
     )
-    openai_secret_arn: str = Field(default="", description="Secrets Manager secret that holds the key (in AWS).")
-    bedrock_region: str = Field(
-        default="", description="AWS region of Bedrock's models and guardrails; empty for that of the function."
+    openai_secret_arn: str = Field(default="", description="Secrets Manager secret with that key (in AWS).")
+    bedrock_region: str = Field(default="", description="AWS region of Bedrock; if empty, the function's own.")
+    scripted_models: bool = Field(default=False, description="Enable the `scripted/` models, for demos and tests.")
+    scripted_word_seconds: float = Field(
+        default=0.02, ge=0, description="Pause of the scripted model before each word, in seconds."
     )
-    scripted_models: bool = Field(
-        default=False, description="Whether `scripted/` models are there, which are for demos and tests."
+    model_stall_seconds: float = Field(
+        default=60, description="Longest silence of a model before the turn fails, in seconds."
     )
-    scripted_word_seconds: float = Field(default=0.02, ge=0, description="Pause of the scripted model before a word.")
-    model_stall_seconds: float = Field(default=60, description="Longest silence of a model before the turn fails.")
 
     registry: str = Field(
-        default="", description="Toolgroups, shields and models there are from the start, as JSON; see docs/tools.md."
+        default="", description="Predefined toolgroups, shields and models, as JSON; see docs/tools.md."
     )
-    web_search: Literal["tavily", "brave"] = Field(default="tavily", description="Who answers `builtin::websearch`.")
+    web_search: Literal["tavily", "brave"] = Field(
+        default="tavily", description="Search engine of `builtin::websearch`: `tavily` or `brave`."
+    )
     tavily_api_key: SecretStr = Field(
-        default=SecretStr(""), validation_alias=named("TAVILY_SEARCH_API_KEY"), description="Key of Tavily."
+        default=SecretStr(""), validation_alias=named("TAVILY_SEARCH_API_KEY"), description="Tavily API key."
     )
     brave_api_key: SecretStr = Field(
-        default=SecretStr(""), validation_alias=named("BRAVE_SEARCH_API_KEY"), description="Key of Brave Search."
+        default=SecretStr(""), validation_alias=named("BRAVE_SEARCH_API_KEY"), description="Brave Search API key."
     )
     wolfram_api_key: SecretStr = Field(
-        default=SecretStr(""), validation_alias=named("WOLFRAM_ALPHA_API_KEY"), description="Key of Wolfram Alpha."
+        default=SecretStr(""), validation_alias=named("WOLFRAM_ALPHA_API_KEY"), description="Wolfram Alpha API key."
     )
-    tavily_base_url: str = Field(default="https://api.tavily.com", description="Base URL of Tavily's API.")
+    tavily_base_url: str = Field(default="https://api.tavily.com", description="Base URL of the Tavily API.")
     brave_base_url: str = Field(
-        default="https://api.search.brave.com/res/v1", description="Base URL of Brave Search's API."
+        default="https://api.search.brave.com/res/v1", description="Base URL of the Brave Search API."
     )
     wolfram_base_url: str = Field(
-        default="https://api.wolframalpha.com/v2", description="Base URL of Wolfram Alpha's API."
+        default="https://api.wolframalpha.com/v2", description="Base URL of the Wolfram Alpha API."
     )
-    tools_secret_arn: str = Field(default="", description="Secret with the three keys above, as JSON (in AWS).")
+    tools_secret_arn: str = Field(
+        default="", description="Secrets Manager secret with these three keys, as JSON (in AWS)."
+    )
     allowed_hosts: str = Field(
-        default="", description="Hosts, host:port and networks that callers' URLs may reach though not public; commas."
+        default="", description="Private hosts and networks that callers' URLs may reach; see docs/tools.md."
     )
     mcp_seconds: float = Field(
-        default=30, gt=0, le=840, description="Time-out of a call of an MCP tool whose registration has none."
+        default=30, gt=0, le=840, description="Timeout of MCP tool calls, unless the registration sets one, in seconds."
     )
-    tool_result_bytes: int = Field(default=256_000, gt=0, description="Most of a tool's result that a model gets.")
+    tool_result_bytes: int = Field(default=256_000, gt=0, description="Largest tool result sent to a model, in bytes.")
 
     output_shield_window: int = Field(
-        default=0, ge=0, description="Characters between checks by output shields; 0 checks the whole answer at once."
+        default=0, ge=0, description="Characters between output shield checks; 0: one check at the end."
     )
 
-    lease_seconds: float = Field(default=30, gt=0, description="How long a running turn holds its session unrenewed.")
-    history_bytes: int = Field(default=4_000_000, gt=0, description="Most history, in bytes of JSON, sent to a model.")
-    session_expiry_days: float = Field(default=30, gt=0, description="Life of a session without persistence.")
+    lease_seconds: float = Field(
+        default=30, gt=0, description="Lease time of a running turn, in seconds; renewed every third of it."
+    )
+    history_bytes: int = Field(default=4_000_000, gt=0, description="Most history sent to a model, in bytes of JSON.")
+    session_expiry_days: float = Field(
+        default=30, gt=0, description="Lifetime of a session without persistence, in days."
+    )
     unsigned_content_until: date | None = Field(
         default=None,
-        description="Last day (UTC, YYYY-MM-DD) on which `encrypted_content` from before signatures is accepted.",
+        description="Last day (UTC, YYYY-MM-DD) to accept unsigned `encrypted_content`.",
     )
-    heartbeat_seconds: float = Field(default=15, gt=0, description="Silence after which a stream gets a comment line.")
-    agent_cache_seconds: float = Field(default=60, ge=0, description="How long a warm process keeps agent configs.")
+    heartbeat_seconds: float = Field(
+        default=15, gt=0, description="Silence after which a stream sends a comment line, in seconds."
+    )
+    agent_cache_seconds: float = Field(
+        default=60, ge=0, description="Time that a warm process caches agent configurations, in seconds."
+    )
     runtime_api: str = Field(
-        default="", validation_alias=named("AWS_LAMBDA_RUNTIME_API"), description="Set by Lambda; no URL may reach it."
+        default="",
+        validation_alias=named("AWS_LAMBDA_RUNTIME_API"),
+        description="Set by Lambda; callers' URLs may not reach it.",
     )
     refused_ports: str = Field(
         default="",
         pattern=r"^(\d+-\d+)?$",
-        description="Ports of loopback that no URL may reach, `first-last`; set by the local cloud.",
+        description="Loopback ports that no URL may reach, `first-last`; set by `make run`.",
     )
-    cors_origin: str = Field(default="", description="Origin that browsers may call from; empty sends no CORS header.")
+    cors_origin: str = Field(
+        default="", description="Origin that browsers may call from; if empty, no CORS header is sent."
+    )
 
     @property
     def model_ids(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""One document as text, whatever kind it is. Runs in the process of the API or, for large ones, in one of its own."""
+"""Conversion of one document to text. It runs in the API's process, or in a process of its own for costly documents."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ from stint.documents.text import decode
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What to make of a document's bytes: its kind, its MIME type and charset, the most pages and characters."""
+    """How to convert a document's bytes: its kind, MIME type and charset, and the limits on pages and characters."""
 
     kind: str
     essence: str
@@ -20,10 +20,10 @@ class Job:
 
 
 def convert(job: Job, body: bytes) -> str:
-    """Turn a document into plain text.
+    """Convert a document to plain text.
 
     Raises:
-        Unreadable: it is broken, not what it is said to be, or too long.
+        Unreadable: it is damaged, does not match its type, or is too long.
     """
     if job.kind == Kind.pdf.name:
         return pdf_to_text(body, job.pages, job.characters)

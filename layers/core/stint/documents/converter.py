@@ -1,4 +1,4 @@
-"""Documents as text, the costly ones in a process of their own."""
+"""Conversion of documents to text, with a separate process for costly ones."""
 
 import asyncio
 from types import TracebackType
@@ -14,10 +14,10 @@ from stint.documents.served import Unreadable
 class Converter:
     """Converts the documents of one request, one after the other.
 
-    PDFs, and HTML that is large or many pages, go to a process, which is started for the first of them and ended with
+    PDFs, large HTML and many HTML pages are converted in a process, which starts with the first of them and ends with
     the request.
-    Plain text needs none: decoding it takes 10 ms a megabyte. When the process was ended for what it used, the request
-    has used what it may, so nothing is sent to another one.
+    Plain text is decoded here, at 10 ms per megabyte. A process that exceeds its limits is not replaced, because the
+    request has then used up its budget.
     """
 
     def __init__(self, limits: Limits) -> None:
@@ -37,10 +37,10 @@ class Converter:
             await self._process.end()
 
     async def convert(self, kind: Kind, body: bytes, essence: str, charset: str | None) -> str:
-        """Turn a document into plain text.
+        """Convert a document to plain text.
 
         Raises:
-            Unreadable: it cannot be read, is too long, or costs too much.
+            Unreadable: it cannot be read, is too long, or needs too much time or memory.
         """
         job = Job(kind.name, essence, charset, self._limits.pages, self._limits.characters)
         async with self._turnstile:
@@ -49,7 +49,7 @@ class Converter:
             return await self._convert_apart(job, body)
 
     def _is_small(self, body: bytes) -> bool:
-        """Count a page, and check that all of them are small together."""
+        """Count an HTML page, and return whether all pages together are still small."""
         self._bytes += len(body)
         return self._bytes <= self._limits.small_bytes
 

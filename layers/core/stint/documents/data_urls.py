@@ -11,16 +11,16 @@ STANDARD = bytes.maketrans(b"-_", b"+/")
 
 
 def parse_data_url(url: str, most_bytes: int) -> Raw:
-    """Decode a data URL, base64 or percent-encoded; one without a type is US-ASCII text, as the RFC says.
+    """Decode a data URL, base64 or percent-encoded. Without a type it is US-ASCII text, as the RFC says.
 
     Raises:
-        Unreadable: it has no comma, its base64 is broken, or it holds more than `most_bytes`.
+        Unreadable: it has no comma, its base64 is invalid, or it has more than `most_bytes`.
     """
     url = url.strip()
     comma = url.find(",")
     if comma < 0:
         raise Unreadable("a data URL needs a comma in front of its data, as in data:text/plain,Hello")
-    if len(url) - comma > 3 * most_bytes + 1:  # percent-encoding makes three characters of a byte
+    if len(url) - comma > 3 * most_bytes + 1:  # percent-encoding takes three characters per byte
         raise too_large(most_bytes)
     header = url[len("data:") : comma].strip()
     body = unquote(url[comma + 1 :].encode())
@@ -35,14 +35,14 @@ def parse_data_url(url: str, most_bytes: int) -> Raw:
 
 
 def unquote(data: bytes) -> bytes:
-    """Decode percent-encoded bytes piece by piece: urllib makes an object of each, two million take 250 MB."""
+    """Decode percent-encoded bytes in pieces. urllib makes an object per escape, 250 MB for two million."""
     if b"%" not in data:
         return data
     pieces: list[bytes] = []
     start = 0
     while start < len(data):
         end = start + PIECE
-        divided = data.find(b"%", end - 2, end)  # no piece ends inside of %41
+        divided = data.find(b"%", end - 2, end)  # no piece ends inside an escape such as %41
         end = divided if divided > start else end
         pieces.append(unquote_to_bytes(data[start:end]))
         start = end
@@ -50,7 +50,7 @@ def unquote(data: bytes) -> bytes:
 
 
 def decode_base64(data: bytes) -> bytes:
-    """Decode base64 in either alphabet, with or without its padding and with white space in it."""
+    """Decode base64 in either alphabet, with or without padding and white space."""
     compact = data.translate(STANDARD, b" \t\r\n\f\v").rstrip(b"=")
     try:
         return base64.b64decode(compact + b"=" * (-len(compact) % 4), validate=True)

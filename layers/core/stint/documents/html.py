@@ -1,7 +1,7 @@
-"""HTML as readable text, in a time that grows with its length only.
+"""Conversion of HTML to readable text, in linear time.
 
-The tokens are those of https://html.spec.whatwg.org/multipage/parsing.html, found in one pass that never goes back.
-html.parser reads unfinished tags, comments and scripts again and again, in quadratic time.
+The tokens are those of https://html.spec.whatwg.org/multipage/parsing.html, found in one pass without backtracking.
+html.parser rescans unfinished tags, comments and scripts, which takes quadratic time.
 """
 
 import re
@@ -20,8 +20,7 @@ BLOCKS = SPACED.union(*(names.split() for names in LINES))
 LINK = re.compile(r"(?:https?|mailto):", re.IGNORECASE)
 BLANK = re.compile(r"[ \t\r\n\f\v]+")
 RAW_ENDS = {name: re.compile(rf"</{name}(?=[\s/>])", re.IGNORECASE) for name in RAW}
-# Possessive quantifiers: what does not match is not tried in another way. A quote that is never closed is searched for
-# once, as there is none behind it.
+# Possessive quantifiers do not backtrack. An unclosed quote costs one search, because no quote follows it.
 VALUE = r"""(?:"[^"]*+"|'[^']*+'|[^\s>"'][^\s>]*+)"""
 ATTRIBUTE = re.compile(rf"""([^\s/>][^\s/>=]*+)(?:\s*+=\s*+({VALUE})?)?""")
 TAG = re.compile(rf"""<(/?)([a-z][^\s/>]*+)((?:[\s/]++|{ATTRIBUTE.pattern})*+)>""", re.IGNORECASE)
@@ -30,10 +29,10 @@ LONG_NUMBER = re.compile(r"&#(?:[0-9]{8,}+|[xX][0-9a-fA-F]{7,}+);?")
 
 
 class TextExtractor:
-    """Collects what a reader of a page would see: a line for each block, list items with dashes, cells with bars.
+    """Collects the visible text of a page: a line for each block, list items with dashes, cells with bars.
 
-    A link is its text and its address, an image its alternative text. What separates texts (`gap` newlines, a `space`,
-    a `prefix`) is written when the next text comes.
+    A link becomes its text and its address, an image its alternative text. Separators (`gap` newlines, a `space`, a
+    `prefix`) are written when the next text arrives.
     """
 
     def __init__(self, most_characters: int) -> None:
@@ -82,7 +81,7 @@ class TextExtractor:
             self.break_line(tag)
 
     def add_text(self, data: str) -> None:
-        """Add a text whose character references are replaced."""
+        """Add a text whose character references are already replaced."""
         if self.skipped_depth:
             return
         text = data if self.preformatted else BLANK.sub(" ", data)
@@ -110,13 +109,13 @@ class TextExtractor:
             self.pieces.append(f" ({href.strip()})")
 
     def break_line(self, tag: str) -> None:
-        if self.prefix != "- ":  # the dash of an item waits for its text, whatever that is in
+        if self.prefix != "- ":  # the dash of an item is written with its text, whichever element that is in
             self.gap, self.prefix = max(self.gap, 2 if tag in SPACED else 1), ""
         self.space = False
 
 
 def html_to_text(html: str, most_characters: int) -> str:
-    """Return a page's readable text, without scripts, styles and markup. A tag without an end is text.
+    """Return a page's readable text, without scripts, styles and markup. An unfinished tag is text.
 
     Raises:
         Unreadable: there are more than `most_characters`.
@@ -142,7 +141,7 @@ def html_to_text(html: str, most_characters: int) -> str:
 
 
 def take_tag(extractor: TextExtractor, html: str, tag: re.Match[str]) -> int:
-    """Take a tag, and return the place after it: after the whole element if its content is no markup."""
+    """Process a tag, and return the position after it, or after the whole element if its content is not markup."""
     name = tag[2].lower()
     if tag[1]:
         extractor.end_tag(name)
@@ -155,13 +154,13 @@ def take_tag(extractor: TextExtractor, html: str, tag: re.Match[str]) -> int:
 
 
 def find_end(html: str, end: str, place: int) -> int:
-    """Return the place after the next `end`; what has no end reaches to the end of the page."""
+    """Return the position after the next `end`, or the end of the page if there is none."""
     found = html.find(end, place)
     return len(html) if found < 0 else found + len(end)
 
 
 def find_attribute(attributes: str, name: str) -> str:
-    """Return the value of the first attribute of this name; empty when there is none."""
+    """Return the value of the first attribute with this name; empty if there is none."""
     for attribute in ATTRIBUTE.finditer(attributes):
         if attribute[1].lower() == name:
             return replace_references((attribute[2] or "").strip("\"'"))
@@ -169,7 +168,7 @@ def find_attribute(attributes: str, name: str) -> str:
 
 
 def replace_references(text: str) -> str:
-    """Replace character references; numbers that stand for no character become U+FFFD."""
-    if "&#" in text:  # Python converts no number of more than 4,300 digits
+    """Replace character references. Numbers that are not a character become U+FFFD."""
+    if "&#" in text:  # Python refuses to convert numbers of more than 4,300 digits
         text = LONG_NUMBER.sub("\ufffd", ZEROS.sub(r"\1\2", text))
     return unescape(text)

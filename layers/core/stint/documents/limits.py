@@ -1,14 +1,14 @@
-"""What the documents of a request may cost."""
+"""Limits on the documents of a request."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """`characters` is for all documents of a request together.
+    """Limits; `characters` applies to all documents of a request together.
 
-    Documents that are costly to read share `cpu_seconds`, and each gets `memory_bytes`: PDFs, and HTML after the first
-    `small_bytes`. `seconds` is the longest wait for one of them.
+    PDFs, and HTML after the first `small_bytes`, are costly to read: together they have `cpu_seconds`, and each has
+    `memory_bytes` and at most `seconds`.
     """
 
     documents: int = 100

@@ -1,4 +1,4 @@
-"""MIME types: what a document is, and how it becomes text."""
+"""MIME types, and how documents of each type become text."""
 
 import re
 from dataclasses import dataclass
@@ -38,7 +38,7 @@ PLAIN = (
     "java kt scala c h cc cpp hpp cs go rs rb php pl lua r swift m vue svelte graphql proto tf",
 )
 PLAIN_NAMES = frozenset(name for names in PLAIN for name in names.split())
-"""Endings of the names of files that are plain text, whatever their MIME type is called."""
+"""File extensions of plain text, whatever the MIME type is called."""
 
 
 class Kind(Enum):
@@ -49,14 +49,14 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class MimeType:
-    """A media type in lower case without its parameters (RFC 9110, section 8.3.1), and the charset if it was given."""
+    """A media type in lower case without parameters (RFC 9110, section 8.3.1), and its charset, if any."""
 
     essence: str
     charset: str | None = None
 
     @property
     def generic(self) -> bool:
-        """Tell whether it says nothing about what the document is."""
+        """Return whether the type says nothing about the document."""
         return self.essence in GENERIC
 
 
@@ -64,7 +64,7 @@ def parse_mime_type(text: str) -> MimeType:
     """Parse a Content-Type.
 
     Raises:
-        Unreadable: it is none.
+        Unreadable: it is not a MIME type.
     """
     found = ESSENCE.match(text)
     if found is None or text[found.end() : found.end() + 1] not in ("", ";"):
@@ -74,21 +74,21 @@ def parse_mime_type(text: str) -> MimeType:
 
 
 def type_of_name(filename: str) -> str:
-    """Tell the MIME type of a file that can be read, by the ending of its name; empty when it tells none."""
+    """Return the MIME type of a readable file by its extension; empty if the extension is unknown."""
     ending = filename.rpartition(".")[2].lower()
     return "text/plain" if ending in PLAIN_NAMES else TYPES_OF_NAMES.get(ending, "")
 
 
 def choose(declared: MimeType, served: MimeType) -> MimeType:
-    """Choose what a document is taken for: what its sender says, unless that says nothing."""
+    """Return the sender's MIME type, or the one of the name if the sender's says nothing."""
     return declared if not declared.generic or (served.generic and declared.essence) else served
 
 
 def kind_of(mime_type: MimeType) -> Kind:
-    """Tell how a document becomes text.
+    """Return how a document becomes text.
 
     Raises:
-        Unreadable: it does not.
+        Unreadable: documents of this type cannot be read.
     """
     essence = mime_type.essence
     if essence in HTML:

@@ -1,4 +1,4 @@
-"""PDF as text."""
+"""Conversion of PDF to text."""
 
 import logging
 from io import BytesIO
@@ -7,11 +7,11 @@ from typing import Any
 from stint.documents.served import Unreadable
 
 MOST_UNPACKED = 10_000_000
-"""Bytes of one stream of a PDF, unpacked: a small file can hold gigabytes of zeros."""
+"""Maximum unpacked bytes of one stream: a small PDF can contain gigabytes of zeros."""
 
 
 def pdf_to_text(data: bytes, most_pages: int, most_characters: int) -> str:
-    """Return the text of a PDF's pages, an empty line between them. Layout and pictures are lost.
+    """Return the text of a PDF's pages, separated by empty lines. Layout and pictures are lost.
 
     A page of 4 KB can take minutes: call it where CPU time and memory are limited (`stint.documents.process`).
 
@@ -22,7 +22,7 @@ def pdf_to_text(data: bytes, most_pages: int, most_characters: int) -> str:
     import pypdf  # noqa: PLC0415 - 260 ms and 13 MB that only PDFs are to cost
     from pypdf.errors import DependencyError, FileNotDecryptedError, LimitReachedError  # noqa: PLC0415
 
-    logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # its warnings repeat a document's content
+    logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # its warnings contain parts of the document
     try:
         with pypdf.apply_configuration(
             zlib_maximum_output_length=MOST_UNPACKED,
@@ -57,4 +57,4 @@ def join_pages(reader: Any, most_pages: int, most_characters: int) -> str:
     text = "\n\n".join(page for page in pages if page)
     if not text:
         raise Unreadable("the PDF holds no text, perhaps scanned pictures: send its text, or the pages as images")
-    return text.encode(errors="replace").decode()  # a font may map to halves of characters, which UTF-8 cannot hold
+    return text.encode(errors="replace").decode()  # a font may map to single surrogates, which UTF-8 cannot encode

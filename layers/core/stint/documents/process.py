@@ -1,7 +1,7 @@
-"""The program of the process that reads documents: the operating system limits what a hostile one costs.
+"""The program that reads documents in a process whose CPU time and memory the operating system limits.
 
-It takes jobs from its standard input and writes texts to its standard output, each as a line of JSON and so many bytes.
-It imports little, as the caller waits for its start.
+It reads jobs from standard input and writes texts to standard output, each as a line of JSON and a number of bytes.
+It imports little, because the caller waits for its start.
 """
 
 import json
@@ -15,7 +15,7 @@ from stint.documents.served import Unreadable
 
 
 def main() -> None:
-    """Answer jobs until the input ends. Arguments: seconds of CPU time in all, bytes of memory for each document."""
+    """Answer jobs until the input ends. Arguments: total seconds of CPU time, and bytes of memory for each document."""
     seconds, memory = int(sys.argv[1]), int(sys.argv[2])
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))  # SIGXCPU, then SIGKILL
@@ -32,14 +32,14 @@ def main() -> None:
 
 
 def limit_memory(headroom: int) -> None:
-    """Limit the address space to what the process has now, and so many bytes. Only Linux tells what that is."""
+    """Limit the address space to its current size plus a number of bytes. Only Linux reports the current size."""
     with suppress(OSError), open("/proc/self/statm") as file:
         limit = int(file.read().split()[0]) * resource.getpagesize() + headroom
         resource.setrlimit(resource.RLIMIT_AS, (limit, resource.RLIM_INFINITY))
 
 
 def answer(job: Job, length: int, memory: int) -> None:
-    """Read a document, and write its text or what is wrong with it."""
+    """Read a document, and write its text or its error."""
     body = b""
     try:
         body = convert(job, sys.stdin.buffer.read(length)).encode()

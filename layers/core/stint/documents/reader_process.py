@@ -1,4 +1,4 @@
-"""A process that reads documents, seen from the one that asks it to."""
+"""The parent's side of the process that reads documents."""
 
 import asyncio
 import json
@@ -13,16 +13,16 @@ from stint.documents.conversion import Job
 from stint.documents.limits import Limits
 from stint.documents.served import Unreadable
 
-# It gets the paths of this process: Lambda's runtime sets them inside itself, where no environment shows them.
+# The process needs this one's `sys.path`: Lambda's runtime sets it internally, not in the environment.
 PROGRAM = "import sys; sys.path[:] = sys.argv[3:]; from stint.documents.process import main; main()"
 
 PIECE = 262_144
 ENDING_SECONDS = 1.0
-"""The time from the last byte of a process to its end, at the most."""
+"""Longest time from the last byte of a process to its end."""
 
 
 class ProcessEnded(Exception):
-    """The process ended before it gave an answer. `for_cpu_time`: it had used up its CPU time."""
+    """The process ended before it answered. `for_cpu_time`: it had used up its CPU time."""
 
     def __init__(self, status: int) -> None:
         super().__init__(f"the process that read it ended with {status}")
@@ -30,29 +30,29 @@ class ProcessEnded(Exception):
 
 
 class ReaderProcess:
-    """Runs `stint.documents.process`. End it after use, also after a failure."""
+    """Runs `stint.documents.process`. The caller ends it, also after a failure."""
 
     def __init__(self, process: Process) -> None:
         self._process = process
 
     @classmethod
     async def start(cls, limits: Limits) -> Self:
-        # Isolated, and without a search for site packages: what it may import is in the paths that it gets.
+        # Isolated and without site packages: the process imports only from the paths it is passed.
         command = [sys.executable, "-I", "-S", "-c", PROGRAM, str(limits.cpu_seconds), str(limits.memory_bytes)]
         return cls(await asyncio.create_subprocess_exec(*command, *sys.path, stdin=PIPE, stdout=PIPE, stderr=DEVNULL))
 
     async def convert(self, job: Job, body: bytes) -> str:
-        """Turn a document into plain text.
+        """Convert a document to plain text.
 
         Raises:
-            Unreadable: it cannot be read. The process can go on with the next one.
-            ProcessEnded: the process was killed, for what it used or by somebody else.
+            Unreadable: it cannot be read. The process can continue with the next one.
+            ProcessEnded: the process was killed, because of its limits or from outside.
         """
         source, target = self._process.stdout, self._process.stdin
         assert source is not None and target is not None  # noqa: S101, PT018 - both are pipes
         try:
             target.write(json.dumps({"job": asdict(job), "length": len(body)}).encode() + b"\n")
-            for start in range(0, len(body), PIECE):  # whole it would be copied into the pipe's buffer
+            for start in range(0, len(body), PIECE):  # in one piece it would be copied into the pipe's buffer
                 target.write(body[start : start + PIECE])
                 await target.drain()
             answer = json.loads(await source.readline())
@@ -69,12 +69,12 @@ class ReaderProcess:
             raise ProcessEnded(await self.end()) from error
 
     async def _wait_for_end(self) -> None:
-        """Wait for a process that ends by itself: `kill` would take the status away from the event loop."""
+        """Wait for a process that ends by itself; after `kill` the event loop would not get its status."""
         with suppress(TimeoutError):
             await asyncio.wait_for(self._process.wait(), ENDING_SECONDS)
 
     async def end(self) -> int:
-        """Kill the process unless it has ended, and return its status."""
+        """Kill the process if it still runs, and return its status."""
         if self._process.returncode is None:
             with suppress(ProcessLookupError):
                 self._process.kill()

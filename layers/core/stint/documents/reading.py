@@ -1,4 +1,4 @@
-"""The documents of a turn as texts."""
+"""Conversion of a request's documents to texts."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -13,20 +13,20 @@ from stint.domain.content import URL, Document, TextContentItem, items_of, text_
 from stint.domain.errors import InvalidRequest
 
 Fetch = Callable[[str], Awaitable[Served]]
-"""Gets an http(s) URL with caps of time and bytes, or raises InvalidRequest: `stint.net.guard.Guard.fetch`."""
+"""A function that fetches an http(s) URL within limits, or raises InvalidRequest: `stint.net.guard.Guard.fetch`."""
 
 READ_AT_ONCE = 2
-"""Documents in memory side by side, as bytes: each is up to 10 MB, and twice that while it comes."""
+"""Documents in memory at once, as bytes: each has up to 10 MB, and twice that while it is fetched."""
 
 
 async def read_documents(
     documents: Sequence[Document], fetch: Fetch, limits: Limits, places: Sequence[str] = ()
 ) -> list[str]:
-    """Read the documents of a request side by side; return their texts in order.
+    """Read the documents of a request concurrently, and return their texts in order.
 
     Raises:
         InvalidRequest: (`unsupported_document`, `unreadable_document`, `document_too_large`, `too_many_documents`, or a
-            code of the guard) names the first one at fault by its place, `documents[i]` unless `places` tell another.
+            code of the guard) names the first invalid one by its location, `documents[i]` unless `places` has another.
     """
     places = places or [f"documents[{index}]" for index in range(len(documents))]
     if len(documents) > limits.documents:
@@ -46,7 +46,7 @@ async def read_documents(
 
 @dataclass(slots=True)
 class Reading:
-    """Reads the documents of one request. After a fault no further one is begun, as the request fails anyway."""
+    """Reads the documents of one request. After an error no further one is started, because the request fails."""
 
     fetch: Fetch
     limits: Limits
@@ -56,7 +56,7 @@ class Reading:
     failed: bool = False
 
     async def read(self, place: str, document: Document) -> str:
-        """Read one document; errors name it by its place."""
+        """Read one document. Errors name its location."""
         async with self.turnstile:
             if self.failed:
                 return ""
@@ -72,7 +72,7 @@ class Reading:
             raise InvalidRequest(f"{place}: {message.rstrip('.')}.", code=code, param=place)
 
     def count(self, text: str) -> None:
-        """Count the characters of a text at once: of those that are too many together none is kept."""
+        """Count the characters of a text as soon as it is read, so that texts over the limit are not kept."""
         self.characters += len(text)
         if self.characters > self.limits.characters:
             raise Unreadable(
@@ -82,7 +82,7 @@ class Reading:
             )
 
     async def to_text(self, document: Document) -> str:
-        """Get a document's bytes, if they are elsewhere, and turn it into text."""
+        """Fetch a document if it is a URL, and convert it to text."""
         declared = parse_mime_type(document.mime_type)
         if declared.essence and not declared.generic:
             kind_of(declared)  # before anything is fetched
@@ -101,7 +101,7 @@ class Reading:
         return await self.convert_bytes(raw, declared)
 
     async def convert_text(self, text: str, declared: MimeType) -> str:
-        """Turn a document sent as text into plain text; of no declared kind, it is plain text already."""
+        """Convert a document that was sent as text. Without a declared type it is plain text already."""
         kind = Kind.text if declared.generic else kind_of(declared)
         if kind is Kind.pdf:
             raise Unreadable("a PDF cannot be sent as text: use a data URL or an http(s) URL", "unsupported_document")
@@ -110,7 +110,7 @@ class Reading:
         return text
 
     async def convert_bytes(self, raw: Served, declared: MimeType) -> str:
-        """Turn a document that came as bytes into plain text."""
+        """Convert a document that was sent or fetched as bytes."""
         served = parse_mime_type(raw.content_type)
         chosen = choose(declared, served)
         charset = served.charset or declared.charset

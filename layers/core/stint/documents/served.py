@@ -1,11 +1,11 @@
-"""A document before it is read, and why it cannot be."""
+"""A document before it is read, and the error if it cannot be."""
 
 from dataclasses import dataclass
 from typing import Protocol
 
 
 class Served(Protocol):
-    """The bytes of a document; `content_type` is as it was served, or empty."""
+    """The bytes of a document. `content_type` is as it was served, or empty."""
 
     @property
     def content_type(self) -> str: ...
@@ -16,14 +16,14 @@ class Served(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Raw:
-    """A document that came along with the request."""
+    """A document that was sent with the request."""
 
     content_type: str
     body: bytes
 
 
 class Unreadable(ValueError):
-    """A document cannot be read. The message says why and what to do, not which document it is."""
+    """The document cannot be read. The message says why and what to do, not which document it is."""
 
     def __init__(self, message: str, code: str = "unreadable_document") -> None:
         super().__init__(message)

@@ -1,4 +1,4 @@
-"""Bytes as text."""
+"""Decoding of bytes to text."""
 
 import codecs
 import re
@@ -13,17 +13,17 @@ DECLARED_INSIDE = re.compile(
     re.I,
 )
 MOST_BYTES = 8
-"""Of a character, at most: four in UTF-8, and with the codes that switch between sets in ISO-2022-JP."""
+"""Maximum bytes of a character: four in UTF-8, and in ISO-2022-JP with its escape sequences."""
 
 LOOKED_AT = 4096
-"""Bytes at the beginning of a document in which it may name its charset; HTML's own limit is 1,024."""
+"""Bytes at the start of a document that may declare its charset. HTML's own limit is 1,024."""
 
 
 def decode(data: bytes, charset: str | None, essence: str, most_characters: int) -> str:
-    """Decode a document by its byte order mark, else by the charset it was sent with, or names itself, else as UTF-8.
+    """Decode a document by its byte order mark, the charset it was sent with, the one it declares, or as UTF-8.
 
-    Bytes that are not of the charset become U+FFFD when the charset was told; when it was not, what is no UTF-8 is
-    taken for windows-1252, as browsers do. Line ends become newlines.
+    Bytes that are invalid in a known charset become U+FFFD. With an unknown charset, text that is not UTF-8 is decoded
+    as windows-1252, as browsers do. Line endings become newlines.
 
     Raises:
         Unreadable: the bytes are not text, or so many that there are more than `most_characters`.
@@ -36,7 +36,7 @@ def decode(data: bytes, charset: str | None, essence: str, most_characters: int)
     text = data.decode(encoding, errors="replace")
     if "\0" in text:
         raise Unreadable(f"it is sent as {essence} and is not text")
-    if not encoding.startswith("utf"):  # no other decoder promises that it makes no half of a character
+    if not encoding.startswith("utf"):  # other decoders may produce single surrogates
         text = text.encode(errors="replace").decode()
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
@@ -49,7 +49,7 @@ def find_encoding(data: bytes, charset: str | None) -> str:
     """Return the codec of a document.
 
     Raises:
-        Unreadable: it was sent with a charset that is none of the web's.
+        Unreadable: it was sent with a charset that the web does not use.
     """
     for bom, encoding in BOMS:
         if data.startswith(bom):
@@ -63,7 +63,7 @@ def find_encoding(data: bytes, charset: str | None) -> str:
 
 
 def find_declared(data: bytes) -> str | None:
-    """Find the charset that an HTML or XML document names; one that is not known, or cannot be true, does not count."""
+    """Return the charset that an HTML or XML document declares, unless it is unknown or cannot be true."""
     found = DECLARED_INSIDE.search(data[:LOOKED_AT])
     codec = find_codec((found[1] or found[2]).decode("ascii", errors="replace")) if found else None
     return "utf-8" if codec and codec.startswith("utf-16") else codec

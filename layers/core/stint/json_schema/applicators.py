@@ -1,4 +1,4 @@
-"""Keywords that apply schemas to a value or to its parts."""
+"""Keywords that apply subschemas to a value or to its parts."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ def apply_all(check: ValueCheck, argument: Any) -> None:
 
 
 def apply_any(check: ValueCheck, argument: Any) -> None:
-    """Check up to the first schema that is satisfied, unless it matters what the others evaluate."""
+    """Check until one schema is satisfied, or check all if an `unevaluated` keyword needs what they evaluate."""
     satisfied = False
     for schema in argument:
         found = check.run.apply(schema, check.value, check.path, 1)
@@ -57,7 +57,7 @@ def apply_if(check: ValueCheck, argument: Any) -> None:
 
 
 def apply_dependent(check: ValueCheck, argument: Any) -> None:
-    """Apply `dependentSchemas`, or `dependencies`, which also has lists of names."""
+    """Apply `dependentSchemas`, or `dependencies`, which can also hold lists of names."""
     if not isinstance(check.value, dict):
         return
     check.run.budget.spend(len(argument) // ENTRIES_PER_STEP)
@@ -127,7 +127,7 @@ def apply_additional_items(check: ValueCheck, argument: Any) -> None:
 
 
 def apply_from(check: ValueCheck, start: int, keyword: str, schema: JsonSchema) -> None:
-    """Apply a schema to the items from an index on."""
+    """Apply a schema to the items that start at an index."""
     if isinstance(check.value, list):
         if schema is False and start < len(check.value):
             return check.fail(keyword, schema)
@@ -180,7 +180,7 @@ def follow(check: ValueCheck, _: Any) -> None:
 
 
 def follow_dynamic(check: ValueCheck, reference: str) -> None:
-    """Follow `$dynamicRef`: a dynamic anchor gives way to the outermost one of its name."""
+    """Follow `$dynamicRef`: the outermost dynamic anchor with the same name wins."""
     target = check.subschema.prepared["$dynamicRef"]
     name = target.get("$dynamicAnchor") if isinstance(target, dict) else None
     if name and reference.endswith(f"#{name}"):
@@ -189,7 +189,7 @@ def follow_dynamic(check: ValueCheck, reference: str) -> None:
 
 
 def follow_recursive(check: ValueCheck, _: Any) -> None:
-    """Follow `$recursiveRef` of 2019-09: the same, with one anchor that has no name."""
+    """Follow `$recursiveRef` of 2019-09, a `$dynamicRef` with a single anchor without a name."""
     target = check.subschema.prepared["$recursiveRef"]
     if isinstance(target, dict) and target.get("$recursiveAnchor") is True:
         target = outermost(check, "", target)

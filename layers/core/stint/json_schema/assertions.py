@@ -1,4 +1,4 @@
-"""Keywords that hold no schemas."""
+"""Keywords that have no subschemas."""
 
 from collections.abc import Callable, Sized
 from fractions import Fraction
@@ -50,7 +50,7 @@ def check_literals(keyword: str) -> Keyword:
 
 
 def check_limit(keyword: str, is_within: Callable[[Any, Any], bool]) -> Keyword:
-    """Make the check of a limit of numbers; in draft 4 it is a flag beside another limit."""
+    """Make the check of a numeric limit. In draft 4, an exclusive limit is a flag beside another limit."""
 
     def check_keyword(check: ValueCheck, argument: Any) -> None:
         if is_number(check.value) and is_number(argument) and not is_within(check.value, argument):
@@ -74,7 +74,7 @@ def check_maximum(check: ValueCheck, argument: Any) -> None:
 
 
 def check_multiple(check: ValueCheck, argument: Any) -> None:
-    """Check decimal fractions as they are written: 19.99 is a multiple of 0.01."""
+    """Check `multipleOf` with decimal fractions as they are written: 19.99 is a multiple of 0.01."""
     if not is_number(check.value):
         return
     if abs(check.value) > LARGE or isinstance(check.value, float) or isinstance(argument, float):
@@ -88,7 +88,7 @@ def exact(number: float) -> Fraction:
 
 
 def check_size(keyword: str, kind: type[Sized], is_within: Callable[[int, Any], bool]) -> Keyword:
-    """Make the check of a limit of length."""
+    """Make the check of a length limit."""
 
     def check_keyword(check: ValueCheck, argument: Any) -> None:
         if isinstance(check.value, kind) and not is_within(len(check.value), argument):

@@ -1,4 +1,4 @@
-"""One value, one schema: what the functions of keywords work with."""
+"""The check of one value against one schema, which the functions of the keywords use."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ ENTRIES_PER_STEP = 8
 
 @dataclass(frozen=True, slots=True)
 class ValueCheck:
-    """A value that is checked against a schema."""
+    """A value that is being checked against a schema."""
 
     run: "Evaluation"
     subschema: Subschema
@@ -28,7 +28,7 @@ class ValueCheck:
         self.outcome.add(self.path, keyword, argument)
 
     def sibling(self, keyword: str) -> Any:
-        """Return the value of a keyword beside this one; None when it is not there, or means nothing."""
+        """Return the value of a sibling keyword; None if it is absent or has no meaning."""
         return self.subschema.schema[keyword] if keyword in self.subschema.keywords else None
 
     def whole(self, schema: JsonSchema) -> "Application":
@@ -47,14 +47,14 @@ class ValueCheck:
 
 
 Application = tuple[JsonSchema, Any, Path, int]
-"""A schema, a value, its path, and the most mismatches to look for."""
+"""A schema, a value, its path, and the maximum number of mismatches to find."""
 
 Keyword = Callable[[ValueCheck, Any], None]
 """Applies a keyword, whose value is the second argument."""
 
 
 class Evaluation:
-    """One check of a value. `scope` are the resources that were entered, the outermost first."""
+    """One check of a value. `scope` has the resources that were entered, outermost first."""
 
     def __init__(self, document: SchemaDocument, budget: Budget, keywords: Mapping[str, Keyword]) -> None:
         self.document = document
@@ -65,10 +65,10 @@ class Evaluation:
         self._known: dict[tuple[int, int, int], Outcome] = {}
 
     def apply(self, schema: JsonSchema, value: Any, path: Path, most: int) -> Outcome:
-        """Check a value, which is at `path`, until `most` mismatches are found.
+        """Check the value at `path` until `most` mismatches are found.
 
-        Objects and arrays are checked once against a schema: alternatives inside alternatives, as a recursive union has
-        them, would take a time exponential in the depth. With several resources the outcome depends on the scope, too.
+        The outcome for an object or array is cached by schema: nested alternatives, as in a recursive union, would
+        take time exponential in the depth. With several resources the outcome also depends on the scope.
         """
         outcome = Outcome(most)
         if isinstance(schema, bool):

@@ -1,4 +1,4 @@
-"""The versions of JSON Schema, as far as they differ in what a keyword means."""
+"""The versions of JSON Schema, where they differ in the meaning of a keyword."""
 
 from stint.json_schema.errors import SchemaError
 
@@ -30,10 +30,10 @@ UNTIL = {
 
 
 def version_of(dialect: object) -> int:
-    """Return the version that `$schema` names; 2020-12 where it is missing or not known.
+    """Return the version that `$schema` names; 2020-12 if it is missing or unknown.
 
     Raises:
-        SchemaError: it is no string, or names a version that is not supported.
+        SchemaError: it is not a string, or names an unsupported version.
     """
     if dialect is None:
         return DRAFT_2020
@@ -46,5 +46,5 @@ def version_of(dialect: object) -> int:
 
 
 def is_keyword(name: str, version: int) -> bool:
-    """Return whether a version has a keyword: in the others it means nothing."""
+    """Return whether a version has a keyword. In other versions it has no meaning."""
     return SINCE.get(name, DRAFT_4) <= version <= UNTIL.get(name, DRAFT_2020)

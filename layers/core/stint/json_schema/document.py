@@ -1,6 +1,6 @@
-"""A JSON schema, checked and made ready: its parts, what they refer to, and how much work they are.
+"""A JSON schema that is checked and prepared: its subschemas, their references, and the work they cause.
 
-Nothing is fetched: references lead to places in the schema itself.
+Nothing is fetched: references lead to other places in the same schema.
 """
 
 from collections.abc import Iterator
@@ -17,18 +17,18 @@ from stint.regex.budget import Budget, OutOfSteps
 from stint.regex.patterns import Patterns
 
 MOST_STEPS = 300_000
-"""Steps to check a schema, less than half a second."""
+"""Steps for the check of a schema, less than half a second."""
 MOST_KEYWORDS_PER_VALUE = 20_000
-"""Keywords that one value may be checked with: references can double them at every step of a chain."""
+"""Maximum number of keywords that apply to one value. References can double it at each link of a chain."""
 DEEPEST = 50
-"""Schemas inside schemas, or references behind references, that are applied to the same value."""
+"""Maximum depth of nested schemas or chained references that apply to the same value."""
 
 JsonSchema = dict[str, Any] | bool
 
 
 @dataclass(slots=True, eq=False)
 class Subschema:
-    """An object of a schema that is a schema. `prepared` are values of keywords that had to be made ready."""
+    """A subschema. `prepared` has the values of the keywords that need preparation."""
 
     schema: dict[str, Any]
     resource: Resource
@@ -38,21 +38,21 @@ class Subschema:
 
 
 class SchemaDocument:
-    """A schema that values can be checked with."""
+    """A schema to check values against."""
 
     def __init__(self, schema: dict[str, Any]) -> None:
-        """Check a schema and make it ready.
+        """Check and prepare a schema.
 
         Raises:
-            SchemaError: it is not valid in its version of JSON Schema, refers outside of itself or to nothing, has no
-                end, uses regular expressions that are not supported, or is too large.
+            SchemaError: it is invalid in its version of JSON Schema, has a reference that leads outside or nowhere,
+                recurses without end, uses an unsupported regular expression, or is too large.
         """
         self.root = schema
         self.version = version_of(schema.get("$schema"))
         self.subschemas: dict[int, Subschema] = {}
         self.resources: dict[str, Resource] = {}
         self.tracks_evaluated = False
-        """Whether there are keywords for what others left out."""
+        """Whether there are keywords for unevaluated parts."""
         self._budget = Budget(MOST_STEPS)
         self._patterns: dict[str, Patterns] = {}
         self._costs: dict[int, int] = {}
@@ -82,7 +82,7 @@ class SchemaDocument:
             self._read(part, resource, place)
 
     def _keywords_of(self, schema: dict[str, Any], path: Path) -> list[str]:
-        """List the keywords of a schema that mean something, each after a check of its form."""
+        """Return the keywords that have a meaning, after a check of their values."""
         keywords = [name for name in schema if name in FORMS and is_keyword(name, self.version)]
         if "$ref" in keywords and self.version <= DRAFT_7:
             keywords = ["$ref"]
@@ -94,7 +94,7 @@ class SchemaDocument:
         return sorted(keywords, key=rank_of)
 
     def _enter(self, schema: dict[str, Any], keywords: list[str], resource: Resource) -> Resource:
-        """Note the names of a schema; return the resource that its references are relative to."""
+        """Record the ids and anchors of a schema, and return the resource that its references are relative to."""
         identifier = schema.get("id" if self.version == DRAFT_4 else "$id")
         if isinstance(identifier, str) and keywords != ["$ref"]:
             if identifier.startswith("#"):
@@ -140,7 +140,7 @@ class SchemaDocument:
         return self._patterns[pattern]
 
     def _resolve_all(self) -> list[Subschema]:
-        """Look up every reference; what it leads to may be a schema that no keyword holds. Return all subschemas."""
+        """Resolve all references, and return all subschemas. A reference may lead outside of any keyword."""
         resolved: list[Subschema] = []
         while len(resolved) < len(self.subschemas):
             for subschema in list(self.subschemas.values())[len(resolved) :]:
@@ -165,10 +165,10 @@ class SchemaDocument:
         return found
 
     def _weigh(self, subschema: Subschema, depth: int = 0) -> int:
-        """Count the keywords that one value is checked with, references followed.
+        """Count the keywords that apply to one value, including those behind references.
 
         Raises:
-            SchemaError: they are too many, or lead back to where they began.
+            SchemaError: there are too many, or they form a circle.
         """
         schema = subschema.schema
         cost = self._costs.get(id(schema))
@@ -190,7 +190,7 @@ class SchemaDocument:
         return cost
 
     def _applied_in_place(self, subschema: Subschema) -> Iterator[JsonSchema]:
-        """Yield the schemas that are applied to the same value as a schema."""
+        """Yield the subschemas that apply to the same value as a schema."""
         for keyword in subschema.keywords:
             argument = subschema.schema[keyword]
             match keyword:
@@ -205,7 +205,7 @@ class SchemaDocument:
 
 
 def parts_of(schema: dict[str, Any], keywords: list[str], path: Path) -> Iterator[tuple[JsonSchema, Path]]:
-    """Yield the schemas that the keywords of a schema hold."""
+    """Yield the subschemas in the keywords of a schema."""
     for keyword in keywords:
         argument, place = schema[keyword], (path, keyword)
         if keyword in LIST_KEYWORDS or (keyword == "items" and isinstance(argument, list)):
@@ -217,7 +217,7 @@ def parts_of(schema: dict[str, Any], keywords: list[str], path: Path) -> Iterato
 
 
 def rank_of(keyword: str) -> int:
-    """Return when a keyword is checked: first those without schemas, last those for what others left out."""
+    """Return the rank of a keyword: assertions come first, `unevaluated` keywords last."""
     if keyword.startswith("unevaluated"):
         return 2
     return int(keyword in (*SCHEMA_KEYWORDS, *LIST_KEYWORDS, *MAP_KEYWORDS, *REFERENCES, "dependencies"))

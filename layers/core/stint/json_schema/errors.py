@@ -1,5 +1,5 @@
-"""What is wrong with a schema, and where."""
+"""Errors about a schema."""
 
 
 class SchemaError(ValueError):
-    """A schema cannot be used; the message says where and why."""
+    """The schema cannot be used. The message says where and why."""

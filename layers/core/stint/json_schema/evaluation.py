@@ -1,4 +1,4 @@
-"""Checks of values against a schema, within a number of steps."""
+"""Checks of values against a schema, within a budget of steps."""
 
 from typing import Any
 
@@ -14,10 +14,10 @@ KEYWORDS = ASSERTIONS | APPLICATORS
 
 
 def find_mismatches(document: SchemaDocument, value: Any, budget: Budget) -> list[SchemaMismatch]:
-    """Check a JSON value against a schema; return the first mismatches, at most three.
+    """Check a JSON value against a schema, and return the first mismatches, at most three.
 
     Raises:
-        OutOfSteps: value and schema together are too much work.
-        RecursionError: they are nested too deep.
+        OutOfSteps: the value and the schema together cause too much work.
+        RecursionError: they are nested too deeply.
     """
     return Evaluation(document, budget, KEYWORDS).apply(document.root, value, None, MOST_MISMATCHES).mismatches

@@ -1,4 +1,4 @@
-"""The forms that the values of keywords have."""
+"""The forms of the values of keywords."""
 
 from collections.abc import Callable
 from typing import Any
@@ -8,7 +8,7 @@ from stint.json_schema.dialects import DRAFT_4, DRAFT_2019
 TYPES = ("array", "boolean", "integer", "null", "number", "object", "string")
 
 Form = Callable[[Any, int], bool]
-"""Returns whether a value has the form in a version of JSON Schema."""
+"""A function that returns whether a value has a form in a version of JSON Schema."""
 
 
 def is_number(value: Any, _: int = 0) -> bool:

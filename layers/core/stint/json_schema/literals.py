@@ -9,9 +9,9 @@ CHARS_PER_STEP = 8
 
 
 def key_of(value: Any, budget: Budget) -> str:
-    """Return a text that equal values have in common.
+    """Return a text that is the same for equal values.
 
-    It is a text so that no caller can choose keys of equal hash, which makes a set slow: hashes of texts are random.
+    It is a text because hashes of texts are randomised: no caller can make a set slow with keys of equal hash.
     """
     key = json.dumps(whole(value), sort_keys=True)
     budget.spend(2 + len(key) // CHARS_PER_STEP)
@@ -19,7 +19,7 @@ def key_of(value: Any, budget: Budget) -> str:
 
 
 def whole(value: Any) -> Any:
-    """Write floats that are whole numbers as integers."""
+    """Return floats that are whole numbers as integers."""
     if isinstance(value, dict):
         return {name: whole(part) for name, part in value.items()}
     if isinstance(value, list):

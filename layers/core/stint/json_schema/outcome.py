@@ -1,4 +1,4 @@
-"""What came of checking one value."""
+"""The outcome of the check of one value."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -8,7 +8,7 @@ from stint.json_schema.paths import Path
 
 @dataclass(frozen=True, slots=True)
 class SchemaMismatch:
-    """A value does not satisfy a keyword; for `required`, `argument` is the name that is missing."""
+    """A keyword that a value does not satisfy. For `required`, `argument` is the missing name."""
 
     path: Path
     keyword: str
@@ -16,7 +16,7 @@ class SchemaMismatch:
 
 
 class Outcome:
-    """The mismatches of a value, up to `most` of them, and the keys or indexes that keywords have evaluated."""
+    """At most `most` mismatches of a value, and the keys or indexes that keywords have evaluated."""
 
     __slots__ = ("evaluated", "mismatches", "most")
 
@@ -34,11 +34,11 @@ class Outcome:
             self.mismatches.append(SchemaMismatch(path, keyword, argument))
 
     def take(self, other: "Outcome") -> None:
-        """Take over what is wrong with a part of the value."""
+        """Add the mismatches of a part of the value."""
         self.mismatches += other.mismatches[: self.most - len(self.mismatches)]
 
     def merge(self, other: "Outcome") -> None:
-        """Take over what a schema found that was applied to the same value."""
+        """Add the outcome of another schema for the same value."""
         self.take(other)
         if not other.mismatches:
             self.evaluated |= other.evaluated

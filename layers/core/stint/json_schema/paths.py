@@ -1,15 +1,15 @@
-"""Places in a JSON value."""
+"""Paths in a JSON value."""
 
 from typing import Any
 
 Path = tuple[Any, str | int] | None
-"""The path to the parent and the name or index in it; None is the whole value."""
+"""The parent's path and the name or index in the parent; None is the whole value."""
 
 LONGEST_PATH = 200
 
 
 def write_path(path: Path) -> str:
-    """Write a path as `$.friends[1].name`, shortened where it is long."""
+    """Write a path as `$.friends[1].name`, shortened if it is long."""
     parts: list[str] = []
     while path is not None:
         path, part = path

@@ -1,4 +1,4 @@
-"""What references in a schema lead to. Nothing is fetched: it is in the schema itself."""
+"""References inside a schema. Nothing is fetched."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -7,7 +7,7 @@ from urllib.parse import unquote, urljoin
 
 @dataclass(slots=True, eq=False)
 class Resource:
-    """The part of a schema that references are relative to: the whole, or what has an `$id` of its own."""
+    """The schema, or a part of it with its own `$id`, which references are relative to."""
 
     root: dict[str, Any]
     uri: str
@@ -23,7 +23,7 @@ def join(base: str, reference: str) -> str:
 
 
 def look_up(fragment: str, resource: Resource) -> Any:
-    """Return what a JSON pointer (RFC 6901) or an anchor leads to; None when it is nothing."""
+    """Return the value that a JSON pointer (RFC 6901) or an anchor refers to; None if there is none."""
     fragment = unquote(fragment)
     if fragment and not fragment.startswith("/"):
         return resource.anchors.get(fragment)

@@ -1,4 +1,4 @@
-"""Which IP addresses belong to the public internet."""
+"""Classification of IP addresses as public or special."""
 
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 
@@ -29,17 +29,17 @@ _NETWORKS: list[tuple[Network, str]] = sorted(
     ((ip_network(network), kind) for kind, networks in _SPECIAL.items() for network in networks),
     key=lambda entry: -entry[0].prefixlen,
 )
-# The IPv6 addresses given to anybody yet (RFC 4291, section 2.4): what lies outside is no place on the internet.
+# The IPv6 addresses that are allocated so far (RFC 4291, section 2.4). All others are not public.
 _GLOBAL = IPv6Network("2000::/3")
 _MAPPED = IPv6Network("::ffff:0:0/96")
 _NAT64 = IPv6Network("64:ff9b::/96")
 
 
 def parse_address(text: str) -> Address:
-    """Parse an address, and give the IPv4 address that an IPv4-mapped or NAT64 address leads to (RFC 4291, RFC 6052).
+    """Parse an address. An IPv4-mapped or NAT64 address becomes its IPv4 address (RFC 4291, RFC 6052).
 
     Raises:
-        ValueError: it is no address, or names a zone.
+        ValueError: it is not an address, or has a zone.
     """
     if "%" in text:
         raise ValueError(f"{text!r} names a zone")
@@ -50,7 +50,7 @@ def parse_address(text: str) -> Address:
 
 
 def kind_of(address: Address) -> str | None:
-    """Tell what a special address is ("loopback", "private", ...); None when it is one of the public internet."""
+    """Return the kind of a special address ("loopback", "private", ...); None if it is public."""
     for network, kind in _NETWORKS:
         if address.version == network.version and address in network:
             return kind

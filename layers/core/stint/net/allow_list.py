@@ -1,4 +1,4 @@
-"""Exceptions to the guard, as the operator writes them."""
+"""The operator's exceptions to the URL guard."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from stint.net.addresses import Address, Network, parse_address
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """Where a connection would go: the name asked for, the port, and one address that the name stands for."""
+    """The target of a connection: the requested name, the port, and one address of the name."""
 
     host: str
     port: int
@@ -17,10 +17,10 @@ class Peer:
 
 
 class AllowList:
-    """Hosts and networks that may be called although they are not public.
+    """Hosts and networks that URLs may reach although they are not public.
 
     An entry is a host name or address (`tools.internal`, `10.0.0.7`, `[::1]`), the same with a port
-    (`127.0.0.1:9000`), or a network (`10.1.0.0/16`). A name admits every address that it stands for.
+    (`127.0.0.1:9000`), or a network (`10.1.0.0/16`). A name covers all its addresses.
     """
 
     def __init__(self, entries: Iterable[str]) -> None:
@@ -33,7 +33,7 @@ class AllowList:
                 self._hosts.add(split_port(entry))
 
     def admits(self, peer: Peer) -> bool:
-        """Tell whether an entry covers the peer."""
+        """Return whether an entry covers the peer."""
         named = ((host, port) for host in (peer.host, str(peer.address)) for port in (peer.port, None))
         return any(entry in self._hosts for entry in named) or any(
             peer.address.version == network.version and peer.address in network for network in self._networks
@@ -41,7 +41,7 @@ class AllowList:
 
 
 def split_port(entry: str) -> tuple[str, int | None]:
-    """Split `host`, `host:port`, `[address]` or `[address]:port`; raises ValueError when the port is no number."""
+    """Split `host`, `host:port`, `[address]` or `[address]:port`. Raises ValueError if the port is not a number."""
     if entry.count(":") > 1 and not entry.startswith("["):
         return normalise_host(entry), None
     host, colon, port = entry.rpartition(":")
@@ -51,7 +51,7 @@ def split_port(entry: str) -> tuple[str, int | None]:
 
 
 def normalise_host(host: str) -> str:
-    """Give the one form of a host: lower case, no brackets, no trailing dot, addresses in their shortest form."""
+    """Return a host in canonical form: lower case, no brackets, no trailing dot, addresses in their shortest form."""
     bare = host.strip("[]").rstrip(".").lower()
     try:
         return str(parse_address(bare))

@@ -1,4 +1,4 @@
-"""The body of an answer from a server that a caller chose: decompressed, counted and decoded within limits."""
+"""Bodies of responses from servers that callers choose: decompressed, counted and decoded within limits."""
 
 import zlib
 from collections.abc import AsyncIterator, Iterator
@@ -10,20 +10,20 @@ from stint.net.encodings import find_codec
 from stint.net.large_answers import LARGE, acquire_for_large_answer
 
 ENCODINGS = frozenset({"gzip", "x-gzip", "deflate"})
-"""What can be decompressed (RFC 9110, section 8.4.1). Packed more than once is not: that is how bombs are made."""
+"""Supported content codings (RFC 9110, section 8.4.1). Several codings at once are refused, against zip bombs."""
 
 MOST_CHUNKS = 40_000
-"""Chunks of one answer, whatever their size: each costs 40 microseconds of CPU time."""
+"""Maximum chunks of one body, whatever their size: each takes 40 microseconds of CPU time."""
 
 _PIECE = 64 * 1024
 _GZIP_OR_ZLIB = 32 + zlib.MAX_WBITS
 
 
 def bound(response: httpx.Response, host: str, max_bytes: int) -> None:
-    """Bound an answer's body, and let its text be decoded by an encoding of the web: httpx takes any codec of Python's.
+    """Limit a response's body, and decode its text by an encoding of the web. httpx would use any codec of Python.
 
     Raises:
-        InvalidRequest: (`url_unavailable`) it is packed in a way that was not asked for.
+        InvalidRequest: (`url_unavailable`) its content coding was not requested.
     """
     encoding = response.headers.get("content-encoding", "").strip().lower()
     if encoding and encoding != "identity" and encoding not in ENCODINGS:
@@ -39,10 +39,10 @@ def bound(response: httpx.Response, host: str, max_bytes: int) -> None:
 
 
 class BoundedBody(httpx.AsyncByteStream):
-    """At most `limit` bytes, before and after decompression; memory holds one piece of 64 KB, whatever was packed.
+    """A body of at most `limit` bytes, before and after decompression. It keeps one piece of 64 KB in memory.
 
     Raises:
-        InvalidRequest: (`url_too_large`) there is more; (`url_unavailable`) the data cannot be decompressed.
+        InvalidRequest: (`url_too_large`) it is larger; (`url_unavailable`) it cannot be decompressed.
     """
 
     def __init__(self, body: httpx.AsyncByteStream, host: str, limit: int, *, packed: bool) -> None:

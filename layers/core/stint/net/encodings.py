@@ -1,11 +1,11 @@
 """The encodings of texts on the web, by their labels (https://encoding.spec.whatwg.org/#names-and-labels).
 
-Python's own registry has more: punycode takes quadratic time, utf-7 and unicode_escape make halves of characters.
+Python's registry has more: punycode takes quadratic time, utf-7 and unicode_escape produce single surrogates.
 """
 
 from functools import cache
 
-# Python's codec for each encoding, and the encoding's labels.
+# Python's codec of each encoding, and the encoding's labels.
 LABELS = {
     "utf-8": "unicode-1-1-utf-8 unicode11utf8 unicode20utf8 utf-8 utf8 x-unicode20utf8",
     "cp866": "866 cp866 csibm866 ibm866",
@@ -53,7 +53,7 @@ LABELS = {
 
 
 NOT_TOLD_APART = str.maketrans("", "", "-_")
-"""Python's users write latin-1 and utf_8."""
+"""Python's names such as latin-1 and utf_8 are labels, too."""
 
 
 @cache
@@ -62,5 +62,5 @@ def codecs_of_labels() -> dict[str, str]:
 
 
 def find_codec(label: str) -> str | None:
-    """Return Python's codec for a label, with or without its hyphens; None for any other name."""
+    """Return Python's codec for a label, with or without hyphens; None for any other name."""
     return codecs_of_labels().get(label.strip("\t\n\f\r ").lower().translate(NOT_TOLD_APART))

@@ -1,4 +1,4 @@
-"""The guard before every URL that a user supplies: documents, images, MCP servers, HTTP tools."""
+"""The guard that checks every URL from a caller: documents, images, MCP servers, HTTP tools."""
 
 import asyncio
 import logging
@@ -21,26 +21,25 @@ MAX_REDIRECTS = 5
 
 
 async def resolve_host(host: str, port: int) -> list[str]:
-    """Ask the system's resolver, in a thread; literal addresses in any notation come back in their plain form."""
+    """Resolve a host in a thread. Literal addresses in any notation are returned in their canonical form."""
     found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(entry[4][0]) for entry in found))
 
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """A document from the web. `content_type` is as the server sent it, or empty."""
+    """A fetched document. `content_type` is as the server sent it, or empty."""
 
     content_type: str
     body: bytes
 
 
 class Guard:
-    """Lets callers reach the public internet, and of the rest only what `allowed` names (see `AllowList`).
+    """Allows URLs on the public internet, and elsewhere only those that `allowed` covers (see `AllowList`).
 
-    `refused` are `host:port` places that stay closed whatever is allowed: Lambda's Runtime API lies on loopback and
-    would hand out other requests' events, so AWS_LAMBDA_RUNTIME_API belongs here. A refused place on loopback closes
-    its port on every loopback address, and `refused_ports` are closed there as well. Proxies, cookies and credentials
-    of the environment are not used.
+    `refused` has each `host:port` that is refused even if it is allowed. AWS_LAMBDA_RUNTIME_API belongs here: Lambda's
+    Runtime API listens on loopback and returns other requests' events. A refused port on loopback is refused on every
+    loopback address, and so are `refused_ports`. Proxies, cookies and credentials of the environment are not used.
     """
 
     def __init__(
@@ -59,8 +58,8 @@ class Guard:
         self._tls = tls
 
     def transport(self, max_bytes: int = MAX_BYTES) -> httpx.AsyncBaseTransport:
-        """Make a transport for an httpx client; an answer of more than `max_bytes` raises InvalidRequest."""
-        # Their lines bear URLs (at INFO) and headers (at DEBUG), and with them callers' keys.
+        """Make a transport for an httpx client. A response of more than `max_bytes` raises InvalidRequest."""
+        # Their lines contain URLs (at INFO) and headers (at DEBUG), and so callers' keys.
         for library in ("httpx", "httpcore"):
             logging.getLogger(library).setLevel(logging.WARNING)
         if self._tls is None:
@@ -75,9 +74,9 @@ class Guard:
         headers: Mapping[str, str] | None = None,
         redirects: int = 0,
     ) -> httpx.AsyncClient:
-        """Make a client for one conversation; close it after. `timeout` (seconds) is that of each wait, not of all.
+        """Make a client, which the caller closes. `timeout` (seconds) applies to each wait, not to the sum.
 
-        Requests raise InvalidRequest (`url_not_allowed`) for a place that is closed, after a redirect as before one.
+        Requests and redirects to a refused target raise InvalidRequest (`url_not_allowed`).
         """
         return httpx.AsyncClient(
             transport=self.transport(max_bytes),
@@ -89,7 +88,7 @@ class Guard:
         )
 
     async def check(self, url: str) -> None:
-        """Tell beforehand whether a URL may be called; a later call checks again.
+        """Check in advance that a URL may be called. The call itself checks again.
 
         Raises:
             InvalidRequest: `url_not_allowed`.
@@ -99,10 +98,10 @@ class Guard:
         await self._find(parsed.host, parsed.port or _default_port(parsed))
 
     async def fetch(self, url: str, *, timeout: float = 20.0, max_bytes: int = MAX_BYTES) -> Fetched:
-        """GET a document, following at most 5 redirects; `timeout` is in seconds, for all of it.
+        """GET a document, following at most 5 redirects. `timeout` is in seconds, for the whole fetch.
 
         Raises:
-            InvalidRequest: `url_not_allowed`, `url_too_large`, or `url_unavailable` with what the server answered.
+            InvalidRequest: `url_not_allowed`, `url_too_large`, or `url_unavailable` with the server's status.
             UnresolvableURL: the host, or that of a redirect, has no address; or a redirect is not a valid URL.
         """
         parsed = parse_url(url)
@@ -123,7 +122,7 @@ class Guard:
         return Fetched(response.headers.get("content-type", ""), response.content)
 
     async def _find(self, host: str, port: int) -> list[Address]:
-        """Resolve a host; every address must be admitted, as whoever owns the name chooses their order."""
+        """Resolve a host. Every address must be allowed, because the owner of the name chooses their order."""
         try:
             found = await self._resolve(host, port)
         except (OSError, UnicodeError) as error:

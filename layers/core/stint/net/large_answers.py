@@ -1,4 +1,4 @@
-"""Large answers of servers are read one at a time: each takes many times its size while it is parsed."""
+"""A lock for large responses, which are read one at a time: parsing takes many times their size in memory."""
 
 import asyncio
 import gc
@@ -7,11 +7,11 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 LARGE = 100_000
-"""Bytes after which the rest of an answer waits for the lock."""
+"""Bytes after which the rest of a response waits for the lock."""
 
 
 class LazyLock:
-    """A shared lock, acquired when first needed and held until the work is over. Tasks of the work may share it."""
+    """A shared lock that is acquired when first needed and held until the work ends. Its tasks may share it."""
 
     def __init__(self, lock: asyncio.Lock) -> None:
         self._shared = lock
@@ -19,7 +19,7 @@ class LazyLock:
         self._held = self._released = False
 
     async def acquire(self) -> None:
-        """Acquire the shared lock, unless this has been done, or the work is over."""
+        """Acquire the shared lock, unless it is held already or the work has ended."""
         async with self._acquiring:
             if self._held or self._released:
                 return
@@ -29,11 +29,11 @@ class LazyLock:
                 self.release()
 
     def release(self) -> None:
-        """Release the shared lock, if it is held, for good."""
+        """Release the shared lock if it is held. It cannot be acquired again."""
         self._released = True
         if self._held:
             self._held = False
-            gc.collect()  # sessions are cycles, and hold what was read
+            gc.collect()  # sessions are reference cycles, and keep what was read
             self._shared.release()
 
 
@@ -42,7 +42,7 @@ _lock: ContextVar[LazyLock | None] = ContextVar("lock_for_large_answers", defaul
 
 @contextmanager
 def large_answers_one_at_a_time(lock: asyncio.Lock) -> Iterator[None]:
-    """Let what runs in this context, its tasks included, read large answers only while it holds a lock."""
+    """Make this context, including its tasks, hold a lock while it reads large responses."""
     lazy = LazyLock(lock)
     token = _lock.set(lazy)
     try:
@@ -53,7 +53,7 @@ def large_answers_one_at_a_time(lock: asyncio.Lock) -> Iterator[None]:
 
 
 async def acquire_for_large_answer() -> None:
-    """Acquire the lock of the work that runs here, if it has one."""
+    """Acquire the lock of the current context, if it has one."""
     lazy = _lock.get()
     if lazy is not None:
         await lazy.acquire()

@@ -1,4 +1,4 @@
-"""HTTP that connects only to addresses that were checked."""
+"""An HTTP transport that connects only to checked addresses."""
 
 import ssl
 from collections.abc import Awaitable, Callable, Iterable
@@ -17,10 +17,10 @@ SocketOptions = Iterable[Any] | None
 
 
 class CheckedBackend(httpcore.AsyncNetworkBackend):
-    """Opens connections to the addresses that `find` gives for a host, tried in order, and to no other.
+    """Connects only to the addresses that `find` returns for a host, in their order.
 
-    `find` resolves and checks in one; no name is resolved behind it, so an answer that changes between check and
-    connection (DNS rebinding) changes nothing. TLS, which begins later, still verifies the name.
+    `find` resolves and checks in one step. No name is resolved after it, so DNS rebinding has no effect. TLS starts
+    later and still verifies the name.
     """
 
     def __init__(self, find: Find, backend: httpcore.AsyncNetworkBackend) -> None:
@@ -48,11 +48,11 @@ class CheckedBackend(httpcore.AsyncNetworkBackend):
 
 
 class CheckedTransport(httpx.AsyncHTTPTransport):
-    """httpx's transport over `CheckedBackend`. It checks the URL of each request, those of redirects too."""
+    """httpx's transport over `CheckedBackend`. It checks the URL of each request, including redirects."""
 
     def __init__(self, find: Find, tls: ssl.SSLContext, max_bytes: int) -> None:
         super().__init__(verify=tls, trust_env=False)
-        # httpx offers no parameter for the backend; the pool is empty yet, and closing it is not needed.
+        # httpx has no parameter for the backend. The pool is still empty and need not be closed.
         self._pool = httpcore.AsyncConnectionPool(
             ssl_context=tls, network_backend=CheckedBackend(find, httpcore.AnyIOBackend())
         )
@@ -69,7 +69,7 @@ class CheckedTransport(httpx.AsyncHTTPTransport):
             raise
 
     def _bound(self, response: httpx.Response) -> httpx.Response:
-        """Check an answer's header, and bound its body. Raises InvalidRequest."""
+        """Check a response's headers, and limit its body. Raises InvalidRequest."""
         check_redirect(response)
         bound(response, response.request.url.host, self._max_bytes)
         return response

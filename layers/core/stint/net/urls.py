@@ -1,35 +1,35 @@
-"""The form of a URL that a caller supplies, checked before any host is resolved."""
+"""Checks of a caller's URL before its host is resolved."""
 
 import httpx
 
 from stint.domain.errors import InvalidRequest, UnresolvableURL
 
 LONGEST_HOST = 253
-"""Characters of a name (RFC 1035, section 2.3.4), without the dot at its end."""
+"""Maximum characters of a name (RFC 1035, section 2.3.4), without the trailing dot."""
 
 
 def parse_url(text: str) -> httpx.URL:
     """Parse a URL, and check its form; see `check_form`.
 
     Raises:
-        InvalidRequest: `url_not_allowed`. The message repeats at most the host: the rest may hold credentials.
+        InvalidRequest: `url_not_allowed`. The message contains at most the host: the rest may have credentials.
     """
     try:
         url = httpx.URL(text)
-    except (httpx.InvalidURL, ValueError):  # their words repeat parts of the URL
+    except (httpx.InvalidURL, ValueError):  # their messages contain parts of the URL
         raise _malformed() from None
     check_form(url)
     return url
 
 
 def check_form(url: httpx.URL) -> None:
-    """Refuse a URL that could not be called wherever its host leads.
+    """Refuse a URL that is not allowed for any host.
 
     Raises:
         InvalidRequest: `url_not_allowed`.
     """
     try:
-        host = url.host  # decodes a name in Punycode, which httpx.URL leaves unread
+        host = url.host  # decodes a name in Punycode, which httpx.URL does not check
     except ValueError:
         raise _malformed("its host is not a valid domain name") from None
     if url.scheme not in ("http", "https"):
@@ -45,7 +45,7 @@ def check_form(url: httpx.URL) -> None:
 
 
 def check_redirect(response: httpx.Response) -> None:
-    """Refuse an answer that redirects to what is no URL; httpx would read it even where redirects are not followed.
+    """Refuse a redirect to an invalid URL. httpx would parse it even if redirects are not followed.
 
     Raises:
         UnresolvableURL: the `Location` is not a valid URL.

@@ -1,4 +1,4 @@
-"""Characters that no pattern tells apart, as one letter."""
+"""An alphabet that maps characters no pattern distinguishes to one letter."""
 
 from bisect import bisect_right
 from collections.abc import Iterable
@@ -6,20 +6,20 @@ from collections.abc import Iterable
 from stint.regex.charset import Charset, is_word, variants_of
 
 MOST_KNOWN = 30_000
-"""Code points that are remembered, some 3 MB: more than a text in one language has."""
+"""Code points to cache, about 3 MB. A text in one language has fewer."""
 
 
 class Alphabet(dict[int, str]):
-    """Maps code points to letters, for `str.translate`. The letter of number n is `chr(n)`."""
+    """A map from code points to letters, for `str.translate`. The letter with number n is `chr(n)`."""
 
     def __init__(self, charsets: Iterable[Charset], *, ignore_case: bool) -> None:
         super().__init__()
         self.ignore_case = ignore_case
         self.looked_up = 0
-        """Code points that had to be looked up, `price` steps each."""
+        """The number of code points that were looked up; each costs `price` steps."""
         self.price = 6 if ignore_case else 2
         self.samples: dict[int, str] = {}
-        """A character for each number."""
+        """One character for each number."""
         self._numbers: dict[tuple[object, ...], int] = {}
         ranges = {each for charset in charsets for each in charset.ranges}
         self._edges = sorted({edge for low, high in ranges for edge in (low, high + 1)})

@@ -1,18 +1,18 @@
-"""A bound on the work that one text, pattern or schema may cause, counted in steps instead of seconds."""
+"""A limit on the work for one text, pattern or schema, counted in steps instead of seconds."""
 
 
 class OutOfSteps(Exception):
-    """The work needs more steps than it was given."""
+    """The work needs more steps than its budget has."""
 
 
 class Budget:
-    """A number of steps that is left; one step is about a microsecond of Python."""
+    """The number of steps left. One step takes about a microsecond in Python."""
 
     def __init__(self, steps: int) -> None:
         self.left = steps
 
     def spend(self, steps: int) -> None:
-        """Take steps away. Raises OutOfSteps when there are not enough."""
+        """Subtract steps. Raises OutOfSteps if too few are left."""
         self.left -= steps
         if self.left < 0:
             raise OutOfSteps

@@ -1,4 +1,4 @@
-"""Sets of characters, as `[a-z\\d]`, `.` and single letters of a regular expression stand for them."""
+"""Sets of characters, such as `[a-z\\d]`, `.` or a single letter of a regular expression."""
 
 from bisect import bisect_right
 from collections.abc import Iterable
@@ -7,12 +7,12 @@ from functools import cache
 
 SPECIAL = "\u0131\u017f\u03c2\u00b5\u0345\u1fbe\u03d0\u03d1\u03d5\u03d6\u03f0\u03f1\u03f5"
 SPECIAL += "\u1e9b\u1c80\u1c81\u1c82\u1c83\u1c84\u1c85\u1c86\u1c87\u1c88"
-"""Second small forms of letters, as the long s: by CaseFolding.txt of Unicode they fold to another small letter."""
+"""Second lowercase forms of letters, such as the long s. CaseFolding.txt of Unicode folds each to another letter."""
 
 
 @dataclass(frozen=True, slots=True)
 class Charset:
-    """Ranges of code points, sorted and apart, and kinds of characters (letters of `dDwWsS`)."""
+    """Sorted, separate ranges of code points, and kinds of characters (letters of `dDwWsS`)."""
 
     ranges: tuple[tuple[int, int], ...] = ()
     kinds: str = ""
@@ -20,7 +20,7 @@ class Charset:
 
     @classmethod
     def of(cls, ranges: Iterable[tuple[int, int]], kinds: str = "", *, negated: bool = False) -> "Charset":
-        """Make a set of ranges in any order."""
+        """Make a set from ranges in any order."""
         merged: list[tuple[int, int]] = []
         for low, high in sorted(ranges):
             if merged and low <= merged[-1][1] + 1:
@@ -30,7 +30,7 @@ class Charset:
         return cls(tuple(merged), "".join(sorted(set(kinds))), negated)
 
     def holds(self, char: str, variants: Iterable[str]) -> bool:
-        """Return whether a character is in the set; `variants` are the characters that count as it."""
+        """Return whether a character is in the set. `variants` are the characters that are equal to it."""
         return self.negated is not (
             any(is_kind(char, kind) for kind in self.kinds) or any(self._covers(ord(variant)) for variant in variants)
         )
@@ -56,7 +56,7 @@ def is_word(char: str) -> bool:
 
 
 def variants_of(char: str) -> set[str]:
-    """Return the characters that are the same as one when case is ignored, itself among them."""
+    """Return the characters that equal one when case is ignored, including itself."""
     if char.lower() == char.upper():
         return {char}
     variants = forms_of(char)
@@ -64,7 +64,7 @@ def variants_of(char: str) -> set[str]:
 
 
 def forms_of(char: str) -> set[str]:
-    """Return what a character becomes in other cases, as far as that is one character."""
+    """Return a character's other cases that are a single character."""
     forms, added = {char}, {char}
     while added:
         cases = {case for each in added for case in (each.lower(), each.upper(), each.title(), each.casefold())}
@@ -75,7 +75,7 @@ def forms_of(char: str) -> set[str]:
 
 @cache
 def special_forms() -> dict[str, set[str]]:
-    """Return the letters that others never become, by those that they become themselves: `S` has the long s."""
+    """Map letters to their second lowercase forms: `S` has the long s."""
     found: dict[str, set[str]] = {}
     for special in SPECIAL:
         for form in forms_of(special):

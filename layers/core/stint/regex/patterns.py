@@ -1,7 +1,7 @@
-"""Regular expressions whose matching time grows with the text alone, so that none can stall a process.
+"""Regular expressions whose matching time is linear in the text, so that no pattern can stall a process.
 
-The alternatives are followed side by side instead of one after another (Thompson's construction), and sets of states
-are kept as they are met (R. Cox, "Regular Expression Matching Can Be Simple And Fast", 2007).
+Alternatives are followed in parallel instead of one after another (Thompson's construction). Sets of states are
+cached when they are first reached (R. Cox, "Regular Expression Matching Can Be Simple And Fast", 2007).
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,10 +14,10 @@ from stint.regex.syntax import Assertion, Char, Choice, Node, Repeat, Series, pa
 
 MOST_STATES = 2000
 MOST_REMEMBERED = 50_000
-"""Numbers of states kept in memory, some 5 MB at the most."""
+"""State numbers to cache, at most about 5 MB."""
 CHARS_PER_STEP = 10
 PIECE = 10_000
-"""Characters that are mapped to letters at a time: what that costs is known soon."""
+"""Characters to map to letters at a time, so that the budget is checked often."""
 
 
 class TooComplex(ValueError):
@@ -26,9 +26,9 @@ class TooComplex(ValueError):
 
 @dataclass(slots=True)
 class State:
-    """A place in the patterns; `chars` is the number of a set of characters, `entry` that of a complete pattern.
+    """A state of the automaton. `chars` is the number of a set of characters, `entry` that of a complete pattern.
 
-    Without one of them or an assertion it leads on to all of `follow` at once.
+    A state without either, and without an assertion, leads to all of `follow` at once.
     """
 
     follow: list[int] = field(default_factory=list)
@@ -39,7 +39,7 @@ class State:
 
 @dataclass(slots=True, eq=False)
 class StateSet:
-    """The states that a text leads to, what its last character was, and the pattern that was found, if one was."""
+    """The states that a text leads to, the kind of its last character, and the pattern that was found, if any."""
 
     states: frozenset[int]
     before: str
@@ -48,14 +48,14 @@ class StateSet:
 
 
 class Patterns:
-    """Several patterns, searched for in one pass. Threads may share them."""
+    """Several patterns that are searched for in one pass. Safe for threads."""
 
     def __init__(self, patterns: Sequence[str], *, ignore_case: bool = False) -> None:
         """Compile the patterns.
 
         Raises:
-            ValueError: a pattern is broken, uses what is left out here, or has too many states; the error's
-                second argument is its place in the list.
+            ValueError: a pattern is invalid, uses an unsupported feature, or has too many states. The error's
+                second argument is its index in the list.
         """
         self._states: list[State] = []
         self._charsets: dict[Charset, int] = {}
@@ -72,15 +72,15 @@ class Patterns:
 
     @property
     def size(self) -> int:
-        """The number of states of all patterns."""
+        """Return the number of states of all patterns."""
         return len(self._states)
 
     def matches(self, text: str, budget: Budget) -> bool:
-        """Return whether a pattern matches somewhere in a text; see `search`."""
+        """Return whether a pattern matches anywhere in a text; see `search`."""
         return self.search(text, budget) is not None
 
     def search(self, text: str, budget: Budget) -> int | None:
-        """Find the first place where a pattern matches; return the pattern's place in the list.
+        """Find the first match in a text, and return the index of its pattern.
 
         Raises:
             OutOfSteps: the text leads to too many sets of states.
@@ -109,7 +109,7 @@ class Patterns:
             yield from letters
 
     def _learn(self, known: StateSet, letter: str, budget: Budget) -> StateSet:
-        """Find what follows a set of states, and remember it in a memory of bounded size."""
+        """Compute what follows a set of states, and put it into a cache of bounded size."""
         found = self._move(known, self._alphabet.samples[ord(letter)], budget, final=False)
         key = (found.states, found.before, found.entry)
         if key not in self._known:
@@ -123,13 +123,13 @@ class Patterns:
 
     def _forget(self) -> None:
         for known in self._known.values():
-            known.moves.clear()  # they refer to each other, and would wait for the garbage collector
+            known.moves.clear()  # they refer to each other, and only the garbage collector would free them
         self._known = {}
         self._remembered = 0
         self._start = StateSet(self._starts, "start")
 
     def _move(self, known: StateSet, char: str, budget: Budget, *, final: bool) -> StateSet:
-        """Read one character, or the end: return the states that follow, or a pattern that ends in front of it."""
+        """Read one character, or the end. Return the states that follow, or a pattern that ends before it."""
         reached, entries = self._reach(known, char, budget, final=final)
         if entries:
             return StateSet(frozenset(), "other", min(entries))
@@ -142,7 +142,7 @@ class Patterns:
         return StateSet(self._starts | moved, "word" if is_word(char) else "other")
 
     def _reach(self, known: StateSet, char: str, budget: Budget, *, final: bool) -> tuple[list[State], list[int]]:
-        """Follow what needs no character, up to the states that need one and the patterns that are complete."""
+        """Follow the moves that need no character, to the states that need one and to complete patterns."""
         reached, entries, seen, waiting = [], [], set(known.states), list(known.states)
         while waiting:
             state = self._states[waiting.pop()]
@@ -163,7 +163,7 @@ class Patterns:
         return len(self._states) - 1
 
     def _enter(self, node: Node, follow: int) -> int:
-        """Add the states of a node, which lead on to `follow`; return the one to begin with."""
+        """Add the states of a node, which lead to `follow`. Return the first one."""
         match node:
             case Char(chars=chars):
                 return self._add(State([follow], chars=self._charsets.setdefault(chars, len(self._charsets))))
@@ -196,7 +196,7 @@ class Patterns:
 
 
 def holds(assertion: str, before: str, char: str, final: bool) -> bool:
-    """Return whether an assertion holds between what was before and the next character; `final`: none follows that."""
+    """Return whether an assertion holds between two characters. `final`: no character follows the second one."""
     match assertion:
         case "^" | r"\A":
             return before == "start"

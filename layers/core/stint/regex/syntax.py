@@ -1,6 +1,6 @@
-"""The syntax of regular expressions, as far as `stint.regex.patterns` matches them.
+"""The syntax of regular expressions that `stint.regex.patterns` supports.
 
-It is that of Python's `re` without what needs a way back, and with groups named as in `re` or in ECMAScript.
+It is the syntax of Python's `re` without features that need backtracking. Groups are named as in `re` or ECMAScript.
 """
 
 import re
@@ -29,7 +29,7 @@ class Char:
 
 @dataclass(frozen=True, slots=True)
 class Assertion:
-    r"""A place: ^, $, \A, \Z, \b or \B."""
+    r"""An anchor: ^, $, \A, \Z, \b or \B."""
 
     kind: str
 
@@ -46,7 +46,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """A part, `least` to `most` times; without `most`, any number of times."""
+    """A part that is repeated `least` to `most` times; without `most`, any number of times."""
 
     part: "Node"
     least: int
@@ -60,7 +60,7 @@ def parse(pattern: str) -> Node:
     """Parse a pattern.
 
     Raises:
-        ValueError: it is no pattern, is too long, or uses what cannot be matched in a time that grows with the text.
+        ValueError: it is not a pattern, is too long, or uses a feature that cannot be matched in linear time.
     """
     if len(pattern) > LONGEST_PATTERN:
         raise ValueError(f"it has {len(pattern)} characters, {LONGEST_PATTERN} are the most")
@@ -73,7 +73,7 @@ def parse(pattern: str) -> Node:
 
 @dataclass(slots=True)
 class PatternReader:
-    """A place in a pattern."""
+    """A reader at a position in a pattern."""
 
     pattern: str
     place: int = 0
@@ -137,7 +137,7 @@ class PatternReader:
         return Repeat(node, least, most)
 
     def read_count(self) -> tuple[int, int, int | None] | None:
-        """Return where a repetition that is next ends, and the least and the most times that it admits."""
+        """Return the end of the repetition at this position, and its least and most counts."""
         found = COUNT.match(self.pattern, self.place)
         if found is None or found[0] == "{}":
             return None
@@ -147,7 +147,7 @@ class PatternReader:
         return found.end(), int(least or 0), int(most) if most else None
 
     def read_set(self) -> Charset:
-        """Read a set after its `[`."""
+        """Read a set of characters after its `[`."""
         begin, negated = self.place - 1, self.take("^")
         ranges: list[tuple[int, int]] = []
         kinds = ""
@@ -173,7 +173,7 @@ class PatternReader:
         return low.ranges[0][0], high.ranges[0][1]
 
     def read_char(self, *, inside: bool = False) -> Charset:
-        r"""Read a character or an escape; `inside` a set, \b is a backspace."""
+        r"""Read a character or an escape. `inside` a set, \b is a backspace."""
         if self.next() != "\\":
             self.place += 1
             return single(self.pattern[self.place - 1])
@@ -197,7 +197,7 @@ class PatternReader:
         return self.pattern[self.place : self.place + 1]
 
     def take(self, text: str) -> bool:
-        """Step over a text, if it is next."""
+        """Skip a text if it is next, and return whether it was."""
         if not self.pattern.startswith(text, self.place):
             return False
         self.place += len(text)

@@ -1,4 +1,4 @@
-"""Amazon Bedrock's guardrails, through ApplyGuardrail: no model is called.
+"""Amazon Bedrock's guardrails, through ApplyGuardrail. No model is called.
 
 https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_ApplyGuardrail.html
 """
@@ -27,7 +27,7 @@ GUARDRAIL = re.compile(
 VERSION = re.compile(r"[1-9][0-9]{0,7}|DRAFT")
 SOURCES = {"user-input": "INPUT", "assistant-output": "OUTPUT"}
 PIECE = 20_000
-"""Characters of one request: the default quota is 25 text units of 1,000 characters."""
+"""Characters of one request. The default quota is 25 text units of 1,000 characters."""
 OVERLAP = 500
 STALL_SECONDS = 15.0
 
@@ -35,8 +35,8 @@ STALL_SECONDS = 15.0
 class BedrockGuardrails:
     """Applies the guardrail that `provider_shield_id` names: its id or ARN, with `:VERSION` or a version in the params.
 
-    Long texts are checked in pieces of 20,000 characters that overlap by 500; the first one that is objected to ends
-    the check. Texts only: an image is a note in the text. The client is made when first used.
+    Long texts are checked in pieces of 20,000 characters that overlap by 500, until one is blocked. Only texts are
+    checked: an image becomes a note in the text. The client is made when first used.
     """
 
     asks_model = False
@@ -53,7 +53,7 @@ class BedrockGuardrails:
     async def check(
         self, shield: Shield, messages: Sequence[ModelMessage], touchpoint: Touchpoint
     ) -> SafetyViolation | None:
-        """Check what was said last; see the port."""
+        """Check the last messages; see the port."""
         try:
             guardrail, version = guardrail_of(shield)
         except InvalidRequest as error:
@@ -84,10 +84,10 @@ class BedrockGuardrails:
 
 
 def guardrail_of(shield: Shield) -> tuple[str, str]:
-    """Give a guardrail's id or ARN, and its version: that of the params, of the id, or DRAFT.
+    """Return a guardrail's id or ARN, and its version: from the params, from the id, or DRAFT.
 
     Raises:
-        InvalidRequest: one of them is not of the documented form.
+        InvalidRequest: one of them does not have the documented form.
     """
     found = GUARDRAIL.fullmatch(shield.provider_shield_id)
     if found is None:
@@ -107,7 +107,7 @@ def guardrail_of(shield: Shield) -> tuple[str, str]:
 
 
 def pieces(text: str) -> Iterator[str]:
-    """Cut a text into overlapping pieces; blank ones are left out, since Bedrock refuses them."""
+    """Cut a text into overlapping pieces, without blank ones, which Bedrock refuses."""
     for start in range(0, max(len(text) - OVERLAP, 1), PIECE - OVERLAP):
         piece = text[start : start + PIECE]
         if piece.strip():

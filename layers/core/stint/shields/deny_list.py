@@ -1,4 +1,4 @@
-"""A shield that needs nobody: words, phrases and regular expressions that must not be said."""
+"""A shield that blocks words, phrases and regular expressions, without a provider."""
 
 import asyncio
 import json
@@ -23,18 +23,17 @@ from stint.shields.texts import spoken, strings
 
 LONGEST_PHRASE = 200
 MOST_CHARACTERS = 1_000_000
-"""Characters of one check."""
+"""Maximum characters of one check."""
 MOST_STEPS = 450_000
-"""Steps of one check, about 0.4 s. The longest text takes about 0.3 s in plain English."""
+"""Maximum steps of one check, about 0.4 s. The longest text in plain English takes about 0.3 s."""
 
 
 class DenyListParams(BaseModel):
-    """What a deny list forbids.
+    """The entries of a deny list.
 
-    `phrases` are words or phrases as they are written, `patterns` regular expressions in the syntax of `re` without
-    look-around and references to groups, because they are matched in a time that grows with the text alone. Phrases
-    are found in spite of other spaces, full-width letters and invisible characters. With `whole_words` (the default)
-    "art" is not found in "start".
+    `phrases` are literal words or phrases. `patterns` are regular expressions in the syntax of `re` without look-around
+    and references to groups, so that they match in linear time. Phrases match in spite of other spaces, full-width
+    letters and invisible characters. With `whole_words` (the default), "art" does not match in "start".
     """
 
     model_config = ConfigDict(extra="forbid", defer_build=True)
@@ -49,14 +48,14 @@ class DenyListParams(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """A deny list ready to be looked up."""
+    """A compiled deny list."""
 
     params: DenyListParams
     phrases: Phrases
     patterns: Patterns
 
     def find(self, text: str, budget: Budget) -> str | None:
-        """Name an entry that a text contains, by its place in the list: the first phrase in the text, or pattern."""
+        """Return the location of the first entry that a text contains: a phrase, or else a pattern."""
         if self.params.phrases:
             place = self.phrases.find(bound(fold_pieces(text, case=self.params.case_sensitive)), budget)
             if place is not None:
@@ -66,12 +65,12 @@ class Rules:
 
 
 class DenyList:
-    """Looks for forbidden words. A violation names the entry by its place, and does not repeat what was forbidden."""
+    """Finds forbidden words. A violation has the entry's location and does not repeat the words."""
 
     asks_model = False
 
     def __init__(self) -> None:
-        # One thread: several lists are not faster side by side, and need the memory of one at a time.
+        # One thread: several lists at once are not faster, and one at a time needs less memory.
         self._thread = ThreadPoolExecutor(1, "deny-list")
 
     def validate(self, shield: Shield) -> None:
@@ -84,7 +83,7 @@ class DenyList:
         messages: Sequence[ModelMessage],
         touchpoint: Touchpoint,
     ) -> SafetyViolation | None:
-        """Check what was said last; see the port. In a thread: a long text takes half a second."""
+        """Check the last messages; see the port. It runs in a thread, because a long text takes half a second."""
         try:
             rules = rules_of(shield)
         except InvalidRequest as error:
@@ -113,7 +112,7 @@ def refuse_long(shield: Shield, characters: int, touchpoint: Touchpoint) -> None
 
 
 def bound(pieces: Iterable[str]) -> Iterator[str]:
-    """Yield the pieces of a text. Raises OutOfSteps when compatible characters make it longer than a text may be."""
+    """Yield the pieces of a text. Raises OutOfSteps if compatible characters expand it over the limit."""
     characters = 0
     for piece in pieces:
         characters += len(piece)
@@ -131,7 +130,7 @@ def rules_of(shield: Shield) -> Rules:
     """Read a shield's parameters.
 
     Raises:
-        InvalidRequest: names the parameter at fault.
+        InvalidRequest: a parameter is invalid; the message names it.
     """
     try:
         return compile_rules(json.dumps(shield.params, sort_keys=True))

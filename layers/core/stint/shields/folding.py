@@ -1,4 +1,4 @@
-"""Texts in a form in which what looks alike is alike, made piece by piece: memory and time grow with the text alone."""
+"""Folding of texts, so that what looks alike becomes equal. It works in pieces, in linear time and memory."""
 
 import re
 import unicodedata
@@ -6,23 +6,23 @@ from collections.abc import Callable, Iterator
 
 PIECE = 20_000
 LONGEST_SEARCH = 100
-"""Characters behind the end of a piece among which a place to cut is looked for."""
+"""Characters after the end of a piece that are searched for a position to cut."""
 MOST_MARKS = 30
-"""Combining marks in a row, as in Unicode's Stream-Safe Text Format (UAX #15, section 13).
+"""Maximum combining marks in a row, as in Unicode's Stream-Safe Text Format (UAX #15, section 13).
 
-Normalization sorts them, in a time that grows with the square of their number.
+Normalization sorts them in quadratic time.
 """
 MOST_KNOWN = 30_000
 
 
 class CharacterTable(dict[int, str]):
-    """A table for `str.translate` that is filled as characters are met; its size is bounded."""
+    """A table for `str.translate` that is filled when characters are looked up; its size is bounded."""
 
     def __init__(self, map_character: Callable[[str], str]) -> None:
         super().__init__()
         self._map = map_character
         self.looked_up = 0
-        """Characters that were not remembered, each about a microsecond."""
+        """The number of cache misses, about a microsecond each."""
 
     def __missing__(self, code: int) -> str:
         self.looked_up += 1
@@ -37,17 +37,17 @@ INVISIBLE = re.compile(
     "\ufeff\ufff9-\ufffb\U000110bd\U000110cd\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
     "\U000e0001\U000e0020-\U000e007f]+"
 )
-"""Characters of the category Cf of Unicode 16: they show nothing, and only tell how others are shown."""
+"""Characters of the category Cf of Unicode 16. They are invisible and control how others are displayed."""
 
 
 def fold(text: str, *, case: bool) -> str:
-    """Return a short text as a whole, without spaces around it."""
+    """Fold a short text, and strip it."""
     return "".join(fold_pieces(text, case=case)).strip()
 
 
 def fold_pieces(text: str, *, case: bool) -> Iterator[str]:
-    """Yield a text without invisible characters, compatible characters as one, spaces as one; with `case`, letters
-    keep theirs.
+    """Yield a text without invisible characters and with compatible characters and spaces unified; `case` keeps the
+    case of letters.
     """
     text = text if text.isascii() else INVISIBLE.sub("", text)
     begin, spaced = 0, True
@@ -65,7 +65,7 @@ def fold_pieces(text: str, *, case: bool) -> Iterator[str]:
 
 
 def cut_place(text: str, place: int) -> int:
-    """Return the first place from `place` on where characters do not combine with those before."""
+    """Return the first position at or after `place` whose character does not combine with the one before."""
     for end in range(place, min(place + LONGEST_SEARCH, len(text))):
         before, char = text[end - 1], text[end]
         if unicodedata.combining(char):
@@ -87,9 +87,9 @@ def normalize(piece: str) -> str:
 
 
 def long_runs(piece: str) -> Iterator[tuple[int, int]]:
-    """Yield where a run of combining marks has more than MOST_MARKS, from the first mark too many on.
+    """Yield the excess of each run of more than MOST_MARKS combining marks.
 
-    Such a run has a mark at one of any MOST_MARKS + 1 places in a row, so not every character is looked at.
+    Such a run has a mark at one of any MOST_MARKS + 1 positions in a row, so most characters are skipped.
     """
     place = 0
     while place < len(piece):

@@ -1,4 +1,4 @@
-"""What ApplyGuardrail answers, as violations and failures."""
+"""Answers of ApplyGuardrail as violations and errors."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -37,10 +37,10 @@ HINTS = {
 
 
 def read_answer(answer: Mapping[str, Any], shield_id: str) -> SafetyViolation | None:
-    """Read a judgement. The outputs' text is the message of the guardrail, or what was said with parts masked.
+    """Read an answer. The outputs' text is the guardrail's message, or the input with parts masked.
 
     Raises:
-        ShieldFailed: the answer bears no known action.
+        ShieldFailed: the answer has no known action.
     """
     action = answer.get("action")
     if action == "NONE":
@@ -54,7 +54,7 @@ def read_answer(answer: Mapping[str, Any], shield_id: str) -> SafetyViolation | 
 
 
 def summarize(answer: Mapping[str, Any]) -> Iterator[str]:
-    """Name what was objected to, as `policy:name:action`; the words that matched are left out."""
+    """Return the matched rules as `policy:name:action`, without the words that matched."""
     for assessment in answer.get("assessments", []):
         for policy, lists in POLICIES.items():
             for finding in (entry for name in lists for entry in assessment.get(policy, {}).get(name, [])):
@@ -64,7 +64,7 @@ def summarize(answer: Mapping[str, Any]) -> Iterator[str]:
 
 
 def explain(error: Exception, shield_id: str) -> str:
-    """Say why a guardrail gave no judgement, and what to do."""
+    """Return an error that says why a guardrail failed, and what to do."""
     return f"Shield {shield_id!r} gave no judgement: {_reason(error)}"
 
 

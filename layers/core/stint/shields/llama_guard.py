@@ -1,4 +1,4 @@
-"""Llama Guard 3: a language model that classifies conversations, behind any configured provider of models.
+"""Llama Guard 3: a language model that classifies conversations, from any configured model provider.
 
 The prompt and the answers are those of the model card of Llama Guard 3
 (https://www.llama.com/docs/model-cards-and-prompt-formats/llama-guard-3/).
@@ -62,20 +62,20 @@ Provide your safety assessment for ONLY THE LAST {role} message in the above con
 UNSAFE = re.compile(r"unsafe[^\S\n]*+\n\s*+(S\d+(?:\s*+,\s*+S\d+)*+)")
 MARKERS = re.compile(r"<(?=\||(?:BEGIN|END) )")
 LONGEST_ANSWER = 128
-"""Tokens: enough for all fourteen categories."""
+"""Maximum tokens of an answer, enough for all fourteen categories."""
 
 
 class LlamaGuard:
-    """Asks a Llama Guard 3 model: the one that `provider_shield_id` names, as model ids are written here.
+    """Calls the Llama Guard 3 model whose id is `provider_shield_id`.
 
-    `params.excluded_categories` lists categories (S1 to S14) that are no violation. The model reads texts: an image is
-    a note in its prompt, and a call of a tool is its name with its arguments.
+    `params.excluded_categories` lists categories (S1 to S14) to ignore. The model reads texts only: an image becomes a
+    note in its prompt, and a tool call its name and arguments.
     """
 
     asks_model = True
 
     def __init__(self, resolve: Callable[[str], tuple[Model, str]]) -> None:
-        """`resolve` gives the adapter of a model id and the id that its provider knows (`Router.resolve`)."""
+        """`resolve` returns the adapter of a model id and the provider's own id (`Router.resolve`)."""
         self._resolve = resolve
 
     def validate(self, shield: Shield) -> None:
@@ -89,7 +89,7 @@ class LlamaGuard:
         messages: Sequence[ModelMessage],
         touchpoint: Touchpoint,  # noqa: ARG002 - the role of the last message says it
     ) -> SafetyViolation | None:
-        """Check what was said last, in the light of the whole conversation; see the port."""
+        """Check the last messages in the context of the conversation; see the port."""
         try:
             categories = categories_of(shield)
             answer = await self._ask(shield.provider_shield_id, write_prompt(messages, categories))
@@ -112,7 +112,7 @@ class LlamaGuard:
         decoding = Decoding(temperature=0.0, max_tokens=LONGEST_ANSWER)
         request = InferenceRequest(provider_model_id, (UserInput(prompt),), decoding=decoding)
         texts = []
-        # Every adapter streams with an async generator, which wants to be closed where it was opened.
+        # Every adapter streams with an async generator, which must be closed in the task that opened it.
         async with aclosing(cast("Any", model.stream(request))) as chunks:
             async for chunk in chunks:
                 if isinstance(chunk, TextChunk):
@@ -121,10 +121,10 @@ class LlamaGuard:
 
 
 def categories_of(shield: Shield) -> dict[str, str]:
-    """Give the categories that count.
+    """Return the categories that are not excluded.
 
     Raises:
-        InvalidRequest: `excluded_categories` is no list of known categories, or leaves none.
+        InvalidRequest: `excluded_categories` is not a list of known categories, or excludes all.
     """
     excluded = shield.params.get("excluded_categories") or []
     unknown = [code for code in excluded if code not in CATEGORIES] if isinstance(excluded, list) else [excluded]
@@ -138,10 +138,10 @@ def categories_of(shield: Shield) -> dict[str, str]:
 
 
 def write_prompt(messages: Sequence[ModelMessage], categories: dict[str, str]) -> str:
-    """Write the policy and the conversation; the last role in it is the one that is judged.
+    """Write the policy and the conversation. The model judges the last role in it.
 
     Raises:
-        ShieldFailed: nobody said anything.
+        ShieldFailed: the conversation has no text.
     """
     said = [message for message in messages if not isinstance(message, SystemText)]
     if not said:
@@ -154,10 +154,10 @@ def write_prompt(messages: Sequence[ModelMessage], categories: dict[str, str]) -
 
 
 def write_conversation(messages: Sequence[ModelMessage]) -> Iterator[str]:
-    """Write what each side said, one after another.
+    """Write the messages of both roles in order.
 
-    Messages of one role in a row become one, as only the last one is judged; a document or a second result would else
-    go unchecked. What looks like a marker of the prompt is taken apart.
+    Successive messages of one role are joined, because only the last message is judged: a document or a second result
+    would otherwise not be checked. Text that looks like a marker of the prompt is broken up.
     """
     for role, group in groupby(messages, key=role_of):
         yield f"{role}: " + MARKERS.sub("< ", "\n".join(read(message) for message in group))
@@ -174,10 +174,10 @@ def role_of(message: ModelMessage) -> str:
 
 
 def read_judgement(answer: str, shield_id: str) -> list[str]:
-    """Read the codes of the violated categories; none when the conversation is safe.
+    """Return the codes of the violated categories; empty if the conversation is safe.
 
     Raises:
-        ShieldFailed: the answer is no judgement.
+        ShieldFailed: the answer does not have the expected form.
     """
     text = answer.strip()
     if text == "safe":

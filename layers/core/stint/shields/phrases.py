@@ -1,4 +1,4 @@
-"""Many phrases, searched for in one pass (A. Aho, M. Corasick, "Efficient String Matching", 1975)."""
+"""Search for many phrases in one pass (A. Aho, M. Corasick, "Efficient String Matching", 1975)."""
 
 import re
 from array import array
@@ -11,19 +11,19 @@ from stint.shields.folding import CharacterTable
 from stint.shields.texts import is_in_word
 
 MOST_CHARACTERS = 50_000
-"""Characters of all phrases; each takes about 100 bytes."""
+"""Maximum characters of all phrases; each takes about 100 bytes."""
 EDGE = "\0"
-"""The edge of a word."""
+"""The number of a word boundary."""
 OTHER_WORD = 1
-"""The number of characters in words that no phrase has."""
+"""The number of word characters that are in no phrase."""
 CHARS_PER_STEP = 6
 MOST_REMEMBERED = 20_000
-"""Moves from one state to the next that are kept in memory, some 4 MB at the most."""
+"""Transitions to cache, at most about 4 MB."""
 
 
 @dataclass(slots=True, eq=False)
 class KnownState:
-    """A state of the automaton, the phrase that ends there or -1, and the moves from it that were needed before."""
+    """A state of the automaton, the phrase that ends there or -1, and the cached transitions from it."""
 
     state: int
     entry: int
@@ -35,17 +35,17 @@ def between_edges(word: re.Match[str]) -> str:
 
 
 class Phrases:
-    """Folded phrases. Texts are mapped to numbers: characters that no phrase has are of two kinds only.
+    """An automaton of folded phrases. Characters are mapped to numbers; those that are in no phrase have only two.
 
-    With `whole_words`, the edges of words are characters of their own, and a phrase has one where it begins or ends
-    with a word: what is found is always a match. Threads may share them.
+    With `whole_words`, word boundaries are characters of their own, and a phrase that begins or ends with a word begins
+    or ends with one. Safe for threads.
     """
 
     def __init__(self, phrases: Sequence[str], *, whole_words: bool) -> None:
-        """Make the automaton; phrases that are empty are nowhere.
+        """Make the automaton. Empty phrases never match.
 
         Raises:
-            ValueError: they have more than 50,000 characters.
+            ValueError: the phrases have more than 50,000 characters.
         """
         total = sum(map(len, phrases))
         if total > MOST_CHARACTERS:
@@ -71,7 +71,7 @@ class Phrases:
         self._forget()
 
     def find(self, pieces: Iterable[str], budget: Budget) -> int | None:
-        """Find the first place in a folded text where a phrase ends; return the phrase's place in the list.
+        """Find the first end of a phrase in a folded text, and return the phrase's index.
 
         Raises:
             OutOfSteps: the text is too long.
@@ -89,7 +89,7 @@ class Phrases:
         return None
 
     def _learn(self, known: KnownState, number: str) -> KnownState:
-        """Find what follows a state, and remember it in a memory of bounded size."""
+        """Compute what follows a state, and put it into a cache of bounded size."""
         found = self._next.get(ord(number) * self._stride + known.state)
         state = self._shorter(known.state, ord(number)) if found is None else found
         if self._remembered > MOST_REMEMBERED:
@@ -103,13 +103,13 @@ class Phrases:
 
     def _forget(self) -> None:
         for known in self._known.values():
-            known.moves.clear()  # they refer to each other, and would wait for the garbage collector
+            known.moves.clear()  # they refer to each other, and only the garbage collector would free them
         self._start = KnownState(0, -1)
         self._known = {0: self._start}
         self._remembered = 0
 
     def _mark_all(self, pieces: Iterable[str]) -> Iterable[str]:
-        """Map the pieces of a text to numbers, with the edges of words: at the end of a piece may not be one."""
+        """Map the pieces of a text to numbers, with word boundaries. The end of a piece need not be one."""
         ended = False
         for piece in pieces:
             marked = self._mark(piece)
@@ -144,7 +144,7 @@ class Phrases:
             self._entries[state] = entry
 
     def _link(self) -> None:
-        """Lead each state back to the longest end of it that is the beginning of a phrase, breadth first."""
+        """Link each state to its longest proper suffix that begins a phrase, breadth first."""
         children: dict[int, list[tuple[int, int]]] = {}
         for key, state in self._next.items():
             number, parent = divmod(key, self._stride)
@@ -160,7 +160,7 @@ class Phrases:
                     self._entries[state] = inherited
 
     def _shorter(self, state: int, number: int) -> int:
-        """Return the state for the longest proper end of a state's text that goes on with a number."""
+        """Return the state of the longest proper suffix that continues with a number."""
         while state:
             state = self._fallback[state]
             found = self._next.get(number * self._stride + state)

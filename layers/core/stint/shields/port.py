@@ -9,12 +9,12 @@ from stint.domain.steps import SafetyViolation
 
 Touchpoint = Literal["user-input", "assistant-output"]
 REFUSAL = "I can't answer that. Can I help with something else?"
-"""What the user is told in place of what was blocked, where nobody chose other words."""
+"""The default text that replaces a blocked one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shield:
-    """A registered shield, as its provider needs it."""
+    """A registered shield, as its provider uses it."""
 
     shield_id: str
     provider_id: str
@@ -25,29 +25,29 @@ class Shield:
 class ShieldProvider(Protocol):
     """Checks messages against the shields of one kind.
 
-    Where `asks_model` is set, `provider_shield_id` is the id of a model, which may be a registered name when the shield
-    is registered and is what the router knows when the provider gets it.
+    With `asks_model`, `provider_shield_id` is a model id. A registration may have a registered model name; the provider
+    always gets the id that the router knows.
     """
 
     asks_model: bool
 
     def validate(self, shield: Shield) -> None:
-        """Check a shield's registration, without asking anybody.
+        """Check a shield's registration without a network call.
 
         Raises:
-            InvalidRequest: names the parameter that this kind of shield cannot use.
+            InvalidRequest: a parameter is invalid for this kind of shield; the message names it.
         """
         ...
 
     async def check(
         self, shield: Shield, messages: Sequence[ModelMessage], touchpoint: Touchpoint
     ) -> SafetyViolation | None:
-        """Check what one side said last, in the light of what was said before; None when there is no objection.
+        """Check the last messages in the context of the conversation; return None if they are safe.
 
-        What one side said last is every message behind the other side's last one: a user's message with its documents,
-        or the results of several calls. `stint.shields.texts.spoken` gives it.
+        The last messages are those after the last one of the other side: a user's message with its documents, or the
+        results of several calls. `stint.shields.texts.spoken` returns them.
 
         Raises:
-            ShieldFailed: the shield gave no judgement; that is no pass.
+            ShieldFailed: the shield returned no verdict; the messages count as not checked.
         """
         ...

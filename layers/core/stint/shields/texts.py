@@ -1,4 +1,4 @@
-"""What shields read of messages."""
+"""The texts of messages that shields check."""
 
 import json
 import unicodedata
@@ -13,7 +13,7 @@ IMAGE = "[image]"
 
 
 def spoken(messages: Sequence[ModelMessage]) -> list[ModelMessage]:
-    """Give what one side said last: the messages behind the last one of the other side."""
+    """Return the last messages of one side: those after the last one of the other side."""
     said: list[ModelMessage] = [message for message in messages if not isinstance(message, SystemText)]
     last = len(said)
     while last and isinstance(said[last - 1], AssistantAnswer) is isinstance(said[-1], AssistantAnswer):
@@ -22,7 +22,7 @@ def spoken(messages: Sequence[ModelMessage]) -> list[ModelMessage]:
 
 
 def read(message: ModelMessage) -> str:
-    """Write a message as one text: images as a note, tool calls with their arguments as JSON."""
+    """Write a message as one text, with images as a note and tool calls with their arguments as JSON."""
     match message:
         case SystemText(text=text):
             return text
@@ -39,7 +39,7 @@ def write_call(call: ToolCall) -> str:
 
 
 def strings(message: ModelMessage) -> Iterator[str]:
-    """Give every text of a message by itself; those of tool calls without the escapes of JSON."""
+    """Return every text of a message separately; those of tool calls without JSON escapes."""
     match message:
         case SystemText(text=text):
             yield text
@@ -53,12 +53,12 @@ def strings(message: ModelMessage) -> Iterator[str]:
 
 
 def is_in_word(char: str) -> bool:
-    """Tell whether a character makes words with its neighbours; those of scripts without spaces do not."""
+    """Return whether a character forms words with its neighbours. Characters of scripts without spaces do not."""
     return char.isalnum() and unicodedata.east_asian_width(char) != "W"
 
 
 def leaves(value: Any) -> Iterator[str]:
-    """Give the keys and the values of a JSON value as texts."""
+    """Return the keys and values in a JSON value as texts."""
     if isinstance(value, dict):
         for key, part in value.items():
             yield key

@@ -6,7 +6,7 @@ Modules log through the standard library (`logging.getLogger(__name__)`); Powert
 import json
 import logging
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -82,7 +82,7 @@ class Observation:
     def count(self, name: str, value: float = 1) -> None:
         self.metrics.add_metric(name=name, unit=MetricUnit.Count, value=value)
 
-    async def follow_response(self, events: "AsyncIterator[ResponseEvent]") -> "AsyncIterator[ResponseEvent]":
+    async def follow_response(self, events: "AsyncIterator[ResponseEvent]") -> "AsyncGenerator[ResponseEvent, None]":
         """Pass a response's events on, and measure them."""
         first = True
         last: Response | None = None
@@ -107,7 +107,7 @@ class Observation:
         elapsed = self.elapsed_milliseconds()
         self.metrics.add_metric(name="TimeToFirstEvent", unit=MetricUnit.Milliseconds, value=elapsed)
 
-    async def follow(self, events: AsyncIterator[Event], used: Usage | None) -> AsyncIterator[Event]:
+    async def follow(self, events: AsyncIterator[Event], used: Usage | None) -> AsyncGenerator[Event, None]:
         """Pass a turn's events on, and measure them; `used` is what the turn had used before it was resumed."""
         first = True
         async for event in events:

@@ -11,7 +11,7 @@ from stint.domain.run_events import StepProgress, TextDelta
 from stint.domain.run_outcome import TurnStatus
 from stint.domain.schema import now
 from stint.domain.steps import CompletionMessage
-from stint.http.sse import encode
+from stint.http.routes.turns import encode_event
 
 
 def progress(text: str) -> StepProgress:
@@ -20,14 +20,15 @@ def progress(text: str) -> StepProgress:
 
 def test_an_event_is_one_data_line_and_an_empty_line() -> None:
     assert (
-        encode(TurnStart(turn_id="t")) == b'data: {"event":{"payload":{"event_type":"turn_start","turn_id":"t"}}}\n\n'
+        encode_event(TurnStart(turn_id="t"))
+        == b'data: {"event":{"payload":{"event_type":"turn_start","turn_id":"t"}}}\n\n'
     )
 
 
 @settings(deadline=None)
 @given(st.text())
 def test_any_text_stays_on_its_line_and_comes_back(text: str) -> None:
-    sent = encode(progress(text)).decode()
+    sent = encode_event(progress(text)).decode()
 
     assert len(sent.splitlines()) == 2
     assert json.loads(sent.removeprefix("data: "))["event"]["payload"]["delta"]["text"] == text
@@ -47,7 +48,7 @@ def test_a_failure_is_an_error_and_nothing_else(message: str) -> None:
     error = ModelError(message)
     error.turn_id = "t"
 
-    sent = encode(TurnFailed(error, turn)).decode()
+    sent = encode_event(TurnFailed(error, turn)).decode()
 
     assert len(sent.splitlines()) == 2
     assert json.loads(sent.removeprefix("data: ")) == {

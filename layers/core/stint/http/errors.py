@@ -93,6 +93,11 @@ def body_of(error: StintError) -> dict[str, Any]:
     return body
 
 
+def document_of(error: StintError, detail: Any = None) -> dict[str, Any]:
+    """Return the whole body of an error; `detail` is its message, unless there is more to tell."""
+    return {"error": body_of(error), "detail": detail or error.message}
+
+
 def headers_of(error: StintError) -> dict[str, str]:
     """Tell the client whether to repeat the request.
 
@@ -124,12 +129,8 @@ def has_begun(error: StintError) -> bool:
 
 
 def respond(error: StintError, detail: Any = None) -> JSONResponse:
-    """Answer with an error; `detail` is its message, unless there is more to tell."""
-    return JSONResponse(
-        {"error": body_of(error), "detail": detail or error.message},
-        status_code=status_of(error),
-        headers=headers_of(error),
-    )
+    """Answer with an error."""
+    return JSONResponse(document_of(error, detail), status_code=status_of(error), headers=headers_of(error))
 
 
 async def answer_stint_error(_: Request, error: StintError) -> JSONResponse:

@@ -1,80 +1,136 @@
-"""Turns as HTTP answers: a stream of events, or one JSON document that may take its time."""
+"""The two forms of a run's answer: a stream of server-sent events, or one JSON document that may take its time."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from typing import TypeVar
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Any, Generic, NoReturn, Protocol, TypeVar
 
 from fastapi import Response
 from fastapi.responses import StreamingResponse
 
-from stint.domain.llama_stack.events import Event, TerminalEvent, TurnAwaitingInput, TurnComplete, TurnFailed
+from stint.domain.errors import StintError
+from stint.domain.schema import Schema
 from stint.http.heartbeats import with_heartbeats
-from stint.http.sse import COMMENT, encode_all
-from stint.services.turns.turn_run import TurnRun
+from stint.http.sse import COMMENT
 
 T = TypeVar("T")
 SPACE = b" "
+"""What JSON ignores before a document."""
 
 
-async def answer_streaming(turn: TurnRun, events: AsyncIterator[Event], heartbeat_seconds: float) -> Response:
-    """Answer with server-sent events, and a comment whenever the turn is silent for long.
+class FailableRun(Protocol):
+    """A run that raises nothing: its last event tells of its failure, and `error` is what it failed with."""
+
+    error: StintError | None
+
+
+def reraise(error: Exception) -> NoReturn:
+    raise error
+
+
+@dataclass(frozen=True, slots=True)
+class StreamFormat(Generic[T]):
+    """How one API writes a stream.
+
+    `encode` writes an event, `end` is written after the last one. `encode_error` writes all that follows when an
+    event is raised instead, `end` included; by default the connection breaks off.
+    """
+
+    encode: Callable[[T], bytes]
+    end: tuple[bytes, ...] = ()
+    encode_error: Callable[[Exception], Iterable[bytes]] = reraise
+
+
+async def stream_events(
+    events: AsyncGenerator[T, None], form: StreamFormat[T], heartbeat_seconds: float, run: FailableRun | None = None
+) -> Response:
+    """Answer with server-sent events once the first one is there, but after `heartbeat_seconds` in any case.
 
     Raises:
-        StintError: the turn failed before its first event.
+        StintError: the run failed before its first event.
     """
-    events = await begin(events, heartbeat_seconds)
-    if turn.error is not None:
-        await last_of(events)
-        raise turn.error
+
+    async def read_first() -> T:
+        return await anext(events)
+
+    first = asyncio.create_task(read_first())
+    done, _ = await asyncio.wait({first}, timeout=heartbeat_seconds)
+    if run is not None and run.error is not None:
+        await first
+        async for _event in events:
+            pass
+        raise run.error
+    if done:
+        first.result()
+    return stream_frames(encode_events(chain(first, events), form), heartbeat_seconds)
+
+
+def stream_frames(frames: AsyncGenerator[bytes, None], heartbeat_seconds: float) -> Response:
+    """Answer with server-sent events at once, and with a comment after every `heartbeat_seconds` of silence."""
     return StreamingResponse(
-        with_heartbeats(encode_all(events), COMMENT, heartbeat_seconds),
+        with_heartbeats(frames, COMMENT, heartbeat_seconds),
         media_type="text/event-stream",
         headers={"x-accel-buffering": "no"},
     )
 
 
-async def begin(events: AsyncIterator[T], seconds: float) -> AsyncIterator[T]:
-    """Wait for the first of some events, `seconds` at most; return all of them."""
-
-    async def read() -> T:
-        return await anext(events)
-
-    async def read_all() -> AsyncIterator[T]:
+async def chain(first: "asyncio.Task[T]", rest: AsyncGenerator[T, None]) -> AsyncGenerator[T, None]:
+    """Yield the event that is being read, and those after it."""
+    async with aclosing(rest):
         yield await first
-        async for event in events:
+        async for event in rest:
             yield event
 
-    first = asyncio.create_task(read())
-    await asyncio.wait({first}, timeout=seconds)
-    return read_all()
+
+async def encode_events(events: AsyncGenerator[T, None], form: StreamFormat[T]) -> AsyncGenerator[bytes, None]:
+    """Yield the frames of a whole stream."""
+    try:
+        async with aclosing(events):
+            async for event in events:
+                yield form.encode(event)
+    except Exception as error:  # noqa: BLE001 - once the stream has begun, no status can report it
+        for frame in form.encode_error(error):
+            yield frame
+        return
+    for frame in form.end:
+        yield frame
 
 
-async def answer_buffered(events: AsyncIterator[Event], heartbeat_seconds: float) -> Response:
-    """Answer with the turn; one that takes long begins with spaces, which JSON ignores, to keep the connection open.
+async def buffer_document(
+    work: Coroutine[Any, Any, Schema],
+    heartbeat_seconds: float,
+    run: FailableRun | None = None,
+    *,
+    encode_error: Callable[[Exception], bytes] = reraise,
+    cancel_with_client: bool = False,
+) -> Response:
+    """Answer with the document that `work` returns; spaces before it keep the connection of a slow one open.
+
+    `encode_error` writes what is sent when the work fails after the first space. With `cancel_with_client`, the
+    work is cancelled when the client leaves.
 
     Raises:
-        StintError: the turn failed before the first space left.
+        StintError: the work failed before the first space.
     """
-    last = asyncio.create_task(last_of(events))
-    done, _ = await asyncio.wait({last}, timeout=heartbeat_seconds)
-    if done:
-        event = last.result()
-        if isinstance(event, TurnFailed):
-            raise event.error
-        return Response(event.turn.to_json(), media_type="application/json")
-    return StreamingResponse(
-        with_heartbeats(encode_turn(last), SPACE, heartbeat_seconds), media_type="application/json"
-    )
+    document = asyncio.create_task(work)
+    done, _ = await asyncio.wait({document}, timeout=heartbeat_seconds)
+    if not done:
+        late = encode_late(document, encode_error, cancel_with_client=cancel_with_client)
+        return StreamingResponse(with_heartbeats(late, SPACE, heartbeat_seconds), media_type="application/json")
+    schema = document.result()
+    if run is not None and run.error is not None:
+        raise run.error
+    return Response(schema.to_json(), media_type="application/json")
 
 
-async def last_of(events: AsyncIterator[Event]) -> TerminalEvent:
-    """Fold a run into its terminal event: it has exactly one, at its end."""
-    terminal = [event async for event in events if isinstance(event, TurnComplete | TurnAwaitingInput | TurnFailed)]
-    [event] = terminal
-    return event
-
-
-async def encode_turn(last: "asyncio.Task[TerminalEvent]") -> AsyncIterator[bytes]:
+async def encode_late(
+    document: "asyncio.Task[Schema]", encode_error: Callable[[Exception], bytes], *, cancel_with_client: bool
+) -> AsyncGenerator[bytes, None]:
+    """Yield a space at once, and the document when it is there."""
     yield SPACE
-    event = await asyncio.shield(last)
-    yield event.turn.to_json()
+    try:
+        schema = await (document if cancel_with_client else asyncio.shield(document))
+        yield schema.to_json()
+    except Exception as error:  # noqa: BLE001 - as above
+        yield encode_error(error)

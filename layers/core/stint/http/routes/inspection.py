@@ -16,7 +16,7 @@ from stint.http.examples import add_examples
 from stint.http.json_responses import document
 from stint.http.middleware import ALIAS
 from stint.http.routes import pages, registry, shields, tools
-from stint.http.sse import StreamChunk, StreamError
+from stint.http.sse import StreamError
 
 router = APIRouter(prefix="/v1", tags=["Registry"])
 ERRORS: dict[int | str, dict[str, Any]] = {
@@ -107,6 +107,8 @@ def describe_api_at(url: str) -> dict[str, Any]:
 @cache
 def describe_api() -> dict[str, Any]:
     """Make the OpenAPI document. Operations have the names of the functions that answer them."""
+    from stint.http.routes import turns  # noqa: PLC0415
+
     app = FastAPI(
         title="Stint",
         version=LLAMA_STACK_VERSION,
@@ -119,7 +121,7 @@ def describe_api() -> dict[str, Any]:
     for part in list_parts():
         app.include_router(part, responses=ERRORS)
     described = app.openapi()
-    for schema in (StreamChunk, StreamError, stream_event(), ChatCompletionChunk):
+    for schema in (turns.StreamChunk, StreamError, stream_event(), ChatCompletionChunk):
         described["components"]["schemas"] |= schemas_of(schema)
     add_examples(described)
     return described

@@ -1,12 +1,11 @@
 """Routes of responses, which stream."""
 
-import asyncio
 import json
-from collections.abc import AsyncIterator, Coroutine
+import logging
+from collections.abc import AsyncIterator
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query, Request, Response
-from fastapi.responses import StreamingResponse
 
 from stint.domain.errors import InvalidRequest, StintError
 from stint.domain.openai.response_events import ResponseEvent
@@ -19,21 +18,19 @@ from stint.domain.openai.response_resource import (
     ResponseList,
 )
 from stint.domain.openai.response_resource import Response as ResponseObject
-from stint.domain.schema import Schema
 from stint.http.deadline import deadline_of
 from stint.http.dependencies import Keys, is_llama_stack_address, response_services_of
-from stint.http.errors import body_of
-from stint.http.heartbeats import with_heartbeats
+from stint.http.errors import document_of
 from stint.http.json_responses import document
 from stint.http.list_params import Included, Limit, Order, page
 from stint.http.requests import StrictRoute
-from stint.http.response_sse import encode_all, encode_stored
-from stint.http.sse import COMMENT
-from stint.http.streaming import SPACE, begin
+from stint.http.sse import DONE, encode_frame
+from stint.http.streaming import StreamFormat, buffer_document, encode_events, stream_events, stream_frames
 from stint.observability import Observation
 from stint.services.openai_api import ResponseServices
-from stint.services.responses.response_run import ResponseRun
 from stint.tools.port import ProviderData
+
+logger = logging.getLogger(__name__)
 
 RESPONSES = "/v1/responses"
 RESPONSE = RESPONSES + "/{response_id}"
@@ -59,20 +56,16 @@ async def create_response(body: CreateResponse, request: Request, services: Resp
     observation = observation_of(request)
     observation.name_response(response.response_id)
     events = observation.follow_response(services.responses.run(response))
-    if not body.stream:
-        return await answer_buffered(response, events, services)
-    events = await begin(events, services.heartbeat_seconds)
-    if response.error is not None:
-        await last_of(events)
-        raise response.error
-    return answer_streaming(encode_all(events), services.heartbeat_seconds)
+    if body.stream:
+        return await stream_events(events, NEW_EVENTS, services.heartbeat_seconds, response)
+    return await buffer_document(last_response(events), services.heartbeat_seconds, response, encode_error=encode_error)
 
 
 @router.post(RESPONSES + "/compact", response_model=CompactedResponse)
 async def compact_response(body: CompactRequest, request: Request, services: ResponseAccess) -> Response:
     """Make a conversation short: the output is the input of a request that goes on from it."""
     compacting = services.compaction.compact(body, deadline_of(request))
-    return await answer_late(compacting, services.heartbeat_seconds)
+    return await buffer_document(compacting, services.heartbeat_seconds, encode_error=encode_error)
 
 
 @router.post(RESPONSES + "/input_tokens", response_model=InputTokens)
@@ -157,7 +150,7 @@ async def begin_in_background(
 
 async def answer_following(response_id: str, after: int, request: Request, services: ResponseServices) -> Response:
     events = await services.following.open(response_id, after, deadline_of(request))
-    return answer_streaming(encode_stored(events), services.heartbeat_seconds)
+    return stream_frames(encode_events(events, STORED_EVENTS), services.heartbeat_seconds)
 
 
 def observation_of(request: Request) -> Observation:
@@ -165,57 +158,36 @@ def observation_of(request: Request) -> Observation:
     return observation
 
 
-def answer_streaming(frames: AsyncIterator[bytes], heartbeat_seconds: float) -> Response:
-    """Answer with server-sent events, and a comment whenever the response is silent for long."""
-    return StreamingResponse(
-        with_heartbeats(frames, COMMENT, heartbeat_seconds),
-        media_type="text/event-stream",
-        headers={"x-accel-buffering": "no"},
-    )
+def encode_event(event: ResponseEvent) -> bytes:
+    return encode_frame(event.to_json(), event.type)
 
 
-async def answer_buffered(
-    response: ResponseRun, events: AsyncIterator[ResponseEvent], services: ResponseServices
-) -> Response:
-    """Answer with the response; one that takes long begins with spaces, which JSON ignores.
-
-    Raises:
-        StintError: the response failed before the first space left.
-    """
-
-    async def last() -> ResponseObject:
-        return await last_of(events)
-
-    answer = await answer_late(last(), services.heartbeat_seconds)
-    if response.error is not None and not isinstance(answer, StreamingResponse):
-        raise response.error
-    return answer
+def encode_stored_event(text: str) -> bytes:
+    return encode_frame(text.encode(), json.loads(text)["type"])
 
 
-async def answer_late(work: Coroutine[Any, Any, Schema], heartbeat_seconds: float) -> Response:
-    """Answer with what comes of some work, behind spaces when it takes long; what it raises before them is raised."""
-    result = asyncio.create_task(work)
-    done, _ = await asyncio.wait({result}, timeout=heartbeat_seconds)
-    if done:
-        return Response(result.result().to_json(), media_type="application/json")
-    return StreamingResponse(
-        with_heartbeats(encode_late(result), SPACE, heartbeat_seconds), media_type="application/json"
-    )
+def leave_unfinished(error: Exception) -> tuple[()]:
+    """Write nothing more after an error: a client that finds no marker asks again, from its last event on."""
+    if not isinstance(error, StintError):
+        raise error
+    logger.info("A stream is left before its end", extra={"error_code": error.code})
+    return ()
 
 
-async def last_of(events: AsyncIterator[ResponseEvent]) -> ResponseObject:
-    """Fold a run into the response that its last event bears."""
+def encode_error(error: Exception) -> bytes:
+    if not isinstance(error, StintError):
+        raise error
+    return json.dumps(document_of(error)).encode()
+
+
+NEW_EVENTS = StreamFormat(encode_event, end=(DONE,))
+STORED_EVENTS = StreamFormat(encode_stored_event, end=(DONE,), encode_error=leave_unfinished)
+
+
+async def last_response(events: AsyncIterator[ResponseEvent]) -> ResponseObject:
+    """Return the response of a run's last event."""
     last: ResponseObject | None = None
     async for event in events:
         last = getattr(event, "response", last)
     assert last is not None  # noqa: S101 - a run ends with its terminal event
     return last
-
-
-async def encode_late(result: "asyncio.Task[Schema]") -> AsyncIterator[bytes]:
-    """Write a result when it is there; what failed behind the first space ends as the body of its error."""
-    yield SPACE
-    try:
-        yield (await asyncio.shield(result)).to_json()
-    except StintError as error:
-        yield json.dumps({"error": body_of(error), "detail": error.message}).encode()

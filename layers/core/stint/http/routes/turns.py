@@ -1,28 +1,46 @@
 """Routes of the turns group: everything whose answer can be large, or takes long."""
 
+import json
 from collections.abc import AsyncIterator
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
+from stint.domain.llama_stack.events import Event, Payload, TurnAwaitingInput, TurnComplete, TurnFailed
 from stint.domain.llama_stack.sessions import Session
 from stint.domain.llama_stack.turns import Turn, TurnCreateRequest, TurnResumeRequest
+from stint.domain.schema import Schema
 from stint.domain.steps import StepResponse
 from stint.http.deadline import deadline_of
 from stint.http.dependencies import Access, AgentRoute, Keys
+from stint.http.errors import body_of
 from stint.http.json_responses import document
-from stint.http.sse import STREAM_SCHEMA
-from stint.http.streaming import answer_buffered, answer_streaming
+from stint.http.sse import encode_frame
+from stint.http.streaming import StreamFormat, buffer_document, stream_events
 from stint.observability import Observation
 from stint.services.agents_api import Services
 from stint.services.turns.turn_run import TurnRun
 
 SESSION = "/v1/agents/{agent_id}/session/{session_id}"
 TURN = SESSION + "/turn/{turn_id}"
+STREAM_SCHEMA = {"anyOf": [{"$ref": "#/components/schemas/StreamChunk"}, {"$ref": "#/components/schemas/StreamError"}]}
+"""The data of each event, for the OpenAPI document."""
+
 STREAMS: dict[int | str, dict[str, Any]] = {
     200: {"content": {"text/event-stream": {"schema": STREAM_SCHEMA}}, "description": "The turn, or its events."}
 }
+
+
+class StreamEvent(Schema):
+    payload: Payload
+
+
+class StreamChunk(Schema):
+    """The data of an event."""
+
+    event: StreamEvent
+
 
 router = APIRouter(tags=["Turns"], route_class=AgentRoute)
 
@@ -32,8 +50,22 @@ async def answer(request: Request, services: Services, turn: TurnRun, *, stream:
     observation: Observation = request.scope["stint.observation"]
     events = observation.follow(services.turns.run(turn), turn.used)
     if stream:
-        return await answer_streaming(turn, events, services.heartbeat_seconds)
-    return await answer_buffered(events, services.heartbeat_seconds)
+        return await stream_events(events, StreamFormat(encode_event), services.heartbeat_seconds, turn)
+    return await buffer_document(last_turn(events), services.heartbeat_seconds, turn)
+
+
+def encode_event(event: Event) -> bytes:
+    """Write one event: a `data:` line and an empty line, nothing else (no `event:`, `id:` or `[DONE]`)."""
+    if isinstance(event, TurnFailed):
+        return encode_frame(json.dumps({"error": body_of(event.error)}, ensure_ascii=False).encode())
+    return encode_frame(b'{"event":{"payload":%b}}' % event.to_json())
+
+
+async def last_turn(events: AsyncIterator[Event]) -> Turn:
+    """Return the turn of a run's terminal event: it has exactly one, at its end."""
+    terminal = [event async for event in events if isinstance(event, TurnComplete | TurnAwaitingInput | TurnFailed)]
+    [event] = terminal
+    return event.turn
 
 
 @router.post(SESSION + "/turn", response_model=Turn, responses=STREAMS)

@@ -1,7 +1,7 @@
 """Following a response that runs in the background: its events so far, and then as they come."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass, replace
 
 from stint.domain.errors import DeadlineExceeded, InvalidRequest
@@ -26,7 +26,7 @@ class Following:
     store: ResponseStore
     lives: Lives
 
-    async def open(self, response_id: str, after: int, deadline: float) -> AsyncIterator[str]:
+    async def open(self, response_id: str, after: int, deadline: float) -> AsyncGenerator[str, None]:
         """Give the events behind a number as JSON texts, up to the last one.
 
         Those of a response that was not created as a stream are made from its log, each item as a whole. `deadline`

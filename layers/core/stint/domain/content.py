@@ -1,4 +1,4 @@
-"""Message content: text and images, alone or interleaved."""
+"""Message content: texts and images, alone or mixed."""
 
 from typing import Annotated, Literal
 
@@ -30,13 +30,13 @@ class ImageSource(Request):
 
 
 class DetailedImage(ImageSource):
-    """An image, and how closely the model should look at it: a hint that chat completions take."""
+    """An image with a hint about its detail, as in chat completions."""
 
     detail: Literal["low", "high"]
 
 
 def image_at(url: str, detail: Literal["low", "high", "auto"]) -> ImageSource:
-    """Give the image behind a URL (http, https or data); `auto` is what a model does unless told."""
+    """Return an image by its URL (http, https or data). The detail `auto` is the model's default."""
     if detail == "auto":
         return ImageSource(url=URL(uri=url))
     return DetailedImage(url=URL(uri=url), detail=detail)
@@ -52,34 +52,34 @@ Content = str | ContentItem | list[ContentItem]
 
 
 def items_of(content: Content) -> list[TextContentItem | ImageContentItem]:
-    """Give content in its general form, a list of items."""
+    """Return content as a list of items."""
     if isinstance(content, str):
         return [TextContentItem(text=content)]
     return content if isinstance(content, list) else [content]
 
 
 def text_of(content: Content) -> str:
-    """Join the texts of a content; images are left out."""
+    """Join the texts of a content, without its images."""
     if isinstance(content, str):
         return content
     return "\n".join(item.text for item in items_of(content) if isinstance(item, TextContentItem))
 
 
 class Document(Request):
-    """A document that goes with the messages of a turn."""
+    """A document that is sent with the messages of a turn."""
 
     content: Content | URL
     mime_type: str
 
 
 class DocumentText(Schema):
-    """A document as the model reads it: fetched and turned into text once, when its turn began."""
+    """A document's text for the model. It is fetched and converted once, when its turn starts."""
 
     text: str
     mime_type: str
 
 
 class KeptResult(Schema):
-    """A result that is not plain text, as it lies in the blob store."""
+    """A result that is not plain text, in the form in which the blob store has it."""
 
     content: Content

@@ -1,4 +1,4 @@
-"""What can go wrong, named by who is at fault. The HTTP status of each stands in `stint.http.errors`."""
+"""The errors, grouped by cause. `stint.http.errors` has the HTTP status of each."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -7,20 +7,19 @@ from contextlib import contextmanager
 from stint.domain.known_secrets import redact
 
 LONGEST_MESSAGE, LONGEST_PARAM = 4_000, 500
-"""Characters of an error's message and of the name of a field; what a caller sent may be much longer."""
+"""Maximum characters of a message and of a field's name, which may contain much longer texts from callers."""
 
 
 def shorten(text: str, most: int) -> str:
-    """Cut the middle of a text that is too long, since what to do stands at the end of a message."""
+    """Cut the middle of a text that is too long. The end of a message says what to do."""
     return text if len(text) <= most else f"{text[: most // 2]} ... {text[-most // 4 :]}"
 
 
 class StintError(Exception):
     """An error that a caller may read.
 
-    `message` says what was wrong, where, and what to do; credentials that are known are left out of it. `param` names
-    the field at fault.
-    `turn_id` or `response_id` is set once one was begun: from then on a repeated request would begin another one.
+    `message` says what is wrong, where, and what to do, without known credentials. `param` names the invalid field.
+    `turn_id` or `response_id` is set once a run has started. A repeated request would then start another one.
     """
 
     code = "server_error"
@@ -37,26 +36,26 @@ class StintError(Exception):
 
 
 class InvalidRequest(StintError):
-    """The caller sent something that cannot be done as it stands."""
+    """The request is invalid."""
 
     code = "invalid_request"
     type = "invalid_request_error"
 
 
 class UnsupportedMediaType(InvalidRequest):
-    """The body of a request is not declared to be JSON."""
+    """The Content-Type of a request's body is not JSON."""
 
     code = "unsupported_media_type"
 
 
 class UnresolvableURL(InvalidRequest):
-    """A URL leads nowhere: its host does not resolve, or it redirects to what is not a valid URL."""
+    """A URL cannot be fetched: its host does not resolve, or it redirects to an invalid URL."""
 
     code = "url_unavailable"
 
 
 class NotFound(StintError):
-    """The caller named something that does not exist, exists no more, or has expired."""
+    """An object does not exist, was deleted, or has expired."""
 
     code = "not_found"
     type = "not_found"
@@ -66,14 +65,14 @@ class NotFound(StintError):
 
 
 class Conflict(StintError):
-    """The request contradicts the present state; the state is unchanged."""
+    """The request conflicts with the current state, which is unchanged."""
 
     code = "conflict"
     type = "conflict"
 
 
 class NotMarkedDeleted(Conflict):
-    """A deletion was to be finished that was never begun: the object is not marked as deleted."""
+    """A deletion cannot be finished, because the object is not marked as deleted."""
 
     code = "not_marked_deleted"
 
@@ -82,7 +81,7 @@ class NotMarkedDeleted(Conflict):
 
 
 class TooLarge(StintError):
-    """An answer or a request is larger than the platform can carry."""
+    """A request or a response is larger than the platform allows."""
 
     code = "too_large"
     type = "invalid_request_error"
@@ -96,7 +95,7 @@ class NotSupported(StintError):
 
 
 class ModelError(StintError):
-    """The model's provider failed. `upstream_status` is its HTTP status, when it gave one."""
+    """The model's provider failed. `upstream_status` is its HTTP status, if it returned one."""
 
     code = "model_error"
     type = "model_error"
@@ -114,14 +113,14 @@ class ModelError(StintError):
 
 
 class ModelUnauthorized(ModelError):
-    """The provider refuses this server's credentials: a setting has to change, and the message names it."""
+    """The provider refuses this server's credentials. The message names the setting to change."""
 
     code = "model_unauthorized"
     type = "server_error"
 
 
 class ModelOverloaded(ModelError):
-    """The provider has no capacity. `retry_after` is in seconds, when it said so."""
+    """The provider has no capacity. `retry_after` is in seconds, if the provider sent it."""
 
     code = "model_overloaded"
 
@@ -138,53 +137,53 @@ class ModelOverloaded(ModelError):
 
 
 class RateLimited(ModelOverloaded):
-    """This server has asked the provider too often, or `insufficient_quota`: for more than was paid for."""
+    """This server exceeded the provider's rate limit or, with `insufficient_quota`, its quota."""
 
     code = "rate_limit_exceeded"
     type = "too_many_requests"
 
 
 class ContextLengthExceeded(ModelError):
-    """The conversation is longer than the model's context."""
+    """The conversation does not fit into the model's context."""
 
     code = "context_length_exceeded"
     type = "invalid_request_error"
 
 
 class ToolUnavailable(StintError):
-    """A toolgroup's provider cannot be reached, or refuses the credentials it was given."""
+    """A toolgroup's provider cannot be reached, or refuses the credentials of its registration."""
 
     code = "tool_unavailable"
 
 
 class ToolUnauthorized(ToolUnavailable):
-    """A toolgroup's provider refuses the credentials that the caller sent, or wants some."""
+    """A toolgroup's provider refuses the caller's credentials, or requires some."""
 
     code = "tool_unauthorized"
     type = "authentication_error"
 
 
 class ShieldFailed(StintError):
-    """A shield gave no judgement: what it was to check counts as not checked."""
+    """A shield returned no verdict. The messages count as not checked."""
 
     code = "shield_failed"
 
 
 class DeadlineExceeded(StintError):
-    """The turn did not end before the function's or the route's time was over."""
+    """The run did not end within the time of the function or the route."""
 
     code = "deadline_exceeded"
 
 
 class Interrupted(StintError):
-    """The turn lost its session to another request, or the process that ran it died."""
+    """The run lost its lease to another request, or its process died."""
 
     code = "interrupted"
     type = "conflict"
 
 
 class StoreUnavailable(StintError):
-    """The database throttles or does not answer. `unsure` tells that a write may have happened all the same."""
+    """The database throttles or does not answer. With `unsure`, a write may have succeeded."""
 
     code = "store_unavailable"
 
@@ -194,7 +193,7 @@ class StoreUnavailable(StintError):
 
 
 class Unexpected(StintError):
-    """A fault of this server; the log has the details, the caller does not."""
+    """An error of this server. Only the log has the details."""
 
     def __init__(self) -> None:
         super().__init__("An unexpected error occurred in the server. Its log tells more.")
@@ -205,7 +204,7 @@ FAULTS_OF_CALLERS = (InvalidRequest, NotFound, Conflict, ContextLengthExceeded, 
 
 @contextmanager
 def at_fault(param: str) -> Iterator[None]:
-    """Name the field at fault in the caller's errors that name none."""
+    """Add the field to errors of the caller that name none."""
     try:
         yield
     except FAULTS_OF_CALLERS as error:
@@ -214,6 +213,6 @@ def at_fault(param: str) -> Iterator[None]:
 
 
 def rename_param(param: str | None, fields: Mapping[str, str]) -> str | None:
-    """Return a field by the API's own name for it; `messages[1].content` has that of `messages`, if one is given."""
+    """Return a field by the API's name for it. `messages[1].content` has that of `messages`, if there is one."""
     root = re.split(r"[.\[]", param or "", maxsplit=1)[0]
     return fields.get(param or "") or fields.get(root) or param

@@ -1,4 +1,4 @@
-"""Kinds of fields that the OpenAI wire objects are made of."""
+"""Field types of the OpenAI wire objects."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -23,15 +23,15 @@ def is_empty(value: object) -> bool:
 
 
 Omitted = Annotated[T | None, Field(exclude_if=is_none)]
-"""A field that is left out where it has no value: clients of Open Responses refuse a null in its place."""
+"""A field that is omitted if it has no value. Clients of Open Responses refuse null instead."""
 
 Nothing = Annotated[None, Field(exclude=True)]
-"""The type of a field that is refused: null passes, and is not written back."""
+"""The type of a refused field. Null is accepted, and is not written back."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """Marks a documented field that this server does not honour: any value but null is an error that says why."""
+    """Marks a documented field that this server does not support. Any value but null is an error that says why."""
 
     reason: str
 
@@ -46,9 +46,9 @@ class Refused:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Only:
-    """Marks a field that is honoured for some of its documented values; null passes, any other one is an error.
+    """Marks a field that supports some of its documented values. Null is accepted, other values are an error.
 
-    A value that passes is read as null, what it stands for, unless it is `kept`.
+    A supported value is read as null, its equivalent, unless it is `kept`.
     """
 
     values: tuple[object, ...]
@@ -66,7 +66,7 @@ class Only:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KnownTypes:
-    """Checks the `type` of an object before a union reads it; `refused` says of other documented types why not."""
+    """Checks the `type` of an object before a union reads it. `refused` has the reasons for unsupported types."""
 
     noun: str
     known: tuple[str, ...]
@@ -78,7 +78,7 @@ class KnownTypes:
         return value
 
     def check(self, kind: object) -> None:
-        """Raise unless an object of this type can be read."""
+        """Raise unless the object has a supported type."""
         if not isinstance(kind, str):
             raise invalid(f"The {self.noun} needs a type, one of: {', '.join(self.known)}.")
         if kind not in self.known:
@@ -88,7 +88,7 @@ class KnownTypes:
 
 @dataclass(frozen=True, slots=True)
 class AtMost:
-    """Refuses an object of more entries before they are validated: each invalid one would be an error of its own."""
+    """Refuses an object with more entries before they are validated. Each invalid one would be an error of its own."""
 
     entries: int
 
@@ -102,12 +102,12 @@ class AtMost:
 
 
 def refusal(message: str) -> PydanticCustomError:
-    """Make the error of something that is documented, and not offered here."""
+    """Make the error for something that is documented but not supported here."""
     return PydanticCustomError("not_supported", "{message}", {"message": message})
 
 
 def invalid(message: str) -> PydanticCustomError:
-    """Make the error of something that is wrong by any server's rules."""
+    """Make the error for something that is invalid for any server."""
     return PydanticCustomError("invalid_value", "{message}", {"message": message})
 
 
@@ -116,7 +116,7 @@ Metadata = Annotated[
     Field(max_length=16),
     AtMost(16),
 ]
-"""What a caller notes with an object: 16 keys of up to 64 characters, values of up to 512."""
+"""Metadata of an object: 16 keys of up to 64 characters, with values of up to 512."""
 
 LONG_TEXT = 10_485_760
-"""The most characters of one text, as Open Responses has it."""
+"""Maximum characters of one text, as in Open Responses."""

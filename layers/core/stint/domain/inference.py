@@ -1,4 +1,4 @@
-"""A model call: what goes in, and the closed union of what comes out."""
+"""A model call: its request, and the closed union of its chunks."""
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -33,10 +33,10 @@ SamplingStrategy = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class Decoding:
-    """How tokens are chosen, as both APIs and every provider can say it. None is the provider's default.
+    """Sampling parameters in the form that both APIs and all providers share. None is the provider's default.
 
-    `frequency_penalty` and `presence_penalty` are OpenAI's (added to a token's score, 0 is none), `repetition_penalty`
-    is Hugging Face's (the score is divided by it, 1 is none).
+    `frequency_penalty` and `presence_penalty` are OpenAI's (subtracted from a token's score, 0 is none).
+    `repetition_penalty` is Hugging Face's (the score is divided by it, 1 is none).
     """
 
     temperature: float | None = None
@@ -51,7 +51,7 @@ class Decoding:
 
 
 class SamplingParams(Request):
-    """How tokens are chosen. `max_tokens` 0 or null leaves the length to the provider."""
+    """Llama Stack's sampling parameters. `max_tokens` 0 or null leaves the length to the provider."""
 
     strategy: SamplingStrategy = Field(default_factory=GreedySamplingStrategy)
     max_tokens: Annotated[int, Field(ge=0)] | None = 0
@@ -59,7 +59,7 @@ class SamplingParams(Request):
     stop: list[str] | None = None
 
     def to_decoding(self) -> Decoding:
-        """Give the same in the words of a model call: greedy is temperature 0, and what has no effect is left out."""
+        """Return the parameters of a model call. Greedy is temperature 0; values without effect are omitted."""
         decoding = Decoding(
             max_tokens=self.max_tokens or None,
             repetition_penalty=None if self.repetition_penalty == 1.0 else self.repetition_penalty,
@@ -85,19 +85,19 @@ class GrammarResponseFormat(Request):
 
 
 class JsonObjectResponseFormat(Request):
-    """Any JSON object, as chat completions and the Responses API can ask for it."""
+    """Any JSON object, a format of chat completions and the Responses API."""
 
     type: Literal["json_object"] = "json_object"
 
 
 ResponseFormat = Annotated[JsonSchemaResponseFormat | GrammarResponseFormat, Field(discriminator="type")]
 AnswerFormat = JsonSchemaResponseFormat | GrammarResponseFormat | JsonObjectResponseFormat
-"""The form of a model's answer, as any of the APIs can ask for it."""
+"""The format of a model's answer in any of the APIs."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReasoningOptions:
-    """What is asked of a model that reasons before it answers.
+    """Options of a model that reasons before it answers.
 
     `effort` is none, minimal, low, medium, high, xhigh or max; `summary` is auto, concise or detailed. None is the
     provider's default.
@@ -108,9 +108,9 @@ class ReasoningOptions:
 
 
 class Reasoning(Schema):
-    """What a model thought before its answer, in the form in which its provider takes it back.
+    """A model's reasoning before its answer, in the form that its provider accepts in later calls.
 
-    `signature` and `redacted` belong to the adapter: opaque to everybody else, and sent back unchanged with the text.
+    `signature` and `redacted` belong to the adapter. All others send them back unchanged with the text.
     """
 
     text: str = ""
@@ -119,7 +119,7 @@ class Reasoning(Schema):
 
 
 class AnswerDetails(Schema):
-    """What an inference step of an answer does not say. `filtered`: the provider's content filter ended it."""
+    """Details of an answer that are not in its inference step. `filtered`: the provider's content filter ended it."""
 
     reasoning: Reasoning | None = None
     refusal: bool = False
@@ -128,7 +128,7 @@ class AnswerDetails(Schema):
 
 @dataclass(frozen=True, slots=True)
 class SystemText:
-    """The instructions, as the first message. `name` tells participants of one role apart, here and below."""
+    """The instructions, as the first message. `name` distinguishes participants of one role, here and below."""
 
     text: str
     name: str = ""
@@ -142,7 +142,7 @@ class UserInput:
 
 @dataclass(frozen=True, slots=True)
 class AssistantAnswer:
-    """An earlier answer of the model: text and tool calls, either may be empty."""
+    """An earlier answer of the model: text and tool calls, either of which may be empty."""
 
     text: str
     tool_calls: tuple[ToolCall, ...] = ()
@@ -152,7 +152,7 @@ class AssistantAnswer:
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """The answer to one earlier call, bound to it by `call_id`."""
+    """The result of an earlier call, which `call_id` identifies."""
 
     call_id: str
     tool_name: str
@@ -164,9 +164,9 @@ ModelMessage = SystemText | UserInput | AssistantAnswer | ToolResult
 
 @dataclass(frozen=True, slots=True)
 class ToolSignature:
-    """A tool as the model sees it; `parameters` is a JSON schema of type object.
+    """A tool as the model sees it. `parameters` is a JSON schema of type object.
 
-    `strict` asks for arguments that certainly satisfy the schema; None is the provider's default.
+    `strict` requires arguments that satisfy the schema. None is the provider's default.
     """
 
     name: str
@@ -179,8 +179,8 @@ class ToolSignature:
 class InferenceRequest:
     """One call of a model. `model` is the provider's own id, without the routing prefix.
 
-    `parallel_tool_calls` None is the provider's default; `reasoning` None says nothing about it. `verbosity` is low,
-    medium or high: a hint, without effect where the provider or the model has none.
+    None is the provider's default for `parallel_tool_calls` and `reasoning`. `verbosity` is low, medium or high, a
+    hint that has no effect if the provider or the model has none.
     """
 
     model: str
@@ -195,9 +195,9 @@ class InferenceRequest:
 
 
 class Usage(Schema):
-    """Tokens as the provider counted them, summed over the model calls of a turn.
+    """Token counts of the provider, summed over the model calls of a run.
 
-    `cached_tokens` are a part of the input that the provider had read before, `reasoning_tokens` a part of the output.
+    `cached_tokens` are a part of the input, `reasoning_tokens` a part of the output.
     """
 
     input_tokens: int = 0
@@ -217,7 +217,7 @@ class Usage(Schema):
 
 
 class FinishReason(StrEnum):
-    """Why a model stopped."""
+    """The reason why a model stopped."""
 
     stop = "stop"
     tool_calls = "tool_calls"
@@ -227,7 +227,7 @@ class FinishReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """The provider has taken the request: at most once, before all else. What refuses it is raised before."""
+    """The provider accepted the request. It comes at most once, before all other chunks. A refusal raises instead."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +237,7 @@ class TextChunk:
 
 @dataclass(frozen=True, slots=True)
 class ReasoningChunk:
-    """A piece of the model's reasoning. The pieces of each field, joined, are a `Reasoning`."""
+    """A piece of the model's reasoning. The joined pieces of each field are a `Reasoning`."""
 
     text: str = ""
     signature: str = ""
@@ -246,7 +246,7 @@ class ReasoningChunk:
 
 @dataclass(frozen=True, slots=True)
 class RefusalChunk:
-    """A piece of the text with which the model refuses to answer."""
+    """A piece of a refusal."""
 
     text: str
 
@@ -255,8 +255,8 @@ class RefusalChunk:
 class ToolCallChunk:
     """A piece of a tool call.
 
-    `index` tells the calls of one answer apart. The first piece of a call bears its id and name; the `arguments` of
-    all its pieces, joined, are a JSON text.
+    `index` identifies a call within the answer. The first piece of a call has its id and name; the joined `arguments`
+    of all its pieces are a JSON text.
     """
 
     index: int
@@ -267,7 +267,7 @@ class ToolCallChunk:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """The end of an answer: the last chunk, exactly once. `usage` is None when the provider counts nothing."""
+    """The end of an answer, exactly once, as the last chunk. `usage` is None if the provider counts nothing."""
 
     reason: FinishReason
     usage: Usage | None = None

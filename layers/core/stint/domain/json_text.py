@@ -1,4 +1,4 @@
-"""JSON from outside, read strictly: what passes can be stored, read back and sent on."""
+"""Strict parsing of JSON from outside. A parsed value can be stored, read back and sent on."""
 
 import math
 from collections.abc import Iterator
@@ -8,10 +8,10 @@ from typing import Any
 from pydantic_core import from_json
 
 MAX_DEPTH = 100
-"""Levels of objects and arrays. The libraries that write and read JSON give up at 200 or more."""
+"""Maximum levels of objects and arrays. JSON libraries fail at 200 or more."""
 
 MAX_VALUES = 200_000
-"""Values in one text, those inside objects and arrays included. Each costs up to 30 times its text in memory."""
+"""Maximum values in one text, including nested ones. Each takes up to 30 times its text in memory."""
 
 MARKS = bytes(byte if byte in b'"[]{},' else ord("0") for byte in range(256))
 TOO_DEEP = f"nested deeper than {MAX_DEPTH} levels"
@@ -19,11 +19,11 @@ TOO_MANY = f"more than {MAX_VALUES:,} values: send fewer, or send them as one te
 
 
 def parse_json(text: str | bytes) -> Any:
-    """Parse a JSON text (RFC 8259). Of equal keys in an object the last one counts.
+    """Parse a JSON text (RFC 8259). If an object repeats a key, the last one counts.
 
     Raises:
-        JSONDecodeError: it is no JSON, not UTF-8, nested too deep, or holds too many values, NaN, a number that is too
-            large, or half of a surrogate pair.
+        JSONDecodeError: it is not JSON, not UTF-8, nested too deeply, or has too many values, NaN, a number that is too
+            large, or a single surrogate.
     """
     try:
         data = text if isinstance(text, bytes) else text.encode()
@@ -39,15 +39,15 @@ def parse_json(text: str | bytes) -> Any:
 
 
 def has_too_many_values(data: bytes, limit: int | None = None) -> bool:
-    """Check the number of values in a JSON text without parsing it: 6 MB take 30 ms, and as much memory again.
+    """Return whether a JSON text has too many values, without parsing it. 6 MB take 30 ms and 6 MB of memory.
 
-    A value begins the text, or stands after a comma or a bracket that opens, outside of strings.
+    A value is at the start of the text, or after a comma or an opening bracket outside of strings.
     """
     limit = MAX_VALUES if limit is None else limit
     if data.count(b",") + data.count(b"[") + data.count(b"{") < limit:
         return False
     marks = data.replace(b"\\\\", b"").replace(b'\\"', b"").translate(MARKS, b" \t\r\n")
-    if marks.count(b'"') > 4 * limit:  # every string is a value, or the key of one
+    if marks.count(b'"') > 4 * limit:  # every string is a value or a key
         return True
     outside = b'"'.join(marks.split(b'"')[::2])
     values = outside.count(b",") + outside.count(b"[") + outside.count(b"{")
@@ -55,7 +55,7 @@ def has_too_many_values(data: bytes, limit: int | None = None) -> bool:
 
 
 def explain(text: str | bytes, error: ValueError) -> str:
-    """Return what is wrong with a text that cannot be parsed."""
+    """Return the reason why a text cannot be parsed."""
     message = str(error)
     if "recursion limit" in message:
         return TOO_DEEP
@@ -73,7 +73,7 @@ def check_value(value: Any) -> None:
     """Check that a parsed value can be stored and written as JSON again.
 
     Raises:
-        JSONDecodeError: it has too many values or levels, or holds NaN, an infinite number or half of a surrogate pair.
+        JSONDecodeError: it has too many values or levels, NaN, an infinite number or a single surrogate.
     """
     level, count, depth = [value], 0, 0
     while level:

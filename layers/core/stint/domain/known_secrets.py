@@ -1,4 +1,4 @@
-"""The credentials of the request that runs: what they are is known wherever text leaves."""
+"""The credentials of the current request, so that they can be redacted wherever text leaves."""
 
 from collections.abc import Iterable
 from contextvars import ContextVar
@@ -6,11 +6,11 @@ from contextvars import ContextVar
 from stint.domain.redaction import MOST_KNOWN, SHORTEST, Redactor
 
 MOST_BUILT = 262_144
-"""Characters of the secrets for which a request may build redactors, beside that of the secrets it remembers."""
+"""Maximum characters of secrets for further redactors, besides that of the request's known secrets."""
 
 
 class KnownSecrets:
-    """The credentials that a request has brought along or made use of so far."""
+    """The credentials that a request has brought or used so far."""
 
     def __init__(self) -> None:
         self.in_models_text: set[str] = set()
@@ -25,7 +25,7 @@ class KnownSecrets:
         return frozenset(self.in_models_text | self.elsewhere)
 
     def add(self, secrets: Iterable[str], *, in_models_text: bool) -> None:
-        """Add secrets, as long as there is room for them: a call's own are looked for in its results in any case."""
+        """Add secrets while there is room. A call's own secrets are redacted from its results in any case."""
         for secret in secrets:
             is_known = secret in self.in_models_text or secret in self.elsewhere
             if len(secret) >= SHORTEST and not is_known and self.characters + len(secret) <= MOST_KNOWN:
@@ -44,14 +44,14 @@ _known: ContextVar[KnownSecrets | None] = ContextVar("known_secrets", default=No
 
 
 def begin_request() -> None:
-    """Forget what was known: a request begins. What it starts (tasks, threads) shares what it gets to know."""
+    """Forget all secrets, at the start of a request. Its tasks and threads share the secrets that follow."""
     _known.set(KnownSecrets())
 
 
 def remember(secrets: Iterable[str], *, in_models_text: bool = True) -> None:
-    """Look for secrets in the errors, log lines and results of tools of this request from here on.
+    """Redact secrets from the errors, log lines and tool results of this request from here on.
 
-    `in_models_text` says whether also in what models write, which keys of the server cannot be in.
+    With `in_models_text`, redact them from models' text, too. The server's own keys cannot be in there.
     """
     known = _known.get()
     if known is None:
@@ -61,13 +61,13 @@ def remember(secrets: Iterable[str], *, in_models_text: bool = True) -> None:
 
 
 def known_secrets() -> frozenset[str]:
-    """Return the secrets of the request that runs."""
+    """Return the secrets of the current request."""
     known = _known.get()
     return known.all if known is not None else frozenset()
 
 
 def has_room_for(secrets: frozenset[str]) -> bool:
-    """Count a call's secrets, unless all are remembered; return whether the request may still look for them."""
+    """Count a call's secrets unless all are known, and return whether the request has room to redact them."""
     known = _known.get()
     if known is None or secrets <= known.all or known.extra[0] == secrets | known.all:
         return True
@@ -76,7 +76,7 @@ def has_room_for(secrets: frozenset[str]) -> bool:
 
 
 def redactor_with(secrets: frozenset[str]) -> Redactor:
-    """Return what redacts the secrets of the request that runs and some more, which are mostly among them."""
+    """Return a redactor of the current request's secrets and some more, most of which are known already."""
     known = _known.get()
     if known is None:
         return Redactor(secrets)
@@ -91,12 +91,12 @@ def redactor_with(secrets: frozenset[str]) -> Redactor:
 
 
 def redact(text: str) -> str:
-    """Return a text without the secrets of the request that runs."""
+    """Return a text without the secrets of the current request."""
     known = _known.get()
     return known.redactor.text(text) if known is not None and known.all else text
 
 
 def redactor_of_models_text() -> Redactor | None:
-    """Return what redacts the text of a model; None if the request has nothing to look for in it."""
+    """Return the redactor of a model's text; None if the request has no secrets to redact."""
     known = _known.get()
     return Redactor(known.in_models_text) if known is not None and known.in_models_text else None

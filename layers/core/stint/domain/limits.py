@@ -1,4 +1,4 @@
-"""The most of anything that one request may bring. What is stored already is read however large it is."""
+"""Limits on one request. Data that is already stored is read whatever its size."""
 
 import json
 from typing import Annotated, Any
@@ -9,52 +9,52 @@ from pydantic_core import PydanticCustomError
 from stint.domain.fields import invalid
 
 MAX_INFER_ITERS = 100
-"""Model calls of a turn or a response."""
+"""Maximum model calls of a turn or a response."""
 
 MAX_TOOLS = 128
-"""Tools, or toolgroups, that a request declares."""
+"""Maximum tools, and toolgroups, that a request declares."""
 
 MAX_SERVER_TOOLS = 512
-"""Tools that the servers named by a request list, and the model is shown."""
+"""Maximum tools that a request's servers list for the model."""
 
 MAX_TOOL_CALLS = 200
-"""Calls that the server runs in one turn or response."""
+"""Maximum calls that the server runs in one turn or response."""
 
 MAX_RESULT_BYTES = 8_000_000
-"""Results of the server's tools in one turn or response, before they are cut for the model."""
+"""Maximum bytes of the server's tool results in one turn or response, before they are cut for the model."""
 
 MAX_TOOL_HEADERS = 64
-"""Headers of one tool of a registration."""
+"""Maximum headers of one tool of a registration."""
 
 MAX_MESSAGES = 10_000
-"""Messages, or items, of a request."""
+"""Maximum messages, or items, of a request."""
 
 MAX_REFERENCED_RESPONSES = 500
-"""Stored responses to whose items a request refers by `item_reference`: each of them is read."""
+"""Maximum stored responses that a request refers to by `item_reference`. Each of them is read."""
 
 MAX_PARTS = 20_000
-"""Content parts in the messages, items or tool responses of a request, all together."""
+"""Maximum content parts in all messages, items or tool responses of a request."""
 
 MAX_IMAGES = 2_000
-"""Images of a request, wherever they are."""
+"""Maximum images of a request, wherever they are."""
 
 MAX_IMAGE_URLS = 100
-"""Different URLs of images in a request, and in a model call whose images are fetched first."""
+"""Maximum distinct image URLs in a request, and in a model call that fetches its images first."""
 
 MAX_APPROVED_CALLS = 128
-"""Calls of MCP tools that a request approves: each is a session with its server."""
+"""Maximum calls of MCP tools that a request approves. Each is a session with its server."""
 
 MAX_ARGS_BYTES = 65_536
-"""The args of a toolgroup, or the metadata of a model or a tool, as JSON in UTF-8."""
+"""Maximum bytes of a toolgroup's args, or of the metadata of a model or a tool, as JSON."""
 
 MAX_ALL_ARGS_BYTES = 262_144
-"""The args of all toolgroups of a request and the metadata of its tools, as JSON in UTF-8; the params of a shield."""
+"""Maximum bytes of all toolgroups' args and tools' metadata of a request, and of a shield's params, as JSON."""
 
 MAX_URL_LENGTH = 8_192
-"""Characters of the URL of an MCP server or another endpoint."""
+"""Maximum characters of the URL of an MCP server or another endpoint."""
 
 MAX_HEADERS = 65_536
-"""Characters of the headers and authorizations of all MCP tools of a response."""
+"""Maximum characters of the headers and authorizations of all MCP tools of a response."""
 
 
 def size_of_json(value: object) -> int:
@@ -78,7 +78,7 @@ def check_args(args: dict[str, Any]) -> dict[str, Any]:
 
 
 def check_parts(messages: Any) -> Any:
-    """Count the content parts of messages, items or tool responses before each of them is validated."""
+    """Check the number of content parts in messages, items or tool responses before they are validated."""
     if not isinstance(messages, list):
         return messages
     contents = (
@@ -101,7 +101,7 @@ def check_params(params: dict[str, Any]) -> dict[str, Any]:
 
 
 def too_long(field: str, url: str) -> str | None:
-    """Return what is wrong with a URL of too many characters, else None."""
+    """Return an error text if a URL has too many characters, else None."""
     if len(url) <= MAX_URL_LENGTH:
         return None
     return f"The {field} has {len(url):,} characters; at most {MAX_URL_LENGTH:,} are taken."

@@ -1,4 +1,4 @@
-"""Messages that callers send to an agent: what the user says, and results of tools."""
+"""Messages to an agent: user messages and tool results."""
 
 from typing import Annotated, Any, Literal
 
@@ -10,7 +10,7 @@ from stint.domain.tools import ToolResponseMessage
 
 
 class UserMessage(Request):
-    """What the user says. `context` is stored with the turn and not shown to the model."""
+    """A user message. `context` is stored with the turn and not sent to the model."""
 
     role: Literal["user"] = "user"
     content: Content
@@ -18,7 +18,7 @@ class UserMessage(Request):
 
 
 def role_of(message: Any) -> str:
-    """Tell whose message it is; one without a role is the user's, unless it answers a call."""
+    """Return the role of a message. Without one it is the user's, unless it answers a call."""
     if not isinstance(message, dict):
         return str(getattr(message, "role", "user"))
     return str(message.get("role") or ("tool" if "call_id" in message else "user"))

@@ -1,4 +1,4 @@
-"""Pages of a list, and what fits into one answer."""
+"""Pages of a list, and their limits in entries and bytes."""
 
 import json
 from dataclasses import dataclass
@@ -11,13 +11,13 @@ MAX_BYTES = 4_000_000
 
 
 def carried_size(text: str) -> int:
-    """Count a text's bytes on its way through a buffered function: a JSON string, in ASCII before Python 3.12."""
+    """Return a text's bytes in a buffered response: as a JSON string, which is ASCII before Python 3.12."""
     return len(json.dumps(text))
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Which part of a list is asked for: `limit` None means as many as one answer holds (MAX_ENTRIES, MAX_BYTES)."""
+    """The requested part of a list. `limit` None means as many as fit (MAX_ENTRIES, MAX_BYTES)."""
 
     start: int = 0
     limit: int | None = None
@@ -25,7 +25,7 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Page(Generic[T]):
-    """A part of a list in creation order; `has_more` tells that entries follow."""
+    """A part of a list in creation order. `has_more`: entries follow."""
 
     data: list[T]
     has_more: bool

@@ -1,4 +1,4 @@
-"""Credentials, removed from text that leaves: results of tools, logs, errors, streams."""
+"""Redaction of credentials in text that leaves: tool results, logs, errors, streams."""
 
 import base64
 import html
@@ -10,33 +10,33 @@ from typing import Any
 from urllib.parse import quote, quote_plus
 
 MASK = "********"
-"""Stands for a credential in what the API shows of a registration, an agent or a response."""
+"""The replacement of a credential in a registration, an agent or a response."""
 
 REDACTED = "***"
-"""Stands for a credential in text."""
+"""The replacement of a credential in text."""
 
 SHORTEST = 8
-"""Characters. Shorter secrets occur in text by chance (`x`, `none`, `ollama`), and are never replaced."""
+"""Minimum characters. Shorter secrets (`x`, `none`, `ollama`) occur in text by chance, and are not replaced."""
 
 MOST_KNOWN = 16_384
-"""Characters of all secrets that are looked for in one text: a matcher of them takes up to 80 MB."""
+"""Maximum characters of all secrets for one text. Their matcher takes up to 80 MB."""
 
 SEARCHED = 300_000_000
-"""Characters of text times forms up to which the forms are searched for one by one; more are matched in one pass."""
+"""Maximum text characters times forms for a search form by form. Above it, all are matched in one pass."""
 
 Span = tuple[int, int]
 
 _PERCENT = re.compile(r"(?:%[0-9A-Fa-f]{2}){8,}+")
 _ESCAPED = re.compile(r"(?:\\{1,2}u00[0-9A-Fa-f]{2}){8,}+")
 _LINES = re.compile(r"(?<![\w+/-])(?:[\w+/-]{20,}+[ \t]*+(?:\r?\n|(?:\\r)?\\n)[ \t]*+)++[\w+/-]*+={0,2}", re.ASCII)
-"""Base64 in lines. Nothing here is tried twice at a place, so that the time grows with the length alone."""
+"""Base64 in lines. The pattern does not backtrack, so that it takes linear time."""
 
 
 def forms_of(secret: str) -> set[str]:
-    """Return a secret as it is, and as it looks in JSON, URLs, HTML and base64.
+    """Return a secret in plain form and encoded for JSON, URLs, HTML and base64.
 
-    In base64 the characters of a part depend on where it begins: each of the three alignments is a form, without the
-    characters at its ends that depend on what stands beside it.
+    In base64 a part's characters depend on its offset. Each of the three alignments is a form, without the characters
+    at its ends that depend on the neighbouring bytes.
     """
     encoded = {core for shift in range(3) for core in base64_of(secret.encode(), shift)}
     quoted = {quote(form, safe="") for form in (secret, *encoded)} | {quote_plus(secret)}
@@ -49,20 +49,20 @@ def forms_of(secret: str) -> set[str]:
 
 
 def base64_of(data: bytes, shift: int) -> tuple[str, str]:
-    """Return the base64 of bytes that begin `shift` bytes after a group of three, in both alphabets (RFC 4648)."""
+    """Return the base64 of bytes at an offset of `shift` in a group of three, in both alphabets (RFC 4648)."""
     whole = base64.b64encode(bytes(shift) + data).decode()
     core = whole[(0, 2, 3)[shift] : (shift + len(data)) * 8 // 6]
     return core, core.translate({ord("+"): "-", ord("/"): "_"})
 
 
 def lower_hex(quoted: str) -> str:
-    """Write the percent-encoding of a text in small letters, as some libraries do."""
+    """Write percent-encodings with lowercase digits, as some libraries do."""
     head, *rest = quoted.split("%")
     return "".join([head, *(f"%{part[:2].lower()}{part[2:]}" for part in rest)])
 
 
 class Matcher:
-    """Finds several texts in one pass, whose time grows with the text alone (Aho and Corasick, 1975)."""
+    """Finds several texts in one pass, in linear time (Aho and Corasick, 1975)."""
 
     def __init__(self, forms: Iterable[str]) -> None:
         self.moves: list[dict[str, int]] = [{}]
@@ -87,7 +87,7 @@ class Matcher:
         self.lengths[node] = len(form)
 
     def _link(self) -> None:
-        """Link each node to that of the longest proper suffix; by rising depth, so that its own is linked before."""
+        """Link each node to that of its longest proper suffix, by increasing depth: a link needs its parent's."""
         level = list(self.moves[0].values())
         while level:
             below: list[int] = []
@@ -105,7 +105,7 @@ class Matcher:
         return self.moves[node].get(character, 0)
 
     def find(self, text: str, node: int = 0, start: int = 0) -> tuple[int, list[Span]]:
-        """Return the node at the end of a text that begins at `start`, and where forms lie; none that overlap."""
+        """Return the node at the end of a text that begins at `start`, and the spans of forms without overlaps."""
         spans: list[Span] = []
         moves, back, lengths = self.moves, self.back, self.lengths
         for end, character in enumerate(text, start + 1):
@@ -131,7 +131,7 @@ def _join(lines: str) -> str:
 
 
 class Redactor:
-    """Replaces secrets of 8 characters and more in each of their forms."""
+    """Replaces secrets of 8 characters or more in all their forms."""
 
     def __init__(self, secrets: Iterable[str]) -> None:
         self.forms = frozenset(form for secret in set(secrets) if len(secret) >= SHORTEST for form in forms_of(secret))
@@ -144,7 +144,7 @@ class Redactor:
         return Matcher(self.forms)
 
     def text(self, text: str) -> str:
-        """Return a text without the secrets; the time grows with its length."""
+        """Return a text without the secrets, in linear time."""
         if not self.forms:
             return text
         text = self._plain(text)
@@ -157,12 +157,12 @@ class Redactor:
         return self._runs(text, _LINES, _join) if "\n" in text or "\\n" in text else text
 
     def _runs(self, text: str, pattern: re.Pattern[str], decode: Callable[[str], str]) -> str:
-        """Replace the runs of a pattern that hold a secret once decoded; all are searched together."""
+        """Replace the runs of a pattern whose decoded text has a secret. All runs are searched together."""
         runs = [(run.span(), decode(run[0]).replace("\n", " ")) for run in pattern.finditer(text)]
         if not runs:
             return text
         redacted = self._plain("\n".join(decoded for _, decoded in runs)).split("\n")
-        if len(redacted) != len(runs):  # a secret of several lines
+        if len(redacted) != len(runs):  # a secret may have several lines
             redacted = [""] * len(runs)
         hidden = [span for (span, decoded), shown in zip(runs, redacted, strict=True) if shown != decoded]
         return cover(text, hidden)
@@ -187,7 +187,7 @@ class Redactor:
 
 
 class StreamRedactor:
-    """Redacts a text that comes in pieces. It holds back only what may be the beginning of a secret."""
+    """Redacts a text that arrives in pieces. It delays only what may be the beginning of a secret."""
 
     def __init__(self, redactor: Redactor) -> None:
         self._matcher = redactor.matcher
@@ -198,7 +198,7 @@ class StreamRedactor:
         self._spans: list[Span] = []
 
     def feed(self, piece: str) -> str:
-        """Return what can leave after a piece."""
+        """Return the text that can leave after a piece."""
         end = self._start + len(self._held)
         self._node, spans = self._matcher.find(piece, self._node, end)
         self._held += piece
@@ -208,7 +208,7 @@ class StreamRedactor:
         return self._release(next((begin for begin, last in self._spans if last > cut and begin < cut), cut))
 
     def flush(self) -> str:
-        """Return the rest of the text, and begin a new one."""
+        """Return the rest of the text, and start a new one."""
         rest = self._release(self._start + len(self._held))
         self._node, self.found = 0, False
         return rest

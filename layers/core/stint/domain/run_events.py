@@ -1,4 +1,4 @@
-"""Events of a run of the loop: its steps, what they add, and its end."""
+"""Events of a run of the loop: steps, their progress, and the end."""
 
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
@@ -18,11 +18,11 @@ class TextDelta(Schema):
 
 
 class RefusalDelta(TextDelta):
-    """Text by which the model declines to answer; the Agents API shows it as any other text."""
+    """A piece of a refusal. In the Agents API it is ordinary text."""
 
 
 class ToolCallDelta(Schema):
-    """A tool call, or the text of one that could not be parsed."""
+    """A tool call, or the text of one that cannot be parsed."""
 
     type: Literal["tool_call"] = "tool_call"
     tool_call: ToolCall | str
@@ -47,7 +47,7 @@ class StepProgress(Schema):
 
 
 class StepComplete(Schema):
-    """A step that is stored."""
+    """A stored step."""
 
     event_type: Literal["step_complete"] = "step_complete"
     step_type: StepType
@@ -57,7 +57,7 @@ class StepComplete(Schema):
 
 @dataclass(frozen=True, slots=True)
 class ReasoningProgress:
-    """A piece of what the model thinks before it answers; the Agents API has no event for it."""
+    """A piece of the model's reasoning. The Agents API has no event for it."""
 
     step_id: str
     text: str
@@ -65,7 +65,7 @@ class ReasoningProgress:
 
 @dataclass(frozen=True, slots=True)
 class ReasoningEnded:
-    """All that the model thought, before the first word or call of its answer."""
+    """The complete reasoning, before the first text or call of the answer."""
 
     step_id: str
     reasoning: Reasoning
@@ -73,7 +73,7 @@ class ReasoningEnded:
 
 @dataclass(frozen=True, slots=True)
 class RunEnded:
-    """The loop's last event: the run is complete, or waits for the client."""
+    """The last event of the loop. The run is complete, or waits for the client."""
 
     status: TurnStatus
 

@@ -1,4 +1,4 @@
-"""What every wire object of Stint shares."""
+"""The base classes of wire objects."""
 
 from datetime import UTC, datetime
 from functools import cache
@@ -9,15 +9,15 @@ from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, PlainSerialize
 from pydantic_core import CoreSchema, PydanticCustomError
 
 MOST_FIELDS = 1_000
-"""Fields of an object that a caller sends, unknown ones included; none has a tenth of them."""
+"""Maximum fields of an object from a caller, including unknown ones. No object has a tenth of them."""
 
 
 class Schema(BaseModel):
     """A wire object: the API shape, the object in memory and the stored document at once.
 
-    Unknown fields are ignored. Validators are built on first use, which keeps them out of the cold start. A list is
-    validated up to its first invalid entry: pydantic's errors for 200,000 entries take 600 MB. Errors show no values,
-    as a log would show them.
+    Unknown fields are ignored. Validators are built on first use, so that they cost no cold start. A list is validated
+    up to its first invalid entry, because pydantic's errors for 200,000 entries take 600 MB. Errors contain no values,
+    which could reach a log.
     """
 
     model_config = ConfigDict(extra="ignore", defer_build=True, protected_namespaces=(), hide_input_in_errors=True)
@@ -29,12 +29,12 @@ class Schema(BaseModel):
         return schema
 
     def to_json(self, *, exclude_none: bool = False) -> bytes:
-        """Return compact JSON in UTF-8. As text it would take up to four bytes a character."""
+        """Return compact JSON in UTF-8. A text would take up to four bytes per character."""
         return self.__pydantic_serializer__.to_json(self, exclude_none=exclude_none)
 
 
 def fail_fast(schema: Any) -> None:
-    """Let the lists of a core schema stop at their first invalid entry."""
+    """Make the lists of a core schema stop at their first invalid entry."""
     if isinstance(schema, dict):
         if schema.get("type") == "list":
             schema["fail_fast"] = True
@@ -47,7 +47,7 @@ def fail_fast(schema: Any) -> None:
 
 @cache
 def fields_without_null(schema: type[Schema]) -> frozenset[str]:
-    """Names of the fields that have a default and do not admit null."""
+    """Return the names of the fields that have a default and do not accept null."""
     return frozenset(
         name
         for name, field in schema.model_fields.items()
@@ -56,7 +56,7 @@ def fields_without_null(schema: type[Schema]) -> frozenset[str]:
 
 
 class Request(Schema):
-    """A wire object that callers send: a null where null has no meaning stands for the default."""
+    """A wire object from a caller. Null means the default where null itself has no meaning."""
 
     @model_validator(mode="before")
     @classmethod
@@ -69,7 +69,7 @@ class Request(Schema):
 
 
 def format_timestamp(moment: datetime) -> str:
-    """Format as RFC 3339 in UTC, always with microseconds, as Llama Stack does."""
+    """Format a time as RFC 3339 in UTC, always with microseconds, as Llama Stack does."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
@@ -77,5 +77,5 @@ Timestamp = Annotated[datetime, PlainSerializer(format_timestamp, return_type=st
 
 
 def now() -> datetime:
-    """Tell the present moment, in UTC."""
+    """Return the current time in UTC."""
     return datetime.now(UTC)

@@ -1,4 +1,4 @@
-"""Steps: what happened inside a turn, each a record of the turn's log."""
+"""Steps of a turn. Each is a record of the turn's log."""
 
 from typing import Annotated, Any, Literal
 
@@ -14,8 +14,8 @@ StopReason = Literal["end_of_turn", "end_of_message", "out_of_tokens"]
 class CompletionMessage(Schema):
     """An answer of the model.
 
-    `end_of_message` asks the client to run the tool calls and to resume; with `end_of_turn` and `out_of_tokens`
-    there is nothing to do.
+    With `end_of_message`, the client runs the tool calls and resumes. With `end_of_turn` and `out_of_tokens`, there
+    is nothing to do.
     """
 
     role: Literal["assistant"] = "assistant"
@@ -66,6 +66,6 @@ StepType = Literal["inference", "tool_execution", "shield_call", "memory_retriev
 
 
 class StepResponse(Schema):
-    """The answer to GET step."""
+    """The response to GET step."""
 
     step: Step

@@ -1,4 +1,4 @@
-"""Tools: what an agent may call, what the model called, what came back."""
+"""Tools: definitions, calls and results."""
 
 import json
 import re
@@ -18,7 +18,7 @@ _TOOL_NAME = re.compile(rf"[a-zA-Z0-9_-]{{1,{LONGEST_TOOL_NAME}}}")
 
 
 def is_tool_name(name: str) -> bool:
-    """Tell whether every provider takes a name: OpenAI and Bedrock take no other."""
+    """Return whether every provider accepts a name. OpenAI and Bedrock accept no others."""
     return _TOOL_NAME.fullmatch(name) is not None
 
 
@@ -31,7 +31,7 @@ class ToolParameter(Request):
 
 
 class ToolDef(Request):
-    """A tool that the client runs: the turn pauses when the model calls it."""
+    """A tool that the client runs. The turn pauses when the model calls it."""
 
     name: str = Field(min_length=1)
     description: str | None = None
@@ -104,7 +104,7 @@ SystemMessageBehavior = Literal["append", "replace"]
 
 
 class ToolConfig(Request):
-    """How the model uses tools. `tool_choice` may also be the name of one tool."""
+    """The use of tools. `tool_choice` may also be the name of one tool."""
 
     tool_choice: ToolChoiceOrName = ToolChoice.auto
     tool_prompt_format: ToolPromptFormat | None = None
@@ -112,8 +112,8 @@ class ToolConfig(Request):
 
 
 class ToolCall(Schema):
-    """A call by the model. `arguments` is text when it is no JSON object, or an object that nests deeper than
-    the types of llama-stack-client 0.2.12: that library fails at the end of a turn that holds one.
+    """A call by the model. `arguments` is text if it is not a JSON object, or an object nested deeper than the types
+    of llama-stack-client 0.2.12 allow: that library fails at the end of such a turn.
     """
 
     call_id: str
@@ -121,7 +121,7 @@ class ToolCall(Schema):
     arguments: dict[str, Any] | str
     arguments_json: str | None = None
 
-    # Deep arguments are text on the wire and in the store only: here, what is an object is always a dict.
+    # Deep arguments are text only on the wire and in the store. In memory, an object is always a dict.
     @field_validator("arguments")
     @classmethod
     def read_object(cls, arguments: dict[str, Any] | str) -> dict[str, Any] | str:
@@ -141,7 +141,7 @@ class ToolCall(Schema):
 
 
 class ToolResponse(Request):
-    """The answer to one call."""
+    """The result of one call."""
 
     call_id: str
     tool_name: str
@@ -150,7 +150,7 @@ class ToolResponse(Request):
 
 
 class ToolResponseMessage(Request):
-    """A tool's answer sent as a message of a turn."""
+    """A tool's result as a message of a turn."""
 
     role: Literal["tool"] = "tool"
     call_id: str

@@ -1,4 +1,4 @@
-"""What pydantic finds wrong, in the words that callers read."""
+"""Pydantic's errors as messages for callers."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 
 def message_of(problem: Mapping[str, Any]) -> str:
-    """Return what is wrong with a value, without the names that pydantic has for its own steps."""
+    """Return the message of an error, without the names of pydantic's internal steps."""
     message = str(problem["msg"])
     if problem["type"] in ("too_long", "too_short"):
         return message.replace(" after validation", "")
@@ -15,5 +15,5 @@ def message_of(problem: Mapping[str, Any]) -> str:
 
 
 def describe_faults(error: ValidationError) -> str:
-    """Return what is wrong and where, without the values: `tools.0.name: Field required; timeout: ...`."""
+    """Return all errors and their locations, without values: `tools.0.name: Field required; timeout: ...`."""
     return "; ".join(f"{'.'.join(map(str, each['loc']))}: {message_of(each)}" for each in error.errors())

@@ -19,7 +19,7 @@ from stint.domain.tools import (
 
 
 class AgentConfig(Request):
-    """How an agent behaves. `tool_choice` and `tool_prompt_format` are the deprecated forms of `tool_config`."""
+    """The configuration of an agent. `tool_choice` and `tool_prompt_format` are deprecated forms of `tool_config`."""
 
     sampling_params: SamplingParams = Field(default_factory=SamplingParams)
     input_shields: list[str] = Field(default_factory=list)
@@ -39,7 +39,7 @@ class AgentConfig(Request):
     @model_validator(mode="before")
     @classmethod
     def fill_tool_config(cls, data: Any) -> Any:
-        """Copy the deprecated fields into a `tool_config` that is absent."""
+        """Copy the deprecated fields into `tool_config` if it is absent."""
         if not isinstance(data, dict) or data.get("tool_config") is not None:
             return data
         deprecated = {key: data[key] for key in ("tool_choice", "tool_prompt_format") if data.get(key) is not None}
@@ -69,7 +69,7 @@ class Agent(Schema):
 
 
 class AgentList(Schema):
-    """A page of agents in creation order; `has_more` tells that others follow."""
+    """A page of agents in creation order. `has_more`: others follow."""
 
     data: list[Agent]
     has_more: bool

@@ -1,4 +1,4 @@
-"""What a turn can emit: a closed union, with exactly one terminal event at the end of every run."""
+"""The events of a turn: a closed union, with exactly one terminal event at the end of every run."""
 
 from dataclasses import dataclass
 from typing import Annotated, Literal
@@ -28,7 +28,7 @@ class TurnAwaitingInput(Schema):
 
 @dataclass(frozen=True, slots=True)
 class TurnFailed:
-    """The end of a turn that did not succeed; `turn` shows what was kept of it."""
+    """The end of a turn that failed. `turn` has the steps that were stored."""
 
     error: StintError
     turn: Turn

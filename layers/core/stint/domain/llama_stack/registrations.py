@@ -1,4 +1,4 @@
-"""What callers can register: toolgroups, shields and models. The stored document is the one the API shows."""
+"""Registrations: toolgroups, shields and models. The stored document is the one that the API returns."""
 
 import re
 from typing import Annotated, Any, Literal
@@ -15,11 +15,11 @@ from stint.domain.tools import ToolParameter, ToolResponseMessage
 
 CONTROL_CHARACTERS = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 LONGEST_IDENTIFIER = 1000
-"""Bytes of UTF-8: a key of the table has room for these and the kind of the registration."""
+"""Maximum bytes in UTF-8. A key of the table has room for these and the kind of the registration."""
 
 
 def check_identifier(identifier: str) -> str:
-    """Refuse what no request could name in its path; clients normalise `.` and `..` there (RFC 3986, 5.2.4)."""
+    """Refuse an identifier that no request path can contain. Clients normalise `.` and `..` (RFC 3986, 5.2.4)."""
     size = len(identifier.encode())
     if size > LONGEST_IDENTIFIER:
         raise invalid(f"The identifier has {size} bytes in UTF-8; at most {LONGEST_IDENTIFIER} are allowed.")
@@ -41,14 +41,14 @@ Identifier = Annotated[str, Field(min_length=1, max_length=256), AfterValidator(
 
 
 class Owner(Schema):
-    """Who registered a thing; what the configuration names is owned by nobody."""
+    """The owner of a registration. Configured ones have none."""
 
     principal: str = ""
     attributes: dict[str, Any] = Field(default_factory=dict)
 
 
 class ToolGroupEntry(Schema):
-    """A toolgroup in a list."""
+    """A toolgroup as lists return it."""
 
     identifier: str
     provider_resource_id: str
@@ -63,7 +63,7 @@ class ToolGroup(ToolGroupEntry):
 
 
 class Tool(Schema):
-    """A tool of a toolgroup, its JSON schema flattened to a list of parameters."""
+    """A tool of a toolgroup, with its JSON schema flattened to a list of parameters."""
 
     identifier: str
     provider_resource_id: str | None = None
@@ -76,7 +76,7 @@ class Tool(Schema):
 
 
 class RuntimeTool(Tool):
-    """A tool as the tool runtime lists it: clients read its `name` there, where the registry has `identifier`."""
+    """A tool as the tool runtime lists it, with a `name` where the registry has `identifier`."""
 
     name: str
 
@@ -87,7 +87,7 @@ class ToolInvokeRequest(Request):
 
 
 class ToolInvocationResult(Schema):
-    """What a tool answered outside a turn; `error_code` is 1 when it failed."""
+    """The result of a tool outside a turn. `error_code` is 1 if it failed."""
 
     content: Content
     error_message: str | None = None
@@ -96,7 +96,7 @@ class ToolInvocationResult(Schema):
 
 
 class ShieldEntry(Schema):
-    """A shield in a list."""
+    """A shield as lists return it."""
 
     identifier: str
     provider_resource_id: str
@@ -110,7 +110,7 @@ class RegisteredShield(ShieldEntry):
 
 
 class ToolGroupRegisterRequest(Request):
-    """A toolgroup to register. What `args` holds depends on the provider; see docs/tools.md."""
+    """A toolgroup to register. The provider defines `args`; see docs/tools.md."""
 
     toolgroup_id: Identifier
     provider_id: str
@@ -128,7 +128,7 @@ class ShieldRegisterRequest(Request):
 
 
 class ModelRegisterRequest(Request):
-    """Another name for a model. `provider_model_id` is the provider's own id. An embedding model is listed only."""
+    """Another name for a model. `provider_model_id` is the provider's own id. An embedding model is only listed."""
 
     model_id: Identifier
     provider_model_id: str | None = None
@@ -138,7 +138,7 @@ class ModelRegisterRequest(Request):
 
 
 class Configured(Request):
-    """What the setting STINT_REGISTRY holds: registrations that are there from the start, owned by nobody."""
+    """The value of the setting STINT_REGISTRY: registrations that always exist, without an owner."""
 
     toolgroups: list[ToolGroupRegisterRequest] = Field(default_factory=list)
     shields: list[ShieldRegisterRequest] = Field(default_factory=list)
@@ -172,7 +172,7 @@ SafetyMessage = Annotated[
 
 
 class RunShieldRequest(Request):
-    """Messages to check: the last one is what the shield judges. `params` belongs to the API and means nothing here."""
+    """Messages to check. The shield judges the last one. `params` is part of the API and has no effect here."""
 
     shield_id: str
     messages: Annotated[list[SafetyMessage], MessageLimit, PartLimit]

@@ -1,4 +1,4 @@
-"""What the registry lists: models and providers."""
+"""Models and providers as the registry lists them."""
 
 from typing import Any, Literal
 
@@ -9,11 +9,11 @@ from stint.domain.llama_stack.registrations import ModelType, Owner
 from stint.domain.schema import Schema
 
 LLAMA_STACK_VERSION = "0.2.12"
-"""The release of Llama Stack whose API this is: its clients compare major and minor."""
+"""The release of Llama Stack that this API implements. Clients compare major and minor."""
 
 
 class ModelEntry(Schema):
-    """A model in a list, with the keys of Llama Stack and those of OpenAI."""
+    """A model as lists return it, with the keys of Llama Stack and of OpenAI."""
 
     identifier: str
     provider_resource_id: str
@@ -28,7 +28,7 @@ class ModelEntry(Schema):
 
 
 class Model(ModelEntry):
-    """A model by itself; nobody owns what the settings name."""
+    """A single model. Configured ones have no owner."""
 
     owner: Owner | None = None
 
@@ -39,14 +39,14 @@ class ModelList(Schema):
 
 
 class ProviderHealth(Schema):
-    """`Not Implemented` says that nobody asked the provider; `message` says so in words."""
+    """The health of a provider. `Not Implemented`: it was not checked, and `message` says so."""
 
     status: Literal["OK", "Error", "Not Implemented"]
     message: Omitted[str] = None
 
 
 class Provider(Schema):
-    """A configured provider; its configuration bears no secrets."""
+    """A configured provider. Its configuration contains no secrets."""
 
     api: str
     provider_id: str

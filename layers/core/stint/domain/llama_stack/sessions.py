@@ -7,7 +7,7 @@ from stint.domain.schema import Request, Schema, Timestamp
 
 
 class Session(Schema):
-    """A session as the API shows it; lists leave `turns` empty."""
+    """A session as the API returns it. In lists, `turns` is empty."""
 
     session_id: str
     session_name: str
@@ -16,7 +16,7 @@ class Session(Schema):
 
 
 class SessionList(Schema):
-    """A page of sessions in creation order; `has_more` tells that others follow."""
+    """A page of sessions in creation order. `has_more`: others follow."""
 
     data: list[Session]
     has_more: bool

@@ -1,4 +1,4 @@
-"""Turns as they are stored: a header and an append-only log of records."""
+"""Stored turns: a header and an append-only log of records."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,7 +16,7 @@ from stint.domain.tools import ToolCall
 
 
 class TurnHeader(Schema):
-    """The first record of a turn: written once, before the turn is announced, and never rewritten."""
+    """The first record of a turn. It is written once, before the turn's first event, and never changed."""
 
     turn_id: str
     session_id: str
@@ -29,8 +29,8 @@ class TurnHeader(Schema):
 class TurnRecord(Schema):
     """One entry of a turn's log: a step, an ending, or the last step with the ending.
 
-    A record without either is a fence: it changes nothing of a complete turn, and takes the place where a writer that
-    lost the session would store its next record.
+    A record without any of them is a fence. It changes nothing, and occupies the key of the next record of a writer
+    that lost the session.
     """
 
     step: Step | None = None
@@ -50,7 +50,7 @@ class TurnRecord(Schema):
 
 
 class PendingCalls(Schema):
-    """The client tool calls a paused turn waits for; they become the step of this id when they are answered."""
+    """The client tool calls that a paused turn waits for. Their results become the step with this id."""
 
     turn_id: str
     step_id: str
@@ -60,7 +60,7 @@ class PendingCalls(Schema):
 
 @dataclass(slots=True)
 class StoredTurn:
-    """A turn as the store keeps it; `size` is in bytes of JSON. No record follows a failed or cancelled ending."""
+    """A turn as it is stored. `size` is in bytes of JSON. No record follows a failed or cancelled ending."""
 
     header: TurnHeader
     records: list[TurnRecord] = field(default_factory=list)
@@ -68,7 +68,7 @@ class StoredTurn:
 
     @property
     def ending(self) -> TurnEnding | None:
-        """Return how the turn ended, or the part of it before a pause; None while it runs."""
+        """Return the ending of the turn, or of its part before a pause; None while it runs."""
         return next((record.ending for record in reversed(self.records) if not record.fence), None)
 
     @property
@@ -81,7 +81,7 @@ class StoredTurn:
 
     @property
     def usage(self) -> Usage | None:
-        """Return the last usage that an ending noted: a turn that was resumed notes none until it ends again."""
+        """Return the usage of the last ending that has one. A resumed turn has none until it ends again."""
         endings = (record.ending for record in reversed(self.records) if record.ending is not None)
         return next((ending.usage for ending in endings if ending.usage is not None), None)
 
@@ -89,7 +89,7 @@ class StoredTurn:
     def output_message(self) -> CompletionMessage:
         """Derive the output message.
 
-        A turn that was resumed when it was complete keeps its answer until it ends again, also when it then fails.
+        A completed turn that is resumed keeps its answer until it ends again, also if it then fails.
         """
         if self.status in (TurnStatus.awaiting_input, TurnStatus.completed):
             return output_message_of(self.steps, self.status)
@@ -119,7 +119,7 @@ def steps_of(records: list[TurnRecord]) -> list[Any]:
 
 
 def unanswered_calls(steps: list[Step]) -> list[ToolCall]:
-    """List the tool calls of the last inference that no later tool execution has answered."""
+    """Return the tool calls of the last inference that no later tool execution answers."""
     calls: dict[str, ToolCall] = {}
     for step in steps:
         if isinstance(step, InferenceStep):
@@ -131,7 +131,7 @@ def unanswered_calls(steps: list[Step]) -> list[ToolCall]:
 
 
 def attachments_of(steps: list[Step]) -> list[Attachment]:
-    """List what the tools of a turn produced for the user: the `attachments` of their responses' metadata."""
+    """Return the attachments that the turn's tools produced: the `attachments` in their responses' metadata."""
     responses = [response for step in steps if isinstance(step, ToolExecutionStep) for response in step.tool_responses]
     listed = [(response.metadata or {}).get("attachments") for response in responses]
     items = [item for attachments in listed if isinstance(attachments, list) for item in attachments]
@@ -139,7 +139,7 @@ def attachments_of(steps: list[Step]) -> list[Attachment]:
 
 
 def attachment_of(item: Any) -> Attachment | None:
-    """Read an attachment; None when it is none, as metadata comes from tools and clients in any form."""
+    """Read an attachment; None if it is not one, because metadata from tools and clients has any form."""
     try:
         return Attachment.model_validate(item)
     except ValidationError:
@@ -147,9 +147,9 @@ def attachment_of(item: Any) -> Attachment | None:
 
 
 def output_message_of(steps: list[Step], status: TurnStatus) -> CompletionMessage:
-    """Derive a turn's output message: what a shield says in its place, or the last answer.
+    """Derive a turn's output message: a shield's message, or else the last answer.
 
-    It has tool calls only while the client is to run them.
+    It has tool calls only while they wait for the client.
     """
     last = steps[-1] if steps else None
     if isinstance(last, ShieldCallStep) and last.violation is not None and status is TurnStatus.completed:

@@ -1,4 +1,4 @@
-"""Turns: one exchange with an agent, as callers ask for it and as the API shows it."""
+"""Turns: requests and the API's representation."""
 
 from typing import Annotated
 
@@ -31,7 +31,7 @@ class Attachment(Schema):
 
 
 class Turn(Schema):
-    """A turn as the API shows it. `usage` is null when the model's provider counted nothing."""
+    """A turn as the API returns it. `usage` is null if the model's provider counted nothing."""
 
     turn_id: str
     session_id: str
@@ -47,7 +47,7 @@ class Turn(Schema):
 
 
 class SamplingOverride(Schema):
-    """The fields of the agent's sampling parameters that a turn replaces."""
+    """The sampling parameters of the agent that a turn overrides."""
 
     strategy: SamplingStrategy | None = None
     max_tokens: Annotated[int, Field(ge=0)] | None = None
@@ -56,7 +56,7 @@ class SamplingOverride(Schema):
 
 
 class ToolConfigOverride(Schema):
-    """The fields of the agent's tool configuration that a turn replaces."""
+    """The tool configuration of the agent that a turn overrides."""
 
     tool_choice: ToolChoiceOrName | None = None
     tool_prompt_format: ToolPromptFormat | None = None
@@ -64,9 +64,9 @@ class ToolConfigOverride(Schema):
 
 
 class TurnOverrides(Request):
-    """What a turn changes of its agent's configuration, for all its model calls: null leaves the agent's value.
+    """Overrides of the agent's configuration for one turn. Null keeps the agent's value.
 
-    Toolgroups are added to the agent's; everything else takes the place of the agent's.
+    Toolgroups are added to the agent's. All other fields replace the agent's.
     """
 
     instructions: str | None = None
@@ -81,7 +81,7 @@ class TurnOverrides(Request):
 
 
 class TurnCreateRequest(TurnOverrides):
-    """What a caller asks of a turn, within the limits of a request."""
+    """The request of a turn, within the limits of a request."""
 
     messages: Annotated[list[InputMessage], MessageLimit, PartLimit]
     toolgroups: NewToolGroups = Field(default_factory=list)

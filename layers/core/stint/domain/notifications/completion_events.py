@@ -1,4 +1,4 @@
-"""What the worker puts on the event bus when something has ended (docs/events.md)."""
+"""Completion events, which the worker publishes on the event bus (docs/events.md)."""
 
 from typing import ClassVar, Literal
 
@@ -16,7 +16,7 @@ DetailType = Literal["Stint Turn Completed", "Stint Turn Failed", "Stint Respons
 
 
 class Failure(Schema):
-    """Why something failed, in the words of the API's error body."""
+    """The reason of a failure, as in the API's error body."""
 
     code: str
     message: str
@@ -27,9 +27,9 @@ class Failure(Schema):
 
 
 class TurnEnded(Schema):
-    """The end of a turn that an event began; without `turn_id` it was refused before it began.
+    """The end of a turn that an event requested. Without `turn_id`, it was refused before it started.
 
-    `event_id` is that of the event.
+    `event_id` is the id of the requesting event.
     """
 
     event_id: str
@@ -49,7 +49,7 @@ class TurnEnded(Schema):
 
     @classmethod
     def of(cls, turn: Turn, agent_id: str, event_id: str) -> "TurnEnded":
-        """Tell how a turn ended."""
+        """Make the event of a turn."""
         error = turn.error
         return cls(
             event_id=event_id,
@@ -63,9 +63,9 @@ class TurnEnded(Schema):
 
 
 class ResponseEnded(Schema):
-    """The end of a response in the background; without `response_id` it was refused before it began.
+    """The end of a background response. Without `response_id`, it was refused before it started.
 
-    `event_id` is that of the event that began it, if one did.
+    `event_id` is the id of the requesting event, if there was one.
     """
 
     event_id: Omitted[str] = None
@@ -84,7 +84,7 @@ class ResponseEnded(Schema):
 
     @classmethod
     def of(cls, stored: StoredResponse, event_id: str | None = None) -> "ResponseEnded":
-        """Tell how a stored response ended."""
+        """Make the event of a stored response."""
         error = stored.ending.error if stored.ending else None
         return cls(
             event_id=event_id,

@@ -1,4 +1,4 @@
-"""Events that ask the worker for a turn or a response (docs/events.md)."""
+"""Events that request a turn or a response from the worker (docs/events.md)."""
 
 from json import JSONDecodeError
 from typing import Annotated, Any, Literal
@@ -17,14 +17,14 @@ ObjectId = Annotated[str, Field(min_length=1)]
 
 
 class TurnRequested(TurnCreateRequest):
-    """The detail of an event that asks for a turn: what POST .../turn takes, and where."""
+    """The detail of an event that requests a turn: the body of POST .../turn, with the agent and the session."""
 
     agent_id: ObjectId
     session_id: ObjectId
 
 
 class ResponseRequested(CreateResponse):
-    """The detail of an event that asks for a response: what POST /v1/responses takes. It runs in the background."""
+    """The detail of an event that requests a response: the body of POST /v1/responses. It runs in the background."""
 
     @model_validator(mode="before")
     @classmethod
@@ -33,10 +33,10 @@ class ResponseRequested(CreateResponse):
 
 
 class Asked(Request):
-    """An event as the rule of the stack's event bus passes it on; a direct invocation has the same form.
+    """An event as the rule of the stack's event bus passes it on. A direct invocation has the same form.
 
-    The rule sets `tenant`: nothing in `detail` names one. The same `id` asks for the same thing: what comes again
-    begins nothing. A direct invocation may leave out both.
+    The rule sets `tenant`; `detail` has none. An event with a known `id` starts nothing new. A direct invocation may
+    omit both.
     """
 
     tenant: TenantName = TENANT
@@ -54,7 +54,7 @@ class ResponseAsked(Asked):
 
 
 def check_event(event: Any) -> Any:
-    """Check what Lambda's runtime has parsed by the rules of request bodies: it lets pass what cannot be stored."""
+    """Check a parsed event by the rules of request bodies. Lambda's runtime accepts values that cannot be stored."""
     try:
         check_value(event)
     except JSONDecodeError as error:

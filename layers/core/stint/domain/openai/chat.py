@@ -1,4 +1,4 @@
-"""Chat completions: each documented field of a request is honoured, or refused by its name."""
+"""Chat completions requests. Each documented field is supported, or refused by its name."""
 
 from typing import Annotated, Any, Literal
 
@@ -69,7 +69,7 @@ ChatToolChoice = Annotated[
 
 
 class ChatStreamOptions(Request):
-    """`include_usage` ends the stream with a chunk that bears the usage, `include_obfuscation` pads the chunks."""
+    """`include_usage` adds a last chunk with the usage, `include_obfuscation` pads the chunks."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -147,7 +147,7 @@ class ChatCompletionRequest(Request):
         return choice
 
     def to_decoding(self) -> Decoding:
-        """Give how the model is to choose its tokens."""
+        """Return the sampling parameters of the model call."""
         return Decoding(
             temperature=self.temperature,
             top_p=self.top_p,
@@ -160,7 +160,7 @@ class ChatCompletionRequest(Request):
 
 
 def names_of(choice: ChatToolChoice) -> list[str]:
-    """List the functions that a choice names."""
+    """Return the names of the functions of a choice."""
     match choice:
         case ChatAllowedToolsChoice():
             return [each.function.name for each in choice.allowed_tools.tools]

@@ -1,4 +1,4 @@
-"""Messages of chat completions: what was said so far, and by whom."""
+"""Messages of chat completions requests."""
 
 from typing import Annotated, Any, Literal
 
@@ -11,7 +11,7 @@ from stint.domain.schema import Request
 
 NO_AUDIO = "No provider here hears or speaks"
 Name = Omitted[Annotated[str, Field(max_length=256)]]
-"""Whose message it is, among several participants of one role."""
+"""The name of a participant, among several of one role."""
 
 
 class ChatText(Request):
@@ -21,7 +21,7 @@ class ChatText(Request):
 
 
 class ChatImageUrl(Request):
-    """The address of an image: https, http or data. `detail` is a hint, passed on to providers that take one."""
+    """The URL of an image: https, http or data. `detail` is a hint, passed on to providers that support it."""
 
     url: Annotated[str, Field(max_length=MAX_IMAGE)]
     detail: Literal["auto", "low", "high"] = "auto"
@@ -34,7 +34,7 @@ class ChatImage(Request):
 
 
 class ChatFileData(Request):
-    """A file as a data URL, or as the base64 of one whose type its `filename` tells."""
+    """A file as a data URL, or as base64 with the type in the extension of its `filename`."""
 
     file_id: Annotated[Nothing, Refused(NO_FILES)] = None
     filename: Omitted[str] = None
@@ -83,7 +83,7 @@ class CalledFunction(Request):
 
 
 class ChatToolCall(Request):
-    """A call of a function; `arguments` is the text that the model wrote."""
+    """A call of a function. `arguments` is the text that the model wrote."""
 
     id: str
     type: Literal["function"] = "function"
@@ -108,7 +108,7 @@ class ChatUserMessage(Request):
 
 
 class ChatAssistantMessage(Request):
-    """An earlier answer; it has content, a refusal or tool calls. `reasoning_content` may come back with it."""
+    """An earlier answer. It has content, a refusal or tool calls, and may have `reasoning_content`."""
 
     role: Literal["assistant"]
     content: AnswerContent = Field(default_factory=list)
@@ -121,7 +121,7 @@ class ChatAssistantMessage(Request):
 
 
 class ChatToolMessage(Request):
-    """The answer to an earlier call."""
+    """The result of an earlier call."""
 
     role: Literal["tool"]
     tool_call_id: str
@@ -132,7 +132,7 @@ ROLES = ("system", "developer", "user", "assistant", "tool")
 
 
 def check_role(message: Any) -> Any:
-    """Refuse a role that is not offered, by its name."""
+    """Refuse an unsupported role by its name."""
     if isinstance(message, dict) and message.get("role") not in ROLES:
         role = message.get("role")
         if role == "function":
@@ -185,7 +185,7 @@ class ChatAllowedTools(Request):
 
 
 class ChatAllowedToolsChoice(Request):
-    """The model sees all functions, and may call these only."""
+    """The model sees all functions, and may call only these."""
 
     type: Literal["allowed_tools"] = "allowed_tools"
     allowed_tools: ChatAllowedTools

@@ -1,4 +1,4 @@
-"""Chat completions as they are answered: whole, or in chunks."""
+"""Chat completions as they are returned: whole, or in chunks."""
 
 from typing import Any, Literal
 
@@ -39,9 +39,9 @@ class CompletionUsage(Schema):
 
 
 class ChatAnswer(Schema):
-    """The model's message. `content` is null where it has only called functions, or refused.
+    """The model's message. `content` is null if it only calls functions, or refuses.
 
-    `reasoning_content` is what it thought before, by the name that DeepSeek and vLLM gave it.
+    `reasoning_content` is its reasoning, under the name that DeepSeek and vLLM use.
     """
 
     role: Literal["assistant"] = "assistant"
@@ -60,7 +60,7 @@ class ChatChoice(Schema):
 
 
 class ChatCompletion(Schema):
-    """A whole answer; `created` is in seconds since 1970."""
+    """A whole completion. `created` is in seconds since 1970."""
 
     id: str
     object: Literal["chat.completion"] = "chat.completion"
@@ -79,7 +79,7 @@ class FunctionDelta(Schema):
 
 
 class ToolCallPiece(Schema):
-    """A piece of a call; the first one of an `index` bears id, type and name."""
+    """A piece of a call. The first one of an `index` has id, type and name."""
 
     index: int
     id: Omitted[str] = None
@@ -103,7 +103,7 @@ class ChunkChoice(Schema):
 
 
 class ChatCompletionChunk(Schema):
-    """A piece of an answer. The one that bears the usage has no choices."""
+    """A piece of a completion. The one with the usage has no choices."""
 
     id: str
     object: Literal["chat.completion.chunk"] = "chat.completion.chunk"

@@ -1,4 +1,4 @@
-"""Conversations: items that responses read and add to."""
+"""Conversations: items that responses read and extend."""
 
 from typing import Annotated, Literal
 
@@ -12,11 +12,11 @@ from stint.domain.openai.lists import ListObject
 from stint.domain.schema import Request, Schema
 
 MAX_ITEMS = 20
-"""Items of one request, as OpenAI has it."""
+"""Maximum items of one request, as at OpenAI."""
 
 
 class Conversation(Schema):
-    """A conversation as the API shows it; `created_at` is in seconds since 1970."""
+    """A conversation as the API returns it. `created_at` is in seconds since 1970."""
 
     id: str
     object: Literal["conversation"] = "conversation"
@@ -29,14 +29,14 @@ def is_empty(value: list[str]) -> bool:
 
 
 class StoredItem(Schema):
-    """An item as it is stored in a conversation, with the texts of its files in their order."""
+    """An item of a conversation as it is stored, with the texts of its files in order."""
 
     item: Item
     texts: list[str] = Field(default_factory=list, exclude_if=is_empty)
 
 
 def check_references(items: list[InputItem]) -> list[InputItem]:
-    """Refuse references: an item belongs to one conversation."""
+    """Refuse references, because an item belongs to one conversation."""
     for index, item in enumerate(items):
         if isinstance(item, ItemReference):
             raise refusal(f"Item {index} is an item_reference: send the item itself.")
@@ -51,7 +51,7 @@ class CreateConversation(Request):
 
 
 class UpdateConversation(Request):
-    """Replaces all metadata; null stands for none."""
+    """The request that replaces all metadata. Null means none."""
 
     metadata: Metadata | None
 

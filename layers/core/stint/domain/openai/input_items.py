@@ -1,4 +1,4 @@
-"""What a request may hold as its input: more forms, and tighter bounds, than an item has once it is stored."""
+"""Input items of a request. They have more forms and tighter limits than stored items."""
 
 from typing import Annotated, Any
 
@@ -30,7 +30,7 @@ Namespace = Annotated[Nothing, Refused("There are no namespaces of tools here: l
 
 
 class FunctionCallInput(FunctionCall):
-    """A call of the conversation so far."""
+    """An earlier call of the conversation."""
 
     call_id: CallId
     name: ToolName
@@ -39,7 +39,7 @@ class FunctionCallInput(FunctionCall):
 
 
 class FunctionCallOutputInput(FunctionCallOutput):
-    """An answer to a call. The `name` of its tool is kept; `call_id` is what counts."""
+    """The result of a call. The `name` of its tool is kept; `call_id` identifies the call."""
 
     call_id: CallId
     caller: Caller = None
@@ -82,7 +82,7 @@ KNOWN_ITEMS = KnownTypes("item", (*PREFIXES, "item_reference"), REFUSED_ITEMS)
 
 
 def read_item(item: Any) -> Any:
-    """Give an item that bears no type the one that its fields tell, and refuse types that are not offered."""
+    """Add a missing type by the fields of an item, and refuse unsupported types."""
     if not isinstance(item, dict):
         return item
     if item.get("type") is None and ("role" in item or "id" in item):
@@ -91,7 +91,7 @@ def read_item(item: Any) -> Any:
 
 
 def settle_item(item: Any) -> Any:
-    """Give an item that kept the bounds of input in the class in which it is stored."""
+    """Convert an item within the input limits to the class in which it is stored."""
     settled = next((kind for kind in SETTLED if isinstance(item, kind)), None)
     if settled is None:
         return item
@@ -120,7 +120,7 @@ InputItem = Annotated[
 
 
 def read_input(value: Any) -> Any:
-    """Read a string as one message of the user."""
+    """Read a string as one user message."""
     if isinstance(value, str):
         return [{"type": "message", "role": "user", "content": value}]
     if not isinstance(value, list):

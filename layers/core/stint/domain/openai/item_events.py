@@ -1,4 +1,4 @@
-"""Events inside the items of a response's stream: what a client joins to an item while it is made."""
+"""Events inside the items of a response's stream, from which a client builds an item."""
 
 from typing import Annotated, Any, Literal
 
@@ -15,7 +15,7 @@ class OutputEvent(Schema):
 
 
 class ItemEvent(OutputEvent):
-    """What the events inside an item share: `item_id` is that of the item added at `output_index`."""
+    """The base of events inside an item. `item_id` is the id of the item at `output_index`."""
 
     item_id: str
 
@@ -27,7 +27,7 @@ class PartEvent(ItemEvent):
 class WithResponseId(Schema):
     """The events in which llama-stack-client expects `response_id` (0.7, types/response_object_stream.py).
 
-    Without it, that client reads them as another event and its agents call no tool. `ResponseStream.number` sets it.
+    Without it, that client parses them as another event and its agents call no tool. `ResponseStream.number` sets it.
     """
 
     response_id: Omitted[str] = None
@@ -38,7 +38,7 @@ class SummaryEvent(ItemEvent):
 
 
 class DeltaOf(Schema):
-    """A piece of a text. `obfuscation` pads it, for who asked for that."""
+    """A piece of a text. `obfuscation` is padding, if the request asked for it."""
 
     delta: str
     obfuscation: Omitted[str] = None
@@ -84,7 +84,7 @@ class RefusalTextDone(PartEvent):
 
 
 class ReasoningTextDelta(DeltaOf, PartEvent):
-    """A piece of raw reasoning, by the name that OpenAI's clients know; Open Responses says `response.reasoning`."""
+    """A piece of raw reasoning under OpenAI's name; Open Responses has `response.reasoning`."""
 
     type: Literal["response.reasoning_text.delta"] = "response.reasoning_text.delta"
 

@@ -1,4 +1,4 @@
-"""Items: what goes into a response and what comes out of it, in the order of the conversation."""
+"""Items: the input and output of responses, in the order of the conversation."""
 
 import re
 from typing import Annotated, Any, Literal
@@ -23,7 +23,7 @@ PARTS_OF: dict[str, tuple[str, ...]] = {
 
 
 class Message(Request):
-    """What a role says. A string as its content, and the text of an assistant's history, are read as parts."""
+    """A message. A string as content, and the text of an earlier assistant message, are read as parts."""
 
     type: Literal["message"] = "message"
     id: str = ""
@@ -54,13 +54,13 @@ class Message(Request):
 
 
 def as_output(part: Any) -> Any:
-    """Read an input text that a client sends as an assistant's words."""
+    """Read an input text that a client sends in an assistant's message."""
     is_input = isinstance(part, dict) and part.get("type") == "input_text"
     return part | {"type": "output_text"} if is_input else part
 
 
 class FunctionCall(Request):
-    """A call that the client is to run. `arguments` is the text that the model wrote."""
+    """A call that the client runs. `arguments` is the text that the model wrote."""
 
     type: Literal["function_call"] = "function_call"
     id: str = ""
@@ -81,7 +81,7 @@ CallOutput = Annotated[
 
 
 class FunctionCallOutput(Request):
-    """The client's answer to a call."""
+    """The client's result of a call."""
 
     type: Literal["function_call_output"] = "function_call_output"
     id: str = ""
@@ -92,7 +92,7 @@ class FunctionCallOutput(Request):
 
 
 class ReasoningItem(Request):
-    """What a model thought. `encrypted_content` is opaque to clients: see `domain.opaque`."""
+    """A model's reasoning. `encrypted_content` is opaque to clients: see `domain.openai.opaque`."""
 
     type: Literal["reasoning"] = "reasoning"
     id: str = ""
@@ -103,7 +103,7 @@ class ReasoningItem(Request):
 
 
 class CompactionItem(Request):
-    """A conversation in short, opaque to clients: see `domain.opaque`."""
+    """A summary of a conversation, opaque to clients: see `domain.openai.opaque`."""
 
     type: Literal["compaction"] = "compaction"
     id: str = ""
@@ -112,7 +112,7 @@ class CompactionItem(Request):
 
 
 class ItemReference(Request):
-    """Stands in a request for the stored item of this id."""
+    """A reference to the stored item with this id."""
 
     type: Literal["item_reference"] = "item_reference"
     id: Annotated[str, Field(min_length=1)]
@@ -124,7 +124,7 @@ class WebSearchSource(Request):
 
 
 class WebSearchAction(Request):
-    """A search. `sources` are told to who includes `web_search_call.action.sources`."""
+    """A search. `sources` are returned if the request includes `web_search_call.action.sources`."""
 
     type: Literal["search"] = "search"
     query: str = ""
@@ -150,7 +150,7 @@ OutputItem = Annotated[
     | WebSearchCall,
     Field(discriminator="type"),
 ]
-"""What a response answers with."""
+"""An output item of a response."""
 
 Item = Annotated[
     Message
@@ -165,7 +165,7 @@ Item = Annotated[
     | WebSearchCall,
     Field(discriminator="type"),
 ]
-"""What is stored of a response's input, and in a conversation."""
+"""A stored item of a response's input or of a conversation."""
 
 PREFIXES: dict[str, str] = {
     "message": "msg",
@@ -183,20 +183,20 @@ DIGITS = re.compile(r"[0-9a-f]{32}([0-9]{2,4})?")
 
 
 def is_item_id(kind: str, identifier: str) -> bool:
-    """Tell whether an id has the form that this server gives to items of a type."""
+    """Return whether an id has this server's form for items of a type."""
     prefix, _, digits = identifier.partition("_")
     return prefix == PREFIXES[kind] and DIGITS.fullmatch(digits) is not None
 
 
 def name_item(item: Item, *, anew: bool = False) -> Item:
-    """Give an id to an item that has none, or none of this server's; `anew` gives one in any case."""
+    """Set the id of an item that has none of this server's; with `anew`, of any item."""
     if not anew and is_item_id(item.type, item.id):
         return item
     return item.model_copy(update={"id": new_name(PREFIXES[item.type])})
 
 
 def name_items(items: list[Item]) -> list[Item]:
-    """Give every item an id of its own: the second of two with one id gets a new one."""
+    """Make the ids of items unique: the second of two equal ones is replaced."""
     seen: set[str] = set()
     named = []
     for item in items:

@@ -1,4 +1,4 @@
-"""Items of MCP servers: their tools, the calls of these, and the client's consent."""
+"""Items of MCP servers: tool lists, calls, and approvals."""
 
 from typing import Annotated, Any, Literal
 
@@ -16,7 +16,7 @@ class McpToolInfo(Request):
 
 
 class McpListTools(Request):
-    """The tools of a server, as it listed them. With `error` it listed none."""
+    """The tools that a server listed. With `error`, it listed none."""
 
     type: Literal["mcp_list_tools"] = "mcp_list_tools"
     id: str = ""
@@ -26,7 +26,7 @@ class McpListTools(Request):
 
 
 class McpError(Request):
-    """Why a call failed: the tool said so (`content`), or the protocol or HTTP did (`code`, `message`)."""
+    """The error of a call: from the tool (`content`), or from the protocol or HTTP (`code`, `message`)."""
 
     type: Literal["mcp_tool_execution_error", "mcp_protocol_error", "http_error"]
     content: Omitted[Any] = None
@@ -35,12 +35,12 @@ class McpError(Request):
 
 
 def read_error(error: Any) -> Any:
-    """Read a string, as older clients send it, as what the tool said."""
+    """Read a string, which older clients send, as the tool's text."""
     return {"type": "mcp_tool_execution_error", "content": error} if isinstance(error, str) else error
 
 
 class McpCall(Request):
-    """A call of a server's tool, run here. A failed one has an `error` and no `output`."""
+    """A call of a server's tool that ran here. A failed one has an `error` and no `output`."""
 
     type: Literal["mcp_call"] = "mcp_call"
     id: str = ""
@@ -54,7 +54,7 @@ class McpCall(Request):
 
 
 class McpApprovalRequest(Request):
-    """A call of a server's tool that waits for the client's consent."""
+    """A call of a server's tool that waits for the client's approval."""
 
     type: Literal["mcp_approval_request"] = "mcp_approval_request"
     id: str = ""

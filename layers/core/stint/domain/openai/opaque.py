@@ -1,7 +1,7 @@
-"""Opaque text: what a client carries from one request to the next without reading it.
+"""Opaque texts, which a client passes from one request to the next.
 
-It is signed and encoded, not encrypted: its holder can read it, and cannot make another one. So it holds only what its
-holder may know: a model's own reasoning and signature, or a summary of a conversation.
+They are signed and encoded, not encrypted: a client can read but not forge them. They contain only what the client
+may know: a model's reasoning and signature, or a summary of a conversation.
 """
 
 import base64
@@ -20,16 +20,16 @@ S = TypeVar("S", bound=Schema)
 
 PREFIX = "st2."
 UNSIGNED_PREFIX = "st1."
-"""What began with this was made before texts were signed."""
+"""The prefix of texts from before signatures."""
 
 MAX_BYTES = 8_000_000
-"""Bytes of JSON that the opaque texts of one request may hold in all."""
+"""Maximum bytes of JSON in all opaque texts of one request."""
 
 MAC_BYTES = 16
 
 
 class CompactedContext(Schema):
-    """What a compaction item holds: a conversation in short, as its model wrote it, and what the system said in it."""
+    """The content of a compaction item: the model's summary of a conversation, and its system messages."""
 
     summary: str
     instructions: list[str] = Field(default_factory=list)
@@ -43,25 +43,25 @@ class SigningKey:
     secret: bytes = field(repr=False)
 
     def sign(self, kind: str, packed: bytes) -> bytes:
-        """Return the MAC of a packed document. The tenant and the document's class are part of what is signed."""
+        """Return the MAC of a packed document. The signature covers the tenant and the document's class, too."""
         head = f"stint opaque\0{self.tenant}\0{kind}\0".encode()
         return hmac.digest(self.secret, head + packed, hashlib.sha256)[:MAC_BYTES]
 
 
 def encode_opaque(document: Schema, key: SigningKey) -> str:
-    """Write a document as signed text that is safe in a URL."""
+    """Encode a document as signed text that is safe in a URL."""
     kind = type(document).__name__
     packed = zlib.compress(f"{kind}\n{document.model_dump_json()}".encode(), 6)
     return PREFIX + base64.urlsafe_b64encode(key.sign(kind, packed) + packed).decode()
 
 
 def is_unsigned(text: str) -> bool:
-    """Return whether a text claims to be older than signatures."""
+    """Return whether a text claims to be from before signatures."""
     return text.startswith(UNSIGNED_PREFIX)
 
 
 def check_opaque(text: str, kind: type[Schema], key: SigningKey) -> None:
-    """Check that `encode_opaque` made a text of this class for this tenant; nothing is decompressed.
+    """Check that `encode_opaque` made a text from this class for this tenant, without decompressing it.
 
     Raises:
         ValueError: it did not, or the text was changed.
@@ -75,16 +75,16 @@ def check_opaque(text: str, kind: type[Schema], key: SigningKey) -> None:
 
 
 class OpaqueReader:
-    """Reads the opaque texts of one request, `limit` bytes of JSON in all. It trusts them: see `check_opaque`."""
+    """Reads the opaque texts of one request, `limit` bytes of JSON in all. They must be checked: see `check_opaque`."""
 
     def __init__(self, limit: int = MAX_BYTES) -> None:
         self._left = limit
 
     def read(self, text: str, kind: type[S]) -> S:
-        """Read a document, from signed and from older text.
+        """Read a document from signed or older text.
 
         Raises:
-            ValueError: the text is damaged, holds a document of another class, or is one too many.
+            ValueError: the text is damaged, has a document of another class, or exceeds the limit.
         """
         name, _, body = self._unpack(_split(text)[1]).partition(b"\n")
         if name != kind.__name__.encode():
@@ -112,7 +112,7 @@ class OpaqueReader:
 
 
 def _split(text: str) -> tuple[bytes, bytes]:
-    """Return the MAC, empty for older text, and the packed document."""
+    """Return the MAC (empty for older text) and the packed document."""
     prefix = next((known for known in (PREFIX, UNSIGNED_PREFIX) if text.startswith(known)), None)
     if prefix is None:
         raise ValueError("It was not made by this server: send what this server returned, unchanged.")

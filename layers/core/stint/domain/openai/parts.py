@@ -1,4 +1,4 @@
-"""Parts: what the content of a message, or the output of a call, is made of."""
+"""Parts of the content of a message or the output of a call."""
 
 from typing import Annotated, Any, Literal
 
@@ -9,7 +9,7 @@ from stint.domain.schema import Request
 
 MAX_IMAGE = 20_971_520
 MAX_FILE = 33_554_432
-"""Characters of an image's address and of a file's base64 data, as Open Responses has it."""
+"""Maximum characters of an image's URL and of a file's base64 data, as in Open Responses."""
 
 NO_FILES = "There is no store of files here: send the data itself, or a URL"
 CacheBreakpoint = Annotated[Nothing, Refused("Prompts are not cached by explicit breakpoints here: leave it out")]
@@ -23,7 +23,7 @@ class InputText(Request):
 
 
 class InputImage(Request):
-    """An image by its URL: https, http or data. `detail` is a hint, passed on to providers that take one."""
+    """An image by its URL: https, http or data. `detail` is a hint, passed on to providers that support it."""
 
     type: Literal["input_image"] = "input_image"
     file_id: Annotated[Nothing, Refused(NO_FILES)] = None
@@ -33,7 +33,7 @@ class InputImage(Request):
 
 
 class InputFile(Request):
-    """A file: `file_data` is a data URL, or the base64 of a file whose type its `filename` tells; or a URL."""
+    """A file by its URL, or `file_data`: a data URL, or base64 with the type in the extension of `filename`."""
 
     type: Literal["input_file"] = "input_file"
     filename: Omitted[str] = None
@@ -53,7 +53,7 @@ class InputFile(Request):
 
 
 class UrlCitation(Request):
-    """A source of the characters from `start_index` to `end_index` of a text."""
+    """The source of the characters from `start_index` to `end_index` of a text."""
 
     type: Literal["url_citation"] = "url_citation"
     url: str
@@ -76,7 +76,7 @@ Annotation = Annotated[
 
 
 class OutputText(Request):
-    """What a model wrote. `logprobs` are kept when a client sends some; no provider here gives them."""
+    """A model's text. `logprobs` are kept if a client sends them; no provider here returns them."""
 
     type: Literal["output_text"] = "output_text"
     text: Text
@@ -85,7 +85,7 @@ class OutputText(Request):
 
 
 class RefusalPart(Request):
-    """What a model wrote in place of an answer."""
+    """A model's refusal."""
 
     type: Literal["refusal"] = "refusal"
     refusal: Text

@@ -70,7 +70,7 @@ class ResponseFailed(LifecycleEvent):
 
 
 class OutputItemAdded(WithResponseId, OutputEvent):
-    """An item begins: in progress, and empty."""
+    """The start of an item, which is in progress and empty."""
 
     type: Literal["response.output_item.added"] = "response.output_item.added"
     item: OutputItem
@@ -82,7 +82,7 @@ class OutputItemDone(WithResponseId, OutputEvent):
 
 
 class ErrorEvent(Schema):
-    """An error inside a stream, in both shapes that clients read: OpenAI's, flat, and that of Open Responses."""
+    """An error in a stream, in both forms that clients read: OpenAI's flat one and that of Open Responses."""
 
     type: Literal["error"] = "error"
     sequence_number: int = 0

@@ -1,4 +1,4 @@
-"""Options of a response: the form of its text, how much it reasons, what of it is shown."""
+"""Options of a response: text format, reasoning, and included fields."""
 
 from typing import Annotated, Any, Literal
 
@@ -14,18 +14,18 @@ class PlainText(Request):
 
 
 class JsonObject(Request):
-    """The text is a JSON object; the model has to be told which."""
+    """The text is a JSON object, which the instructions describe."""
 
     type: Literal["json_object"] = "json_object"
 
 
 def read_schema(schema: Any) -> Any:
-    """Read what a client leaves open as a schema of any object."""
+    """Read a missing schema as that of any object."""
     return {"type": "object"} if schema is None else schema
 
 
 class JsonSchema(Request):
-    """The text is JSON of this schema; where a client leaves it out, of any object."""
+    """The text is JSON of this schema, or any object if the client omits it."""
 
     model_config = ConfigDict(validate_by_name=True, validate_by_alias=True, serialize_by_alias=True)
 
@@ -54,7 +54,7 @@ Verbosity = Literal["low", "medium", "high"]
 
 
 class TextOptions(Request):
-    """The form of the answer. `verbosity` is a hint, passed on to models that take one."""
+    """The format of the text. `verbosity` is a hint, passed on to models that support it."""
 
     format: TextFormat = Field(default_factory=PlainText)
     verbosity: Omitted[Verbosity] = None
@@ -65,7 +65,7 @@ Summary = Literal["auto", "concise", "detailed"]
 
 
 class ReasoningSettings(Request):
-    """How much a model reasons, and whether it sums that up; null is the provider's default."""
+    """The effort and summary of a model's reasoning. Null is the provider's default."""
 
     effort: Effort | None = None
     summary: Summary | None = None
@@ -83,18 +83,18 @@ class ReasoningRequest(ReasoningSettings):
     mode: Annotated[Omitted[str], Only(("standard",), "Only standard is offered"), Field(exclude=True)] = None
 
     def to_settings(self) -> ReasoningSettings | None:
-        """Give what is stored and shown; None when nothing is asked for."""
+        """Return the stored settings; None if nothing is set."""
         summary = self.summary or self.generate_summary
         return ReasoningSettings(effort=self.effort, summary=summary) if self.effort or summary else None
 
 
 def to_options(settings: ReasoningSettings | None) -> ReasoningOptions | None:
-    """Give the settings in the words of a model call."""
+    """Return the options of the model call."""
     return None if settings is None else ReasoningOptions(effort=settings.effort, summary=settings.summary)
 
 
 class StreamOptions(Request):
-    """`include_obfuscation` pads the deltas of a stream, so that their sizes tell nothing. Off unless asked for."""
+    """`include_obfuscation` pads the deltas of a stream, so that their sizes reveal nothing. The default is off."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -124,4 +124,4 @@ Include = Annotated[
     ],
     BeforeValidator(check_include),
 ]
-"""What of a response is shown on request: the first two. Images always are, and the tools of the others are refused."""
+"""Values of `include`. The first two have an effect; images are always included; the others belong to refused tools."""

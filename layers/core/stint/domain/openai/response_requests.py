@@ -1,4 +1,4 @@
-"""Requests of the Responses API: each documented field is honoured, or refused by its name."""
+"""Requests of the Responses API. Each documented field is supported, or refused by its name."""
 
 from typing import Annotated, Any, Self
 from urllib.parse import unquote
@@ -51,9 +51,9 @@ ConversationParam = Annotated[
 
 
 class ContextRequest(Request):
-    """What makes up the context of a model call. A string as `input` is one message of the user.
+    """The context of a model call. A string as `input` is one user message.
 
-    Without a `model`, the server's default one answers.
+    Without a `model`, the server's default model answers.
     """
 
     model: Omitted[ModelName] = None
@@ -107,9 +107,9 @@ class ContextRequest(Request):
         return choice
 
     def for_llama_stack(self) -> Self:
-        """Return the request as Llama Stack's own address takes it.
+        """Return the request with the defaults of Llama Stack's own path.
 
-        Calls of MCP servers need no consent unless the request says so, and a call may go unanswered.
+        Calls of MCP servers need no approval unless the request says so, and a call may have no result.
         """
         never = {"require_approval": "never"}
         tools = [
@@ -124,7 +124,7 @@ class ContextRequest(Request):
 
     @property
     def lenient(self) -> bool:
-        """Whether a call in the context may go unanswered."""
+        """Whether a call in the context may have no result."""
         return self._lenient
 
     @property
@@ -133,7 +133,7 @@ class ContextRequest(Request):
 
 
 class CreateResponse(ContextRequest):
-    """The body of POST /responses. `max_infer_iters`, the most model calls, is Llama Stack's extension."""
+    """The body of POST /responses. `max_infer_iters`, the maximum of model calls, is Llama Stack's extension."""
 
     include: list[Include] = Field(default_factory=list)
     metadata: Metadata = Field(default_factory=dict)
@@ -181,7 +181,7 @@ class CreateResponse(ContextRequest):
         return background
 
     def to_settings(self) -> ResponseSettings:
-        """Give what is stored and shown of the request: all but its input, and no credentials."""
+        """Return the stored settings: all of the request but its input and credentials."""
         own = {name: getattr(self, name) for name in ResponseSettings.model_fields if name in type(self).model_fields}
         options = self.stream_options
         return ResponseSettings.model_validate(

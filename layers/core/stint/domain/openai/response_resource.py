@@ -1,4 +1,4 @@
-"""The response as the API shows it, and the other answers of the Responses API."""
+"""The response as the API returns it, and the other objects that the Responses API returns."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -26,7 +26,7 @@ class OutputTokensDetails(Schema):
 
 
 class ResponseUsage(Schema):
-    """Tokens of all model calls of a response. No provider here tells what it wrote to a cache."""
+    """Tokens of all model calls of a response. No provider here reports the tokens that it wrote to a cache."""
 
     input_tokens: int
     input_tokens_details: InputTokensDetails
@@ -50,9 +50,9 @@ class IncompleteDetails(Schema):
 
 
 class Response(Schema):
-    """A response as the API shows it: every key is there, with the default where the request said nothing.
+    """A response as the API returns it. Every key is present, with the default if the request set none.
 
-    Times are in seconds since 1970. `tools` are shown without credentials.
+    Times are in seconds since 1970. `tools` have no credentials.
     """
 
     id: str
@@ -102,7 +102,7 @@ def make_response(
     status: ResponseStatus = ResponseStatus.in_progress,
     ending: ResponseEnding | None = None,
 ) -> Response:
-    """Derive the resource from what is stored. `status` counts while there is no ending."""
+    """Derive the resource from a stored response. `status` applies while there is no ending."""
     settings = header.settings
     given = {name: value for name in type(settings).model_fields if (value := getattr(settings, name)) is not None}
     return Response(
@@ -119,7 +119,7 @@ def make_response(
 
 
 def outcome_of(ending: ResponseEnding) -> dict[str, object]:
-    """Give the fields of the resource that an ending decides."""
+    """Return the fields that the ending determines."""
     reason = ending.incomplete_reason
     return {
         "status": ending.status,
@@ -131,7 +131,7 @@ def outcome_of(ending: ResponseEnding) -> dict[str, object]:
 
 
 class ListedResponse(Response):
-    """A response in a list, with its own input."""
+    """A response as lists return it, with its own input."""
 
     input: list[Item] = Field(default_factory=list)
 
@@ -151,7 +151,7 @@ class DeletedResponse(Schema):
 
 
 class CompactedResponse(Schema):
-    """A conversation in short: `output` is the input of a request that goes on from it."""
+    """A compacted conversation. `output` is the input of a request that continues it."""
 
     id: str
     object: Literal["response.compaction"] = "response.compaction"

@@ -1,4 +1,4 @@
-"""Tools of a response, and which of them the model may or must call."""
+"""Tools of a response, and the choices among them."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
@@ -17,7 +17,7 @@ AllowedCallers = Annotated[Omitted[list[str]], Only((["direct"],), NO_PROGRAMS),
 
 
 class FunctionTool(Request):
-    """A function that the client runs. `parameters` is a JSON schema of type object; null stands for none."""
+    """A function that the client runs. `parameters` is a JSON schema of type object; null means none."""
 
     type: Literal["function"] = "function"
     name: ToolName
@@ -35,7 +35,7 @@ class FunctionTool(Request):
 
 
 class McpToolFilter(Request):
-    """Some of a server's tools: those of these names, or all of them."""
+    """A filter of a server's tools by their names."""
 
     tool_names: Omitted[ServerToolNames] = None
     read_only: Annotated[
@@ -43,12 +43,12 @@ class McpToolFilter(Request):
     ] = None
 
     def matches(self, name: str) -> bool:
-        """Tell whether a tool is one of them. An empty filter matches every tool."""
+        """Return whether a tool matches. An empty filter matches every tool."""
         return self.tool_names is None or name in self.tool_names
 
 
 class McpApprovalFilter(Request):
-    """Which calls wait for consent: a tool of neither list does so, unless `always` alone is given."""
+    """The calls that wait for approval. A tool in neither list does, unless only `always` is set."""
 
     always: Omitted[McpToolFilter] = None
     never: Omitted[McpToolFilter] = None
@@ -74,10 +74,10 @@ Approval = Annotated[
 
 
 class McpTool(Request):
-    """The tools of an MCP server, called from here.
+    """The tools of an MCP server that this server calls.
 
-    `authorization` is an OAuth token, sent as a bearer; it and the `headers` are used for this response only, and
-    neither stored nor shown.
+    `authorization` is an OAuth token, sent as a bearer token. It and the `headers` are used for this response only,
+    and are neither stored nor returned.
     """
 
     type: Literal["mcp"] = "mcp"
@@ -106,12 +106,12 @@ class McpTool(Request):
 
     @property
     def size_of_headers(self) -> int:
-        """Return the characters of the headers and the authorization."""
+        """Return the number of characters of the headers and the authorization."""
         headers = sum(len(name) + len(value) for name, value in (self.headers or {}).items())
         return headers + len(self.authorization or "")
 
     def allows(self, name: str) -> bool:
-        """Tell whether the model may call a tool of this server."""
+        """Return whether the model may call a tool of this server."""
         match self.allowed_tools:
             case None:
                 return True
@@ -121,7 +121,7 @@ class McpTool(Request):
                 return name in names
 
     def needs_approval(self, name: str) -> bool:
-        """Tell whether a call of a tool waits for the client's consent."""
+        """Return whether a call of a tool waits for the client's approval."""
         if not isinstance(self.require_approval, McpApprovalFilter):
             return self.require_approval == "always"
         always, never = self.require_approval.always, self.require_approval.never
@@ -136,7 +136,7 @@ NO_FILTERS = "The search engines are asked without filters, places and offline m
 
 
 class WebSearchTool(Request):
-    """A web search that runs here. `search_context_size` low, medium and high fetch more and more pages."""
+    """A web search that runs here. `search_context_size` low, medium and high sets the number of pages."""
 
     type: Literal["web_search", "web_search_2025_08_26", "web_search_preview", "web_search_preview_2025_03_11"]
     search_context_size: Literal["low", "medium", "high"] = "medium"
@@ -171,7 +171,7 @@ ResponseTool = Annotated[
 
 
 def without_credentials(tools: Sequence[ResponseTool]) -> list[ResponseTool]:
-    """Return the tools as they are stored: without authorization and headers."""
+    """Return the tools as they are stored, without authorization and headers."""
     secret = {"headers": None, "authorization": None}
     return [tool.model_copy(update=secret) if isinstance(tool, McpTool) else tool for tool in tools]
 
@@ -184,7 +184,7 @@ class FunctionChoice(Request):
 
 
 class McpChoice(Request):
-    """The model must call a tool of this server: the one of this name, if given."""
+    """The model must call a tool of this server, or the one with this name."""
 
     type: Literal["mcp"] = "mcp"
     server_label: str
@@ -204,7 +204,7 @@ NamedChoice = Annotated[
 
 
 class AllowedToolsChoice(Request):
-    """The model sees all tools, and may call these only."""
+    """The model sees all tools, and may call only these."""
 
     type: Literal["allowed_tools"] = "allowed_tools"
     mode: Literal["auto", "required", "none"] = "auto"
@@ -227,7 +227,7 @@ ResponseToolChoice = Annotated[
 
 
 def check_tools(tools: list[ResponseTool]) -> list[ResponseTool]:
-    """Refuse two functions, or two servers, of one name."""
+    """Refuse two functions, or two servers, with the same name."""
     names = [tool.name for tool in tools if isinstance(tool, FunctionTool)]
     labels = [tool.server_label for tool in tools if isinstance(tool, McpTool)]
     for kind, given in (("functions have the name", names), ("MCP servers have the label", labels)):
@@ -238,7 +238,7 @@ def check_tools(tools: list[ResponseTool]) -> list[ResponseTool]:
 
 
 def check_choice(choice: ResponseToolChoice, tools: Sequence[ResponseTool]) -> None:
-    """Refuse a choice of a tool that the request does not declare."""
+    """Refuse the choice of a tool that the request does not declare."""
     if choice == "required" and not tools:
         raise invalid("A tool is required, and the request declares none in tools.")
     named = choice.tools if isinstance(choice, AllowedToolsChoice) else [] if isinstance(choice, str) else [choice]
@@ -249,7 +249,7 @@ def check_choice(choice: ResponseToolChoice, tools: Sequence[ResponseTool]) -> N
 
 
 def stands_for(choice: NamedChoice, tool: ResponseTool) -> bool:
-    """Tell whether a choice names a declared tool; what an MCP server offers is not looked at."""
+    """Return whether a choice names a declared tool. The tools of an MCP server are not checked."""
     if isinstance(choice, FunctionChoice):
         return isinstance(tool, FunctionTool) and tool.name == choice.name
     if isinstance(choice, McpChoice):

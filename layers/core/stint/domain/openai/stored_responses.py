@@ -1,4 +1,4 @@
-"""Responses as they are stored: a header with the request, and an append-only log of records."""
+"""Stored responses: a header with the request, and an append-only log of records."""
 
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -20,7 +20,7 @@ Truncation = Literal["auto", "disabled"]
 ServiceTier = Literal["auto", "default", "flex", "scale", "priority", "fast", "ultrafast"]
 CacheRetention = Literal["in_memory", "24h"]
 MAX_INFER_ITERS = 100
-"""The most model calls of a response. A request may ask for fewer."""
+"""Maximum model calls of a response. A request may set fewer."""
 
 FIELDS = {
     "messages": "input",
@@ -30,7 +30,7 @@ FIELDS = {
     "max_completion_tokens": "max_output_tokens",
     "verbosity": "text.verbosity",
 }
-"""What a request for a response calls the fields that a model's provider may refuse."""
+"""The Responses API's names of the fields that a model's provider may refuse."""
 
 
 class ResponseStatus(StrEnum):
@@ -43,7 +43,7 @@ class ResponseStatus(StrEnum):
 
 
 class ResponseError(Schema):
-    """Why a response failed, in the words of the API's error body."""
+    """The reason why a response failed, as in the API's error body."""
 
     code: str
     message: str
@@ -57,7 +57,7 @@ class ResponseError(Schema):
 
 
 class ResponseSettings(Schema):
-    """What a request asked for, apart from its input: None is the default, so that a plain one takes no room."""
+    """The settings of a request, without its input. None is the default, so that a plain request needs no space."""
 
     instructions: Omitted[str] = None
     tools: list[ResponseTool] = Field(default_factory=list)
@@ -84,7 +84,7 @@ class ResponseSettings(Schema):
     include_obfuscation: Omitted[bool] = None
 
     def to_decoding(self) -> Decoding:
-        """Give how the model is to choose its tokens."""
+        """Return the sampling parameters of the model call."""
         return Decoding(
             temperature=self.temperature,
             top_p=self.top_p,
@@ -95,14 +95,13 @@ class ResponseSettings(Schema):
 
 
 class ResponseHeader(Schema):
-    """The first record of a response: written once, before the response is announced, and never rewritten.
+    """The first record of a response. It is written once, before the first event, and never changed.
 
-    `input` are the request's own items, not those of the responses before it. `depth` counts these; `ancestors` are
-    their ids, each in 22 characters, back to and including the last one whose depth is a multiple of 16. `until` is
-    the time (seconds since 1970) after which one that does not run in the background, and has no ending, is dead.
-    `listed` are the tools of MCP servers as they were listed when the response began. `texts` are those of the files in
-    the input, in their order: what the model is shown of them. Of a `streamed` one in the background the events are
-    stored as well.
+    `input` has the request's own items, not those of the previous responses. `depth` is the number of these;
+    `ancestors` has their ids, 22 characters each, back to and including the last one whose depth is a multiple of 16.
+    `until` (seconds since 1970): after it, a foreground response without an ending is dead. `listed` has the tools of
+    MCP servers as they were listed at the start. `texts` has the texts of the input's files, in order, for the model.
+    The events of a `streamed` background response are stored, too.
     """
 
     response_id: str
@@ -122,11 +121,11 @@ class ResponseHeader(Schema):
 
 
 class ResponseEnding(Schema):
-    """How a response ended; nothing follows it. `completed_at` is in seconds, of a completed one only.
+    """The ending of a response, its last record. Only completed responses have `completed_at`, in seconds.
 
-    `incomplete_reason` is max_output_tokens, content_filter, max_tool_calls or max_infer_iters. `partial` are the items
-    that the stream of a failed or cancelled response announced and no step holds: what had come of an answer that broke
-    off. They are shown; no response continues from them.
+    `incomplete_reason` is max_output_tokens, content_filter, max_tool_calls or max_infer_iters. `partial` has the items
+    of an interrupted answer, which were streamed and are in no step. The API returns them, but no response continues
+    from them.
     """
 
     status: ResponseStatus
@@ -138,15 +137,15 @@ class ResponseEnding(Schema):
 
     @property
     def broke_off(self) -> bool:
-        """Tell whether the response ended before its answer did."""
+        """Return whether the response ended before its answer did."""
         return self.status in (ResponseStatus.failed, ResponseStatus.cancelled)
 
 
 class ResponseRecord(Schema):
-    """One entry of a response's log: a step with what it does not say itself, an ending, or the last step with it.
+    """One entry of a response's log: a step with its details, an ending, or the last step with the ending.
 
-    In the background, where another process may go on from a record, it also tells the `usage` up to here, and how many
-    places of the output were given to items that broke off before it (`skipped`).
+    In the background, where another process may resume from a record, it also has the `usage` so far, and the number of
+    output indexes of interrupted items before it (`skipped`).
     """
 
     skipped: Omitted[int] = None
@@ -158,9 +157,9 @@ class ResponseRecord(Schema):
 
 @dataclass(slots=True)
 class StoredResponse:
-    """A response as the store keeps it. `records` ends with the first ending; `size` is in bytes of JSON.
+    """A response as it is stored. `records` ends with the first ending; `size` is in bytes of JSON.
 
-    `taken_up` tells that a worker has begun to run it in the background, which the log alone does not show.
+    `taken_up`: a worker has started to run it in the background, which the log alone does not show.
     """
 
     header: ResponseHeader
@@ -174,7 +173,7 @@ class StoredResponse:
 
     @property
     def status(self) -> ResponseStatus:
-        """Tell how far the response is; one in the background is queued until a worker takes it up."""
+        """Return the status. A background response is queued until a worker starts it."""
         if self.ending is not None:
             return self.ending.status
         waits = self.header.background and not self.records and not self.taken_up
@@ -186,6 +185,6 @@ class StoredResponse:
 
     @property
     def usage(self) -> Usage | None:
-        """Give the usage up to the last record that tells it."""
+        """Return the usage of the last record that has one."""
         told = [record.ending.usage if record.ending else record.usage for record in self.records]
         return next((usage for usage in reversed(told) if usage is not None), None)

@@ -10,19 +10,12 @@ from aws_lambda_powertools.utilities.batch import BatchProcessor, EventType, pro
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 from pydantic import ValidationError
 
-from stint.bootstrap.agents import make_deletions, make_queue
-from stint.bootstrap.openai import make_invocations, make_response_services, make_work
+from stint.bootstrap.agents import make_queue
+from stint.bootstrap.openai import make_all_deletions, make_invocations, make_work
 from stint.domain.errors import NotFound, NotMarkedDeleted, StintError
 from stint.domain.notifications.completion_events import Ended, ResponseEnded
 from stint.domain.notifications.request_events import ASKED
-from stint.domain.tasks import (
-    TASK,
-    AnyDeletionTask,
-    ConversationDeletionTask,
-    DeletionTask,
-    ResponseDeletionTask,
-    ResponseTask,
-)
+from stint.domain.tasks import TASK, DeletionTask, ResponseTask
 from stint.log_keys import add_log_keys
 from stint.observability import Observation, make_logger
 
@@ -125,18 +118,12 @@ def run_response(record: SQSRecord, task: ResponseTask, seconds: float, observat
     return run_async(run())
 
 
-def continue_deletion(task: AnyDeletionTask, seconds: float, _: Observation) -> int:
+def continue_deletion(task: DeletionTask, seconds: float, _: Observation) -> int:
     """Delete for so many seconds, and return the status of the outcome. Raise NotMarkedDeleted."""
     logger = make_logger()
     add_log_keys(**task.model_dump(exclude={"kind", "tenant"}))
     try:
-        match task:
-            case DeletionTask():
-                make_deletions().proceed(task, seconds)
-            case ResponseDeletionTask():
-                make_response_services(task.tenant).stored_responses.proceed(task.response_id, seconds)
-            case ConversationDeletionTask():
-                make_response_services(task.tenant).conversations.proceed(task.conversation_id, seconds)
+        make_all_deletions().continue_deletion(task, seconds)
     except NotFound as error:
         logger.error("The task names nothing that can be deleted and is dropped", extra={"error": error.message})
         return 400

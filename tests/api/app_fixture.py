@@ -20,7 +20,7 @@ from tests.api.fakes import HEARTBEAT, Faults, Faulty, Recorder
 from tests.openresponses.asgi import Watched
 from tests.services.worker_fixture import Desk
 
-from stint.bootstrap.agents import compose
+from stint.bootstrap.agents import compose, delete_agent_objects
 from stint.bootstrap.openai import compose_responses, compose_work
 from stint.domain.inference import InferenceRequest
 from stint.domain.tasks import ResponseTask
@@ -87,7 +87,7 @@ class World:
             short = httpx.AsyncClient(limits=httpx.Limits(max_keepalive_connections=0), trust_env=False)
             models["openai"] = lambda: OpenAICompatible(self.chat_url, repeats=0, client=short)
         router = Router(models, settings.default_model)
-        deletions = Deletions(store.deletion, self.desk.send)
+        deletions = Deletions(delete_agent_objects(store), self.desk.send)
         services = compose(tenant, settings, store, router, deletions, self.tool_providers)
         responses = compose_responses(tenant, settings, self.response_store, router, services, self.desk)
         work = compose_work(tenant, settings, self.response_store, responses, self.desk)

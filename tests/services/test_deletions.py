@@ -1,4 +1,5 @@
 import asyncio
+from dataclasses import replace
 
 import pytest
 from tests.services.conftest import MakeStage
@@ -94,12 +95,12 @@ async def test_what_is_not_finished_in_time_is_hidden_and_left_to_the_worker(
     mark = stage.store.sessions.mark_deleted if kind == "session" else stage.store.agents.mark_deleted
     mark(*(stage.ids if kind == "session" else stage.ids[:2]))
 
-    stage.deletions.finish(task, seconds=0)
+    replace(stage.deletions, request_seconds=0).start_deletion(task)
 
     assert stage.inbox.tasks == [task]
     await assert_gone(stage, turn.turn_id)
     for _ in range(2):
-        stage.deletions.proceed(task, seconds=10)
+        stage.deletions.continue_deletion(task, seconds=10)
     assert stage.inbox.tasks == [task]
     assert not [item for item in cloud.items(stage.tenant) if "session" in item["pk"]["S"]]
 

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from tests.clock import CLOCK
 
-from stint.bootstrap.agents import compose
+from stint.bootstrap.agents import compose, delete_agent_objects
 from stint.domain.content import Content, text_of
 from stint.domain.inference import (
     AnswerDetails,
@@ -31,7 +31,7 @@ from stint.domain.messages import UserMessage
 from stint.domain.run_events import RunEnded, StepComplete, StepProgress, StepStart, TextDelta, ToolCallDelta
 from stint.domain.run_outcome import TurnEnding
 from stint.domain.steps import Step
-from stint.domain.tasks import AnyDeletionTask
+from stint.domain.tasks import DeletionTask
 from stint.domain.tools import ToolConfig, ToolDef, ToolParameter, ToolResponse
 from stint.loop.plan import Plan
 from stint.loop.run import Run
@@ -158,9 +158,9 @@ class Inbox:
     """A worker that does nothing yet."""
 
     def __init__(self) -> None:
-        self.tasks: list[AnyDeletionTask] = []
+        self.tasks: list[DeletionTask] = []
 
-    def leave(self, task: AnyDeletionTask) -> None:
+    def leave(self, task: DeletionTask) -> None:
         self.tasks.append(task)
 
 
@@ -184,7 +184,7 @@ class Stage:
     ) -> None:
         self.store, self.tenant, self.model = store, tenant, model
         self.inbox = Inbox()
-        self.deletions = Deletions(store.deletion, self.inbox.leave)
+        self.deletions = Deletions(delete_agent_objects(store), self.inbox.leave)
         settings = {"default_model": "scripted/demo"} | settings
         chosen = Settings(lease_seconds=lease, history_bytes=history, **settings)
         router = Router({"test": lambda: model, "scripted": lambda: Scripted(0)}, "test/m")

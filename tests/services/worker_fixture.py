@@ -13,8 +13,8 @@ from tests.openresponses.schema import Json
 from tests.services.turn_fixture import deadline
 from tests.store.conftest import Cloud
 
-from stint.bootstrap.agents import compose
-from stint.bootstrap.openai import compose_invocations, compose_responses, compose_work
+from stint.bootstrap.agents import compose, delete_agent_objects
+from stint.bootstrap.openai import compose_invocations, compose_responses, compose_work, delete_response_objects
 from stint.domain.errors import DeadlineExceeded, StoreUnavailable
 from stint.domain.inference import ToolSignature
 from stint.domain.notifications.completion_events import Ended
@@ -22,7 +22,7 @@ from stint.domain.openai.conversations import CreateConversation
 from stint.domain.openai.response_requests import CreateResponse
 from stint.domain.openai.response_resource import Response
 from stint.domain.openai.stored_responses import StoredResponse
-from stint.domain.tasks import AnyDeletionTask, AnyTask, ResponseTask
+from stint.domain.tasks import AnyTask, DeletionTask, ResponseTask
 from stint.models.port import Model
 from stint.models.routing import Router
 from stint.models.scripted.model import Scripted
@@ -39,7 +39,7 @@ class Desk:
     """A queue and a bus that keep what they get; while `refuses`, they take nothing."""
 
     tasks: list[ResponseTask] = field(default_factory=list)
-    deletions: list[AnyDeletionTask] = field(default_factory=list)
+    deletions: list[DeletionTask] = field(default_factory=list)
     ends: list[Ended] = field(default_factory=list)
     kinds: list[tuple[str, str]] = field(default_factory=list)
     refuses: bool = False
@@ -94,9 +94,10 @@ class Office:
         self.store = cloud.response_store
         settings = Settings(lease_seconds=lease, default_model="scripted/demo")
         router = Router({"test": lambda: model, "scripted": lambda: Scripted(0)}, "test/m")
-        deletions = Deletions(cloud.store.deletion, self.desk.send)
+        kinds = delete_agent_objects(cloud.store) | delete_response_objects(self.store)
+        self.deletions = Deletions(kinds, self.desk.send)
         providers = {"model-context-protocol": self.shop}
-        base = compose(tenant, settings, cloud.store, router, deletions, providers)
+        base = compose(tenant, settings, cloud.store, router, self.deletions, providers)
         self.turns = base
         self.services = compose_responses(tenant, settings, self.store, router, base, self.desk)
         self.work = compose_work(tenant, settings, self.store, self.services, self.desk)

@@ -76,7 +76,7 @@ def deliver(task: Any, milliseconds: int = 60_000) -> Any:
 
 async def left_to_the_worker(stage: Stage, monkeypatch: pytest.MonkeyPatch, kind: str = "agent") -> dict[str, Any]:
     """Mark an agent, or its session, as deleted, and return the task that finishes the deletion."""
-    monkeypatch.setattr(app, "make_deletions", lambda: stage.deletions)
+    monkeypatch.setattr(app, "make_all_deletions", lambda: stage.deletions)
     await stage.turn()
     task = DeletionTask(tenant=stage.tenant, agent_id=stage.agent_id)
     if kind == "agent":
@@ -117,7 +117,7 @@ async def test_a_deletion_that_came_before_its_mark_deletes_nothing_and_is_deliv
     make_stage: MakeStage, cloud: Cloud, monkeypatch: pytest.MonkeyPatch, queue: WorkQueue, kind: str
 ) -> None:
     stage = await make_stage(script(said())).open()
-    monkeypatch.setattr(app, "make_deletions", lambda: stage.deletions)
+    monkeypatch.setattr(app, "make_all_deletions", lambda: stage.deletions)
     await stage.turn()
     session_id = stage.session_id if kind == "session" else None
     early = DeletionTask(tenant=stage.tenant, agent_id=stage.agent_id, session_id=session_id).model_dump()
@@ -138,7 +138,7 @@ async def test_a_deletion_before_its_mark_comes_again_though_the_queue_does_not_
     make_stage: MakeStage, monkeypatch: pytest.MonkeyPatch, queue: WorkQueue
 ) -> None:
     stage = await make_stage(script(said())).open()
-    monkeypatch.setattr(app, "make_deletions", lambda: stage.deletions)
+    monkeypatch.setattr(app, "make_all_deletions", lambda: stage.deletions)
     queue.refuses = True
 
     assert deliver({"kind": "delete", "tenant": stage.tenant, "agent_id": stage.agent_id}) == FAILED
@@ -163,7 +163,7 @@ async def test_a_message_that_can_never_be_done_is_logged_and_not_tried_again(
     make_stage: MakeStage, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, task: Any
 ) -> None:
     stage = make_stage(script())
-    monkeypatch.setattr(app, "make_deletions", lambda: stage.deletions)
+    monkeypatch.setattr(app, "make_all_deletions", lambda: stage.deletions)
 
     with caplog.at_level(logging.ERROR, "stint"):
         answer = deliver(task)
@@ -210,7 +210,7 @@ def office_of_the_worker(monkeypatch: pytest.MonkeyPatch) -> Seat:
     def seat(office: Office) -> None:
         monkeypatch.setattr(app, "make_work", lambda _: office.work)
         monkeypatch.setattr(app, "make_invocations", lambda _: office.invocations)
-        monkeypatch.setattr(app, "make_response_services", lambda _: office.services)
+        monkeypatch.setattr(app, "make_all_deletions", lambda: office.deletions)
 
     return seat
 

@@ -1,19 +1,22 @@
 import asyncio
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from tests.store.conftest import Cloud
 
+from stint.bootstrap.openai import delete_response_objects
 from stint.documents.served import Raw
 from stint.domain.errors import Conflict, InvalidRequest, NotFound
 from stint.domain.openai.conversations import Conversation, CreateConversation, CreateItems, UpdateConversation
 from stint.domain.openai.items import FunctionCallOutput, Item, Message
 from stint.domain.openai.mcp_items import McpApprovalRequest, McpApprovalResponse, McpCall
 from stint.domain.openai.parts import InputText
-from stint.domain.tasks import AnyDeletionTask, ConversationDeletionTask
+from stint.domain.tasks import DeletionTask
 from stint.services.conversations.conversations import Conversations
 from stint.services.conversations.opaque_texts import OpaqueTexts
+from stint.services.deletions import Deletions
 from stint.services.document_reader import Reader
 
 
@@ -24,11 +27,12 @@ class Desk:
         self.cloud = cloud
         self.tenant = tenant
         self.fetched: list[str] = []
-        self.left: list[AnyDeletionTask] = []
+        self.left: list[DeletionTask] = []
         self.store = cloud.response_store.conversations
         opaque = OpaqueTexts(tenant, cloud.response_store.signing_keys)
         reader = Reader(self.fetch, self.check_url)
-        self.service = Conversations(tenant, self.store, reader, self.left.append, opaque)
+        self.deletions = Deletions(delete_response_objects(cloud.response_store), self.left.append)
+        self.service = Conversations(tenant, self.store, reader, self.deletions, opaque)
 
     async def fetch(self, url: str) -> Raw:
         self.fetched.append(url)
@@ -230,20 +234,19 @@ async def test_deleting_takes_a_conversation_from_the_response_that_runs_in_it(d
     assert desk.left == []
 
 
-async def test_what_takes_too_long_to_delete_is_left_to_the_worker_who_ends_it(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_what_takes_too_long_to_delete_is_left_to_the_worker_who_ends_it(desk: Desk) -> None:
     conversation = (await desk.create(*(say(str(number)) for number in range(20)))).id
-    monkeypatch.setattr("stint.services.conversations.conversations.PATIENCE_SECONDS", -1.0)
+    task = DeletionTask(kind="delete_conversation", tenant=desk.tenant, conversation_id=conversation)
+    desk.service.deletions = replace(desk.deletions, request_seconds=-1.0)
 
     await desk.service.delete(conversation)
     left = desk.cloud.items(desk.tenant)
-    desk.service.proceed(conversation, 20)
+    desk.deletions.continue_deletion(task, 20)
 
-    assert desk.left == [ConversationDeletionTask(tenant=desk.tenant, conversation_id=conversation)]
+    assert desk.left == [task]
     assert left
     assert desk.cloud.items(desk.tenant) == []
-    desk.service.proceed(conversation, 20)
+    desk.deletions.continue_deletion(task, 20)
     assert len(desk.left) == 1
 
 

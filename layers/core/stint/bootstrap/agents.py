@@ -13,11 +13,12 @@ from stint.bootstrap.adapters import (
 )
 from stint.bootstrap.defaults import configured, providers
 from stint.domain.redaction import SHORTEST
+from stint.domain.tasks import ObjectKind
 from stint.models.routing import Router
 from stint.services.agents.agents import Agents
 from stint.services.agents.sessions import Sessions
 from stint.services.agents_api import Services
-from stint.services.deletions import Deletions
+from stint.services.deletions import DeleteObject, Deletions
 from stint.services.document_reader import Reader
 from stint.services.registry.catalogue import Catalogue
 from stint.services.registry.registry import Registry
@@ -50,7 +51,16 @@ def make_queue() -> Queue:
 
 
 def make_deletions() -> Deletions:
-    return Deletions(make_store().deletion, make_queue().send)
+    return Deletions(delete_agent_objects(make_store()), make_queue().send)
+
+
+def delete_agent_objects(store: Store) -> dict[ObjectKind, DeleteObject]:
+    """Return the functions that delete agents and sessions."""
+    deletion = store.deletion
+    return {
+        "agent": lambda task, deadline: deletion.delete_agent(task.tenant, task.ids[0], deadline),
+        "session": lambda task, deadline: deletion.delete_session(task.tenant, task.ids[0], task.ids[1], deadline),
+    }
 
 
 @cache

@@ -3,7 +3,8 @@
 from functools import cache
 
 from stint.bootstrap.adapters import check_url, fetch, make_router
-from stint.bootstrap.agents import make_queue, make_services
+from stint.bootstrap.agents import delete_agent_objects, make_queue, make_services, make_store
+from stint.domain.tasks import ObjectKind
 from stint.models.routing import Router
 from stint.services.agents_api import Services
 from stint.services.background.background import Background
@@ -17,6 +18,7 @@ from stint.services.background.worker import BackgroundRuns
 from stint.services.chat.chat import Chat
 from stint.services.conversations.conversations import Conversations
 from stint.services.conversations.opaque_texts import OpaqueTexts
+from stint.services.deletions import DeleteObject, Deletions
 from stint.services.document_reader import Reader
 from stint.services.openai_api import ResponseServices
 from stint.services.responses.compaction import Compaction, TokenCounts
@@ -36,6 +38,21 @@ from stint.store.response_store import ResponseStore
 def make_response_store() -> ResponseStore:
     settings = load_settings()
     return ResponseStore.open(make_dynamodb(), settings.table, make_s3, settings.bucket)
+
+
+@cache
+def make_all_deletions() -> Deletions:
+    """Compose the deletions of every kind, for the worker."""
+    kinds = delete_agent_objects(make_store()) | delete_response_objects(make_response_store())
+    return Deletions(kinds, make_queue().send)
+
+
+def delete_response_objects(store: ResponseStore) -> dict[ObjectKind, DeleteObject]:
+    """Return the functions that delete responses and conversations."""
+    return {
+        "response": lambda task, deadline: store.responses.delete(task.tenant, task.ids[0], deadline),
+        "conversation": lambda task, deadline: store.conversations.delete(task.tenant, task.ids[0], deadline),
+    }
 
 
 @cache
@@ -70,6 +87,7 @@ def compose_responses(
     """Put the use cases of a tenant together, on the registry and the tools that its agents have."""
     opaque = OpaqueTexts(tenant, store.signing_keys, settings.unsigned_content_until)
     queue = queue or make_queue()
+    deletions = Deletions(delete_response_objects(store), queue.send)
     lives = Lives(tenant, store, queue, opaque)
     contexts = Contexts(tenant, store, lives, opaque, settings.lease_seconds, settings.history_bytes)
     planner = ResponsePlanner(router, services.registry, services.toolgroups.tools)
@@ -80,8 +98,8 @@ def compose_responses(
         responses=responses,
         background=Background(tenant, store, responses, lives, queue),
         following=Following(tenant, store, lives),
-        stored_responses=StoredResponses(tenant, store, lives, queue.send),
-        conversations=Conversations(tenant, store.conversations, reader, queue.send, opaque),
+        stored_responses=StoredResponses(tenant, store, lives, deletions),
+        conversations=Conversations(tenant, store.conversations, reader, deletions, opaque),
         chat=Chat(router, services.registry, reader),
         compaction=Compaction(router, services.registry, inputs),
         token_counts=TokenCounts(planner, inputs, settings.default_model),

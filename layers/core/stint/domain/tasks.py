@@ -1,36 +1,59 @@
 """Work for the worker function: what its queue carries."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field, TypeAdapter
+from pydantic import Field, TypeAdapter, model_validator
 
 from stint.domain.ids import TenantName
 from stint.domain.schema import Schema
 
+ObjectKind = Literal["agent", "session", "response", "conversation"]
+"""What a task can delete."""
+
 
 class DeletionTask(Schema):
-    """Finish the deletion of a session, or of an agent with all its sessions."""
+    """Finish the deletion of an object that is marked as deleted.
 
-    kind: Literal["delete"] = "delete"
+    `kind` and the ids are the format of the queue: during a deployment one version reads the messages of another.
+    """
+
+    kind: Literal["delete", "delete_response", "delete_conversation"] = "delete"
     tenant: TenantName
-    agent_id: str
+    agent_id: str | None = None
     session_id: str | None = None
+    response_id: str | None = None
+    conversation_id: str | None = None
 
+    @model_validator(mode="after")
+    def require_ids(self) -> Self:
+        if None in self._named:
+            raise ValueError(f"A task of kind {self.kind} names its {self.object_kind}.")
+        return self
 
-class ResponseDeletionTask(Schema):
-    """Finish the deletion of a response."""
+    @property
+    def object_kind(self) -> ObjectKind:
+        match self.kind:
+            case "delete_response":
+                return "response"
+            case "delete_conversation":
+                return "conversation"
+        return "agent" if self.session_id is None else "session"
 
-    kind: Literal["delete_response"] = "delete_response"
-    tenant: TenantName
-    response_id: str
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """Return the ids that name the object: its parent's first."""
+        return tuple(each for each in self._named if each is not None)
 
-
-class ConversationDeletionTask(Schema):
-    """Finish the deletion of a conversation."""
-
-    kind: Literal["delete_conversation"] = "delete_conversation"
-    tenant: TenantName
-    conversation_id: str
+    @property
+    def _named(self) -> tuple[str | None, ...]:
+        match self.object_kind:
+            case "agent":
+                return (self.agent_id,)
+            case "session":
+                return (self.agent_id, self.session_id)
+            case "response":
+                return (self.response_id,)
+        return (self.conversation_id,)
 
 
 class ResponseTask(Schema):
@@ -41,7 +64,6 @@ class ResponseTask(Schema):
     response_id: str
 
 
-AnyDeletionTask = DeletionTask | ResponseDeletionTask | ConversationDeletionTask
-AnyTask = Annotated[AnyDeletionTask | ResponseTask, Field(discriminator="kind")]
+AnyTask = Annotated[DeletionTask | ResponseTask, Field(discriminator="kind")]
 TASK: TypeAdapter[AnyTask] = TypeAdapter(AnyTask)
 """Reads a message. A message proves nothing: what it names is deleted only if the table has it marked as deleted."""

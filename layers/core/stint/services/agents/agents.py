@@ -104,4 +104,4 @@ class Agents:
         """
         await asyncio.to_thread(self.store.mark_deleted, self.tenant, agent_id)
         self.cache.pop(agent_id, None)
-        await asyncio.to_thread(self.deletions.finish, DeletionTask(tenant=self.tenant, agent_id=agent_id))
+        await asyncio.to_thread(self.deletions.start_deletion, DeletionTask(tenant=self.tenant, agent_id=agent_id))

@@ -113,4 +113,4 @@ class Sessions:
         """
         await asyncio.to_thread(self.store.sessions.mark_deleted, self.tenant, agent_id, session_id)
         task = DeletionTask(tenant=self.tenant, agent_id=agent_id, session_id=session_id)
-        await asyncio.to_thread(self.deletions.finish, task)
+        await asyncio.to_thread(self.deletions.start_deletion, task)

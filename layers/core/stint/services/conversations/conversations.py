@@ -3,7 +3,6 @@
 import asyncio
 import time
 from collections.abc import Collection, Mapping, Sequence
-from functools import partial
 
 from stint.domain.ids import new_name
 from stint.domain.openai.conversations import (
@@ -18,29 +17,29 @@ from stint.domain.openai.input_items import InputItem
 from stint.domain.openai.items import Item, ItemReference, name_item
 from stint.domain.openai.mcp_items import McpApprovalResponse, McpCall
 from stint.domain.openai.response_resource import ItemList
-from stint.domain.tasks import ConversationDeletionTask
+from stint.domain.tasks import DeletionTask
 from stint.services.conversations.include import show
 from stint.services.conversations.item_files import check_images, read_files
 from stint.services.conversations.opaque_texts import OpaqueTexts
-from stint.services.deletions import PATIENCE_SECONDS, Delete, Leave, finish_deletion, proceed_deletion
+from stint.services.deletions import Deletions
 from stint.services.document_reader import Reader
 from stint.store.conversations import Conversations as ConversationStore
 from stint.store.conversations import Order
 
 
 class Conversations:
-    """The conversations of a tenant; ids that name none raise NotFound. `leave` hands a task to the worker.
+    """The conversations of a tenant; ids that name none raise NotFound.
 
     Items that are added get new ids: their order is the order of adding, whatever they were called before.
     """
 
     def __init__(
-        self, tenant: str, store: ConversationStore, reader: Reader, leave: Leave, opaque: OpaqueTexts
+        self, tenant: str, store: ConversationStore, reader: Reader, deletions: Deletions, opaque: OpaqueTexts
     ) -> None:
         self.tenant = tenant
         self.store = store
         self.reader = reader
-        self.leave = leave
+        self.deletions = deletions
         self.opaque = opaque
 
     async def create(self, request: CreateConversation) -> Conversation:
@@ -72,16 +71,9 @@ class Conversations:
         A response that runs in it loses it.
         """
         await asyncio.to_thread(self.store.mark_deleted, self.tenant, conversation_id)
-        await asyncio.to_thread(finish_deletion, *self.deletion(conversation_id), self.leave, PATIENCE_SECONDS)
+        task = DeletionTask(kind="delete_conversation", tenant=self.tenant, conversation_id=conversation_id)
+        await asyncio.to_thread(self.deletions.start_deletion, task)
         return DeletedConversation(id=conversation_id)
-
-    def proceed(self, conversation_id: str, seconds: float) -> None:
-        """Delete a marked conversation for `seconds` at most; see `proceed_deletion`."""
-        proceed_deletion(*self.deletion(conversation_id), self.leave, seconds)
-
-    def deletion(self, conversation_id: str) -> tuple[ConversationDeletionTask, Delete]:
-        task = ConversationDeletionTask(tenant=self.tenant, conversation_id=conversation_id)
-        return task, partial(self.store.delete, self.tenant, conversation_id)
 
     async def add_items(
         self, conversation_id: str, items: Sequence[InputItem], include: Collection[str] = ()

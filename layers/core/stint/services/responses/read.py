@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 from stint.domain.errors import NotFound
 from stint.domain.openai.items import Item
@@ -18,9 +17,9 @@ from stint.domain.openai.response_resource import (
 )
 from stint.domain.openai.stored_responses import StoredResponse
 from stint.domain.paging import MAX_BYTES
-from stint.domain.tasks import ResponseDeletionTask
+from stint.domain.tasks import DeletionTask
 from stint.services.conversations.include import show
-from stint.services.deletions import PATIENCE_SECONDS, Delete, Leave, finish_deletion, proceed_deletion
+from stint.services.deletions import Deletions
 from stint.services.responses.masking import masked
 from stint.services.responses.output_items import Encode, output_of, whole
 from stint.services.responses.recovery import Lives
@@ -30,12 +29,12 @@ from stint.store.responses import Order
 
 @dataclass(frozen=True, slots=True)
 class StoredResponses:
-    """The stored responses of a tenant. `leave` hands a task to the worker."""
+    """The stored responses of a tenant."""
 
     tenant: str
     store: ResponseStore
     lives: Lives
-    leave: Leave
+    deletions: Deletions
 
     async def get(self, response_id: str, include: Sequence[Include] = ()) -> Response:
         """Read a response. Raises NotFound."""
@@ -106,16 +105,9 @@ class StoredResponses:
             NotFound: there is no such response.
         """
         await asyncio.to_thread(self.store.responses.mark_deleted, self.tenant, response_id)
-        await asyncio.to_thread(finish_deletion, *self.deletion(response_id), self.leave, PATIENCE_SECONDS)
+        task = DeletionTask(kind="delete_response", tenant=self.tenant, response_id=response_id)
+        await asyncio.to_thread(self.deletions.start_deletion, task)
         return DeletedResponse(id=response_id)
-
-    def proceed(self, response_id: str, seconds: float) -> None:
-        """Delete a marked response for `seconds` at most; see `proceed_deletion`."""
-        proceed_deletion(*self.deletion(response_id), self.leave, seconds)
-
-    def deletion(self, response_id: str) -> tuple[ResponseDeletionTask, Delete]:
-        task = ResponseDeletionTask(tenant=self.tenant, response_id=response_id)
-        return task, partial(self.store.responses.delete, self.tenant, response_id)
 
 
 def shown(stored: StoredResponse, encode: Encode, include: Sequence[Include] = ()) -> Response:

@@ -1,0 +1,59 @@
+"""The format of the queue: a deployment meets messages that were sent before it."""
+
+import json
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from stint.domain.tasks import TASK, DeletionTask, ObjectKind
+
+OLD_MESSAGES: list[tuple[dict[str, Any], ObjectKind, tuple[str, ...]]] = [
+    ({"kind": "delete", "tenant": "t", "agent_id": "a", "session_id": None}, "agent", ("a",)),
+    ({"kind": "delete", "tenant": "t", "agent_id": "a"}, "agent", ("a",)),
+    ({"kind": "delete", "tenant": "t", "agent_id": "a", "session_id": "s"}, "session", ("a", "s")),
+    ({"kind": "delete_response", "tenant": "t", "response_id": "r"}, "response", ("r",)),
+    ({"kind": "delete_conversation", "tenant": "t", "conversation_id": "c"}, "conversation", ("c",)),
+]
+
+
+@pytest.mark.parametrize(("message", "kind", "ids"), OLD_MESSAGES)
+def test_a_deletion_that_an_older_version_sent_is_read(
+    message: dict[str, Any], kind: ObjectKind, ids: tuple[str, ...]
+) -> None:
+    task = TASK.validate_json(json.dumps(message))
+
+    assert isinstance(task, DeletionTask)
+    assert (task.tenant, task.object_kind, task.ids) == ("t", kind, ids)
+
+
+@pytest.mark.parametrize(("message", "kind", "ids"), OLD_MESSAGES)
+def test_an_older_version_reads_a_deletion_that_is_sent_now(
+    message: dict[str, Any], kind: ObjectKind, ids: tuple[str, ...]
+) -> None:
+    sent = json.loads(DeletionTask.model_validate(message).model_dump_json())
+
+    assert {key: value for key, value in sent.items() if value is not None} == {
+        key: value for key, value in message.items() if value is not None
+    }
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"kind": "delete", "tenant": "t", "session_id": "s"},
+        {"kind": "delete", "tenant": "t", "response_id": "r"},
+        {"kind": "delete_response", "tenant": "t", "agent_id": "a"},
+        {"kind": "delete_conversation", "tenant": "t", "response_id": "r"},
+        {"kind": "delete_response", "tenant": "t", "response_id": None},
+    ],
+)
+def test_a_deletion_without_the_ids_of_its_kind_is_no_task(message: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        TASK.validate_json(json.dumps(message))
+
+
+def test_an_empty_session_id_does_not_name_the_agent() -> None:
+    task = DeletionTask(tenant="t", agent_id="a", session_id="")
+
+    assert (task.object_kind, task.ids) == ("session", ("a", ""))

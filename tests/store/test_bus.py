@@ -7,8 +7,8 @@ from moto import mock_aws
 
 from stint.domain.errors import StintError, StoreUnavailable
 from stint.domain.tasks import ResponseTask
-from stint.store.bus import Bus
 from stint.store.clients import make_events
+from stint.store.messaging import EventBridgeBus
 
 DETAIL = ResponseTask(tenant="acme", response_id="resp_1")
 
@@ -25,7 +25,7 @@ def test_an_event_is_put_on_the_named_bus(aws: Any) -> None:
     sent: list[Any] = []
     aws.meta.events.register("before-parameter-build.events.PutEvents", lambda params, **_: sent.append(params))
 
-    Bus(lambda: aws, "ours").put("stint", "Response Completed", DETAIL)
+    EventBridgeBus(lambda: aws, "ours").put("stint", "Response Completed", DETAIL)
 
     [[entry]] = [params["Entries"] for params in sent]
     assert (entry["Source"], entry["DetailType"], entry["EventBusName"]) == ("stint", "Response Completed", "ours")
@@ -34,7 +34,7 @@ def test_an_event_is_put_on_the_named_bus(aws: Any) -> None:
 
 def test_an_entry_that_is_refused_for_good_is_an_error(aws: Any) -> None:
     with pytest.raises(StintError, match=r"refused event .* .InvalidArgument") as raised:
-        Bus(lambda: aws, "ours").put("", "Response Completed", DETAIL)
+        EventBridgeBus(lambda: aws, "ours").put("", "Response Completed", DETAIL)
 
     assert not isinstance(raised.value, StoreUnavailable)
 
@@ -47,9 +47,9 @@ def test_an_entry_that_was_not_taken_may_be_sent_again(aws: Any, code: str) -> N
     aws.meta.events.register("after-call.events.PutEvents", fail)
 
     with pytest.raises(StoreUnavailable, match=code):
-        Bus(lambda: aws, "ours").put("stint", "Response Completed", DETAIL)
+        EventBridgeBus(lambda: aws, "ours").put("stint", "Response Completed", DETAIL)
 
 
 def test_a_bus_that_does_not_exist_is_told_in_the_words_of_the_domain(aws: Any) -> None:
     with pytest.raises(StintError, match="The event bus refused the request"):
-        Bus(make_events, "nowhere").put("stint", "Response Completed", DETAIL)
+        EventBridgeBus(make_events, "nowhere").put("stint", "Response Completed", DETAIL)

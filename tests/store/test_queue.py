@@ -7,7 +7,7 @@ from moto import mock_aws
 from stint.domain.errors import StintError
 from stint.domain.tasks import ResponseTask
 from stint.store.clients import make_sqs
-from stint.store.queue import Queue
+from stint.store.messaging import SqsQueue
 
 
 @pytest.fixture(autouse=True)
@@ -21,7 +21,7 @@ def test_a_task_arrives_as_its_json() -> None:
     url = sqs.create_queue(QueueName="work")["QueueUrl"]
     task = ResponseTask(tenant="acme", response_id="resp_1")
 
-    Queue(make_sqs, url).send(task)
+    SqsQueue(make_sqs, url).send(task)
 
     [message] = sqs.receive_message(QueueUrl=url)["Messages"]
     assert json.loads(message["Body"]) == {"kind": "response", "tenant": "acme", "response_id": "resp_1"}
@@ -30,7 +30,7 @@ def test_a_task_arrives_as_its_json() -> None:
 def test_a_received_message_can_be_made_visible_before_its_timeout() -> None:
     sqs = make_sqs()
     url = sqs.create_queue(QueueName="work", Attributes={"VisibilityTimeout": "900"})["QueueUrl"]
-    queue = Queue(make_sqs, url)
+    queue = SqsQueue(make_sqs, url)
     queue.send(ResponseTask(tenant="acme", response_id="resp_1"))
     [message] = sqs.receive_message(QueueUrl=url)["Messages"]
 
@@ -43,7 +43,7 @@ def test_a_received_message_can_be_made_visible_before_its_timeout() -> None:
 def test_a_queue_makes_its_client_at_first_use_and_once() -> None:
     made = []
     url = make_sqs().create_queue(QueueName="work")["QueueUrl"]
-    queue = Queue(lambda: made.append(make_sqs()) or made[-1], url)  # type: ignore[func-returns-value]  # appends, then gives
+    queue = SqsQueue(lambda: made.append(make_sqs()) or made[-1], url)  # type: ignore[func-returns-value]  # appends, then gives
     before = len(made)
 
     for _ in range(2):
@@ -53,7 +53,7 @@ def test_a_queue_makes_its_client_at_first_use_and_once() -> None:
 
 
 def test_a_queue_that_refuses_is_told_in_the_words_of_the_domain() -> None:
-    queue = Queue(make_sqs, "https://sqs.us-east-1.amazonaws.com/123456789012/nowhere")
+    queue = SqsQueue(make_sqs, "https://sqs.us-east-1.amazonaws.com/123456789012/nowhere")
 
     with pytest.raises(StintError, match="The queue refused the request"):
         queue.send(ResponseTask(tenant="acme", response_id="resp_1"))

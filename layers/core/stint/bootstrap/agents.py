@@ -30,7 +30,7 @@ from stint.services.turns.session_opener import Opener
 from stint.services.turns.turns import Turns
 from stint.settings import Settings, load_settings
 from stint.store.clients import make_dynamodb, make_s3, make_sqs
-from stint.store.queue import Queue
+from stint.store.messaging import SqsQueue
 from stint.store.store import Store
 from stint.tools.port import ToolProvider
 from stint.tools.redaction import NEVER_REPLACED, RedactedProviders, warn_of_short_secrets
@@ -45,9 +45,9 @@ def make_store() -> Store:
 
 
 @cache
-def make_queue() -> Queue:
+def make_queue() -> SqsQueue:
     """Compose the queue of work for the worker; nothing is sent."""
-    return Queue(make_sqs, load_settings().queue_url)
+    return SqsQueue(make_sqs, load_settings().queue_url)
 
 
 def make_deletions() -> Deletions:

@@ -29,8 +29,8 @@ from stint.services.responses.read import StoredResponses
 from stint.services.responses.recovery import Lives, WorkQueue
 from stint.services.responses.responses import Responses
 from stint.settings import Settings, load_settings
-from stint.store.bus import Bus
 from stint.store.clients import make_dynamodb, make_events, make_s3
+from stint.store.messaging import EventBridgeBus
 from stint.store.response_store import ResponseStore
 
 
@@ -113,7 +113,7 @@ def compose_work(
     """Put the worker's part of a tenant together."""
     continuing = Continuing(services.responses, patience(settings))
     runs = BackgroundRuns(tenant, store, continuing, services.background.lives, settings.lease_seconds)
-    return Work(runs, Announcements(bus or Bus(make_events, settings.event_bus)))
+    return Work(runs, Announcements(bus or EventBridgeBus(make_events, settings.event_bus)))
 
 
 def compose_invocations(

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
     from mypy_boto3_sqs import SQSClient
 
-    from stint.store.bus import EventsClient
+    from stint.store.messaging import EventsClient
 
 ATTEMPTS = 3
 POOL = 16

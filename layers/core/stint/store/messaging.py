@@ -1,12 +1,15 @@
-"""Events for others, put on an EventBridge bus."""
+"""Messages to others: tasks for the worker on an SQS queue, and events on an EventBridge bus."""
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any, Protocol, TypedDict
+from typing import TYPE_CHECKING, Any, Protocol, TypedDict
 
 from stint.domain.errors import StintError, StoreUnavailable
 from stint.domain.schema import Schema
 from stint.store.failures import translated
+
+if TYPE_CHECKING:
+    from mypy_boto3_sqs import SQSClient
 
 TEMPORARY = ("InternalFailure", "ThrottlingException")
 """The codes of entries that may be sent again.
@@ -15,7 +18,39 @@ https://docs.aws.amazon.com/eventbridge/latest/APIReference/API_PutEventsResultE
 """
 
 
+class SqsQueue:
+    """One SQS queue by its URL; the client is made at first use.
+
+    SQS keeps a message until it is done, and counts its deliveries.
+    """
+
+    def __init__(self, connect: "Callable[[], SQSClient]", url: str) -> None:
+        self._connect = connect
+        self._url = url
+
+    def send(self, task: Schema) -> None:
+        """Send a task as its JSON; it may arrive more than once. Raise StoreUnavailable when SQS does not take it."""
+        with translated("queue"):
+            self._client.send_message(QueueUrl=self._url, MessageBody=task.model_dump_json())
+
+    def deliver_again_in(self, receipt_handle: str, seconds: int) -> None:
+        """Let a received message become visible again after some seconds, if nobody deletes it before.
+
+        Raise StoreUnavailable when SQS does not answer: the message then returns after the queue's own timeout.
+        """
+        with translated("queue"):
+            self._client.change_message_visibility(
+                QueueUrl=self._url, ReceiptHandle=receipt_handle, VisibilityTimeout=seconds
+            )
+
+    @cached_property
+    def _client(self) -> "SQSClient":
+        return self._connect()
+
+
 class Entry(TypedDict):
+    """An event, as EventBridge takes it."""
+
     Source: str
     DetailType: str
     Detail: str
@@ -23,12 +58,12 @@ class Entry(TypedDict):
 
 
 class EventsClient(Protocol):
-    """What is used of botocore's client of EventBridge."""
+    """The part of botocore's EventBridge client that is used here."""
 
     def put_events(self, *, Entries: Sequence[Entry]) -> dict[str, Any]: ...  # noqa: N803 - botocore's name
 
 
-class Bus:
+class EventBridgeBus:
     """One event bus by its name; the client is made at first use."""
 
     def __init__(self, connect: Callable[[], EventsClient], name: str) -> None:
@@ -38,7 +73,7 @@ class Bus:
     def put(self, source: str, detail_type: str, detail: Schema) -> None:
         """Put one event on the bus; its detail is the JSON of a document.
 
-        Raises StoreUnavailable when EventBridge does not take it now, StintError when it never will.
+        Raise StoreUnavailable when EventBridge does not take it now, StintError when it never will.
         """
         entry = Entry(Source=source, DetailType=detail_type, Detail=detail.model_dump_json(), EventBusName=self._name)
         with translated("event bus"):

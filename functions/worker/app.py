@@ -11,7 +11,7 @@ from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 from pydantic import ValidationError
 
 from stint.bootstrap.agents import make_queue
-from stint.bootstrap.openai import make_all_deletions, make_invocations, make_work
+from stint.bootstrap.openai import make_all_deletions, make_invocations, make_worker
 from stint.domain.errors import NotFound, NotMarkedDeleted, StintError
 from stint.domain.notifications.completion_events import Ended, ResponseEnded
 from stint.domain.notifications.request_events import ASKED
@@ -110,7 +110,7 @@ def run_response(record: SQSRecord, task: ResponseTask, seconds: float, observat
 
     async def run() -> int:
         deadline = asyncio.get_running_loop().time() + seconds
-        stored = await make_work(task.tenant).run(task.response_id, deadline, last=last)
+        stored = await make_worker(task.tenant).handle(task.response_id, deadline, last=last)
         if stored is not None:
             observation.count_ended(ResponseEnded.of(stored))
         return 200

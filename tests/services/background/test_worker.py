@@ -208,7 +208,7 @@ def office_of_the_worker(monkeypatch: pytest.MonkeyPatch) -> Seat:
     """Let the worker's function work for an office."""
 
     def seat(office: Office) -> None:
-        monkeypatch.setattr(app, "make_work", lambda _: office.work)
+        monkeypatch.setattr(app, "make_worker", lambda _: office.worker)
         monkeypatch.setattr(app, "make_invocations", lambda _: office.invocations)
         monkeypatch.setattr(app, "make_all_deletions", lambda: office.deletions)
 

@@ -25,7 +25,7 @@ from stint.loop.lease_keeper import ENDING_SECONDS, Hold
 from stint.services.background.background import Background
 from stint.services.background.notifications import Announcements
 from stint.services.background.waiting import PAUSE_SECONDS, patiently, take_from_the_dead
-from stint.services.background.work import Work
+from stint.services.background.worker import Worker
 from stint.services.turns.turn_run import TurnRun
 from stint.services.turns.turns import Turns
 from stint.store.claims import Claim, Claims
@@ -41,7 +41,7 @@ class Invocations:
     claims: Claims
     turns: Turns
     background: Background
-    work: Work
+    worker: Worker
     announcements: Announcements
     lease_seconds: float
     patience: float
@@ -163,14 +163,13 @@ class Invocations:
         Raises:
             Exception: the attempt failed.
         """
-        stored = await self.work.runs.read(response_id)
+        stored = await self.worker.load(response_id)
         if stored is not None and stored.ending is not None:
-            ended = ResponseEnded.of(stored, event_id)
-            await self.announcements.announce(ended)
-            return ended
+            await self.worker.finish(stored, event_id)
+            return ResponseEnded.of(stored, event_id)
         if stored is None and (refused := await self.put_response(asked, response_id, event_id, deadline)):
             return refused
-        done = await self.work.run(response_id, deadline, event_id=event_id)
+        done = await self.worker.handle(response_id, deadline, event_id=event_id)
         return ResponseEnded.of(done, event_id) if done is not None else None
 
     async def put_response(

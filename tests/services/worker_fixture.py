@@ -14,10 +14,10 @@ from tests.services.turn_fixture import deadline
 from tests.store.conftest import Cloud
 
 from stint.bootstrap.agents import compose, delete_agent_objects
-from stint.bootstrap.openai import compose_invocations, compose_responses, compose_worker, delete_response_objects
+from stint.bootstrap.openai import compose_event_requests, compose_responses, compose_worker, delete_response_objects
 from stint.domain.errors import DeadlineExceeded, StoreUnavailable
 from stint.domain.inference import ToolSignature
-from stint.domain.notifications.completion_events import Ended
+from stint.domain.notifications.completion_events import CompletionEvent
 from stint.domain.openai.conversations import CreateConversation
 from stint.domain.openai.response_requests import CreateResponse
 from stint.domain.openai.response_resource import Response
@@ -40,7 +40,7 @@ class Desk:
 
     tasks: list[ResponseTask] = field(default_factory=list)
     deletions: list[DeletionTask] = field(default_factory=list)
-    ends: list[Ended] = field(default_factory=list)
+    ends: list[CompletionEvent] = field(default_factory=list)
     kinds: list[tuple[str, str]] = field(default_factory=list)
     refuses: bool = False
 
@@ -101,7 +101,7 @@ class Office:
         self.turns = base
         self.services = compose_responses(tenant, settings, self.store, router, base, self.desk)
         self.worker = compose_worker(tenant, settings, self.store, self.services, self.desk)
-        self.invocations = compose_invocations(tenant, settings, self.store, base, self.services, self.worker)
+        self.event_requests = compose_event_requests(tenant, settings, self.store, base, self.services, self.worker)
 
     def beside(self, model: Model) -> "Office":
         """Another process of the same system."""

@@ -8,8 +8,8 @@ from stint.domain.tasks import ObjectKind
 from stint.models.routing import Router
 from stint.services.agents_api import Services
 from stint.services.background.background import Background
-from stint.services.background.event_requests import Invocations
-from stint.services.background.notifications import Announcements, EventBus
+from stint.services.background.event_requests import EventRequests
+from stint.services.background.notifications import CompletionEvents, EventBus
 from stint.services.background.resume import Resumer
 from stint.services.background.tail import Following
 from stint.services.background.waiting import LOCKED_SECONDS
@@ -61,10 +61,10 @@ def make_worker(tenant: str) -> Worker:
 
 
 @cache
-def make_invocations(tenant: str) -> Invocations:
+def make_event_requests(tenant: str) -> EventRequests:
     """Compose what the worker does for events, once a process."""
     responses = make_response_services(tenant)
-    return compose_invocations(
+    return compose_event_requests(
         tenant, load_settings(), make_response_store(), make_services(tenant), responses, make_worker(tenant)
     )
 
@@ -111,26 +111,26 @@ def compose_worker(
 ) -> Worker:
     """Put the worker of a tenant together."""
     resumer = Resumer(services.responses, patience(settings))
-    completion_events = Announcements(bus or EventBridgeBus(make_events, settings.event_bus))
+    completion_events = CompletionEvents(bus or EventBridgeBus(make_events, settings.event_bus))
     return Worker(tenant, store, resumer, services.background.lives, completion_events, settings.lease_seconds)
 
 
-def compose_invocations(
+def compose_event_requests(
     tenant: str,
     settings: Settings,
     store: ResponseStore,
     services: Services,
     responses: ResponseServices,
     worker: Worker,
-) -> Invocations:
+) -> EventRequests:
     """Put together what the worker does for events."""
-    return Invocations(
+    return EventRequests(
         tenant=tenant,
         claims=store.claims,
         turns=services.turns,
         background=responses.background,
         worker=worker,
-        announcements=worker.completion_events,
+        completion_events=worker.completion_events,
         lease_seconds=settings.lease_seconds,
         patience=patience(settings),
     )

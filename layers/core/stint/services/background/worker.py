@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from functools import partial
 
 from stint.domain.errors import Conflict, DeadlineExceeded, Interrupted, NotFound, StintError, StoreUnavailable
-from stint.domain.notifications.completion_events import ResponseEnded
+from stint.domain.notifications.completion_events import ResponseFinished
 from stint.domain.openai.stored_responses import StoredResponse
 from stint.loop.lease_keeper import Hold
 from stint.services.background.event_writer import StreamWriter
-from stint.services.background.notifications import Announcements
+from stint.services.background.notifications import CompletionEvents
 from stint.services.background.response_lease import BackgroundHold, take_up
 from stint.services.background.resume import Resumer, emit_missing, resume
 from stint.services.responses.recovery import (
@@ -52,7 +52,7 @@ class Worker:
     store: ResponseStore
     resumer: Resumer
     lives: Lives
-    completion_events: Announcements
+    completion_events: CompletionEvents
     lease_seconds: float
 
     async def handle(
@@ -181,7 +181,7 @@ class Worker:
             StoreUnavailable: the event bus does not take the event now.
         """
         if stored is not None and stored.ending is not None:
-            await self.completion_events.announce(ResponseEnded.of(stored, event_id))
+            await self.completion_events.publish(ResponseFinished.of(stored, event_id))
         return stored
 
     # ---- failures

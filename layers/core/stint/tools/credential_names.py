@@ -1,4 +1,4 @@
-"""Which names are those of credentials, and which texts look like one."""
+"""Detection of credentials by their names and by the look of a text."""
 
 import re
 from functools import lru_cache
@@ -13,7 +13,7 @@ _WORDS = frozenset(
 _PARTS = ["apikey", "appid", "authheader", "authorization", "credential", "passcode", "passphrase", "passwd"]
 _PARTS += ["password", "secret", "signature", "token"]
 _ENDINGS = ("auth", "creds", "key", "pass")
-"""Of words that are written as one: `authkey`, `userpass`."""
+"""Parts of words that are written as one: `authkey`, `userpass`."""
 _ORDINARY = frozenset(
     {"bandpass", "bypass", "compass", "donkey", "encompass", "highpass", "hockey", "hotkey", "jockey", "lackey"}
 ) | {"lowpass", "monkey", "overpass", "surpass", "trespass", "turkey", "underpass", "whiskey"}
@@ -28,21 +28,21 @@ _LAST: tuple[str, ...] = (
     "dburl",
 )
 _LAST += ("webhook", "webhookuri", "webhookurl")
-"""Ends of names whose values are addresses with a password or a key in them."""
+"""Suffixes of names whose values are addresses with a password or a key."""
 _LONGEST_NAME = 200
-"""Characters of a name whose verdict is kept, and 4,096 of these."""
+"""Maximum characters of a name whose result is cached; 4,096 results are."""
 _COUNTS = frozenset({"count", "limit", "max", "maximum", "min", "minimum", "number", "total"})
 _TOKEN = re.compile(r"(?:[srp]k|gh[opsur]|github_pat|glpat|xox[abeprs]|hf|tvly|npm|AIza|eyJ)[-_A-Za-z0-9.]{12,}")
-"""Keys that can be told from their beginnings: of OpenAI, Stripe, GitHub, GitLab, Slack and others, and JWTs."""
+"""Keys with known prefixes: of OpenAI, Stripe, GitHub, GitLab, Slack and others, and JWTs."""
 _RANDOM = re.compile(r"[A-Za-z0-9]{20,}")
 LONGEST_WORD = 20
-"""Characters from which on letters alone are hardly a word."""
+"""Minimum characters of a run of letters that is probably not a word."""
 _PLAIN = frozenset({"description", "function", "id", "ids", "model", "name", "names", "type", "version"})
-"""Last words of names whose values look random and are no keys."""
+"""Last words of names whose values look random but are not keys."""
 
 
 def is_secret(name: str) -> bool:
-    """Return whether a name is that of a credential; `max_tokens` is not."""
+    """Return whether a name is that of a credential. `max_tokens` is not."""
     return _is_known_secret(name) if len(name) <= _LONGEST_NAME else _is_secret(name)
 
 
@@ -64,13 +64,13 @@ _is_known_secret = lru_cache(maxsize=4096)(_is_secret)
 
 
 def is_plain(name: str) -> bool:
-    """Return whether values of a name are no keys, whatever they look like: ids, names."""
+    """Return whether a name's values are never keys, whatever they look like: ids, names."""
     words = _WORD.findall(name)
     return bool(words) and words[-1].lower() in _PLAIN
 
 
 def is_key(text: str) -> bool:
-    """Return whether a text looks like a key wherever it stands."""
+    """Return whether a text looks like a key in any place."""
     return _TOKEN.fullmatch(text) is not None or (_RANDOM.fullmatch(text) is not None and is_mixed(text))
 
 
@@ -85,7 +85,7 @@ def is_key_of_query(value: str) -> bool:
 
 
 def is_key_of_path(segment: str, before: str, *, endpoint: bool) -> bool:
-    """Return whether a segment of a path may be a key: by its looks, its name, or the segment before it."""
+    """Return whether a segment of a path may be a key: by its text, its name, or the segment before it."""
     if len(segment) < SHORTEST or PLACEHOLDER.search(segment):
         return False
     return is_key(segment) or (endpoint and is_mixed(segment)) or is_secret(segment) or is_secret(before)

@@ -1,4 +1,4 @@
-"""Which parts of a credential are secrets by themselves: servers repeat a cookie or a token without its header."""
+"""The parts of a credential that are secrets by themselves. Servers repeat a cookie or token without its header."""
 
 import base64
 import binascii
@@ -14,13 +14,13 @@ _SEPARATORS = re.compile(r"[;,\"']")
 _PUBLIC = frozenset(
     {"algorithm", "charset", "consent", "domain", "expires", "keyid", "lang", "language", "locale", "max-age", "nc"}
 ) | {"path", "qop", "realm", "samesite", "signedheaders", "theme", "timezone", "title", "tz", "uri", "version"}
-"""Parameters of headers whose values are no credentials, and may be ordinary words."""
+"""Header parameters whose values are not credentials, and may be ordinary words."""
 
 
 def parts_of(secret: str) -> set[str]:
-    """Return a credential, or what follows its scheme (`Bearer`), and the parts of it that are secrets.
+    """Return a credential without its scheme (`Bearer`), and the parts of it that are secrets.
 
-    These are its last word, what is in a login of Basic auth, in a URL, and the values of 8 characters and more in it
+    These are its last word, the secrets in a Basic login or a URL, and all values of at least 8 characters in it
     (`session=...; theme=dark`, `user:...`), but not their names.
     """
     scheme, _, rest = secret.partition(" ")

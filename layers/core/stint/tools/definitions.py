@@ -1,4 +1,4 @@
-"""Tools that a registration defines itself."""
+"""Tools that are defined in a registration."""
 
 from typing import Any, TypeVar
 
@@ -13,13 +13,13 @@ from stint.tools.outcomes import TIMEOUT
 from stint.tools.port import Toolgroup
 
 LONGEST_TIMEOUT = 840.0
-"""Seconds: a little less than a function can run."""
+"""Maximum seconds, a little less than a function can run."""
 
 
 class ToolDefinition(Request):
-    """What every such tool has. `parameters` is a JSON schema of type object, `timeout` is in seconds.
+    """The base of such tools. `parameters` is a JSON schema of type object, `timeout` is in seconds.
 
-    A key that is not known is refused: mistyped, it would silently leave out what it was to say.
+    Unknown keys are refused: a typing error in a key would otherwise silently drop its value.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -52,10 +52,10 @@ Definition = TypeVar("Definition", bound=ToolDefinition)
 
 
 def read_definitions(toolgroup: Toolgroup, kind: type[Definition]) -> dict[str, Definition]:
-    """Read `{"tools": [...]}`, a registration's args; the tools by name, in their order.
+    """Read `{"tools": [...]}`, a registration's args, and return the tools by name, in order.
 
     Raises:
-        InvalidRequest: it is malformed, or a name appears twice; the message says where, without the values.
+        InvalidRequest: the args are malformed, or a name occurs twice. The message says where, without the values.
     """
     where = f"The args of the toolgroup {toolgroup.toolgroup_id!r}"
     entries = toolgroup.config.get("tools")

@@ -1,4 +1,4 @@
-"""Headers that callers and registrations supply."""
+"""Headers from callers and registrations."""
 
 import re
 from typing import Any
@@ -14,7 +14,7 @@ def read_headers(given: Any, where: str) -> dict[str, str]:
     """Read `{name: value}`, or Llama Stack's list of `"name: value"`.
 
     Raises:
-        InvalidRequest: it is neither, or a header cannot be sent; the message names the header, never its value.
+        InvalidRequest: the value is neither, or a header cannot be sent. The message names the header, never its value.
     """
     if given is None:
         return {}

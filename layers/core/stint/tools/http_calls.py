@@ -1,4 +1,4 @@
-"""HTTP requests of tools, and what their failures mean."""
+"""HTTP requests of tools, and their errors."""
 
 import asyncio
 import json
@@ -16,16 +16,16 @@ LONGEST_MESSAGE = 2000
 
 
 class ToolFailure(Exception):
-    """A call that failed in a way that the model should hear of."""
+    """A failure of a call that the model should see."""
 
 
 async def send(
     guard: Guard, service: str, method: str, url: str | httpx.URL, *, timeout: float, **parts: Any
 ) -> httpx.Response:
-    """Send one request, follow no redirect, and read the whole answer; `timeout` is in seconds, for all of it.
+    """Send one request without following redirects, and read the whole response; `timeout` (seconds) covers both.
 
     Raises:
-        ToolFailure: it took too long, or the answer is too large or broken.
+        ToolFailure: it took too long, or the response is too large or damaged.
         ToolUnavailable: there is no connection.
         InvalidRequest: the guard refuses the URL, or its host does not resolve.
     """
@@ -47,11 +47,11 @@ async def send(
 
 
 def read_answer(service: str, response: httpx.Response) -> Any:
-    """Give the JSON of an answer.
+    """Return the JSON of a response.
 
     Raises:
         ToolUnavailable: the service refuses the key.
-        ToolFailure: it answered something else than 200 with JSON; the message has its own words, without credentials.
+        ToolFailure: it is not 200 with JSON. The error has the service's message, without credentials.
     """
     if response.status_code in (401, 403):
         raise ToolUnavailable(f"{service} refuses the API key ({response.status_code})")
@@ -69,7 +69,7 @@ def shorten(text: str) -> str:
 
 
 def read_query(arguments: dict[str, Any]) -> str:
-    """Give the argument `query`. Raises ToolFailure when it is missing, empty or no text."""
+    """Return the argument `query`. Raises ToolFailure if it is missing, empty or not a text."""
     query = arguments.get("query")
     if not isinstance(query, str) or not query.strip():
         raise ToolFailure(f'The argument "query" must be a text, not {json.dumps(query)[:80]}.')

@@ -1,4 +1,4 @@
-"""How much the servers of one request may send when they list their tools."""
+"""Limits on the tool lists of a request's servers."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from stint.domain.errors import InvalidRequest
 
 MAX_LIST_BYTES = 1_000_000
-"""All that one server sends to list its tools."""
+"""Maximum bytes of one server's list."""
 
 MAX_LISTS_BYTES = 4_000_000
-"""All that the servers of one request send to list their tools. As objects they take up to twenty times as much."""
+"""Maximum bytes of all lists of one request. As objects they take up to twenty times as much."""
 
 
 @dataclass(slots=True)
 class ListBudget:
-    """Counts the bytes of several lists. Raises InvalidRequest (`url_too_large`) when there are too many."""
+    """Counts the bytes of several lists. Raises InvalidRequest (`url_too_large`) if there are too many."""
 
     left: int = MAX_LISTS_BYTES
 
@@ -34,7 +34,7 @@ _budget: ContextVar[ListBudget | None] = ContextVar("list_budget", default=None)
 
 @contextmanager
 def shared_list_budget() -> Iterator[None]:
-    """Let all lists that are read in this context, its tasks included, share one budget."""
+    """Make all lists that are read in this context, including its tasks, share one budget."""
     token = _budget.set(ListBudget())
     try:
         yield
@@ -43,5 +43,5 @@ def shared_list_budget() -> Iterator[None]:
 
 
 def list_budget() -> ListBudget:
-    """Return the budget that is shared here, or a new one."""
+    """Return the budget of the context, or a new one."""
     return _budget.get() or ListBudget()

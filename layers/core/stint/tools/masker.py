@@ -1,4 +1,4 @@
-"""One walk over a value that callers register or send, which finds and masks the credentials in it."""
+"""A walk over a caller's value that finds and masks its credentials."""
 
 import json
 import re
@@ -12,33 +12,33 @@ from stint.tools.credential_names import is_key, is_key_of_path, is_key_of_query
 from stint.tools.templates import PLACEHOLDER
 
 Found = Callable[[str], None]
-"""Is told each credential, as it would be sent."""
+"""A function that receives each credential in the form in which it would be sent."""
 
 PUBLIC_HEADERS = frozenset(
     {"accept", "accept-encoding", "accept-language", "cache-control", "content-type", "prefer", "range", "user-agent"}
 )
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,30}://[^\s\"'<>]+")
-"""Without the limit on the scheme, the search takes a time quadratic in a run of letters."""
+"""Without the limit on the scheme, the search takes quadratic time in a run of letters."""
 _PAIR = re.compile(r"(?<![\w-])([\w-]{1,64})(\"?\s?[=:]\s?\"?)([^\s\"&,;{}]+)")
 """`name=value` and `"name": "value"` in a text that is sent as a body."""
 _BODIES = frozenset({"body", "data", "payload"})
 
 MAX_FIELDS = 100
-"""Fields of a query or a fragment; one with more is masked as a whole."""
+"""Maximum fields of a query or a fragment. One with more is masked as a whole."""
 
 MAX_PLACES = 1_000
-"""URLs, fields of queries and `name=value` pairs in one value that is shown; texts after these are masked as a whole.
+"""Maximum URLs, query fields and `name=value` pairs in a value. Texts after these are masked as a whole.
 
-What registrations may hold is limited when they are made; this bounds the time for what is stored already.
+Registrations are limited when they are made. This limits the time for those that are already stored.
 """
 
 LONGEST_SHOWN = 262_144
-"""Characters of one value's texts that are shown; texts after these are masked as a whole."""
+"""Maximum characters of a value's texts. Texts after these are masked as a whole."""
 
 
 def literal_parts(texts: set[str]) -> set[str]:
-    """Return what stands in texts between their placeholders."""
+    """Return the parts of texts between their placeholders."""
     return {part.strip() for text in texts for part in PLACEHOLDER.split(text)[::2]} - {""}
 
 
@@ -48,7 +48,7 @@ def literal(text: str) -> str:
 
 
 def texts_in(value: Any, *place: str | int) -> Iterator[tuple[tuple[str | int, ...], str]]:
-    """Yield the texts of a JSON value with their places."""
+    """Yield the texts in a JSON value with their paths."""
     if isinstance(value, str):
         yield place, value
     elif isinstance(value, dict):
@@ -60,9 +60,9 @@ def texts_in(value: Any, *place: str | int) -> Iterator[tuple[tuple[str | int, .
 
 
 class Masker:
-    """One walk over a value: MASK stands in the place of each credential in what is returned.
+    """One walk over a value. The returned value has MASK instead of each credential.
 
-    With `found`, which is told each credential, all of the value is read; otherwise as far as its limits allow.
+    With `found`, which receives each credential, the whole value is read; otherwise, only up to the limits.
     """
 
     def __init__(self, found: Found | None = None) -> None:
@@ -72,13 +72,13 @@ class Masker:
         self.characters = LONGEST_SHOWN
 
     def exceeds_limits(self, text: str = "", places: int = 0) -> bool:
-        """Count a text and its places; return whether this value has more than are shown."""
+        """Count a text and its parts, and return whether the value exceeds the limits."""
         self.characters -= len(text)
         self.places -= places
         return not self.collects and min(self.characters, self.places) < 0
 
     def hide(self, value: Any) -> Any:
-        """Return MASK, or the value if it is no more than placeholders."""
+        """Return MASK, or the value if it consists of placeholders only."""
         if not self.collects and not isinstance(value, str):
             return MASK
         for _, text in texts_in(value):
@@ -131,7 +131,7 @@ class Masker:
         return MASK if self.exceeds_limits() else shown
 
     def body(self, text: str) -> str:
-        """Mask a text that is sent as it is: JSON, a form, or anything with names and values in it."""
+        """Mask a text that is sent unchanged: JSON, a form, or anything with names and values."""
         if self.exceeds_limits(text):
             return MASK
         try:
@@ -184,7 +184,7 @@ class Masker:
         return "/".join(shown)
 
     def fields(self, text: str, *, endpoint: bool) -> str:
-        """Mask a query, or a fragment that may be written like one."""
+        """Mask a query, or a fragment in the form of one."""
         count = text.count("&") + 1
         if self.exceeds_limits(places=count) or (count > MAX_FIELDS and not self.collects):
             return MASK

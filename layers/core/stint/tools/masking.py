@@ -1,4 +1,4 @@
-"""Credentials in what callers register or send: where they are, and the same without them, for the API to show."""
+"""Masking of credentials in callers' values, for the API's responses, and collecting of these credentials."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -12,25 +12,25 @@ from stint.tools.templates import PLACEHOLDER
 
 
 def mask(value: Any) -> Any:
-    """Return a value, such as a registration's args, with MASK in place of the credentials in it.
+    """Return a value, such as a registration's args, with MASK instead of its credentials.
 
-    Credentials are the values of headers, what is named like one (`api_key`, `accessToken`, `password`), what looks
-    like a key, and those parts of URLs. JSON schemas (`parameters`) stay, as models see them.
+    Credentials are the values of headers, values with a credential's name (`api_key`, `accessToken`, `password`), texts
+    that look like a key, and such parts of URLs. JSON schemas (`parameters`) are unchanged, because models see them.
     """
     return Masker().value(value)
 
 
 def mask_url(url: str, *, endpoint: bool = False) -> str:
-    """Return a URL without its user and password, the credentials in its query, and what looks like a key in its path.
+    """Return a URL without its user and password, the credentials in its query, and the keys in its path.
 
-    In the path of an `endpoint` of an MCP server any segment of letters and digits may be a key, and in its query any
-    value of 8 characters and more.
+    In the URL of an MCP server's `endpoint`, any path segment of letters and digits may be a key, and any query value
+    of at least 8 characters.
     """
     return Masker().url(url, endpoint=endpoint)
 
 
 def mask_path(url: str) -> str:
-    """Return an MCP server's URL as responses show it: of the path, what is long enough to be a key is left out."""
+    """Return an MCP server's URL for responses, without path segments that are long enough to be a key."""
     head, separator, path = mask_url(url, endpoint=True).partition("://")
     host, *segments = path.partition("?")[0].split("/")
     kept = [MASK if len(segment) >= SHORTEST else segment for segment in segments]
@@ -38,7 +38,7 @@ def mask_path(url: str) -> str:
 
 
 def secrets_in(value: Any) -> set[str]:
-    """Return the credentials that `mask` hides, but for values that are placeholders."""
+    """Return the credentials that `mask` hides, without placeholders."""
     found: set[str] = set()
     Masker(found.add).value(value)
     return literal_parts(found)
@@ -59,12 +59,12 @@ def secrets_in_url(url: str, *, endpoint: bool = False) -> set[str]:
 
 
 def secrets_in_headers(headers: Mapping[str, str]) -> set[str]:
-    """Return the values of headers, but for those of public ones."""
+    """Return the values of headers, except public ones."""
     return literal_parts({value for name, value in headers.items() if name.lower() not in PUBLIC_HEADERS})
 
 
 def doubtful_in_headers(headers: Mapping[str, str]) -> set[str]:
-    """Return the values of headers that may be credentials, and neither are named nor look like one (`X-Tenant`)."""
+    """Return the values of headers that may be credentials but do not have the name or form of one (`X-Tenant`)."""
     doubtful = {value for name, value in headers.items() if not (is_secret(name) or is_key(value))}
     return literal_parts(doubtful)
 
@@ -80,10 +80,10 @@ def headers_in(value: Any) -> Iterator[dict[str, str]]:
 
 
 def refuse_masked(value: Any, param: str) -> None:
-    """Refuse what was read from an answer: MASK would take the place of the real credential.
+    """Refuse a value that was copied from a response, because MASK would replace the real credential.
 
     Raises:
-        InvalidRequest: MASK stands in it; names the place.
+        InvalidRequest: the value contains MASK. The message says where.
     """
     for place, text in texts_in(value):
         if MASK in unquote(text):

@@ -9,26 +9,26 @@ from stint.domain.content import Content, ContentItem, ImageContentItem, ImageSo
 from stint.tools.port import ToolOutcome
 
 TIMEOUT = 30.0
-"""Seconds that a tool gets when its registration does not say."""
+"""Timeout in seconds of a tool whose registration has none."""
 
 MAX_ANSWER_BYTES = 3_000_000
-"""Bytes of what a server answers to a call or a listing. As text they may take four times as many."""
+"""Maximum bytes of a response to a call or a listing. As text they may take four times as many."""
 
 IMAGE_SIGNATURES = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF8")
 
 
 def failure(message: str) -> ToolOutcome:
-    """Tell the model why a tool failed."""
+    """Make the outcome of a failed call, with a message for the model."""
     return ToolOutcome(content=message, error=True)
 
 
 def timed_out(seconds: float) -> ToolOutcome:
-    """Tell the model that a tool took too long; it may still be at work."""
+    """Make the outcome of a timeout. The tool may still be running."""
     return failure(f"The tool did not answer within {seconds:g} s. Whether it did its work is not known.")
 
 
 def unknown_tool(name: str, known: list[str]) -> ToolOutcome:
-    """Tell the model that a toolgroup has no such tool."""
+    """Make the outcome of a call of an unknown tool."""
     return failure(f"There is no tool named {name!r}. The tools are: {', '.join(known) or 'none'}.")
 
 
@@ -38,12 +38,12 @@ def attachment(url: str, media_type: str) -> dict[str, Any]:
 
 
 def data_url(data: bytes, media_type: str) -> str:
-    """Write bytes as a data URL (RFC 2397)."""
+    """Return bytes as a data URL (RFC 2397)."""
     return f"data:{media_type};base64,{base64.b64encode(data).decode()}"
 
 
 def read_image(encoded: str) -> ImageContentItem | None:
-    """Give an image that models can see, from its base64: a PNG, JPEG, GIF or WebP. None when it is anything else."""
+    """Return an image for models from its base64 (PNG, JPEG, GIF or WebP); None for anything else."""
     try:
         head = base64.b64decode(encoded, validate=True)[:12]
     except binascii.Error:
@@ -54,19 +54,19 @@ def read_image(encoded: str) -> ImageContentItem | None:
 
 
 def write_json(value: Any) -> str:
-    """Write a value as compact JSON for the model, characters unescaped."""
+    """Return a value as compact JSON for the model, with unescaped characters."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def size_of(content: Content) -> int:
-    """Return the bytes of a content: those of UTF-8 text and of base64 image data."""
+    """Return the size of a content in bytes, of UTF-8 text and base64 image data."""
     return sum(map(_size_of, items_of(content)))
 
 
 def head_of(content: Content, limit: int) -> Content:
-    """Give what the model gets of a content: the first `limit` bytes, and a note when that is not all.
+    """Return the first `limit` bytes of a content for the model, with a note if it was cut.
 
-    Bytes are those of UTF-8 text and of base64 image data; an image that does not fit whole is left out.
+    Bytes are those of UTF-8 text and base64 image data. An image that does not fit is omitted.
     """
     items = items_of(content)
     total = size_of(content)

@@ -12,25 +12,25 @@ ProviderData = Mapping[str, Any]
 NO_PROVIDER_DATA: ProviderData = {}
 
 ATTACHMENTS = "attachments"
-"""Key of an outcome's metadata: what the tool produced for the user rather than for the model.
+"""Key of an outcome's metadata for the output that the tool produced for the user.
 
-A list of `{"content": {"uri": ...}, "mime_type": ...}`: each is an `Attachment` of a turn. Metadata is stored with the
-step, so a turn's `output_attachments` can be told from its steps at any time."""
+It is a list of `{"content": {"uri": ...}, "mime_type": ...}`, each an `Attachment` of a turn. Metadata is stored with
+the step, so that a turn's `output_attachments` can be derived from its steps."""
 
 MODEL_NAMES = {"web_search": "brave_search"}
-"""Tools whose name in the registry is not the one that models and steps know: Llama Stack presents `web_search` as
-`brave_search`, whichever provider searches. The provider answers to both names."""
+"""Tools that models and steps know by another name than the registry. Llama Stack presents `web_search` as
+`brave_search`, whichever provider searches. The provider accepts both names."""
 
 SEARCH_PROVIDERS = frozenset({"brave-search", "tavily-search"})
-"""The providers whose tools MODEL_NAMES renames: a tool that another one calls so keeps its name."""
+"""The providers whose tools MODEL_NAMES renames. Tools of other providers keep their names."""
 
 
 @dataclass(frozen=True, slots=True)
 class Toolgroup:
-    """A registered toolgroup, as its provider needs it.
+    """A registered toolgroup, as its provider uses it.
 
-    `config` is the `args` of the registration. It configures the provider and is no argument of a call; the `args` that
-    an agent or a turn gives with a toolgroup are, and come in `Invocation.arguments`.
+    `config` has the `args` of the registration, which configure the provider. The `args` of an agent or a turn are
+    arguments of a call, in `Invocation.arguments`.
     """
 
     toolgroup_id: str
@@ -43,10 +43,10 @@ class Toolgroup:
 class Invocation:
     """One call.
 
-    `call_id` is the model's id of the call, and travels as the idempotency key. Some models number their calls anew in
-    each answer: `key` tells those apart, as no other call of any turn or response has it, and the same call has it
-    again when a run that broke off is taken up. `provider_data` bears the caller's keys, never stored or logged.
-    `fixed` names the arguments that come from the args of the agent or the turn, not from the model.
+    `call_id` is the model's id of the call, and is sent as the idempotency key. Some models restart their numbering in
+    each answer. `key` is unique among the calls of all turns and responses, and is the same if an interrupted run is
+    resumed. `provider_data` has the caller's keys, which are never stored or logged. `fixed` names the arguments that
+    come from the agent or the turn, not from the model.
     """
 
     tool_name: str
@@ -59,7 +59,7 @@ class Invocation:
 
 @dataclass(frozen=True, slots=True)
 class ToolOutcome:
-    """What came of a call: the content for the model, whole; metadata for the step; whether the tool failed."""
+    """The outcome of a call: the whole content for the model, metadata for the step, and whether the tool failed."""
 
     content: Content
     metadata: dict[str, Any] = field(default_factory=dict)
@@ -70,15 +70,15 @@ class ToolProvider(Protocol):
     """Lists and runs the tools of toolgroups of one kind."""
 
     async def check(self, toolgroup: Toolgroup, /) -> None:
-        """Check what a registration says before it is made; asks no server for its tools.
+        """Check a registration before it is stored, without contacting a server.
 
         Raises:
-            InvalidRequest: it is malformed, or a URL in it may not be called.
+            InvalidRequest: it is malformed, or one of its URLs is not allowed.
         """
         ...
 
     def known_tools(self, toolgroup: Toolgroup, provider_data: dict[str, Any], /) -> list[ToolSignature] | None:
-        """List a toolgroup's tools as far as nobody need be asked; None when somebody would have to be.
+        """Return a toolgroup's tools without a request; None if a server would have to be contacted.
 
         Raises:
             InvalidRequest: the registration or the provider data is malformed.
@@ -86,7 +86,7 @@ class ToolProvider(Protocol):
         ...
 
     async def list_tools(self, toolgroup: Toolgroup, provider_data: dict[str, Any], /) -> list[ToolSignature]:
-        """List a toolgroup's tools, their JSON schemas as their maker wrote them.
+        """List a toolgroup's tools, with unchanged JSON schemas.
 
         Raises:
             ToolUnavailable: the provider cannot be reached, or refuses the caller's credentials.
@@ -95,9 +95,9 @@ class ToolProvider(Protocol):
         ...
 
     async def invoke(self, toolgroup: Toolgroup, invocation: Invocation, /) -> ToolOutcome:
-        """Run a tool. A failure of the tool, its time-out too, is an outcome with `error`, in words for the model.
+        """Run a tool. A failure or timeout of the tool is an outcome with `error`, a message for the model.
 
-        Cancelled, it ends within half a second, or is left behind.
+        When cancelled, it ends within half a second, or is abandoned.
 
         Raises:
             ToolUnavailable: the provider cannot be reached, or refuses the caller's credentials.

@@ -1,4 +1,4 @@
-"""Providers of tools whose results, lists and errors repeat no credentials: servers send back what they were sent."""
+"""Redaction of credentials in the results, lists and errors of tools, because servers may echo them."""
 
 import asyncio
 import base64
@@ -31,7 +31,7 @@ from stint.tools.port import ATTACHMENTS, Invocation, Toolgroup, ToolOutcome, To
 logger = logging.getLogger(__name__)
 
 IN_THREAD = 200_000
-"""Characters of an outcome from which on it is redacted in a thread, beside the event loop."""
+"""Minimum characters of an outcome that is redacted in a thread instead of the event loop."""
 
 NEVER_REPLACED = "it is not replaced where a tool, an error or a log repeats it, since it occurs in text by chance."
 
@@ -40,7 +40,7 @@ _HEADERS = ("mcp_headers", "http_headers")
 
 @dataclass(frozen=True, slots=True)
 class RedactedProviders(Mapping[str, ToolProvider]):
-    """Providers by name, each behind a `RedactedProvider`."""
+    """Providers by name, each wrapped in a `RedactedProvider`."""
 
     providers: Mapping[str, ToolProvider]
 
@@ -56,21 +56,21 @@ class RedactedProviders(Mapping[str, ToolProvider]):
 
 @dataclass(frozen=True, slots=True)
 class RedactedProvider:
-    """A provider whose results, lists and errors are free of the credentials that go into it.
+    """A provider whose results, lists and errors do not contain the credentials that it receives.
 
-    These are what the toolgroup's registration, the caller's provider data and the args of the agent bring along, and
-    what else the request is known to have.
+    These are in the toolgroup's registration, the caller's provider data and the agent's args. The request's other
+    known credentials are redacted, too.
     """
 
     provider: ToolProvider
 
     async def check(self, toolgroup: Toolgroup, /) -> None:
-        """Check what a registration says before it is made; see the port."""
+        """Check a registration before it is stored; see the port."""
         with _redacted_errors(toolgroup, {}):
             await self.provider.check(toolgroup)
 
     def known_tools(self, toolgroup: Toolgroup, provider_data: dict[str, Any], /) -> list[ToolSignature] | None:
-        """List a toolgroup's tools as far as nobody need be asked; see the port."""
+        """Return a toolgroup's tools without a request; see the port."""
         with _redacted_errors(toolgroup, provider_data) as secrets:
             known = self.provider.known_tools(toolgroup, provider_data)
             return None if known is None else redact_signatures(known, secrets)
@@ -97,7 +97,7 @@ class RedactedProvider:
 def _redacted_errors(
     toolgroup: Toolgroup, provider_data: Mapping[str, Any], fixed: Mapping[str, Any] | None = None
 ) -> Iterator[frozenset[str]]:
-    """Keep the secrets of a call out of errors, and out of the causes that a log would show; yield them."""
+    """Yield the secrets of a call, and redact them from errors and their causes."""
     secrets = secrets_of(toolgroup, provider_data, fixed)
     if sum(map(len, secrets)) > MOST_KNOWN:
         raise InvalidRequest(
@@ -118,14 +118,14 @@ def _redacted_errors(
 
 
 def _redactor_of(secrets: frozenset[str]) -> Redactor:
-    """Return what redacts a call's secrets, with those that became known while it ran."""
+    """Return a redactor of a call's secrets, including those that became known while it ran."""
     return redactor_with(secrets)
 
 
 def secrets_of(
     toolgroup: Toolgroup, provider_data: Mapping[str, Any] | None = None, fixed: Mapping[str, Any] | None = None
 ) -> frozenset[str]:
-    """Return the credentials of a call: of the registration, the caller, and the args that an agent or a turn fixes."""
+    """Return the credentials of a call: of the registration, the caller, and the args of the agent or the turn."""
     secrets = secrets_in(toolgroup.config) | secrets_in(dict(fixed or {})) | secrets_of_caller(provider_data or {})
     if toolgroup.mcp_endpoint:
         secrets |= secrets_in_url(toolgroup.mcp_endpoint, endpoint=True)
@@ -133,19 +133,19 @@ def secrets_of(
 
 
 def secrets_of_caller(provider_data: Mapping[str, Any]) -> set[str]:
-    """Return the credentials in a caller's provider data: what is named like one, and the values of headers."""
+    """Return the credentials in a caller's provider data: values with a credential's name, and values of headers."""
     secrets = {value for name, value in provider_data.items() if isinstance(value, str) and is_secret(name)}
     for name in _HEADERS:
         given = provider_data.get(name)
         for place, headers in given.items() if isinstance(given, dict) else ():
             secrets |= secrets_in_url(place, endpoint=True)
-            with suppress(InvalidRequest):  # the tool's provider refuses it, in words that fit
+            with suppress(InvalidRequest):  # the tool's provider refuses it with a specific message
                 secrets |= secrets_in_headers(read_headers(headers, name))
     return literal_parts(secrets)
 
 
 def doubtful_of(toolgroup: Toolgroup, provider_data: Mapping[str, Any]) -> set[str]:
-    """Return which values of headers a model may well say: `X-Tenant: acme-corporation` is hardly a credential."""
+    """Return the values of headers that a model may use as words: `X-Tenant: acme-corp` is hardly a credential."""
     given = [*headers_in(toolgroup.config)]
     for name in _HEADERS:
         places = provider_data.get(name)
@@ -156,7 +156,7 @@ def doubtful_of(toolgroup: Toolgroup, provider_data: Mapping[str, Any]) -> set[s
 
 
 def warn_of_short_secrets(toolgroup_id: str, config: Mapping[str, Any] | None) -> None:
-    """Log that a registration has credentials that are never replaced in text."""
+    """Log that a registration has credentials that are too short to be redacted."""
     if has_short_secrets(dict(config or {})):
         extra = {"toolgroup_id": toolgroup_id}
         logger.warning(
@@ -165,7 +165,7 @@ def warn_of_short_secrets(toolgroup_id: str, config: Mapping[str, Any] | None) -
 
 
 def redact_signatures(signatures: list[ToolSignature], secrets: frozenset[str]) -> list[ToolSignature]:
-    """Redact what models and callers are shown of tools; a tool that is named like a secret is left out."""
+    """Redact tools' schemas for models and callers, without tools whose name contains a secret."""
     redactor = _redactor_of(secrets)
     if not redactor:
         return signatures
@@ -180,7 +180,7 @@ def redact_signatures(signatures: list[ToolSignature], secrets: frozenset[str]) 
 
 
 def redact_outcome(outcome: ToolOutcome, redactor: Redactor) -> ToolOutcome:
-    """Redact an outcome's texts, images and metadata, with the files in it."""
+    """Redact an outcome's texts, images and metadata, including its files."""
     content = redact_content(outcome.content, redactor)
     attached = {
         name: redact_attachments(part, redactor) if name == ATTACHMENTS else redactor.json(part)
@@ -204,7 +204,7 @@ def redact_content(content: Content, redactor: Redactor) -> Content:
 
 
 def redact_attachments(attachments: Any, redactor: Redactor) -> Any:
-    """Redact the files that a tool made; what has not their form is redacted as any other metadata."""
+    """Redact the files that a tool made. Entries in another form are redacted like other metadata."""
     if not isinstance(attachments, list):
         return redactor.json(attachments)
     return [redact_attachment(each, redactor) if is_file(each) else redactor.json(each) for each in attachments]
@@ -216,7 +216,7 @@ def is_file(attached: Any) -> bool:
 
 
 def redact_attachment(attached: dict[str, Any], redactor: Redactor) -> dict[str, Any]:
-    """Redact a file that a tool made: in the bytes of its data URL or in its address, and in all else about it."""
+    """Redact a file that a tool made: the bytes of its data URL or its address, and its other fields."""
     uri = attached["content"]["uri"]
     head, comma, data = uri.partition(",")
     if uri[:5].lower() == "data:" and head.endswith(";base64"):
@@ -229,7 +229,7 @@ def redact_attachment(attached: dict[str, Any], redactor: Redactor) -> dict[str,
 
 
 def redact_base64(data: str, redactor: Redactor) -> str:
-    """Redact what bytes hold; those that hold no secret stay as they were written."""
+    """Redact the bytes of base64. Without a secret, it is returned unchanged."""
     try:
         text = base64.b64decode("".join(data.split()), validate=True).decode("utf-8", "surrogateescape")
     except binascii.Error:
@@ -239,7 +239,7 @@ def redact_base64(data: str, redactor: Redactor) -> str:
 
 
 def size_of(outcome: ToolOutcome) -> int:
-    """Return the characters of an outcome's texts and images, and about those of its metadata."""
+    """Return the number of characters of an outcome's texts and images, and about that of its metadata."""
     parts = items_of(outcome.content)
     sizes = (len(part.text if isinstance(part, TextContentItem) else part.image.data or "") for part in parts)
     return sum(sizes) + len(str(outcome.metadata))

@@ -1,4 +1,4 @@
-"""Templates: JSON values in which `{name}` stands for an argument of the call."""
+"""Templates: JSON values in which `{name}` is replaced by an argument of the call."""
 
 import json
 import re
@@ -10,13 +10,13 @@ PLACEHOLDER = re.compile(r"\{([A-Za-z_][A-Za-z0-9_.-]*)\}")
 
 
 class Absent(Enum):
-    """What a placeholder gives whose argument was not sent."""
+    """The value of a placeholder whose argument was not sent."""
 
     ABSENT = "absent"
 
 
 def names_in(template: Any) -> Iterator[str]:
-    """Give the names that occur as placeholders."""
+    """Return the names that occur as placeholders."""
     if isinstance(template, str):
         yield from PLACEHOLDER.findall(template)
     elif isinstance(template, dict | list):
@@ -25,11 +25,11 @@ def names_in(template: Any) -> Iterator[str]:
 
 
 def fill(template: Any, arguments: dict[str, Any], names: Collection[str]) -> Any:
-    """Fill a template. `names` are the tool's parameters; other braces stay as they are.
+    """Fill a template. `names` are the tool's parameters; other braces are unchanged.
 
-    A text that is one placeholder becomes the argument itself, whatever its type; within a longer text it becomes its
-    text. Where an argument was not sent, a field or an entry that is its placeholder is left out (a whole template
-    gives ABSENT), and within a longer text there is nothing.
+    A text that is one placeholder becomes the argument, whatever its type; within a longer text, it becomes its text.
+    If an argument was not sent, a field or entry that is its placeholder is omitted (a whole template becomes ABSENT),
+    and within a longer text it becomes empty.
     """
     if isinstance(template, str):
         whole = PLACEHOLDER.fullmatch(template)
@@ -45,7 +45,7 @@ def fill(template: Any, arguments: dict[str, Any], names: Collection[str]) -> An
 
 
 def fill_text(template: str, arguments: dict[str, Any], names: Collection[str]) -> str:
-    """Fill a text; the arguments as texts."""
+    """Fill a text with arguments as texts."""
 
     def value_of(found: re.Match[str]) -> str:
         if found[1] not in names:
@@ -56,5 +56,5 @@ def fill_text(template: str, arguments: dict[str, Any], names: Collection[str]) 
 
 
 def text_of(value: Any) -> str:
-    """Write an argument as text: texts as they are, anything else as JSON."""
+    """Return an argument as text: a text unchanged, anything else as JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

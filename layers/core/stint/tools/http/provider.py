@@ -37,20 +37,20 @@ class HttpEndpoints:
             "timeout": 10
         }]}
 
-    See `EndpointDefinition` for how arguments find their place. The id of the call travels as `Idempotency-Key`, its
-    key as `X-Call-Key`. A caller's own credentials come with each request in `provider_data["http_headers"]`,
-    `{origin: {header: value}}` with an origin such as `https://tickets.example.com`, and go nowhere else. Redirects
-    are not followed.
+    See `EndpointDefinition` for the templates. The id of the call is sent as `Idempotency-Key`, its key as
+    `X-Call-Key`. Each request may have the caller's own credentials in `provider_data["http_headers"]`,
+    `{origin: {header: value}}` with an origin such as `https://tickets.example.com`; they are sent to that origin only.
+    Redirects are not followed.
 
-    2xx is the tool's result: text and JSON as text, PNG, JPEG, GIF and WebP as an image, anything else as an attachment
-    for the user. The metadata has `status`.
+    The body of a 2xx response is the tool's result: text and JSON as text, PNG, JPEG, GIF and WebP as an image,
+    anything else as an attachment for the user. The metadata has `status`.
     """
 
     def __init__(self, guard: Guard) -> None:
         self._guard = guard
 
     async def check(self, toolgroup: Toolgroup, /) -> None:
-        """Check the definitions, and that each host may be called; see the port."""
+        """Check the definitions, and that each host is allowed; see the port."""
         for tool in read_definitions(toolgroup, EndpointDefinition).values():
             refuse_many_headers(tool)
             try:
@@ -68,7 +68,7 @@ class HttpEndpoints:
         return [tool.signature for tool in read_definitions(toolgroup, EndpointDefinition).values()]
 
     async def list_tools(self, toolgroup: Toolgroup, provider_data: dict[str, Any], /) -> list[ToolSignature]:
-        """List the tools that the registration defines; asks nobody. See the port."""
+        """List the tools that the registration defines, without a request; see the port."""
         return self.known_tools(toolgroup, provider_data)
 
     async def invoke(self, toolgroup: Toolgroup, invocation: Invocation, /) -> ToolOutcome:
@@ -95,7 +95,7 @@ class HttpEndpoints:
 
 
 def refuse_many_headers(tool: EndpointDefinition) -> None:
-    """Refuse a tool with too many headers: each may be a credential, which every answer is searched for."""
+    """Refuse a tool with too many headers. Each may be a credential, and every response is searched for it."""
     if len(tool.headers) > MAX_TOOL_HEADERS:
         count = len(tool.headers)
         message = f"The tool {tool.name!r} has {count} headers; at most {MAX_TOOL_HEADERS} are taken."
@@ -103,13 +103,13 @@ def refuse_many_headers(tool: EndpointDefinition) -> None:
 
 
 def keys_of(invocation: Invocation) -> dict[str, str]:
-    """Give the headers that tell a call from others, and a repetition of it from another call."""
+    """Return the headers that identify a call and its repetitions."""
     own = {"X-Call-Key": write_key(invocation.key)} if invocation.key else {}
     return {"Idempotency-Key": write_key(invocation.call_id), **own}
 
 
 def read_response(response: httpx.Response) -> ToolOutcome:
-    """Make an outcome of an answer."""
+    """Convert a response to an outcome."""
     metadata: dict[str, Any] = {"status": response.status_code}
     media_type = response.headers.get("content-type", "").partition(";")[0].strip().lower()
     if not response.is_success:
@@ -128,12 +128,12 @@ def read_response(response: httpx.Response) -> ToolOutcome:
 
 
 def write_key(key: str) -> str:
-    """Write a call's key as a header's value; models' servers make ids of plain ASCII, clients could make any."""
+    """Return a call's key as a header's value. Model servers' ids are plain ASCII, but clients may send any."""
     return quote(key, safe=string.punctuation + " ")
 
 
 def is_text(media_type: str) -> bool:
-    """Tell whether a media type is text; an answer without one is taken for text."""
+    """Return whether a media type is text. A response without one counts as text."""
     return (
         not media_type
         or media_type.startswith("text/")
@@ -143,7 +143,7 @@ def is_text(media_type: str) -> bool:
 
 
 def read_origin_headers(provider_data: dict[str, Any], origin: str) -> dict[str, str]:
-    """Give the headers that the caller sends to an origin. Raises InvalidRequest when `http_headers` is malformed."""
+    """Return the caller's headers for an origin. Raises InvalidRequest if `http_headers` is malformed."""
     given = provider_data.get("http_headers") or {}
     if not isinstance(given, dict):
         message = 'The http_headers in the provider data must be {"https://host": {...}}'

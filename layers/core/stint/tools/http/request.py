@@ -1,4 +1,4 @@
-"""The request that an HTTP endpoint tool makes of a call."""
+"""The HTTP request for a call of an endpoint tool."""
 
 import json
 import re
@@ -20,11 +20,11 @@ BODILESS = frozenset({"GET", "HEAD", "DELETE"})
 
 
 class EndpointDefinition(ToolDefinition):
-    """A tool that is one HTTP request, after templates (see `stint.tools.templates`).
+    """A tool that sends one HTTP request, made from templates (see `stint.tools.templates`).
 
-    A placeholder in `url` stands behind the host, in the path or the query, and is escaped. `params` go into the query.
-    A `body` that is a text is sent as it is, any other as JSON. Arguments that no template names go into the query (of
-    GET, HEAD and DELETE, or beside a body that is no object), else into the body as its fields.
+    A placeholder in `url` may be in the path or the query, and is escaped. `params` go into the query. A `body` that is
+    a text is sent unchanged, any other as JSON. Arguments that no template names become query fields (for GET, HEAD and
+    DELETE, or if the body is not an object), or else fields of the body.
     """
 
     url: str
@@ -64,7 +64,7 @@ class EndpointDefinition(ToolDefinition):
 
 @dataclass(frozen=True, slots=True)
 class EndpointRequest:
-    """A request, ready to be sent; `content` has its type in the headers."""
+    """A request to send. The type of `content` is in the headers."""
 
     url: httpx.URL
     headers: dict[str, str]
@@ -72,7 +72,7 @@ class EndpointRequest:
 
 
 def write_request(tool: EndpointDefinition, arguments: dict[str, Any]) -> EndpointRequest:
-    """Fill a tool's templates. Raises ToolFailure when an argument cannot stand where its template puts it."""
+    """Fill a tool's templates. Raises ToolFailure if an argument is not possible at its placeholder."""
     names = {*tool.parameters.get("properties", {}), *arguments}
     places = [*names_in(tool.url), *names_in(tool.params), *names_in(tool.headers), *names_in(tool.body)]
     refuse_large(places, arguments)
@@ -95,7 +95,7 @@ def write_request(tool: EndpointDefinition, arguments: dict[str, Any]) -> Endpoi
 
 
 def refuse_large(places: list[str], arguments: dict[str, Any]) -> None:
-    """Refuse a request in which large arguments stand in many places."""
+    """Refuse a request that repeats large arguments in many places."""
     sizes = {name: len(text_of(value)) for name, value in arguments.items()}
     size = sum(sizes.get(name, 0) for name in places)
     if size > MOST_CHARACTERS:
@@ -103,7 +103,7 @@ def refuse_large(places: list[str], arguments: dict[str, Any]) -> None:
 
 
 def fill_url(template: str, arguments: dict[str, Any], names: set[str]) -> str:
-    """Fill a URL, each argument escaped so that it stays within its segment or field."""
+    """Fill a URL, with each argument escaped so that it stays within its segment or field."""
 
     def escape(found: re.Match[str]) -> str:
         name = found[1]
@@ -118,7 +118,7 @@ def fill_url(template: str, arguments: dict[str, Any], names: set[str]) -> str:
 
 
 def write_query(query: dict[str, Any]) -> dict[str, str | list[str]]:
-    """Write query fields; a list repeats its field, an object is JSON, null is left out."""
+    """Write query fields. A list repeats its field, an object becomes JSON, null is omitted."""
     return {
         name: [text_of(entry) for entry in value] if isinstance(value, list) else text_of(value)
         for name, value in query.items()

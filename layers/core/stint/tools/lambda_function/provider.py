@@ -1,4 +1,4 @@
-"""Lambda functions as tools: whatever this system's role may invoke."""
+"""Lambda functions as tools. This system's role must be allowed to invoke them."""
 
 import asyncio
 import base64
@@ -30,13 +30,13 @@ OF_THE_CALL = frozenset({"TooManyRequestsException", "RequestTooLargeException",
 
 
 class FunctionDefinition(ToolDefinition):
-    """A tool that is a Lambda function: its name, partial or full ARN, with or without a version or an alias."""
+    """A tool that is a Lambda function, by its name, partial or full ARN, with or without a version or an alias."""
 
     function: str = Field(pattern=r"^[A-Za-z0-9:_$-]{1,256}$")
 
 
 def connect(timeout: float) -> "LambdaClient":
-    """Make a client that waits `timeout` seconds for an answer. An invocation is not repeated: it may have effects."""
+    """Make a client that waits `timeout` seconds for an answer. Invocations are not retried: they have effects."""
     config = Config(
         connect_timeout=5, read_timeout=timeout, max_pool_connections=THREADS, retries={"total_max_attempts": 1}
     )
@@ -44,8 +44,8 @@ def connect(timeout: float) -> "LambdaClient":
 
 
 class LambdaFunctions:
-    """Runs tools that are Lambda functions, invoked with this system's own role. `own` are the names of its own
-    functions, which are refused. A registration's args define the tools:
+    """Runs tools that are Lambda functions, with this system's own role. `own` has the names of this stack's functions,
+    which are refused. A registration's args define the tools:
 
         {"tools": [{
             "name": "get_order",
@@ -55,13 +55,12 @@ class LambdaFunctions:
             "timeout": 20
         }]}
 
-    The event is the arguments and nothing else. The client context bears, under `custom`, `idempotency_key` (the
-    id of the call), `call_key`, `tool_name` and `toolgroup_id`; in Python,
-    `context.client_context.custom["idempotency_key"]`.
+    The event contains only the arguments. The client context has, under `custom`, `idempotency_key` (the id of the
+    call), `call_key`, `tool_name` and `toolgroup_id`; in Python, `context.client_context.custom["idempotency_key"]`.
 
-    A text that the function returns is the result as it is, null is an empty one, anything else is JSON. An object of
-    the form `{"content": ..., "attachments": [{"content": {"uri": ...}, "mime_type": ...}]}` is the result `content`
-    with attachments for the user. A function that fails is an error with its type and message, without its trace.
+    A returned text is the result, null is an empty result, anything else becomes JSON. An object of the form
+    `{"content": ..., "attachments": [{"content": {"uri": ...}, "mime_type": ...}]}` is the result `content` with
+    attachments for the user. A failed function is an error with its type and message, without its trace.
     """
 
     def __init__(self, own: Iterable[str] = (), connect: "Callable[[float], LambdaClient]" = connect) -> None:
@@ -69,7 +68,7 @@ class LambdaFunctions:
         self._connect = connect
         self._clients: dict[float, LambdaClient] = {}
         self._lock = threading.Lock()
-        # Threads of its own: a slow function must not keep the store waiting for one of the loop's few.
+        # Separate threads: slow functions must not use up the event loop's few, which the store needs.
         self._threads = ThreadPoolExecutor(THREADS, "lambda-tool")
 
     async def check(self, toolgroup: Toolgroup, /) -> None:
@@ -82,7 +81,7 @@ class LambdaFunctions:
         return [tool.signature for tool in read_definitions(toolgroup, FunctionDefinition).values()]
 
     async def list_tools(self, toolgroup: Toolgroup, provider_data: dict[str, Any], /) -> list[ToolSignature]:
-        """List the tools that the registration defines; asks nobody. See the port."""
+        """List the tools that the registration defines, without a request; see the port."""
         return self.known_tools(toolgroup, provider_data)
 
     async def invoke(self, toolgroup: Toolgroup, invocation: Invocation, /) -> ToolOutcome:
@@ -102,9 +101,9 @@ class LambdaFunctions:
         return await asyncio.get_running_loop().run_in_executor(self._threads, call)
 
     def _refuse_own(self, toolgroup: Toolgroup, tool: FunctionDefinition) -> None:
-        """Raise InvalidRequest for a function of this stack, by name or ARN: it would act for every caller.
+        """Raise InvalidRequest for a function of this stack, which would act for every caller, by name or ARN.
 
-        Any part of the ARN may be the name, so no notation that Lambda reads otherwise than this code gets through.
+        Every part of the ARN is compared, in case Lambda parses a notation differently.
         """
         if self._own.intersection(tool.function.casefold().split(":")):
             raise InvalidRequest(
@@ -142,7 +141,7 @@ class LambdaFunctions:
 
 
 def read_error(body: bytes) -> ToolOutcome:
-    """Tell how a function failed, in the words that Lambda passes on (lambda/latest/dg/python-exceptions.html)."""
+    """Return the error of a failed function (lambda/latest/dg/python-exceptions.html)."""
     try:
         error = json.loads(body)
         return failure(f"The function failed: {error.get('errorType', 'Error')}: {error.get('errorMessage', '')}")
@@ -151,7 +150,7 @@ def read_error(body: bytes) -> ToolOutcome:
 
 
 def read_result(body: bytes) -> ToolOutcome:
-    """Make an outcome of what a function returned."""
+    """Convert the value that a function returned to an outcome."""
     text = body.decode("utf-8", "replace")
     try:
         value = parse_json(text)
@@ -169,7 +168,7 @@ def write_content(value: Any) -> Content:
 
 
 def is_attached(value: Any) -> bool:
-    """Tell whether a value is a list of attachments by URL."""
+    """Return whether a value is a list of attachments by URL."""
     return isinstance(value, list) and all(
         isinstance(entry, dict)
         and isinstance(entry.get("mime_type"), str)

@@ -1,4 +1,4 @@
-"""What an MCP server sends in one conversation, checked before the `mcp` package parses it."""
+"""Checks of an MCP server's messages before the `mcp` package parses them."""
 
 import re
 
@@ -7,17 +7,17 @@ from stint.domain.json_text import has_too_many_values
 from stint.tools.list_budget import ListBudget
 
 MOST_LINES = 50_000
-"""Lines of event streams: each costs a microsecond or more, an empty one too."""
+"""Maximum lines of event streams. Each takes at least a microsecond, even an empty one."""
 
 MOST_VALUES = 50_000
-"""Values in one message: 200,000 in a result take a second of CPU time."""
+"""Maximum values in one message. 200,000 in a result take a second of CPU time."""
 
 EVENT_ENDS = (b"\r\n\r\n", b"\n\n", b"\r\r")
 DATA = re.compile(rb"^data:(.*)", re.MULTILINE)
 
 
 class Received:
-    """Counts the bytes and lines of all answers of a conversation, and the values in each message.
+    """Counts the bytes and lines of all messages of a session, and the values in each message.
 
     Raises InvalidRequest (`url_too_large`) from any method.
     """
@@ -49,7 +49,7 @@ class Received:
 
 
 class AnswerCheck:
-    """Checks one answer chunk by chunk: a JSON document at its end, an event stream at the end of each event."""
+    """Checks one response chunk by chunk: a JSON document at its end, an event stream at the end of each event."""
 
     def __init__(self, received: Received, content_type: str) -> None:
         self._received = received

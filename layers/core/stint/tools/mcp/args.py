@@ -14,18 +14,18 @@ Seconds = Annotated[float, Field(gt=0, le=LONGEST_TIMEOUT)]
 
 
 class McpArgs(Request):
-    """`timeout` is in seconds, for one listing or call; `timeouts` has those of single tools by name."""
+    """The args. `timeout` is in seconds, for one listing or call; `timeouts` has timeouts of single tools by name."""
 
     timeout: Seconds | None = None
     timeouts: dict[str, Seconds] = Field(default_factory=dict)
 
     def timeout_of(self, tool_name: str) -> float | None:
-        """Give the time-out of a call; None when the registration does not say."""
+        """Return the timeout of a call; None if the registration has none."""
         return self.timeouts.get(tool_name, self.timeout)
 
 
 def read_args(toolgroup: Toolgroup) -> McpArgs:
-    """Read a registration's args. Raises InvalidRequest that says where they are malformed."""
+    """Read a registration's args. Raises InvalidRequest with the location of the error."""
     try:
         return McpArgs.model_validate(toolgroup.config)
     except ValidationError as error:

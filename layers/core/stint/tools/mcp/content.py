@@ -1,4 +1,4 @@
-"""Results of MCP tools as outcomes (specification, "Tools": content types, structured content, isError)."""
+"""Conversion of MCP tools' results to outcomes (specification, "Tools": content, structured content, isError)."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -10,17 +10,17 @@ if TYPE_CHECKING:
     from mcp.types import CallToolResult, ContentBlock
 
 STRUCTURED_CONTENT = "structured_content"
-"""Key of an outcome's metadata: the tool's structured content, as it came."""
+"""Key of an outcome's metadata for the tool's unchanged structured content."""
 NO_RESULT = {"result": None}
-"""The structured content that FastMCP makes for a tool that returns nothing."""
+"""The structured content of FastMCP for a tool that returns nothing."""
 
 
 def read_result(result: "CallToolResult") -> ToolOutcome:
-    """Text and images are for the model. What it cannot read (audio, files, links, SVG) is attached for the user.
+    """Convert a result: text and images for the model, and other content (audio, files, links, SVG) as attachments.
 
-    A block whose audience is the user alone is attached and not shown to the model; an image for both is both.
-    Structured content is metadata, and the model's text when the tool gave nothing else. A tool that returned nothing
-    has neither.
+    A block whose audience is only the user is attached and not shown to the model. An image for both is both shown and
+    attached. Structured content is metadata, and the model's text if there is no other content. A tool that returned
+    nothing has neither.
     """
     content: list[ContentItem] = []
     attachments: list[dict[str, Any]] = []
@@ -38,7 +38,7 @@ def read_result(result: "CallToolResult") -> ToolOutcome:
 
 
 def read_block(block: "ContentBlock") -> tuple[list[ContentItem], list[dict[str, Any]]]:
-    """Tell what of a block the model sees, and what is attached for the user."""
+    """Return the part of a block for the model, and the attachment for the user."""
     audience = list(block.annotations.audience or []) if block.annotations else []
     shown, attached = _divide(block)
     if audience == ["user"] and attached:

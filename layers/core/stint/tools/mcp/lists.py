@@ -1,4 +1,4 @@
-"""Lists of tools that a warm process keeps, and which servers did not give one."""
+"""A cache of tool lists and of failed listings in a warm process."""
 
 import json
 import time
@@ -9,12 +9,12 @@ from stint.domain.inference import ToolSignature
 
 MOST_LISTS = 200
 MOST_BYTES = 4_000_000
-"""Of all lists as JSON; as objects they take about ten times as much."""
+"""Maximum bytes of all lists as JSON. As objects they take about ten times as much."""
 
 
 @dataclass(slots=True)
 class Kept:
-    """A list, fresh until `expiry`. `failure` is the error of the last request for it, kept until `retry`."""
+    """A cached list, fresh until `expiry`. `failure` is the error of the last request, kept until `retry`."""
 
     tools: list[ToolSignature] | None = None
     expiry: float = 0.0
@@ -27,8 +27,8 @@ class Kept:
 class ToolLists:
     """Lists by endpoint and caller, fresh for `seconds`.
 
-    An old list is better than none while its server is away. A failure that cost time is remembered for
-    `retry_seconds`, so that it costs that once.
+    A stale list is used while its server is unavailable. A slow failure is cached for `retry_seconds`, so that callers
+    wait for it once.
     """
 
     seconds: float
@@ -36,17 +36,17 @@ class ToolLists:
     kept: dict[str, Kept] = field(default_factory=dict)
 
     def fresh(self, key: str) -> list[ToolSignature] | None:
-        """Give a list that needs no asking for."""
+        """Return a list if it is fresh."""
         found = self.kept.get(key)
         return found.tools if found and time.monotonic() < found.expiry else None
 
     def known(self, key: str) -> list[ToolSignature] | None:
-        """Give a list however old it is."""
+        """Return a list of any age."""
         found = self.kept.get(key)
         return found.tools if found else None
 
     def failure(self, key: str) -> StintError | None:
-        """Return what a server failed with a short time ago; None when it is to be asked."""
+        """Return the cached error of a server; None if it can be contacted."""
         found = self.kept.get(key)
         return found.failure if found and time.monotonic() < found.retry else None
 
@@ -55,12 +55,12 @@ class ToolLists:
         self._put(key, Kept(tools, time.monotonic() + self.seconds, size=size))
 
     def expire(self, key: str) -> None:
-        """Let a list be asked for again: its server does not know a tool of it."""
+        """Mark a list as stale, because its server does not know one of its tools."""
         if key in self.kept:
             self.kept[key].expiry = 0.0
 
     def fail(self, key: str, failure: StintError) -> None:
-        """Remember that a server did not give its list."""
+        """Cache the failure of a listing."""
         found = self.kept.get(key, Kept())
         self._put(key, Kept(found.tools, found.expiry, failure, time.monotonic() + self.retry_seconds, found.size))
 

@@ -6,12 +6,12 @@ import sys
 
 
 def prepare_mcp() -> None:
-    """Let the modules of `mcp.client` be imported alone; call this before importing one.
+    """Make the modules of `mcp.client` importable alone. Call this before importing one.
 
-    The package's `__init__` imports its server and with it uvicorn, jsonschema and 170 other modules: 110 ms and 8 MB
-    in a function that only ever is a client. Who imported the whole package before keeps it.
+    The package's `__init__` imports its server, and so uvicorn, jsonschema and 170 other modules: 110 ms and 8 MB in a
+    function that is only a client. It has no effect if the whole package is already imported.
     """
-    # Its log lines bear whole messages, arguments and answers, and tracebacks of what the adapter reports itself.
+    # Its log lines contain whole messages, with arguments and results, and tracebacks of reported errors.
     logging.getLogger("mcp").setLevel(logging.CRITICAL)
     if "mcp" in sys.modules:
         return

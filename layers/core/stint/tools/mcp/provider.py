@@ -28,26 +28,25 @@ logger = logging.getLogger(__name__)
 MOST_TOOLS = 1000
 MOST_PAGES = 50
 LIST_SECONDS = 20.0
-"""How long a server may take to list its tools: API Gateway waits 29 s for the answer to the caller."""
+"""Maximum seconds of a listing. API Gateway waits 29 s for the response to the caller."""
 INVALID_PARAMS = -32602
 METHOD_NOT_FOUND = -32601
 REFRESH_SECONDS = 3.0
-"""How long a server is waited for when there is an old list to go on with."""
+"""Maximum seconds of a listing if there is a stale list to use."""
 SLOW_SECONDS = 1.0
-"""A server that fails sooner than this is asked again each time: that costs little, and it may be back."""
+"""A failure within these seconds is not cached, because the next attempt costs little."""
 
 
 class McpTools:
     """Runs the tools of MCP servers.
 
-    A registration has `mcp_endpoint: {"uri": "https://..."}`, and may have args (see `McpArgs`). A caller's credentials
-    come with each request in `provider_data["mcp_headers"]`: `{uri: {header: value}}`, or Llama Stack's
+    A registration has `mcp_endpoint: {"uri": "https://..."}`, and may have args (see `McpArgs`). Each request may have
+    the caller's credentials in `provider_data["mcp_headers"]`: `{uri: {header: value}}`, or Llama Stack's
     `{uri: ["header: value"]}`.
 
-    A list of tools is fresh for `list_seconds`, for callers with the same headers only, or until the server does not
-    know a tool of it. When a server that listed its tools before does not answer, its old list holds. `timeout` is in
-    seconds, for one listing or call; `max_bytes` is that of all answers of one of them. A failure that took long is
-    remembered for `retry_seconds`.
+    A list of tools is fresh for `list_seconds`, for callers with the same headers, or until the server does not know
+    one of its tools. If a server does not answer, its stale list is used. `timeout` is in seconds, for one listing or
+    call; `max_bytes` limits all responses of one of them. A slow failure is cached for `retry_seconds`.
     """
 
     def __init__(
@@ -65,7 +64,7 @@ class McpTools:
         self._lists = ToolLists(list_seconds, retry_seconds)
 
     async def check(self, toolgroup: Toolgroup, /) -> None:
-        """Check the args and that the endpoint may be called; see the port."""
+        """Check the args, and that the endpoint is allowed; see the port."""
         read_args(toolgroup)
         url, _ = read_endpoint(toolgroup, {})
         try:
@@ -75,11 +74,11 @@ class McpTools:
             raise InvalidRequest(message, code=error.code, param="mcp_endpoint") from error
 
     def known_tools(self, toolgroup: Toolgroup, provider_data: dict[str, Any], /) -> list[ToolSignature] | None:
-        """Give the list that this process has, however old; see the port."""
+        """Return the cached list of any age; see the port."""
         return self._lists.known(key_of(*read_endpoint(toolgroup, provider_data)))
 
     async def list_tools(self, toolgroup: Toolgroup, provider_data: dict[str, Any], /) -> list[ToolSignature]:
-        """List a server's tools, from memory when they were listed a short time ago; see the port."""
+        """List a server's tools, from the cache if it is fresh; see the port."""
         url, headers = read_endpoint(toolgroup, provider_data)
         key = key_of(url, headers)
         fresh, old = self._lists.fresh(key), self._lists.known(key)
@@ -101,7 +100,7 @@ class McpTools:
         return old
 
     async def _refresh(self, url: str, headers: dict[str, str], timeout: float) -> list[ToolSignature]:
-        """Ask a server for its tools, and keep what comes of it."""
+        """Request a server's tools, and cache the list or the failure."""
         key, began = key_of(url, headers), time.monotonic()
         try:
             tools = await self._ask(url, headers, timeout)
@@ -156,7 +155,7 @@ async def list_all(session: "ClientSession") -> list[ToolSignature]:
     """List the tools, page by page, up to 1,000.
 
     Raises:
-        McpFailure: they stand on more than 50 pages.
+        McpFailure: there are more than 50 pages.
     """
     from mcp.types import PaginatedRequestParams  # noqa: PLC0415 - imported when first used
 
@@ -178,7 +177,7 @@ async def list_all(session: "ClientSession") -> list[ToolSignature]:
 
 
 async def call_tool(session: "ClientSession", invocation: Invocation) -> "CallToolResult":
-    """Send tools/call. The session's own `call_tool` would list all tools first, to check structured results."""
+    """Send tools/call. The session's own `call_tool` would first list all tools, to check structured results."""
     from mcp import types  # noqa: PLC0415 - imported when first used
 
     params = types.CallToolRequestParams(name=invocation.tool_name, arguments=invocation.arguments)
@@ -187,7 +186,7 @@ async def call_tool(session: "ClientSession", invocation: Invocation) -> "CallTo
 
 
 def read_endpoint(toolgroup: Toolgroup, provider_data: dict[str, Any]) -> tuple[str, dict[str, str]]:
-    """Give a toolgroup's URL and the headers that the caller sends there.
+    """Return a toolgroup's URL and the caller's headers for it.
 
     Raises:
         InvalidRequest: the toolgroup has no endpoint, or `mcp_headers` is malformed.
@@ -206,6 +205,6 @@ def read_endpoint(toolgroup: Toolgroup, provider_data: dict[str, Any]) -> tuple[
 
 
 def key_of(url: str, headers: dict[str, str]) -> str:
-    """Tell endpoints and callers apart without keeping their credentials."""
+    """Return a cache key of an endpoint and a caller that does not contain credentials."""
     parts = sorted((name.lower(), value) for name, value in headers.items())
     return hashlib.sha256(json.dumps([url, parts]).encode()).hexdigest()

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Conversation = Callable[["ClientSession"], Awaitable[T]]
 
-# Answers that say something of the caller or the moment; any other 4xx says that the transport is not offered.
+# Statuses that concern the caller or are temporary. Any other 4xx means that the transport is not supported.
 NOT_ABOUT_TRANSPORT = frozenset({401, 403, 407, 408, 429})
 
 
@@ -35,10 +35,10 @@ class McpFailure(Exception):
 
 
 class McpSessions:
-    """Holds one conversation per connection: nothing is left running between two invocations of a function.
+    """Makes one session per connection, so that nothing runs between two invocations of a function.
 
-    Which transport an endpoint has is found as the specification asks: a POST first, and when it is refused with 4xx a
-    GET that must begin an event stream (Transports, "Backwards Compatibility"); it is remembered for the process.
+    The transport of an endpoint is detected as specified (Transports, "Backwards Compatibility"): a POST first, and
+    after a 4xx a GET that must start an event stream. The process caches the result.
     """
 
     def __init__(self, guard: Guard, *, max_bytes: int) -> None:
@@ -54,12 +54,12 @@ class McpSessions:
         timeout: float,
         budget: ListBudget | None = None,
     ) -> T:
-        """Connect, initialize, hold the conversation, and leave; `timeout` is in seconds, for all of it.
+        """Connect, initialize, run the exchange, and disconnect; `timeout` (seconds) covers all of it.
 
-        A `budget` counts what the server sends, of which there is less than for a call.
+        A `budget` counts the bytes of a listing, which has a lower limit than a call.
 
         Raises:
-            TimeoutError: it took longer than the time-out.
+            TimeoutError: it took longer than the timeout.
             McpFailure: the server answered with a JSON-RPC error.
             ToolUnavailable: the server cannot be reached, refuses the credentials, or breaks the protocol.
             InvalidRequest: the guard refuses the URL, its host does not resolve, or the answer is too large.
@@ -100,7 +100,7 @@ class McpSessions:
         received = Received(host_of(url), max_bytes, budget)
         watch = Watch(self._guard.transport(max_bytes), ("GET", "POST") if sse else ("POST",), received)
         seconds = max(deadline - asyncio.get_running_loop().time(), 0.001)
-        client = httpx.AsyncClient(  # its time-out is the later one: the deadline says what took too long
+        client = httpx.AsyncClient(  # httpx's timeout is later than the deadline, whose error says what took too long
             transport=watch, timeout=seconds + 1, headers={"Accept-Encoding": "gzip", **headers}, trust_env=False
         )
         results: list[T] = []
@@ -121,7 +121,7 @@ class McpSessions:
 
 @contextlib.asynccontextmanager
 async def open_streams(url: str, client: httpx.AsyncClient, *, sse: bool) -> AsyncIterator[tuple[Any, Any]]:
-    """Open the message streams of a transport; the client is closed with them."""
+    """Open the message streams of a transport. The client is closed with them."""
     if sse:
         from mcp.client.sse import sse_client  # noqa: PLC0415
 
@@ -135,20 +135,20 @@ async def open_streams(url: str, client: httpx.AsyncClient, *, sse: bool) -> Asy
 
 
 def expire(clock: asyncio.Timeout) -> None:
-    """Let a time-out happen now, unless it is over anyway."""
+    """Expire a timeout now, unless it is over."""
     with contextlib.suppress(RuntimeError):
         clock.reschedule(asyncio.get_running_loop().time())
 
 
 def first_of(error: BaseException) -> BaseException:
-    """Give the first error of a group."""
+    """Return the first error of a group."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error
 
 
 def translate(url: str, error: BaseException) -> Exception:
-    """Make the error that a failure of the conversation means."""
+    """Convert a failure of the session to an error."""
     from mcp.shared.exceptions import McpError  # noqa: PLC0415
 
     match error:
@@ -171,7 +171,7 @@ def translate(url: str, error: BaseException) -> Exception:
 
 
 def explain(url: str, refused: Refused, earlier: Refused | None = None) -> ToolUnavailable:
-    """Tell why a server refused; never with the headers that it refused."""
+    """Return why a server refused the request, without the refused headers."""
     if refused.status in (401, 403):
         status = HTTPStatus(refused.status)
         return ToolUnauthorized(
@@ -185,5 +185,5 @@ def explain(url: str, refused: Refused, earlier: Refused | None = None) -> ToolU
 
 
 def host_of(url: str) -> str:
-    """Name a server without path and query, which may bear keys."""
+    """Return a server's name without path and query, which may contain keys."""
     return httpx.URL(url).netloc.decode()

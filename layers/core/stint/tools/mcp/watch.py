@@ -1,4 +1,4 @@
-"""An MCP conversation's HTTP, watched: the `mcp` package drops some failures and would wait for ever."""
+"""Watching of an MCP session's HTTP requests. The `mcp` package drops some failures and would wait forever."""
 
 from collections.abc import AsyncIterator, Callable, Collection
 
@@ -9,7 +9,7 @@ from stint.tools.mcp.answers import AnswerCheck, Received
 
 
 class Refused(Exception):
-    """The server answered a request with an error. `opening` tells that it was the first of the conversation."""
+    """The server answered a request with an error. `opening`: it was the first request of the session."""
 
     def __init__(self, method: str, status: int, *, opening: bool) -> None:
         super().__init__(f"{status} to {method}")
@@ -19,9 +19,9 @@ class Refused(Exception):
 
 
 class Watch(httpx.AsyncBaseTransport):
-    """Remembers the first failure of a request whose method is in `methods`, and calls `stop`.
+    """Records the first failure of a request whose method is in `methods`, and calls `stop`.
 
-    Answers that are too large, alone or together, are such failures, whatever their method.
+    Responses that are too large, alone or together, are failures for any method.
     """
 
     def __init__(self, transport: httpx.AsyncBaseTransport, methods: Collection[str], received: Received) -> None:
@@ -52,14 +52,14 @@ class Watch(httpx.AsyncBaseTransport):
         await self._transport.aclose()
 
     def note(self, failure: Exception) -> None:
-        """Remember a failure; those that follow from it are not remembered."""
+        """Record a failure, unless there is an earlier one."""
         if self.failure is None:
             self.failure = failure
             self.stop()
 
 
 class WatchedBody(httpx.AsyncByteStream):
-    """A body whose size is checked, and whose failure is noted."""
+    """A body whose size is checked and whose failure is recorded."""
 
     def __init__(self, body: httpx.AsyncByteStream, watch: Watch, check: AnswerCheck, *, watched: bool) -> None:
         self._body = body

@@ -1,4 +1,4 @@
-"""Keys of the services behind tools."""
+"""Keys of the services that tools use."""
 
 import asyncio
 from collections.abc import Callable
@@ -8,11 +8,11 @@ from stint.domain.errors import ToolUnavailable
 from stint.domain.known_secrets import remember
 
 Key = str | Callable[[], str | None] | None
-"""A key, or a function that gives it; it is called in a thread, and may ask a secret store."""
+"""A key, or a function that returns it. The function is called in a thread, and may read a secret store."""
 
 
 async def find_key(name: str, own: Key, provider_data: dict[str, Any], service: str) -> str:
-    """Give the caller's key, sent as `name` in the provider data, else the server's own.
+    """Return the caller's key, which is `name` in the provider data, or else the server's own.
 
     Raises:
         ToolUnavailable: there is neither.

@@ -29,7 +29,7 @@ class Brave:
         self._timeout = timeout
 
     async def search(self, query: str, limit: int, key: str) -> list[Hit]:
-        """Find web pages; the content is the description and the further excerpts, as plain text."""
+        """Find web pages. The content is the description and further excerpts, as plain text."""
         response = await send(
             self._guard,
             self.name,
@@ -39,7 +39,7 @@ class Brave:
             params={"q": query, "count": limit, "text_decorations": "false", "result_filter": "web"},
             headers={"Accept": "application/json", "X-Subscription-Token": key},
         )
-        # Brave answers 422 to a token that it does not know.
+        # Brave answers 422 to an unknown token.
         if response.status_code == httpx.codes.UNPROCESSABLE_ENTITY and "SUBSCRIPTION_TOKEN" in response.text:
             raise ToolUnavailable(f"{self.name} refuses the API key ({response.status_code})")
         found = read_answer(self.name, response)
@@ -81,7 +81,7 @@ class Tavily:
 
 
 def list_in(service: str, document: Any, *path: str) -> list[dict[str, Any]]:
-    """Give the objects of a list in an answer; nothing there is an empty list. Raises ToolFailure for anything else."""
+    """Return the objects in a list of a response; a missing list is empty. Raises ToolFailure for anything else."""
     for name in path:
         document = document.get(name) if isinstance(document, dict) else ...
         if document is None:

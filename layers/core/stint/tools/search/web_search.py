@@ -1,4 +1,4 @@
-"""Web search, in one shape whoever searches."""
+"""Web search, with results in one form for all engines."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
@@ -24,7 +24,7 @@ MOST_RESULTS = 20
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A page that was found. `score` is the engine's own, where it has one."""
+    """A found page. `score` is the engine's own, if it has one."""
 
     title: str
     url: str
@@ -44,10 +44,10 @@ class SearchEngine(Protocol):
 
 
 class WebSearch:
-    """The tool `web_search`, also called by the name `brave_search` that models know it by.
+    """The tool `web_search`, which models know as `brave_search`.
 
-    A registration's args may have `max_results` (1 to 20, default 3), and so may the args that an agent gives. The
-    result is the JSON text `{"query", "top_k": [{"url", "title", "content", "score"?}]}`.
+    The args of a registration, and of an agent, may have `max_results` (1 to 20, default 3). The result is the JSON
+    text `{"query", "top_k": [{"url", "title", "content", "score"?}]}`.
     """
 
     def __init__(self, engine: SearchEngine, api_key: Key = None) -> None:
@@ -62,7 +62,7 @@ class WebSearch:
         return [WEB_SEARCH]
 
     async def list_tools(self, toolgroup: Toolgroup, provider_data: dict[str, Any], /) -> list[ToolSignature]:
-        """List the one tool; asks nobody."""
+        """List the one tool, without a request."""
         return self.known_tools(toolgroup, provider_data)
 
     async def invoke(self, toolgroup: Toolgroup, invocation: Invocation, /) -> ToolOutcome:
@@ -80,7 +80,7 @@ class WebSearch:
 
 
 def limit_of(arguments: dict[str, Any]) -> int:
-    """Give `max_results`, within what both engines take."""
+    """Return `max_results`, within the limits of both engines."""
     limit = arguments.get("max_results")
     return min(max(limit, 1), MOST_RESULTS) if isinstance(limit, int) else MAX_RESULTS
 

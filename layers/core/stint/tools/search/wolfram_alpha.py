@@ -21,17 +21,17 @@ WOLFRAM_ALPHA = ToolSignature(
         "required": ["query"],
     },
 )
-# What says nothing to a model: of the whole answer, and of each pod.
+# Fields without meaning for a model, of the whole answer and of each pod.
 _RESULT_NOISE = {"assumptions", "datatypes", "error", "host", "id", "numpods", "parsetimedout", "parsetiming"}
 _RESULT_NOISE |= {"recalculate", "related", "server", "timedout", "timedoutpods", "timing", "version"}
 _POD_NOISE = {"error", "expressiontypes", "id", "infos", "numsubpods", "position", "scanner", "states"}
 
 
 class WolframAlpha:
-    """The tool `wolfram_alpha`; a registration needs no args.
+    """The tool `wolfram_alpha`. A registration needs no args.
 
-    The result is Wolfram|Alpha's own JSON without what concerns its machinery, and without the pods behind the one
-    called "Result". `app_id` is the server's; a caller sends `wolfram_alpha_api_key` in the provider data.
+    The result is Wolfram|Alpha's own JSON without technical fields, and without the pods after the one named "Result".
+    `app_id` is the server's; a caller's is `wolfram_alpha_api_key` in the provider data.
     """
 
     def __init__(
@@ -55,11 +55,11 @@ class WolframAlpha:
         return [WOLFRAM_ALPHA]
 
     async def list_tools(self, toolgroup: Toolgroup, provider_data: dict[str, Any], /) -> list[ToolSignature]:
-        """List the one tool; asks nobody."""
+        """List the one tool, without a request."""
         return self.known_tools(toolgroup, provider_data)
 
     async def invoke(self, _toolgroup: Toolgroup, invocation: Invocation, /) -> ToolOutcome:
-        """Ask; see the port."""
+        """Query Wolfram|Alpha; see the port."""
         if invocation.tool_name != WOLFRAM_ALPHA.name:
             return unknown_tool(invocation.tool_name, [WOLFRAM_ALPHA.name])
         app_id = await find_key(KEY_NAME, self._app_id, invocation.provider_data, SERVICE)
@@ -73,7 +73,7 @@ class WolframAlpha:
 
 
 def read_result(answer: Any) -> ToolOutcome:
-    """Shape an answer for the model. Raises ToolFailure and ToolUnavailable for what is none."""
+    """Convert a response for the model. Raises ToolFailure or ToolUnavailable if it has no answer."""
     result = answer.get("queryresult") if isinstance(answer, dict) else None
     if not isinstance(result, dict):
         raise ToolFailure(f"{SERVICE} answered in a form that is not its documented one.")
@@ -88,7 +88,7 @@ def read_result(answer: Any) -> ToolOutcome:
 
 
 def read_pods(pods: list[Any]) -> list[dict[str, Any]]:
-    """Give the pods up to the one called "Result"; all of them when there is none."""
+    """Return the pods up to the one named "Result", or all of them."""
     shaped: list[dict[str, Any]] = []
     for pod in pods:
         if isinstance(pod, dict):

@@ -1,6 +1,6 @@
-"""A conversation with an agent that has a client tool, with nothing but llama-stack-client.
+"""A conversation with an agent that has a client tool, using only llama-stack-client.
 
-pip install llama-stack-client==0.2.12 fire requests    # it imports the last two without declaring them
+pip install llama-stack-client==0.2.12 fire requests    # it imports the last two but does not declare them
 python docs/examples/conversation.py http://127.0.0.1:8321
 """
 

@@ -20,7 +20,7 @@ REQUEST = {"model": "scripted/demo", "input": "say: Order 7 was paid.", "metadat
 
 
 def hear(sqs: Any, events: Any) -> str:
-    """Let a queue hear of every end, and give its URL."""
+    """Create a queue that receives every completion event, and return its URL."""
     url = str(sqs.create_queue(QueueName=QUEUE)["QueueUrl"])
     arn = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
     events.put_rule(Name=RULE, EventBusName=BUS, EventPattern=json.dumps({"source": ["stint"]}))
@@ -29,7 +29,7 @@ def hear(sqs: Any, events: Any) -> str:
 
 
 def wait_for_end(sqs: Any, url: str) -> dict[str, Any]:
-    """Wait for the next end that the queue hears of."""
+    """Wait for the next completion event, and return it."""
     while True:
         for message in sqs.receive_message(QueueUrl=url, WaitTimeSeconds=1).get("Messages", []):
             sqs.delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])

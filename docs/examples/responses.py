@@ -1,4 +1,4 @@
-"""Responses with nothing but OpenAI's SDK: streamed, continued, with a function of yours, and in the background.
+"""Responses using only OpenAI's SDK: streamed, continued, with your own function, and in the background.
 
 pip install openai
 python docs/examples/responses.py http://127.0.0.1:8321
@@ -22,7 +22,7 @@ BOILING_POINT: FunctionToolParam = {
 
 
 def stream(client: OpenAI) -> str:
-    """Stream a response; it is stored when its last event comes."""
+    """Stream a response. It is stored before its last event is sent."""
     response_id = ""
     for event in client.responses.create(model=MODEL, input="say: Hello, Ada.", stream=True):
         if event.type == "response.output_text.delta":
@@ -33,7 +33,7 @@ def stream(client: OpenAI) -> str:
 
 
 def call_function(client: OpenAI, previous: str) -> None:
-    """Go on from a response, and answer the call that the model makes."""
+    """Continue a response, and answer the model's function call."""
     question = 'Ask get_boiling_point {"liquid": "polyjuice"}'
     asked = client.responses.create(model=MODEL, input=question, previous_response_id=previous, tools=[BOILING_POINT])
     for item in asked.output:
@@ -45,7 +45,7 @@ def call_function(client: OpenAI, previous: str) -> None:
 
 
 def run_in_background(client: OpenAI) -> None:
-    """Leave a response to the worker, and look in on it until it is there."""
+    """Run a response in the background, and poll it until it has ended."""
     response = client.responses.create(model=MODEL, input="say: done", background=True)
     print("status:", response.status)
     while response.status in ("queued", "in_progress"):

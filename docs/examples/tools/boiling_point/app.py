@@ -1,4 +1,4 @@
-"""A tool: the event is the model's arguments, the answer is what the model gets."""
+"""A tool. The event has the model's arguments; the model gets the return value."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ CELSIUS = {"polyjuice": -100, "water": 100}
 
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
-    """Tell the boiling point of a liquid; a call that was repeated has the same idempotency key."""
+    """Return the boiling point of a liquid. A repeated call has the same idempotency key."""
     liquid = str(event["liquid"]).lower()
     if liquid not in CELSIUS:
         raise ValueError(f"no boiling point is known of {liquid}; known are: {', '.join(sorted(CELSIUS))}")

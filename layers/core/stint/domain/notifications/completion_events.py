@@ -26,7 +26,7 @@ class Failure(Schema):
         return cls(code=error.code, message=error.message)
 
 
-class TurnFinished(Schema):
+class TurnEnded(Schema):
     """The end of a turn that an event requested. Without `turn_id`, it was refused before it started.
 
     `event_id` is the id of the requesting event.
@@ -48,7 +48,7 @@ class TurnFinished(Schema):
         return "Stint Turn Completed" if good else "Stint Turn Failed"
 
     @classmethod
-    def of(cls, turn: Turn, agent_id: str, event_id: str) -> "TurnFinished":
+    def of(cls, turn: Turn, agent_id: str, event_id: str) -> "TurnEnded":
         """Make the event of a turn."""
         error = turn.error
         return cls(
@@ -62,7 +62,7 @@ class TurnFinished(Schema):
         )
 
 
-class ResponseFinished(Schema):
+class ResponseEnded(Schema):
     """The end of a background response. Without `response_id`, it was refused before it started.
 
     `event_id` is the id of the requesting event, if there was one.
@@ -83,7 +83,7 @@ class ResponseFinished(Schema):
         return "Stint Response Completed" if good else "Stint Response Failed"
 
     @classmethod
-    def of(cls, stored: StoredResponse, event_id: str | None = None) -> "ResponseFinished":
+    def of(cls, stored: StoredResponse, event_id: str | None = None) -> "ResponseEnded":
         """Make the event of a stored response."""
         error = stored.ending.error if stored.ending else None
         return cls(
@@ -96,4 +96,4 @@ class ResponseFinished(Schema):
         )
 
 
-CompletionEvent = TurnFinished | ResponseFinished
+Ended = TurnEnded | ResponseEnded

@@ -25,7 +25,7 @@ class CachedConfig:
 
 
 class Agents:
-    """The agents of a tenant. A configuration never changes, so a warm process keeps some for a short time."""
+    """The agents of a tenant. A configuration never changes, so a warm process caches some for a short time."""
 
     def __init__(self, tenant: str, store: AgentStore, deletions: Deletions, cache_seconds: float) -> None:
         self.tenant = tenant
@@ -35,11 +35,11 @@ class Agents:
         self.cache: dict[str, CachedConfig] = {}
 
     async def create(self, config: AgentConfig) -> str:
-        """Store an agent, and give its id.
+        """Store an agent, and return its id.
 
         Raises:
-            TooLarge: the configuration would not fit into an answer.
-            InvalidRequest: args of a toolgroup hold the mask of an answer in place of a credential.
+            TooLarge: the configuration would not fit into a response.
+            InvalidRequest: the args of a toolgroup contain the mask of a credential.
         """
         refuse_masked_args(config.toolgroups, "agent_config.toolgroups")
         size = carried_size(config.model_dump_json())
@@ -50,15 +50,15 @@ class Agents:
         return agent.agent_id
 
     async def get(self, agent_id: str) -> Agent:
-        """Read an agent as the API shows it.
+        """Return an agent with masked credentials.
 
         Raises:
-            NotFound: there is none of this id.
+            NotFound: there is no such agent.
         """
         return await asyncio.to_thread(lambda: masked_agent(self.store.get(self.tenant, agent_id)))
 
     async def list(self, window: Window) -> Page[Agent]:
-        """List agents in creation order, as the API shows them."""
+        """List agents in creation order, with masked credentials."""
 
         def read() -> Page[Agent]:
             page = self.store.list(self.tenant, window)
@@ -67,10 +67,10 @@ class Agents:
         return await asyncio.to_thread(read)
 
     async def config(self, agent_id: str) -> AgentConfig:
-        """Read an agent's configuration, from this process when it has it; that the agent exists is always read.
+        """Return an agent's configuration, which may be cached. The agent's existence is always checked in the store.
 
         Raises:
-            NotFound: there is none of this id.
+            NotFound: there is no such agent.
         """
         cached = self.cache.get(agent_id)
         if cached is not None and time.monotonic() < cached.until:
@@ -84,23 +84,23 @@ class Agents:
         return config
 
     def name_lines(self, agent_id: str) -> None:
-        """Put the agent's name into the log lines that follow, if this process has its configuration."""
+        """Add the agent's name to the following log lines if its configuration is cached."""
         if (cached := self.cache.get(agent_id)) is not None:
             add_log_keys(agent_name=cached.config.name)
 
     async def require(self, agent_id: str) -> None:
-        """Make sure that an agent exists; the log lines that follow name it.
+        """Check that an agent exists, and add its name to the following log lines.
 
         Raises:
-            NotFound: there is none of this id.
+            NotFound: there is no such agent.
         """
         add_log_keys(agent_name=await asyncio.to_thread(self.store.require, self.tenant, agent_id))
 
     async def delete(self, agent_id: str) -> None:
-        """Delete an agent with its sessions and turns: gone for every reader when this returns.
+        """Delete an agent with its sessions and turns. When this returns, no reader can find it.
 
         Raises:
-            NotFound: there is none of this id.
+            NotFound: there is no such agent.
         """
         await asyncio.to_thread(self.store.mark_deleted, self.tenant, agent_id)
         self.cache.pop(agent_id, None)

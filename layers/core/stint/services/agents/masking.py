@@ -1,4 +1,4 @@
-"""Agents without their credentials, for the API to show."""
+"""Masking of the credentials of agents for the API."""
 
 from collections.abc import Sequence
 
@@ -20,7 +20,7 @@ def masked_agent(agent: Agent) -> Agent:
 
 
 def refuse_masked_args(toolgroups: Sequence[AgentToolGroup], param: str) -> None:
-    """Refuse args that were read from an answer, whose credentials are masked. Raises InvalidRequest."""
+    """Refuse args that were copied from a response, whose credentials are masked. Raises InvalidRequest."""
     for index, group in enumerate(toolgroups):
         if isinstance(group, AgentToolGroupWithArgs):
             refuse_masked(group.args, f"{param}[{index}].args")

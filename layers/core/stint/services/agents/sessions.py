@@ -23,7 +23,7 @@ SECONDS_A_DAY = 86_400
 
 
 class Sessions:
-    """The sessions of a tenant. Those of an agent without persistence expire `expiry_days` after their creation."""
+    """The sessions of a tenant. Sessions of an agent without persistence expire `expiry_days` after their creation."""
 
     def __init__(self, tenant: str, store: Store, agents: Agents, deletions: Deletions, expiry_days: float) -> None:
         self.tenant = tenant
@@ -33,11 +33,11 @@ class Sessions:
         self.expiry_days = expiry_days
 
     async def create(self, agent_id: str, session_name: str) -> str:
-        """Store a session, and give its id.
+        """Store a session, and return its id.
 
         Raises:
             NotFound: there is no such agent.
-            TooLarge: the name would not fit into an answer.
+            TooLarge: the name would not fit into a response.
         """
         size = carried_size(session_name)
         if size > MAX_BYTES:
@@ -52,7 +52,7 @@ class Sessions:
         return session.session_id
 
     async def get(self, agent_id: str, session_id: str) -> Session:
-        """Read a session with all its turns in creation order. Raise NotFound."""
+        """Return a session with all its turns in creation order. Raises NotFound."""
         session, others = await self.open(agent_id, session_id)
         if others is not None:
             async for turns in others:
@@ -62,9 +62,9 @@ class Sessions:
     async def open(
         self, agent_id: str, session_id: str, turn_ids: Set[str] | None = None
     ) -> tuple[Session, AsyncIterator[list[Turn]] | None]:
-        """Read a session with its first turns in creation order, and an iterator over pages of the others, if any.
+        """Return a session with its first turns in creation order, and an iterator over pages of the others, if any.
 
-        What is in memory at a time is one page, a few MB of JSON. `turn_ids` picks some of the turns.
+        One page at a time, a few MB of JSON, is in memory. `turn_ids` selects some of the turns.
 
         Raises:
             NotFound: there is no such agent or session.
@@ -106,7 +106,7 @@ class Sessions:
         return value_of(page)
 
     async def delete(self, agent_id: str, session_id: str) -> None:
-        """Delete a session with its turns: gone for every reader when this returns.
+        """Delete a session with its turns. When this returns, no reader can find it.
 
         Raises:
             NotFound: there is no such session.

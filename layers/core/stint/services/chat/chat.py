@@ -1,4 +1,4 @@
-"""Chat completions: a pass through the models. Nothing is stored."""
+"""Chat completions. Nothing is stored."""
 
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing, contextmanager
@@ -19,12 +19,12 @@ TIME_IS_OVER = (
     "in the template."
 )
 FIELDS = {"reasoning.effort": "reasoning_effort"}
-"""Fields as models name them, by the names that they have in chat completions."""
+"""Maps the loop's names of fields to those of chat completions."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChatRun:
-    """A completion whose model is being called; `deadline` is a time of the event loop's clock."""
+    """A completion whose model call has started. `deadline` is a time of the event loop's clock."""
 
     completion: Completion
     inference: Inference
@@ -40,11 +40,11 @@ class Chat:
     reader: Reader
 
     async def start(self, request: ChatCompletionRequest, deadline: float) -> ChatRun:
-        """Begin a completion: when this returns, its model is being called.
+        """Start a completion. When this returns, the model call has started.
 
         Raises:
-            InvalidRequest: the request names something unknown, bears what cannot be read, or asks for what the
-                model's provider lacks.
+            InvalidRequest: the request refers to something unknown, contains something unreadable, or needs a feature
+                that the model's provider lacks.
         """
         model, model_id = self.router.resolve(await self.registry.route(request.model))
         asked = await read_request(request, model_id, self.reader)
@@ -53,7 +53,7 @@ class Chat:
         return ChatRun(Completion(request), Inference(model, asked), deadline)
 
     async def run(self, run: ChatRun) -> AsyncGenerator[ChatCompletionChunk, None]:
-        """Give a completion in chunks; the first one comes with the first of the model. Then `run.completion` is whole.
+        """Yield a completion in chunks, with the model's first chunk first. At the end, `run.completion` is complete.
 
         Raises:
             ModelError: the model failed.
@@ -76,7 +76,7 @@ class Chat:
 
 @contextmanager
 def words_of_chat() -> Iterator[None]:
-    """Tell what goes wrong in a model call in the words of chat completions."""
+    """Rename the fields in a model call's errors to those of chat completions."""
     try:
         yield
     except InvalidRequest as error:

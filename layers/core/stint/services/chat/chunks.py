@@ -1,4 +1,4 @@
-"""A model's answer as a chat completion: in chunks, and whole."""
+"""A model's answer as a chat completion, in chunks and as a whole."""
 
 import time
 from collections.abc import Iterator
@@ -34,7 +34,7 @@ from stint.services.responses.event_stream import padding_of
 
 @dataclass(slots=True)
 class Completion:
-    """An answer in the making. It takes in what the model gives, and tells it on."""
+    """An answer that is built from the model's chunks and emitted as completion chunks."""
 
     request: ChatCompletionRequest
     completion_id: str = field(default_factory=lambda: new_name("chatcmpl"))
@@ -47,11 +47,11 @@ class Completion:
     usage: Usage | None = None
 
     def begin(self) -> ChatCompletionChunk:
-        """Tell who speaks."""
+        """Yield the first chunk, which has the role."""
         return self.chunk(ChatDelta(role="assistant", content=""))
 
     def take(self, chunk: ModelChunk) -> Iterator[ChatCompletionChunk]:
-        """Take in a piece of the answer, and tell it; the end is told together with the usage."""
+        """Add a piece of the answer, and yield its chunks. The end is emitted together with the usage."""
         match chunk:
             case TextChunk(text=text) if text:
                 self.text.append(text)
@@ -70,7 +70,7 @@ class Completion:
                 yield from self.finish(chunk)
 
     def take_call(self, chunk: ToolCallChunk) -> ToolCallPiece | None:
-        """Take in a piece of a call; of a second call nothing when one at once was asked for."""
+        """Add a piece of a call. A second call is ignored if parallel calls are off."""
         known = self.calls.get(chunk.index)
         if known is None:
             if self.calls and self.request.parallel_tool_calls is False:
@@ -107,7 +107,7 @@ class Completion:
         )
 
     def whole(self) -> ChatCompletion:
-        """Give the whole answer, once the model has finished it."""
+        """Return the whole completion after the model has finished."""
         calls = list(self.calls.values())
         silent = not self.text and (bool(calls) or bool(self.refusal))
         message = ChatAnswer(

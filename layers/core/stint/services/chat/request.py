@@ -1,4 +1,4 @@
-"""Requests of chat completions as model calls."""
+"""Conversion of chat completions requests to model calls."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -51,10 +51,10 @@ from stint.services.responses.planner import NO_PARAMETERS
 
 
 async def read_request(request: ChatCompletionRequest, model_id: str, reader: Reader) -> InferenceRequest:
-    """Make the model call that a request asks for: its files are read, its images looked at.
+    """Convert a request to a model call, and read its files and check its images.
 
     Raises:
-        InvalidRequest: a file, an image, a schema or the answer to a call is at fault; named by its place.
+        InvalidRequest: a file, an image, a schema or a call's result is invalid. The message names its location.
     """
     tools, choice = choose(request.tool_choice, signatures_of(request.tools))
     response_format = format_of(request.response_format)
@@ -73,7 +73,7 @@ async def read_request(request: ChatCompletionRequest, model_id: str, reader: Re
 
 
 async def read_content(messages: Sequence[ChatMessage], reader: Reader) -> list[str]:
-    """Look at the images of messages, and give the texts of their files in order."""
+    """Check the images of messages, and return the texts of their files in order."""
     await reader.check_images(
         (f"{where}.image_url.url", image_at(part.image_url.url, "auto"))
         for where, part in parts_of(messages)
@@ -88,14 +88,14 @@ async def read_content(messages: Sequence[ChatMessage], reader: Reader) -> list[
 
 
 def parts_of(messages: Sequence[ChatMessage]) -> Iterator[tuple[str, UserPart | AnswerPart]]:
-    """Yield the content parts of messages with their places."""
+    """Yield the content parts of messages with their locations."""
     for index, message in enumerate(messages):
         for place, part in enumerate(message.content):
             yield f"messages[{index}].content[{place}]", part
 
 
 def read_messages(messages: Sequence[ChatMessage], texts: Iterator[str]) -> tuple[ModelMessage, ...]:
-    """Give messages as models take them; a call that no message answers is answered with the lack of a result.
+    """Convert messages for models. A call without an answer gets a result that says so.
 
     Raises:
         InvalidRequest: a message answers a call that is not open.
@@ -157,7 +157,7 @@ def content_item_of(part: UserPart, texts: Iterator[str]) -> ContentItem:
 
 
 def signatures_of(tools: Sequence[ChatTool]) -> tuple[ToolSignature, ...]:
-    """Give tools as models see them. Raises InvalidRequest when two have one name."""
+    """Convert tools for models. Raises InvalidRequest if two have the same name."""
     functions = [tool.function for tool in tools]
     for name, count in Counter(function.name for function in functions).items():
         if count > 1:
@@ -172,7 +172,7 @@ def signatures_of(tools: Sequence[ChatTool]) -> tuple[ToolSignature, ...]:
 def choose(
     choice: ChatToolChoice | None, tools: tuple[ToolSignature, ...]
 ) -> tuple[tuple[ToolSignature, ...], ToolChoice | str]:
-    """Tell which tools the model sees, and how it is to use them: it cannot call what it does not see."""
+    """Return the tools that the model sees, and the choice among them. It cannot call a tool that it does not see."""
     match choice:
         case None:
             return tools, ToolChoice.auto
@@ -186,7 +186,7 @@ def choose(
 
 
 def format_of(wanted: ChatFormat) -> AnswerFormat | None:
-    """Give the form of the answer as models take it. Raises InvalidRequest when its schema is none."""
+    """Convert the response format for models. Raises InvalidRequest if its schema is invalid."""
     match wanted:
         case ChatSchemaFormat(json_schema=named) if named.json_schema is not None:
             check_schema(named.json_schema, "response_format.json_schema.schema")

@@ -1,4 +1,4 @@
-"""Conversations and their items: create, read, list, change, delete."""
+"""Conversations and their items: create, read, list, update, delete."""
 
 import asyncio
 import time
@@ -28,9 +28,9 @@ from stint.store.conversations import Order
 
 
 class Conversations:
-    """The conversations of a tenant; ids that name none raise NotFound.
+    """The conversations of a tenant. Unknown ids raise NotFound.
 
-    Items that are added get new ids: their order is the order of adding, whatever they were called before.
+    Added items get new ids, whose order is the order in which they are added.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class Conversations:
         """Store a conversation with its first items.
 
         Raises:
-            InvalidRequest: a file or an image among them cannot be read; names its place.
+            InvalidRequest: a file or an image among them cannot be read. The message names its location.
         """
         first = await self.take_in(request.items)
         conversation = Conversation(id=new_name("conv"), created_at=int(time.time()), metadata=request.metadata)
@@ -57,7 +57,7 @@ class Conversations:
         return await asyncio.to_thread(self.store.get, self.tenant, conversation_id)
 
     async def list(self, after: str | None, limit: int, order: Order) -> ConversationList:
-        """List conversations by creation, those behind `after`. Raises NotFound when that is none."""
+        """List conversations by creation, starting after `after`. Raises NotFound if that does not exist."""
         page = await asyncio.to_thread(self.store.list, self.tenant, after=after, limit=limit, order=order)
         return ConversationList.of(page.data, page.has_more)
 
@@ -66,9 +66,9 @@ class Conversations:
         return await asyncio.to_thread(self.store.update, self.tenant, conversation_id, request.metadata or {})
 
     async def delete(self, conversation_id: str) -> DeletedConversation:
-        """Delete a conversation with its items: gone for every reader when this returns.
+        """Delete a conversation with its items. When this returns, no reader can find it.
 
-        A response that runs in it loses it.
+        A running response loses its lease on it.
         """
         await asyncio.to_thread(self.store.mark_deleted, self.tenant, conversation_id)
         task = DeletionTask(kind="delete_conversation", tenant=self.tenant, conversation_id=conversation_id)
@@ -78,10 +78,10 @@ class Conversations:
     async def add_items(
         self, conversation_id: str, items: Sequence[InputItem], include: Collection[str] = ()
     ) -> ItemList:
-        """Add items at the end, whoever else adds some at the same time; give them as they are stored.
+        """Append items, possibly concurrently with other requests, and return them as they are stored.
 
         Raises:
-            InvalidRequest: a file or an image among them cannot be read; names its place.
+            InvalidRequest: a file or an image among them cannot be read. The message names its location.
         """
         added = await self.take_in(items)
         await asyncio.to_thread(self.store.add_items, self.tenant, conversation_id, added)
@@ -90,7 +90,7 @@ class Conversations:
     async def list_items(
         self, conversation_id: str, after: str | None, limit: int, order: Order, include: Collection[str] = ()
     ) -> ItemList:
-        """List items, those behind `after`. Raises NotFound also when that is none of the conversation's."""
+        """List items, starting after `after`. Raises NotFound, also if the conversation has no such item."""
         page = await asyncio.to_thread(
             self.store.list_items, self.tenant, conversation_id, after=after, limit=limit, order=order
         )
@@ -101,12 +101,12 @@ class Conversations:
         return show(stored.item, include)
 
     async def delete_item(self, conversation_id: str, item_id: str) -> Conversation:
-        """Delete one item; give the conversation that it was in."""
+        """Delete one item, and return its conversation."""
         await asyncio.to_thread(self.store.delete_item, self.tenant, conversation_id, item_id)
         return await self.get(conversation_id)
 
     async def take_in(self, items: Sequence[InputItem]) -> Sequence[StoredItem]:
-        """Check opaque texts and images, read files to text, and give each item its id."""
+        """Check opaque texts and images, convert files to text, and assign ids."""
         await self.opaque.check(items, "items")
         await check_images(self.reader, items, "items")
         texts = await read_files(self.reader, items, "items")
@@ -114,7 +114,7 @@ class Conversations:
 
 
 def rename(items: Sequence[InputItem]) -> Sequence[Item]:
-    """Give items new ids, also where one of them names another: a consent and a call name what asked for it."""
+    """Assign new ids to items, also in references between them: from approvals and calls to approval requests."""
     named = [(item.id, name_item(item, anew=True)) for item in items if not isinstance(item, ItemReference)]
     new_ids = {old: item.id for old, item in named if old}
     return [follow(item, new_ids) for _, item in named]

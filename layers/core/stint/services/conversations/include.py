@@ -1,4 +1,4 @@
-"""What of a stored item is shown only to who asks for it."""
+"""Fields of stored items that are returned only on request."""
 
 from collections.abc import Collection
 
@@ -9,7 +9,7 @@ SEARCH_SOURCES = "web_search_call.action.sources"
 
 
 def show(item: Item, include: Collection[str]) -> Item:
-    """Give an item without what `include` does not name."""
+    """Return an item without the fields that `include` does not name."""
     match item:
         case ReasoningItem(encrypted_content=str()) if ENCRYPTED_REASONING not in include:
             return item.model_copy(update={"encrypted_content": None})

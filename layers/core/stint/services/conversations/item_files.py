@@ -1,4 +1,4 @@
-"""The files and images inside items: a file is read once, when the item that holds it is taken in."""
+"""The files and images in items. A file is read once, when its item is added."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,11 +16,11 @@ from stint.services.document_reader import Reader
 
 
 async def read_files(reader: Reader, items: Sequence[Item | InputItem], field: str = "input") -> list[list[str]]:
-    """Give the texts of each item's files, in the order of its input_file parts. Files by URL are fetched.
+    """Return the texts of each item's files, in the order of its input_file parts. Files by URL are fetched.
 
     Raises:
-        InvalidRequest: a file cannot be read, or all of them are too long; names its place below `field`, as
-            `input[0].content[1]`.
+        InvalidRequest: a file cannot be read, or the files are too long together. The message names the location below
+            `field`, such as `input[0].content[1]`.
     """
     placed = [(index, place, part) for index, place, part in parts_of(items, field) if isinstance(part, InputFile)]
     texts = await read_parts(reader, [(place, part) for _, place, part in placed])
@@ -31,7 +31,7 @@ async def read_files(reader: Reader, items: Sequence[Item | InputItem], field: s
 
 
 async def read_parts(reader: Reader, parts: Sequence[tuple[str, InputFile]]) -> list[str]:
-    """Give the texts of files, each named in errors by its place; raises as `read_files` does."""
+    """Return the texts of files. Raises as `read_files` does."""
     if not parts:
         return []
     documents = [document_of(place, part) for place, part in parts]
@@ -39,7 +39,7 @@ async def read_parts(reader: Reader, parts: Sequence[tuple[str, InputFile]]) -> 
 
 
 async def check_images(reader: Reader, items: Iterable[Item | InputItem], field: str = "input") -> None:
-    """Refuse the images that `Reader.check_images` refuses, naming their place below `field`."""
+    """Refuse the images that `DocumentReader.check_images` refuses. The message names the location below `field`."""
     parts = parts_of(items, field)
     await reader.check_images(
         (f"{place}.image_url", image_at(part.image_url, "auto"))
@@ -49,7 +49,7 @@ async def check_images(reader: Reader, items: Iterable[Item | InputItem], field:
 
 
 def parts_of(items: Iterable[Item | InputItem], field: str) -> Iterator[tuple[int, str, MessagePart]]:
-    """Give the content parts of items, each with its item's index and its own place."""
+    """Return the content parts of items, each with its item's index and its own location."""
     for index, item in enumerate(items):
         match item:
             case Message(content=parts):
@@ -59,19 +59,19 @@ def parts_of(items: Iterable[Item | InputItem], field: str) -> Iterator[tuple[in
 
 
 def share_out(items: Sequence[Item], texts: Iterable[str]) -> list[StoredItem]:
-    """Give each item the texts of its files, of those of all items in their order."""
+    """Distribute the texts of all files, in order, to their items."""
     left = iter(texts)
     files = Counter(index for index, _, part in parts_of(items, "") if isinstance(part, InputFile))
     return [StoredItem(item=item, texts=list(islice(left, files[index]))) for index, item in enumerate(items)]
 
 
 def document_of(place: str, part: InputFile) -> Document:
-    """Give a file as a document.
+    """Convert a file to a document.
 
-    What it is, is told by its data URL, and by its name where that says nothing, or where a server has the file.
+    Its type is in its data URL, or else in its name or the server's response.
 
     Raises:
-        InvalidRequest: nothing tells it.
+        InvalidRequest: the type is unknown.
     """
     named = type_of_name(part.filename or "")
     if part.file_url is not None:

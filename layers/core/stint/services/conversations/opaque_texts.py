@@ -1,4 +1,4 @@
-"""Opaque texts of a tenant: made, and checked where they come in."""
+"""The opaque texts of a tenant: encoding, and checks of incoming ones."""
 
 import asyncio
 import threading
@@ -32,7 +32,7 @@ UNSIGNED = (
 
 @dataclass(slots=True)
 class OpaqueTexts:
-    """Signs with the tenant's key, which is read once a process, when it is first needed.
+    """Signs with the tenant's key, which each process reads once, when it is first needed.
 
     `unsigned_until` is the last day (UTC) on which texts without a signature are accepted; None accepts none.
     """
@@ -44,7 +44,7 @@ class OpaqueTexts:
     lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def load(self) -> SigningKey:
-        """Return the key; this blocks for a round trip to the store when the process does not have it yet."""
+        """Return the key. The first call blocks for a round trip to the store."""
         with self.lock:
             if self.key is None:
                 self.key = SigningKey(self.tenant, self.store.get(self.tenant))
@@ -60,19 +60,20 @@ class OpaqueTexts:
             await self.warm()
 
     async def warm_for(self, records: Iterable[ResponseRecord]) -> None:
-        """Load the key if the items of a log have reasoning to sign."""
+        """Load the key if the log has reasoning to sign."""
         if any(record.details is not None and record.details.reasoning is not None for record in records):
             await self.warm()
 
     def encode(self, document: Schema) -> str:
-        """Write a document as signed text."""
+        """Encode a document as signed text."""
         return encode_opaque(document, self.key or self.load())
 
     async def check(self, items: Sequence[AnyItem], field: str = "input") -> None:
-        """Check the opaque texts of items that a caller sent; a request without any costs nothing.
+        """Check the opaque texts in a caller's items. A request without any causes no read.
 
         Raises:
-            InvalidRequest: this server did not make one of them; names its place, as `input[0].encrypted_content`.
+            InvalidRequest: one of them is not from this server. The message names its location, such as
+                `input[0].encrypted_content`.
         """
         texts = {place: item for place, item in enumerate(items) if text_of(item) is not None}
         if not texts:

@@ -1,4 +1,4 @@
-"""What there is: models, toolgroups and shields, as configured and as registered."""
+"""The catalogue of configured and registered models, toolgroups and shields."""
 
 import logging
 from collections.abc import Iterator, Mapping
@@ -21,17 +21,17 @@ from stint.store.registrations import Kind
 
 S = TypeVar("S", bound=Schema)
 Stored = Mapping[tuple[str, str], bytes]
-"""Registrations as they are stored: JSON by kind and identifier."""
+"""Stored registrations: JSON by kind and identifier."""
 
 logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Catalogue:
-    """Everything there is, by identifier.
+    """All models, toolgroups and shields by identifier.
 
-    `builtin` are the toolgroups that can be unregistered though configured. `unlisted` are ids of models that are
-    served although no list names them.
+    `builtin` has the configured toolgroups that can be unregistered. `unlisted` has the ids of models that are served
+    but not listed.
     """
 
     models: Mapping[str, Model] = field(default_factory=dict)
@@ -41,7 +41,7 @@ class Catalogue:
     unlisted: frozenset[str] = frozenset()
 
     def of(self, kind: Kind) -> Mapping[str, Model | ToolGroup | RegisteredShield]:
-        """Return what there is of a kind."""
+        """Return the entries of a kind."""
         kinds: dict[Kind, Mapping[str, Model | ToolGroup | RegisteredShield]] = {
             "model": self.models,
             "shield": self.shields,
@@ -51,10 +51,10 @@ class Catalogue:
 
 
 def merge(configured: Catalogue, stored: Stored) -> Catalogue:
-    """Put what is stored beside what is configured.
+    """Merge stored registrations with the configuration.
 
-    A registered toolgroup stands in front of a configured one of its name, and a built-in one that was unregistered is
-    left out; of models and shields the configured one wins, as it may have been configured later.
+    A registered toolgroup overrides a configured one with its name, and an unregistered built-in one is omitted. Of
+    models and shields, the configured one wins, because it may have been configured later.
     """
     removed = {identifier for kind, identifier in stored if kind == "removed_tool_group"} & configured.builtin
     toolgroups = {name: group for name, group in configured.toolgroups.items() if name not in removed}
@@ -70,7 +70,7 @@ def merge(configured: Catalogue, stored: Stored) -> Catalogue:
 
 
 def read_all(stored: Stored, kind: str, schema: type[S]) -> Iterator[tuple[str, S]]:
-    """Read the registrations of a kind; one that is valid no more is left out and logged, without its values."""
+    """Read the registrations of a kind. Those that are no longer valid are skipped and logged, without their values."""
     for (found, identifier), raw in stored.items():
         if found != kind:
             continue
@@ -109,7 +109,7 @@ def toolgroup_of(request: ToolGroupRegisterRequest, owner: Owner | None) -> Tool
 
 
 def shield_of(request: ShieldRegisterRequest, owner: Owner | None) -> RegisteredShield:
-    """Make the registration of a shield; `provider_id` defaults to the deny list, which needs nothing."""
+    """Make the registration of a shield. `provider_id` defaults to the deny list, which needs no configuration."""
     return RegisteredShield(
         identifier=request.shield_id,
         provider_resource_id=request.provider_shield_id or request.shield_id,

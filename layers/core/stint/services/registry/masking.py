@@ -1,4 +1,4 @@
-"""What the API shows of agents and registrations that hold credentials."""
+"""Masking of the credentials of registrations for the API."""
 
 from stint.domain.content import URL
 from stint.domain.llama_stack.registrations import RegisteredShield, ToolGroup
@@ -12,7 +12,7 @@ def masked_toolgroup(group: ToolGroup) -> ToolGroup:
 
 
 def masked_endpoint(group: ToolGroup) -> URL | None:
-    """Return a toolgroup's endpoint without the credentials in it."""
+    """Return a toolgroup's endpoint without its credentials."""
     return group.mcp_endpoint and URL(uri=mask_url(group.mcp_endpoint.uri, endpoint=True))
 
 

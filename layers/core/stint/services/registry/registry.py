@@ -1,4 +1,4 @@
-"""The registry: models, toolgroups and shields, as configured and as registered."""
+"""The registry of configured and registered models, toolgroups and shields."""
 
 import asyncio
 import time
@@ -25,10 +25,10 @@ APIS: Mapping[Kind, str] = {"model": "inference", "shield": "safety", "tool_grou
 
 
 class Registry:
-    """The registry of a tenant; what it has read is kept for a while, or until it is renewed.
+    """The registry of a tenant. It caches the registrations for a time, or until they are renewed.
 
-    What is configured cannot be unregistered, but for the built-in toolgroups. A toolgroup may be registered in front
-    of a configured one of its name, which is back once the registration is gone.
+    Configured entries cannot be unregistered, except built-in toolgroups. A registration may override a configured
+    toolgroup with its name, which returns when the registration is deleted.
     """
 
     def __init__(
@@ -49,23 +49,23 @@ class Registry:
         self.cached: tuple[float, Catalogue] | None = None
 
     async def catalogue(self, *, fresh: bool = False) -> Catalogue:
-        """Give everything there is, from this process when it has read it lately."""
+        """Return the catalogue, which may be cached."""
         if self.cached is None or fresh or time.monotonic() > self.cached[0]:
             stored = await asyncio.to_thread(self.store.read, self.tenant)
             self.cached = (time.monotonic() + self.cache_seconds, merge(self.configured, stored))
         return self.cached[1]
 
     async def renew(self) -> None:
-        """Read the registrations again when there were any: another process may have changed or removed them.
+        """Read the registrations again if there are any, because another process may have changed them.
 
-        Where nothing was registered, nothing can be out of date but names that are not found, which are read again.
+        Without registrations only missing names can be out of date, and these are read again anyway.
         """
         await self.catalogue(fresh=self.cached is not None and self.cached[1] != self.configured)
 
     async def find_toolgroup(self, name: str) -> tuple[ToolGroup, str | None] | None:
-        """Find what `group` or `group/tool` names: the toolgroup, and the tool when one is named.
+        """Find a toolgroup by `group` or `group/tool`, and return it with the tool's name, if there is one.
 
-        What this process does not know may have been registered since it read last, so it reads again.
+        An unknown name may be newly registered, so the registrations are then read again.
         """
         for fresh in (False, True):
             toolgroups = (await self.catalogue(fresh=fresh)).toolgroups
@@ -77,7 +77,7 @@ class Registry:
         return None
 
     async def find_shield(self, identifier: str) -> RegisteredShield | None:
-        """Find a shield, reading again when this process does not know it."""
+        """Find a shield. An unknown name is looked up again in the store."""
         for fresh in (False, True):
             shields = (await self.catalogue(fresh=fresh)).shields
             if identifier in shields:
@@ -85,13 +85,13 @@ class Registry:
         return None
 
     async def route(self, model_id: str) -> str:
-        """Return the id by which the router knows a model: a registered one is another name of a provider's.
+        """Return the router's id of a model. A registered model is another name of a provider's.
 
-        A model is also known without its provider's prefix, a listed one before others, unless several would be. What
-        this process does not know may have been registered since it read last, so it reads again.
+        The provider's prefix may be omitted if only one model has the id; listed models come first. An unknown id may
+        be newly registered, so the registrations are then read again.
 
         Raises:
-            InvalidRequest: the id is neither listed nor begins with a provider, or stands for several models.
+            InvalidRequest: the id is not listed and does not begin with a provider, or several models have it.
         """
         found: list[Model] = []
         for fresh in (False, True):
@@ -108,34 +108,34 @@ class Registry:
         raise unknown_model(model_id, self.router.providers)
 
     async def find_models(self, model_id: str, *, fresh: bool = True) -> list[Model]:
-        """Return the models that an id stands for: several where it is short and ambiguous."""
+        """Return the models of an id: several if it is a short id and ambiguous."""
         return find_models((await self.catalogue(fresh=fresh)).models, model_id, self.router.names_provider)
 
     def find_unlisted(self, model_id: str) -> str | None:
-        """Return the full id of a model that is served although it is not listed, by its id without the prefix."""
+        """Return the full id of a served but unlisted model by its short id."""
         full_ids = (full for full in self.configured.unlisted if full.partition("/")[2] == model_id)
         return next(full_ids, None)
 
     async def list_models(self) -> list[Model]:
-        """List the models, then those that are also known by a short id, under that id."""
+        """List the models, followed by those with a short id under that id."""
         models = (await self.catalogue(fresh=True)).models
         shown = with_short_ids(models, self.router.names_provider)
         return await asyncio.to_thread(lambda: [masked_model(model) for model in shown])
 
     async def get_toolgroup(self, identifier: str) -> ToolGroup:
-        """Read a toolgroup. Raises NotFound."""
+        """Return a toolgroup. Raises NotFound."""
         found = (await self.catalogue(fresh=True)).toolgroups.get(identifier)
         if found is None:
             raise NotFound("Toolgroup", identifier)
         return found
 
     async def list_shields(self) -> list[RegisteredShield]:
-        """List the shields as the API shows them."""
+        """List the shields, with masked credentials."""
         shields = [*(await self.catalogue(fresh=True)).shields.values()]
         return await asyncio.to_thread(lambda: [masked_shield(shield) for shield in shields])
 
     async def get_shield(self, identifier: str) -> RegisteredShield:
-        """Read a shield as the API shows it. Raises NotFound."""
+        """Return a shield with masked credentials. Raises NotFound."""
         await self.renew()
         found = await self.find_shield(identifier)
         if found is None:
@@ -143,14 +143,14 @@ class Registry:
         return await asyncio.to_thread(masked_shield, found)
 
     async def get_model(self, identifier: str) -> Model:
-        """Read a listed model; agents may use any model of a configured provider all the same. Raises NotFound."""
+        """Return a listed model. Agents may also use unlisted models of a configured provider. Raises NotFound."""
         found = await self.find_models(identifier)
         if len(found) != 1:
             raise NotFound("Model", identifier)
         return await asyncio.to_thread(masked_model, named(found[0], identifier))
 
     def get_provider(self, provider_id: str) -> Provider:
-        """Read a provider. Raises NotFound."""
+        """Return a provider. Raises NotFound."""
         for provider in self.providers.data:
             if provider.provider_id == provider_id:
                 return provider
@@ -182,7 +182,7 @@ class Registry:
         """Store a registration.
 
         Raises:
-            InvalidRequest: its provider is not one of this API's; that of an embedding model is only stored.
+            InvalidRequest: its provider is unknown; the provider of an embedding model is not checked.
             Conflict: the identifier is taken.
         """
         api = APIS[kind]
@@ -204,8 +204,8 @@ class Registry:
         """Delete a registration.
 
         Raises:
-            NotFound: there is none of this identifier.
-            Conflict: it is part of the configuration, and nothing is registered in front of it; or a short id.
+            NotFound: there is no such registration.
+            Conflict: it is part of the configuration and not overridden, or it is a short id.
         """
         try:
             await asyncio.to_thread(self.store.delete, self.tenant, kind, identifier)
@@ -223,7 +223,7 @@ class Registry:
         self.cached = None
 
     async def remove_builtin(self, identifier: str) -> None:
-        """Note that a built-in toolgroup is gone. Raises NotFound when it is already."""
+        """Store that a built-in toolgroup is removed. Raises NotFound if it already is."""
         toolgroup = (await self.catalogue(fresh=True)).toolgroups.get(identifier)
         if toolgroup is None:
             raise NotFound("Toolgroup", identifier)
@@ -240,7 +240,7 @@ def is_embedding(document: Model | ToolGroup | RegisteredShield) -> bool:
 
 
 def refuse_embedding(model: Model) -> None:
-    """Raise InvalidRequest for a model that writes no answers."""
+    """Raise InvalidRequest for an embedding model, which writes no answers."""
     if model.model_type == "embedding":
         raise InvalidRequest(
             f"Model {model.identifier!r} is an embedding model: name one with model_type llm.",

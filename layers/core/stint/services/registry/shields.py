@@ -1,4 +1,4 @@
-"""Shields: found by name, checked when registered, asked by themselves."""
+"""Shields: look-up by name, registration, and single checks."""
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,7 +20,7 @@ MOST_SHIELDS = 8
 
 @dataclass(frozen=True, slots=True)
 class Shields:
-    """The shields of a tenant. `window` is in characters; None holds a whole answer back until it is checked."""
+    """The shields of a tenant. `window` is in characters; None buffers a whole answer until it is checked."""
 
     registry: Registry
     providers: Mapping[str, ShieldProvider]
@@ -30,7 +30,7 @@ class Shields:
         """Find the shields that an agent or a turn names in the field `param`.
 
         Raises:
-            InvalidRequest: one of them is not registered, or they are too many.
+            InvalidRequest: one of them is not registered, or there are too many.
         """
         names = list(names)
         if len(names) > MOST_SHIELDS:
@@ -57,7 +57,7 @@ class Shields:
         return BoundShield(await self.prepare(registered, provider), provider)
 
     async def prepare(self, registered: RegisteredShield, provider: ShieldProvider) -> Shield:
-        """Give a registered shield as its provider takes it; raises InvalidRequest when it cannot use it."""
+        """Return a registered shield in the form of the port. Raises InvalidRequest if its provider refuses it."""
         shield = as_port(registered)
         if provider.asks_model:
             shield = replace(shield, provider_shield_id=await self.registry.route(shield.provider_shield_id))
@@ -68,7 +68,7 @@ class Shields:
         """Register a shield.
 
         Raises:
-            InvalidRequest: its provider is unknown, or cannot use its parameters.
+            InvalidRequest: its provider is unknown, or refuses its parameters.
             Conflict: the identifier is taken.
         """
         shield = shield_of(request, None)
@@ -77,11 +77,11 @@ class Shields:
         return await self.registry.register_shield(request)
 
     async def run(self, name: str, messages: Sequence[SafetyMessage]) -> SafetyViolation | None:
-        """Ask one shield about the last of some messages.
+        """Check the last of some messages with one shield.
 
         Raises:
             InvalidRequest: there is no such shield, or there are no messages.
-            ShieldFailed: it gave no judgement.
+            ShieldFailed: it returned no verdict.
         """
         if not messages:
             raise InvalidRequest("There is no message to check.", param="messages")
@@ -92,12 +92,12 @@ class Shields:
 
 
 def as_port(shield: RegisteredShield) -> Shield:
-    """Give a registered shield in the words of the port."""
+    """Return a registered shield in the form of the port."""
     return Shield(shield.identifier, shield.provider_id, shield.provider_resource_id, shield.params)
 
 
 def as_model_message(message: SafetyMessage) -> ModelMessage:
-    """Give a message of the safety API as shields read it."""
+    """Convert a message of the safety API for shields."""
     match message:
         case SystemMessage():
             return SystemText(text_of(message.content))

@@ -1,4 +1,4 @@
-"""Client tools as the model sees them: JSON schemas in place of Llama Stack's lists of parameters, and back."""
+"""Conversion between Llama Stack's lists of parameters and JSON schemas for the model."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ JSON_TYPES = {
 
 
 def signature_of(tool: ToolDef) -> ToolSignature:
-    """Describe a client tool to the model as a JSON schema."""
+    """Return a client tool with a JSON schema for the model."""
     parameters = tool.parameters or []
     schema = {
         "type": "object",
@@ -31,7 +31,7 @@ def signature_of(tool: ToolDef) -> ToolSignature:
 
 
 def schema_of(parameter: ToolParameter) -> dict[str, Any]:
-    """Translate a parameter; Python's names of types, which client libraries send, become JSON schema's."""
+    """Convert a parameter. Client libraries send Python's names of types, which become those of JSON Schema."""
     schema: dict[str, Any] = {}
     if json_type := json_type_of(parameter.parameter_type):
         schema["type"] = json_type
@@ -45,7 +45,7 @@ def schema_of(parameter: ToolParameter) -> dict[str, Any]:
 
 
 def json_type_of(name: str) -> str | None:
-    """Name the JSON type of a Python or JSON type name; None when there is no single one (`Any`, unions)."""
+    """Return the JSON type of a Python or JSON type name; None if there is no single one (`Any`, unions)."""
     bare = name.strip().split("[")[0].lower().removeprefix("typing.")
     if bare in JSON_TYPES.values():
         return bare
@@ -53,9 +53,9 @@ def json_type_of(name: str) -> str | None:
 
 
 def parameters_of(signature: ToolSignature) -> list[ToolParameter]:
-    """Flatten a JSON schema to the list of parameters that the tools API shows; nested schemas show by type only.
+    """Flatten a JSON schema to the tools API's list of parameters, in which nested schemas are only a type.
 
-    A server's schema may have any form: what is no schema in it shows as an object.
+    A server's schema may have any form. Parts that are not a schema become an object.
     """
     properties, required = (signature.parameters.get(name) for name in ("properties", "required"))
     names = {name for name in required if isinstance(name, str)} if isinstance(required, list) else set()
@@ -72,7 +72,7 @@ def parameters_of(signature: ToolSignature) -> list[ToolParameter]:
 
 
 def type_name(schema: Any) -> str:
-    """Name the JSON type of a schema; "object" when it has none of its own (a reference, a union)."""
+    """Return the JSON type of a schema; "object" if it has none (a reference, a union)."""
     if not isinstance(schema, dict):
         return "object"
     if isinstance(schema.get("anyOf"), list):

@@ -1,4 +1,4 @@
-"""What the registry shows of toolgroups and their tools, and tools that are run outside a turn."""
+"""Toolgroups and their tools in the registry, and calls of tools outside a turn."""
 
 import asyncio
 import logging
@@ -26,13 +26,13 @@ from stint.tools.redaction import warn_of_short_secrets
 logger = logging.getLogger(__name__)
 
 LIST_SECONDS = 5.0
-"""How long a look through all toolgroups waits for one: one that hangs must not hide the others."""
+"""Maximum seconds to wait for one toolgroup when all are listed, so that one that hangs does not block the others."""
 MCP = "model-context-protocol"
 
 
 @dataclass(frozen=True, slots=True)
 class Toolgroups:
-    """The toolgroups of a tenant. `check_url` raises InvalidRequest for a URL that may not be called."""
+    """The toolgroups of a tenant. `check_url` raises InvalidRequest for a URL that is not allowed."""
 
     tools: Tools
     check_url: Callable[[str], Awaitable[None]]
@@ -41,7 +41,7 @@ class Toolgroups:
         """Register a toolgroup.
 
         Raises:
-            InvalidRequest: its provider is unknown, or cannot use what the registration says.
+            InvalidRequest: its provider is unknown, or refuses the registration.
             Conflict: the identifier is taken.
         """
         refuse_masked(request.args, "args")
@@ -55,7 +55,7 @@ class Toolgroups:
         return masked_toolgroup(toolgroup)
 
     async def check_endpoint(self, endpoint: URL) -> None:
-        """Refuse an endpoint that is too long or may not be called. Raises InvalidRequest."""
+        """Refuse an endpoint that is too long or not allowed. Raises InvalidRequest."""
         if fault := too_long("mcp_endpoint", endpoint.uri):
             raise InvalidRequest(fault, param="mcp_endpoint")
         try:
@@ -75,7 +75,7 @@ class Toolgroups:
         return await asyncio.to_thread(lambda: [masked_toolgroup(group) for group in groups])
 
     async def get(self, identifier: str) -> ToolGroup:
-        """Read a toolgroup. Raises NotFound."""
+        """Return a toolgroup. Raises NotFound."""
         return await asyncio.to_thread(masked_toolgroup, await self.tools.registry.get_toolgroup(identifier))
 
     async def all(self) -> Sequence[ToolGroup]:
@@ -84,13 +84,13 @@ class Toolgroups:
     async def tools_of(
         self, name: str | None, provider_data: Mapping[str, Any], endpoint: str | None = None
     ) -> Sequence[Tool]:
-        """List the tools of a toolgroup (`group` or `group/tool`), or of all that answer.
+        """List the tools of a toolgroup (`group` or `group/tool`), or of all toolgroups that answer.
 
-        With an `endpoint` those of the MCP server there, under the toolgroup's name when one is given.
+        With an `endpoint`, list the tools of that MCP server, under the toolgroup's name if there is one.
 
         Raises:
             NotFound: there is no such toolgroup, or no such tool in it.
-            ToolUnavailable: the provider of the one that was named cannot list its tools.
+            ToolUnavailable: the named toolgroup's provider cannot list its tools.
         """
         if endpoint is not None:
             return await self.tools_at(endpoint, name, provider_data)
@@ -114,7 +114,7 @@ class Toolgroups:
     async def tools_at(self, endpoint: str, name: str | None, provider_data: Mapping[str, Any]) -> Sequence[Tool]:
         """List the tools of the MCP server at an endpoint, which need not be registered."""
         await self.check_endpoint(URL(uri=endpoint))
-        request = ToolGroupRegisterRequest.model_construct(  # nothing is registered: a name of any form will do
+        request = ToolGroupRegisterRequest.model_construct(  # nothing is registered, so a name of any form is possible
             toolgroup_id=name or mask_url(endpoint, endpoint=True), provider_id=MCP, mcp_endpoint=URL(uri=endpoint)
         )
         group = toolgroup_of(request, None)
@@ -123,12 +123,12 @@ class Toolgroups:
     async def look_at(
         self, groups: Sequence[ToolGroup], provider_data: Mapping[str, Any]
     ) -> Sequence[Sequence[Tool] | StintError]:
-        """List the tools of several toolgroups side by side, within one budget."""
+        """List the tools of several toolgroups concurrently, within one budget."""
         with shared_list_budget():
             return await asyncio.gather(*(self.look(group, provider_data) for group in groups))
 
     async def look(self, group: ToolGroup, provider_data: Mapping[str, Any]) -> Sequence[Tool] | StintError:
-        """List a toolgroup's tools; of one that cannot be reached or does not answer soon, what it failed with."""
+        """List a toolgroup's tools, or return the error if it is unreachable or slow."""
         try:
             async with asyncio.timeout(LIST_SECONDS):
                 return describe(group, await self.tools.signatures(group, provider_data))
@@ -143,12 +143,12 @@ class Toolgroups:
     async def tool(self, name: str, provider_data: Mapping[str, Any]) -> Tool:
         """Find a tool by its name in any toolgroup, or by `group/tool`.
 
-        What this process knows comes first: another toolgroup is asked only when none that is known has it.
+        Cached lists come first. Servers are contacted only if no cached list has the tool.
 
         Raises:
             NotFound: no toolgroup has it.
             InvalidRequest: several have it.
-            ToolUnavailable: none that answers has it, and some do not answer.
+            ToolUnavailable: no toolgroup that answers has it, and some do not answer.
         """
         if "/" in name and (found := await self.tools.registry.find_toolgroup(name)) and found[1] is not None:
             return (await self.tools_of(name, provider_data))[0]
@@ -166,7 +166,7 @@ class Toolgroups:
         return the_one(name, tools)
 
     def known(self, group: ToolGroup, provider_data: Mapping[str, Any]) -> Sequence[Tool] | None:
-        """List what is known of a toolgroup without asking anybody; None when that is nothing."""
+        """Return a toolgroup's tools without a request; None if they are unknown."""
         try:
             signatures = self.tools.known(group, provider_data)
         except StintError:
@@ -176,11 +176,11 @@ class Toolgroups:
     async def invoke(
         self, tool_name: str, arguments: dict[str, Any], provider_data: Mapping[str, Any]
     ) -> ToolInvocationResult:
-        """Run a tool outside a turn. A tool that fails says so in the result.
+        """Run a tool outside a turn. A failure of the tool is in the result.
 
         Raises:
             NotFound: no toolgroup has it.
-            ToolUnavailable: its provider cannot be reached; names the toolgroup.
+            ToolUnavailable: its provider cannot be reached. The message names the toolgroup.
         """
         refuse_not_offered(tool_name)
         try:
@@ -203,12 +203,12 @@ class Toolgroups:
 
 
 def matching(name: str, tools: Sequence[Tool]) -> Sequence[Tool]:
-    """Pick the tools of a name: the registry's, or the one that models know."""
+    """Return the tools with a name, either the registry's or the models'."""
     return [tool for tool in tools if name in (tool.identifier, shown_name(tool.provider_id, tool.identifier))]
 
 
 def the_one(name: str, found: Sequence[Tool]) -> Tool:
-    """Give the tool that was found. Raises NotFound when there is none, InvalidRequest when there are several."""
+    """Return the only tool found. Raises NotFound if there is none, InvalidRequest if there are several."""
     if not found:
         raise NotFound("Tool", name)
     if len(found) > 1:
@@ -222,7 +222,7 @@ def the_one(name: str, found: Sequence[Tool]) -> Tool:
 
 
 def unfindable(name: str, failures: Sequence[StintError]) -> StintError:
-    """Tell that a tool may be where nobody answers."""
+    """Make the error for a tool that may be in a toolgroup that does not answer."""
     kinds: tuple[type[StintError], ...] = (ToolUnauthorized, UnresolvableURL)
     kind = next((kind for kind in kinds if all(isinstance(each, kind) for each in failures)), ToolUnavailable)
     reasons = "; ".join(failure.message for failure in failures)
@@ -230,7 +230,7 @@ def unfindable(name: str, failures: Sequence[StintError]) -> StintError:
 
 
 def describe(group: ToolGroup, signatures: Sequence[ToolSignature]) -> Sequence[Tool]:
-    """Return tools as the registry lists them, those of an MCP server with its endpoint, as in Llama Stack."""
+    """Return tools as the registry lists them. Tools of an MCP server have its endpoint, as in Llama Stack."""
     endpoint = masked_endpoint(group) if group.provider_id == MCP else None
     return [
         Tool(

@@ -1,4 +1,4 @@
-"""The tools of a turn: those of the client, and those of the toolgroups that the agent and the turn name."""
+"""The tools of a turn: the client's, and those of the toolgroups of the agent and the turn."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ from stint.tools.port import MODEL_NAMES, SEARCH_PROVIDERS, Toolgroup, ToolProvi
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What an agent or a turn wants of a toolgroup: all its tools, or one; `args` win over the model's arguments."""
+    """The tools that an agent or a turn uses of a toolgroup: all or one. `args` override the model's arguments."""
 
     toolgroup: ToolGroup
     tool_name: str | None
@@ -29,7 +29,7 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class Tools:
-    """The server-side tools of a tenant. `result_bytes` is the most that a model gets of a result."""
+    """The server tools of a tenant. `result_bytes` is the maximum of a result that a model gets."""
 
     registry: Registry
     providers: Mapping[str, ToolProvider]
@@ -38,11 +38,11 @@ class Tools:
     async def open(
         self, config: AgentConfig, added: Sequence[AgentToolGroup], provider_data: Mapping[str, Any]
     ) -> Toolbox:
-        """Gather the tools of a turn: the client's, and those of the agent's toolgroups and the added ones.
+        """Collect the tools of a turn: the client's, and those of the agent's and the turn's toolgroups.
 
         Raises:
-            InvalidRequest: an unknown toolgroup or tool, two tools of one name, or too many tools; names it.
-            ToolUnavailable: a toolgroup's provider cannot list its tools, and never did.
+            InvalidRequest: a toolgroup or tool is unknown, two tools have the same name, or there are too many.
+            ToolUnavailable: a toolgroup's provider cannot list its tools, and there is no cached list.
         """
         client = {tool.name: signature_of(tool) for tool in config.client_tools}
         selections = [await self.select(wanted) for wanted in (*config.toolgroups, *added)]
@@ -61,7 +61,7 @@ class Tools:
         """Find the toolgroup that an agent names as `group` or `group/tool`.
 
         Raises:
-            InvalidRequest: there is none of this name.
+            InvalidRequest: there is no such toolgroup.
         """
         name, args = (wanted, {}) if isinstance(wanted, str) else (wanted.name, wanted.args)
         found = await self.registry.find_toolgroup(name)
@@ -78,12 +78,12 @@ class Tools:
     async def signatures(
         self, group: ToolGroup, provider_data: Mapping[str, Any], param: str = "toolgroups"
     ) -> list[ToolSignature]:
-        """List a toolgroup's tools, named as in the registry.
+        """List a toolgroup's tools under their names in the registry.
 
         Raises:
-            ToolUnavailable: the provider cannot list them; names the toolgroup.
-            InvalidRequest: its URL may not be called, or its host does not resolve; names the toolgroup, and `param`
-                as the field that named it.
+            ToolUnavailable: the provider cannot list them. The message names the toolgroup.
+            InvalidRequest: its URL is not allowed, or its host does not resolve. The message names the toolgroup, and
+                `param` the field that refers to it.
         """
         provider = self.provider_of(group)
         try:
@@ -94,11 +94,11 @@ class Tools:
             raise naming(group, error) from error
 
     def known(self, group: ToolGroup, provider_data: Mapping[str, Any]) -> list[ToolSignature] | None:
-        """List a toolgroup's tools as far as nobody need be asked; None when somebody would have to be."""
+        """Return a toolgroup's tools without a request; None if a server would have to be contacted."""
         return self.provider_of(group).known_tools(as_port(group), dict(provider_data))
 
     def provider_of(self, group: ToolGroup) -> ToolProvider:
-        """Give the provider of a toolgroup. Raises ToolUnavailable when the configuration names one that is not."""
+        """Return the provider of a toolgroup. Raises ToolUnavailable if the configured provider does not exist."""
         provider = self.providers.get(group.provider_id)
         if provider is None:
             raise ToolUnavailable(
@@ -108,7 +108,7 @@ class Tools:
         return provider
 
     def chosen(self, selection: Selection, signatures: list[ToolSignature]) -> list[ServerTool]:
-        """Pick the wanted tools of a toolgroup. Raises InvalidRequest when it has no tool of that name."""
+        """Select the tools of a toolgroup. Raises InvalidRequest if it has no tool with the name."""
         group, provider = as_port(selection.toolgroup), self.provider_of(selection.toolgroup)
         names = [signature.name for signature in signatures]
         named = [(signature, shown_name(group.provider_id, signature.name)) for signature in signatures]
@@ -127,7 +127,7 @@ class Tools:
 
 
 def add_tool(server: dict[str, ServerTool], tool: ServerTool, client: Mapping[str, ToolSignature]) -> None:
-    """Add a tool by its name. One that is chosen again gets the later args; another one of that name is refused."""
+    """Add a tool by its name. A repeated tool gets the later args; another tool with that name is refused."""
     name = tool.signature.name
     other = server.get(name)
     if name in client or (other is not None and other.toolgroup.toolgroup_id != tool.toolgroup.toolgroup_id):
@@ -141,16 +141,16 @@ def add_tool(server: dict[str, ServerTool], tool: ServerTool, client: Mapping[st
 
 
 def naming(group: ToolGroup, error: StintError) -> StintError:
-    """Return an error of a toolgroup's provider with the toolgroup's name."""
+    """Return a provider's error with the toolgroup's name."""
     return type(error)(f"Toolgroup {group.identifier!r}: {error.message}", code=error.code, param=error.param)
 
 
 def shown_name(provider_id: str, name: str) -> str:
-    """Give the name by which models know a tool."""
+    """Return the models' name of a tool."""
     return MODEL_NAMES.get(name, name) if provider_id in SEARCH_PROVIDERS else name
 
 
 def as_port(group: ToolGroup) -> Toolgroup:
-    """Give a registered toolgroup as its provider takes it."""
+    """Return a registered toolgroup in the form of the port."""
     endpoint = group.mcp_endpoint.uri if group.mcp_endpoint else None
     return Toolgroup(group.identifier, group.provider_id, endpoint, group.args or {})

@@ -1,4 +1,4 @@
-"""What Llama Stack has and this server does not do: refused by name."""
+"""Tools of Llama Stack that this server refuses by name."""
 
 from stint.domain.errors import InvalidRequest, NotSupported
 from stint.domain.llama_stack.registrations import Tool
@@ -26,7 +26,7 @@ def refuse_not_offered(name: str) -> None:
 
 
 def refuse_rag(name: str) -> None:
-    """Refuse to use Llama Stack's search in vector stores. Raises InvalidRequest."""
+    """Refuse the use of Llama Stack's search in vector stores. Raises InvalidRequest."""
     if name.partition("/")[0] == RAG or name in RAG_TOOLS:
         raise InvalidRequest(
             f"{name!r} is not offered: {NO_VECTOR_STORES}. Register a toolgroup of this name that searches "
@@ -37,9 +37,9 @@ def refuse_rag(name: str) -> None:
 
 
 def describe_rag(name: str) -> list[Tool]:
-    """Describe the tools of `builtin::rag`, or the one named; their metadata says that they cannot be used.
+    """Return the tools of `builtin::rag`, or the named one. Their metadata says that they cannot be used.
 
-    The client library asks for them when an agent is made that names them, long before a turn uses one.
+    The client library lists them when it creates an agent with them, long before a turn uses one.
     """
     group, _, tool_name = name.partition("/")
     if group != RAG:

@@ -1,4 +1,4 @@
-"""Work behind the scenes: what waits in the queue (responses and long deletions), and what events ask for."""
+"""The worker: messages of the queue (background responses, long deletions), and events that request a run."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -11,10 +11,10 @@ from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 from pydantic import ValidationError
 
 from stint.bootstrap.agents import make_queue
-from stint.bootstrap.openai import make_all_deletions, make_invocations, make_work
+from stint.bootstrap.openai import make_all_deletions, make_event_requests, make_worker
 from stint.domain.errors import NotFound, NotMarkedDeleted, StintError
-from stint.domain.notifications.completion_events import Ended, ResponseEnded
-from stint.domain.notifications.request_events import ASKED
+from stint.domain.notifications.completion_events import CompletionEvent, ResponseFinished
+from stint.domain.notifications.request_events import REQUEST_EVENT
 from stint.domain.tasks import TASK, DeletionTask, ResponseTask
 from stint.log_keys import add_log_keys
 from stint.observability import Observation, make_logger
@@ -30,7 +30,7 @@ UNMARKED_SECONDS = 30
 
 
 def handler(event: Any, context: Any) -> Any:
-    """Do what a message of the queue, an event of the bus or a direct invocation asks for.
+    """Handle messages of the queue, an event of the bus, or a direct invocation.
 
     IAM decides who may invoke this function. Deletions come by the queue only. What can never be done is logged and
     dropped. Any other failure is raised, or reported for a message, so that it is tried again: twice, and then it lies
@@ -45,25 +45,25 @@ def handler(event: Any, context: Any) -> Any:
 
 
 def answer_event(event: Any, context: Any, seconds: float) -> Any:
-    """Do what an event of the bus or a direct invocation asks for; give how that ended, None when it was dropped."""
-    answer: list[Ended | None] = []
+    """Handle an event of the bus or a direct invocation; return its completion event, None when it was dropped."""
+    answer: list[CompletionEvent | None] = []
 
     def work(observation: Observation) -> int:
         try:
-            asked = ASKED.validate_python(event)
+            request = REQUEST_EVENT.validate_python(event)
         except ValidationError as error:
             return drop(error)
-        event_id = asked.id or context.aws_request_id
+        event_id = request.id or context.aws_request_id
         add_log_keys(event_id=event_id)
 
-        async def do() -> Ended | None:
+        async def handle() -> CompletionEvent | None:
             deadline = asyncio.get_running_loop().time() + seconds
-            return await make_invocations(asked.tenant).do(asked, event_id, deadline)
+            return await make_event_requests(request.tenant).handle(request, event_id, deadline)
 
-        ended = run_async(do())
-        answer.append(ended)
-        if ended is not None:
-            observation.count_ended(ended)
+        finished = run_async(handle())
+        answer.append(finished)
+        if finished is not None:
+            observation.count_finished(finished)
         return 200
 
     observed("event", context, work)
@@ -110,9 +110,9 @@ def run_response(record: SQSRecord, task: ResponseTask, seconds: float, observat
 
     async def run() -> int:
         deadline = asyncio.get_running_loop().time() + seconds
-        stored = await make_work(task.tenant).run(task.response_id, deadline, last=last)
+        stored = await make_worker(task.tenant).handle(task.response_id, deadline, last=last)
         if stored is not None:
-            observation.count_ended(ResponseEnded.of(stored))
+            observation.count_finished(ResponseFinished.of(stored))
         return 200
 
     return run_async(run())

@@ -21,7 +21,7 @@ from tests.openresponses.asgi import Watched
 from tests.services.worker_fixture import Desk
 
 from stint.bootstrap.agents import compose, delete_agent_objects
-from stint.bootstrap.openai import compose_responses, compose_work
+from stint.bootstrap.openai import compose_responses, compose_worker
 from stint.domain.inference import InferenceRequest
 from stint.domain.tasks import ResponseTask
 from stint.http.app import create_app
@@ -90,15 +90,15 @@ class World:
         deletions = Deletions(delete_agent_objects(store), self.desk.send)
         services = compose(tenant, settings, store, router, deletions, self.tool_providers)
         responses = compose_responses(tenant, settings, self.response_store, router, services, self.desk)
-        work = compose_work(tenant, settings, self.response_store, responses, self.desk)
-        return vars_of(services) | vars_of(responses) | {"work": work}
+        worker = compose_worker(tenant, settings, self.response_store, responses, self.desk)
+        return vars_of(services) | vars_of(responses) | {"worker": worker}
 
     def work_off(self) -> None:
         """Do what is in the queue, or soon will be, as the worker does."""
 
         async def run(task: ResponseTask) -> None:
             deadline = asyncio.get_running_loop().time() + 900
-            await self.make_services("").work.run(task.response_id, deadline)
+            await self.make_services("").worker.handle(task.response_id, deadline)
 
         wait_until(lambda: bool(self.desk.tasks))
         while self.desk.tasks:

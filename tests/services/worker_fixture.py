@@ -14,10 +14,10 @@ from tests.services.turn_fixture import deadline
 from tests.store.conftest import Cloud
 
 from stint.bootstrap.agents import compose, delete_agent_objects
-from stint.bootstrap.openai import compose_invocations, compose_responses, compose_work, delete_response_objects
+from stint.bootstrap.openai import compose_event_requests, compose_responses, compose_worker, delete_response_objects
 from stint.domain.errors import DeadlineExceeded, StoreUnavailable
 from stint.domain.inference import ToolSignature
-from stint.domain.notifications.completion_events import Ended
+from stint.domain.notifications.completion_events import CompletionEvent
 from stint.domain.openai.conversations import CreateConversation
 from stint.domain.openai.response_requests import CreateResponse
 from stint.domain.openai.response_resource import Response
@@ -40,7 +40,7 @@ class Desk:
 
     tasks: list[ResponseTask] = field(default_factory=list)
     deletions: list[DeletionTask] = field(default_factory=list)
-    ends: list[Ended] = field(default_factory=list)
+    ends: list[CompletionEvent] = field(default_factory=list)
     kinds: list[tuple[str, str]] = field(default_factory=list)
     refuses: bool = False
 
@@ -100,8 +100,8 @@ class Office:
         base = compose(tenant, settings, cloud.store, router, self.deletions, providers)
         self.turns = base
         self.services = compose_responses(tenant, settings, self.store, router, base, self.desk)
-        self.work = compose_work(tenant, settings, self.store, self.services, self.desk)
-        self.invocations = compose_invocations(tenant, settings, self.store, base, self.services, self.work)
+        self.worker = compose_worker(tenant, settings, self.store, self.services, self.desk)
+        self.event_requests = compose_event_requests(tenant, settings, self.store, base, self.services, self.worker)
 
     def beside(self, model: Model) -> "Office":
         """Another process of the same system."""
@@ -114,7 +114,7 @@ class Office:
 
     async def run(self, response_id: str, seconds: float = 30, *, last: bool = False) -> StoredResponse | None:
         """Work on a response as on a message of the queue."""
-        return await self.work.run(response_id, deadline(seconds), last=last)
+        return await self.worker.handle(response_id, deadline(seconds), last=last)
 
     async def finished(self, text: str = "Hello", **fields: Any) -> Response:
         """Create a response, run it and give it as a client reads it."""

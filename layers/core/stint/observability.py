@@ -20,7 +20,7 @@ from stint.domain.llama_stack.events import Event, TurnAwaitingInput, TurnComple
 from stint.log_keys import add_log_keys, begin_log_keys, end_log_keys, log_keys
 
 if TYPE_CHECKING:  # they cost a cold start 30 ms, and few functions answer with them
-    from stint.domain.notifications.completion_events import Ended
+    from stint.domain.notifications.completion_events import CompletionEvent
     from stint.domain.openai.response_events import ResponseEvent
     from stint.domain.openai.response_resource import Response, ResponseUsage
 
@@ -97,11 +97,11 @@ class Observation:
             self.count("ResponseErrors", int(last.status == "failed"))
             self.count_tokens(last.usage or Usage(), Usage())
 
-    def count_ended(self, ended: "Ended") -> None:
-        """Count what the worker has run to its end."""
-        self.count(f"{ended.kind}s")
-        self.count(f"{ended.kind}Errors", int(ended.status == "failed"))
-        self.count_tokens(ended.usage or Usage(), Usage())
+    def count_finished(self, event: "CompletionEvent") -> None:
+        """Count a turn or response that the worker has run to its end."""
+        self.count(f"{event.kind}s")
+        self.count(f"{event.kind}Errors", int(event.status == "failed"))
+        self.count_tokens(event.usage or Usage(), Usage())
 
     def time_first_event(self) -> None:
         elapsed = self.elapsed_milliseconds()

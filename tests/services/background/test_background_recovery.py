@@ -11,7 +11,7 @@ from tests.services.worker_fixture import FUNCTION, MCP_TOOL, Office, text_of, t
 
 from stint.domain.errors import StoreUnavailable
 from stint.domain.inference import AssistantAnswer, Finished, FinishReason, TextChunk, ToolResult, Usage
-from stint.services.background.worker import GivenUp
+from stint.services.background.worker import AttemptsExhausted
 
 
 async def test_steps_that_are_stored_are_not_run_again(make_office: MakeOffice) -> None:
@@ -193,7 +193,7 @@ async def test_after_three_attempts_a_response_has_failed_and_its_message_is_not
     assert response.error is not None
     assert (response.status, response.error.code) == ("failed", "attempts_exhausted")
     assert types_of(await office.follow(response_id))[-2:] == ["error", "failed"]
-    with pytest.raises(GivenUp):
+    with pytest.raises(AttemptsExhausted):
         await office.run(response_id)
     assert {end.status for end in office.desk.ends} == {"failed"}
 
@@ -211,7 +211,7 @@ async def test_workers_that_die_three_times_are_noticed_by_whoever_reads(make_of
 
     assert response.error is not None
     assert (response.status, response.error.code) == ("failed", "attempts_exhausted")
-    with pytest.raises(GivenUp):
+    with pytest.raises(AttemptsExhausted):
         await office.run(response_id)
 
 

@@ -10,8 +10,8 @@ from tests.services.worker_fixture import Office
 from stint.domain.errors import StoreUnavailable
 from stint.domain.ids import new_id
 from stint.domain.llama_stack.agents import AgentConfig
-from stint.domain.notifications.completion_events import Ended, ResponseEnded, TurnEnded
-from stint.domain.notifications.request_events import ASKED
+from stint.domain.notifications.completion_events import CompletionEvent, ResponseFinished, TurnFinished
+from stint.domain.notifications.request_events import REQUEST_EVENT
 from stint.domain.run_outcome import TurnStatus
 from stint.models.port import Model
 
@@ -34,22 +34,24 @@ class Events:
         other.agent_id, other.session_id = self.agent_id, self.session_id
         return other
 
-    async def turn(self, event_id: str, text: str = "Hello", seconds: float = 30, **detail: Any) -> TurnEnded | None:
+    async def turn(self, event_id: str, text: str = "Hello", seconds: float = 30, **detail: Any) -> TurnFinished | None:
         place = {"agent_id": self.agent_id, "session_id": self.session_id}
         said = {"messages": [{"role": "user", "content": text}]}
         ended = await self.do("Stint Turn Requested", event_id, place | said | detail, seconds)
-        assert ended is None or isinstance(ended, TurnEnded)
+        assert ended is None or isinstance(ended, TurnFinished)
         return ended
 
-    async def response(self, event_id: str, seconds: float = 30, **detail: Any) -> ResponseEnded | None:
+    async def response(self, event_id: str, seconds: float = 30, **detail: Any) -> ResponseFinished | None:
         body = {"model": "test/m", "input": "Hello"} | detail
         ended = await self.do("Stint Response Requested", event_id, body, seconds)
-        assert ended is None or isinstance(ended, ResponseEnded)
+        assert ended is None or isinstance(ended, ResponseFinished)
         return ended
 
-    async def do(self, detail_type: str, event_id: str, detail: dict[str, Any], seconds: float) -> Ended | None:
-        asked = ASKED.validate_python({"id": event_id, "detail-type": detail_type, "detail": detail})
-        return await self.office.invocations.do(asked, event_id, deadline(seconds))
+    async def do(
+        self, detail_type: str, event_id: str, detail: dict[str, Any], seconds: float
+    ) -> CompletionEvent | None:
+        request = REQUEST_EVENT.validate_python({"id": event_id, "detail-type": detail_type, "detail": detail})
+        return await self.office.event_requests.handle(request, event_id, deadline(seconds))
 
     @property
     def kinds(self) -> list[str]:
@@ -98,7 +100,7 @@ async def test_events_at_the_same_time_begin_one_thing(make_office: MakeOffice) 
     gate = asyncio.Event()
     model = script([gate, *said()])
     events = await Events(make_office(model)).open()
-    claims = events.office.invocations.claims
+    claims = events.office.event_requests.claims
     first = asyncio.create_task(events.turn("e1", seconds=900))
     await model.opened.wait()
 

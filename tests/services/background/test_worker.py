@@ -17,7 +17,7 @@ from stint.domain.errors import ModelError, StoreUnavailable
 from stint.domain.ids import TENANT, new_id
 from stint.domain.llama_stack.agents import AgentConfig
 from stint.domain.tasks import DeletionTask
-from stint.services.background.event_requests import Invocations
+from stint.services.background.event_requests import EventRequests
 
 
 class Context:
@@ -208,8 +208,8 @@ def office_of_the_worker(monkeypatch: pytest.MonkeyPatch) -> Seat:
     """Let the worker's function work for an office."""
 
     def seat(office: Office) -> None:
-        monkeypatch.setattr(app, "make_work", lambda _: office.work)
-        monkeypatch.setattr(app, "make_invocations", lambda _: office.invocations)
+        monkeypatch.setattr(app, "make_worker", lambda _: office.worker)
+        monkeypatch.setattr(app, "make_event_requests", lambda _: office.event_requests)
         monkeypatch.setattr(app, "make_all_deletions", lambda: office.deletions)
 
     return seat
@@ -409,11 +409,11 @@ async def test_the_tenant_of_an_event_is_what_the_rule_says_and_no_detail(
     office = make_office(script(said("one"), said("two")))
     asked: list[str] = []
 
-    def make_invocations(tenant: str) -> Invocations:
+    def make_event_requests(tenant: str) -> EventRequests:
         asked.append(tenant)
-        return office.invocations
+        return office.event_requests
 
-    monkeypatch.setattr(app, "make_invocations", make_invocations)
+    monkeypatch.setattr(app, "make_event_requests", make_event_requests)
     detail = {"model": "test/m", "input": "Hello", "tenant": "victim"}
     event = {"detail-type": "Stint Response Requested", "source": "victim", "detail": detail}
 

@@ -8,13 +8,12 @@ from stint.domain.tasks import ObjectKind
 from stint.models.routing import Router
 from stint.services.agents_api import Services
 from stint.services.background.background import Background
-from stint.services.background.event_requests import Invocations
-from stint.services.background.notifications import Announcements, EventBus
-from stint.services.background.resume import Continuing
+from stint.services.background.event_requests import EventRequests
+from stint.services.background.notifications import CompletionEvents, EventBus
+from stint.services.background.resume import Resumer
 from stint.services.background.tail import Following
 from stint.services.background.waiting import LOCKED_SECONDS
-from stint.services.background.work import Work
-from stint.services.background.worker import BackgroundRuns
+from stint.services.background.worker import Worker
 from stint.services.chat.chat import Chat
 from stint.services.conversations.conversations import Conversations
 from stint.services.conversations.opaque_texts import OpaqueTexts
@@ -56,17 +55,17 @@ def delete_response_objects(store: ResponseStore) -> dict[ObjectKind, DeleteObje
 
 
 @cache
-def make_work(tenant: str) -> Work:
-    """Compose the worker's part of a tenant, once a process."""
-    return compose_work(tenant, load_settings(), make_response_store(), make_response_services(tenant))
+def make_worker(tenant: str) -> Worker:
+    """Compose the worker of a tenant, once a process."""
+    return compose_worker(tenant, load_settings(), make_response_store(), make_response_services(tenant))
 
 
 @cache
-def make_invocations(tenant: str) -> Invocations:
+def make_event_requests(tenant: str) -> EventRequests:
     """Compose what the worker does for events, once a process."""
     responses = make_response_services(tenant)
-    return compose_invocations(
-        tenant, load_settings(), make_response_store(), make_services(tenant), responses, make_work(tenant)
+    return compose_event_requests(
+        tenant, load_settings(), make_response_store(), make_services(tenant), responses, make_worker(tenant)
     )
 
 
@@ -107,31 +106,31 @@ def compose_responses(
     )
 
 
-def compose_work(
+def compose_worker(
     tenant: str, settings: Settings, store: ResponseStore, services: ResponseServices, bus: EventBus | None = None
-) -> Work:
-    """Put the worker's part of a tenant together."""
-    continuing = Continuing(services.responses, patience(settings))
-    runs = BackgroundRuns(tenant, store, continuing, services.background.lives, settings.lease_seconds)
-    return Work(runs, Announcements(bus or EventBridgeBus(make_events, settings.event_bus)))
+) -> Worker:
+    """Put the worker of a tenant together."""
+    resumer = Resumer(services.responses, patience(settings))
+    completion_events = CompletionEvents(bus or EventBridgeBus(make_events, settings.event_bus))
+    return Worker(tenant, store, resumer, services.background.lives, completion_events, settings.lease_seconds)
 
 
-def compose_invocations(
+def compose_event_requests(
     tenant: str,
     settings: Settings,
     store: ResponseStore,
     services: Services,
     responses: ResponseServices,
-    work: Work,
-) -> Invocations:
+    worker: Worker,
+) -> EventRequests:
     """Put together what the worker does for events."""
-    return Invocations(
+    return EventRequests(
         tenant=tenant,
         claims=store.claims,
         turns=services.turns,
         background=responses.background,
-        work=work,
-        announcements=work.announcements,
+        worker=worker,
+        completion_events=worker.completion_events,
         lease_seconds=settings.lease_seconds,
         patience=patience(settings),
     )

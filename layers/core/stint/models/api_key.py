@@ -11,9 +11,9 @@ MAX_AGE_SECONDS = 300
 
 @dataclass(frozen=True, slots=True)
 class ApiKey:
-    """A key given in the clear, or kept in Secrets Manager: a plain string, or JSON that holds it under its `name`.
+    """A key in plain text or in Secrets Manager, as a string or as JSON with the key under its `name`.
 
-    Calling it gives the key; a secret is read again after five minutes, so that it can be rotated.
+    A call returns the key. A secret is read again after five minutes, so that it can be rotated.
     """
 
     value: str = ""
@@ -27,7 +27,7 @@ class ApiKey:
 
 
 def read_secret(secret_arn: str) -> str:
-    """Read a secret through Powertools' cache. Raises ModelUnauthorized when it cannot be read."""
+    """Read a secret through Powertools' cache. Raises ModelUnauthorized if it cannot be read."""
     from aws_lambda_powertools.utilities.parameters import get_secret  # noqa: PLC0415 - costs a cold start 30 ms
     from aws_lambda_powertools.utilities.parameters.exceptions import GetParameterError  # noqa: PLC0415
 
@@ -41,7 +41,7 @@ def read_secret(secret_arn: str) -> str:
 
 
 def pick_key(secret: str, name: str) -> str:
-    """Take the key out of a secret."""
+    """Return the key in a secret."""
     try:
         document = json.loads(secret)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Images behind URLs, for providers that fetch none themselves."""
+"""Fetching of images by URL, for providers that do not fetch them."""
 
 import asyncio
 import base64
@@ -16,7 +16,7 @@ from stint.models.port import Model
 
 
 class Image(Protocol):
-    """What a URL was fetched to."""
+    """A fetched image."""
 
     @property
     def body(self) -> bytes: ...
@@ -25,15 +25,15 @@ class Image(Protocol):
 Fetch = Callable[[str], Awaitable[Image]]
 
 MOST_BYTES = 12_000_000
-"""Bytes of the fetched images of one model call, which holds each of them up to four times as base64."""
+"""Maximum bytes of the fetched images of one model call, which holds up to four copies of each as base64."""
 
 FETCHED_AT_ONCE = 2
 
 
 class FetchedImages:
-    """A model whose requests bear their images themselves: http(s) URLs are fetched first, side by side.
+    """A model whose requests contain their images: http(s) URLs are fetched first, concurrently.
 
-    `fetch` raises InvalidRequest for a URL that may not be called, or does not answer.
+    `fetch` raises InvalidRequest for a URL that is not allowed or does not answer.
     """
 
     def __init__(self, model: Model, fetch: Fetch) -> None:
@@ -41,11 +41,11 @@ class FetchedImages:
         self._fetch = fetch
 
     def check(self, request: InferenceRequest) -> None:
-        """Refuse what the model's provider lacks; see the port."""
+        """Refuse parameters that the model's provider lacks; see the port."""
         self._model.check(request)
 
     async def stream(self, request: InferenceRequest) -> AsyncGenerator[ModelChunk, None]:
-        """Begin a model call; see the port."""
+        """Start a model call; see the port."""
         chunks = self._model.stream(await self._fill_request(request))
         try:
             async for chunk in chunks:
@@ -56,7 +56,7 @@ class FetchedImages:
                 await aclose()
 
     async def count_tokens(self, request: InferenceRequest) -> int:
-        """Count tokens, those of the images too; see the port."""
+        """Count tokens, including those of the images; see the port."""
         return await self._model.count_tokens(await self._fill_request(request))
 
     async def _fill_request(self, request: InferenceRequest) -> InferenceRequest:
@@ -70,7 +70,7 @@ class FetchedImages:
 
 @dataclass(slots=True)
 class Fetching:
-    """Fetches the images of one request, each URL once. `counts` tells how often it stands in the request."""
+    """Fetches the images of one request, each URL once. `counts` has the number of its uses."""
 
     fetch: Fetch
     counts: Mapping[str, int]
@@ -78,7 +78,7 @@ class Fetching:
     turnstile: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(FETCHED_AT_ONCE))
 
     async def fetch_all(self) -> dict[str, str]:
-        """Return the images as base64 by their URLs. Raises InvalidRequest for too many, or too many bytes."""
+        """Return the images as base64 by their URLs. Raises InvalidRequest for too many images or bytes."""
         if len(self.counts) > MAX_IMAGE_URLS:
             raise too_many("too_many_images", f"The images have more than {MAX_IMAGE_URLS} URLs")
         reads = [asyncio.create_task(self.read(url)) for url in self.counts]
@@ -109,7 +109,7 @@ def items_in(message: ModelMessage) -> list[TextContentItem | ImageContentItem]:
 
 
 def url_of(item: ContentItem) -> str | None:
-    """Return the URL that has to be fetched for an item."""
+    """Return the URL to fetch for an item."""
     if not isinstance(item, ImageContentItem) or item.image.url is None:
         return None
     url = item.image.url.uri
@@ -117,7 +117,7 @@ def url_of(item: ContentItem) -> str | None:
 
 
 def fill(message: ModelMessage, images: Mapping[str, str]) -> ModelMessage:
-    """Put the images of a message in the place of their URLs."""
+    """Replace the image URLs of a message by the images."""
     items = items_in(message)
     if not isinstance(message, UserInput | ToolResult) or not any(map(url_of, items)):
         return message

@@ -1,4 +1,4 @@
-"""Images as providers want them: inline with a media type, or by URL."""
+"""Images in the form that providers need: inline with a media type, or by URL."""
 
 import base64
 import binascii
@@ -13,7 +13,7 @@ WHITE_SPACE = b" \t\r\n\f\v"
 
 @dataclass(frozen=True, slots=True)
 class InlineImage:
-    """The bytes of an image, and what they are (image/png, image/jpeg, image/gif or image/webp)."""
+    """The bytes of an image, and its media type (image/png, image/jpeg, image/gif or image/webp)."""
 
     media_type: str
     data: bytes
@@ -24,12 +24,12 @@ class InlineImage:
 
 
 def read_image(source: ImageSource) -> InlineImage | str:
-    """Give an image's bytes, or its http(s) URL.
+    """Return an image's bytes, or its http(s) URL.
 
-    The media type is told from the bytes: callers send base64 without one, and data URLs with a wrong one.
+    The media type is detected from the bytes, because callers send base64 without one, and data URLs with a wrong one.
 
     Raises:
-        InvalidRequest: the data is not base64, is no image of a known kind, or the URL has another scheme.
+        InvalidRequest: the data is not base64 or not a supported image, or the URL has another scheme.
     """
     address = source.data if source.url is None else source.url.uri
     if address is None:

@@ -1,4 +1,4 @@
-"""A json_schema response format as providers want it: a schema with a name."""
+"""A json_schema response format in the form that providers need: a schema with a name."""
 
 import re
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ ANY_OBJECT: dict[str, Any] = {"type": "object"}
 
 @dataclass(frozen=True, slots=True)
 class NamedSchema:
-    """A JSON schema. `strict` asks for an answer that certainly satisfies it; `description` says what it is for."""
+    """A JSON schema. `strict` requires an answer that satisfies it; `description` says what it is for."""
 
     name: str
     schema: dict[str, Any]
@@ -24,10 +24,10 @@ class NamedSchema:
 
 
 def read_schema(response_format: AnswerFormat) -> NamedSchema:
-    """Read either form that clients send: Llama Stack's bare schema, or OpenAI's `{name, schema, ..}`.
+    """Read either form of clients: Llama Stack's bare schema, or OpenAI's `{name, schema, ..}`.
 
-    A json_object is a schema that any object satisfies. A bare schema is strict when OpenAI would take it so, as a
-    provider refuses strict with any other.
+    A json_object is a schema that any object satisfies. A bare schema is strict if OpenAI accepts it as strict, because
+    a provider refuses strict with any other.
 
     Raises:
         InvalidRequest: the format is a grammar.
@@ -49,7 +49,7 @@ def read_schema(response_format: AnswerFormat) -> NamedSchema:
 
 
 def is_strict(schema: dict[str, Any]) -> bool:
-    """Tell whether every object of a schema requires all its properties and admits no others.
+    """Return whether every object of a schema requires all its properties and allows no others.
 
     See "Structured outputs, supported schemas" in OpenAI's documentation.
     """
@@ -62,9 +62,9 @@ def is_strict(schema: dict[str, Any]) -> bool:
 
 
 def close_objects(schema: dict[str, Any]) -> dict[str, Any]:
-    """Forbid further properties wherever a schema lists an object's properties and leaves others open.
+    """Forbid further properties wherever a schema lists properties and does not mention others.
 
-    Whatever satisfies the closed schema satisfies the open one; Bedrock takes closed objects only ("Get validated JSON
+    A value of the closed schema also satisfies the open one. Bedrock accepts only closed objects ("Get validated JSON
     results from models", Amazon Bedrock User Guide).
     """
     closed = {key: _close(key, value) for key, value in schema.items()}
@@ -86,7 +86,7 @@ def _close(key: str, value: Any) -> Any:
 
 
 def _parts(schema: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Give the schemas directly inside a schema."""
+    """Return the direct subschemas of a schema."""
     for key, value in schema.items():
         if key in LITERALS:
             continue
@@ -103,6 +103,6 @@ def _properties(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _name(title: Any) -> str:
-    """Make a name of at most 64 letters, digits, underscores and hyphens."""
+    """Return a name of at most 64 letters, digits, underscores and hyphens."""
     name = re.sub(r"[^A-Za-z0-9_-]+", "_", title)[:64] if isinstance(title, str) else ""
     return name.strip("_") or "response"

@@ -1,4 +1,4 @@
-"""Names of participants, as providers take them: beside a message, or as a part of its text."""
+"""Names of participants, in a field of a message or in its text."""
 
 import re
 from dataclasses import replace
@@ -11,12 +11,12 @@ _PLAIN = re.compile(r"[^\s<|\\/>]+")
 
 
 def is_plain_name(name: str) -> bool:
-    r"""Return whether OpenAI takes a name beside a message: up to 64 characters, no whitespace and none of <|\/>."""
+    r"""Return whether OpenAI accepts a name as a field: up to 64 characters, no whitespace and none of <|\/>."""
     return len(name) <= LONGEST_NAME and _PLAIN.fullmatch(name) is not None
 
 
 def put_name_in_text(message: ModelMessage) -> ModelMessage:
-    """Return a message with its name before its text, as `Ann: Hello`. An answer that only calls tools has no text."""
+    """Put a message's name before its text, as in `Ann: Hello`. An answer that only calls tools has no text."""
     match message:
         case UserInput(content=content, name=name) if name:
             return UserInput(_prefix(content, name))

@@ -1,4 +1,4 @@
-"""Reading what providers say when they refuse, whichever protocol they speak."""
+"""Reading of providers' error messages in all protocols."""
 
 import re
 from datetime import UTC, datetime
@@ -27,21 +27,21 @@ FIELDS = {
         "messages": r"\bmessages\b",
     }.items()
 }
-"""Words by which providers name a field where they do not say `param`."""
+"""Words that identify a field in messages without `param`."""
 
 
 def is_about_length(text: str) -> bool:
-    """Tell whether the messages did not fit, in the words of OpenAI, vLLM, Ollama, llama.cpp and Bedrock."""
+    """Return whether an error says that the messages do not fit (OpenAI, vLLM, Ollama, llama.cpp, Bedrock)."""
     return TOO_LONG.search(text) is not None
 
 
 def shorten(message: str) -> str:
-    """Cut a message after 500 characters: some providers answer with whole pages."""
+    """Cut a message after 500 characters, because some providers return whole pages."""
     return message if len(message) <= LONGEST_MESSAGE else f"{message[:LONGEST_MESSAGE]}..."
 
 
 def parse_retry_after(value: str | None) -> float | None:
-    """Read a Retry-After, in seconds or as a date (RFC 9110, section 10.2.3), as seconds from here: an hour at most."""
+    """Return the seconds, at most an hour, of a Retry-After in seconds or as a date (RFC 9110, section 10.2.3)."""
     if value is None:
         return None
     if re.fullmatch(r"\d+(?:\.\d+)?", value):
@@ -55,5 +55,5 @@ def parse_retry_after(value: str | None) -> float | None:
 
 
 def find_field(words: str) -> str | None:
-    """Return the field that a refusal is about, as chat completions name it; None when its words name none."""
+    """Return the field that an error is about, under its name in chat completions; None if it names none."""
     return next((field for field, pattern in FIELDS.items() if pattern.search(words)), None)

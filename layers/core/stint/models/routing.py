@@ -1,4 +1,4 @@
-"""Which adapter answers for a model id."""
+"""Routing of model ids to adapters."""
 
 from collections.abc import Callable, Iterable, Mapping
 
@@ -15,9 +15,9 @@ HINTS = {
 class Router:
     """Chooses adapters by prefix: `bedrock/ID`, `openai/ID`, `scripted/ID`.
 
-    An id without such a prefix, as the configuration and registrations may have it, belongs as it is to the provider of
-    `default_model`, slashes included: Llama Stack's ids have them. What vLLM calls `openai/gpt-oss-20b` is
-    `openai/openai/gpt-oss-20b` here. Adapters are made when first asked for, and kept.
+    An id without such a prefix, from the configuration or a registration, belongs to the provider of `default_model`,
+    including its slashes: Llama Stack's ids have them. vLLM's model `openai/gpt-oss-20b` is `openai/openai/gpt-oss-20b`
+    here. Adapters are made when first needed, and kept.
     """
 
     def __init__(self, factories: Mapping[str, Callable[[], Model]], default_model: str) -> None:
@@ -27,10 +27,10 @@ class Router:
         self._models: dict[str, Model] = {}
 
     def resolve(self, model_id: str) -> tuple[Model, str]:
-        """Give the adapter of a model, and the id that its provider knows.
+        """Return the adapter of a model, and the provider's own id.
 
         Raises:
-            InvalidRequest: the provider is not configured, or no id follows the prefix.
+            InvalidRequest: the provider is not configured, or the prefix has no id.
         """
         provider, provider_model_id = self.route(model_id)
         if provider not in self._models:
@@ -38,12 +38,12 @@ class Router:
         return self._models[provider], provider_model_id
 
     def names_provider(self, model_id: str) -> bool:
-        """Tell whether an id begins with a provider, configured here or not."""
+        """Return whether an id begins with a provider, configured or not."""
         provider, found, _ = model_id.partition("/")
         return bool(found) and provider in {*self._factories, *HINTS}
 
     def route(self, model_id: str) -> tuple[str, str]:
-        """Give the provider of a model and the id that it knows; raises as `resolve` does."""
+        """Return the provider of a model and its own id. Raises as `resolve` does."""
         provider, _, provider_model_id = model_id.partition("/")
         if not self.names_provider(model_id):
             provider, provider_model_id = self._default_model.partition("/")[0], model_id
@@ -64,7 +64,7 @@ class Router:
 
 
 def ambiguous_model(model_id: str, full_ids: list[str]) -> InvalidRequest:
-    """Make the error for an id without a prefix that several models have."""
+    """Make the error for an id without a prefix that several models share."""
     return InvalidRequest(
         f"Model {model_id!r} is ambiguous: write one of {', '.join(map(repr, full_ids))}.",
         code="model_not_found",
@@ -73,7 +73,7 @@ def ambiguous_model(model_id: str, full_ids: list[str]) -> InvalidRequest:
 
 
 def unknown_model(model_id: str, providers: Iterable[str]) -> InvalidRequest:
-    """Return the error for an id that nobody knows; `providers` are those of this server."""
+    """Make the error for an unknown id. `providers` are those of this server."""
     return InvalidRequest(
         f"Model {model_id!r} is not known here. GET /v1/models lists the models that are; an id that begins with a "
         f"provider ({', '.join(f'{name}/' for name in providers)}) need not be listed.",

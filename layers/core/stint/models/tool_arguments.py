@@ -1,4 +1,4 @@
-"""The arguments of earlier tool calls, as providers take them back."""
+"""The arguments of earlier tool calls, in the form that providers accept."""
 
 import json
 from typing import Any
@@ -7,10 +7,10 @@ from stint.domain.tools import ToolCall
 
 
 def read_call_arguments(call: ToolCall) -> dict[str, Any]:
-    """Give a call's arguments as an object, whatever the model wrote.
+    """Return a call's arguments as an object, whatever the model wrote.
 
-    Converse, vLLM and Ollama refuse a history with arguments that are no JSON object, which would end the session; so
-    such a text is handed back inside an object.
+    Converse, vLLM and Ollama refuse a history with arguments that are not a JSON object, which would make the session
+    unusable. Such a text is therefore wrapped in an object.
     """
     if isinstance(call.arguments, dict):
         return call.arguments

@@ -1,4 +1,4 @@
-"""Names of tools that providers refuse: MCP servers may give any, and models make some up."""
+"""Conversion of tool names that providers refuse. MCP servers use any name, and models invent some."""
 
 import hashlib
 import re
@@ -23,7 +23,7 @@ _DIGITS = 8
 
 
 class PlainToolNames:
-    """A model whose provider takes names of letters, digits, _ and - only, as OpenAI and Bedrock do.
+    """A model whose provider accepts only names of letters, digits, _ and -, as OpenAI and Bedrock do.
 
     Others are told to it in such a form (see `plain`), in its tools and in what was said, and its calls come back with
     the names as they are.
@@ -33,12 +33,12 @@ class PlainToolNames:
         self._model = model
 
     def check(self, request: InferenceRequest) -> None:
-        """Refuse two tools that would have one name, and what the model's provider lacks; see the port."""
+        """Refuse two tools that would have the same name, and parameters that the provider lacks; see the port."""
         real_names(request.tools)
         self._model.check(told(request))
 
     async def stream(self, request: InferenceRequest) -> AsyncGenerator[ModelChunk, None]:
-        """Begin a model call; see the port."""
+        """Start a model call; see the port."""
         names = real_names(request.tools)
         chunks = self._model.stream(told(request))
         try:
@@ -57,9 +57,9 @@ class PlainToolNames:
 
 
 def plain(name: str) -> str:
-    """Give a name in letters, digits, _ and -: itself if it can be; others become _.
+    """Return a name in which all characters but letters, digits, _ and - are replaced by _.
 
-    One that is too long is cut, and ends in digits of its hash.
+    A name that is too long is cut, and ends in digits of its hash.
     """
     written = _REFUSED.sub("_", name) or "_"
     if len(written) <= LONGEST_TOOL_NAME:
@@ -69,7 +69,7 @@ def plain(name: str) -> str:
 
 
 def real_names(tools: Iterable[ToolSignature]) -> dict[str, str]:
-    """Give the names of tools by those that the model knows. Raises InvalidRequest when two would be one."""
+    """Return the names of tools by their converted names. Raises InvalidRequest if two are equal."""
     names: dict[str, str] = {}
     for tool in tools:
         other = names.setdefault(plain(tool.name), tool.name)
@@ -84,7 +84,7 @@ def real_names(tools: Iterable[ToolSignature]) -> dict[str, str]:
 
 
 def told(request: InferenceRequest) -> InferenceRequest:
-    """Give a request with plain names."""
+    """Return a request with converted names."""
     choice = request.tool_choice
     return replace(
         request,

@@ -26,7 +26,7 @@ class Failure(Schema):
         return cls(code=error.code, message=error.message)
 
 
-class TurnEnded(Schema):
+class TurnFinished(Schema):
     """The end of a turn that an event requested. Without `turn_id`, it was refused before it started.
 
     `event_id` is the id of the requesting event.
@@ -48,7 +48,7 @@ class TurnEnded(Schema):
         return "Stint Turn Completed" if good else "Stint Turn Failed"
 
     @classmethod
-    def of(cls, turn: Turn, agent_id: str, event_id: str) -> "TurnEnded":
+    def of(cls, turn: Turn, agent_id: str, event_id: str) -> "TurnFinished":
         """Make the event of a turn."""
         error = turn.error
         return cls(
@@ -62,7 +62,7 @@ class TurnEnded(Schema):
         )
 
 
-class ResponseEnded(Schema):
+class ResponseFinished(Schema):
     """The end of a background response. Without `response_id`, it was refused before it started.
 
     `event_id` is the id of the requesting event, if there was one.
@@ -83,7 +83,7 @@ class ResponseEnded(Schema):
         return "Stint Response Completed" if good else "Stint Response Failed"
 
     @classmethod
-    def of(cls, stored: StoredResponse, event_id: str | None = None) -> "ResponseEnded":
+    def of(cls, stored: StoredResponse, event_id: str | None = None) -> "ResponseFinished":
         """Make the event of a stored response."""
         error = stored.ending.error if stored.ending else None
         return cls(
@@ -96,4 +96,4 @@ class ResponseEnded(Schema):
         )
 
 
-Ended = TurnEnded | ResponseEnded
+CompletionEvent = TurnFinished | ResponseFinished

@@ -32,7 +32,7 @@ class ResponseRequested(CreateResponse):
         return data | {"background": True} if isinstance(data, dict) else data
 
 
-class Asked(Request):
+class EventEnvelope(Request):
     """An event as the rule of the stack's event bus passes it on. A direct invocation has the same form.
 
     The rule sets `tenant`; `detail` has none. An event with a known `id` starts nothing new. A direct invocation may
@@ -43,12 +43,12 @@ class Asked(Request):
     id: EventId | None = None
 
 
-class TurnAsked(Asked):
+class TurnRequestEvent(EventEnvelope):
     detail_type: Annotated[Literal["Stint Turn Requested"], Field(alias="detail-type")]
     detail: TurnRequested
 
 
-class ResponseAsked(Asked):
+class ResponseRequestEvent(EventEnvelope):
     detail_type: Annotated[Literal["Stint Response Requested"], Field(alias="detail-type")]
     detail: ResponseRequested
 
@@ -62,5 +62,7 @@ def check_event(event: Any) -> Any:
     return event
 
 
-AnyAsked = Annotated[TurnAsked | ResponseAsked, Field(discriminator="detail_type"), BeforeValidator(check_event)]
-ASKED: TypeAdapter[AnyAsked] = TypeAdapter(AnyAsked)
+RequestEvent = Annotated[
+    TurnRequestEvent | ResponseRequestEvent, Field(discriminator="detail_type"), BeforeValidator(check_event)
+]
+REQUEST_EVENT: TypeAdapter[RequestEvent] = TypeAdapter(RequestEvent)

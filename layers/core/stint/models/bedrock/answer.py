@@ -1,4 +1,4 @@
-"""ConverseStream events, read into model chunks."""
+"""Conversion of ConverseStream events to model chunks."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -18,7 +18,7 @@ REASONS = {
 
 
 class ConverseAnswer:
-    """One answer, fed event by event (API reference, ConverseStreamOutput)."""
+    """One answer, read event by event (API reference, ConverseStreamOutput)."""
 
     def __init__(self) -> None:
         self._thoughts = ThoughtReader()
@@ -30,8 +30,8 @@ class ConverseAnswer:
         """Read one event.
 
         Raises:
-            ModelError: the model wrote something malformed; ContextLengthExceeded when its context is full.
-            LookupError: the event lacks a required field (boto3 gives what it could read of a damaged one).
+            ModelError: the model's output is malformed; ContextLengthExceeded if its context is full.
+            LookupError: the event lacks a required field (boto3 returns the readable part of a damaged one).
         """
         match event:
             case {"contentBlockStart": {"contentBlockIndex": block, "start": {"toolUse": call}}}:
@@ -53,7 +53,7 @@ class ConverseAnswer:
             yield ToolCallChunk(self._calls[block], arguments=delta["toolUse"]["input"])
 
     def finish(self) -> Finished:
-        """Give the end.
+        """Return the last chunks.
 
         Raises:
             ModelError: the stream ended before the message did.
@@ -64,7 +64,7 @@ class ConverseAnswer:
 
 
 def _read_usage(usage: dict[str, Any]) -> Usage:
-    """What was read from a cache or written into it is input that Bedrock counts apart."""
+    """Read the usage. Bedrock counts input that it reads from or writes to a cache separately."""
     cached = usage.get("cacheReadInputTokens") or 0
     read = usage["inputTokens"] + cached + (usage.get("cacheWriteInputTokens") or 0)
     written = usage["outputTokens"]

@@ -15,8 +15,8 @@ T = TypeVar("T")
 class ConverseCall:
     """A call in a thread of its own, because boto3's event stream blocks.
 
-    The thread is not one of the event loop's, as silent calls would use those up. An event is read when it is asked
-    for, so a slow reader holds the sender back through the socket.
+    The thread is not one of the event loop's, because slow calls would use those up. An event is read on request, so a
+    slow reader slows the sender down through the socket.
     """
 
     def __init__(self, client: "Callable[[], BedrockRuntimeClient]", parameters: dict[str, Any]) -> None:
@@ -27,20 +27,20 @@ class ConverseCall:
         self._events: Iterator[Any] = iter(())
 
     async def open(self) -> None:
-        """Send the request and wait for the first bytes of the answer."""
+        """Send the request, and wait for the first bytes of the answer."""
         await self._run(self._open)
 
     async def next_event(self) -> dict[str, Any] | None:
-        """Wait for the next event; None is the end."""
+        """Return the next event; None at the end."""
         return await self._run(lambda: next(self._events, None))
 
     def close(self) -> None:
-        """End the call without waiting: a blocked read is woken, and the thread then closes the connection and ends.
+        """End the call without waiting. A blocked read is interrupted, and the thread closes the connection and ends.
 
-        A request whose answer has not begun cannot be woken; its thread ends with the answer or the time-out.
+        A request without an answer so far cannot be interrupted. Its thread ends with the answer or the timeout.
         """
         if self._stream is not None:
-            with suppress(ValueError, RuntimeError, OSError):  # the answer was read to its end
+            with suppress(ValueError, RuntimeError, OSError):  # the answer was read to the end
                 self._stream._raw_stream.shutdown()  # boto3's close would wait for the blocked read
         self._thread.submit(self._release)
         self._thread.shutdown(wait=False)

@@ -1,4 +1,4 @@
-"""What boto3 raises, as model errors."""
+"""Conversion of boto3's exceptions to model errors."""
 
 import re
 from typing import Any
@@ -29,7 +29,7 @@ from stint.domain.errors import (
 )
 from stint.models.refusals import find_field, is_about_length, parse_retry_after, shorten
 
-# The last three come from events that are damaged, or not of the documented form.
+# The last three come from events that are damaged or not in the documented form.
 ERRORS = (ClientError, BotoCoreError, HTTPError, OSError, ParserError, ResponseParserError, LookupError)
 THROTTLED = frozenset({"throttlingexception", "toomanyrequestsexception"})
 OVERLOADED = frozenset({"serviceunavailableexception", "modelnotreadyexception"})
@@ -49,7 +49,7 @@ HINTS = {
 
 
 def explain(error: Exception, parameters: dict[str, Any]) -> StintError:
-    """Make the error that an exception of boto3 means for a call with these parameters."""
+    """Convert an exception of a call with these parameters."""
     match error:
         case ClientError():
             return _explain_refusal(error, parameters)
@@ -73,7 +73,7 @@ def explain(error: Exception, parameters: dict[str, Any]) -> StintError:
 
 
 def message_of(error: ClientError) -> str:
-    """Give the service's own words."""
+    """Return the service's own message."""
     return shorten(str(error.response.get("Error", {}).get("Message") or "no message"))
 
 
@@ -84,7 +84,7 @@ def _explain_refusal(error: ClientError, parameters: dict[str, Any]) -> StintErr
     status = metadata.get("HTTPStatusCode")
     unauthorized = status in (401, 403) or HINTS.get(kind) == CREDENTIALS
     hint = HINTS.get(kind, CREDENTIALS if unauthorized else "")
-    # Refused credentials are answered with the request that was signed, its session token included.
+    # The answer to refused credentials contains the signed request, including its session token.
     told = "" if unauthorized and kind != ACCESS_DENIED else f": {message_of(error)}"
     message = f"Bedrock answered {code or status}{told}{f' ({hint})' if hint else ''}"
     if kind in THROTTLED | OVERLOADED:

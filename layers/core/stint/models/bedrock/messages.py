@@ -1,4 +1,4 @@
-"""A conversation as Converse messages."""
+"""Conversion of a conversation to Converse messages."""
 
 import re
 from dataclasses import dataclass, field
@@ -24,7 +24,7 @@ class Conversation:
     messages: list[Block] = field(default_factory=list)
 
     def add(self, role: str, blocks: list[Block]) -> None:
-        """Append blocks. Roles must alternate: blocks of the same role join the message before."""
+        """Append blocks. Roles must alternate, so blocks of the same role join the previous message."""
         if not blocks:
             return
         if self.messages and self.messages[-1]["role"] == role:
@@ -36,15 +36,15 @@ class Conversation:
 def write_conversation(
     messages: tuple[ModelMessage, ...], *, with_tools: bool, with_reasoning: bool = False
 ) -> Conversation:
-    """Write a conversation in the form of Converse (API reference, Message and ContentBlock).
+    """Write a conversation for Converse (API reference, Message and ContentBlock).
 
-    Tool results are user messages there. Texts without a visible character are refused there, so they are left out,
-    or replaced where something must stand. Without tools in the request, tool blocks are refused: earlier calls and
-    results are then told as text. What was thought before an answer goes with it where the model thinks. Messages have
-    no names there, so a name goes before the text.
+    Tool results are user messages. Converse refuses blank texts, so they are omitted, or replaced where a text is
+    required. It refuses tool blocks if the request has no tools, so earlier calls and results then become text. The
+    reasoning of an answer is sent with it if the model reasons. Messages have no names, so a name is put before the
+    text.
 
     Raises:
-        InvalidRequest: an image cannot be read, or is a URL, which Bedrock does not fetch.
+        InvalidRequest: an image cannot be read, or is a URL, which Bedrock does not support.
     """
     conversation = Conversation()
     for message in map(put_name_in_text, messages):
@@ -103,5 +103,5 @@ def _told_result(result: ToolResult) -> Block:
 
 
 def _tool_use_id(call_id: str) -> str:
-    """Fit an id, perhaps another provider's, into what ToolUseBlock admits."""
+    """Return an id, perhaps from another provider, in the form that ToolUseBlock requires."""
     return re.sub(r"[^a-zA-Z0-9_.:-]", "_", call_id)[:64]

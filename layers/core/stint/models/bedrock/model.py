@@ -27,10 +27,10 @@ REGION = re.compile(r"^(?:us|us-gov|eu|apac|ap|jp|au|ca|in|sa|me|af|global)\.")
 def connect(
     region: str | None = None, *, connect_timeout: float = 5.0, stall_timeout: float = 60.0
 ) -> "BedrockRuntimeClient":
-    """Make a client; time-outs are in seconds, the second is the longest silence of the service.
+    """Make a client. Timeouts are in seconds; the second one is the longest silence of the service.
 
-    Connection errors, throttling and 5xx are repeated twice while the answer has not begun. boto3 itself finds the
-    credentials, and another endpoint in AWS_ENDPOINT_URL_BEDROCK_RUNTIME.
+    Connection errors, throttling and 5xx are retried twice before the answer starts. boto3 finds the credentials, and
+    another endpoint in AWS_ENDPOINT_URL_BEDROCK_RUNTIME.
     """
     config = Config(
         connect_timeout=connect_timeout,
@@ -42,11 +42,11 @@ def connect(
 
 
 class Bedrock:
-    """Models behind ConverseStream. The client is made when first used, in the thread of that call.
+    """The models of ConverseStream. The client is made when first used, in the thread of that call.
 
-    A model that refuses temperature 0, or temperature beside top_p (Claude's later models do), is asked again without
-    the first, or with temperature alone; one that has no strict tools, with plain ones. This is remembered for the
-    model.
+    A request that a model refuses because of temperature 0 is sent again without temperature; because of temperature
+    with top_p (Claude's later models), with temperature only; because of strict tools, with plain ones. Later requests
+    to the model are adapted at once.
     """
 
     def __init__(self, client: "Callable[[], BedrockRuntimeClient]" = connect) -> None:
@@ -56,13 +56,13 @@ class Bedrock:
         self._refused: dict[str, set[str]] = {}
 
     def check(self, request: InferenceRequest) -> None:
-        """Refuse what Converse or the model's family lacks; see the port."""
+        """Refuse parameters that Converse or the model's family lacks; see the port."""
         check_converse(request)
 
     async def count_tokens(self, request: InferenceRequest) -> int:
-        """Ask CountTokens, which costs nothing; only some models have it.
+        """Count tokens with CountTokens, which is free; only some models support it.
 
-        It takes a model's own id, so an inference profile's region is left out. A response format is not counted.
+        It requires a model's own id, so an inference profile's region is removed. A response format is not counted.
         """
         parameters = self._adapt(write_converse(request))
         counted = {name: parameters[name] for name in COUNTED if name in parameters}
@@ -79,7 +79,7 @@ class Bedrock:
         return answer["inputTokens"]
 
     async def stream(self, request: InferenceRequest) -> AsyncGenerator[ModelChunk, None]:
-        """Begin a model call and give its chunks as they come; see the port."""
+        """Start a model call, and yield its chunks; see the port."""
         parameters = write_converse(request)
         answer = ConverseAnswer()
         call = await self._open(parameters)
@@ -116,7 +116,7 @@ class Bedrock:
             return self._made_client
 
     def _learn(self, parameters: dict[str, Any], message: str) -> bool:
-        """Remember a parameter that the model does not take; tell whether asking again can help."""
+        """Learn a parameter that the model refuses, and return whether a retry can help."""
         config = parameters.get("inferenceConfig", {})
         known = self._refused.get(parameters["modelId"], set())
         if "strict" in message and any(tool["toolSpec"].get("strict") for tool in _tools(parameters)):

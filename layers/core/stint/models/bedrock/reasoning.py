@@ -1,4 +1,4 @@
-"""Reasoning in Converse: asked for as each family wants it, and given back in later calls."""
+"""Reasoning in Converse: each family's parameters, and the reasoning of earlier answers."""
 
 import base64
 import binascii
@@ -15,18 +15,18 @@ Block = dict[str, Any]
 EFFORT = "reasoning.effort"
 EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 BUDGETS = {"minimal": 1024, "low": 2048, "medium": 8192, "high": 16384, "xhigh": 24576, "max": 24576}
-"""Tokens that Claude's earlier models may think, 1024 being the least that they take."""
+"""Budgets of reasoning tokens of Claude's earlier models; 1024 is their minimum."""
 LEAST_BUDGET = 1024
 # "Extended thinking" and "Adaptive thinking", Amazon Bedrock User Guide.
 UNTHINKING = re.compile(r"claude-(?:v\d|instant|3-(?!7))")
 BUDGETED = re.compile(r"claude-(?:3-7|(?:opus|sonnet|haiku)-4-(?:[015]-)?\d{8})")
 UNASKED = re.compile(r"claude-(?:opus|sonnet|haiku)-4-[678](?!\d)")
-"""Claude's models with adaptive thinking that think only when asked to."""
+"""Claude's models with adaptive thinking that reason only on request."""
 ALWAYS = re.compile(r"claude-(?:fable|mythos)")
 
 
 def thinks(request: InferenceRequest) -> bool:
-    """Tell whether a model of Claude or Nova will think, so that its earlier thoughts have a place in the request."""
+    """Return whether a Claude or Nova model will reason, so that the request may contain its earlier reasoning."""
     effort = effort_of(request)
     if "anthropic." in request.model and effort is None:
         return not any(family.search(request.model) for family in (UNTHINKING, BUDGETED, UNASKED))
@@ -34,7 +34,7 @@ def thinks(request: InferenceRequest) -> bool:
 
 
 def effort_of(request: InferenceRequest) -> str | None:
-    """Give the effort that is asked for. Raises InvalidRequest when there is none of this name."""
+    """Return the requested effort. Raises InvalidRequest if it does not exist."""
     effort = (request.reasoning or ReasoningOptions()).effort
     if effort is not None and effort not in EFFORTS:
         raise InvalidRequest(f"reasoning.effort must be one of {', '.join(EFFORTS)}, not {effort!r}.", param=EFFORT)
@@ -42,13 +42,13 @@ def effort_of(request: InferenceRequest) -> str | None:
 
 
 def write_effort(request: InferenceRequest) -> tuple[Block, str | None]:
-    """Give the model's own fields for an effort, and the effort in the words of Converse's output configuration.
+    """Return the model's own fields for an effort, and the effort for Converse's output configuration.
 
-    Claude's earlier models have a budget of tokens, its later ones think as much as the effort admits, and are asked
-    for a summary of it when one is wanted. Nova has three efforts, gpt-oss takes the effort by its name.
+    Claude's earlier models have a budget of tokens; its later ones have efforts, and a summary on request. Nova has
+    three efforts. gpt-oss takes the effort by its name.
 
     Raises:
-        InvalidRequest: the model has no such effort, or none with the request's other parameters.
+        InvalidRequest: the model lacks the effort, or cannot combine it with the request's other parameters.
     """
     effort = effort_of(request)
     model = request.model
@@ -87,7 +87,7 @@ def _claude_fields(request: InferenceRequest, effort: str) -> tuple[Block, str |
 
 
 def _refuse_beside_thinking(request: InferenceRequest) -> None:
-    """Refuse what Claude does not take while it thinks ("Extended thinking", Amazon Bedrock User Guide)."""
+    """Refuse parameters that Claude lacks while it reasons ("Extended thinking", Amazon Bedrock User Guide)."""
     decoding = request.decoding
     if decoding.temperature not in (None, 1.0):
         raise InvalidRequest(
@@ -103,7 +103,7 @@ def _refuse_beside_thinking(request: InferenceRequest) -> None:
 
 
 def _budget(request: InferenceRequest, effort: str) -> int:
-    """Give the tokens to think: at most half of the answer's, which they are a part of."""
+    """Return the budget of reasoning tokens: at most half of the answer's tokens, which include them."""
     longest = request.decoding.max_tokens
     if longest is None:
         return BUDGETS[effort]
@@ -117,10 +117,10 @@ def _budget(request: InferenceRequest, effort: str) -> int:
 
 
 class ThoughtReader:
-    """Reads the reasoning blocks of one answer into chunks that can be joined, and taken apart again.
+    """Reads the reasoning blocks of one answer into chunks that can be joined and split again.
 
-    The second signature and those behind it bear the place in the joined text where their own begins, as
-    `\\n{place}:`; the second redacted block and those behind it begin with a line break.
+    All signatures but the first begin with the position of their text in the joined text, as `\\n{place}:`. All
+    redacted blocks but the first begin with a line break.
     """
 
     def __init__(self) -> None:
@@ -148,9 +148,9 @@ class ThoughtReader:
 
 
 def write_reasoning(reasoning: Reasoning | None) -> list[Block]:
-    """Write what a model thought before an answer, as it was: Claude refuses an answer with calls without it.
+    """Write the reasoning of an answer unchanged. Claude refuses an answer with calls without it.
 
-    Thoughts without a signature are another provider's, and left out.
+    Reasoning without a signature is from another provider, and is omitted.
     """
     if reasoning is None:
         return []
@@ -167,7 +167,7 @@ def write_reasoning(reasoning: Reasoning | None) -> list[Block]:
 
 
 def _signed_texts(reasoning: Reasoning) -> Iterator[tuple[str, str]]:
-    """Take the joined texts apart again; see `ThoughtReader`."""
+    """Split the joined texts; see `ThoughtReader`."""
     if not reasoning.signature:
         return
     first, *others = reasoning.signature.split("\n")

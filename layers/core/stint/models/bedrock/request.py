@@ -19,15 +19,15 @@ LACKING = {
     "presence_penalty": "presence_penalty",
     "seed": "seed",
 }
-"""Parameters that Converse has not, with the field by which a caller asks for them."""
+"""Parameters that Converse lacks, with the caller's field for each."""
 WITHOUT_TOP_K = ("meta.", "amazon.titan", "deepseek.", "ai21.", "openai.")
 
 
 def check_converse(request: InferenceRequest) -> None:
-    """Refuse what Converse or the model's family lacks; the messages are not looked at.
+    """Refuse parameters that Converse or the model's family lacks. The messages are not checked.
 
     Raises:
-        InvalidRequest: a penalty, a seed, a grammar, top_k or an effort where the family has none.
+        InvalidRequest: a penalty, a seed, a grammar, or a top_k or effort that the family lacks.
     """
     for name, field in LACKING.items():
         if getattr(request.decoding, name) is not None:
@@ -43,11 +43,10 @@ def check_converse(request: InferenceRequest) -> None:
 def write_converse(request: InferenceRequest) -> Parameters:
     """Write a model call as ConverseStream parameters.
 
-    Converse has no tool choice none, so the tools are left out then. It has nothing that keeps a model from several
-    calls at once.
+    Converse has no tool choice none, so the tools are then omitted. It cannot prevent several calls in one answer.
 
     Raises:
-        InvalidRequest: as `check_converse`; or an image that Bedrock cannot take.
+        InvalidRequest: as `check_converse`; or Bedrock does not support an image.
     """
     check_converse(request)
     tools = _tools(request.tools, request.tool_choice)
@@ -86,10 +85,10 @@ def _inference_config(decoding: Decoding) -> Parameters:
 
 
 def _top_k(model: str, top_k: int | None) -> Parameters:
-    """Write top_k, which Converse leaves to each family: Amazon's and Cohere's have their own names for it.
+    """Write top_k, which each family names itself.
 
-    See "Inference request parameters and response fields for foundation models", Amazon Bedrock User Guide. A family
-    that is not known not to have it refuses it by name.
+    See "Inference request parameters and response fields for foundation models", Amazon Bedrock User Guide. Unknown
+    families get it and may refuse it by name.
     """
     if top_k is None:
         return {}

@@ -1,4 +1,4 @@
-"""What models behind a chat completions server do not take, learned from their refusals."""
+"""Adaptations of requests to models of chat completions servers, learned from their refusals."""
 
 import re
 from dataclasses import replace
@@ -15,17 +15,17 @@ OTHER_NAME = re.compile(r"tool|function|json_schema")
 
 
 class Adaptations:
-    """Writes each request as its model takes it.
+    """Writes each request in the form that its model accepts.
 
-    A hint that a model refuses (`verbosity`, or what stands for a default) is left out; what carries meaning is said in
-    another way: `max_tokens` as `max_completion_tokens`, names of participants in the text, `json_object` as a schema.
+    Refused hints (`verbosity`, or defaults) are omitted. Fields with a meaning take another form: `max_tokens` becomes
+    `max_completion_tokens`, participants' names go into the text, `json_object` becomes a schema.
     """
 
     def __init__(self) -> None:
         self._refused: dict[str, set[str]] = {}
 
     def learn(self, request: InferenceRequest, refusal: Refusal) -> bool:
-        """Remember what the model of a request does not take; return whether asking again can help."""
+        """Learn what the model of a request refuses, and return whether a retry can help."""
         if refusal.status not in (400, 422) or refusal.is_about_length:
             return False
         known = self._refused.get(request.model, set())
@@ -74,10 +74,10 @@ def _refused_in(request: InferenceRequest, refusal: Refusal) -> set[str]:
 
 
 def _is_about_names(words: str) -> bool:
-    """Return whether a refusal is about `messages[].name`, and not about the name of a tool or a schema."""
+    """Return whether a refusal is about `messages[].name`, rather than the name of a tool or a schema."""
     return NAME.search(words) is not None and OTHER_NAME.search(words) is None
 
 
 def _is_about_json_object(words: str) -> bool:
-    """Return whether a refusal is about the format; OpenAI and DeepSeek also refuse messages without the word json."""
+    """Return whether a refusal is about the format. OpenAI and DeepSeek also refuse messages without the word json."""
     return ("response_format" in words or "json_object" in words) and "contain the word" not in words

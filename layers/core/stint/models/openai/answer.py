@@ -1,4 +1,4 @@
-"""Chat completions chunks, read into model chunks."""
+"""Conversion of chat completions chunks to model chunks."""
 
 import json
 import secrets
@@ -36,12 +36,12 @@ class _Call:
 
 
 class ChatAnswer:
-    """One answer, fed chunk by chunk.
+    """One answer, read chunk by chunk.
 
-    Reads what OpenAI documents, and the dialects of servers that say they are compatible: calls without an index or
-    an id, all calls under index 0, names in pieces or repeated, arguments as an object, usage in any chunk. Reasoning
-    comes as `reasoning_content` (DeepSeek, Moonshot, earlier vLLM), as `reasoning` (vLLM, OpenRouter, Ollama), or as a
-    part of the content (Mistral).
+    It reads OpenAI's documented form and the variants of compatible servers: calls without an index or an id, all calls
+    with index 0, names in pieces or repeated, arguments as an object, usage in any chunk. Reasoning is in
+    `reasoning_content` (DeepSeek, Moonshot, earlier vLLM), in `reasoning` (vLLM, OpenRouter, Ollama), or in a part of
+    the content (Mistral).
     """
 
     def __init__(self) -> None:
@@ -51,7 +51,7 @@ class ChatAnswer:
 
     @property
     def is_finished(self) -> bool:
-        """Tell whether the server has given a finish reason: after it only the usage can follow."""
+        """Return whether the server sent a finish reason. Only the usage can follow it."""
         return self._reason is not None
 
     def feed(self, payload: dict[str, Any]) -> Iterator[ModelChunk]:
@@ -68,7 +68,7 @@ class ChatAnswer:
             self._reason = choice.get("finish_reason") or self._reason
 
     def finish(self) -> Iterator[ModelChunk]:
-        """Give what was held back, and the end."""
+        """Return the pending chunks and the end."""
         for call in self._calls:
             yield from self._announce(call)
         reason = REASONS.get(self._reason or "stop", FinishReason.stop)
@@ -91,10 +91,11 @@ class ChatAnswer:
             yield ToolCallChunk(call.index, arguments=text)
 
     def _find(self, key: int | None, call_id: str, name: str) -> _Call:
-        """Find the call that a piece belongs to, or begin one.
+        """Find the call of a piece, or start one.
 
-        Pieces are bound by their index; without one, to the last call. A piece with a name and another id begins a
-        call all the same (Ollama gave every call index 0), and so does a name without index and id after arguments.
+        A piece belongs to the call with its index, or to the last call if it has none. A piece with a name and another
+        id always starts a call (Ollama sent every call with index 0), and so does a name without index and id after
+        arguments.
         """
         calls = [call for call in self._calls if key is None or call.key == key]
         last = calls[-1] if calls else None
@@ -106,7 +107,7 @@ class ChatAnswer:
         return last
 
     def _announce(self, call: _Call) -> Iterator[ModelChunk]:
-        """Send a call's id and name, once: when its arguments begin or the answer ends, as names come in pieces."""
+        """Return the first chunk of a call once its name is complete: at its arguments or the answer's end."""
         if call.announced:
             return
         call.announced = True
@@ -129,7 +130,7 @@ def _texts(delta: dict[str, Any]) -> Iterator[ModelChunk]:
 
 
 def _thought(part: dict[str, Any]) -> str:
-    """Read a part of type thinking: a text, or texts in parts."""
+    """Read a part of type thinking, which is a text or a list of texts."""
     thinking = part.get("thinking")
     if isinstance(thinking, list):
         return "".join(_text(piece.get("text")) for piece in thinking if isinstance(piece, dict))

@@ -1,4 +1,4 @@
-"""What chat completions servers answer when they cannot, as model errors."""
+"""Conversion of chat completions servers' errors to model errors."""
 
 import json
 import re
@@ -29,7 +29,7 @@ FIELDS = {
     "reasoning_effort": "reasoning.effort",
     "parallel_tool_calls": "parallel_tool_calls",
 }
-"""Parameters that some servers or models lack, with the field by which a caller asks for them."""
+"""Parameters that some servers or models lack, with the caller's field for each."""
 CHECK_KEY = "check OPENAI_API_KEY or, in AWS, the secret of STINT_OPENAI_SECRET_ARN"
 HINTS = {
     401: CHECK_KEY,
@@ -43,7 +43,7 @@ LONGEST_PARAM = 100
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """An error as the server described it: an HTTP answer, or an error object in the stream."""
+    """An error of the server: an HTTP response, or an error object in the stream."""
 
     status: int | None
     message: str
@@ -66,12 +66,12 @@ class Refusal:
 
     @property
     def is_about_request(self) -> bool:
-        """Whether the server says that the request is wrong; in a stream only the kind of the error tells."""
+        """Whether the error is about the request. In a stream only the type of the error shows it."""
         return self.status in REFUSED or (self.status is None and self.kind == InvalidRequest.type)
 
 
 class Failure(Exception):
-    """A call that failed: what to raise in the end, and whether it is worth repeating."""
+    """A failed call, with the error to raise and whether a retry can help."""
 
     def __init__(self, error: StintError, *, may_repeat: bool = False, refusal: Refusal | None = None) -> None:
         super().__init__(error.message)
@@ -85,7 +85,7 @@ class Failure(Exception):
 
 
 def read_refusal(status: int | None, body: str, headers: Mapping[str, str], key: str) -> Refusal:
-    """Read an error in the forms of OpenAI, vLLM, Ollama, FastAPI and AWS; anything else is its own message.
+    """Read an error in the forms of OpenAI, vLLM, Ollama, FastAPI and AWS, or else as plain text.
 
     `key` is redacted in the message, which is cut after 500 characters.
     """
@@ -112,11 +112,11 @@ def read_refusal(status: int | None, body: str, headers: Mapping[str, str], key:
 
 
 def explain(refusal: Refusal) -> StintError:
-    """Make the error that a refusal means."""
+    """Convert a refusal to an error."""
     status = refusal.status
     what = f"The model's provider answered {status}" if status else "The model's provider reported an error"
     hint = HINTS.get(status or 0) or ("check OPENAI_BASE_URL" if status and 300 <= status < 400 else "")
-    told = "" if status in (401, 403) else f": {refusal.message or 'no message'}"  # it may repeat a part of the key
+    told = "" if status in (401, 403) else f": {refusal.message or 'no message'}"  # it may contain a part of the key
     message = f"{what}{told}{f' ({hint})' if hint else ''}"
     if refusal.is_about_length:
         return ContextLengthExceeded(message, param="messages", upstream_status=status)
@@ -143,7 +143,7 @@ def _explain_request(refusal: Refusal, message: str) -> InvalidRequest:
 
 
 def _location(fields: Mapping[str, Any]) -> str:
-    """Return the place that FastAPI servers name, as `messages[0].content`."""
+    """Return the location in a FastAPI error, such as `messages[0].content`."""
     message = fields.get("message")
     details = fields.get("detail") or (message.get("detail") if isinstance(message, dict) else None)
     first = details[0] if isinstance(details, list) and details else None

@@ -1,4 +1,4 @@
-"""A conversation as chat completions messages."""
+"""Conversion of a conversation to chat completions messages."""
 
 import json
 from typing import Any
@@ -12,16 +12,16 @@ from stint.models.tool_arguments import read_call_arguments
 
 Message = dict[str, Any]
 REASONING = "reasoning_content"
-"""Field of an assistant message that DeepSeek and Moonshot demand back while their models think; others refuse it."""
+"""Field of an assistant message that DeepSeek and Moonshot require if their models reason. Others refuse it."""
 
 
 def write_messages(messages: tuple[ModelMessage, ...]) -> list[Message]:
-    """Write a conversation in the form of OpenAI's "Create chat completion", field `messages`.
+    """Write a conversation for the field `messages` of OpenAI's "Create chat completion".
 
-    Images of tool results follow in a user message behind the results: OpenAI and vLLM refuse images in tool
-    messages, and nothing may stand between an answer's calls and their results. Every earlier answer bears what was
-    thought before it, which `without_reasoning` takes out again for all servers but a few. A name that is not plain
-    (see `is_plain_name`) goes before the text.
+    Images of tool results follow in a user message after the results, because OpenAI and vLLM refuse images in tool
+    messages, and nothing may come between an answer's calls and their results. Every earlier answer has its reasoning,
+    which `without_reasoning` removes for most servers. A name that is not plain (see `is_plain_name`) is put before
+    the text.
 
     Raises:
         InvalidRequest: an image cannot be read.
@@ -46,7 +46,7 @@ def write_messages(messages: tuple[ModelMessage, ...]) -> list[Message]:
 
 
 def without_reasoning(messages: list[Message]) -> list[Message]:
-    """Leave out what was thought before earlier answers."""
+    """Return messages without the reasoning of earlier answers."""
     return [{key: value for key, value in message.items() if key != REASONING} for message in messages]
 
 
@@ -59,7 +59,7 @@ def _named(message: Message, name: str) -> Message:
 
 
 def _user_content(content: Content) -> str | list[Message]:
-    """Text alone is a plain string, which every server takes; anything else is a list of parts."""
+    """Write a user's content: a single text as a string, which every server accepts, anything else as parts."""
     items = items_of(content)
     if all(isinstance(item, TextContentItem) for item in items) and len(items) < 2:
         return text_of(content)
@@ -77,7 +77,7 @@ def _part(item: TextContentItem | ImageContentItem) -> Message:
 
 
 def _assistant(answer: AssistantAnswer) -> Message:
-    """Without text the content of a message with calls is null, as OpenAI's own answers have it."""
+    """Write an assistant message. With calls and without text, its content is null, as in OpenAI's answers."""
     message: Message = {"role": "assistant", "content": answer.text}
     if answer.tool_calls:
         message["content"] = answer.text or None

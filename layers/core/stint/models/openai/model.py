@@ -22,20 +22,20 @@ LONGEST_WAIT = 2.0
 OPENAI = re.compile(r"https://(?:\w+\.)?api\.openai\.com/")
 NOT_OF_OPENAI = ("top_k", "repetition_penalty")
 NOT_A_URL = (httpx.InvalidURL, UnicodeError)
-"""What httpx raises for the base URL, or that of a redirect: also idna's own error for a host in Punycode."""
+"""The errors of httpx for an invalid base URL or redirect, and idna's for an invalid host in Punycode."""
 NOT_REPEATED = (httpx.ReadTimeout, httpx.WriteTimeout, httpx.UnsupportedProtocol, *NOT_A_URL)
 
 
 class OpenAICompatible:
-    """Models behind `POST {base_url}/chat/completions`, streamed.
+    """The models of `POST {base_url}/chat/completions`, streamed.
 
-    Connection errors, 429, 500, 502, 503 and 504 are repeated `repeats` times while nothing of the answer has come,
-    after `backoff` seconds, doubled each time and jittered, or after the server's Retry-After when that is at most 2 s.
-    Time-outs are in seconds; `stall_timeout` is the longest silence of the server. A function as `api_key` is called
-    in a thread before each request: it may ask a secret store, and should keep what it found.
+    Before the answer starts, connection errors, 429, 500, 502, 503 and 504 are retried `repeats` times, after `backoff`
+    seconds, doubled each time and jittered, or after the server's Retry-After if that is at most 2 s. Timeouts are in
+    seconds; `stall_timeout` is the longest silence of the server. If `api_key` is a function, it is called in a thread
+    before each request; it may read a secret store, and should cache the key.
 
-    A model that refuses what it can be asked without, or in another way, is asked again so (see `Adaptations`); that is
-    remembered for the model.
+    If a model refuses a parameter that can be omitted or written differently, the request is sent again, and later
+    requests to the model are adapted at once (see `Adaptations`).
     """
 
     def __init__(
@@ -60,11 +60,11 @@ class OpenAICompatible:
 
     @property
     def is_of_openai(self) -> bool:
-        """Tell whether the server is OpenAI's own."""
+        """Return whether the server is OpenAI's own."""
         return OPENAI.match(self._url) is not None
 
     def check(self, request: InferenceRequest) -> None:
-        """Refuse grammars and, where the server is OpenAI's own, what only others take; see the port."""
+        """Refuse grammars and, for OpenAI's own server, parameters that only others support; see the port."""
         if request.response_format is not None:
             read_schema(request.response_format)
         if not self.is_of_openai:
@@ -74,9 +74,9 @@ class OpenAICompatible:
                 raise InvalidRequest(f"OpenAI's models have no {name}: leave it out.", param=FIELDS[name])
 
     async def count_tokens(self, request: InferenceRequest) -> int:
-        """Ask for an answer of one token, and read how many the messages had: chat completions count no other way.
+        """Request an answer of one token, and return its input tokens: chat completions have no other way to count.
 
-        This costs what the messages cost. Raises NotSupported when the server counts nothing; see the port.
+        This costs as much as the messages. Raises NotSupported if the server counts nothing; see the port.
         """
         one_token = replace(request.decoding, max_tokens=1)
         async with aclosing(self.stream(replace(request, decoding=one_token))) as chunks:
@@ -86,7 +86,7 @@ class OpenAICompatible:
         raise NotSupported(f"The server of model {request.model!r} tells no usage, so its tokens cannot be counted.")
 
     async def stream(self, request: InferenceRequest) -> AsyncGenerator[ModelChunk, None]:
-        """Begin a model call and give its chunks as they come; see the port."""
+        """Start a model call, and yield its chunks; see the port."""
         repeated = 0
         accepted = begun = False
         while True:
@@ -112,7 +112,7 @@ class OpenAICompatible:
             await asyncio.sleep(pause)
 
     async def aclose(self) -> None:
-        """Close the connections, unless they belong to a given client."""
+        """Close the connections, unless the client was passed in."""
         if self._own_client is not None:
             _, client = self._own_client
             self._own_client = None
@@ -137,7 +137,7 @@ class OpenAICompatible:
             yield chunk
 
     def _client(self) -> httpx.AsyncClient:
-        """Give the client of this event loop: connections cannot be used from another one."""
+        """Return the client of this event loop, because connections cannot be used in another one."""
         if self._given_client is not None:
             return self._given_client
         loop = asyncio.get_running_loop()
@@ -166,7 +166,7 @@ class OpenAICompatible:
                 return ModelError(f"The model's provider at {server} broke the connection ({type(error).__name__})")
 
     def _pause(self, failure: Failure, repeated: int) -> float | None:
-        """Tell how many seconds to wait before the call is repeated; None when it is not."""
+        """Return the seconds to wait before a retry; None if the call is not retried."""
         wait = failure.refusal.retry_after if failure.refusal is not None else None
         if not failure.may_repeat or repeated >= self._repeats or (wait or 0.0) > LONGEST_WAIT:
             return None

@@ -16,11 +16,11 @@ Body = dict[str, Any]
 def write_request(request: InferenceRequest) -> Body:
     """Write a model call as a streaming chat completions request.
 
-    `top_k` and `repetition_penalty` are no parameters of OpenAI; vLLM and most others take them by these names. Chat
-    completions have no summaries of reasoning: what a server streams of it is its text.
+    OpenAI lacks `top_k` and `repetition_penalty`; vLLM and most others support them under these names. Chat completions
+    have no reasoning summaries: a server streams the reasoning itself, if at all.
 
     Raises:
-        InvalidRequest: a grammar, or an image that cannot be read.
+        InvalidRequest: the format is a grammar, or an image cannot be read.
     """
     body: Body = {
         "model": request.model,
@@ -40,7 +40,7 @@ def write_request(request: InferenceRequest) -> Body:
 
 
 def write_body(body: Body) -> bytes:
-    """Return a body as JSON in UTF-8. Half of a surrogate pair, which a model may have written, becomes `?`."""
+    """Return a body as JSON in UTF-8. A single surrogate, which a model may have written, becomes `?`."""
     try:
         return to_json(body)
     except ValueError:
@@ -66,7 +66,7 @@ def _decoding(decoding: Decoding) -> Body:
 
 
 def _tools(request: InferenceRequest) -> Body:
-    """Choice none leaves the tools out: Ollama does not read `tool_choice`. Auto is every server's default.
+    """Write the tools and the choice. None omits the tools, because Ollama ignores `tool_choice`; auto is the default.
 
     OpenAI refuses `parallel_tool_calls` without tools.
     """

@@ -1,4 +1,4 @@
-"""The HTTP answer to a chat completions request: a stream of events, one JSON document, or an error."""
+"""Reading of the response to a chat completions request: an event stream, one JSON document, or an error."""
 
 import asyncio
 import json
@@ -18,15 +18,15 @@ DRAIN_SECONDS = 0.2
 
 
 async def read_response(response: httpx.Response, answer: ChatAnswer, key: str) -> AsyncGenerator[ModelChunk, None]:
-    """Give the chunks of a response, all but the end, which `answer` makes.
+    """Yield the chunks of a response without the end, which `answer` makes.
 
-    Servers that ignore `stream: true` answer with one JSON document, which is taken as well. `key` is redacted in
+    Servers that ignore `stream: true` answer with one JSON document, which is accepted, too. `key` is redacted in
     error messages.
 
     Raises:
-        Failure: an error status, an error in the stream, broken JSON, or a stream that breaks off.
+        Failure: an error status, an error in the stream, invalid JSON, or an interrupted stream.
     """
-    response.encoding = "utf-8"  # whatever is declared: httpx takes any codec of Python's
+    response.encoding = "utf-8"  # whatever is declared: httpx would use any codec of Python
     if not response.is_success:
         body = (await response.aread()).decode(errors="replace")
         raise Failure.refused(read_refusal(response.status_code, body, response.headers, key))
@@ -59,7 +59,7 @@ async def _read_events(response: httpx.Response, answer: ChatAnswer, key: str) -
 
 
 async def _drain(events: AsyncGenerator[ServerSentEvent, None]) -> None:
-    """Read to the end of the body: only then can the connection be used again."""
+    """Read the body to its end, so that the connection can be reused."""
     try:
         async with asyncio.timeout(DRAIN_SECONDS):
             async for _ in events:

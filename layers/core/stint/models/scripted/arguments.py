@@ -1,4 +1,4 @@
-"""Values for a JSON schema, taken from what a user wrote: a rule, not understanding."""
+"""Values of a JSON schema, taken from a user's text by fixed rules."""
 
 import json
 import math
@@ -22,11 +22,11 @@ SMALL_WORDS = re.compile(
 
 
 LONGEST_CHOSEN, MOST_CHOICES, MOST_PLACES = 5_000, 5_000, 20
-"""Characters of a message, options of an enum, and places of each in the message that are looked at."""
+"""Maximum characters of a message, options of an enum, and occurrences of each option that are checked."""
 
 
 def read_arguments(text: str, schema: dict[str, Any]) -> dict[str, Any]:
-    """Take a tool's arguments from a text: a JSON object, or `key=value` pairs and what else the schema requires."""
+    """Read a tool's arguments from a text: a JSON object, or `key=value` pairs and other required parameters."""
     written = _json_object(text)
     if written is not None:
         return written
@@ -37,11 +37,10 @@ def read_arguments(text: str, schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def fill_schema(text: str, schema: dict[str, Any]) -> Any:
-    """Make a value of a JSON schema, required properties only, from a text.
+    """Make a value of a JSON schema from a text, with required properties only.
 
-    Numbers are taken in their order. Strings are the quoted texts, then the last words that mean something. References
-    into the schema are followed; of alternatives the first that is not null is taken, and a value inside itself ends
-    with an empty list or null.
+    Numbers are used in order. Strings are the quoted texts, then the last words that are not function words. References
+    are followed. The first alternative that is not null is used. A recursive value ends with an empty list or null.
     """
     schema = expand(schema)
     strings = _count_strings(schema)
@@ -95,7 +94,7 @@ def _number(schema: dict[str, Any], source: _Source) -> float:
 
 
 def _choice(schema: dict[str, Any], text: str) -> Any:
-    """Choose the first option that a text in small letters has as a word of its own, else the default, or the first."""
+    """Return the first option that is a word of a lowercase text, or else the default or the first option."""
     options = schema["enum"]
     found = (option for option in options[:MOST_CHOICES] if _has_word(text, str(option).lower()))
     return next(found, schema.get("default", options[0]))

@@ -1,4 +1,4 @@
-"""What a user tells the scripted model to do, a line each."""
+"""Directives to the scripted model, one per line of a user message."""
 
 import re
 from dataclasses import dataclass, field
@@ -9,16 +9,16 @@ from stint.domain.errors import ContextLengthExceeded, InvalidRequest, ModelErro
 LINE = re.compile(r"^[ \t]*(think|say|refuse|call|fail|slow|long|cut|filter|repeat):(.*)$", re.MULTILINE)
 COUNT = re.compile(r"(?:after )?(\d{1,12}(?:\.\d{1,9})?)(?: words?| seconds?| times?)?")
 MOST_WORDS = 20_000
-"""Words of a `long:` answer."""
+"""Maximum words of a `long:` answer."""
 MOST_CALLS = 500
-"""Calls of one answer; further ones are left out."""
+"""Maximum calls of one answer. Further ones are ignored."""
 
 Failure = Literal["before", "throttled", "overloaded", "context"]
 
 
 @dataclass(slots=True)
 class Directives:
-    """The directives of one message. `rest` is the message without them."""
+    """The directives of a message. `rest` is the message without them."""
 
     rest: str = ""
     thinks: str | None = None
@@ -78,7 +78,7 @@ def _apply(directives: Directives, keyword: str, value: str) -> None:
 
 
 def raise_failure(directives: Directives) -> None:
-    """Raise the failure that a message asks for before the first word."""
+    """Raise the failure that a message requests before the first word."""
     match directives.failure:
         case "before":
             raise ModelError("The scripted model failed before its first word, as the message asked")

@@ -1,16 +1,16 @@
-"""What the scripted model reads in a conversation."""
+"""The parts of a conversation that the scripted model reads."""
 
 from stint.domain.content import ImageContentItem, items_of, text_of
 from stint.domain.inference import AssistantAnswer, ModelMessage, SystemText, ToolResult, UserInput
 
 MOST_CHARACTERS = 20_000
-"""Characters of an input or a tool's result that the model reads; what comes after them has no effect."""
+"""Maximum characters of an input or a tool's result that have an effect."""
 
 PIECE = 65_536
 
 
 def message_text(message: ModelMessage) -> str:
-    """Give what a message says."""
+    """Return the text of a message."""
     return message.text if isinstance(message, SystemText | AssistantAnswer) else text_of(message.content)
 
 
@@ -21,7 +21,7 @@ def last_input(messages: tuple[ModelMessage, ...]) -> str:
 
 
 def count_words(text: str) -> int:
-    """Count the words of a text, in pieces: a list of three million words takes 170 MB."""
+    """Count the words of a text in pieces. A list of three million words takes 170 MB."""
     count = 0
     for start in range(0, len(text), PIECE):
         piece = text[start : start + PIECE]
@@ -31,13 +31,13 @@ def count_words(text: str) -> int:
 
 
 def count_images(messages: tuple[ModelMessage, ...]) -> int:
-    """Count the images of the last message of the user."""
+    """Count the images of the user's last message."""
     last = next((each for each in reversed(messages) if isinstance(each, UserInput)), None)
     return sum(isinstance(item, ImageContentItem) for item in items_of(last.content)) if last else 0
 
 
 def trailing_results(messages: tuple[ModelMessage, ...]) -> list[ToolResult]:
-    """Give the results behind everything else."""
+    """Return the tool results at the end."""
     results: list[ToolResult] = []
     for message in reversed(messages):
         if not isinstance(message, ToolResult):

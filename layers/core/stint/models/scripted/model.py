@@ -1,4 +1,4 @@
-"""A scripted model: for the offline demo and for tests. It is not a language model."""
+"""A scripted model for the offline demo and for tests. It is not a language model."""
 
 import asyncio
 import json
@@ -50,37 +50,36 @@ WHO = re.compile(r"\b(?:who|what) are you\b", re.IGNORECASE)
 
 
 class Scripted:
-    """A model that follows rules, the same answer to the same messages, word by word.
+    """A model that follows rules. The same messages always get the same answer, word by word.
 
-    **Ordinary input** is repeated; the first answer says what this model is. A json_schema response format is answered
-    with a value made by the rule for arguments. An effort of reasoning other than none makes it think aloud first.
+    **Ordinary input** is repeated. The first answer says what this model is. A json_schema response format gets a value
+    that is made like arguments. A reasoning effort other than none adds reasoning before the answer.
 
-    **Tools**: it calls every offered tool that the last user message names (`get_weather`, or "get weather"), in the
-    order in which they are named; a question that names none gets what it is about ("What is the weather in Bern?").
-    Arguments are taken from the message (with several tools: from what follows each name): a JSON object; or
-    `key=value` pairs, and for each other required parameter the numbers, the quoted texts and the last words of the
-    message.
-    `tool_choice` none calls nothing, required calls the first tool when none is named, a tool's name calls that one.
-    When results have come, it answers with them: `get_weather answered: ...`, or with a value of the response format.
+    **Tools**: it calls every offered tool that the last user message names (`get_weather`, or "get weather"), in that
+    order. A question that names none calls the tool that it is about ("What is the weather in Bern?").
+    Arguments come from the message (with several tools: from the text after each name): a JSON object; or `key=value`
+    pairs and, for each other required parameter, the numbers, the quoted texts and the last words of the message.
+    `tool_choice` none calls nothing, required calls the first tool if none is named, and a tool's name calls that one.
+    It answers results with `get_weather answered: ...`, or with a value of the response format.
 
-    **Directives**, each on a line of its own in the last user message, provoke what is hard to get from a real model:
+    **Directives**, each on a line of its own in the last user message, cause behaviour that is rare in a real model:
 
-    - `think: TEXT` is its reasoning; `think: TEXT | ANSWER` is the answer, too.
-    - `say: TEXT` is the text of the answer, before calls if there are any; `say:` alone is no text at all.
-    - `refuse: TEXT` refuses with these words.
+    - `think: TEXT` sets the reasoning, `think: TEXT | ANSWER` the answer, too.
+    - `say: TEXT` sets the text of the answer, before any calls. `say:` alone means no text.
+    - `refuse: TEXT` refuses with this text.
     - `call: NAME TEXT` calls NAME, offered or not, with TEXT as its arguments, valid JSON or not.
-    - `fail: before` fails before the first chunk, `fail: after 3 words` after three; `fail: throttled` is asked too
-      often, `fail: overloaded` has no capacity, `fail: context` means that the messages do not fit.
+    - `fail: before` fails before the first chunk, `fail: after 3 words` after three words. `fail: throttled` is a rate
+      limit, `fail: overloaded` a lack of capacity, `fail: context` a conversation that is too long.
     - `slow: 5` waits five seconds before the first chunk.
-    - `long: 1000 words` is a text of that length, of 20,000 words at most.
+    - `long: 1000 words` answers with a text of that length, at most 20,000 words.
     - `cut: 3 words` ends the answer there, with finish reason length. `max_tokens` does the same.
     - `filter: after 3 words` ends the answer there as a content filter does.
     - `repeat: 3` does all this three times, once for each round of tool results, before it answers with the results.
 
-    **Sampling**: `max_tokens` and `stop` end an answer. Temperature, top_p, top_k, penalties and seed choose among
-    likely words, and here is one answer only: any value of them gives it, so none is refused.
-    Only the first 20,000 characters of an input have an effect. Words are counted in place of tokens. `word_delay` is
-    in seconds. Every one of the `names` is the same model.
+    **Sampling**: `max_tokens` and `stop` end an answer. Temperature, top_p, top_k, penalties and seed are accepted and
+    have no effect, because there is only one answer.
+    Only the first 20,000 characters of an input have an effect. Words are counted instead of tokens. `word_delay` is
+    in seconds. All `names` are the same model.
     """
 
     def __init__(self, word_delay: float = 0.02, names: Collection[str] = (DEMO,)) -> None:
@@ -88,7 +87,7 @@ class Scripted:
         self._names = names
 
     def check(self, request: InferenceRequest) -> None:
-        """Refuse grammars and names that are not there; see the port."""
+        """Refuse grammars and unknown names; see the port."""
         if request.model not in self._names:
             names = ", ".join(f"scripted/{name}" for name in sorted(self._names))
             raise InvalidRequest(
@@ -101,7 +100,7 @@ class Scripted:
             read_schema(request.response_format)
 
     async def count_tokens(self, request: InferenceRequest) -> int:
-        """Count the words of the messages, as the usage of an answer does; tools and formats count nothing."""
+        """Count the words of the messages, as in the usage of an answer. Tools and formats do not count."""
         return _usage(request, []).input_tokens
 
     async def stream(self, request: InferenceRequest) -> AsyncGenerator[ModelChunk, None]:
@@ -142,7 +141,7 @@ def _answer(request: InferenceRequest, directives: Directives) -> list[ModelChun
 
 
 def _stopped(request: InferenceRequest, text: str) -> tuple[str, bool]:
-    """Cut a text where the first of the stop sequences begins, and tell whether there was one."""
+    """Cut a text at the first stop sequence, and return whether there was one."""
     places = [place for place in map(text.find, request.decoding.stop or ()) if place >= 0]
     return (text[: min(places)], True) if places else (text, False)
 
@@ -174,7 +173,7 @@ def _calls(request: InferenceRequest, directives: Directives) -> list[tuple[str,
 
 
 def _asked_tools(tools: tuple[ToolSignature, ...], text: str) -> list[tuple[ToolSignature, str]]:
-    """Find the tools for what a question is about: get_weather for the weather."""
+    """Find the tools for a question's subject: get_weather for the weather."""
     getters = {tool.name[4:]: tool for tool in tools if GETTER.match(tool.name)}
     subjects = tuple(replace(tool, name=name) for name, tool in getters.items())
     found = _named_tools(subjects, text) if text.rstrip().endswith("?") else []
@@ -182,7 +181,7 @@ def _asked_tools(tools: tuple[ToolSignature, ...], text: str) -> list[tuple[Tool
 
 
 def _named_tools(tools: tuple[ToolSignature, ...], text: str) -> list[tuple[ToolSignature, str]]:
-    """Find the tools that a text names, each with the part of the text that its arguments are taken from."""
+    """Find the tools that a text names, each with the part of the text that has its arguments."""
     places: list[tuple[int, int, ToolSignature]] = []
     for tool in tools:
         pattern = re.sub(r"[-_]", r"[-_\\s]", re.escape(tool.name).replace(r"\-", "-"))

@@ -1,30 +1,30 @@
-"""JSON schemas as far as the scripted model makes values of them: no references, no alternatives, required parts only.
+"""JSON schemas without references and alternatives, from which the scripted model makes values.
 
-They come from callers, so nothing in them is certain to have the form that it should have.
+They come from callers, so any part of them may be malformed.
 """
 
 from typing import Any
 
 NOTHING: dict[str, Any] = {"type": "null"}
 MOST_PARTS, MOST_REFERENCES = 2_000, 20
-"""Parts of a value, and references on the way to one: they can double at every step. What is beyond them is null."""
+"""Maximum parts of a value, and references on the way to one, which can double at every step. The rest is null."""
 
 
 def expand(schema: Any) -> dict[str, Any]:
-    """Put what is referred to in the place of its reference, and one alternative in the place of several."""
+    """Replace references by their targets, and alternatives by one of them."""
     schema = object_of(schema)
     return _Expansion(object_of(schema.get("$defs") or schema.get("definitions"))).expand(schema, ())
 
 
 def required_parts(schema: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
-    """List the properties that a schema requires and describes."""
+    """Return the properties that a schema requires and describes."""
     properties = object_of(schema.get("properties"))
     names = [name for name in list_of(schema.get("required")) if isinstance(name, str)]
     return [(name, properties[name]) for name in names if isinstance(properties.get(name), dict)]
 
 
 def type_of(schema: dict[str, Any]) -> str:
-    """Return the type of a schema, the first one that is not null where there are several."""
+    """Return the type of a schema; of several, the first one that is not null."""
     declared = schema.get("type")
     if isinstance(declared, list):
         declared = next((each for each in declared if each != "null"), "null")
@@ -45,7 +45,7 @@ class _Expansion:
         self._left = MOST_PARTS
 
     def expand(self, schema: Any, inside: tuple[str, ...]) -> dict[str, Any]:
-        """Expand a part; `inside` are the definitions that it is a part of."""
+        """Expand a part. `inside` has the definitions that contain it."""
         self._left -= 1
         if self._left < 0 or len(inside) > MOST_REFERENCES:
             return NOTHING

@@ -1,4 +1,4 @@
-"""What the scripted model thinks before it answers, signed so that a change of it shows."""
+"""The scripted model's reasoning, with a signature that detects changes."""
 
 import hashlib
 import re
@@ -13,7 +13,7 @@ MARK = "scripted-"
 
 
 def think(request: InferenceRequest, directives: Directives) -> list[ModelChunk]:
-    """Give the reasoning word by word, the signature with the last one; nothing when none is asked for."""
+    """Yield the reasoning word by word, with the signature at the end; nothing if none is requested."""
     effort = request.reasoning.effort if request.reasoning is not None else None
     by_itself = "The user wants an answer, so I give one." if effort not in (None, "none") else ""
     text = directives.thinks if directives.thinks is not None else by_itself
@@ -22,12 +22,12 @@ def think(request: InferenceRequest, directives: Directives) -> list[ModelChunk]
 
 
 def sign(text: str) -> str:
-    """Make the signature of a text."""
+    """Return the signature of a text."""
     return MARK + hashlib.sha256(text.encode(errors="replace")).hexdigest()[:16]
 
 
 def check_thoughts(messages: Iterable[ModelMessage]) -> None:
-    """Refuse thoughts that do not fit their signature, as the providers that sign theirs do; others are let through.
+    """Refuse reasoning that does not match its signature, as real providers do. Reasoning without one passes.
 
     Raises:
         InvalidRequest: the reasoning of an earlier answer was changed.

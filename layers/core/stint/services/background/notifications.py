@@ -1,4 +1,4 @@
-"""Telling others what has ended."""
+"""Completion events on the event bus."""
 
 import asyncio
 import logging
@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from stint.domain.errors import StintError, StoreUnavailable
-from stint.domain.notifications.completion_events import SOURCE, Ended
+from stint.domain.notifications.completion_events import SOURCE, CompletionEvent
 from stint.domain.schema import Schema
 
 logger = logging.getLogger(__name__)
 
 
 class EventBus(Protocol):
-    """A bus that others listen to."""
+    """A bus that others subscribe to."""
 
     def put(self, source: str, detail_type: str, detail: Schema) -> None:
         """Put one event on the bus.
@@ -26,20 +26,20 @@ class EventBus(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Announcements:
-    """Announces ends, each at least once."""
+class CompletionEvents:
+    """Publishes completion events, each at least once."""
 
     bus: EventBus
 
-    async def announce(self, ended: Ended) -> None:
-        """Put an end on the bus; one that the bus will never take is only logged.
+    async def publish(self, event: CompletionEvent) -> None:
+        """Put an event on the bus; one that the bus will never take is only logged.
 
         Raises:
             StoreUnavailable: the bus does not take it now.
         """
         try:
-            await asyncio.to_thread(self.bus.put, SOURCE, ended.detail_type, ended)
+            await asyncio.to_thread(self.bus.put, SOURCE, event.detail_type, event)
         except StoreUnavailable:
             raise
         except StintError as error:
-            logger.error("The event bus refuses to hear of an end", extra={"error": error.message})
+            logger.error("The event bus refuses a completion event", extra={"error": error.message})

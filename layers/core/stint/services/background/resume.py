@@ -1,36 +1,40 @@
-"""A response put together again from what is stored of it, wherever its run broke off."""
+"""Rebuild the run of a response from what is stored of it, and resume it where it broke off."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 
 from stint.domain.content import text_of
+from stint.domain.openai.response_events import ResponseEvent
 from stint.domain.openai.stored_responses import ResponseHeader, ResponseRecord, StoredResponse
 from stint.domain.steps import InferenceStep, ToolExecutionStep
 from stint.loop.lease_keeper import Hold
-from stint.loop.next_step import Answers, what_is_left
+from stint.loop.next_step import Answers, ending_of, what_is_left
 from stint.loop.run import Run
 from stint.loop.structured_output import validate_output
+from stint.services.background.event_writer import StreamWriter
 from stint.services.background.waiting import patiently
 from stint.services.responses.context import Context
-from stint.services.responses.response_run import Prepared, ResponseRun
+from stint.services.responses.replay import Told, catch_up
+from stint.services.responses.response_run import Prepared, ResponseRun, narrate
 from stint.services.responses.responses import Responses
 from stint.tools.port import NO_PROVIDER_DATA
 
 
 @dataclass(frozen=True, slots=True)
-class Continuing:
-    """Puts the responses of a tenant together again; `patience` is in seconds, for a conversation that is in use."""
+class Resumer:
+    """Rebuilds the runs of a tenant's responses. A conversation that is in use is waited for `patience` seconds."""
 
     responses: Responses
     patience: float
 
-    async def put_together(self, stored: StoredResponse, hold: Hold) -> ResponseRun:
-        """Read all that a response needs, as when it was created, and take in what its log holds.
+    async def rebuild(self, stored: StoredResponse, hold: Hold) -> ResponseRun:
+        """Read everything that a response needs, as when it was created, and restore what its log holds.
 
-        It runs under `hold`, until its deadline; the conversation that it continues is held from here on.
+        The run is under `hold`, until the deadline of that. The conversation that it continues is locked from here on.
 
         Raises:
-            StintError: what it needs is not there any more, or the conversation was in use for too long.
+            StintError: something that it needs does not exist any more, or the conversation was in use for too long.
         """
         header, settings, deadline = stored.header, stored.header.settings, hold.deadline
         context = await self.open_context(header, deadline)
@@ -40,7 +44,7 @@ class Continuing:
             prepared = Prepared(header, context, plan)
             response = self.responses.begin(prepared, deadline, stored=True, records=stored.records)
             response.log.lease = hold
-            count_on(response, stored)
+            restore_counts(response, stored)
             return response
         except BaseException:
             if context.hold is not None:
@@ -53,8 +57,8 @@ class Continuing:
         )
 
 
-def count_on(response: ResponseRun, stored: StoredResponse) -> None:
-    """Let the counts of a run go on where its log ends."""
+def restore_counts(response: ResponseRun, stored: StoredResponse) -> None:
+    """Restore the counts of a run from its log."""
     run, steps = response.run, stored.steps
     run.approved = [call for call in run.approved if call.call_id in run.transcript.open]
     run.iterations = sum(isinstance(step, InferenceStep) for step in steps)
@@ -62,11 +66,37 @@ def count_on(response: ResponseRun, stored: StoredResponse) -> None:
     run.usage = stored.usage
 
 
-def first_move(run: Run, records: Sequence[ResponseRecord]) -> Answers | None:
-    """Tell what is left of the last answer; None when the model is to be called, or has not been called yet.
+def emit_missing(response: ResponseRun, stored: StoredResponse, told: Told) -> Iterator[ResponseEvent]:
+    """Yield the events that the stream lacks of the log. The run goes on after them: a partial item keeps its place."""
+    stream, output = response.stream, response.stream.output
+    stream.items.streamed = told.items
+    yield from catch_up(stream, stored, told)
+    response.log.skipped = told.items.index - output.place
+    output.skipped += response.log.skipped
+
+
+async def resume(response: ResponseRun, writer: StreamWriter) -> None:
+    """Run what is left of a response, and write its events.
 
     Raises:
-        ModelError: the answer was complete, and departs from the form that was asked for.
+        StintError: the run failed; what was stored before is kept.
+    """
+    log = response.log
+    pending = pending_tools(response.run, log.response.records)
+    if pending is not None and pending.then is not None and not pending.calls:
+        await log.append(None, ending_of(response.run, pending.then))
+    else:
+        async with aclosing(narrate(response, pending)) as events:
+            async for event in events:
+                writer.add([event])
+    writer.add(response.stream.end(log.response))
+
+
+def pending_tools(run: Run, records: Sequence[ResponseRecord]) -> Answers | None:
+    """Return the tool calls that are left of the last answer; None when the model is to be called.
+
+    Raises:
+        ModelError: the answer was complete, and does not match the format that was asked for.
     """
     answered: set[str] = set()
     for record in reversed(records):

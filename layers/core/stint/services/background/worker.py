@@ -1,18 +1,19 @@
-"""Running responses in the background: the worker's part."""
+"""The worker's path of a background response, in five steps: load, acquire, rebuild, run, finish."""
 
 import asyncio
 import logging
-from contextlib import aclosing, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
 from stint.domain.errors import Conflict, DeadlineExceeded, Interrupted, NotFound, StintError, StoreUnavailable
+from stint.domain.notifications.completion_events import ResponseFinished
 from stint.domain.openai.stored_responses import StoredResponse
 from stint.loop.lease_keeper import Hold
-from stint.loop.next_step import ending_of
 from stint.services.background.event_writer import StreamWriter
+from stint.services.background.notifications import CompletionEvents
 from stint.services.background.response_lease import BackgroundHold, take_up
-from stint.services.background.resume import Continuing, first_move
+from stint.services.background.resume import Resumer, emit_missing, resume
 from stint.services.responses.recovery import (
     ATTEMPTS_EXHAUSTED,
     EXHAUSTION,
@@ -23,8 +24,8 @@ from stint.services.responses.recovery import (
     failed,
     was_given_up,
 )
-from stint.services.responses.replay import Told, catch_up, read_told
-from stint.services.responses.response_run import ResponseRun, narrate
+from stint.services.responses.replay import Told, read_told
+from stint.services.responses.response_run import ResponseRun
 from stint.services.responses.streamed_items import StreamedItems
 from stint.store.background import MAX_ATTEMPTS, BackgroundLease
 from stint.store.response_store import ResponseStore
@@ -37,132 +38,127 @@ TIME_IS_OVER = (
 )
 
 
-class GivenUp(StintError):
-    """A response was taken up as often as it may be."""
+class AttemptsExhausted(StintError):
+    """Every attempt that a response may have has failed."""
 
     code = ATTEMPTS_EXHAUSTED
 
 
 @dataclass(frozen=True, slots=True)
-class BackgroundRuns:
+class Worker:
     """Runs the stored responses of a tenant, each under a lease of `lease_seconds` that is renewed."""
 
     tenant: str
     store: ResponseStore
-    continuing: Continuing
+    resumer: Resumer
     lives: Lives
+    completion_events: CompletionEvents
     lease_seconds: float
 
-    async def work(self, response_id: str, deadline: float, *, last: bool = False) -> StoredResponse | None:
-        """Run a response from where it stands to its end, and give it; one that has ended is given as it is.
+    async def handle(
+        self, response_id: str, deadline: float, *, last: bool = False, event_id: str | None = None
+    ) -> StoredResponse | None:
+        """Run a response from where it stands to its end, publish its completion event, and return it.
 
-        None: it was deleted, or another worker runs it. `deadline` is a time of the event loop's clock. `last` tells
-        that nobody tries again when this attempt fails.
+        The event of a response that ended before is published again: the process that ended it may have died before.
+        Return None when the response was deleted, or another worker runs it. `deadline` is a time of the event loop's
+        clock. `last` says that no attempt follows when this one fails.
 
         Raises:
-            GivenUp: it failed for good, because no attempt ended it.
-            Exception: the attempt failed, and another one may not.
+            AttemptsExhausted: no attempt ended the response. Its message is kept for the dead-letter queue.
+            Exception: the attempt or the completion event failed, and another attempt may succeed.
         """
         try:
-            return await self.try_once(response_id, deadline)
-        except GivenUp:
-            raise
+            stored = await self.load(response_id)
+            if stored is not None and stored.ending is None:
+                stored = await self.attempt(stored, deadline)
+            refuse_exhausted(stored)
         except Exception as error:
-            logger.warning("An attempt to run the response failed", extra={"error": type(error).__name__})
-            if last:
-                with suppress(StintError):
-                    await self.end(response_id, exhausted)
+            if not isinstance(error, AttemptsExhausted):
+                await self.note_failure(response_id, error, last=last)
+            await self.finish(await self.load(response_id), event_id)
             raise
+        return await self.finish(stored, event_id)
 
-    async def try_once(self, response_id: str, deadline: float) -> StoredResponse | None:
-        stored = await self.read(response_id)
-        if stored is None or stored.ending is not None:
-            return unless_given_up(stored)
-        try:
-            hold = await take_up(self.store.background, self.tenant, response_id, self.lease_seconds, deadline)
-        except NotFound:
-            return None
-        except Conflict as conflict:
-            ending = cancelled if conflict.code == "response_cancelled" else exhausted
-            return unless_given_up(await self.end(response_id, ending))
-        if hold is None:
-            return None
-        try:
-            return await self.attempt(hold, stored if hold.lease.attempts == 1 else None)
-        except Exception:
-            await self.give_back(hold)
-            raise
-
-    async def read(self, response_id: str) -> StoredResponse | None:
+    async def load(self, response_id: str) -> StoredResponse | None:
+        """Step 1: read the response; None when it was deleted."""
         with suppress(NotFound):
             return await asyncio.to_thread(self.store.responses.get, self.tenant, response_id)
         return None
 
-    async def end(self, response_id: str, ending: EndingOf) -> StoredResponse | None:
-        stored = await self.read(response_id)
-        with suppress(NotFound):
-            return stored and await self.lives.end(stored, ending)
-        return None
-
-    async def attempt(self, hold: BackgroundHold, stored: StoredResponse | None) -> StoredResponse | None:
-        """Run a response until it ends, or is to stop: cancelled, deleted or taken over by another worker.
-
-        `stored` is how it stood before, where nobody else can have run it since.
-        """
-        driving, watching = asyncio.create_task(self.drive(hold, stored)), asyncio.create_task(hold.watch())
+    async def attempt(self, stored: StoredResponse, deadline: float) -> StoredResponse | None:
+        """Run a response under its lease; None when it was deleted, or another worker runs it."""
+        response_id = stored.header.response_id
         try:
-            await asyncio.wait({driving, watching}, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            driving.cancel()
-            watching.cancel()
-            await asyncio.gather(driving, watching, return_exceptions=True)
-            hold.stop()
-        if driving.cancelled() or isinstance(driving.exception(), Interrupted | NotFound):
-            return await self.stopped(hold.lease)
-        return driving.result()
+            hold = await self.acquire(response_id, deadline)
+        except NotFound:
+            return None
+        except Conflict as conflict:
+            return await self.end(response_id, cancelled if conflict.code == "response_cancelled" else exhausted)
+        if hold is None:
+            return None
+        try:
+            return await self.run_until_stopped(hold, stored)
+        except Exception:
+            await self.give_back(hold)
+            raise
 
-    async def stopped(self, lease: BackgroundLease) -> StoredResponse | None:
-        """Tell what became of a response that its worker could not end; None when another one runs it now.
+    async def acquire(self, response_id: str, deadline: float) -> BackgroundHold | None:
+        """Step 2: take the lease of the response; None when another worker renews its own.
 
         Raises:
-            Interrupted: nobody has it; the worker could not renew its lease in time.
+            NotFound: the response was deleted.
+            Conflict: it was cancelled, or no attempt is left.
+            Interrupted: there was no time to see whether the other worker lives.
         """
-        stored = await self.read(lease.response_id)
-        if stored is None or stored.ending is not None:
-            return unless_given_up(stored)
-        state = await asyncio.to_thread(self.store.background.look, lease.tenant, lease.response_id)
-        if state.cancelled_at is not None:
-            return await self.end(lease.response_id, cancelled)
-        if state.lease_id == lease.lease_id:
-            raise Interrupted("The worker could not renew its lease of the response in time.")
-        return None
+        return await take_up(self.store.background, self.tenant, response_id, self.lease_seconds, deadline)
 
-    async def drive(self, hold: BackgroundHold, found: StoredResponse | None) -> StoredResponse:
-        """Run a response to its end.
+    async def run_until_stopped(self, hold: BackgroundHold, stored: StoredResponse) -> StoredResponse | None:
+        """Run a response until it ends, is cancelled or deleted, or another worker takes it over."""
+        running, watching = asyncio.create_task(self.run_leased(hold, stored)), asyncio.create_task(hold.watch())
+        try:
+            await asyncio.wait({running, watching}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            running.cancel()
+            watching.cancel()
+            await asyncio.gather(running, watching, return_exceptions=True)
+            hold.stop()
+        if running.cancelled() or isinstance(running.exception(), Interrupted | NotFound):
+            return await self.load_stopped(hold.lease)
+        return running.result()
+
+    async def run_leased(self, hold: BackgroundHold, stored: StoredResponse) -> StoredResponse:
+        """Rebuild and run a response to its end.
 
         Raises:
-            Interrupted: somebody else has ended it, or runs it.
+            Interrupted: another process has ended it, or runs it.
             StoreUnavailable: the store failed.
         """
-        response_id = hold.lease.response_id
-        if found is None:
-            found = await asyncio.to_thread(self.store.responses.get, self.tenant, response_id)
-        stored = found
+        if hold.lease.attempts > 1:  # another worker may have added to it since it was loaded
+            stored = await asyncio.to_thread(self.store.responses.get, self.tenant, hold.lease.response_id)
         if stored.ending is not None:
             return stored
         stored.taken_up = True
         try:
-            response = await self.continuing.put_together(stored, hold)
+            response = await self.rebuild(stored, hold)
         except StintError as error:
             return await self.fail(stored, hold, error)
         try:
-            return await self.tell(response, stored, hold)
+            return await self.run(response, stored, hold)
         finally:
             if response.log.response.ending is None:
                 await response.log.let_lapse()
 
-    async def tell(self, response: ResponseRun, stored: StoredResponse, hold: Hold) -> StoredResponse:
-        """Run what was put together, and store what it tells."""
+    async def rebuild(self, stored: StoredResponse, hold: Hold) -> ResponseRun:
+        """Step 3: rebuild the run from what is stored of it.
+
+        Raises:
+            StintError: something that the run needs does not exist any more, or was in use for too long.
+        """
+        return await self.resumer.rebuild(stored, hold)
+
+    async def run(self, response: ResponseRun, stored: StoredResponse, hold: Hold) -> StoredResponse:
+        """Step 4: run the response to its end, and store its events if it is streamed."""
         told = Told()
         if stored.header.streamed:
             told = read_told(await self.lives.read_stream(response.response_id))
@@ -170,32 +166,25 @@ class BackgroundRuns:
         writer = StreamWriter(background, self.tenant, response.response_id, told.events)
         try:
             async with writer.flushing():
-                self.catch_up(response, stored, told, writer)
-                await self.go_on(response, writer)
+                writer.add(emit_missing(response, stored, told))
+                await resume(response, writer)
         except StintError as error:
             ended = await self.fail(response.log.response, hold, error, response.stream.items.streamed)
             response.log.response = ended
             await response.log.release()
         return response.log.response
 
-    def catch_up(self, response: ResponseRun, stored: StoredResponse, told: Told, writer: StreamWriter) -> None:
-        """Tell what the stream lacks, and go on behind it: what broke off keeps its place."""
-        stream, output = response.stream, response.stream.output
-        stream.items.streamed = told.items
-        writer.add(catch_up(stream, stored, told))
-        response.log.skipped = told.items.index - output.place
-        output.skipped += response.log.skipped
+    async def finish(self, stored: StoredResponse | None, event_id: str | None) -> StoredResponse | None:
+        """Step 5: publish the completion event of a response that has ended, and return the response.
 
-    async def go_on(self, response: ResponseRun, writer: StreamWriter) -> None:
-        log = response.log
-        first = first_move(response.run, log.response.records)
-        if first is not None and first.then is not None and not first.calls:
-            await log.append(None, ending_of(response.run, first.then))
-        else:
-            async with aclosing(narrate(response, first)) as events:
-                async for event in events:
-                    writer.add([event])
-        writer.add(response.stream.end(log.response))
+        Raises:
+            StoreUnavailable: the event bus does not take the event now.
+        """
+        if stored is not None and stored.ending is not None:
+            await self.completion_events.publish(ResponseFinished.of(stored, event_id))
+        return stored
+
+    # ---- failures
 
     async def fail(
         self, stored: StoredResponse, hold: Hold, error: StintError, streamed: StreamedItems | None = None
@@ -213,17 +202,45 @@ class BackgroundRuns:
         logger.warning("The response failed", extra=extra)
         return await self.lives.end(stored, partial(failed, error), streamed)
 
+    async def load_stopped(self, lease: BackgroundLease) -> StoredResponse | None:
+        """Return a response that this worker could not end; None when another worker runs it now.
+
+        Raises:
+            Interrupted: no other worker has it; this one could not renew its lease in time.
+        """
+        stored = await self.load(lease.response_id)
+        if stored is None or stored.ending is not None:
+            return stored
+        state = await asyncio.to_thread(self.store.background.look, lease.tenant, lease.response_id)
+        if state.cancelled_at is not None:
+            return await self.end(lease.response_id, cancelled)
+        if state.lease_id == lease.lease_id:
+            raise Interrupted("The worker could not renew its lease of the response in time.")
+        return None
+
     async def give_back(self, hold: BackgroundHold) -> None:
-        """Let another attempt follow at once, or end a response whose last one failed."""
+        """Let another attempt follow at once, or end a response whose last attempt failed."""
         with suppress(StintError):
             if hold.lease.attempts >= MAX_ATTEMPTS:
                 await self.end(hold.lease.response_id, exhausted)
             else:
                 await hold.let_lapse()
 
+    async def note_failure(self, response_id: str, error: Exception, *, last: bool) -> None:
+        """Log a failed attempt, and end the response if it was the last one."""
+        logger.warning("An attempt to run the response failed", extra={"error": type(error).__name__})
+        if last:
+            with suppress(StintError):
+                await self.end(response_id, exhausted)
 
-def unless_given_up(stored: StoredResponse | None) -> StoredResponse | None:
-    """Give a response that has ended; raise GivenUp for one that no attempt ended, so that its message is kept."""
+    async def end(self, response_id: str, ending: EndingOf) -> StoredResponse | None:
+        stored = await self.load(response_id)
+        with suppress(NotFound):
+            return stored and await self.lives.end(stored, ending)
+        return None
+
+
+def refuse_exhausted(stored: StoredResponse | None) -> None:
+    """Raise AttemptsExhausted for a response that no attempt ended."""
     if stored is not None and was_given_up(stored):
-        raise GivenUp(EXHAUSTION)
-    return stored
+        raise AttemptsExhausted(EXHAUSTION)

@@ -146,7 +146,7 @@ class Office:
         return events
 
     async def stored_events(self, response_id: str) -> list[Json]:
-        texts = await self.services.background.lives.read_stream(response_id)
+        texts = await self.services.background.recovery.read_stream(response_id)
         return [json.loads(text) for text in texts]
 
     @asynccontextmanager

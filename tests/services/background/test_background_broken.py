@@ -23,7 +23,7 @@ from stint.domain.inference import (
 )
 from stint.domain.openai.item_events import OutputTextDelta
 from stint.domain.openai.response_resource import Response
-from stint.services.responses.recovery import Lives
+from stint.services.responses.recovery import Recovery
 
 USAGE = Usage(input_tokens=5, output_tokens=3, total_tokens=8)
 BOUGHT: list[Part] = [*called("buy")[:-1], Finished(FinishReason.tool_calls, USAGE)]
@@ -120,9 +120,9 @@ async def test_words_that_a_worker_stores_while_its_response_is_cancelled_are_sh
     response_id = await office.create(stream=True)
     async with office.dying(response_id):
         await until_told(office, response_id, "Half ")
-    read, late = Lives.read_stream, iter(("more ", "and more"))
+    read, late = Recovery.read_stream, iter(("more ", "and more"))
 
-    async def read_while_it_is_written(self: Lives, *args: Any, **fields: Any) -> list[str]:
+    async def read_while_it_is_written(self: Recovery, *args: Any, **fields: Any) -> list[str]:
         texts = await read(self, *args, **fields)
         if (words := next(late, None)) is not None:
             [item] = [event["item"]["id"] for event in map(json.loads, texts) if "item" in event]
@@ -131,7 +131,7 @@ async def test_words_that_a_worker_stores_while_its_response_is_cancelled_are_sh
             office.store.background.put_events(office.tenant, response_id, len(texts), [delta.model_dump_json()])
         return texts
 
-    monkeypatch.setattr(Lives, "read_stream", read_while_it_is_written)
+    monkeypatch.setattr(Recovery, "read_stream", read_while_it_is_written)
     cancelled = await office.services.background.cancel(response_id)
     monkeypatch.undo()
 

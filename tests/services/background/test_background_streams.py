@@ -139,7 +139,7 @@ async def test_an_end_that_no_worker_told_is_told_to_who_follows(make_office: Ma
     async with office.dying(response_id):
         await until(lambda: "Hello " in str(list(office.store.background.events(office.tenant, response_id))))
     stored = await office.stored(response_id)
-    told = await office.services.background.lives.freeze_stream(stored)
+    told = await office.services.background.recovery.freeze_stream(stored)
     record = closing_record(stored, told.items, cancelled(None))
     office.store.responses.append(office.tenant, response_id, len(stored.records), record)
 

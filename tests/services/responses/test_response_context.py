@@ -19,7 +19,7 @@ UNKNOWN = f"resp_{'0' * 32}"
 def contexts_of(responder: Responder, history_bytes: int = 1_000_000) -> Contexts:
     office = responder.office
     opaque = OpaqueTexts(office.tenant, office.store.signing_keys)
-    return Contexts(office.tenant, office.store, office.services.background.lives, opaque, 30, history_bytes)
+    return Contexts(office.tenant, office.store, office.services.background.recovery, opaque, 30, history_bytes)
 
 
 def words(context: Context) -> list[str]:

@@ -11,7 +11,7 @@ from tests.services.turn_fixture import Stage, called, die, said, script, shape
 
 from stint.domain.llama_stack.turns import Turn
 from stint.domain.run_outcome import TurnStatus
-from stint.services.agents.interrupted import settled
+from stint.services.agents.interrupted import mark_interrupted
 from stint.services.turns.turn_run import TurnRun
 
 ROOT = Path(__file__).parents[3]
@@ -63,7 +63,7 @@ async def test_a_turn_that_ended_between_two_reads_is_shown_as_it_ended(make_sta
     await stage.play(turn)
     record = stage.store.sessions.get(*stage.ids)
 
-    shown = await settled(stage.store, stage.tenant, stage.agent_id, record, before)
+    shown = await mark_interrupted(stage.store, stage.tenant, stage.agent_id, record, before)
 
     assert shown.status is TurnStatus.completed
 
@@ -75,7 +75,7 @@ async def test_a_turn_that_was_resumed_between_two_reads_is_shown_in_progress(ma
     turn = await stage.resume(paused.turn_id, ("c0", "3"))
     seen = stage.store.turns.get(*stage.ids, turn.turn_id)
 
-    shown = await settled(stage.store, stage.tenant, stage.agent_id, record, seen)
+    shown = await mark_interrupted(stage.store, stage.tenant, stage.agent_id, record, seen)
 
     assert shown.status is TurnStatus.in_progress
     await die(turn)

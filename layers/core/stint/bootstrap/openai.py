@@ -25,7 +25,7 @@ from stint.services.responses.context import Contexts
 from stint.services.responses.model_input import Inputs
 from stint.services.responses.planner import ResponsePlanner
 from stint.services.responses.read import StoredResponses
-from stint.services.responses.recovery import Lives, WorkQueue
+from stint.services.responses.recovery import Recovery, WorkQueue
 from stint.services.responses.responses import Responses
 from stint.settings import Settings, load_settings
 from stint.store.clients import make_dynamodb, make_events, make_s3
@@ -87,17 +87,17 @@ def compose_responses(
     opaque = OpaqueTexts(tenant, store.signing_keys, settings.unsigned_content_until)
     queue = queue or make_queue()
     deletions = Deletions(delete_response_objects(store), queue.send)
-    lives = Lives(tenant, store, queue, opaque)
-    contexts = Contexts(tenant, store, lives, opaque, settings.lease_seconds, settings.history_bytes)
+    recovery = Recovery(tenant, store, queue, opaque)
+    contexts = Contexts(tenant, store, recovery, opaque, settings.lease_seconds, settings.history_bytes)
     planner = ResponsePlanner(router, services.registry, services.toolgroups.tools)
     reader = Reader(fetch, check_url)
     inputs = Inputs(contexts, reader)
     responses = Responses(tenant, store, contexts, planner, reader, settings.default_model)
     return ResponseServices(
         responses=responses,
-        background=Background(tenant, store, responses, lives, queue),
-        following=Following(tenant, store, lives),
-        stored_responses=StoredResponses(tenant, store, lives, deletions),
+        background=Background(tenant, store, responses, recovery, queue),
+        following=Following(tenant, store, recovery),
+        stored_responses=StoredResponses(tenant, store, recovery, deletions),
         conversations=Conversations(tenant, store.conversations, reader, deletions, opaque),
         chat=Chat(router, services.registry, reader),
         compaction=Compaction(router, services.registry, inputs),
@@ -112,7 +112,7 @@ def compose_worker(
     """Put the worker of a tenant together."""
     resumer = Resumer(services.responses, patience(settings))
     completion_events = CompletionEvents(bus or EventBridgeBus(make_events, settings.event_bus))
-    return Worker(tenant, store, resumer, services.background.lives, completion_events, settings.lease_seconds)
+    return Worker(tenant, store, resumer, services.background.recovery, completion_events, settings.lease_seconds)
 
 
 def compose_event_requests(

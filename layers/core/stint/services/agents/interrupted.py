@@ -1,4 +1,4 @@
-"""Turns whose process died: how they end, and how a reader tells them from those that run."""
+"""Turns whose process died: how they end, and how a reader distinguishes them from those that run."""
 
 import asyncio
 import time
@@ -10,16 +10,18 @@ from stint.domain.run_outcome import ErrorInfo, TurnEnding, TurnStatus
 from stint.store.sessions import SessionRecord
 from stint.store.store import Store
 
-MESSAGE = "The process that ran this turn ended before the turn did. What was finished is stored."
+INTERRUPTED = "The process that ran this turn ended before the turn did. What was finished is stored."
 
 
-def interruption(at: datetime) -> TurnEnding:
-    """Give the ending of a turn whose process died."""
-    return TurnEnding(status=TurnStatus.failed, completed_at=at, error=ErrorInfo.of(Interrupted(MESSAGE)))
+def interrupted_ending(at: datetime) -> TurnEnding:
+    """Return the ending of a turn whose process died."""
+    return TurnEnding(status=TurnStatus.failed, completed_at=at, error=ErrorInfo.of(Interrupted(INTERRUPTED)))
 
 
-async def settled(store: Store, tenant: str, agent_id: str, record: SessionRecord, turn: StoredTurn) -> StoredTurn:
-    """Give a turn as a reader is to see it: one whose process died has failed, before the next turn seals it.
+async def mark_interrupted(
+    store: Store, tenant: str, agent_id: str, record: SessionRecord, turn: StoredTurn
+) -> StoredTurn:
+    """Return a turn as a reader is to see it: one whose process died has failed, before the next turn seals it.
 
     `record` and `turn` may have been read side by side, so a turn that seems to be left behind is looked at again:
     its log has not grown, and in between nobody held the session for it. Its time of completion is the last sign of
@@ -33,12 +35,12 @@ async def settled(store: Store, tenant: str, agent_id: str, record: SessionRecor
         record = await asyncio.to_thread(store.sessions.get, *ids)
         seen, turn = turn, await asyncio.to_thread(store.turns.get, *ids, turn.header.turn_id)
         if len(turn.records) == len(seen.records) and not runs(record, turn.header.turn_id):
-            turn.records.append(TurnRecord(ending=interruption(last_sign_of_life(turn))))
+            turn.records.append(TurnRecord(ending=interrupted_ending(last_sign_of_life(turn))))
     return turn
 
 
 def runs(record: SessionRecord, turn_id: str) -> bool:
-    """Tell whether a session is held for a turn."""
+    """Return whether a session is held for a turn."""
     held = record.lease_until is not None and record.lease_until > time.time() * 1000
     return held and record.lease_turn == turn_id
 

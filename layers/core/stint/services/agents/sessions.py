@@ -14,7 +14,7 @@ from stint.domain.schema import now
 from stint.domain.tasks import DeletionTask
 from stint.log_keys import add_log_keys
 from stint.services.agents.agents import Agents
-from stint.services.agents.interrupted import settled
+from stint.services.agents.interrupted import mark_interrupted
 from stint.services.concurrency import value_of
 from stint.services.deletions import Deletions
 from stint.store.store import Store
@@ -81,7 +81,9 @@ class Sessions:
         first, more = value_of(page)
 
         async def show(stored: list[StoredTurn]) -> list[Turn]:
-            return [(await settled(self.store, self.tenant, agent_id, record, turn)).to_turn() for turn in stored]
+            return [
+                (await mark_interrupted(self.store, self.tenant, agent_id, record, turn)).to_turn() for turn in stored
+            ]
 
         async def others() -> AsyncIterator[list[Turn]]:
             while (page := await asyncio.to_thread(next, pages, None)) is not None:

@@ -12,7 +12,7 @@ from stint.domain.openai.stored_responses import ResponseHeader, StoredResponse
 from stint.domain.tasks import ResponseTask
 from stint.services.concurrency import value_of
 from stint.services.responses.read import shown
-from stint.services.responses.recovery import Lives, WorkQueue, cancelled
+from stint.services.responses.recovery import Recovery, WorkQueue, cancelled
 from stint.services.responses.replay import replay
 from stint.services.responses.responses import Responses, released_on_error
 from stint.store.response_store import ResponseStore
@@ -26,7 +26,7 @@ class Background:
     tenant: str
     store: ResponseStore
     responses: Responses
-    lives: Lives
+    recovery: Recovery
     queue: WorkQueue
 
     async def create(
@@ -75,7 +75,7 @@ class Background:
 
     async def put_beginning(self, header: ResponseHeader) -> None:
         if header.streamed:
-            events = [event.model_dump_json() for event in replay(StoredResponse(header), self.lives.opaque.encode)]
+            events = [event.model_dump_json() for event in replay(StoredResponse(header), self.recovery.opaque.encode)]
             await asyncio.to_thread(self.store.background.put_events, self.tenant, header.response_id, 0, events)
 
     async def cancel(self, response_id: str) -> Response:
@@ -95,5 +95,5 @@ class Background:
             )
         if stored.ending is None:
             await asyncio.to_thread(self.store.background.cancel, self.tenant, response_id)
-            stored = await self.lives.end(stored, cancelled)
-        return shown(stored, self.lives.opaque.encode)
+            stored = await self.recovery.end(stored, cancelled)
+        return shown(stored, self.recovery.opaque.encode)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from stint.domain.errors import DeadlineExceeded, InvalidRequest
 from stint.domain.openai.stored_responses import StoredResponse
 from stint.loop.model_call import TIME_IS_OVER
-from stint.services.responses.recovery import Lives
+from stint.services.responses.recovery import Recovery
 from stint.services.responses.replay import EVENTS, Told, replay
 from stint.store.response_store import ResponseStore
 
@@ -24,7 +24,7 @@ class Following:
 
     tenant: str
     store: ResponseStore
-    lives: Lives
+    recovery: Recovery
 
     async def open(self, response_id: str, after: int, deadline: float) -> AsyncGenerator[str, None]:
         """Give the events behind a number as JSON texts, up to the last one.
@@ -54,7 +54,7 @@ class Following:
         if stored.header.streamed:
             count = await asyncio.to_thread(self.store.background.count_events, self.tenant, response_id)
         else:
-            count = len(await self.events_of(await self.as_taken_up(await self.lives.settle(stored))))
+            count = len(await self.events_of(await self.as_taken_up(await self.recovery.reconcile(stored))))
         if after >= count:
             raise InvalidRequest(
                 f"The stream of response {response_id} has {count} events so far, numbered from 0: none has the number "
@@ -67,9 +67,9 @@ class Following:
         response_id, clock = stored.header.response_id, asyncio.get_running_loop().time
         complete, at_batch, heard = False, False, clock()
         if stored.ending is None:
-            stored = await self.lives.settle(stored)
+            stored = await self.recovery.reconcile(stored)
         while True:
-            texts = await self.lives.read_stream(response_id, after, at_batch=at_batch)
+            texts = await self.recovery.read_stream(response_id, after, at_batch=at_batch)
             for text in texts:
                 yield text
             after, at_batch = after + len(texts), at_batch or bool(texts)
@@ -77,7 +77,7 @@ class Following:
                 return
             heard = clock() if texts else heard
             if stored.ending is not None:
-                await self.lives.end_stream(stored)
+                await self.recovery.end_stream(stored)
                 complete = True
                 continue
             if clock() - heard >= QUIET_SECONDS:
@@ -92,13 +92,13 @@ class Following:
         if state.held and state.cancelled_at is None:
             return stored
         again = await asyncio.to_thread(self.store.responses.get, self.tenant, response_id)
-        return await self.lives.settle(again)
+        return await self.recovery.reconcile(again)
 
     async def follow_log(self, stored: StoredResponse, after: int, deadline: float) -> AsyncGenerator[str, None]:
         """Tell what the log holds, again and again."""
         response_id = stored.header.response_id
         while True:
-            stored = await self.as_taken_up(await self.lives.settle(stored))
+            stored = await self.as_taken_up(await self.recovery.reconcile(stored))
             texts = (await self.events_of(stored))[after + 1 :]
             for text in texts:
                 yield text
@@ -110,8 +110,8 @@ class Following:
 
     async def events_of(self, stored: StoredResponse) -> list[str]:
         """Return the events that a response's log makes."""
-        await self.lives.opaque.warm_for(stored.records)
-        return [event.model_dump_json() for event in replay(stored, self.lives.opaque.encode)]
+        await self.recovery.opaque.warm_for(stored.records)
+        return [event.model_dump_json() for event in replay(stored, self.recovery.opaque.encode)]
 
     async def as_taken_up(self, stored: StoredResponse) -> StoredResponse:
         """Tell of a response that ended without a step whether it was run at all."""

@@ -18,11 +18,11 @@ from stint.services.responses.recovery import (
     ATTEMPTS_EXHAUSTED,
     EXHAUSTION,
     EndingOf,
-    Lives,
+    Recovery,
     cancelled,
     exhausted,
     failed,
-    was_given_up,
+    has_exhausted_attempts,
 )
 from stint.services.responses.replay import Told, read_told
 from stint.services.responses.response_run import ResponseRun
@@ -51,7 +51,7 @@ class Worker:
     tenant: str
     store: ResponseStore
     resumer: Resumer
-    lives: Lives
+    recovery: Recovery
     completion_events: CompletionEvents
     lease_seconds: float
 
@@ -161,7 +161,7 @@ class Worker:
         """Step 4: run the response to its end, and store its events if it is streamed."""
         told = Told()
         if stored.header.streamed:
-            told = read_told(await self.lives.read_stream(response.response_id))
+            told = read_told(await self.recovery.read_stream(response.response_id))
         background = self.store.background if stored.header.streamed else None
         writer = StreamWriter(background, self.tenant, response.response_id, told.events)
         try:
@@ -200,7 +200,7 @@ class Worker:
         hold.check()
         extra = {"response_id": stored.header.response_id, "error_code": error.code, "error": error.message}
         logger.warning("The response failed", extra=extra)
-        return await self.lives.end(stored, partial(failed, error), streamed)
+        return await self.recovery.end(stored, partial(failed, error), streamed)
 
     async def load_stopped(self, lease: BackgroundLease) -> StoredResponse | None:
         """Return a response that this worker could not end; None when another worker runs it now.
@@ -236,11 +236,11 @@ class Worker:
     async def end(self, response_id: str, ending: EndingOf) -> StoredResponse | None:
         stored = await self.load(response_id)
         with suppress(NotFound):
-            return stored and await self.lives.end(stored, ending)
+            return stored and await self.recovery.end(stored, ending)
         return None
 
 
 def refuse_exhausted(stored: StoredResponse | None) -> None:
     """Raise AttemptsExhausted for a response that no attempt ended."""
-    if stored is not None and was_given_up(stored):
+    if stored is not None and has_exhausted_attempts(stored):
         raise AttemptsExhausted(EXHAUSTION)

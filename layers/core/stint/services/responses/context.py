@@ -16,10 +16,9 @@ from stint.services.conversations.item_files import share_out
 from stint.services.conversations.opaque_texts import OpaqueTexts
 from stint.services.responses.answer_calls import AnswerCalls
 from stint.services.responses.input_items import owner_of
-from stint.services.responses.interruption import interruption, settle
 from stint.services.responses.items_to_messages import ItemReader
 from stint.services.responses.output_items import OutputItems, output_of, whole
-from stint.services.responses.recovery import Lives
+from stint.services.responses.recovery import Recovery, interrupted_record, mark_interrupted
 from stint.store.locks import Lock
 from stint.store.response_store import ResponseStore
 from stint.store.responses import place_behind
@@ -49,7 +48,7 @@ class Contexts:
 
     tenant: str
     store: ResponseStore
-    lives: Lives
+    recovery: Recovery
     opaque: OpaqueTexts
     lease_seconds: float
     history_bytes: int
@@ -73,7 +72,7 @@ class Contexts:
         except NotFound as error:
             raise not_found(previous_response_id, error) from None
         self.refuse_excess(complete=chain.complete, shortens=shortens)
-        last = await settle(self.store, self.tenant, chain.links[-1])
+        last = await mark_interrupted(self.store, self.tenant, chain.links[-1])
         if last.status in RUNNING:
             raise Conflict(
                 f"Response {previous_response_id} is {last.status.value}: wait until it ends.",
@@ -153,7 +152,7 @@ class Contexts:
     async def is_over(self, stored: StoredResponse) -> bool:
         """Tell whether a response in the background turns out to have ended; one that was lost is queued again."""
         try:
-            return (await self.lives.settle(stored)).ending is not None
+            return (await self.recovery.reconcile(stored)).ending is not None
         except NotFound:
             return True
 
@@ -163,7 +162,7 @@ class Contexts:
         with suppress(NotFound):
             stored = await asyncio.to_thread(responses.get, self.tenant, response_id)
             if not stored.header.background:
-                await asyncio.to_thread(responses.seal, self.tenant, response_id, interruption)
+                await asyncio.to_thread(responses.seal, self.tenant, response_id, interrupted_record)
 
     async def look(self, conversation_id: str, *, shortens: bool) -> Context:
         """Read a conversation without taking it. Raises NotFound and ContextLengthExceeded."""

@@ -22,7 +22,7 @@ from stint.services.conversations.include import show
 from stint.services.deletions import Deletions
 from stint.services.responses.masking import masked
 from stint.services.responses.output_items import Encode, output_of, whole
-from stint.services.responses.recovery import Lives
+from stint.services.responses.recovery import Recovery
 from stint.store.response_store import ResponseStore
 from stint.store.responses import Order
 
@@ -33,7 +33,7 @@ class StoredResponses:
 
     tenant: str
     store: ResponseStore
-    lives: Lives
+    recovery: Recovery
     deletions: Deletions
 
     async def get(self, response_id: str, include: Sequence[Include] = ()) -> Response:
@@ -42,13 +42,13 @@ class StoredResponses:
 
     def show(self, stored: StoredResponse, include: Sequence[Include] = ()) -> Response:
         """Return a response as the API shows it; `include` adds to what its request asked for."""
-        return shown(stored, self.lives.opaque.encode, include)
+        return shown(stored, self.recovery.opaque.encode, include)
 
     async def read(self, response_id: str) -> StoredResponse:
         """Read a response as it is stored, one whose process died as failed. Raises NotFound."""
         stored = await asyncio.to_thread(self.store.responses.get, self.tenant, response_id)
-        await self.lives.opaque.warm_for(stored.records)
-        return await self.lives.settle(stored)
+        await self.recovery.opaque.warm_for(stored.records)
+        return await self.recovery.reconcile(stored)
 
     async def list(self, after: str | None, limit: int, model: str | None, order: Order) -> ResponseList:
         """List responses by creation, those behind `after`.
@@ -61,8 +61,8 @@ class StoredResponses:
         )
         data = []
         for stored in page.data:
-            await self.lives.opaque.warm_for(stored.records)
-            response = self.show(await self.lives.settle(stored))
+            await self.recovery.opaque.warm_for(stored.records)
+            response = self.show(await self.recovery.reconcile(stored))
             data.append(ListedResponse(**dict(response), input=[show(item, ()) for item in stored.header.input]))
         return ResponseList.of(data, page.has_more)
 
@@ -83,8 +83,8 @@ class StoredResponses:
         items: list[Item] = []
         *earlier, own = await self.chain(response_id)
         for link in earlier:
-            await self.lives.opaque.warm_for(link.records)
-            answered = output_of(link, self.lives.opaque.encode, whole(link.header.settings))
+            await self.recovery.opaque.warm_for(link.records)
+            answered = output_of(link, self.recovery.opaque.encode, whole(link.header.settings))
             items += [*link.header.input, *answered.items]
         items += own.header.input
         if order == "desc":

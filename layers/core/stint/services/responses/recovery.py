@@ -1,4 +1,4 @@
-"""Responses in the background: how they stand, and who sees to those whose worker died."""
+"""Responses whose process died: how they end, and how one in the background gets another attempt."""
 
 import asyncio
 import logging
@@ -20,7 +20,6 @@ from stint.domain.openai.stored_responses import (
 from stint.domain.tasks import AnyTask, ResponseTask
 from stint.services.conversations.opaque_texts import OpaqueTexts
 from stint.services.responses.closing_record import closing_record
-from stint.services.responses.interruption import settle
 from stint.services.responses.replay import Told, finish, read_told
 from stint.services.responses.streamed_items import StreamedItems
 from stint.store.background import MAX_ATTEMPTS, LeaseState
@@ -45,6 +44,8 @@ QUEUE_TIMEOUT = (
 )
 RACES = 5
 
+INTERRUPTED = "The process that ran this response ended before the response did. What was finished is stored."
+
 EndingOf = Callable[[Usage | None], ResponseEnding]
 """Makes the ending of a response that has used so much."""
 
@@ -62,25 +63,25 @@ class WorkQueue(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Lives:
-    """The lives of a tenant's responses."""
+class Recovery:
+    """Ends a tenant's responses whose process died, or queues them again."""
 
     tenant: str
     store: ResponseStore
     queue: WorkQueue
     opaque: OpaqueTexts
 
-    async def settle(self, stored: StoredResponse) -> StoredResponse:
-        """Give a response as it is to be seen.
+    async def reconcile(self, stored: StoredResponse) -> StoredResponse:
+        """Return a response as a reader is to see it.
 
-        One whose process died is ended; one in the background that may still be taken up is queued again, once for
-        each worker that let it lie.
+        One whose process died is ended. One in the background that has attempts left is queued again, once for each
+        worker that died.
 
         Raises:
             NotFound: it was deleted meanwhile.
         """
         if stored.ending is not None or not stored.header.background:
-            return await settle(self.store, self.tenant, stored)
+            return await mark_interrupted(self.store, self.tenant, stored)
         response_id = stored.header.response_id
         state = await asyncio.to_thread(self.store.background.look, self.tenant, response_id)
         if state.cancelled_at is not None:
@@ -88,14 +89,14 @@ class Lives:
         if state.exhausted:
             return await self.end(stored, exhausted)
         if state.attempts == 0:
-            return await self.settle_waiting(stored, state)
+            return await self.reconcile_queued(stored, state)
         if state.lapsed and await asyncio.to_thread(
             self.store.background.claim_requeue, self.tenant, response_id, state
         ):
             await self.queue_again(response_id, "The worker of a response is gone: it is queued again")
         return replace(stored, taken_up=True)
 
-    async def settle_waiting(self, stored: StoredResponse, state: LeaseState) -> StoredResponse:
+    async def reconcile_queued(self, stored: StoredResponse, state: LeaseState) -> StoredResponse:
         """Return a response that no worker has taken up.
 
         It is queued again when its message seems to be lost, and ended after a day. A second message does no harm.
@@ -178,8 +179,29 @@ class Lives:
         return await asyncio.to_thread(read)
 
 
+def has_outlived_process(stored: StoredResponse) -> bool:
+    """Return whether a response that runs in the foreground has outlived its time."""
+    return not stored.header.background and stored.ending is None and time.time() > stored.header.until
+
+
+async def mark_interrupted(store: ResponseStore, tenant: str, stored: StoredResponse) -> StoredResponse:
+    """End a response in the foreground whose process died, and return it; return any other as it is.
+
+    Raises:
+        NotFound: it was deleted meanwhile.
+    """
+    if not has_outlived_process(stored):
+        return stored
+    return await asyncio.to_thread(store.responses.seal, tenant, stored.header.response_id, interrupted_record)
+
+
+def interrupted_record(stored: StoredResponse) -> ResponseRecord:
+    """Return the last record of a response whose process died. What its stream has shown is not known."""
+    return closing_record(stored, StreamedItems(), failed(Interrupted(INTERRUPTED), stored.usage))
+
+
 def cancelled(usage: Usage | None) -> ResponseEnding:
-    """Give the ending of a response whose client wants no more of it."""
+    """Return the ending of a response that its client cancelled."""
     return ResponseEnding(status=ResponseStatus.cancelled, usage=usage)
 
 
@@ -188,7 +210,7 @@ def failed(error: StintError, usage: Usage | None) -> ResponseEnding:
 
 
 def exhausted(usage: Usage | None) -> ResponseEnding:
-    """Give the ending of a response that was taken up as often as it may be."""
+    """Return the ending of a response whose attempts have all failed."""
     return failed(StintError(EXHAUSTION, code=ATTEMPTS_EXHAUSTED), usage)
 
 
@@ -197,7 +219,7 @@ def never_taken_up(usage: Usage | None) -> ResponseEnding:
     return failed(StintError(QUEUE_TIMEOUT, code="queue_timeout"), usage)
 
 
-def was_given_up(stored: StoredResponse) -> bool:
-    """Tell whether a response ended because no attempt ended it."""
+def has_exhausted_attempts(stored: StoredResponse) -> bool:
+    """Return whether a response ended because no attempt ended it."""
     error = stored.ending.error if stored.ending else None
     return error is not None and error.code == ATTEMPTS_EXHAUSTED

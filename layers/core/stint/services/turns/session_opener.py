@@ -12,7 +12,7 @@ from stint.domain.schema import now
 from stint.log_keys import add_log_keys
 from stint.loop.lease_keeper import lease_span
 from stint.services.agents.agents import Agents
-from stint.services.agents.interrupted import interruption
+from stint.services.agents.interrupted import interrupted_ending
 from stint.services.concurrency import value_of
 from stint.services.turns.session_lease import SessionHold
 from stint.store.leases import Lease
@@ -67,10 +67,10 @@ class Opener:
         hold = SessionHold(self.store.leases, lease, self.lease_seconds, deadline, asked + span)
         async with hold.released_on_error():
             found = value_of(config)
-            whole = await self.settle(hold, value_of(history))
+            whole = await self.reconcile(hold, value_of(history))
             return Opening(found, hold, self.view(whole, resume=resume), whole.turns[-1] if whole.turns else None)
 
-    async def settle(self, hold: SessionHold, history: History) -> History:
+    async def reconcile(self, hold: SessionHold, history: History) -> History:
         """Make sure that the history is whole and that no turn in it runs.
 
         It was read beside the lease, so it is read again when it does not end where the lease says. While the lease
@@ -104,7 +104,7 @@ class Opener:
     async def seal(self, lease: Lease, turn_id: str) -> None:
         """End a turn whose process died."""
         logger.warning("A turn whose process died is sealed", extra={"sealed_turn_id": turn_id})
-        await asyncio.to_thread(self.store.turns.seal, lease, turn_id, interruption(now()))
+        await asyncio.to_thread(self.store.turns.seal, lease, turn_id, interrupted_ending(now()))
 
     async def acquire(self, agent_id: str, session_id: str, turn_id: str, *, resume: bool, seconds: float) -> Lease:
         return await asyncio.to_thread(

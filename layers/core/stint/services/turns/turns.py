@@ -20,7 +20,7 @@ from stint.domain.steps import Step
 from stint.loop.agent_loop import run_loop
 from stint.loop.run import Run
 from stint.services.agents.agents import Agents
-from stint.services.agents.interrupted import settled
+from stint.services.agents.interrupted import mark_interrupted
 from stint.services.agents.masking import refuse_masked_args
 from stint.services.concurrency import value_of
 from stint.services.document_reader import Reader, images_of
@@ -216,7 +216,7 @@ class Turns:
         )
         value_of(agent)
         record = value_of(session)
-        return (await settled(self.store, self.tenant, agent_id, record, value_of(turn))).to_turn()
+        return (await mark_interrupted(self.store, self.tenant, agent_id, record, value_of(turn))).to_turn()
 
     async def step(self, agent_id: str, session_id: str, turn_id: str, step_id: str) -> Step:
         """Read a step of a turn.

@@ -135,7 +135,7 @@ class Office:
         """Follow a response until its end, or for so long; what comes is held against the grammar of streams."""
         stream, events = Stream(after), []
         try:
-            async for text in await self.services.following.open(response_id, after, deadline(seconds)):
+            async for text in await self.services.tail.open(response_id, after, deadline(seconds)):
                 event = json.loads(text)
                 stream.take(event)
                 events.append(event)

@@ -11,7 +11,7 @@ from stint.services.background.background import Background
 from stint.services.background.event_requests import EventRequests
 from stint.services.background.notifications import CompletionEvents, EventBus
 from stint.services.background.resume import Resumer
-from stint.services.background.tail import Following
+from stint.services.background.tail import StreamTail
 from stint.services.background.waiting import LOCKED_SECONDS
 from stint.services.background.worker import Worker
 from stint.services.chat.chat import Chat
@@ -96,7 +96,7 @@ def compose_responses(
     return ResponseServices(
         responses=responses,
         background=Background(tenant, store, responses, recovery, queue),
-        following=Following(tenant, store, recovery),
+        tail=StreamTail(tenant, store, recovery),
         stored_responses=StoredResponses(tenant, store, recovery, deletions),
         conversations=Conversations(tenant, store.conversations, reader, deletions, opaque),
         chat=Chat(router, services.registry, reader),

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from stint.services.background.background import Background
-from stint.services.background.tail import Following
+from stint.services.background.tail import StreamTail
 from stint.services.chat.chat import Chat
 from stint.services.conversations.conversations import Conversations
 from stint.services.responses.compaction import Compaction, TokenCounts
@@ -17,7 +17,7 @@ class ResponseServices:
 
     responses: Responses
     background: Background
-    following: Following
+    tail: StreamTail
     stored_responses: StoredResponses
     conversations: Conversations
     chat: Chat

@@ -64,16 +64,16 @@ def told(
     stream: ResponseStream, *happened: Happened | tuple[Happened, AnswerDetails], end: ResponseEnding = DONE
 ) -> list[ResponseEvent]:
     """What a stream tells of what happened in a run, held against the grammar."""
-    events, records = list(stream.begin()), list[ResponseRecord]()
+    events, records = list(stream.emit_created()), list[ResponseRecord]()
     for each in happened:
         event, details = each if isinstance(each, tuple) else (each, None)
-        events += stream.take(event, details)
+        events += stream.emit_loop_event(event, details)
         if isinstance(event, StepComplete):
             records.append(ResponseRecord(step=event.step_details, details=details))
     log = StoredResponse(stream.header, records)
     record = closing_record(log, stream.items.streamed, end) if end.broke_off else ResponseRecord(ending=end)
     log.records.append(record)
-    events += stream.end(log)
+    events += stream.emit_ending(log)
     watch = Stream()
     for one in events:
         watch.take(one.model_dump(mode="json"))
@@ -121,7 +121,7 @@ def test_a_stream_may_go_on_from_a_number_and_a_place() -> None:
     begun = stream()
     later = ResponseStream(begun.header, begun.output, sequence=7, streamed=StreamedItems(index=3))
 
-    events = list(later.take(answer("Hi")))
+    events = list(later.emit_loop_event(answer("Hi")))
 
     assert [event.sequence_number for event in events] == list(range(7, 13))
     assert {event.model_dump()["output_index"] for event in events} == {3}
@@ -129,10 +129,10 @@ def test_a_stream_may_go_on_from_a_number_and_a_place() -> None:
 
 def test_text_streams_and_is_done_when_its_step_is_stored() -> None:
     begun = stream()
-    list(begun.begin())
+    list(begun.emit_created())
 
-    while_writing = list(begun.take(text("Hi")))
-    stored = list(begun.take(answer("Hi")))
+    while_writing = list(begun.emit_loop_event(text("Hi")))
+    stored = list(begun.emit_loop_event(answer("Hi")))
 
     assert kinds(while_writing) == ["output_item.added", "content_part.added", "output_text.delta"]
     assert kinds(stored) == ["output_text.done", "content_part.done", "output_item.done"]
@@ -253,8 +253,8 @@ def test_whatever_was_open_is_in_the_response_that_broke_off(happened: Any, raw:
 def test_a_response_in_the_background_is_queued_before_it_runs() -> None:
     waiting = stream()
 
-    assert kinds(list(waiting.begin(queued=True))) == ["created", "queued"]
-    assert kinds(list(waiting.take_up())) == ["in_progress"]
+    assert kinds(list(waiting.emit_created(queued=True))) == ["created", "queued"]
+    assert kinds(list(waiting.emit_in_progress())) == ["in_progress"]
 
 
 def test_padding_hides_how_long_a_word_is() -> None:

@@ -15,8 +15,8 @@ from stint.loop.structured_output import validate_output
 from stint.services.background.event_writer import StreamWriter
 from stint.services.background.waiting import patiently
 from stint.services.responses.context import Context
-from stint.services.responses.replay import Told, catch_up
-from stint.services.responses.response_run import Prepared, ResponseRun, narrate
+from stint.services.responses.replay import ReplayPosition, emit_missing
+from stint.services.responses.response_run import Prepared, ResponseRun, response_events
 from stint.services.responses.responses import Responses
 from stint.tools.port import NO_PROVIDER_DATA
 
@@ -66,12 +66,12 @@ def restore_counts(response: ResponseRun, stored: StoredResponse) -> None:
     run.usage = stored.usage
 
 
-def emit_missing(response: ResponseRun, stored: StoredResponse, told: Told) -> Iterator[ResponseEvent]:
+def continue_stream(response: ResponseRun, stored: StoredResponse, position: ReplayPosition) -> Iterator[ResponseEvent]:
     """Yield the events that the stream lacks of the log. The run goes on after them: a partial item keeps its place."""
     stream, output = response.stream, response.stream.output
-    stream.items.streamed = told.items
-    yield from catch_up(stream, stored, told)
-    response.log.skipped = told.items.index - output.place
+    stream.items.streamed = position.items
+    yield from emit_missing(stream, stored, position)
+    response.log.skipped = position.items.index - output.place
     output.skipped += response.log.skipped
 
 
@@ -86,10 +86,10 @@ async def resume(response: ResponseRun, writer: StreamWriter) -> None:
     if pending is not None and pending.then is not None and not pending.calls:
         await log.append(None, ending_of(response.run, pending.then))
     else:
-        async with aclosing(narrate(response, pending)) as events:
+        async with aclosing(response_events(response, pending)) as events:
             async for event in events:
                 writer.add([event])
-    writer.add(response.stream.end(log.response))
+    writer.add(response.stream.emit_ending(log.response))
 
 
 def pending_tools(run: Run, records: Sequence[ResponseRecord]) -> Answers | None:

@@ -1,4 +1,4 @@
-"""Following a response that runs in the background: its events so far, and then as they come."""
+"""The events of a background response: those that are stored, and then new ones."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -8,7 +8,7 @@ from stint.domain.errors import DeadlineExceeded, InvalidRequest
 from stint.domain.openai.stored_responses import StoredResponse
 from stint.loop.model_call import TIME_IS_OVER
 from stint.services.responses.recovery import Recovery
-from stint.services.responses.replay import EVENTS, Told, replay
+from stint.services.responses.replay import EVENTS, ReplayPosition, replay
 from stint.store.response_store import ResponseStore
 
 POLL_SECONDS = 0.4
@@ -19,18 +19,18 @@ QUIET_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class Following:
-    """Tells a tenant's responses to who was not there from the beginning."""
+class StreamTail:
+    """Replays a background response's events, then tails new ones."""
 
     tenant: str
     store: ResponseStore
     recovery: Recovery
 
     async def open(self, response_id: str, after: int, deadline: float) -> AsyncGenerator[str, None]:
-        """Give the events behind a number as JSON texts, up to the last one.
+        """Return the events after a number as JSON texts, up to the last one.
 
         Those of a response that was not created as a stream are made from its log, each item as a whole. `deadline`
-        is a time of the event loop's clock; reading on behind it raises DeadlineExceeded.
+        is a time of the event loop's clock; reading on after it raises DeadlineExceeded.
 
         Raises:
             NotFound: there is no such response.
@@ -39,15 +39,15 @@ class Following:
         stored = await asyncio.to_thread(self.store.responses.get, self.tenant, response_id)
         if not stored.header.background:
             raise InvalidRequest(
-                f"Response {response_id} was not created with background true, so its events are told only once: "
+                f"Response {response_id} was not created with background true, so its events are sent only once: "
                 "leave out stream to read it as it is.",
                 code="not_in_background",
                 param="stream",
             )
         if after >= 0:
             await self.refuse_beyond_end(stored, after)
-        follow = self.follow_stream if stored.header.streamed else self.follow_log
-        return follow(stored, after, deadline)
+        tail = self.tail_stream if stored.header.streamed else self.tail_log
+        return tail(stored, after, deadline)
 
     async def refuse_beyond_end(self, stored: StoredResponse, after: int) -> None:
         response_id = stored.header.response_id
@@ -62,10 +62,10 @@ class Following:
                 param="starting_after",
             )
 
-    async def follow_stream(self, stored: StoredResponse, after: int, deadline: float) -> AsyncGenerator[str, None]:
-        """Give the stored events, and look whether the response is still run when none come."""
+    async def tail_stream(self, stored: StoredResponse, after: int, deadline: float) -> AsyncGenerator[str, None]:
+        """Yield the stored events; when none come, check whether the response is still run."""
         response_id, clock = stored.header.response_id, asyncio.get_running_loop().time
-        complete, at_batch, heard = False, False, clock()
+        complete, at_batch, last_event_at = False, False, clock()
         if stored.ending is None:
             stored = await self.recovery.reconcile(stored)
         while True:
@@ -75,17 +75,17 @@ class Following:
             after, at_batch = after + len(texts), at_batch or bool(texts)
             if complete or (texts and is_terminal(texts[-1])):
                 return
-            heard = clock() if texts else heard
+            last_event_at = clock() if texts else last_event_at
             if stored.ending is not None:
                 await self.recovery.end_stream(stored)
                 complete = True
                 continue
-            if clock() - heard >= QUIET_SECONDS:
-                stored, heard = await self.look_after(stored), clock()
+            if clock() - last_event_at >= QUIET_SECONDS:
+                stored, last_event_at = await self.check_worker(stored), clock()
                 continue
             await self.pause(POLL_SECONDS, deadline)
 
-    async def look_after(self, stored: StoredResponse) -> StoredResponse:
+    async def check_worker(self, stored: StoredResponse) -> StoredResponse:
         """Read a response again unless a worker holds it; one that was deleted meanwhile raises NotFound."""
         response_id = stored.header.response_id
         state = await asyncio.to_thread(self.store.background.look, self.tenant, response_id)
@@ -94,8 +94,8 @@ class Following:
         again = await asyncio.to_thread(self.store.responses.get, self.tenant, response_id)
         return await self.recovery.reconcile(again)
 
-    async def follow_log(self, stored: StoredResponse, after: int, deadline: float) -> AsyncGenerator[str, None]:
-        """Tell what the log holds, again and again."""
+    async def tail_log(self, stored: StoredResponse, after: int, deadline: float) -> AsyncGenerator[str, None]:
+        """Yield the events that the log makes, reading it again and again."""
         response_id = stored.header.response_id
         while True:
             stored = await self.as_taken_up(await self.recovery.reconcile(stored))
@@ -114,7 +114,7 @@ class Following:
         return [event.model_dump_json() for event in replay(stored, self.recovery.opaque.encode)]
 
     async def as_taken_up(self, stored: StoredResponse) -> StoredResponse:
-        """Tell of a response that ended without a step whether it was run at all."""
+        """Return a response that ended without a step with the note whether it was run at all."""
         if stored.steps or stored.taken_up:
             return stored
         state = await asyncio.to_thread(self.store.background.look, self.tenant, stored.header.response_id)
@@ -127,7 +127,7 @@ class Following:
 
 
 def is_terminal(text: str) -> bool:
-    """Tell whether an event is the last one of its stream."""
-    told = Told()
-    told.take(EVENTS.validate_json(text))
-    return told.ended
+    """Return whether an event is the last one of its stream."""
+    position = ReplayPosition()
+    position.advance(EVENTS.validate_json(text))
+    return position.ended

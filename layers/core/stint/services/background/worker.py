@@ -13,7 +13,7 @@ from stint.loop.lease_keeper import Hold
 from stint.services.background.event_writer import StreamWriter
 from stint.services.background.notifications import CompletionEvents
 from stint.services.background.response_lease import BackgroundHold, take_up
-from stint.services.background.resume import Resumer, emit_missing, resume
+from stint.services.background.resume import Resumer, continue_stream, resume
 from stint.services.responses.recovery import (
     ATTEMPTS_EXHAUSTED,
     EXHAUSTION,
@@ -24,7 +24,7 @@ from stint.services.responses.recovery import (
     failed,
     has_exhausted_attempts,
 )
-from stint.services.responses.replay import Told, read_told
+from stint.services.responses.replay import ReplayPosition, read_position
 from stint.services.responses.response_run import ResponseRun
 from stint.services.responses.streamed_items import StreamedItems
 from stint.store.background import MAX_ATTEMPTS, BackgroundLease
@@ -159,14 +159,14 @@ class Worker:
 
     async def run(self, response: ResponseRun, stored: StoredResponse, hold: Hold) -> StoredResponse:
         """Step 4: run the response to its end, and store its events if it is streamed."""
-        told = Told()
+        position = ReplayPosition()
         if stored.header.streamed:
-            told = read_told(await self.recovery.read_stream(response.response_id))
+            position = read_position(await self.recovery.read_stream(response.response_id))
         background = self.store.background if stored.header.streamed else None
-        writer = StreamWriter(background, self.tenant, response.response_id, told.events)
+        writer = StreamWriter(background, self.tenant, response.response_id, position.events)
         try:
             async with writer.flushing():
-                writer.add(emit_missing(response, stored, told))
+                writer.add(continue_stream(response, stored, position))
                 await resume(response, writer)
         except StintError as error:
             ended = await self.fail(response.log.response, hold, error, response.stream.items.streamed)

@@ -37,9 +37,9 @@ OBFUSCATION = 16
 
 
 class ResponseStream:
-    """Tells what happens in a response, each event with its number.
+    """Makes the numbered events of a response.
 
-    `sequence` is the number of the next event, `streamed` are the items before it: a response that is taken up again
+    `sequence` is the number of the next event, and `streamed` are the items before it. A response that is resumed
     goes on where its stream broke off.
     """
 
@@ -66,28 +66,28 @@ class ResponseStream:
     def resource(self, status: ResponseStatus, ending: ResponseEnding | None = None) -> Response:
         return make_response(self.header, self.output.shown, status, ending)
 
-    def begin(self, *, queued: bool = False) -> Iterator[ResponseEvent]:
-        """Tell that the response was created; one in the background waits in the queue first."""
+    def emit_created(self, *, queued: bool = False) -> Iterator[ResponseEvent]:
+        """Yield that the response was created; one in the background is queued first."""
         status = ResponseStatus.queued if queued else ResponseStatus.in_progress
         empty = make_response(self.header, (), status)
         yield from self.number([ResponseCreated(response=empty)])
         if queued:
             yield from self.number([ResponseQueued(response=empty)])
         else:
-            yield from self.take_up()
+            yield from self.emit_in_progress()
 
-    def take_up(self) -> Iterator[ResponseEvent]:
-        """Tell that the response runs, and what the MCP servers listed for it."""
+    def emit_in_progress(self) -> Iterator[ResponseEvent]:
+        """Yield that the response runs, and the tools that MCP servers listed for it."""
         started = make_response(self.header, (), ResponseStatus.in_progress)
         yield from self.number([ResponseInProgress(response=started)])
         for item in self.output.listed:
-            yield from self.number(self.items.tell_list(item))
+            yield from self.number(self.items.emit_list(item))
 
-    def take(self, event: LoopEvent, details: AnswerDetails | None = None) -> Iterator[ResponseEvent]:
-        """Tell an event of the loop; `details` are of the answer that a completed step holds."""
-        yield from self.number(self.tell(event, details))
+    def emit_loop_event(self, event: LoopEvent, details: AnswerDetails | None = None) -> Iterator[ResponseEvent]:
+        """Yield the events that an event of the loop makes; `details` are of the answer that a completed step holds."""
+        yield from self.number(self.response_events(event, details))
 
-    def end(self, stored: StoredResponse) -> Iterator[ResponseEvent]:
+    def emit_ending(self, stored: StoredResponse) -> Iterator[ResponseEvent]:
         """Yield the items that the stream lacks, then how the response ended; nothing while it has no ending.
 
         A cancelled one ends as a failed one does, with its own status. Of a response that broke off, the log may hold
@@ -114,21 +114,21 @@ class ResponseStream:
                 events.append(ResponseFailed(response=response))
         yield from self.number(events)
 
-    def tell(self, event: LoopEvent, details: AnswerDetails | None) -> Iterator[ResponseEvent]:
+    def response_events(self, event: LoopEvent, details: AnswerDetails | None) -> Iterator[ResponseEvent]:
         match event:
             case ReasoningProgress(text=text):
-                yield from self.items.tell_reasoning(self.output.next_id("rs"), text)
+                yield from self.items.emit_reasoning(self.output.next_id("rs"), text)
             case ReasoningEnded(reasoning=reasoning):
-                yield from self.items.end_reasoning(self.output.reasoning(reasoning))
+                yield from self.items.emit_reasoning_done(self.output.reasoning(reasoning))
                 self.ahead = 1
             case StepProgress(step_type="inference", delta=TextDelta() as delta):
-                yield from self.items.tell_text(self.output.next_id("msg", self.ahead), delta)
+                yield from self.items.emit_text(self.output.next_id("msg", self.ahead), delta)
             case StepProgress(step_type="tool_execution", delta=ToolCallDelta(tool_call=call)) if not isinstance(
                 call, str
             ):
                 opened = self.output.opened(call)
                 if opened is not None:
-                    yield from self.items.begin_call(opened)
+                    yield from self.items.emit_call(opened)
             case StepComplete(step_details=step):
                 items, self.ahead = self.output.add(step, details)[self.ahead :], 0
                 for item in items:
@@ -149,6 +149,6 @@ class ResponseStream:
 
 
 def padding_of(text: str) -> str:
-    """Make noise that brings a text to a multiple of 16 characters, so that its size does not tell its words."""
+    """Make noise that brings a text to a multiple of 16 characters, so that its size does not reveal its words."""
     missing = -len(text) % OBFUSCATION
     return secrets.token_urlsafe(OBFUSCATION)[:missing]

@@ -1,6 +1,6 @@
 """Items as events: each is added, filled and done before the next one.
 
-An answer's text streams as it comes, and is said to be done when its step is stored; calls are told then, as a whole.
+An answer's text streams as it comes, and is done when its step is stored. Calls are emitted then, as a whole.
 """
 
 from collections.abc import Generator, Iterator
@@ -43,23 +43,23 @@ IN_PROGRESS: Literal["in_progress"] = "in_progress"
 
 
 class ItemStream:
-    """Tells the items of a response. `raw` reasoning is told as it is."""
+    """Emits the items of a response as events. `raw` reasoning is emitted as it is."""
 
     def __init__(self, *, raw: bool, streamed: StreamedItems | None = None) -> None:
         self.raw = raw
         self.streamed = streamed or StreamedItems()
 
-    def tell_list(self, item: McpListTools) -> Iterator[ResponseEvent]:
-        opened = yield from self.add(item.model_copy(update={"tools": []}))
+    def emit_list(self, item: McpListTools) -> Iterator[ResponseEvent]:
+        opened = yield from self.emit_added(item.model_copy(update={"tools": []}))
         yield McpListToolsInProgress(**opened.place)
         yield McpListToolsCompleted(**opened.place)
-        yield from self.done(item)
+        yield from self.emit_item_done(item)
 
     # ---- what streams while the model writes
 
-    def tell_reasoning(self, item_id: str, text: str) -> Iterator[ResponseEvent]:
+    def emit_reasoning(self, item_id: str, text: str) -> Iterator[ResponseEvent]:
         if self.open is None:
-            opened = yield from self.add(ReasoningItem(id=item_id))
+            opened = yield from self.emit_added(ReasoningItem(id=item_id))
             if self.raw:
                 opened.part = ReasoningText(text="")
                 yield ContentPartAdded(**opened.place, content_index=0, part=opened.part)
@@ -73,11 +73,13 @@ class ItemStream:
         else:
             yield ReasoningSummaryTextDelta(**opened.place, summary_index=0, delta=text)
 
-    def end_reasoning(self, item: ReasoningItem) -> Iterator[ResponseEvent]:
+    def emit_reasoning_done(self, item: ReasoningItem) -> Iterator[ResponseEvent]:
         """Close the reasoning before the answer begins: the provider is done with it."""
         opened = self.open
         if opened is None:
-            yield from self.add(item.model_copy(update={"summary": [], "content": None, "encrypted_content": None}))
+            yield from self.emit_added(
+                item.model_copy(update={"summary": [], "content": None, "encrypted_content": None})
+            )
         else:
             text = "".join(opened.text)
             if self.raw:
@@ -86,13 +88,13 @@ class ItemStream:
             else:
                 yield ReasoningSummaryTextDone(**opened.place, summary_index=0, text=text)
                 yield ReasoningSummaryPartDone(**opened.place, summary_index=0, part=SummaryText(text=text))
-        yield from self.done(item)
+        yield from self.emit_item_done(item)
 
-    def tell_text(self, item_id: str, delta: TextDelta) -> Iterator[ResponseEvent]:
+    def emit_text(self, item_id: str, delta: TextDelta) -> Iterator[ResponseEvent]:
         refusal = isinstance(delta, RefusalDelta)
         if self.open is None:
             item = Message(id=item_id, role="assistant", content=[], status=IN_PROGRESS)
-            yield from self.begin_message(item, part_of("", refusal=refusal))
+            yield from self.emit_message(item, part_of("", refusal=refusal))
         opened = self.current()
         opened.text.append(delta.text)
         if refusal:
@@ -100,44 +102,44 @@ class ItemStream:
         else:
             yield OutputTextDelta(**opened.place, content_index=0, delta=delta.text)
 
-    def begin_message(self, item: Message, part: OutputText | RefusalPart) -> Iterator[ResponseEvent]:
-        opened = yield from self.add(item)
+    def emit_message(self, item: Message, part: OutputText | RefusalPart) -> Iterator[ResponseEvent]:
+        opened = yield from self.emit_added(item)
         opened.part = part
         yield ContentPartAdded(**opened.place, content_index=0, part=part)
 
-    # ---- what is told when a step is stored
+    # ---- what is emitted when a step is stored
 
-    def finish(self, item: OutputItem) -> Iterator[ResponseEvent]:
-        """Tell that an item is complete, and before that what has not been told of it."""
+    def emit_done(self, item: OutputItem) -> Iterator[ResponseEvent]:
+        """Yield the end of an item, and before that what was not emitted of it."""
         match item:
             case Message():
-                yield from self.end_message(item)
+                yield from self.emit_message_done(item)
             case ReasoningItem():
-                yield from self.end_reasoning(item)
+                yield from self.emit_reasoning_done(item)
             case FunctionCall():
-                opened = yield from self.add(item.model_copy(update={"arguments": "", "status": IN_PROGRESS}))
+                opened = yield from self.emit_added(item.model_copy(update={"arguments": "", "status": IN_PROGRESS}))
                 yield FunctionCallArgumentsDelta(**opened.place, delta=item.arguments)
                 yield FunctionCallArgumentsDone(**opened.place, arguments=item.arguments)
-                yield from self.done(item)
+                yield from self.emit_item_done(item)
             case McpCall(status="incomplete") | WebSearchCall(status="incomplete"):
-                yield from self.done(item)
+                yield from self.emit_item_done(item)
             case McpCall():
                 opened = self.current()
                 kind = McpCallFailed if item.status == "failed" else McpCallCompleted
                 yield kind(**opened.place)
-                yield from self.done(item)
+                yield from self.emit_item_done(item)
             case WebSearchCall():
                 yield WebSearchCallCompleted(**self.current().place)
-                yield from self.done(item)
+                yield from self.emit_item_done(item)
             case _:
-                yield from self.add(item)
-                yield from self.done(item)
+                yield from self.emit_added(item)
+                yield from self.emit_item_done(item)
 
-    def end_message(self, item: Message) -> Iterator[ResponseEvent]:
+    def emit_message_done(self, item: Message) -> Iterator[ResponseEvent]:
         [part] = item.content
         if self.open is None:
             empty = item.model_copy(update={"content": [], "status": IN_PROGRESS})
-            yield from self.begin_message(empty, part_of("", refusal=isinstance(part, RefusalPart)))
+            yield from self.emit_message(empty, part_of("", refusal=isinstance(part, RefusalPart)))
         place = self.current().place
         if isinstance(part, RefusalPart):
             yield RefusalTextDone(**place, content_index=0, refusal=part.refusal)
@@ -145,16 +147,16 @@ class ItemStream:
         elif isinstance(part, OutputText):
             yield OutputTextDone(**place, content_index=0, text=part.text)
             yield ContentPartDone(**place, content_index=0, part=part)
-        yield from self.done(item)
+        yield from self.emit_item_done(item)
 
-    def begin_call(self, item: McpCall | WebSearchCall) -> Iterator[ResponseEvent]:
-        """Tell that the server begins to run a call."""
+    def emit_call(self, item: McpCall | WebSearchCall) -> Iterator[ResponseEvent]:
+        """Yield the start of a call that the server runs."""
         if isinstance(item, WebSearchCall):
-            opened = yield from self.add(item)
+            opened = yield from self.emit_added(item)
             yield WebSearchCallInProgress(**opened.place)
             yield WebSearchCallSearching(**opened.place)
             return
-        opened = yield from self.add(item.model_copy(update={"arguments": ""}))
+        opened = yield from self.emit_added(item.model_copy(update={"arguments": ""}))
         opened.text.append(item.arguments)
         yield McpCallInProgress(**opened.place)
         yield McpCallArgumentsDelta(**opened.place, delta=item.arguments)
@@ -165,19 +167,19 @@ class ItemStream:
         streamed = "".join(self.open.text) if self.open is not None else ""
         match item:
             case McpListTools():
-                yield from self.tell_list(item)
+                yield from self.emit_list(item)
                 return
             case Message(content=[OutputText(text=text)]) if text != streamed:
-                yield from self.tell_text(item.id, TextDelta(text=text[len(streamed) :]))
+                yield from self.emit_text(item.id, TextDelta(text=text[len(streamed) :]))
             case Message(content=[RefusalPart(refusal=text)]) if text != streamed:
-                yield from self.tell_text(item.id, RefusalDelta(text=text[len(streamed) :]))
+                yield from self.emit_text(item.id, RefusalDelta(text=text[len(streamed) :]))
             case ReasoningItem() if (text := thoughts_of(item)) != streamed:
-                yield from self.tell_reasoning(item.id, text[len(streamed) :])
+                yield from self.emit_reasoning(item.id, text[len(streamed) :])
             case McpCall() | WebSearchCall() if self.open is None:
-                yield from self.begin_call(as_begun(item))
+                yield from self.emit_call(as_begun(item))
             case _:
                 pass
-        yield from self.finish(item)
+        yield from self.emit_done(item)
 
     # ---- items
 
@@ -189,14 +191,14 @@ class ItemStream:
         assert self.open is not None  # noqa: S101 - begun by the caller
         return self.open
 
-    def add(self, item: OutputItem) -> Generator[ResponseEvent, None, OpenItem]:
+    def emit_added(self, item: OutputItem) -> Generator[ResponseEvent, None, OpenItem]:
         streamed = self.streamed
         opened = streamed.open = OpenItem(item, streamed.index)
         streamed.index += 1
         yield OutputItemAdded(output_index=opened.index, item=item)
         return opened
 
-    def done(self, item: OutputItem) -> Iterator[ResponseEvent]:
+    def emit_item_done(self, item: OutputItem) -> Iterator[ResponseEvent]:
         opened, self.streamed.open = self.current(), None
         self.streamed.done.append(item)
         yield OutputItemDone(output_index=opened.index, item=item)
@@ -211,7 +213,7 @@ def thoughts_of(item: ReasoningItem) -> str:
 
 
 def as_begun(item: McpCall | WebSearchCall) -> McpCall | WebSearchCall:
-    """Give a call as it was when the server began to run it."""
+    """Return a call as it was when the server began to run it."""
     if isinstance(item, McpCall):
         return item.model_copy(update={"status": "in_progress", "output": None, "error": None})
     action = item.action.model_copy(update={"sources": None})

@@ -20,7 +20,7 @@ from stint.domain.openai.stored_responses import (
 from stint.domain.tasks import AnyTask, ResponseTask
 from stint.services.conversations.opaque_texts import OpaqueTexts
 from stint.services.responses.closing_record import closing_record
-from stint.services.responses.replay import Told, finish, read_told
+from stint.services.responses.replay import ReplayPosition, read_position, replay_rest
 from stint.services.responses.streamed_items import StreamedItems
 from stint.store.background import MAX_ATTEMPTS, LeaseState
 from stint.store.response_store import ResponseStore
@@ -123,8 +123,8 @@ class Recovery:
     ) -> StoredResponse:
         """End a response, unless it has ended, and its stored stream.
 
-        `streamed` are the items that the worker which runs the response has shown. Anyone else leaves it out: the
-        stored stream tells them, and that worker can add nothing to it from then on.
+        `streamed` are the items that the worker which runs the response has shown. Any other process leaves it out:
+        the stored stream has them, and that worker can add nothing to it from then on.
 
         Raises:
             NotFound: it was deleted.
@@ -139,17 +139,17 @@ class Recovery:
         await self.end_stream(ended)
         return ended
 
-    async def freeze_stream(self, stored: StoredResponse) -> Told:
-        """Return what the stored stream tells, and let no worker add to it: it is about to be ended."""
-        told, response_id = Told(), stored.header.response_id
+    async def freeze_stream(self, stored: StoredResponse) -> ReplayPosition:
+        """Let no worker add to the stored stream, which is about to be ended, and return its position."""
+        position, response_id = ReplayPosition(), stored.header.response_id
         for _ in range(RACES if stored.header.streamed else 0):
-            told = read_told(await self.read_stream(response_id))
-            if told.ended:
+            position = read_position(await self.read_stream(response_id))
+            if position.ended:
                 break
             with suppress(Interrupted):
-                await asyncio.to_thread(self.store.background.freeze, self.tenant, response_id, told.events)
+                await asyncio.to_thread(self.store.background.freeze, self.tenant, response_id, position.events)
                 break
-        return told
+        return position
 
     async def end_stream(self, stored: StoredResponse) -> None:
         """Store what is missing in the stream of a response that has ended, whoever else writes to it."""
@@ -158,12 +158,12 @@ class Recovery:
         background, response_id = self.store.background, stored.header.response_id
         await self.opaque.warm_for(stored.records)
         for _ in range(RACES):
-            told = read_told(await self.read_stream(response_id))
-            if told.ended:
+            position = read_position(await self.read_stream(response_id))
+            if position.ended:
                 return
-            rest = [event.model_dump_json() for event in finish(stored, told, self.opaque.encode)]
+            rest = [event.model_dump_json() for event in replay_rest(stored, position, self.opaque.encode)]
             try:
-                await asyncio.to_thread(background.end_events, self.tenant, response_id, told.events, rest)
+                await asyncio.to_thread(background.end_events, self.tenant, response_id, position.events, rest)
             except Interrupted:
                 continue
             return

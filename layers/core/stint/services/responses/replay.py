@@ -1,6 +1,6 @@
-"""The stored stream of a response: how far it tells the response, and what is missing of it.
+"""The events of a stored response: replayed from its log, or from the position that its stored stream has reached.
 
-An item lies in a stream at the place that its id bears: so what a log holds is told behind what was told before.
+The id of an item has its place in the output, so the items of a log follow those that were emitted before.
 """
 
 from collections.abc import Iterable, Iterator
@@ -27,16 +27,16 @@ EVENTS: TypeAdapter[ResponseEvent] = TypeAdapter(ResponseEvent, config=ConfigDic
 
 
 @dataclass(slots=True)
-class Told:
-    """What a stream has told: so many events, and their items."""
+class ReplayPosition:
+    """How far a stored stream has come: the number of its events, and their items."""
 
     events: int = 0
     begun: bool = False
     ended: bool = False
     items: StreamedItems = field(default_factory=StreamedItems)
 
-    def take(self, event: ResponseEvent) -> None:
-        """Take in the next event."""
+    def advance(self, event: ResponseEvent) -> None:
+        """Advance by one event."""
         self.events += 1
         items = self.items
         match event:
@@ -55,41 +55,41 @@ class Told:
                 items.open.text.append(delta)
 
 
-def read_told(texts: Iterable[str]) -> Told:
-    """Read a stored stream."""
-    told = Told()
+def read_position(texts: Iterable[str]) -> ReplayPosition:
+    """Return the position at the end of a stored stream."""
+    position = ReplayPosition()
     for text in texts:
-        told.take(EVENTS.validate_json(text))
-    return told
-
-
-def stream_behind(stored: StoredResponse, told: Told, encode: Encode) -> ResponseStream:
-    """Give the stream of a response that goes on behind what was told."""
-    return ResponseStream(stored.header, output_of(stored, encode), sequence=told.events, streamed=told.items)
+        position.advance(EVENTS.validate_json(text))
+    return position
 
 
 def replay(stored: StoredResponse, encode: Encode) -> Iterator[ResponseEvent]:
-    """Tell a response from its beginning, each item as a whole: the same events whenever it is asked."""
-    stream = stream_behind(stored, Told(), encode)
-    yield from stream.begin(queued=True)
-    yield from tell_rest(stream, stored, Told())
+    """Yield the events of a response from its log, each item as a whole: the same events for every reader."""
+    stream = stream_from(stored, ReplayPosition(), encode)
+    yield from stream.emit_created(queued=True)
+    yield from emit_rest(stream, stored, ReplayPosition())
 
 
-def finish(stored: StoredResponse, told: Told, encode: Encode) -> Iterator[ResponseEvent]:
-    """Tell what is missing of a response that has ended."""
-    yield from tell_rest(stream_behind(stored, told, encode), stored, told)
+def replay_rest(stored: StoredResponse, position: ReplayPosition, encode: Encode) -> Iterator[ResponseEvent]:
+    """Yield the events of a response that has ended, from a position on."""
+    yield from emit_rest(stream_from(stored, position, encode), stored, position)
 
 
-def tell_rest(stream: ResponseStream, stored: StoredResponse, told: Told) -> Iterator[ResponseEvent]:
-    yield from catch_up(stream, stored, told)
-    yield from stream.end(stored)
+def stream_from(stored: StoredResponse, position: ReplayPosition, encode: Encode) -> ResponseStream:
+    """Return the stream of a response that goes on from a position."""
+    return ResponseStream(stored.header, output_of(stored, encode), sequence=position.events, streamed=position.items)
 
 
-def catch_up(stream: ResponseStream, stored: StoredResponse, told: Told) -> Iterator[ResponseEvent]:
-    """Tell what the log holds and the stream does not: an open item that is not in the log has broken off."""
-    if not told.begun:
+def emit_rest(stream: ResponseStream, stored: StoredResponse, position: ReplayPosition) -> Iterator[ResponseEvent]:
+    yield from emit_missing(stream, stored, position)
+    yield from stream.emit_ending(stored)
+
+
+def emit_missing(stream: ResponseStream, stored: StoredResponse, position: ReplayPosition) -> Iterator[ResponseEvent]:
+    """Yield the events that the stream lacks of the log: an open item that is not in the log has broken off."""
+    if not position.begun:
         ran = stored.taken_up or bool(stored.steps)
         if not ran and (stored.ending is None or not stream.output.shown):
             return
-        yield from stream.take_up()
+        yield from stream.emit_in_progress()
     yield from stream.number(stream.missing_items())

@@ -45,8 +45,8 @@ class Prepared:
     plan: ResponsePlan
 
 
-async def narrate(response: ResponseRun, first: Answers | None = None) -> AsyncGenerator[ResponseEvent, None]:
-    """Run the loop, and tell what happens in it but the end; `first` is what is left of an answer that broke off.
+async def response_events(response: ResponseRun, first: Answers | None = None) -> AsyncGenerator[ResponseEvent, None]:
+    """Run the loop, and yield its events but the last one; `first` is what is left of an answer that broke off.
 
     Raises:
         StintError: the run failed; what was stored before is kept.
@@ -54,5 +54,5 @@ async def narrate(response: ResponseRun, first: Answers | None = None) -> AsyncG
     async with aclosing(run_loop(response.run, first)) as events:
         async for event in events:
             if not isinstance(event, RunEnded):
-                for told in response.stream.take(event, response.log.details):
-                    yield told
+                for emitted in response.stream.emit_loop_event(event, response.log.details):
+                    yield emitted

@@ -28,7 +28,7 @@ from stint.services.responses.masking import masked_settings
 from stint.services.responses.output_items import OutputItems
 from stint.services.responses.planner import ResponsePlanner
 from stint.services.responses.response_log import ResponseLog, ending_of
-from stint.services.responses.response_run import Prepared, ResponseRun, narrate
+from stint.services.responses.response_run import Prepared, ResponseRun, response_events
 from stint.services.responses.unanswered_calls import refuse_unanswered, unanswered_calls
 from stint.store.response_store import ResponseStore
 from stint.tools.port import NO_PROVIDER_DATA, ProviderData
@@ -182,20 +182,20 @@ class Responses:
         When the first one is there, `response.error` tells whether the model's provider has refused the response.
         """
         await self.note_refusal(response)
-        for told in response.stream.begin():
-            yield told
-        async with aclosing(self.go_on(response)) as events:
+        for event in response.stream.emit_created():
+            yield event
+        async with aclosing(self.run_started(response)) as events:
             async for event in events:
                 yield event
 
-    async def go_on(self, response: ResponseRun) -> AsyncGenerator[ResponseEvent, None]:
-        """Tell what happens in a response from here on."""
+    async def run_started(self, response: ResponseRun) -> AsyncGenerator[ResponseEvent, None]:
+        """Run a response whose first events have been emitted."""
         stream, log = response.stream, response.log
         try:
             if response.error is None:
-                async with aclosing(narrate(response)) as events:
-                    async for told in events:
-                        yield told
+                async with aclosing(response_events(response)) as events:
+                    async for event in events:
+                        yield event
         except StintError as error:
             await self.fail(response, error)
         except Exception:
@@ -203,8 +203,8 @@ class Responses:
             await self.fail(response, Unexpected())
         finally:
             log.stop()
-        for told in stream.end(log.response):
-            yield told
+        for event in stream.emit_ending(log.response):
+            yield event
 
     async def note_refusal(self, response: ResponseRun) -> None:
         """Fail a response that the model's provider refuses to answer."""

@@ -2,9 +2,13 @@
 
 from mangum import Mangum
 
-from stint.bootstrap.agents import make_services
+from stint.bootstrap.agents import AgentsComposition
 from stint.http.app import create_app
 from stint.http.routes import agents
+from stint.settings import load_settings
 
-app = create_app("agents", agents.router, make_services=make_services, buffered=True)
+composition = AgentsComposition(load_settings)
+app = create_app(
+    "agents", agents.router, make_services=composition.make_services, load_settings=load_settings, buffered=True
+)
 handler = Mangum(app, lifespan="off")

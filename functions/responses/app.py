@@ -1,14 +1,17 @@
 """Responses, conversations and chat completions: streams, so it runs on the streaming runtime."""
 
-from stint.bootstrap.openai import make_response_services
+from stint.bootstrap.openai import OpenAIComposition
 from stint.http.app import create_app
 from stint.http.routes import chat, conversations, responses
+from stint.settings import load_settings
 
+composition = OpenAIComposition(load_settings)
 app = create_app(
     "responses",
     responses.router,
     conversations.router,
     chat.router,
-    make_services=make_response_services,
+    make_services=composition.make_response_services,
+    load_settings=load_settings,
     buffered=False,
 )

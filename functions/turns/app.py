@@ -1,7 +1,11 @@
 """Turns and steps, and whole sessions: streams, so it runs on the streaming runtime."""
 
-from stint.bootstrap.agents import make_services
+from stint.bootstrap.agents import AgentsComposition
 from stint.http.app import create_app
 from stint.http.routes import turns
+from stint.settings import load_settings
 
-app = create_app("turns", turns.router, make_services=make_services, buffered=False)
+composition = AgentsComposition(load_settings)
+app = create_app(
+    "turns", turns.router, make_services=composition.make_services, load_settings=load_settings, buffered=False
+)

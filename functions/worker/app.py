@@ -10,16 +10,18 @@ from aws_lambda_powertools.utilities.batch import BatchProcessor, EventType, pro
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 from pydantic import ValidationError
 
-from stint.bootstrap.agents import make_queue
-from stint.bootstrap.openai import make_all_deletions, make_event_requests, make_worker
+from stint.bootstrap.openai import OpenAIComposition
 from stint.domain.errors import NotFound, NotMarkedDeleted, StintError
 from stint.domain.notifications.completion_events import CompletionEvent, ResponseFinished
 from stint.domain.notifications.request_events import REQUEST_EVENT
 from stint.domain.tasks import TASK, DeletionTask, ResponseTask
 from stint.log_keys import add_log_keys
 from stint.observability import Observation, make_logger
+from stint.settings import load_settings
 
 T = TypeVar("T")
+
+composition = OpenAIComposition(load_settings)
 
 RESERVE_SECONDS = 5.0
 RECEIVES = 3
@@ -58,7 +60,7 @@ def answer_event(event: Any, context: Any, seconds: float) -> Any:
 
         async def handle() -> CompletionEvent | None:
             deadline = asyncio.get_running_loop().time() + seconds
-            return await make_event_requests(request.tenant).handle(request, event_id, deadline)
+            return await composition.make_event_requests(request.tenant).handle(request, event_id, deadline)
 
         finished = run_async(handle())
         answer.append(finished)
@@ -110,7 +112,7 @@ def run_response(record: SQSRecord, task: ResponseTask, seconds: float, observat
 
     async def run() -> int:
         deadline = asyncio.get_running_loop().time() + seconds
-        stored = await make_worker(task.tenant).handle(task.response_id, deadline, last=last)
+        stored = await composition.make_worker(task.tenant).handle(task.response_id, deadline, last=last)
         if stored is not None:
             observation.count_finished(ResponseFinished.of(stored))
         return 200
@@ -123,7 +125,7 @@ def continue_deletion(task: DeletionTask, seconds: float, _: Observation) -> int
     logger = make_logger()
     add_log_keys(**task.model_dump(exclude={"kind", "tenant"}))
     try:
-        make_all_deletions().continue_deletion(task, seconds)
+        composition.deletions.continue_deletion(task, seconds)
     except NotFound as error:
         logger.error("The task names nothing that can be deleted and is dropped", extra={"error": error.message})
         return 400
@@ -135,7 +137,7 @@ def deliver_again(record: SQSRecord, error: NotMarkedDeleted) -> None:
     logger = make_logger()
     logger.warning("The deletion waits for its mark", extra={"error": error.message})
     try:
-        make_queue().deliver_again_in(record.receipt_handle, UNMARKED_SECONDS)
+        composition.queue.deliver_again_in(record.receipt_handle, UNMARKED_SECONDS)
     except StintError as unavailable:
         logger.warning("The message returns after the queue's own timeout", extra={"error": unavailable.message})
 

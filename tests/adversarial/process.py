@@ -27,7 +27,7 @@ from tests.adversarial.case import Answer, Event, Request, get, post
 from tests.adversarial.meter import Meter
 from tests.api.app_fixture import World
 
-from stint.bootstrap.adapters import fetch
+from stint.bootstrap.adapters import Adapters
 from stint.domain.ids import new_id
 from stint.http.app import create_app
 from stint.http.routes.inspection import list_parts
@@ -46,8 +46,10 @@ def main(descriptor: str, outputs: str, chat_url: str) -> None:
     engine.outputs = json.loads(outputs)
     world = World(engine)
     world.chat_url = chat_url
-    world.models["fetched"] = lambda: FetchedImages(OpenAICompatible(chat_url), fetch)
-    app = create_app("all", *list_parts(), make_services=world.make_services, buffered=False)
+    world.models["fetched"] = lambda: FetchedImages(OpenAICompatible(chat_url), Adapters(world.settings).fetch)
+    app = create_app(
+        "all", *list_parts(), make_services=world.make_services, load_settings=lambda: world.settings, buffered=False
+    )
     warm_up(app)
     for thread in threading.enumerate():
         if thread is not threading.current_thread():

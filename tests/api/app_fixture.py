@@ -20,6 +20,7 @@ from tests.api.fakes import HEARTBEAT, Faults, Faulty, Recorder
 from tests.openresponses.asgi import Watched
 from tests.services.worker_fixture import Desk
 
+from stint.bootstrap.adapters import Adapters
 from stint.bootstrap.agents import compose, delete_agent_objects
 from stint.bootstrap.openai import compose_responses, compose_worker
 from stint.domain.inference import InferenceRequest
@@ -88,8 +89,9 @@ class World:
             models["openai"] = lambda: OpenAICompatible(self.chat_url, repeats=0, client=short)
         router = Router(models, settings.default_model)
         deletions = Deletions(delete_agent_objects(store), self.desk.send)
-        services = compose(tenant, settings, store, router, deletions, self.tool_providers)
-        responses = compose_responses(tenant, settings, self.response_store, router, services, self.desk)
+        adapters = Adapters(settings, router=router, tool_providers=self.tool_providers)
+        services = compose(tenant, adapters, store, deletions)
+        responses = compose_responses(tenant, adapters, self.response_store, services, self.desk)
         worker = compose_worker(tenant, settings, self.response_store, responses, self.desk)
         return vars_of(services) | vars_of(responses) | {"worker": worker}
 
@@ -115,7 +117,13 @@ class World:
     def app(self, *, buffered: bool = False, everything: bool = False) -> FastAPI:
         """Make the app of all groups, or of `buffered` agents; with `everything` both at once."""
         parts = [agents.router] if buffered else list_parts()
-        app = create_app("all", *parts, make_services=self.make_services, buffered=buffered or everything)
+        app = create_app(
+            "all",
+            *parts,
+            make_services=self.make_services,
+            load_settings=lambda: self.settings,
+            buffered=buffered or everything,
+        )
         app.add_middleware(Watched)
         return app
 

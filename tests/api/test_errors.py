@@ -16,7 +16,6 @@ from tests.api.api_client import (
 from tests.api.app_fixture import World
 
 from stint.domain.ids import new_id
-from stint.settings import load_settings
 
 ABSENT = "01990000-0000-7000-8000-00000000abcd"
 MISSING = [ABSENT, "nope", "%20", "%00", "é", "0" * 3_000, ABSENT.upper()]
@@ -158,13 +157,12 @@ def test_browsers_of_one_origin_may_read_every_answer(
     agent = create_agent(http)
     session = create_session(http, agent)
     without = http.get("/v1/health")
-    monkeypatch.setenv("STINT_CORS_ORIGIN", "https://app.example")
-    load_settings.cache_clear()
+    allowing = world.settings.model_copy(update={"cors_origin": "https://app.example"})
+    monkeypatch.setattr(world, "settings", allowing)
 
     answers = [http.get("/v1/health"), http.get("/v1/nope"), say(http, session, "Hello", stream=True)]
     with world.faults.fail("BatchGetItem", "NobodyExpectsThis"):
         answers.append(http.get(f"/v1/agents/{agent}"))
-    load_settings.cache_clear()
 
     assert "access-control-allow-origin" not in without.headers
     assert answers[-1].status_code == 500

@@ -10,7 +10,7 @@ from tests.api.api_client import WEATHER, assert_error, open_session, say, turn
 from tests.api.app_fixture import World
 from tests.servers.scripted_http import Reply, ScriptedHTTPServer
 
-from stint.bootstrap import adapters
+from stint.bootstrap.adapters import Adapters
 from stint.models.fetched_images import FetchedImages
 from stint.models.openai.model import OpenAICompatible
 from stint.net.guard import Guard
@@ -218,7 +218,6 @@ def redirecting(world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """
     with ScriptedHTTPServer(lambda _: Reply(status=302, headers={"Location": "http://xn--a/"})) as server:
         guard = Guard(["127.0.0.1"])
-        monkeypatch.setattr("stint.bootstrap.adapters.make_guard", lambda: guard)
         monkeypatch.setattr(
             world,
             "tool_providers",
@@ -230,9 +229,11 @@ def redirecting(world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
             {"toolgroup_id": "http::r", "provider_id": "remote-execution", "args": {"tools": tools}},
         ]
         registry = json.dumps({"toolgroups": groups})
-        monkeypatch.setattr(world, "settings", world.settings.model_copy(update={"registry": registry}))
+        monkeypatch.setattr(
+            world, "settings", world.settings.model_copy(update={"registry": registry, "allowed_hosts": "127.0.0.1"})
+        )
         chat = OpenAICompatible(server.url, repeats=0)
-        monkeypatch.setitem(world.models, "fetched", lambda: FetchedImages(chat, adapters.fetch))
+        monkeypatch.setitem(world.models, "fetched", lambda: FetchedImages(chat, Adapters(world.settings).fetch))
         yield server.url
 
 

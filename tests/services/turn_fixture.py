@@ -7,6 +7,7 @@ from typing import Any, cast
 
 from tests.clock import CLOCK
 
+from stint.bootstrap.adapters import Adapters
 from stint.bootstrap.agents import compose, delete_agent_objects
 from stint.domain.content import Content, text_of
 from stint.domain.inference import (
@@ -188,7 +189,8 @@ class Stage:
         settings = {"default_model": "scripted/demo"} | settings
         chosen = Settings(lease_seconds=lease, history_bytes=history, **settings)
         router = Router({"test": lambda: model, "scripted": lambda: Scripted(0)}, "test/m")
-        services = compose(tenant, chosen, store, router, self.deletions, providers)
+        adapters = Adapters(chosen, router=router, tool_providers=providers)
+        services = compose(tenant, adapters, store, self.deletions)
         self.services, self.agents, self.sessions, self.turns = (
             services,
             services.agents,

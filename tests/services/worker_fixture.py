@@ -13,6 +13,7 @@ from tests.openresponses.schema import Json
 from tests.services.turn_fixture import deadline
 from tests.store.conftest import Cloud
 
+from stint.bootstrap.adapters import Adapters
 from stint.bootstrap.agents import compose, delete_agent_objects
 from stint.bootstrap.openai import compose_event_requests, compose_responses, compose_worker, delete_response_objects
 from stint.domain.errors import DeadlineExceeded, StoreUnavailable
@@ -97,9 +98,10 @@ class Office:
         kinds = delete_agent_objects(cloud.store) | delete_response_objects(self.store)
         self.deletions = Deletions(kinds, self.desk.send)
         providers = {"model-context-protocol": self.shop}
-        base = compose(tenant, settings, cloud.store, router, self.deletions, providers)
+        adapters = Adapters(settings, router=router, tool_providers=providers)
+        base = compose(tenant, adapters, cloud.store, self.deletions)
         self.turns = base
-        self.services = compose_responses(tenant, settings, self.store, router, base, self.desk)
+        self.services = compose_responses(tenant, adapters, self.store, base, self.desk)
         self.worker = compose_worker(tenant, settings, self.store, self.services, self.desk)
         self.event_requests = compose_event_requests(tenant, settings, self.store, base, self.services, self.worker)
 

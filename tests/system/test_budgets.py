@@ -24,12 +24,11 @@ NEVER = {"openai", "uvicorn", "pandas", "numpy", "boto3", "aws_xray_sdk"}
 A_TURN = """
 import asyncio, json, sys
 sys.path.insert(0, "functions/turns")
-from app import app
-from stint.bootstrap.agents import make_services
+from app import app, composition
 from stint.domain.llama_stack.agents import AgentConfig
 
 async def main(model):
-    services = make_services("default")
+    services = composition.make_services("default")
     config = AgentConfig.model_validate({"model": model, "instructions": "Answer briefly."})
     agent = await services.agents.create(config)
     session = await services.sessions.create(agent, "budget")

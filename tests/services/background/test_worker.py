@@ -46,7 +46,7 @@ class WorkQueue:
 @pytest.fixture(autouse=True)
 def queue(monkeypatch: pytest.MonkeyPatch) -> WorkQueue:
     queue = WorkQueue()
-    monkeypatch.setattr(app, "make_queue", lambda: queue)
+    monkeypatch.setitem(vars(app.composition), "queue", queue)
     return queue
 
 
@@ -76,7 +76,7 @@ def deliver(task: Any, milliseconds: int = 60_000) -> Any:
 
 async def left_to_the_worker(stage: Stage, monkeypatch: pytest.MonkeyPatch, kind: str = "agent") -> dict[str, Any]:
     """Mark an agent, or its session, as deleted, and return the task that finishes the deletion."""
-    monkeypatch.setattr(app, "make_all_deletions", lambda: stage.deletions)
+    monkeypatch.setitem(vars(app.composition), "deletions", stage.deletions)
     await stage.turn()
     task = DeletionTask(tenant=stage.tenant, agent_id=stage.agent_id)
     if kind == "agent":
@@ -117,7 +117,7 @@ async def test_a_deletion_that_came_before_its_mark_deletes_nothing_and_is_deliv
     make_stage: MakeStage, cloud: Cloud, monkeypatch: pytest.MonkeyPatch, queue: WorkQueue, kind: str
 ) -> None:
     stage = await make_stage(script(said())).open()
-    monkeypatch.setattr(app, "make_all_deletions", lambda: stage.deletions)
+    monkeypatch.setitem(vars(app.composition), "deletions", stage.deletions)
     await stage.turn()
     session_id = stage.session_id if kind == "session" else None
     early = DeletionTask(tenant=stage.tenant, agent_id=stage.agent_id, session_id=session_id).model_dump()
@@ -138,7 +138,7 @@ async def test_a_deletion_before_its_mark_comes_again_though_the_queue_does_not_
     make_stage: MakeStage, monkeypatch: pytest.MonkeyPatch, queue: WorkQueue
 ) -> None:
     stage = await make_stage(script(said())).open()
-    monkeypatch.setattr(app, "make_all_deletions", lambda: stage.deletions)
+    monkeypatch.setitem(vars(app.composition), "deletions", stage.deletions)
     queue.refuses = True
 
     assert deliver({"kind": "delete", "tenant": stage.tenant, "agent_id": stage.agent_id}) == FAILED
@@ -163,7 +163,7 @@ async def test_a_message_that_can_never_be_done_is_logged_and_not_tried_again(
     make_stage: MakeStage, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, task: Any
 ) -> None:
     stage = make_stage(script())
-    monkeypatch.setattr(app, "make_all_deletions", lambda: stage.deletions)
+    monkeypatch.setitem(vars(app.composition), "deletions", stage.deletions)
 
     with caplog.at_level(logging.ERROR, "stint"):
         answer = deliver(task)
@@ -208,9 +208,9 @@ def office_of_the_worker(monkeypatch: pytest.MonkeyPatch) -> Seat:
     """Let the worker's function work for an office."""
 
     def seat(office: Office) -> None:
-        monkeypatch.setattr(app, "make_worker", lambda _: office.worker)
-        monkeypatch.setattr(app, "make_event_requests", lambda _: office.event_requests)
-        monkeypatch.setattr(app, "make_all_deletions", lambda: office.deletions)
+        monkeypatch.setattr(app.composition, "make_worker", lambda _: office.worker)
+        monkeypatch.setattr(app.composition, "make_event_requests", lambda _: office.event_requests)
+        monkeypatch.setitem(vars(app.composition), "deletions", office.deletions)
 
     return seat
 
@@ -413,7 +413,7 @@ async def test_the_tenant_of_an_event_is_what_the_rule_says_and_no_detail(
         asked.append(tenant)
         return office.event_requests
 
-    monkeypatch.setattr(app, "make_event_requests", make_event_requests)
+    monkeypatch.setattr(app.composition, "make_event_requests", make_event_requests)
     detail = {"model": "test/m", "input": "Hello", "tenant": "victim"}
     event = {"detail-type": "Stint Response Requested", "source": "victim", "detail": detail}
 

@@ -7,7 +7,7 @@ import pytest
 from moto import mock_aws
 from pydantic import SecretStr
 
-from stint.bootstrap.adapters import make_openai, make_router, make_shield_providers, make_tool_providers, tool_key
+from stint.bootstrap.adapters import Adapters
 from stint.bootstrap.agents import warn_of_short_keys
 from stint.bootstrap.defaults import configured, providers
 from stint.domain.errors import InvalidRequest, ToolUnavailable
@@ -16,7 +16,7 @@ from stint.models.openai.model import OpenAICompatible
 from stint.models.port import Model
 from stint.models.routing import HINTS
 from stint.models.tool_names import PlainToolNames
-from stint.settings import Settings, load_settings
+from stint.settings import Settings
 
 
 def listed(api: str) -> list[str]:
@@ -24,8 +24,8 @@ def listed(api: str) -> list[str]:
 
 
 def test_the_providers_of_tools_and_shields_are_listed_as_they_are_made() -> None:
-    assert sorted(listed("tool_runtime")) == sorted(make_tool_providers())
-    assert sorted(listed("safety")) == sorted(make_shield_providers())
+    assert sorted(listed("tool_runtime")) == sorted(Adapters(Settings()).tool_providers)
+    assert sorted(listed("safety")) == sorted(Adapters(Settings()).shield_providers)
 
 
 @pytest.mark.parametrize(("scripted", "others"), [("true", set()), ("false", {"scripted"}), ("", {"scripted"})])
@@ -33,11 +33,7 @@ def test_every_listed_provider_of_models_has_an_adapter(
     monkeypatch: pytest.MonkeyPatch, scripted: str, others: set[str]
 ) -> None:
     monkeypatch.setenv("STINT_SCRIPTED_MODELS", scripted)
-    for made in (load_settings, make_router):
-        made.cache_clear()
-    router, names = make_router(), listed("inference")
-    for made in (load_settings, make_router):
-        made.cache_clear()
+    router, names = Adapters(Settings()).router, listed("inference")
 
     assert [router.route(f"{name}/m") for name in names] == [(name, "m") for name in names]
     assert set(names) == set(router.providers) == set(HINTS) - others
@@ -49,18 +45,15 @@ def test_every_listed_provider_of_models_has_an_adapter(
 
 @pytest.mark.parametrize("name", ["openai", "bedrock"])
 def test_providers_that_take_plain_names_of_tools_only_get_no_others(name: str) -> None:
-    model, _ = make_router().resolve(f"{name}/m")
+    model, _ = Adapters(Settings()).router.resolve(f"{name}/m")
 
     assert type(model) is PlainToolNames
 
 
 def test_a_tools_secret_that_cannot_be_read_names_its_own_setting(monkeypatch: pytest.MonkeyPatch) -> None:
     missing = "arn:aws:secretsmanager:eu-west-1:123456789012:secret:nothing"
-    for name, value in {"AWS_DEFAULT_REGION": "eu-west-1", "STINT_TOOLS_SECRET_ARN": missing}.items():
-        monkeypatch.setenv(name, value)
-    load_settings.cache_clear()
-    key = tool_key("BRAVE_SEARCH_API_KEY", SecretStr(""))
-    load_settings.cache_clear()
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-west-1")
+    key = Adapters(Settings(tools_secret_arn=missing)).tool_key("BRAVE_SEARCH_API_KEY", SecretStr(""))
 
     with mock_aws(), pytest.raises(ToolUnavailable, match=r"BRAVE_SEARCH_API_KEY.*ToolsSecretArn") as failed:
         key()
@@ -77,13 +70,8 @@ def test_a_tools_secret_that_cannot_be_read_names_its_own_setting(monkeypatch: p
         ("https://api.openai.com.example/v1", FetchedImages),
     ],
 )
-def test_no_server_but_openais_own_is_sent_the_address_of_an_image(
-    monkeypatch: pytest.MonkeyPatch, base_url: str, adapter: type[Model]
-) -> None:
-    monkeypatch.setenv("OPENAI_BASE_URL", base_url)
-    load_settings.cache_clear()
-    model = make_openai()
-    load_settings.cache_clear()
+def test_no_server_but_openais_own_is_sent_the_address_of_an_image(base_url: str, adapter: type[Model]) -> None:
+    model = Adapters(Settings.model_validate({"OPENAI_BASE_URL": base_url})).make_openai()
 
     assert type(model) is adapter
 
@@ -95,7 +83,7 @@ def test_keys_that_are_too_short_to_be_replaced_are_warned_of_at_the_start(caplo
         {"OPENAI_API_KEY": "none", "BRAVE_SEARCH_API_KEY": "12345678", "registry": registry}
     )
 
-    warn_of_short_keys(settings, configured(settings, make_router()))
+    warn_of_short_keys(settings, configured(settings, Adapters(Settings()).router))
 
     told = [record.getMessage() for record in caplog.records]
     assert len(told) == 2
@@ -106,7 +94,7 @@ def test_keys_that_are_too_short_to_be_replaced_are_warned_of_at_the_start(caplo
 @pytest.mark.parametrize("registry", ['{"toolgroups": [{"api_key": "sk-1234567890"}]}', '{"key": "sk-1234567890", '])
 def test_a_malformed_registry_is_reported_without_its_values(registry: str) -> None:
     with pytest.raises(ValueError, match="STINT_REGISTRY is malformed") as caught:
-        configured(Settings.model_validate({"registry": registry}), make_router())
+        configured(Settings.model_validate({"registry": registry}), Adapters(Settings()).router)
 
     assert "sk-1234567890" not in "".join(traceback.format_exception(caught.value))
 

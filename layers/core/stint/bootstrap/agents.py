@@ -1,20 +1,13 @@
 """Composition: the one place that picks concrete adapters. Nothing is made before the first request."""
 
 import logging
-from collections.abc import Mapping
-from functools import cache
+from collections.abc import Callable
+from functools import cache, cached_property
 
-from stint.bootstrap.adapters import (
-    check_url,
-    fetch,
-    make_router,
-    make_shield_providers,
-    make_tool_providers,
-)
+from stint.bootstrap.adapters import Adapters
 from stint.bootstrap.defaults import configured, providers
 from stint.domain.redaction import SHORTEST
 from stint.domain.tasks import ObjectKind
-from stint.models.routing import Router
 from stint.services.agents.agents import Agents
 from stint.services.agents.sessions import Sessions
 from stint.services.agents_api import Services
@@ -28,30 +21,44 @@ from stint.services.registry.tools import Tools
 from stint.services.turns.planner import Planner
 from stint.services.turns.session_opener import Opener
 from stint.services.turns.turns import Turns
-from stint.settings import Settings, load_settings
+from stint.settings import Settings
 from stint.store.clients import make_dynamodb, make_s3, make_sqs
 from stint.store.messaging import SqsQueue
 from stint.store.store import Store
-from stint.tools.port import ToolProvider
 from stint.tools.redaction import NEVER_REPLACED, RedactedProviders, warn_of_short_secrets
 
 logger = logging.getLogger(__name__)
 
 
-@cache
-def make_store() -> Store:
-    settings = load_settings()
-    return Store.open(make_dynamodb(), settings.table, make_s3, settings.bucket)
+class AgentsComposition:
+    """The parts of one process, each made once when first used. `read_settings` is called when the first part is."""
 
+    def __init__(self, read_settings: Callable[[], Settings]) -> None:
+        self.read_settings = read_settings
+        self.make_services: Callable[[str], Services] = cache(self.compose_services)
 
-@cache
-def make_queue() -> SqsQueue:
-    """Compose the queue of work for the worker; nothing is sent."""
-    return SqsQueue(make_sqs, load_settings().queue_url)
+    @cached_property
+    def settings(self) -> Settings:
+        return self.read_settings()
 
+    @cached_property
+    def adapters(self) -> Adapters:
+        return Adapters(self.settings)
 
-def make_deletions() -> Deletions:
-    return Deletions(delete_agent_objects(make_store()), make_queue().send)
+    @cached_property
+    def store(self) -> Store:
+        return Store.open(make_dynamodb(), self.settings.table, make_s3, self.settings.bucket)
+
+    @cached_property
+    def queue(self) -> SqsQueue:
+        return SqsQueue(make_sqs, self.settings.queue_url)
+
+    @cached_property
+    def deletions(self) -> Deletions:
+        return Deletions(delete_agent_objects(self.store), self.queue.send)
+
+    def compose_services(self, tenant: str) -> Services:
+        return compose(tenant, self.adapters, self.store, self.deletions)
 
 
 def delete_agent_objects(store: Store) -> dict[ObjectKind, DeleteObject]:
@@ -63,33 +70,21 @@ def delete_agent_objects(store: Store) -> dict[ObjectKind, DeleteObject]:
     }
 
 
-@cache
-def make_services(tenant: str) -> Services:
-    """Compose the use cases of a tenant, once a process."""
-    return compose(tenant, load_settings(), make_store(), make_router(), make_deletions())
-
-
-def compose(
-    tenant: str,
-    settings: Settings,
-    store: Store,
-    router: Router,
-    deletions: Deletions,
-    tool_providers: Mapping[str, ToolProvider] | None = None,
-) -> Services:
+def compose(tenant: str, adapters: Adapters, store: Store, deletions: Deletions) -> Services:
     """Put the use cases of a tenant together."""
+    settings, router, check_url = adapters.settings, adapters.router, adapters.check_url
     known = configured(settings, router)
     warn_of_short_keys(settings, known)
     registry = Registry(tenant, store.registrations, known, providers(settings), router, settings.agent_cache_seconds)
     agents = Agents(tenant, store.agents, deletions, settings.agent_cache_seconds)
     opener = Opener(tenant, store, agents, settings.lease_seconds, settings.history_bytes)
-    tools = Tools(registry, RedactedProviders(tool_providers or make_tool_providers()), settings.tool_result_bytes)
-    shields = Shields(registry, make_shield_providers(), settings.output_shield_window or None)
+    tools = Tools(registry, RedactedProviders(adapters.tool_providers), settings.tool_result_bytes)
+    shields = Shields(registry, adapters.shield_providers, settings.output_shield_window or None)
     planner = Planner(router, registry, tools, shields)
     return Services(
         agents=agents,
         sessions=Sessions(tenant, store, agents, deletions, settings.session_expiry_days),
-        turns=Turns(tenant, store, agents, opener, planner, Reader(fetch, check_url)),
+        turns=Turns(tenant, store, agents, opener, planner, Reader(adapters.fetch, check_url)),
         registry=registry,
         toolgroups=Toolgroups(tools, check_url),
         shields=shields,

@@ -1,11 +1,11 @@
 """Composition of what answers the OpenAI API: only the functions that serve it load this."""
 
-from functools import cache
+from collections.abc import Callable
+from functools import cache, cached_property
 
-from stint.bootstrap.adapters import check_url, fetch, make_router
-from stint.bootstrap.agents import delete_agent_objects, make_queue, make_services, make_store
+from stint.bootstrap.adapters import Adapters
+from stint.bootstrap.agents import AgentsComposition, delete_agent_objects
 from stint.domain.tasks import ObjectKind
-from stint.models.routing import Router
 from stint.services.agents_api import Services
 from stint.services.background.background import Background
 from stint.services.background.event_requests import EventRequests
@@ -27,23 +27,41 @@ from stint.services.responses.planner import ResponsePlanner
 from stint.services.responses.read import StoredResponses
 from stint.services.responses.recovery import Recovery, WorkQueue
 from stint.services.responses.responses import Responses
-from stint.settings import Settings, load_settings
+from stint.settings import Settings
 from stint.store.clients import make_dynamodb, make_events, make_s3
 from stint.store.messaging import EventBridgeBus
 from stint.store.response_store import ResponseStore
 
 
-@cache
-def make_response_store() -> ResponseStore:
-    settings = load_settings()
-    return ResponseStore.open(make_dynamodb(), settings.table, make_s3, settings.bucket)
+class OpenAIComposition(AgentsComposition):
+    """The parts of a process that serves the OpenAI API, or does its work."""
 
+    def __init__(self, read_settings: Callable[[], Settings]) -> None:
+        super().__init__(read_settings)
+        self.make_response_services: Callable[[str], ResponseServices] = cache(self.compose_response_services)
+        self.make_worker: Callable[[str], Worker] = cache(self.compose_worker)
+        self.make_event_requests: Callable[[str], EventRequests] = cache(self.compose_event_requests)
 
-@cache
-def make_all_deletions() -> Deletions:
-    """Compose the deletions of every kind, for the worker."""
-    kinds = delete_agent_objects(make_store()) | delete_response_objects(make_response_store())
-    return Deletions(kinds, make_queue().send)
+    @cached_property
+    def response_store(self) -> ResponseStore:
+        return ResponseStore.open(make_dynamodb(), self.settings.table, make_s3, self.settings.bucket)
+
+    @cached_property
+    def deletions(self) -> Deletions:
+        kinds = delete_agent_objects(self.store) | delete_response_objects(self.response_store)
+        return Deletions(kinds, self.queue.send)
+
+    def compose_response_services(self, tenant: str) -> ResponseServices:
+        return compose_responses(tenant, self.adapters, self.response_store, self.make_services(tenant), self.queue)
+
+    def compose_worker(self, tenant: str) -> Worker:
+        services, bus = self.make_response_services(tenant), EventBridgeBus(make_events, self.settings.event_bus)
+        return compose_worker(tenant, self.settings, self.response_store, services, bus)
+
+    def compose_event_requests(self, tenant: str) -> EventRequests:
+        services, responses = self.make_services(tenant), self.make_response_services(tenant)
+        worker = self.make_worker(tenant)
+        return compose_event_requests(tenant, self.settings, self.response_store, services, responses, worker)
 
 
 def delete_response_objects(store: ResponseStore) -> dict[ObjectKind, DeleteObject]:
@@ -54,43 +72,17 @@ def delete_response_objects(store: ResponseStore) -> dict[ObjectKind, DeleteObje
     }
 
 
-@cache
-def make_worker(tenant: str) -> Worker:
-    """Compose the worker of a tenant, once a process."""
-    return compose_worker(tenant, load_settings(), make_response_store(), make_response_services(tenant))
-
-
-@cache
-def make_event_requests(tenant: str) -> EventRequests:
-    """Compose what the worker does for events, once a process."""
-    responses = make_response_services(tenant)
-    return compose_event_requests(
-        tenant, load_settings(), make_response_store(), make_services(tenant), responses, make_worker(tenant)
-    )
-
-
-@cache
-def make_response_services(tenant: str) -> ResponseServices:
-    """Compose the use cases of a tenant, once a process."""
-    return compose_responses(tenant, load_settings(), make_response_store(), make_router(), make_services(tenant))
-
-
 def compose_responses(
-    tenant: str,
-    settings: Settings,
-    store: ResponseStore,
-    router: Router,
-    services: Services,
-    queue: WorkQueue | None = None,
+    tenant: str, adapters: Adapters, store: ResponseStore, services: Services, queue: WorkQueue
 ) -> ResponseServices:
     """Put the use cases of a tenant together, on the registry and the tools that its agents have."""
+    settings, router = adapters.settings, adapters.router
     opaque = OpaqueTexts(tenant, store.signing_keys, settings.unsigned_content_until)
-    queue = queue or make_queue()
     deletions = Deletions(delete_response_objects(store), queue.send)
     recovery = Recovery(tenant, store, queue, opaque)
     contexts = Contexts(tenant, store, recovery, opaque, settings.lease_seconds, settings.history_bytes)
     planner = ResponsePlanner(router, services.registry, services.toolgroups.tools)
-    reader = Reader(fetch, check_url)
+    reader = Reader(adapters.fetch, adapters.check_url)
     inputs = Inputs(contexts, reader)
     responses = Responses(tenant, store, contexts, planner, reader, settings.default_model)
     return ResponseServices(
@@ -107,11 +99,11 @@ def compose_responses(
 
 
 def compose_worker(
-    tenant: str, settings: Settings, store: ResponseStore, services: ResponseServices, bus: EventBus | None = None
+    tenant: str, settings: Settings, store: ResponseStore, services: ResponseServices, bus: EventBus
 ) -> Worker:
     """Put the worker of a tenant together."""
     resumer = Resumer(services.responses, patience(settings))
-    completion_events = CompletionEvents(bus or EventBridgeBus(make_events, settings.event_bus))
+    completion_events = CompletionEvents(bus)
     return Worker(tenant, store, resumer, services.background.recovery, completion_events, settings.lease_seconds)
 
 

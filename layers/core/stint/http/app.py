@@ -2,7 +2,7 @@
 
 import logging
 import warnings
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from fastapi import APIRouter, FastAPI
@@ -22,6 +22,7 @@ from stint.http.middleware import (
     Slashless,
     Unmarked,
 )
+from stint.settings import Settings
 
 logger = logging.getLogger(__name__)
 
@@ -43,7 +44,13 @@ async def prepare(app: FastAPI) -> AsyncIterator[None]:
     yield
 
 
-def create_app(function: str, *routers: APIRouter, make_services: MakeServices, buffered: bool) -> FastAPI:
+def create_app(
+    function: str,
+    *routers: APIRouter,
+    make_services: MakeServices,
+    load_settings: Callable[[], Settings],
+    buffered: bool,
+) -> FastAPI:
     """Make the app of a route group. `buffered` groups keep their answers within Lambda's limit.
 
     The OpenAPI document is served by the registry group, for the whole API.
@@ -71,7 +78,7 @@ def create_app(function: str, *routers: APIRouter, make_services: MakeServices, 
     app.add_middleware(FaultsAnswered)
     app.add_middleware(RunOnce)
     app.add_middleware(Slashless)
-    app.add_middleware(CrossOrigin)
+    app.add_middleware(CrossOrigin, load_settings=load_settings)
     app.add_middleware(ResponseHeaders)
     app.add_middleware(Observed, function=function)
     return app

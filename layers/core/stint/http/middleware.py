@@ -2,6 +2,7 @@
 
 import logging
 import re
+from collections.abc import Callable
 from urllib.parse import quote
 from uuid import uuid4
 
@@ -14,7 +15,7 @@ from stint.domain.paging import carried_size
 from stint.http.errors import respond
 from stint.http.sse import DONE
 from stint.observability import Observation
-from stint.settings import load_settings
+from stint.settings import Settings
 
 logger = logging.getLogger(__name__)
 
@@ -145,11 +146,12 @@ def trace_id_of(scope: Scope) -> str:
 class CrossOrigin:
     """Lets the browsers of one origin read the answers (STINT_CORS_ORIGIN); API Gateway answers the preflights."""
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, load_settings: Callable[[], Settings]) -> None:
         self.app = app
+        self.load_settings = load_settings
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        origin = load_settings().cors_origin
+        origin = self.load_settings().cors_origin
 
         async def send_with_origin(message: Message) -> None:
             if origin and message["type"] == "http.response.start":

@@ -85,7 +85,7 @@ class World:
             **self.models,
         }
         if self.chat_url:
-            short = httpx.AsyncClient(limits=httpx.Limits(max_keepalive_connections=0), trust_env=False)
+            short = httpx.AsyncClient(limits=httpx.Limits(max_keepalive_connections=0), trust_env=False, timeout=120)
             models["openai"] = lambda: OpenAICompatible(self.chat_url, repeats=0, client=short)
         router = Router(models, settings.default_model)
         deletions = Deletions(delete_agent_objects(store), self.desk.send)

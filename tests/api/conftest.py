@@ -54,14 +54,14 @@ def server(shared_server: Served, world: World) -> Iterator[Served]:
 @pytest.fixture
 def http(server: Served) -> Iterator[httpx.Client]:
     """Raw HTTP."""
-    with httpx.Client(base_url=server.url, trust_env=False, timeout=20) as client:
+    with httpx.Client(base_url=server.url, trust_env=False, timeout=120) as client:
         yield client
 
 
 @pytest.fixture
 def llama_stack(server: Served) -> Iterator[httpx.Client]:
     """Raw HTTP to the OpenAI API at Llama Stack's address: /v1 is /v1/openai/v1 there."""
-    with httpx.Client(base_url=f"{server.url}/v1/openai", trust_env=False, timeout=20) as client:
+    with httpx.Client(base_url=f"{server.url}/v1/openai", trust_env=False, timeout=120) as client:
         yield client
 
 

@@ -136,6 +136,6 @@ class Faults:
         self.left -= 1
         if self.performed:
             assert isinstance(request.body, bytes)
-            httpx.post(url, headers=dict(request.headers.items()), content=request.body, trust_env=False)
+            httpx.post(url, headers=dict(request.headers.items()), content=request.body, trust_env=False, timeout=120)
         body = Raw(f'{{"__type": "com.amazonaws#{self.code}", "message": "as the test asked"}}'.encode())
         return AWSResponse(url, 500 if self.performed else 400, HTTPHeaders(), body)

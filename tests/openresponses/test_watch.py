@@ -122,7 +122,7 @@ class Answers(BaseHTTPRequestHandler):
 
 
 def test_between_client_and_server_every_exchange_of_a_connection_is_seen(tap: Tap) -> None:
-    with httpx.Client(base_url=f"http://127.0.0.1:{tap.port}", trust_env=False) as client:
+    with httpx.Client(base_url=f"http://127.0.0.1:{tap.port}", trust_env=False, timeout=120) as client:
         answer = client.post("/v1/responses", json=stream())
         good = take_complaints()
         client.post("/v1/responses", json=stream()[:-1])
@@ -137,7 +137,7 @@ def test_between_client_and_server_every_exchange_of_a_connection_is_seen(tap: T
 
 def test_a_client_that_hangs_up_is_gone_for_the_server_too(tap: Tap) -> None:
     with (
-        httpx.Client(base_url=f"http://127.0.0.1:{tap.port}", trust_env=False) as client,
+        httpx.Client(base_url=f"http://127.0.0.1:{tap.port}", trust_env=False, timeout=120) as client,
         client.stream("POST", "/v1/responses?forever", json=stream()) as answer,
     ):
         next(answer.iter_bytes())

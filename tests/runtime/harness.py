@@ -94,7 +94,7 @@ class Gate:
         self._point(name).set_result(writer)
 
     async def reached(self, name: str) -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(120):
             await asyncio.shield(self._point(name))
 
     async def open(self, name: str) -> None:

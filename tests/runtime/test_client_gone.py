@@ -61,7 +61,7 @@ async def test_the_app_runs_to_its_end_and_the_next_event_is_taken(
     process = await start(f"127.0.0.1:{server.sockets[0].getsockname()[1]}")
     runtime.append(process)
 
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(120):
         output, _ = await process.communicate()
     server.close()
 

@@ -44,14 +44,14 @@ async def emulator(tmp_path: Path) -> AsyncIterator[httpx.AsyncClient]:
         process = await asyncio.create_subprocess_exec(
             EMULATORS[0], *addresses, *wrapper, "streams.app", env=environment, cwd=APPS, stdout=log, stderr=log
         )
-    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", trust_env=False, timeout=10) as client:
+    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", trust_env=False, timeout=120) as client:
         yield client
     process.terminate()
     await process.wait()
 
 
 async def call(emulator: httpx.AsyncClient, event: Json) -> httpx.Response:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(120):
         while True:
             try:
                 answer = await emulator.post(INVOKE, json=event)

@@ -40,7 +40,7 @@ class Runtime:
 async def runtime() -> AsyncIterator[Runtime]:
     api = RuntimeApi(streamed_limit=1000)
     address = await api.start()
-    async with httpx.AsyncClient(base_url=f"http://{address}", trust_env=False) as client:
+    async with httpx.AsyncClient(base_url=f"http://{address}", trust_env=False, timeout=120) as client:
         yield Runtime(api, client)
     await api.stop()
 

@@ -33,7 +33,7 @@ async def test_an_init_failure_is_told_to_the_caller(
 ) -> None:
     function = await service(handler, code=code(source))
 
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(120):
         payload, invocation = await function.call(proxy_event())
 
     assert payload == b""

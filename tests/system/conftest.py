@@ -49,7 +49,7 @@ def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
     thread = threading.Thread(target=loop.run_until_complete, args=(serve(),))
     thread.start()
     assert ready.wait(20)
-    with httpx.Client(base_url=base_url(listener), timeout=20, trust_env=False) as client:
+    with httpx.Client(base_url=base_url(listener), timeout=120, trust_env=False) as client:
         yield Api(client, marks, log)
     loop.call_soon_threadsafe(stopping.set)
     thread.join()

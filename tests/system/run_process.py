@@ -55,7 +55,7 @@ class Run:
 
     def wait(self) -> int:
         try:
-            self.lines.append(self.process.communicate(timeout=15)[0])
+            self.lines.append(self.process.communicate(timeout=120)[0])
         finally:
             self.process.kill()
             self.process.wait()

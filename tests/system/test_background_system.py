@@ -31,7 +31,7 @@ def mcp_url() -> Iterator[str]:
 
 
 def calls(mcp_url: str) -> dict[str, int]:
-    stats: dict[str, int] = httpx.get(f"{mcp_url}/stats", trust_env=False).json()
+    stats: dict[str, int] = httpx.get(f"{mcp_url}/stats", trust_env=False, timeout=120).json()
     return stats
 
 

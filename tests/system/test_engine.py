@@ -51,11 +51,11 @@ def test_no_web_page_reads_what_is_stored(engine: Engine) -> None:
     ready = f"{engine.endpoint}/_ministack/ready"
 
     for page in ({"origin": "https://evil.example"}, {"host": "evil.example"}):
-        answer = httpx.get(ready, headers=page, trust_env=False)
+        answer = httpx.get(ready, headers=page, trust_env=False, timeout=120)
 
         assert answer.status_code == 403
         assert "access-control-allow-origin" not in answer.headers
-    assert httpx.get(ready, trust_env=False).status_code == 200
+    assert httpx.get(ready, trust_env=False, timeout=120).status_code == 200
 
 
 def test_state_is_kept_from_one_start_to_the_next(tmp_path: Path) -> None:

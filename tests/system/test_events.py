@@ -61,7 +61,7 @@ def office(system: System) -> Iterator[Office]:
 
 @pytest.fixture
 def http(system: System) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=system.run.url, trust_env=False, timeout=20) as client:
+    with httpx.Client(base_url=system.run.url, trust_env=False, timeout=120) as client:
         yield client
 
 

@@ -58,12 +58,12 @@ def children_of(process: int) -> set[int]:
 
 
 def get_agent(url: str, agent: str) -> int:
-    return httpx.get(f"{url}/v1/agents/{agent}", trust_env=False, timeout=30).status_code
+    return httpx.get(f"{url}/v1/agents/{agent}", trust_env=False, timeout=120).status_code
 
 
 def create_agent(url: str) -> str:
     config = {"model": "scripted/demo", "instructions": "Answer briefly."}
-    response = httpx.post(f"{url}/v1/agents", json={"agent_config": config}, trust_env=False, timeout=30)
+    response = httpx.post(f"{url}/v1/agents", json={"agent_config": config}, trust_env=False, timeout=120)
     assert response.status_code == 200, response.text
     return str(response.json()["agent_id"])
 
@@ -72,7 +72,7 @@ def test_it_says_when_it_is_ready_and_its_curl_works_as_printed(running: Run) ->
     assert re.search(r"ready in [\d.]+ s", "".join(running.lines))
     command = next(line for line in running.lines if line.lstrip().startswith("curl"))
 
-    answer = subprocess.run(shlex.split(command), capture_output=True, text=True, check=True, timeout=30).stdout
+    answer = subprocess.run(shlex.split(command), capture_output=True, text=True, check=True, timeout=120).stdout
 
     assert "scripted/demo" in "".join(running.lines)
     assert json.loads(answer)["agent_id"]
@@ -151,7 +151,7 @@ def test_the_shell_sets_the_model_and_cors(start: Start) -> None:
 
     run = start(shell=shell)
     preflight = httpx.options(f"{run.url}/v1/agents", trust_env=False)
-    answer = httpx.get(f"{run.url}/v1/agents", trust_env=False, timeout=30)
+    answer = httpx.get(f"{run.url}/v1/agents", trust_env=False, timeout=120)
 
     assert any("model  openai/" in line for line in run.lines)
     assert preflight.headers["access-control-allow-origin"] == "https://a.example"

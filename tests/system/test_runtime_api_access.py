@@ -86,7 +86,7 @@ async def stint(engine: Engine) -> AsyncIterator[Stint]:
         async with (
             running_cloud(plan, engine.running, lambda subject, line: None) as cloud,
             serving_front(cloud, listener, lambda subject, line: None),
-            httpx.AsyncClient(base_url=base_url(listener), timeout=30, trust_env=False) as client,
+            httpx.AsyncClient(base_url=base_url(listener), timeout=120, trust_env=False) as client,
         ):
             stint = Stint(client, cloud.functions, cloud.services)
             agent = {"agent_config": {"model": "scripted/demo", "instructions": ""}}

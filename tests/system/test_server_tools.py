@@ -192,7 +192,7 @@ def test_what_an_output_shield_blocks_is_in_no_event(client: LlamaStackClient, r
     session_id = client.agents.session.create(agent_id, session_name="s").session_id
     body = {"messages": [{"role": "user", "content": "say: take some dyna\u200bmite now"}], "stream": True}
 
-    stream = httpx.post(f"{run.url}/v1/agents/{agent_id}/session/{session_id}/turn", json=body, timeout=30).text
+    stream = httpx.post(f"{run.url}/v1/agents/{agent_id}/session/{session_id}/turn", json=body, timeout=120).text
 
     payloads = [json.loads(line)["event"]["payload"] for line in re.findall(r"^data: (.*)$", stream, re.MULTILINE)]
     assert [payload["event_type"] for payload in payloads if payload["event_type"] == "step_progress"] == []

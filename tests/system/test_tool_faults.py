@@ -48,7 +48,7 @@ class McpProcess:
     url: str
 
     def seen(self, what: str) -> int:
-        stats: dict[str, int] = httpx.get(f"{self.url}/stats", trust_env=False).json()
+        stats: dict[str, int] = httpx.get(f"{self.url}/stats", trust_env=False, timeout=120).json()
         return stats.get(what, 0)
 
 

@@ -38,7 +38,7 @@ async def invoke(tools: Path, context: bytes | None = None, name: str = "my-tool
     async with running_cloud(Plan({}, tools=tools), NO_ENGINE, lambda subject, line: None) as cloud:
         url = f"{cloud.services['AWS_ENDPOINT_URL_LAMBDA']}/2015-03-31/functions/{name}/invocations"
         headers = {} if context is None else {"X-Amz-Client-Context": context.decode()}
-        async with httpx.AsyncClient(trust_env=False) as client:
+        async with httpx.AsyncClient(trust_env=False, timeout=120) as client:
             return await client.post(url, json={"a": 1}, headers=headers)
 
 

@@ -113,21 +113,21 @@ def test_make_run_answers_foreign_pages_in_the_error_body_and_does_nothing(run: 
     url = f"http://127.0.0.1:{run.port}"
 
     for headers in ({"origin": "https://evil.example"}, {"host": f"evil.example:{run.port}"}):
-        answer = httpx.post(f"{url}/v1/agents", json=agent, headers=headers, trust_env=False)
+        answer = httpx.post(f"{url}/v1/agents", json=agent, headers=headers, trust_env=False, timeout=120)
 
         assert answer.status_code == 403
         assert "evil.example" in answer.json()["error"]["message"]
         assert answer.headers["x-content-type-options"] == "nosniff"
         assert answer.headers["cache-control"] == "no-store"
-    forms = httpx.post(f"{url}/v1/agents", content=json.dumps(agent), trust_env=False)
+    forms = httpx.post(f"{url}/v1/agents", content=json.dumps(agent), trust_env=False, timeout=120)
     assert forms.status_code == 415
-    assert httpx.get(f"{url}/v1/agents", trust_env=False).json()["data"] == []
+    assert httpx.get(f"{url}/v1/agents", trust_env=False, timeout=120).json()["data"] == []
 
 
 @pytest.mark.parametrize("stage", ["", "/prod"])
 def test_the_pages_for_people_are_there_with_the_stage_and_without(run: Run, stage: str) -> None:
     url = f"http://127.0.0.1:{run.port}{stage}"
-    client = httpx.Client(trust_env=False, headers={"accept": "text/html"}, timeout=30)
+    client = httpx.Client(trust_env=False, headers={"accept": "text/html"}, timeout=120)
 
     with client:
         home, docs = client.get(f"{url}/"), client.get(f"{url}/docs")

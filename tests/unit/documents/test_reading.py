@@ -179,7 +179,7 @@ async def test_documents_are_fetched_side_by_side_and_given_in_order() -> None:
     urls = [f"https://example.com/{place}" for place in range(8)]
     documents = [Document(content=URL(uri=url), mime_type="") for url in urls]
 
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         assert await read_documents(documents, fetch, Limits()) == urls
 
 

@@ -31,7 +31,7 @@ def seen(mcp_server: str) -> Callable[[str], int]:
     """Tell how often the MCP server saw something, see its `/stats`."""
 
     def count(what: str) -> int:
-        stats: dict[str, int] = httpx.get(f"{mcp_server}/stats", trust_env=False).json()
+        stats: dict[str, int] = httpx.get(f"{mcp_server}/stats", trust_env=False, timeout=120).json()
         return stats.get(what, 0)
 
     return count

@@ -54,7 +54,7 @@ def url(mcp_server: str, request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def tools(guard: Guard) -> McpTools:
-    return McpTools(guard, timeout=10)
+    return McpTools(guard, timeout=60)
 
 
 async def invoke(tools: McpTools, url: str, name: str, /, **arguments: Any) -> ToolOutcome:
@@ -449,7 +449,7 @@ async def test_calls_run_side_by_side(tools: McpTools, mcp_server: str) -> None:
 
 @pytest.mark.parametrize("path", PATHS)
 async def test_an_answer_over_the_limit_is_an_outcome_at_once(guard: Guard, mcp_server: str, path: str) -> None:
-    tools = McpTools(guard, timeout=10, max_bytes=100_000)
+    tools = McpTools(guard, timeout=60, max_bytes=100_000)
 
     outcome = await asyncio.wait_for(invoke(tools, f"{mcp_server}{path}", "big", size=200_000), 30)
 
@@ -540,7 +540,7 @@ async def test_a_server_that_is_silent_is_unavailable_after_the_time_out(
     guard: Guard, server: ScriptedHTTPServer
 ) -> None:
     server.script(Reply(ending="hang"))
-    listing = asyncio.create_task(McpTools(guard, timeout=20).list_tools(group(server.url), {}))
+    listing = asyncio.create_task(McpTools(guard, timeout=60).list_tools(group(server.url), {}))
     await until_asked(server)
     CLOCK.move(20)
 

@@ -64,7 +64,7 @@ def group(url: str) -> Toolgroup:
 
 async def test_a_list_that_does_not_end_is_given_up(guard: Guard, lister: Lister, endpoint: str) -> None:
     with pytest.raises(ToolUnavailable, match=r"127\.0\.0\.1.* more than 50 pages"):
-        await McpTools(guard, timeout=15).list_tools(group(endpoint), {})
+        await McpTools(guard, timeout=60).list_tools(group(endpoint), {})
 
     assert lister.pages == MOST_PAGES
 
@@ -73,12 +73,12 @@ async def test_a_list_is_smaller_than_a_result_may_be(guard: Guard, lister: List
     lister.page = lister.large
 
     with pytest.raises(InvalidRequest, match="1,000,000 bytes"):
-        await McpTools(guard, timeout=15).list_tools(group(endpoint), {})
+        await McpTools(guard, timeout=60).list_tools(group(endpoint), {})
 
 
 async def test_the_lists_of_one_request_are_counted_together(guard: Guard, lister: Lister, endpoint: str) -> None:
     lister.page, lister.size = lister.large, MAX_LIST_BYTES * 9 // 10
-    tools = McpTools(guard, timeout=15)
+    tools = McpTools(guard, timeout=60)
 
     with shared_list_budget():
         for number in range(4):

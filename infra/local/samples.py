@@ -187,7 +187,7 @@ def remove_samples(store: Store, table: Table) -> None:
 
 def store_turn(store: Store, turn_id: str, text: str, records: list[TurnRecord], pending: PendingCalls | None) -> None:
     """Store a turn the way a running one is."""
-    lease = store.leases.acquire(TENANT, AGENT, SESSION, turn_id, resume=False, seconds=30)
+    lease = store.session_leases.acquire(TENANT, AGENT, SESSION, turn_id, resume=False, seconds=30)
     messages: list[InputMessage] = [UserMessage(content=text)]
     header = TurnHeader(
         turn_id=turn_id, session_id=SESSION, input_messages=messages, started_at=STARTED, overrides=TurnOverrides()
@@ -197,7 +197,8 @@ def store_turn(store: Store, turn_id: str, text: str, records: list[TurnRecord],
         store.turns.put_pending(lease, pending)
     for index, record in enumerate(records):
         store.turns.append(lease, index, record)
-    store.leases.release(lease, LastTurn(turn_id, len(records)))
+    lease.last = LastTurn(turn_id, len(records))
+    lease.release()
 
 
 def completed_records() -> list[TurnRecord]:

@@ -13,7 +13,7 @@ def test_samples_are_stored_anew_whatever_an_interrupted_event_left(engine: Engi
     with clients(environment) as (dynamodb, s3):
         store = Store.open(dynamodb, names["STINT_TABLE"], lambda: s3, names["STINT_BUCKET"])
         store_samples(environment)
-        store.leases.acquire(TENANT, AGENT, SESSION, AWAITING_TURN, resume=True, seconds=60)
+        store.session_leases.acquire(TENANT, AGENT, SESSION, AWAITING_TURN, resume=True, seconds=60)
         store.agents.mark_deleted(TENANT, AGENT)
 
         store_samples(environment)

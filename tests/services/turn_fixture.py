@@ -285,10 +285,10 @@ async def die(turn: TurnRun) -> None:
 
 async def run_out(turn: TurnRun) -> None:
     """Let a turn's lease run out at once, renewed no more, while its holder believes to have it."""
-    hold = turn.log.hold
-    hold.stop()
-    await asyncio.gather(hold.renewal, return_exceptions=True)
-    await asyncio.to_thread(hold.leases.renew, hold.lease, 0)
+    keeper = turn.log.keeper
+    keeper.stop()
+    await asyncio.gather(keeper.renewal, return_exceptions=True)
+    await asyncio.to_thread(keeper.lease.renew, 0)
     CLOCK.move(0.002)
 
 

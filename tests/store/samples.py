@@ -12,7 +12,7 @@ from stint.domain.run_outcome import TurnEnding, TurnStatus
 from stint.domain.schema import now
 from stint.domain.steps import CompletionMessage, InferenceStep
 from stint.domain.tools import ToolCall
-from stint.store.leases import Lease
+from stint.store.session_leases import SessionLease
 from stint.store.sessions import LastTurn
 from stint.store.store import Store
 
@@ -75,10 +75,10 @@ class Conversation:
         store.sessions.create(tenant, self.agent_id, begun, expires_at)
         self.ids = (tenant, self.agent_id, self.session_id)
 
-    def acquire(self, turn_id: str | None = None, *, resume: bool = False, seconds: float = 30) -> Lease:
-        return self.store.leases.acquire(*self.ids, turn_id or new_id(), resume=resume, seconds=seconds)
+    def acquire(self, turn_id: str | None = None, *, resume: bool = False, seconds: float = 30) -> SessionLease:
+        return self.store.session_leases.acquire(*self.ids, turn_id or new_id(), resume=resume, seconds=seconds)
 
-    def begin(self, text: str = "Hello", *, seconds: float = 30) -> Lease:
+    def begin(self, text: str = "Hello", *, seconds: float = 30) -> SessionLease:
         lease = self.acquire(seconds=seconds)
         self.store.turns.put_header(lease, header(lease.turn_id, self.session_id, text))
         return lease
@@ -86,7 +86,8 @@ class Conversation:
     def turn(self, text: str = "Hello", answer: str = "Hi", status: TurnStatus = TurnStatus.completed) -> str:
         lease = self.begin(text)
         self.store.turns.append(lease, 0, record(lease.turn_id, answer, status))
-        self.store.leases.release(lease, LastTurn(lease.turn_id, 1))
+        lease.last = LastTurn(lease.turn_id, 1)
+        lease.release()
         return lease.turn_id
 
     def turns(self) -> list[StoredTurn]:

@@ -10,7 +10,7 @@ from tests.store.conftest import Cloud, lose_first_answer
 from tests.store.response_samples import Responder
 
 from stint.domain.errors import Conflict, Interrupted, NotFound
-from stint.store.background import Background, BackgroundLease, LeaseState
+from stint.store.background import Background, LeaseState, ResponseLease
 
 
 class Job:
@@ -22,7 +22,7 @@ class Job:
         self.response_id = Responder(cloud.response_store, tenant).begin(background=True)
         self.ids = (tenant, self.response_id)
 
-    def enter(self, seconds: float = 30) -> BackgroundLease:
+    def enter(self, seconds: float = 30) -> ResponseLease:
         return self.background.enter(*self.ids, seconds)
 
     def look(self) -> LeaseState:
@@ -86,20 +86,16 @@ def test_a_response_that_is_being_run_is_not_taken_up(any_job: Job) -> None:
     assert raised.value.code == "response_running"
 
 
-@pytest.mark.parametrize("left", [False, True])
-def test_a_response_is_taken_up_three_times(any_job: Job, left: bool) -> None:
+def test_a_response_is_taken_up_three_times(any_job: Job) -> None:
     for attempt in (1, 2, 3):
-        lease = any_job.enter(seconds=30 if left else -0.001)
-        assert lease.attempts == attempt
-        if left:
-            any_job.background.leave(lease)
+        assert any_job.enter(seconds=-0.001).attempts == attempt
 
     with pytest.raises(Conflict, match="taken up 3 times") as raised:
         any_job.enter()
 
     assert raised.value.code == "attempts_exhausted"
     assert any_job.look().exhausted
-    assert any_job.look().lapsed is not left
+    assert any_job.look().lapsed
 
 
 def test_the_third_attempt_is_no_failure_while_it_runs(job: Job) -> None:
@@ -111,13 +107,12 @@ def test_the_third_attempt_is_no_failure_while_it_runs(job: Job) -> None:
     assert job.outcome() == "response_running"
 
 
-def test_a_lease_that_was_lost_is_neither_renewed_nor_returned(any_job: Job) -> None:
+def test_a_lease_that_was_lost_is_not_renewed(any_job: Job) -> None:
     dead = any_job.enter(seconds=-0.001)
     lease = any_job.enter()
 
     with pytest.raises(Interrupted, match="taken over"):
-        any_job.background.renew(dead, 30)
-    any_job.background.leave(dead)
+        dead.renew(30)
 
     assert any_job.look().lease_id == lease.lease_id
 
@@ -125,7 +120,7 @@ def test_a_lease_that_was_lost_is_neither_renewed_nor_returned(any_job: Job) -> 
 def test_a_renewed_lease_of_a_response_is_held(job: Job) -> None:
     lease = job.enter(seconds=-0.001)
 
-    state = job.background.renew(lease, 30)
+    state = lease.renew(30)
 
     assert state.held
     assert job.outcome() == "response_running"
@@ -142,8 +137,7 @@ def test_a_cancellation_is_noted_whether_anybody_runs_the_response(any_job: Job,
     assert state == any_job.look()
     assert state.cancelled_at == now
     if lease:
-        assert any_job.background.renew(lease, 30).cancelled_at == state.cancelled_at
-        any_job.background.leave(lease)
+        assert lease.renew(30).cancelled_at == state.cancelled_at
     with pytest.raises(Conflict, match="was cancelled") as raised:
         any_job.enter()
     assert raised.value.code == "response_cancelled"
@@ -196,7 +190,7 @@ def test_a_lapse_that_is_over_cannot_be_claimed(any_job: Job, meanwhile: str) ->
     lease = any_job.enter(seconds=-0.001)
     state = any_job.look()
     if meanwhile == "renewed":
-        any_job.background.renew(lease, 30)
+        lease.renew(30)
     elif meanwhile == "cancelled":
         any_job.background.cancel(*any_job.ids)
     elif meanwhile == "taken over":

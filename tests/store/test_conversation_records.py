@@ -281,7 +281,7 @@ def missing(conversation_id: str) -> list[Callable[[Talk], object]]:
         lambda talk: talk.all.get_item(talk.tenant, conversation_id, one.item.id),
         lambda talk: talk.all.delete_item(talk.tenant, conversation_id, one.item.id),
         lambda talk: talk.all.history(talk.tenant, conversation_id),
-        lambda talk: talk.all.lock(talk.tenant, conversation_id, "resp_1", 30),
+        lambda talk: talk.store.conversation_leases.acquire(talk.tenant, conversation_id, "resp_1", 30),
     ]
 
 
@@ -356,23 +356,23 @@ def test_the_deletion_of_a_conversation_stops_at_its_deadline_and_goes_on_later(
 
 
 def test_a_conversation_is_locked_by_one_response(talk: Talk) -> None:
-    lock = talk.all.lock(*talk.ids, "resp_1", 30)
+    lock = talk.store.conversation_leases.acquire(*talk.ids, "resp_1", 30)
 
     with pytest.raises(Conflict, match=f"Conversation {talk.created.id} is running resp_1") as raised:
-        talk.all.lock(*talk.ids, "resp_2", 30)
+        talk.store.conversation_leases.acquire(*talk.ids, "resp_2", 30)
 
     assert raised.value.code == "conversation_locked"
-    talk.store.locks.release(lock)
-    assert talk.all.lock(*talk.ids, "resp_2", 30).taken_over is None
+    lock.release()
+    assert talk.store.conversation_leases.acquire(*talk.ids, "resp_2", 30).taken_over is None
 
 
 def test_whoever_holds_a_deleted_conversation_loses_it(talk: Talk) -> None:
-    lock = talk.all.lock(*talk.ids, "resp_1", 30)
+    lock = talk.store.conversation_leases.acquire(*talk.ids, "resp_1", 30)
 
     delete(talk)
 
-    with pytest.raises(Interrupted, match="resp_1 lost conversation"):
-        talk.store.locks.renew(lock, 30)
-    talk.store.locks.release(lock)
+    with pytest.raises(Interrupted, match="was taken over by another request, or deleted"):
+        lock.renew(30)
+    lock.release()
     with pytest.raises(NotFound):
         talk.all.get(*talk.ids)

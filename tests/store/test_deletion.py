@@ -12,7 +12,7 @@ from tests.store.samples import Conversation, agent, header, pending, record, se
 from stint.domain.errors import Interrupted, NotFound, NotMarkedDeleted
 from stint.domain.paging import Window
 from stint.domain.run_outcome import TurnStatus
-from stint.store.leases import Lease
+from stint.store.session_leases import SessionLease
 from stint.store.sessions import LastTurn
 from stint.store.store import Store
 
@@ -43,7 +43,8 @@ def fill(talk: Conversation) -> None:
     lease = talk.begin()
     talk.store.turns.put_pending(lease, pending(lease.turn_id))
     talk.store.turns.append(lease, 0, record(lease.turn_id, status=TurnStatus.awaiting_input))
-    talk.store.leases.release(lease, LastTurn(lease.turn_id, 1))
+    lease.last = LastTurn(lease.turn_id, 1)
+    lease.release()
 
 
 def test_what_is_not_marked_is_not_deleted(cloud: Cloud, tenant: str) -> None:
@@ -98,9 +99,10 @@ def test_the_writer_of_a_running_turn_stores_nothing_more(cloud: Cloud, tenant: 
     with pytest.raises(Interrupted):
         cloud.store.turns.put_pending(lease, pending(lease.turn_id))
     with pytest.raises(Interrupted):
-        cloud.store.leases.renew(lease, 30)
+        lease.renew(30)
     cloud.store.turns.delete_pending(lease, lease.turn_id)
-    cloud.store.leases.release(lease, LastTurn(lease.turn_id, 1))
+    lease.last = LastTurn(lease.turn_id, 1)
+    lease.release()
     seals = [item for item in cloud.items(tenant) if "#agent" not in item["pk"]["S"]]
     assert len(seals) == 3
     for seal in seals:
@@ -151,7 +153,7 @@ def test_a_deletion_while_a_turn_writes_leaves_only_seals(cloud: Cloud, tenant: 
         assert all("sealed_at" in item for item in left)
 
 
-def write(talk: Conversation, lease: Lease, begun: threading.Event, interrupted: threading.Event) -> None:
+def write(talk: Conversation, lease: SessionLease, begun: threading.Event, interrupted: threading.Event) -> None:
     try:
         for index in range(1_000):
             talk.store.turns.append(lease, index, record(lease.turn_id))

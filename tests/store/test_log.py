@@ -12,7 +12,7 @@ from tests.store.samples import Conversation, ending, header, pending, record
 from stint.domain.errors import Conflict, Interrupted
 from stint.domain.llama_stack.stored_turns import TurnRecord
 from stint.domain.run_outcome import TurnStatus
-from stint.store.leases import Lease
+from stint.store.session_leases import SessionLease
 from stint.store.sessions import LastTurn
 from stint.store.store import Store
 
@@ -31,8 +31,8 @@ class Log(RuleBasedStateMachine):
         super().__init__()
         self.talk = Conversation(self.store, self.tenant)
         self.logs: dict[str, list[TurnRecord]] = {}
-        self.lease: Lease | None = None
-        self.dead: list[Lease] = []
+        self.lease: SessionLease | None = None
+        self.dead: list[SessionLease] = []
 
     @property
     def last(self) -> LastTurn | None:
@@ -71,14 +71,15 @@ class Log(RuleBasedStateMachine):
     def end(self, text: str, status: TurnStatus) -> None:
         assert self.lease is not None
         self.append(record(self.lease.turn_id, text, status))
-        self.store.leases.release(self.lease, self.last)
+        self.lease.last = self.last
+        self.lease.release()
         self.lease = None
 
     @precondition(lambda self: self.lease is not None)
     @rule()
     def take_over(self) -> None:
         assert self.lease is not None
-        self.store.leases.renew(self.lease, -0.001)
+        self.lease.renew(-0.001)
         self.dead.append(self.lease)
         lease = self.talk.acquire()
         assert lease.taken_over_turn == self.lease.turn_id
@@ -87,7 +88,8 @@ class Log(RuleBasedStateMachine):
         complete = self.status() is TurnStatus.completed
         self.logs[lease.taken_over_turn].append(TurnRecord(ending=None if complete else failed))
         assert count == len(self.logs[lease.taken_over_turn])
-        self.store.leases.release(lease, self.last)
+        lease.last = self.last
+        lease.release()
         self.lease = None
 
     @precondition(lambda self: self.lease is not None)
@@ -103,8 +105,9 @@ class Log(RuleBasedStateMachine):
             with pytest.raises(Interrupted):
                 self.store.turns.append(lease, len(self.logs[lease.turn_id]) - 1, record(lease.turn_id, "late"))
             with pytest.raises(Interrupted):
-                self.store.leases.renew(lease, 30)
-            self.store.leases.release(lease, LastTurn(lease.turn_id, 999))
+                lease.renew(30)
+            lease.last = LastTurn(lease.turn_id, 999)
+            lease.release()
 
     @invariant()
     def reads_as_written(self) -> None:

@@ -20,13 +20,12 @@ def fill(responder: Responder) -> str:
     """Store a large response that ran in the background, with its stored stream."""
     response_id = responder.begin(secrets.token_urlsafe(300_000), background=True)
     background = responder.store.background
-    lease = background.enter(responder.tenant, response_id, 30)
+    background.enter(responder.tenant, response_id, 30)
     for first in range(0, 60, 2):
         background.put_events(responder.tenant, response_id, first, ["a", "b"])
     background.put_events(responder.tenant, response_id, 60, [secrets.token_urlsafe(400_000)])
     responder.append(response_id, 0, secrets.token_urlsafe(300_000), ResponseStatus.completed)
     responder.responses.keep(responder.tenant, response_id, b"picture")
-    background.leave(lease)
     return response_id
 
 
@@ -123,8 +122,7 @@ def test_the_worker_of_a_deleted_response_stores_nothing_more(
     with pytest.raises(Interrupted):
         background.put_events(tenant, response_id, 2 if begun else 0, ["c"])
     with pytest.raises(Interrupted):
-        background.renew(lease, 30)
-    background.leave(lease)
+        lease.renew(30)
     with pytest.raises(NotFound):
         background.enter(tenant, response_id, 30)
     with pytest.raises(NotFound):

@@ -11,7 +11,7 @@ from stint.domain.errors import Conflict, Interrupted, NotFound
 from stint.domain.llama_stack.stored_turns import TurnRecord
 from stint.domain.run_outcome import TurnStatus
 from stint.store.keys import LAST_INDEX
-from stint.store.leases import Lease
+from stint.store.session_leases import SessionLease
 from stint.store.sessions import LastTurn
 from stint.store.store import Store
 
@@ -170,10 +170,11 @@ def test_the_dead_writer_and_the_sealer_leave_one_log_without_gaps(cloud: Cloud,
         assert finals[0] is stored.records[-1]
         assert counts == {len(stored.records)}
         assert sum(writer.result() for writer in writers) == len(stored.records) - 1
-        cloud.store.leases.release(lease, LastTurn(dead.turn_id, len(stored.records)))
+        lease.last = LastTurn(dead.turn_id, len(stored.records))
+        lease.release()
 
 
-def write_until_interrupted(store: Store, lease: Lease) -> int:
+def write_until_interrupted(store: Store, lease: SessionLease) -> int:
     """Append at every place until somebody else's record stands at one; count what was stored."""
     for index in range(LAST_INDEX):
         try:

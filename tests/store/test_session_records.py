@@ -41,9 +41,11 @@ def test_the_record_of_a_session_stays_under_one_unit(cloud: Cloud) -> None:
     created, begun = agent(), session("é" * 100)
     cloud.store.agents.create(tenant, created)
     cloud.store.sessions.create(tenant, created.agent_id, begun, int(time.time()) + 60)
-    lease = cloud.store.leases.acquire(tenant, created.agent_id, begun.session_id, new_id(), resume=False, seconds=30)
-    cloud.store.leases.release(lease, LastTurn(lease.turn_id, 9_999))
-    cloud.store.leases.acquire(tenant, created.agent_id, begun.session_id, new_id(), resume=False, seconds=30)
+    ids = (tenant, created.agent_id, begun.session_id)
+    lease = cloud.store.session_leases.acquire(*ids, new_id(), resume=False, seconds=30)
+    lease.last = LastTurn(lease.turn_id, 9_999)
+    lease.release()
+    cloud.store.session_leases.acquire(*ids, new_id(), resume=False, seconds=30)
 
     [item] = [item for item in cloud.items(tenant) if item["sk"]["S"] == begun.session_id]
 

@@ -225,7 +225,7 @@ async def test_a_response_that_the_queue_does_not_take_lets_its_conversation_go(
 async def test_a_process_that_dies_before_the_header_is_stored_locks_nothing_for_good(make_office: MakeOffice) -> None:
     office = make_office(script([]))
     conversation = await office.conversation()
-    office.store.conversations.lock(office.tenant, conversation, f"resp_{'0' * 32}", office.lease)
+    office.store.conversation_leases.acquire(office.tenant, conversation, f"resp_{'0' * 32}", office.lease)
 
     locked = await is_locked(office, conversation)
     CLOCK.move(office.lease)
@@ -354,13 +354,13 @@ async def test_a_response_that_no_worker_takes_up_within_a_day_has_failed(make_o
 async def test_a_response_waits_for_a_conversation_that_another_one_has_after_all(make_office: MakeOffice) -> None:
     office = make_office(script(said("first"), said("second")))
     (one, patient), (other, hasty) = [await queued(office) for _ in range(2)]
-    lock = office.store.conversations.lock(office.tenant, one, "resp_other", 30)
+    lock = office.store.conversation_leases.acquire(office.tenant, one, "resp_other", 30)
 
     working = asyncio.create_task(office.run(patient))
     await taken_up(office, patient)
-    office.store.locks.release(lock)
+    lock.release()
     await working
-    office.store.conversations.lock(office.tenant, other, "resp_other", 30)
+    office.store.conversation_leases.acquire(office.tenant, other, "resp_other", 30)
     await office.run(hasty, seconds=0.5)
 
     assert await office.status(patient) == "completed"

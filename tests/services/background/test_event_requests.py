@@ -100,12 +100,12 @@ async def test_events_at_the_same_time_begin_one_thing(make_office: MakeOffice) 
     gate = asyncio.Event()
     model = script([gate, *said()])
     events = await Events(make_office(model)).open()
-    claims = events.office.event_requests.claims
+    records = events.office.event_requests.records
     first = asyncio.create_task(events.turn("e1", seconds=900))
     await model.opened.wait()
 
     second = asyncio.create_task(events.beside(script()).turn("e1", seconds=900))
-    await keep_running(second, lambda: claims.held_until(events.office.tenant, "e1"), events.office.lease)
+    await keep_running(second, lambda: records.held_until(events.office.tenant, "e1"), events.office.lease)
     assert await second is None
     gate.set()
 

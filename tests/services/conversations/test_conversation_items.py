@@ -29,6 +29,7 @@ class Desk:
         self.fetched: list[str] = []
         self.left: list[DeletionTask] = []
         self.store = cloud.response_store.conversations
+        self.leases = cloud.response_store.conversation_leases
         opaque = OpaqueTexts(tenant, cloud.response_store.signing_keys)
         reader = Reader(self.fetch, self.check_url)
         self.deletions = Deletions(delete_response_objects(cloud.response_store), self.left.append)
@@ -219,16 +220,16 @@ async def test_what_is_shown_on_request_is_stored_all_the_same(desk: Desk) -> No
 
 async def test_deleting_takes_a_conversation_from_the_response_that_runs_in_it(desk: Desk) -> None:
     conversation = (await desk.create(say("hello"))).id
-    lock = desk.store.lock(desk.tenant, conversation, "resp_1", 30)
+    lease = desk.leases.acquire(desk.tenant, conversation, "resp_1", 30)
     with pytest.raises(Conflict) as caught:
-        desk.store.lock(desk.tenant, conversation, "resp_2", 30)
+        desk.leases.acquire(desk.tenant, conversation, "resp_2", 30)
 
     await desk.service.delete(conversation)
 
     assert caught.value.code == "conversation_locked"
-    assert lock.holder == "resp_1"
+    assert lease.item["lock_holder"] == "resp_1"
     with pytest.raises(NotFound):
-        desk.store.lock(desk.tenant, conversation, "resp_2", 30)
+        desk.leases.acquire(desk.tenant, conversation, "resp_2", 30)
     with pytest.raises(NotFound):
         await desk.add(conversation, say("too late"))
     assert desk.left == []

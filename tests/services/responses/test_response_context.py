@@ -129,8 +129,8 @@ async def test_a_conversation_is_held_while_it_is_continued(make_office: MakeOff
 
     assert words(context) == ["first", "one"]
     assert refused.value.code == "conversation_locked"
-    assert context.hold is not None
-    await context.hold.release()
+    assert context.keeper is not None
+    await context.keeper.release()
 
 
 async def test_a_conversation_that_is_too_long_is_let_go_again(make_office: MakeOffice) -> None:
@@ -142,8 +142,8 @@ async def test_a_conversation_that_is_too_long_is_let_go_again(make_office: Make
         await contexts_of(responder, 2_000).join(conversation, UNKNOWN, 10_000_000_000, shortens=False)
 
     context = await contexts_of(responder, 2_000).join(conversation, UNKNOWN, 10_000_000_000, shortens=True)
-    assert context.hold is not None
-    await context.hold.release()
+    assert context.keeper is not None
+    await context.keeper.release()
     with pytest.raises(NotFound):
         await contexts_of(responder).join("conv_x", UNKNOWN, 10_000_000_000, shortens=False)
 

@@ -231,10 +231,10 @@ async def test_a_conversation_that_is_taken_over_fails_the_response(make_office:
     responder = Responder(make_office(script([TextChunk("Hi"), gate, STOP])))
     conversation = await responder.conversation()
     run = await responder.start(conversation=conversation, seconds=90)
-    [hold] = run.log.holds
+    [keeper] = run.log.keepers
     playing = asyncio.create_task(responder.play(run))
 
-    hold.stop()
+    keeper.stop()
     CLOCK.move(responder.office.lease)
     gate.set()
     answered = await playing

@@ -68,7 +68,7 @@ async def test_one_that_was_cancelled_later_keeps_the_answer_it_had(make_stage: 
 
 async def hold_to_resume(stage: Stage, turn_id: str) -> Any:
     """Take the lease to resume a turn, let it run out, and return it."""
-    lease = stage.store.leases.acquire(*stage.ids, turn_id, resume=True, seconds=0.01)
+    lease = stage.store.session_leases.acquire(*stage.ids, turn_id, resume=True, seconds=0.01)
     await stage.lease_runs_out()
     return lease
 

@@ -213,9 +213,9 @@ async def test_a_note_that_is_left_behind_or_lost_is_no_matter(own_cloud: Cloud,
 
     with failing(own_cloud, "DeleteItem"):
         again = await stage.resumed(paused.turn_id, ("c0", "3"))
-    lease = stage.store.leases.acquire(*stage.ids, paused.turn_id, resume=True, seconds=30)
+    lease = stage.store.session_leases.acquire(*stage.ids, paused.turn_id, resume=True, seconds=30)
     stage.store.turns.put_pending(lease, outdated)
-    stage.store.leases.release(lease, lease.last)
+    lease.release()
     done = await stage.resumed(paused.turn_id, ("d0", "4"))
 
     assert [call.call_id for call in again.output_message.tool_calls] == ["d0"]
@@ -225,7 +225,7 @@ async def test_a_note_that_is_left_behind_or_lost_is_no_matter(own_cloud: Cloud,
 async def test_a_turn_that_waits_outlives_one_that_never_began(make_stage: MakeStage) -> None:
     stage = await make_stage(script(called("add"), said())).open("add")
     paused = await stage.turn()
-    stage.store.leases.acquire(*stage.ids, new_id(), resume=False, seconds=0.01)
+    stage.store.session_leases.acquire(*stage.ids, new_id(), resume=False, seconds=0.01)
     await stage.lease_runs_out()
 
     done = await stage.resumed(paused.turn_id, ("c0", "3"))

@@ -19,10 +19,10 @@ LEASE = 30.0
 
 async def renewed(turn: TurnRun) -> None:
     """Let the time of the next renewal come, and wait until it is done."""
-    hold = turn.log.hold
-    begun = hold.valid_until
+    keeper = turn.log.keeper
+    begun = keeper.valid_until
     CLOCK.move(LEASE / 3)
-    await until(lambda: hold.valid_until > begun)
+    await until(lambda: keeper.valid_until > begun)
 
 
 def lease_end(stage: Stage) -> int:
@@ -56,7 +56,7 @@ async def test_a_renewal_that_fails_is_tried_again(
     await renewed(turn)
 
     assert lease_end(stage) > begun
-    turn.log.hold.check()
+    turn.log.keeper.check()
     await die(turn)
 
 
@@ -78,13 +78,13 @@ async def test_a_turn_whose_renewals_fail_stops_writing(own_cloud: Cloud, tenant
 async def test_a_session_that_was_taken_over_is_noticed_by_the_next_renewal(make_stage: MakeStage) -> None:
     stage = await make_stage(script([asyncio.Event()]), lease=LEASE).open()
     turn = await stage.start(seconds=10 * LEASE)
-    await asyncio.to_thread(stage.store.leases.release, turn.log.hold.lease, None)
+    await asyncio.to_thread(turn.log.keeper.lease.release)
 
     CLOCK.move(LEASE / 3)
-    await turn.log.hold.renewal
+    await turn.log.keeper.renewal
 
     with pytest.raises(Interrupted):
-        turn.log.hold.check()
+        turn.log.keeper.check()
     await turn.run.close_inference()
 
 
@@ -96,7 +96,7 @@ async def test_a_lease_never_outlives_the_function(make_stage: MakeStage) -> Non
     assert lease_end(stage) / 1000 <= time.time() + LEASE + ENDING_SECONDS
     CLOCK.move(LEASE)
     assert shape(await stage.play(turn))[-1] == "failed deadline_exceeded"
-    assert turn.log.hold.renewal.done()
+    assert turn.log.keeper.renewal.done()
 
 
 async def test_a_release_that_fails_does_not_spoil_the_turn(own_cloud: Cloud, tenant: str) -> None:

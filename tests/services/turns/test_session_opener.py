@@ -80,13 +80,13 @@ async def test_what_a_dead_process_stored_until_its_turn_was_sealed_is_seen(
     dead.agent_id, dead.session_id = stage.agent_id, stage.session_id
     turn = await dead.start("one")
     await die(turn)
-    dead.store.leases.release(turn.log.hold.lease, turn.log.hold.last)
+    turn.log.keeper.lease.release()
     late = Answer(turn_id=turn.turn_id, text=["late"]).to_step()
 
     def see(operation: str, body: str, context: dict[str, Any]) -> None:
         if operation == "Query" and "begins_with" in body and not turn.log.turn.records:
             turn.log.turn.records.append(TurnRecord(step=late))
-            dead.store.turns.append(turn.log.hold.lease, 0, TurnRecord(step=late))
+            dead.store.turns.append(turn.log.keeper.lease, 0, TurnRecord(step=late))
 
     with watching(own_cloud, see):
         await stage.turn("two")
@@ -104,7 +104,7 @@ async def test_a_writer_that_comes_back_after_a_takeover_is_refused(
     turn = await late.start()
     await run_out(turn)
     await late.beside(script(said())).turn("two")
-    turn.log.hold.valid_until -= 0 if frozen else 1000
+    turn.log.keeper.valid_until -= 0 if frozen else 1000
     before = cloud.items(late.tenant)
 
     gate.set()
@@ -129,7 +129,7 @@ async def test_a_takeover_may_be_taken_over(make_stage: MakeStage) -> None:
 async def test_a_pause_that_was_stored_survives_a_death_before_the_release(make_stage: MakeStage) -> None:
     stage = await make_stage(script(called("add"), said())).open("add")
     paused = await stage.turn()
-    stage.store.leases.acquire(*stage.ids, paused.turn_id, resume=True, seconds=0.05)
+    stage.store.session_leases.acquire(*stage.ids, paused.turn_id, resume=True, seconds=0.05)
     await stage.lease_runs_out()
 
     done = await stage.resumed(paused.turn_id, ("c0", "3"))

@@ -14,6 +14,7 @@ from stint.domain.ids import new_id
 from stint.domain.inference import TextChunk, UserInput
 from stint.domain.llama_stack.events import TurnFailed
 from stint.domain.run_outcome import TurnStatus
+from stint.store.session_leases import SessionLease
 
 HEADER, ENDING = "input_messages", "ended_as"
 
@@ -197,18 +198,20 @@ async def test_a_turn_that_the_model_refused_does_not_fail_those_behind_it(make_
     assert [turn.status.value for turn in await stage.stored()] == ["failed", "completed", "completed"]
 
 
-async def test_a_fault_after_the_end_was_stored_adds_nothing_to_the_log(make_stage: MakeStage) -> None:
+async def test_a_fault_after_the_end_was_stored_adds_nothing_to_the_log(
+    make_stage: MakeStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
     stage = await make_stage(script(said("kept"))).open()
     turn = await stage.start()
 
-    hold, give_back = turn.log.hold, turn.log.hold.give_back
+    with monkeypatch.context() as faults:
 
-    def fault() -> None:
-        hold.give_back = give_back
-        raise ZeroDivisionError
+        def fault(_: SessionLease) -> None:
+            faults.undo()
+            raise ZeroDivisionError
 
-    hold.give_back = fault
-    events = await stage.play(turn)
+        faults.setattr(SessionLease, "release", fault)
+        events = await stage.play(turn)
 
     assert shape(events)[-1].startswith("failed ")
     [stored] = await asyncio.to_thread(lambda: stage.store.turns.history(*stage.ids).turns)

@@ -118,7 +118,7 @@ def compose_event_requests(
     """Put together what the worker does for events."""
     return EventRequests(
         tenant=tenant,
-        claims=store.claims,
+        records=store.idempotency,
         turns=services.turns,
         background=responses.background,
         worker=worker,

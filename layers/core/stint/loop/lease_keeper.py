@@ -1,16 +1,32 @@
-"""Holding a session, a conversation or a response while something runs in it."""
+"""Keeping a lease while something runs under it."""
 
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from typing import Generic, Protocol, TypeVar
 
 from stint.domain.errors import Interrupted, StintError
 
 logger = logging.getLogger(__name__)
 
 ENDING_SECONDS = 2.0
-"""What is left behind a turn's deadline to store its ending: the lease lasts so long, and no longer."""
+"""Time after a turn's deadline in which its ending is stored: the lease lasts so long, and no longer."""
+
+
+class Renewable(Protocol):
+    """A lease."""
+
+    def renew(self, seconds: float) -> object:
+        """Let the lease end so many seconds from now. Raises Interrupted if it is lost."""
+        ...
+
+    def release(self) -> None:
+        """Release the lease; do nothing if it is lost."""
+        ...
+
+
+L_co = TypeVar("L_co", bound=Renewable, covariant=True)
 
 
 def lease_span(seconds: float, deadline: float) -> float:
@@ -18,27 +34,18 @@ def lease_span(seconds: float, deadline: float) -> float:
     return min(seconds, deadline + ENDING_SECONDS - asyncio.get_running_loop().time())
 
 
-class Hold:
-    """A lease that is renewed in the background at a third of its life (`seconds`), until a deadline.
+class LeaseKeeper(Generic[L_co]):
+    """Renews a lease in the background, at a third of its life (`seconds`), until a deadline.
 
-    It trusts its own clock, the event loop's: from `valid_until` on nothing more is written under the lease. `prolong`
-    takes seconds and raises Interrupted when the lease is lost.
+    It trusts its own clock, the event loop's: from `valid_until` on nothing more is written under the lease.
     """
 
-    def __init__(
-        self,
-        prolong: Callable[[float], object],
-        give_back: Callable[[], None],
-        seconds: float,
-        deadline: float,
-        valid_until: float,
-    ) -> None:
-        self.prolong = prolong
-        self.give_back = give_back
+    def __init__(self, lease: L_co, seconds: float, deadline: float, valid_until: float) -> None:
+        self.lease = lease
         self.seconds = seconds
         self.deadline = deadline
         self.valid_until = valid_until
-        self.renewal = asyncio.create_task(self.renew())
+        self.renewal = asyncio.create_task(self.keep_renewing())
 
     def check(self) -> None:
         """Make sure that the lease is still held.
@@ -52,13 +59,13 @@ class Hold:
                 "may have taken over. What was finished is stored."
             )
 
-    async def renew(self) -> None:
+    async def keep_renewing(self) -> None:
         clock = asyncio.get_running_loop().time
         while clock() < self.deadline:
             await asyncio.sleep(self.seconds / 3)
             asked, span = clock(), lease_span(self.seconds, self.deadline)
             try:
-                await asyncio.to_thread(self.prolong, span)
+                await asyncio.to_thread(self.lease.renew, span)
             except Interrupted:
                 self.valid_until = asked
                 return
@@ -68,16 +75,16 @@ class Hold:
                 self.valid_until = asked + span
 
     def stop(self) -> None:
-        """Renew no more: a lease that is not released runs out."""
+        """Stop renewing: a lease that is not released runs out."""
         self.renewal.cancel()
 
     async def release(self) -> None:
-        """Let go: from here on nothing more is written. A failure is only logged: leases run out."""
-        await self.end_with(self.give_back)
+        """Release the lease: from here on nothing more is written. A failure is only logged: leases run out."""
+        await self.end_with(self.lease.release)
 
     async def let_lapse(self) -> None:
-        """Let the lease run out now, without giving it back. A failure is only logged: leases run out."""
-        await self.end_with(lambda: self.prolong(0))
+        """Let the lease run out now, without releasing it. A failure is only logged: leases run out."""
+        await self.end_with(lambda: self.lease.renew(0))
 
     async def end_with(self, last: Callable[[], object]) -> None:
         self.stop()
@@ -90,7 +97,7 @@ class Hold:
 
     @asynccontextmanager
     async def released_on_error(self) -> AsyncIterator[None]:
-        """Let go again when what follows fails."""
+        """Release the lease if the body fails."""
         try:
             yield
         except BaseException:

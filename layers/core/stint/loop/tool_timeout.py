@@ -1,4 +1,4 @@
-"""Waiting for tools that may not end when they are told to."""
+"""Run tools that may not end when they are cancelled."""
 
 import asyncio
 import logging
@@ -18,7 +18,7 @@ left: set[asyncio.Task[Any]] = set()
 """What did not end. The event loop alone would not hold it."""
 
 
-async def wait_for_end(coroutine: Coroutine[Any, Any, T], extra: Mapping[str, str]) -> T:
+async def run_with_grace(coroutine: Coroutine[Any, Any, T], extra: Mapping[str, str]) -> T:
     """Await a coroutine in a task of its own; when the wait is cancelled, it ends soon whatever the coroutine does.
 
     One that goes on is logged with `extra` and left to itself.

@@ -13,7 +13,7 @@ from stint.domain.inference import ToolSignature
 from stint.domain.limits import MAX_SERVER_TOOLS
 from stint.domain.tools import ToolCall, ToolResponse
 from stint.loop.result_budget import SPENT, ResultBudget
-from stint.loop.tool_timeout import wait_for_end
+from stint.loop.tool_timeout import run_with_grace
 from stint.tools.outcomes import failure, head_of, size_of
 from stint.tools.port import ATTACHMENTS, MODEL_NAMES, Invocation, Toolgroup, ToolOutcome, ToolProvider
 
@@ -98,7 +98,7 @@ class Toolbox:
         invocation = Invocation(tool.signature.name, arguments, call.call_id, data, key, fixed)
         extra = {"toolgroup_id": tool.toolgroup.toolgroup_id, "tool_name": tool.signature.name}
         try:
-            return await wait_for_end(tool.provider.invoke(tool.toolgroup, invocation), extra)
+            return await run_with_grace(tool.provider.invoke(tool.toolgroup, invocation), extra)
         except StintError as error:
             return failure(error.message)
         except Exception as error:  # noqa: BLE001 - told to the model; its words may hold a caller's key

@@ -1,6 +1,5 @@
 """Responses that run in the background: who runs one, whether it is to stop, and the events it has sent so far."""
 
-import secrets
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -12,22 +11,22 @@ from stint.store import keys
 from stint.store.documents import Documents
 from stint.store.failures import ConditionFailed
 from stint.store.items import Item
+from stint.store.lease import Attempt, Lease, Leases
 from stint.store.table import NEW, Table
 from stint.store.tombstones import new_seal
 
 MAX_ATTEMPTS = 3
 """How often a response may be taken up: as often as the queue gives a message out."""
 
-RACES = 5
 UNCANCELLED = "attribute_not_exists(sealed_at) AND attribute_not_exists(cancelled_at)"
-LEFT = f"{UNCANCELLED} AND attribute_not_exists(lease_id) AND attempts = :attempts"
-RUN_OUT = f"{UNCANCELLED} AND lease_id = :old_id AND lease_until = :old_until"
-UNCLAIMED = f"{RUN_OUT} AND (attribute_not_exists(requeued_for) OR requeued_for <> :old_id)"
+UNCLAIMED = (
+    f"{UNCANCELLED} AND lease_id = :old_id AND lease_until = :old_until"
+    " AND (attribute_not_exists(requeued_for) OR requeued_for <> :old_id)"
+)
 WAITING = (
     f"{UNCANCELLED} AND attribute_not_exists(lease_id) AND (attribute_not_exists(attempts) OR attempts = :zero)"
     " AND (attribute_not_exists(requeued_at) OR requeued_at <= :before)"
 )
-HELD = "lease_id = :held AND attribute_not_exists(sealed_at)"
 UNWRITTEN = f"{NEW} OR attribute_exists(frozen_at)"
 
 
@@ -61,13 +60,24 @@ class LeaseState:
 
 
 @dataclass(frozen=True, slots=True)
-class BackgroundLease:
+class ResponseLease:
     """The right to run a response; `attempts` counts this one too."""
 
     tenant: str
     response_id: str
-    lease_id: str
     attempts: int
+    lease: Lease
+
+    @property
+    def lease_id(self) -> str:
+        return self.lease.lease_id
+
+    def renew(self, seconds: float) -> LeaseState:
+        """Extend the lease, and return whether the response was cancelled. Raises Interrupted if the lease is lost."""
+        return _state(self.lease.renew(seconds))
+
+    def release(self) -> None:
+        """Do nothing: the response has ended, so nobody wants its lease."""
 
 
 class EventBatch(Schema):
@@ -85,46 +95,28 @@ class Background:
     def __init__(self, table: Table, documents: Documents) -> None:
         self._table = table
         self._documents = documents
+        self._leases = Leases(
+            table, "lease_id", "lease_until", UNCANCELLED, released={"lease_until": 0}, busy="response_running"
+        )
 
-    def enter(self, tenant: str, response_id: str, seconds: float) -> BackgroundLease:
-        """Take a response up: one write when nobody did before.
+    def enter(self, tenant: str, response_id: str, seconds: float) -> ResponseLease:
+        """Acquire the lease of a response: one write if nobody did before.
 
         Raises:
             NotFound: the response was deleted.
-            Conflict: `response_cancelled`; `response_running` while another worker holds the lease;
-                `attempts_exhausted` when it was taken up MAX_ATTEMPTS times.
+            Conflict: `response_cancelled`; `response_running` while another worker has the lease;
+                `attempts_exhausted` if it was acquired MAX_ATTEMPTS times.
         """
-        key = keys.response_lease(tenant, response_id)
-        lease_id, attempts = secrets.token_hex(8), 1
-        condition, values = NEW, Item()
-        for _ in range(RACES):
-            until = round((time.time() + seconds) * 1000)
-            taken = {"lease_id": lease_id, "lease_until": until, "attempts": attempts}
-            try:
-                self._table.update(key, taken, condition, values)
-            except ConditionFailed as refused:
-                found = refused.item or {}
-                if found.get("lease_id") != lease_id:
-                    attempts = _admitted(found, response_id) + 1
-                    condition, values = _unchanged(found)
-                    continue
-            return BackgroundLease(tenant, response_id, lease_id, attempts)
-        raise Conflict(f"Many workers want response {response_id}: try again.", code="response_running")
+        leases = self._leases
 
-    def renew(self, lease: BackgroundLease, seconds: float) -> LeaseState:
-        """Let the lease end later, and tell whether the response was cancelled. Raises Interrupted when it is lost."""
-        key = keys.response_lease(lease.tenant, lease.response_id)
-        until = round((time.time() + seconds) * 1000)
-        try:
-            return _state(self._table.update(key, {"lease_until": until}, HELD, {":held": lease.lease_id}))
-        except ConditionFailed:
-            raise _lost(lease.response_id) from None
+        def next_attempt(found: Item | None) -> Attempt:
+            item = found or {}
+            before = _admitted(item, response_id)
+            return leases.attempt(item, {"attempts": before + 1})
 
-    def leave(self, lease: BackgroundLease) -> None:
-        """Give the lease back; one that is lost is let go."""
-        key = keys.response_lease(lease.tenant, lease.response_id)
-        with suppress(ConditionFailed):
-            self._table.update(key, {"lease_id": None, "lease_until": None}, HELD, {":held": lease.lease_id})
+        key, first = keys.response_lease(tenant, response_id), Attempt(NEW, {"attempts": 1})
+        lease = leases.acquire(key, f"Response {response_id}", seconds, first, next_attempt)
+        return ResponseLease(tenant, response_id, lease.item["attempts"], lease)
 
     def look(self, tenant: str, response_id: str) -> LeaseState:
         """Read the lease record, for one unit."""
@@ -254,13 +246,6 @@ def _admitted(found: Item, response_id: str) -> int:
         message = f"Response {response_id} was taken up {state.attempts} times and never ended: create it again."
         raise Conflict(message, code="attempts_exhausted")
     return state.attempts
-
-
-def _unchanged(found: Item) -> tuple[str, Item]:
-    """Give the condition that a lease record without a holder still stands as it was found."""
-    if "lease_id" in found:
-        return RUN_OUT, {":old_id": found["lease_id"], ":old_until": found["lease_until"]}
-    return LEFT, {":attempts": found.get("attempts", 0)}
 
 
 def _state(item: Item) -> LeaseState:

@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Literal
@@ -14,7 +14,6 @@ from stint.store import items, keys
 from stint.store.blobs import Blobs
 from stint.store.documents import Documents, fitting, json_size
 from stint.store.failures import ConditionFailed
-from stint.store.locks import Lock, Locks
 from stint.store.parallel import side_by_side
 from stint.store.partitions import empty, read_spread
 from stint.store.table import Table
@@ -38,11 +37,10 @@ class Conversations:
     Items lie in the order of their ids, which `domain.items.name_items` makes.
     """
 
-    def __init__(self, table: Table, documents: Documents, blobs: Blobs, locks: Locks) -> None:
+    def __init__(self, table: Table, documents: Documents, blobs: Blobs) -> None:
         self._table = table
         self._documents = documents
         self._blobs = blobs
-        self._locks = locks
 
     def create(self, tenant: str, conversation: Conversation, first: Sequence[StoredItem] = ()) -> None:
         """Store a conversation under its own new id, with its first items."""
@@ -81,23 +79,6 @@ class Conversations:
             if live or not more or not limit:
                 return Page(live, more)
             after = ids[-1]
-
-    def lock(
-        self,
-        tenant: str,
-        conversation_id: str,
-        response_id: str,
-        seconds: float,
-        waits: Callable[[str], bool] = lambda _: False,
-        *,
-        again: bool = False,
-    ) -> Lock:
-        """Take the conversation for a response, see `Locks.acquire`.
-
-        Raises Conflict `conversation_locked` while another response has it, or `waits` in it.
-        """
-        key = keys.conversation(tenant, conversation_id)
-        return self._locks.acquire(key, "Conversation", conversation_id, response_id, seconds, waits, again=again)
 
     def add_items(self, tenant: str, conversation_id: str, added: Sequence[StoredItem]) -> None:
         """Add any number of items: 25 a call, a unit each when they are small, and one read.

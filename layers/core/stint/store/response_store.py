@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Self
 
 from stint.store.background import Background
 from stint.store.blobs import Blobs
-from stint.store.claims import Claims
+from stint.store.conversation_leases import ConversationLeases
 from stint.store.conversations import Conversations
 from stint.store.documents import Documents
-from stint.store.locks import Locks
+from stint.store.idempotency import IdempotencyRecords
 from stint.store.responses import Responses
 from stint.store.signing_keys import SigningKeys
 from stint.store.table import Table
@@ -24,16 +24,23 @@ class ResponseStore:
     responses: Responses
     background: Background
     conversations: Conversations
-    locks: Locks
-    claims: Claims
+    conversation_leases: ConversationLeases
+    idempotency: IdempotencyRecords
     signing_keys: SigningKeys
 
     @classmethod
     def open(cls, dynamodb: "DynamoDBClient", table: str, connect_s3: "Callable[[], S3Client]", bucket: str) -> Self:
         """Compose the store; nothing is sent, and the S3 client is made when the first blob asks for it."""
         records, blobs = Table(dynamodb, table), Blobs(connect_s3, bucket)
-        documents, locks = Documents(records, blobs), Locks(records)
+        documents = Documents(records, blobs)
         background = Background(records, documents)
         responses = Responses(records, documents, blobs, background)
-        conversations = Conversations(records, documents, blobs, locks)
-        return cls(responses, background, conversations, locks, Claims(records), SigningKeys(records))
+        conversations = Conversations(records, documents, blobs)
+        return cls(
+            responses,
+            background,
+            conversations,
+            ConversationLeases(records),
+            IdempotencyRecords(records),
+            SigningKeys(records),
+        )

@@ -8,8 +8,8 @@ from stint.store.agents import Agents
 from stint.store.blobs import Blobs
 from stint.store.deletion import Deletion
 from stint.store.documents import Documents
-from stint.store.leases import Leases
 from stint.store.registrations import Registrations
+from stint.store.session_leases import SessionLeases
 from stint.store.sessions import Sessions
 from stint.store.table import Table
 from stint.store.turns import Turns
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 class Store:
     agents: Agents
     sessions: Sessions
-    leases: Leases
+    session_leases: SessionLeases
     turns: Turns
     deletion: Deletion
     registrations: Registrations
@@ -36,4 +36,4 @@ class Store:
         agents, sessions = Agents(records, documents), Sessions(records, documents)
         deletion = Deletion(records, blobs, agents, sessions)
         turns, registrations = Turns(records, documents), Registrations(records, documents)
-        return cls(agents, sessions, Leases(records), turns, deletion, registrations)
+        return cls(agents, sessions, SessionLeases(records), turns, deletion, registrations)

@@ -12,8 +12,8 @@ from stint.store import keys
 from stint.store.documents import Documents
 from stint.store.failures import ConditionFailed
 from stint.store.items import Item
-from stint.store.leases import Lease
 from stint.store.logs import ENDS, Log, log_of, logs
+from stint.store.session_leases import SessionLease
 from stint.store.sessions import LastTurn
 from stint.store.table import Table
 from stint.store.tombstones import is_expired
@@ -38,7 +38,7 @@ class Turns:
         self._table = table
         self._documents = documents
 
-    def put_header(self, lease: Lease, header: TurnHeader) -> None:
+    def put_header(self, lease: SessionLease, header: TurnHeader) -> None:
         """Begin a turn. Raises Interrupted when it was sealed before it began."""
         key = keys.turn(lease.tenant, lease.agent_id, lease.session_id, header.turn_id)
         try:
@@ -46,7 +46,7 @@ class Turns:
         except ConditionFailed:
             raise _interrupted(header.turn_id) from None
 
-    def append(self, lease: Lease, index: int, record: TurnRecord) -> None:
+    def append(self, lease: SessionLease, index: int, record: TurnRecord) -> None:
         """Add a record at the next place of the log of the lease's turn.
 
         Raises Interrupted when somebody else's record stands there: the turn was taken over, or deleted. Raises
@@ -62,7 +62,7 @@ class Turns:
         except ConditionFailed:
             raise _interrupted(lease.turn_id) from None
 
-    def _write(self, lease: Lease, turn_id: str, index: int, record: TurnRecord) -> None:
+    def _write(self, lease: SessionLease, turn_id: str, index: int, record: TurnRecord) -> None:
         item = _item(lease, keys.record(lease.tenant, lease.agent_id, lease.session_id, turn_id, index))
         if record.fence:
             item["ended_as"] = TurnStatus.completed.value
@@ -70,7 +70,7 @@ class Turns:
             item["ended_as"] = record.ending.status.value
         self._documents.put_new(item, record, _blobs(lease, turn_id))
 
-    def seal(self, lease: Lease, turn_id: str, ending: TurnEnding) -> int:
+    def seal(self, lease: SessionLease, turn_id: str, ending: TurnEnding) -> int:
         """End another turn of the lease's session, whose writer may be gone, and count the records of its log.
 
         What that writer stores meanwhile is kept, and its next record is refused. A turn that has failed or was
@@ -156,11 +156,11 @@ class Turns:
             for log in found
         ]
 
-    def put_body(self, lease: Lease, body: bytes) -> str:
+    def put_body(self, lease: SessionLease, body: bytes) -> str:
         """Put a body among the blobs of the lease's turn, and give its key."""
         return self._documents.put_body(_blobs(lease, lease.turn_id), body)
 
-    def put_pending(self, lease: Lease, pending: PendingCalls) -> None:
+    def put_pending(self, lease: SessionLease, pending: PendingCalls) -> None:
         """Note which calls the lease's turn waits for. Raises Interrupted when the session was deleted."""
         key = keys.pending(lease.tenant, lease.agent_id, lease.session_id, lease.turn_id)
         item = self._documents.pack(_item(lease, key), pending, _blobs(lease, lease.turn_id))
@@ -177,18 +177,18 @@ class Turns:
         [raw] = self._documents.read([item])
         return PendingCalls.model_validate_json(raw)
 
-    def delete_pending(self, lease: Lease, turn_id: str) -> None:
+    def delete_pending(self, lease: SessionLease, turn_id: str) -> None:
         """Forget the calls that a turn of the lease's session waited for."""
         key = keys.pending(lease.tenant, lease.agent_id, lease.session_id, turn_id)
         self._table.delete(key, unless="sealed_at")
 
 
-def _item(lease: Lease, key: keys.Key) -> Item:
+def _item(lease: SessionLease, key: keys.Key) -> Item:
     """Begin a record that lives as long as its session."""
     return key._asdict() | ({} if lease.expires_at is None else {"expires_at": lease.expires_at})
 
 
-def _blobs(lease: Lease, turn_id: str) -> str:
+def _blobs(lease: SessionLease, turn_id: str) -> str:
     ephemeral = lease.expires_at is not None
     return keys.turn_blobs(lease.tenant, lease.agent_id, lease.session_id, turn_id, ephemeral=ephemeral)
 

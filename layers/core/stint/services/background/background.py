@@ -69,8 +69,8 @@ class Background:
                 return_exceptions=True,
             ):
                 value_of(outcome)
-        if prepared.context.hold is not None:
-            await prepared.context.hold.let_lapse()
+        if prepared.context.keeper is not None:
+            await prepared.context.keeper.let_lapse()
         return StoredResponse(prepared.header)
 
     async def put_beginning(self, header: ResponseHeader) -> None:

@@ -21,14 +21,14 @@ from stint.domain.notifications.request_events import (
 from stint.domain.openai.stored_responses import ResponseStatus
 from stint.domain.run_outcome import TurnStatus
 from stint.log_keys import add_log_keys
-from stint.loop.lease_keeper import ENDING_SECONDS, Hold
+from stint.loop.lease_keeper import ENDING_SECONDS, LeaseKeeper
 from stint.services.background.background import Background
 from stint.services.background.notifications import CompletionEvents
-from stint.services.background.waiting import PAUSE_SECONDS, patiently, take_from_the_dead
+from stint.services.background.waiting import PAUSE_SECONDS, acquire_or_wait, retry_while_locked
 from stint.services.background.worker import Worker
 from stint.services.turns.turn_run import TurnRun
 from stint.services.turns.turns import Turns
-from stint.store.claims import Claim, Claims
+from stint.store.idempotency import IdempotencyRecord, IdempotencyRecords
 
 logger = logging.getLogger(__name__)
 
@@ -38,7 +38,7 @@ class EventRequests:
     """Handles the events of a tenant. A session or conversation in use is waited for `patience` seconds."""
 
     tenant: str
-    claims: Claims
+    records: IdempotencyRecords
     turns: Turns
     background: Background
     worker: Worker
@@ -58,54 +58,52 @@ class EventRequests:
         if isinstance(request, TurnRequestEvent):
             add_log_keys(agent_id=request.detail.agent_id, session_id=request.detail.session_id)
             self.turns.agents.name_lines(request.detail.agent_id)
-        claim = await self.claim(request, event_id, deadline)
-        if claim is None:
+        record = await self.acquire(request, event_id, deadline)
+        if record is None:
             return None
-        if claim.outcome is not None:
+        if record.outcome is not None:
             if not isinstance(request, TurnRequestEvent):
-                return ResponseFinished.model_validate_json(claim.outcome)
-            before = TurnFinished.model_validate_json(claim.outcome)
+                return ResponseFinished.model_validate_json(record.outcome)
+            before = TurnFinished.model_validate_json(record.outcome)
             add_log_keys(turn_id=before.turn_id)
             return before
-        async with self.held(claim, deadline):
+        async with self.leased(record, deadline):
             match request:
                 case TurnRequestEvent(detail=turn):
-                    ended: CompletionEvent | None = await self.run_turn(turn, claim, event_id, deadline)
+                    ended: CompletionEvent | None = await self.run_turn(turn, record, event_id, deadline)
                 case ResponseRequestEvent(detail=response):
-                    ended = await self.run_response(response, claim.began, event_id, deadline)
+                    ended = await self.run_response(response, record.began, event_id, deadline)
             if ended is not None:
-                await asyncio.to_thread(self.claims.finish, claim, ended.model_dump_json())
+                await asyncio.to_thread(record.put_outcome, ended.model_dump_json())
         return ended
 
-    async def claim(self, request: RequestEvent, event_id: str, deadline: float) -> Claim | None:
+    async def acquire(self, request: RequestEvent, event_id: str, deadline: float) -> IdempotencyRecord | None:
         clock = asyncio.get_running_loop().time
         began = new_name("resp") if isinstance(request, ResponseRequestEvent) else ""
 
-        def take() -> Claim:
-            return self.claims.take(
+        def acquire() -> IdempotencyRecord:
+            return self.records.acquire(
                 self.tenant, event_id, began, min(self.lease_seconds, deadline + ENDING_SECONDS - clock())
             )
 
         def held_until() -> int | None:
-            return self.claims.held_until(self.tenant, event_id)
+            return self.records.held_until(self.tenant, event_id)
 
         pause = min(PAUSE_SECONDS, self.lease_seconds / 4)
-        return await take_from_the_dead(take, held_until, "event_running", pause, deadline)
+        return await acquire_or_wait(acquire, held_until, "event_running", pause, deadline)
 
     @asynccontextmanager
-    async def held(self, claim: Claim, deadline: float) -> AsyncIterator[None]:
-        """Keep a claim while something runs under it; when that fails, another worker may claim the event at once."""
+    async def leased(self, record: IdempotencyRecord, deadline: float) -> AsyncIterator[None]:
+        """Keep an event's lease while something runs under it; if that fails, another worker may acquire it at once."""
         now = asyncio.get_running_loop().time()
-
-        def prolong(seconds: float) -> None:
-            self.claims.renew(claim, seconds)
-
-        hold = Hold(prolong, lambda: prolong(0), self.lease_seconds, deadline, now + self.lease_seconds)
-        async with hold.released_on_error():
+        keeper = LeaseKeeper(record, self.lease_seconds, deadline, now + self.lease_seconds)
+        async with keeper.released_on_error():
             yield
-        hold.stop()
+        keeper.stop()
 
-    async def run_turn(self, request: TurnRequested, claim: Claim, event_id: str, deadline: float) -> TurnFinished:
+    async def run_turn(
+        self, request: TurnRequested, record: IdempotencyRecord, event_id: str, deadline: float
+    ) -> TurnFinished:
         """Run a turn to its end, unless the event started it before; then wait for its end.
 
         Raises:
@@ -113,8 +111,8 @@ class EventRequests:
             Interrupted: a turn that was started before has not ended yet.
         """
         try:
-            turn = await self.started_turn(request, claim.began, deadline) or await self.new_turn(
-                request, claim, deadline
+            turn = await self.started_turn(request, record.began, deadline) or await self.new_turn(
+                request, record, deadline
             )
             ended = TurnFinished.of(turn, request.agent_id, event_id)
         except (StoreUnavailable, Interrupted):
@@ -145,14 +143,14 @@ class EventRequests:
                 await asyncio.sleep(PAUSE_SECONDS)
         return None
 
-    async def new_turn(self, request: TurnRequested, claim: Claim, deadline: float) -> Turn:
+    async def new_turn(self, request: TurnRequested, record: IdempotencyRecord, deadline: float) -> Turn:
         async def note(turn_id: str) -> None:
-            await asyncio.to_thread(self.claims.note, claim, turn_id)
+            await asyncio.to_thread(record.put_began, turn_id)
 
         async def start() -> TurnRun:
             return await self.turns.start(request.agent_id, request.session_id, request, deadline, note=note)
 
-        run = await patiently(start, self.patience, deadline)
+        run = await retry_while_locked(start, self.patience, deadline)
         async for event in self.turns.run(run):
             if isinstance(event, TurnComplete | TurnAwaitingInput | TurnFailed):
                 return event.turn
@@ -180,7 +178,9 @@ class EventRequests:
     ) -> ResponseFinished | None:
         """Store a response; publish a refusal as its completion event, and return that. Raise StoreUnavailable."""
         try:
-            await patiently(lambda: self.background.put(request, deadline, response_id), self.patience, deadline)
+            await retry_while_locked(
+                lambda: self.background.put(request, deadline, response_id), self.patience, deadline
+            )
         except StoreUnavailable:
             raise
         except StintError as error:

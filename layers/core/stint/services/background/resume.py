@@ -8,12 +8,12 @@ from stint.domain.content import text_of
 from stint.domain.openai.response_events import ResponseEvent
 from stint.domain.openai.stored_responses import ResponseHeader, ResponseRecord, StoredResponse
 from stint.domain.steps import InferenceStep, ToolExecutionStep
-from stint.loop.lease_keeper import Hold
 from stint.loop.next_step import Answers, ending_of, what_is_left
 from stint.loop.run import Run
 from stint.loop.structured_output import validate_output
 from stint.services.background.event_writer import StreamWriter
-from stint.services.background.waiting import patiently
+from stint.services.background.response_lease import ResponseKeeper
+from stint.services.background.waiting import retry_while_locked
 from stint.services.responses.context import Context
 from stint.services.responses.replay import ReplayPosition, emit_missing
 from stint.services.responses.response_run import Prepared, ResponseRun, response_events
@@ -28,31 +28,32 @@ class Resumer:
     responses: Responses
     patience: float
 
-    async def rebuild(self, stored: StoredResponse, hold: Hold) -> ResponseRun:
+    async def rebuild(self, stored: StoredResponse, keeper: ResponseKeeper) -> ResponseRun:
         """Read everything that a response needs, as when it was created, and restore what its log holds.
 
-        The run is under `hold`, until the deadline of that. The conversation that it continues is locked from here on.
+        The run is under the lease of `keeper`, until its deadline. The lease of the conversation that it continues is
+        kept from here on.
 
         Raises:
             StintError: something that it needs does not exist any more, or the conversation was in use for too long.
         """
-        header, settings, deadline = stored.header, stored.header.settings, hold.deadline
+        header, settings, deadline = stored.header, stored.header.settings, keeper.deadline
         context = await self.open_context(header, deadline)
         try:
             plan = await self.responses.planner.plan(header.model, settings, settings.tools, NO_PROVIDER_DATA)
             context.reader.read(header.input, header.texts)
             prepared = Prepared(header, context, plan)
             response = self.responses.begin(prepared, deadline, stored=True, records=stored.records)
-            response.log.lease = hold
+            response.log.lease = keeper
             restore_counts(response, stored)
             return response
         except BaseException:
-            if context.hold is not None:
-                await context.hold.let_lapse()
+            if context.keeper is not None:
+                await context.keeper.let_lapse()
             raise
 
     async def open_context(self, header: ResponseHeader, deadline: float) -> Context:
-        return await patiently(
+        return await retry_while_locked(
             lambda: self.responses.open_context(header, deadline, again=True), self.patience, deadline
         )
 

@@ -1,4 +1,4 @@
-"""Taking what another worker may hold, and may have died over."""
+"""Waiting for what another worker has, or had when it died."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -15,12 +15,12 @@ LOCKED_SECONDS = 60.0
 """How long work in the background waits at least for a session or a conversation that is in use."""
 
 
-async def take_from_the_dead(
-    take: Callable[[], T], held_until: Callable[[], int | None], busy: str, pause: float, deadline: float
+async def acquire_or_wait(
+    acquire: Callable[[], T], held_until: Callable[[], int | None], busy: str, pause: float, deadline: float
 ) -> T | None:
-    """Take something once its holder lets it run out; None as soon as the holder is seen to renew it.
+    """Acquire a lease once its holder lets it lapse; return None as soon as the holder is seen to renew it.
 
-    `take` raises a Conflict of the code `busy` while it is held; `held_until` tells how long, as its holder said last.
+    `acquire` raises a Conflict of the code `busy` while the lease is held; `held_until` returns its end.
 
     Raises:
         Interrupted: there was no time to see whether the holder lives.
@@ -28,7 +28,7 @@ async def take_from_the_dead(
     clock, seen = asyncio.get_running_loop().time, None
     while True:
         try:
-            return await asyncio.to_thread(take)
+            return await asyncio.to_thread(acquire)
         except Conflict as conflict:
             if conflict.code != busy:
                 raise
@@ -42,7 +42,7 @@ async def take_from_the_dead(
         await asyncio.sleep(pause)
 
 
-async def patiently(begin: Callable[[], Awaitable[T]], patience: float, deadline: float) -> T:
+async def retry_while_locked(begin: Callable[[], Awaitable[T]], patience: float, deadline: float) -> T:
     """Begin something as soon as the session or conversation that it needs is free, if that is not too late."""
     clock = asyncio.get_running_loop().time
     given_up = min(clock() + patience, deadline)

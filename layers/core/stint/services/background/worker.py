@@ -9,10 +9,9 @@ from functools import partial
 from stint.domain.errors import Conflict, DeadlineExceeded, Interrupted, NotFound, StintError, StoreUnavailable
 from stint.domain.notifications.completion_events import ResponseFinished
 from stint.domain.openai.stored_responses import StoredResponse
-from stint.loop.lease_keeper import Hold
 from stint.services.background.event_writer import StreamWriter
 from stint.services.background.notifications import CompletionEvents
-from stint.services.background.response_lease import BackgroundHold, take_up
+from stint.services.background.response_lease import ResponseKeeper, keep_response, wait_for_stop
 from stint.services.background.resume import Resumer, continue_stream, resume
 from stint.services.responses.recovery import (
     ATTEMPTS_EXHAUSTED,
@@ -27,7 +26,7 @@ from stint.services.responses.recovery import (
 from stint.services.responses.replay import ReplayPosition, read_position
 from stint.services.responses.response_run import ResponseRun
 from stint.services.responses.streamed_items import StreamedItems
-from stint.store.background import MAX_ATTEMPTS, BackgroundLease
+from stint.store.background import MAX_ATTEMPTS, ResponseLease
 from stint.store.response_store import ResponseStore
 
 logger = logging.getLogger(__name__)
@@ -90,20 +89,20 @@ class Worker:
         """Run a response under its lease; None when it was deleted, or another worker runs it."""
         response_id = stored.header.response_id
         try:
-            hold = await self.acquire(response_id, deadline)
+            keeper = await self.acquire(response_id, deadline)
         except NotFound:
             return None
         except Conflict as conflict:
             return await self.end(response_id, cancelled if conflict.code == "response_cancelled" else exhausted)
-        if hold is None:
+        if keeper is None:
             return None
         try:
-            return await self.run_until_stopped(hold, stored)
+            return await self.run_until_stopped(keeper, stored)
         except Exception:
-            await self.give_back(hold)
+            await self.give_back(keeper)
             raise
 
-    async def acquire(self, response_id: str, deadline: float) -> BackgroundHold | None:
+    async def acquire(self, response_id: str, deadline: float) -> ResponseKeeper | None:
         """Step 2: take the lease of the response; None when another worker renews its own.
 
         Raises:
@@ -111,53 +110,54 @@ class Worker:
             Conflict: it was cancelled, or no attempt is left.
             Interrupted: there was no time to see whether the other worker lives.
         """
-        return await take_up(self.store.background, self.tenant, response_id, self.lease_seconds, deadline)
+        return await keep_response(self.store.background, self.tenant, response_id, self.lease_seconds, deadline)
 
-    async def run_until_stopped(self, hold: BackgroundHold, stored: StoredResponse) -> StoredResponse | None:
+    async def run_until_stopped(self, keeper: ResponseKeeper, stored: StoredResponse) -> StoredResponse | None:
         """Run a response until it ends, is cancelled or deleted, or another worker takes it over."""
-        running, watching = asyncio.create_task(self.run_leased(hold, stored)), asyncio.create_task(hold.watch())
+        running = asyncio.create_task(self.run_leased(keeper, stored))
+        watching = asyncio.create_task(wait_for_stop(self.store.background, keeper.lease))
         try:
             await asyncio.wait({running, watching}, return_when=asyncio.FIRST_COMPLETED)
         finally:
             running.cancel()
             watching.cancel()
             await asyncio.gather(running, watching, return_exceptions=True)
-            hold.stop()
+            keeper.stop()
         if running.cancelled() or isinstance(running.exception(), Interrupted | NotFound):
-            return await self.load_stopped(hold.lease)
+            return await self.load_stopped(keeper.lease)
         return running.result()
 
-    async def run_leased(self, hold: BackgroundHold, stored: StoredResponse) -> StoredResponse:
+    async def run_leased(self, keeper: ResponseKeeper, stored: StoredResponse) -> StoredResponse:
         """Rebuild and run a response to its end.
 
         Raises:
             Interrupted: another process has ended it, or runs it.
             StoreUnavailable: the store failed.
         """
-        if hold.lease.attempts > 1:  # another worker may have added to it since it was loaded
-            stored = await asyncio.to_thread(self.store.responses.get, self.tenant, hold.lease.response_id)
+        if keeper.lease.attempts > 1:  # another worker may have added to it since it was loaded
+            stored = await asyncio.to_thread(self.store.responses.get, self.tenant, keeper.lease.response_id)
         if stored.ending is not None:
             return stored
         stored.taken_up = True
         try:
-            response = await self.rebuild(stored, hold)
+            response = await self.rebuild(stored, keeper)
         except StintError as error:
-            return await self.fail(stored, hold, error)
+            return await self.fail(stored, keeper, error)
         try:
-            return await self.run(response, stored, hold)
+            return await self.run(response, stored, keeper)
         finally:
             if response.log.response.ending is None:
                 await response.log.let_lapse()
 
-    async def rebuild(self, stored: StoredResponse, hold: Hold) -> ResponseRun:
+    async def rebuild(self, stored: StoredResponse, keeper: ResponseKeeper) -> ResponseRun:
         """Step 3: rebuild the run from what is stored of it.
 
         Raises:
             StintError: something that the run needs does not exist any more, or was in use for too long.
         """
-        return await self.resumer.rebuild(stored, hold)
+        return await self.resumer.rebuild(stored, keeper)
 
-    async def run(self, response: ResponseRun, stored: StoredResponse, hold: Hold) -> StoredResponse:
+    async def run(self, response: ResponseRun, stored: StoredResponse, keeper: ResponseKeeper) -> StoredResponse:
         """Step 4: run the response to its end, and store its events if it is streamed."""
         position = ReplayPosition()
         if stored.header.streamed:
@@ -169,7 +169,7 @@ class Worker:
                 writer.add(continue_stream(response, stored, position))
                 await resume(response, writer)
         except StintError as error:
-            ended = await self.fail(response.log.response, hold, error, response.stream.items.streamed)
+            ended = await self.fail(response.log.response, keeper, error, response.stream.items.streamed)
             response.log.response = ended
             await response.log.release()
         return response.log.response
@@ -187,7 +187,7 @@ class Worker:
     # ---- failures
 
     async def fail(
-        self, stored: StoredResponse, hold: Hold, error: StintError, streamed: StreamedItems | None = None
+        self, stored: StoredResponse, keeper: ResponseKeeper, error: StintError, streamed: StreamedItems | None = None
     ) -> StoredResponse:
         """End a response as failed, unless another attempt may succeed; then the error is raised.
 
@@ -197,12 +197,12 @@ class Worker:
             raise error
         if isinstance(error, DeadlineExceeded):
             error = DeadlineExceeded(TIME_IS_OVER)
-        hold.check()
+        keeper.check()
         extra = {"response_id": stored.header.response_id, "error_code": error.code, "error": error.message}
         logger.warning("The response failed", extra=extra)
         return await self.recovery.end(stored, partial(failed, error), streamed)
 
-    async def load_stopped(self, lease: BackgroundLease) -> StoredResponse | None:
+    async def load_stopped(self, lease: ResponseLease) -> StoredResponse | None:
         """Return a response that this worker could not end; None when another worker runs it now.
 
         Raises:
@@ -218,13 +218,13 @@ class Worker:
             raise Interrupted("The worker could not renew its lease of the response in time.")
         return None
 
-    async def give_back(self, hold: BackgroundHold) -> None:
+    async def give_back(self, keeper: ResponseKeeper) -> None:
         """Let another attempt follow at once, or end a response whose last attempt failed."""
         with suppress(StintError):
-            if hold.lease.attempts >= MAX_ATTEMPTS:
-                await self.end(hold.lease.response_id, exhausted)
+            if keeper.lease.attempts >= MAX_ATTEMPTS:
+                await self.end(keeper.lease.response_id, exhausted)
             else:
-                await hold.let_lapse()
+                await keeper.let_lapse()
 
     async def note_failure(self, response_id: str, error: Exception, *, last: bool) -> None:
         """Log a failed attempt, and end the response if it was the last one."""

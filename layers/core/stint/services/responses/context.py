@@ -10,7 +10,7 @@ from stint.domain.errors import Conflict, ContextLengthExceeded, InvalidRequest,
 from stint.domain.openai.conversations import StoredItem
 from stint.domain.openai.stored_responses import ResponseRecord, ResponseStatus, StoredResponse
 from stint.domain.steps import InferenceStep, ToolExecutionStep
-from stint.loop.lease_keeper import Hold, lease_span
+from stint.loop.lease_keeper import LeaseKeeper, lease_span
 from stint.loop.transcript import Transcript
 from stint.services.conversations.item_files import share_out
 from stint.services.conversations.opaque_texts import OpaqueTexts
@@ -19,7 +19,7 @@ from stint.services.responses.input_items import owner_of
 from stint.services.responses.items_to_messages import ItemReader
 from stint.services.responses.output_items import OutputItems, output_of, whole
 from stint.services.responses.recovery import Recovery, interrupted_record, mark_interrupted
-from stint.store.locks import Lock
+from stint.store.lease import Lease
 from stint.store.response_store import ResponseStore
 from stint.store.responses import place_behind
 
@@ -31,7 +31,7 @@ class Context:
     """What the model is to see before the input. `known` are its items by id, for references.
 
     `excused` are the open calls of responses that failed or were cancelled: they may be answered, and need not be.
-    `hold` is on the conversation that is continued, as long as the response runs.
+    `keeper` keeps the lease of the conversation that is continued, as long as the response runs.
     """
 
     reader: ItemReader
@@ -39,7 +39,7 @@ class Context:
     depth: int = 0
     known: dict[str, StoredItem] = field(default_factory=dict)
     excused: set[str] = field(default_factory=set)
-    hold: Hold | None = None
+    keeper: LeaseKeeper[Lease] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,27 +107,20 @@ class Contexts:
             ContextLengthExceeded: it is too long, and may not be shortened.
         """
         asked, span = asyncio.get_running_loop().time(), lease_span(self.lease_seconds, deadline)
-        lock = await self.lock(conversation_id, response_id, span, again=again)
-        locks = self.store.locks
-        hold = Hold(
-            lambda seconds: locks.renew(lock, seconds),
-            lambda: locks.release(lock),
-            self.lease_seconds,
-            deadline,
-            asked + span,
-        )
-        async with hold.released_on_error():
-            if lock.taken_over is not None:
-                await self.end_dead(lock.taken_over)
+        lease = await self.lock(conversation_id, response_id, span, again=again)
+        keeper = LeaseKeeper(lease, self.lease_seconds, deadline, asked + span)
+        async with keeper.released_on_error():
+            if lease.taken_over is not None:
+                await self.end_dead(lease.taken_over)
             context = await self.look(conversation_id, shortens=shortens)
-        context.hold = hold
+        context.keeper = keeper
         return context
 
-    async def lock(self, conversation_id: str, response_id: str, seconds: float, *, again: bool) -> Lock:
-        """Lock a conversation for a response.
+    async def lock(self, conversation_id: str, response_id: str, seconds: float, *, again: bool) -> Lease:
+        """Acquire the lease of a conversation for a response.
 
         A response in the background holds its conversation from the moment it is accepted until it has ended, even
-        while no worker renews the lock: its record counts. That is read only when the lock has run out.
+        while no worker renews the lease: its record counts. That is read only when the lease has lapsed.
         """
         waiting: list[StoredResponse] = []
 
@@ -139,15 +132,21 @@ class Contexts:
                     return True
             return False
 
-        take = partial(
-            self.store.conversations.lock, self.tenant, conversation_id, response_id, seconds, waits, again=again
+        acquire = partial(
+            self.store.conversation_leases.acquire,
+            self.tenant,
+            conversation_id,
+            response_id,
+            seconds,
+            waits,
+            again=again,
         )
         try:
-            return await asyncio.to_thread(take)
+            return await asyncio.to_thread(acquire)
         except Conflict:
             if not waiting or not await self.is_over(waiting[-1]):
                 raise
-        return await asyncio.to_thread(take)
+        return await asyncio.to_thread(acquire)
 
     async def is_over(self, stored: StoredResponse) -> bool:
         """Tell whether a response in the background turns out to have ended; one that was lost is queued again."""

@@ -17,7 +17,7 @@ from stint.domain.openai.stored_responses import (
 )
 from stint.domain.run_outcome import TurnEnding, TurnStatus
 from stint.domain.steps import InferenceStep, Step
-from stint.loop.lease_keeper import Hold
+from stint.loop.lease_keeper import LeaseKeeper, Renewable
 from stint.services.responses.conversation_writer import Conversing
 from stint.store.responses import Responses as ResponseStore
 
@@ -31,9 +31,9 @@ STATUS = {
 
 @dataclass(slots=True)
 class ResponseLog:
-    """Writes a response under the holds it needs, and keeps in `response` what is stored.
+    """Writes a response under the leases it needs, and keeps in `response` what is stored.
 
-    `holds` are on what it works in; `lease` is the worker's on a response that runs in the background.
+    `keepers` keep the leases of what it works in; `lease` is the worker's on a response that runs in the background.
 
     With no `store`, nothing is written. What is said in a `conversation` is added to it before the response ends.
     `used` gives the usage up to now, and `skipped` are the places of the output that were given to what broke off: the
@@ -44,8 +44,8 @@ class ResponseLog:
     store: ResponseStore | None
     response: StoredResponse
     conversation: Conversing | None = None
-    holds: list[Hold] = field(default_factory=list)
-    lease: Hold | None = None
+    keepers: list[LeaseKeeper[Renewable]] = field(default_factory=list)
+    lease: LeaseKeeper[Renewable] | None = None
     used: Callable[[], Usage | None] = lambda: None
     skipped: int | None = None
 
@@ -75,7 +75,7 @@ class ResponseLog:
         """Store a record; with an ending the conversation is free again when this returns.
 
         Raises:
-            Interrupted: a hold was lost, or somebody else ended the response.
+            Interrupted: a lease was lost, or somebody else ended the response.
         """
         record = ResponseRecord(
             step=step,
@@ -101,8 +101,8 @@ class ResponseLog:
 
     def check(self) -> None:
         """Make sure that all is still held. Raises Interrupted."""
-        for hold in self.all_holds:
-            hold.check()
+        for keeper in self.all_keepers:
+            keeper.check()
 
     async def keep(self, content: Content) -> str:
         """Put away a result that is too long for a record; of a response that is not stored, nothing is kept."""
@@ -112,22 +112,22 @@ class ResponseLog:
         return await asyncio.to_thread(self.store.keep, self.tenant, self.response_id, body)
 
     @property
-    def all_holds(self) -> list[Hold]:
-        return [*self.holds, *([self.lease] if self.lease is not None else [])]
+    def all_keepers(self) -> list[LeaseKeeper[Renewable]]:
+        return [*self.keepers, *([self.lease] if self.lease is not None else [])]
 
     async def release(self) -> None:
         """Give everything back: the response has ended."""
-        for hold in self.all_holds:
-            await hold.release()
+        for keeper in self.all_keepers:
+            await keeper.release()
 
     async def let_lapse(self) -> None:
         """Leave what the response works in to it: it has not ended, and this process runs it no more."""
-        for hold in self.holds:
-            await hold.let_lapse()
+        for keeper in self.keepers:
+            await keeper.let_lapse()
 
     def stop(self) -> None:
-        for hold in self.all_holds:
-            hold.stop()
+        for keeper in self.all_keepers:
+            keeper.stop()
 
 
 def ending_of(ending: TurnEnding) -> ResponseEnding:

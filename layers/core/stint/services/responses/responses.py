@@ -165,7 +165,7 @@ class Responses:
             self.store.responses if stored else None,
             StoredResponse(header, list(records)),
             conversation,
-            [context.hold] if context.hold else [],
+            [context.keeper] if context.keeper else [],
         )
         reader = context.reader
         output = OutputItems(header.response_id, header.settings, self.contexts.opaque.encode, header.listed)
@@ -237,8 +237,8 @@ class Responses:
 @asynccontextmanager
 async def released_on_error(context: Context) -> AsyncIterator[None]:
     """Let a conversation go again when what follows fails."""
-    if context.hold is None:
+    if context.keeper is None:
         yield
         return
-    async with context.hold.released_on_error():
+    async with context.keeper.released_on_error():
         yield

@@ -10,12 +10,11 @@ from stint.domain.llama_stack.stored_turns import StoredTurn
 from stint.domain.run_outcome import TurnStatus
 from stint.domain.schema import now
 from stint.log_keys import add_log_keys
-from stint.loop.lease_keeper import lease_span
+from stint.loop.lease_keeper import LeaseKeeper, lease_span
 from stint.services.agents.agents import Agents
 from stint.services.agents.interrupted import interrupted_ending
 from stint.services.concurrency import value_of
-from stint.services.turns.session_lease import SessionHold
-from stint.store.leases import Lease
+from stint.store.session_leases import SessionLease
 from stint.store.store import Store
 from stint.store.turns import History
 
@@ -26,13 +25,13 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """A session that is held for a turn, with what is needed to run it.
+    """A session whose lease is kept for a turn, with what is needed to run it.
 
     `turns` are those that the model is to see, in creation order; `last` is the session's last one, seen or not.
     """
 
     config: AgentConfig
-    hold: SessionHold
+    keeper: LeaseKeeper[SessionLease]
     turns: list[StoredTurn]
     last: StoredTurn | None
 
@@ -64,19 +63,18 @@ class Opener:
         if isinstance(lease, BaseException):
             raise config if isinstance(config, BaseException) else lease
         add_log_keys(turn_id=lease.turn_id)
-        hold = SessionHold(self.store.leases, lease, self.lease_seconds, deadline, asked + span)
-        async with hold.released_on_error():
+        keeper = LeaseKeeper(lease, self.lease_seconds, deadline, asked + span)
+        async with keeper.released_on_error():
             found = value_of(config)
-            whole = await self.reconcile(hold, value_of(history))
-            return Opening(found, hold, self.view(whole, resume=resume), whole.turns[-1] if whole.turns else None)
+            whole = await self.reconcile(lease, value_of(history))
+            return Opening(found, keeper, self.view(whole, resume=resume), whole.turns[-1] if whole.turns else None)
 
-    async def reconcile(self, hold: SessionHold, history: History) -> History:
+    async def reconcile(self, lease: SessionLease, history: History) -> History:
         """Make sure that the history is whole and that no turn in it runs.
 
         It was read beside the lease, so it is read again when it does not end where the lease says. While the lease
         is held no other turn runs: one that looks so was left behind by a process that died, and is sealed.
         """
-        lease = hold.lease
         if lease.taken_over_turn is not None:
             await self.seal(lease, lease.taken_over_turn)
         if lease.taken_over_turn is not None or history.last != lease.last:
@@ -86,7 +84,7 @@ class Opener:
             await self.seal(lease, turn_id)
         if dead:
             history = await self.read(lease.agent_id, lease.session_id)
-        hold.last = history.last
+        lease.last = history.last
         return history
 
     def view(self, history: History, *, resume: bool) -> list[StoredTurn]:
@@ -101,14 +99,16 @@ class Opener:
             )
         return turns
 
-    async def seal(self, lease: Lease, turn_id: str) -> None:
+    async def seal(self, lease: SessionLease, turn_id: str) -> None:
         """End a turn whose process died."""
         logger.warning("A turn whose process died is sealed", extra={"sealed_turn_id": turn_id})
         await asyncio.to_thread(self.store.turns.seal, lease, turn_id, interrupted_ending(now()))
 
-    async def acquire(self, agent_id: str, session_id: str, turn_id: str, *, resume: bool, seconds: float) -> Lease:
+    async def acquire(
+        self, agent_id: str, session_id: str, turn_id: str, *, resume: bool, seconds: float
+    ) -> SessionLease:
         return await asyncio.to_thread(
-            self.store.leases.acquire,
+            self.store.session_leases.acquire,
             self.tenant,
             agent_id,
             session_id,

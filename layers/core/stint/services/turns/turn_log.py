@@ -12,17 +12,18 @@ from stint.domain.inference import AnswerDetails
 from stint.domain.llama_stack.stored_turns import PendingCalls, StoredTurn, TurnRecord, unanswered_calls
 from stint.domain.run_outcome import TurnEnding, TurnStatus
 from stint.domain.steps import Step
-from stint.services.turns.session_lease import SessionHold
+from stint.loop.lease_keeper import LeaseKeeper
+from stint.store.session_leases import SessionLease
 from stint.store.sessions import LastTurn
 from stint.store.turns import Turns as TurnStore
 
 
 @dataclass(slots=True)
 class TurnLog:
-    """Writes a turn under the hold of its session, and keeps in `turn` what is stored."""
+    """Writes a turn under the lease of its session, and keeps in `turn` what is stored."""
 
     store: TurnStore
-    hold: SessionHold
+    keeper: LeaseKeeper[SessionLease]
     turn: StoredTurn
 
     async def put_header(self) -> None:
@@ -31,9 +32,9 @@ class TurnLog:
         Raises:
             Interrupted: the session was lost.
         """
-        self.hold.check()
+        self.keeper.check()
         with self.begun_if_unsure():
-            await asyncio.to_thread(self.store.put_header, self.hold.lease, self.turn.header)
+            await asyncio.to_thread(self.store.put_header, self.keeper.lease, self.turn.header)
         self.mark()
 
     async def append(
@@ -44,16 +45,16 @@ class TurnLog:
         Raises:
             Interrupted: the session was lost, or somebody else ended the turn.
         """
-        self.hold.check()
+        self.keeper.check()
         record = TurnRecord(step=step, ending=ending)
         if ending is not None and ending.status is TurnStatus.awaiting_input:
             await self.put_pending(step, ending)
         with self.begun_if_unsure():
-            await asyncio.to_thread(self.store.append, self.hold.lease, len(self.turn.records), record)
+            await asyncio.to_thread(self.store.append, self.keeper.lease, len(self.turn.records), record)
         self.turn.records.append(record)
         self.mark()
         if ending is not None:
-            await self.hold.release()
+            await self.keeper.release()
 
     @contextmanager
     def begun_if_unsure(self) -> Iterator[None]:
@@ -67,22 +68,22 @@ class TurnLog:
 
     def check(self) -> None:
         """Make sure that the session is still held. Raises Interrupted."""
-        self.hold.check()
+        self.keeper.check()
 
     async def keep(self, content: Content) -> str:
         """Put away a result that is too long for a record, among the turn's blobs."""
         body = content.encode() if isinstance(content, str) else KeptResult(content=content).to_json()
-        return await asyncio.to_thread(self.store.put_body, self.hold.lease, body)
+        return await asyncio.to_thread(self.store.put_body, self.keeper.lease, body)
 
     async def put_pending(self, step: Step | None, pause: TurnEnding) -> None:
         """Note the calls that the client is to answer, before the pause is visible."""
         steps = [*self.turn.steps, *([step] if step else [])]
         pending = calls_of_pause(self.turn.header.turn_id, steps, pause)
-        await asyncio.to_thread(self.store.put_pending, self.hold.lease, pending)
+        await asyncio.to_thread(self.store.put_pending, self.keeper.lease, pending)
 
     def mark(self) -> None:
         """Note that the session's history ends here."""
-        self.hold.last = LastTurn(self.turn.header.turn_id, len(self.turn.records))
+        self.keeper.lease.last = LastTurn(self.turn.header.turn_id, len(self.turn.records))
 
 
 def calls_of_pause(turn_id: str, steps: list[Step], pause: TurnEnding) -> PendingCalls:

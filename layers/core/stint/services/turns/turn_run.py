@@ -55,7 +55,7 @@ def make_header(
     opening: Opening, request: TurnCreateRequest, documents: list[DocumentText], overrides: TurnOverrides
 ) -> TurnHeader:
     """Make the first record of a turn."""
-    lease = opening.hold.lease
+    lease = opening.keeper.lease
     return TurnHeader(
         turn_id=lease.turn_id,
         session_id=lease.session_id,

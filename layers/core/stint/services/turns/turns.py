@@ -30,7 +30,7 @@ from stint.services.turns.resume import RESUMABLE, answer_turn, not_waiting, res
 from stint.services.turns.session_opener import Opener, Opening
 from stint.services.turns.turn_log import TurnLog
 from stint.services.turns.turn_run import FIELDS, TurnRun, make_header, terminal_event
-from stint.store.leases import Lease
+from stint.store.session_leases import SessionLease
 from stint.store.store import Store
 from stint.tools.port import NO_PROVIDER_DATA, ProviderData
 
@@ -80,13 +80,13 @@ class Turns:
             return_exceptions=True,
         )
         opening = value_of(opened)
-        async with opening.hold.released_on_error():
+        async with opening.keeper.released_on_error():
             overrides = TurnOverrides(**{name: getattr(request, name) for name in TurnOverrides.model_fields})
             plan = await self.planner.plan(opening.config, overrides, provider_data)
             header = make_header(opening, request, documents, overrides)
             if note is not None:
                 await note(header.turn_id)
-            log = TurnLog(self.store.turns, opening.hold, StoredTurn(header))
+            log = TurnLog(self.store.turns, opening.keeper, StoredTurn(header))
             transcript = transcribe(opening.turns)
             add_input(transcript, header)
             run = Run(header.turn_id, plan, transcript, log, deadline)
@@ -102,10 +102,10 @@ class Turns:
             return
         ending = TurnEnding(status=TurnStatus.cancelled, completed_at=now(), usage=last.ending.usage)
         turn_id = last.header.turn_id
-        await asyncio.to_thread(self.store.turns.seal, opening.hold.lease, turn_id, ending)
-        await self.forget_calls(opening.hold.lease, turn_id)
+        await asyncio.to_thread(self.store.turns.seal, opening.keeper.lease, turn_id, ending)
+        await self.forget_calls(opening.keeper.lease, turn_id)
 
-    async def forget_calls(self, lease: Lease, turn_id: str) -> None:
+    async def forget_calls(self, lease: SessionLease, turn_id: str) -> None:
         """Delete the note of the calls a turn waited for. A failure is only logged: nobody reads it any more."""
         try:
             await asyncio.to_thread(self.store.turns.delete_pending, lease, turn_id)
@@ -133,10 +133,10 @@ class Turns:
         """
         await self.reader.check_images(images_of("tool_responses", [each.content for each in request.tool_responses]))
         opening, turn, noted = await self.open_last(agent_id, session_id, turn_id, deadline)
-        async with opening.hold.released_on_error():
+        async with opening.keeper.released_on_error():
             waited = turn.status is TurnStatus.awaiting_input
             step = answer_turn(turn, opening.turns, noted, request.tool_responses)
-            log = TurnLog(self.store.turns, opening.hold, turn)
+            log = TurnLog(self.store.turns, opening.keeper, turn)
             plan = await self.planner.plan(opening.config, turn.header.overrides, provider_data)
             transcript = transcribe(opening.turns)
             transcript.add_step(step)
@@ -144,7 +144,7 @@ class Turns:
             async with run.opened():
                 await log.append(step)
         if waited:
-            await self.forget_calls(log.hold.lease, turn_id)
+            await self.forget_calls(log.keeper.lease, turn_id)
         announcement = StepComplete(step_type=step.step_type, step_id=step.step_id, step_details=step)
         return TurnRun(run, log, announcement, used=run.usage)
 
@@ -161,7 +161,7 @@ class Turns:
         if isinstance(opened, Conflict) and opened.code == "not_last_turn":
             raise not_waiting(await self.get(agent_id, session_id, turn_id))
         opening = value_of(opened)
-        async with opening.hold.released_on_error():
+        async with opening.keeper.released_on_error():
             last = opening.last
             if last is None or last.header.turn_id != turn_id or last.status not in RESUMABLE:
                 raise not_waiting(await self.get(agent_id, session_id, turn_id))
@@ -185,7 +185,7 @@ class Turns:
             logger.exception("Unexpected error in a turn")
             yield await self.fail(turn, Unexpected())
         finally:
-            turn.log.hold.stop()
+            turn.log.keeper.stop()
 
     async def fail(self, turn: TurnRun, error: StintError) -> TurnFailed:
         """Store that a turn failed. When even that fails, the next turn seals this one."""
@@ -199,7 +199,7 @@ class Turns:
         except Exception:  # nothing may be raised here, whatever is wrong with the store
             logger.warning("The end of a failed turn was not stored", exc_info=True)
             turn.log.turn.records.append(TurnRecord(ending=ending))
-            await turn.log.hold.release()
+            await turn.log.keeper.release()
         return TurnFailed(error, turn.log.turn.to_turn())
 
     async def get(self, agent_id: str, session_id: str, turn_id: str) -> Turn:

@@ -9,7 +9,7 @@ from tests.store.samples import Conversation, ending, record
 from stint.domain.errors import Conflict, Interrupted, NotFound
 from stint.domain.ids import new_id
 from stint.domain.run_outcome import TurnStatus
-from stint.store.leases import Lease
+from stint.store.session_leases import SessionLease
 from stint.store.sessions import LastTurn
 from stint.store.store import Store
 
@@ -19,7 +19,7 @@ def talk(store: Store, tenant: str) -> Conversation:
     return Conversation(store, tenant)
 
 
-def run_out(talk: Conversation, turn_id: str | None = None) -> Lease:
+def run_out(talk: Conversation, turn_id: str | None = None) -> SessionLease:
     """Take a lease and let it run out."""
     return talk.acquire(turn_id, seconds=-0.001)
 
@@ -58,7 +58,7 @@ def test_a_session_runs_one_turn_at_a_time(talk: Conversation) -> None:
 
 def test_a_released_lease_can_be_taken_again(talk: Conversation) -> None:
     first = talk.acquire()
-    talk.store.leases.release(first, None)
+    first.release()
 
     second = talk.acquire()
 
@@ -70,7 +70,7 @@ def test_a_release_without_a_new_turn_keeps_the_last_one(talk: Conversation) -> 
     turn_id = talk.turn()
     lease = talk.acquire()
 
-    talk.store.leases.release(lease, lease.last)
+    lease.release()
 
     assert talk.store.sessions.get(*talk.ids).last == LastTurn(turn_id, 1)
 
@@ -118,7 +118,9 @@ def test_a_turn_that_is_not_there_is_not_resumed(talk: Conversation, turn_id: st
 def test_a_session_that_is_not_there_gives_no_lease(talk: Conversation) -> None:
     for session_id in (new_id(), "nonsense"):
         with pytest.raises(NotFound) as raised:
-            talk.store.leases.acquire(talk.tenant, talk.agent_id, session_id, new_id(), resume=False, seconds=30)
+            talk.store.session_leases.acquire(
+                talk.tenant, talk.agent_id, session_id, new_id(), resume=False, seconds=30
+            )
         assert raised.value.code == "session_not_found"
 
 
@@ -129,7 +131,7 @@ def test_a_lease_that_ran_out_is_taken_over(talk: Conversation) -> None:
 
     assert lease.taken_over_turn == dead.turn_id
     with pytest.raises(Interrupted):
-        talk.store.leases.renew(dead, 30)
+        dead.renew(30)
 
 
 def test_a_turn_whose_holder_died_before_the_release_can_be_resumed(talk: Conversation) -> None:
@@ -147,7 +149,7 @@ def test_a_turn_whose_holder_died_before_the_release_can_be_resumed(talk: Conver
 def test_a_renewed_lease_is_not_taken_over(talk: Conversation) -> None:
     lease = run_out(talk)
 
-    talk.store.leases.renew(lease, 30)
+    lease.renew(30)
 
     with pytest.raises(Conflict):
         talk.acquire()
@@ -157,7 +159,8 @@ def test_the_release_of_a_lost_lease_changes_nothing(talk: Conversation) -> None
     dead = run_out(talk)
     lease = talk.acquire()
 
-    talk.store.leases.release(dead, LastTurn(dead.turn_id, 7))
+    dead.last = LastTurn(dead.turn_id, 7)
+    dead.release()
 
     shown = talk.store.sessions.get(*talk.ids)
     assert shown.lease_turn == lease.turn_id
@@ -172,8 +175,9 @@ def test_the_lease_of_a_deleted_session_is_not_renewed(talk: Conversation, remov
         talk.store.sessions.remove(*talk.ids)
 
     with pytest.raises(Interrupted):
-        talk.store.leases.renew(lease, 30)
-    talk.store.leases.release(lease, LastTurn(lease.turn_id, 1))
+        lease.renew(30)
+    lease.last = LastTurn(lease.turn_id, 1)
+    lease.release()
 
     with pytest.raises(NotFound):
         talk.store.sessions.get(*talk.ids)
@@ -227,7 +231,8 @@ def test_a_release_whose_answer_was_lost_is_done(own_cloud: Cloud, tenant: str) 
     lease = talk.acquire()
     sent = lose_first_answer(own_cloud, "UpdateItem")
 
-    talk.store.leases.release(lease, LastTurn(lease.turn_id, 3))
+    lease.last = LastTurn(lease.turn_id, 3)
+    lease.release()
 
     assert sent == [200, 400]
     assert talk.store.sessions.get(*talk.ids).last == LastTurn(lease.turn_id, 3)
@@ -241,9 +246,9 @@ def outcome(talk: Conversation) -> str:
     return f"took over {lease.taken_over_turn}"
 
 
-def renewed(talk: Conversation, lease: Lease) -> bool:
+def renewed(talk: Conversation, lease: SessionLease) -> bool:
     try:
-        talk.store.leases.renew(lease, 30)
+        lease.renew(30)
     except Interrupted:
         return False
     return True

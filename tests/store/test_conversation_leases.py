@@ -7,23 +7,24 @@ from tests.store.conftest import Cloud, lose_first_answer
 
 from stint.domain.errors import Conflict, Interrupted, NotFound
 from stint.domain.ids import new_name
-from stint.store.keys import Key
-from stint.store.locks import Lock, Locks
+from stint.store import keys
+from stint.store.lease import Lease
 from stint.store.table import Table
 from stint.store.tombstones import mark_deleted
 
 
 class Door:
-    """A record of a few attributes, and who asks for its lock."""
+    """A conversation's record of a few attributes, and who asks for its lease."""
 
     def __init__(self, cloud: Cloud, tenant: str) -> None:
         self.table = Table(cloud.dynamodb, cloud.table)
-        self.locks = Locks(self.table)
-        self.key = Key(f"{tenant}#door", "meta")
+        self.leases = cloud.response_store.conversation_leases
+        self.ids = (tenant, new_name("conv"))
+        self.key = keys.conversation(*self.ids)
         self.table.put({"pk": self.key.pk, "sk": self.key.sk, "colour": "red"})
 
-    def acquire(self, holder: str = "resp_one", seconds: float = 30) -> Lock:
-        return self.locks.acquire(self.key, "Conversation", "conv_1", holder, seconds)
+    def acquire(self, holder: str = "resp_one", seconds: float = 30) -> Lease:
+        return self.leases.acquire(*self.ids, holder, seconds)
 
     def outcome(self) -> str:
         try:
@@ -54,19 +55,19 @@ def test_a_lock_gives_the_record_as_it_stands_for_one_unit(cloud: Cloud, door: D
 def test_a_locked_record_names_who_holds_it(door: Door) -> None:
     door.acquire("resp_one")
 
-    with pytest.raises(Conflict, match="Conversation conv_1 is running resp_one: wait") as raised:
+    with pytest.raises(Conflict, match=f"Conversation {door.ids[1]} is running resp_one: wait") as raised:
         door.acquire("resp_two")
 
     assert raised.value.code == "conversation_locked"
 
 
 def test_a_released_lock_can_be_taken_again_and_leaves_no_trace(door: Door) -> None:
-    door.locks.release(door.acquire())
+    door.acquire().release()
 
     again = door.acquire("resp_two")
 
     assert again.taken_over is None
-    door.locks.release(again)
+    again.release()
     assert door.table.get(door.key) == {"pk": door.key.pk, "sk": "meta", "colour": "red"}
 
 
@@ -76,16 +77,16 @@ def test_a_lock_that_ran_out_is_taken_over_and_its_holder_told(door: Door) -> No
     lock = door.acquire("resp_two")
 
     assert lock.taken_over == "resp_one"
-    with pytest.raises(Interrupted, match="resp_one lost conversation conv_1"):
-        door.locks.renew(dead, 30)
-    door.locks.release(dead)
-    door.locks.renew(lock, 30)
+    with pytest.raises(Interrupted, match=f"Conversation {door.ids[1]} was taken over"):
+        dead.renew(30)
+    dead.release()
+    lock.renew(30)
 
 
 def test_a_renewed_lock_is_not_taken_over(door: Door) -> None:
     lock = door.acquire(seconds=-0.001)
 
-    door.locks.renew(lock, 30)
+    lock.renew(30)
 
     assert door.outcome() == "conversation_locked"
 
@@ -98,12 +99,12 @@ def test_the_lock_of_a_deleted_record_is_neither_given_nor_renewed(door: Door, r
         door.table.delete(door.key)
 
     with pytest.raises(Interrupted):
-        door.locks.renew(lock, 30)
+        lock.renew(30)
     with pytest.raises(NotFound) as raised:
         door.acquire()
 
     assert raised.value.code == "conversation_not_found"
-    door.locks.release(lock)
+    lock.release()
     assert (door.table.get(door.key) is None) is removed
 
 
@@ -136,4 +137,4 @@ def test_a_lock_whose_answer_was_lost_is_held_all_the_same(own_cloud: Cloud, ten
 
     assert sent[-2:] == [200, 400]
     assert lock.taken_over == ("resp_dead" if dead else None)
-    door.locks.renew(lock, 30)
+    lock.renew(30)

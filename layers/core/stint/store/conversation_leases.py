@@ -1,0 +1,54 @@
+"""The leases of conversations: one response at a time. A lease is on the conversation's record."""
+
+from collections.abc import Callable
+
+from stint.domain.errors import Conflict, NotFound
+from stint.store import keys
+from stint.store.items import Item
+from stint.store.lease import Attempt, Lease, Leases
+from stint.store.table import LIVE, Table
+from stint.store.tombstones import is_live
+
+OWN = f"{LIVE} AND lock_holder = :holder"
+
+
+class ConversationLeases:
+    """Acquires the leases of conversations; each write costs what the conversation's record weighs."""
+
+    def __init__(self, table: Table) -> None:
+        released = dict.fromkeys(("lock_id", "lock_holder", "lock_until"))
+        self._leases = Leases(table, "lock_id", "lock_until", LIVE, released, "conversation_locked", "lock_holder")
+
+    def acquire(
+        self,
+        tenant: str,
+        conversation_id: str,
+        response_id: str,
+        seconds: float,
+        waits: Callable[[str], bool] = lambda _: False,
+        *,
+        again: bool = False,
+    ) -> Lease:
+        """Acquire the lease for a response.
+
+        One write if the conversation is free. A lapsed lease is taken over unless its holder `waits`: a response that
+        keeps the conversation without renewing the lease. `again` expects the response's own lease.
+
+        Raises:
+            NotFound: the conversation does not exist, or is deleted.
+            Conflict: `conversation_locked`; the message names the response that has the lease.
+        """
+        leases, assign = self._leases, {"lock_holder": response_id}
+
+        def next_attempt(found: Item | None) -> Attempt:
+            if not is_live(found):
+                raise NotFound("Conversation", conversation_id)
+            holder = found.get("lock_holder")
+            if holder is not None and (leases.is_held(found) or waits(holder)):
+                message = f"Conversation {conversation_id} is running {holder}: wait until it ends, or try again later."
+                raise Conflict(message, code="conversation_locked")
+            return leases.attempt(found, assign)
+
+        first = Attempt(OWN, assign, {":holder": response_id}) if again else leases.attempt({}, assign)
+        key = keys.conversation(tenant, conversation_id)
+        return leases.acquire(key, f"Conversation {conversation_id}", seconds, first, next_attempt)

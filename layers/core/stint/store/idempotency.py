@@ -1,0 +1,82 @@
+"""Events that begin something: one worker at a time has the lease of each, and a repeated event finds its outcome."""
+
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+
+from stint.domain.errors import Conflict, Interrupted
+from stint.store import keys
+from stint.store.items import Item
+from stint.store.lease import Attempt, Lease, Leases
+from stint.store.table import NEW, Table
+
+REMEMBERED_SECONDS = 7 * 86_400
+"""How long an event is known: longer than EventBridge (a day) and Lambda (six hours) repeat one."""
+
+EXPIRED = "expires_at = :old_end"
+
+
+@dataclass(frozen=True, slots=True)
+class IdempotencyRecord:
+    """What is known of an event. `began` is the id of the turn or response that it has begun, or empty.
+
+    With an `outcome`, a JSON text, nothing is left to do, and the record gives no right.
+    """
+
+    lease: Lease
+    began: str
+    outcome: str | None = None
+
+    def renew(self, seconds: float) -> None:
+        """Extend the lease. Raises Interrupted if it is lost."""
+        self.lease.renew(seconds)
+
+    def release(self) -> None:
+        """Let another worker take over at once; do nothing if the lease is lost."""
+        self.lease.release()
+
+    def put_began(self, began: str) -> None:
+        """Store what the event begins, before it does. Raises Interrupted if the lease is lost."""
+        self.lease.update({"began": began})
+
+    def put_outcome(self, outcome: str) -> None:
+        """Store that all is done; do nothing if the lease is lost."""
+        with suppress(Interrupted):
+            self.lease.update({"outcome": outcome})
+
+
+class IdempotencyRecords:
+    """The events of a tenant's workers: a record each, which expires."""
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+        condition = "attribute_not_exists(outcome)"
+        self._leases = Leases(table, "lock_id", "lock_until", condition, {"lock_until": 0}, "event_running")
+
+    def acquire(self, tenant: str, event_id: str, began: str, seconds: float) -> IdempotencyRecord:
+        """Acquire the lease of an event: one write if it is new. `began` counts unless it was stored before.
+
+        Raises:
+            Conflict: `event_running` while another worker has the lease.
+        """
+        leases, key, now = self._leases, keys.event(tenant, event_id), int(time.time())
+        resource, new = f"Event {event_id}", {"began": began, "expires_at": now + REMEMBERED_SECONDS}
+
+        def next_attempt(found: Item | None) -> Attempt | Lease:
+            if found is None:
+                return Attempt(NEW, new)
+            if found["expires_at"] <= now:
+                return Attempt(EXPIRED, new | {"outcome": None}, {":old_end": found["expires_at"]})
+            if "outcome" in found:
+                return Lease(leases, key, resource, "", found)
+            if leases.is_held(found):
+                raise Conflict(f"Event {event_id} is being worked on.", code="event_running")
+            return leases.attempt(found, {})
+
+        lease = leases.acquire(key, resource, seconds, Attempt(NEW, new), next_attempt)
+        return IdempotencyRecord(lease, lease.item.get("began", ""), lease.item.get("outcome"))
+
+    def held_until(self, tenant: str, event_id: str) -> int | None:
+        """Return the end of an event's lease, in ms; None if there is none."""
+        item = self._table.get(keys.event(tenant, event_id)) or {}
+        return item.get("lock_until")

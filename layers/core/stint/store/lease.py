@@ -1,0 +1,141 @@
+"""Leases: one holder at a time has the right to a record, until a time. A lease is in the record's own attributes."""
+
+import secrets
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from stint.domain.errors import Conflict, Interrupted, StoreUnavailable
+from stint.store.failures import ConditionFailed
+from stint.store.items import Item
+from stint.store.keys import Key
+from stint.store.table import Table
+from stint.store.tombstones import is_live
+
+ATTEMPTS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """A write that acquires a lease if `condition` holds; `assign` is written with the lease.
+
+    `taken_over` is the holder of the lapsed lease that the new one replaces.
+    """
+
+    condition: str
+    assign: Item
+    values: Item = field(default_factory=Item)
+    taken_over: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Leases:
+    """The leases of one kind of record. Each write costs what the record weighs.
+
+    `id_name`, `until_name` and `holder_name` are the attributes of a lease; its end is in milliseconds of the wall
+    clock. A lease is acquired only where `condition` holds. A release writes `released`. `busy` is the code of the
+    Conflict if too many requests compete.
+    """
+
+    table: Table
+    id_name: str
+    until_name: str
+    condition: str
+    released: Item
+    busy: str
+    holder_name: str = ""
+
+    def acquire(self, key: Key, resource: str, seconds: float, first: Attempt, next_attempt: "NextAttempt") -> "Lease":
+        """Acquire the lease of a record: one write if the first attempt succeeds.
+
+        `next_attempt` gets the record that an attempt has found, None if there is none. It returns what to try next,
+        or a lease that gives no right, or raises. `resource` names the record in messages.
+
+        Raises:
+            Conflict: other requests won all attempts.
+            StoreUnavailable: the store failed; a lease whose answer was lost is taken back.
+        """
+        lease_id, attempt = secrets.token_hex(8), first
+        for _ in range(ATTEMPTS):
+            item = self._try(key, lease_id, seconds, attempt)
+            if is_live(item) and item.get(self.id_name) == lease_id:
+                return Lease(self, key, resource, lease_id, item, attempt.taken_over)
+            following = next_attempt(item)
+            if isinstance(following, Lease):
+                return following
+            attempt = following
+        raise Conflict(f"{resource} is wanted by many requests: try again later.", code=self.busy)
+
+    def _try(self, key: Key, lease_id: str, seconds: float, attempt: Attempt) -> Item | None:
+        """Try to acquire a lease, and return the record as it then is."""
+        now = {":now": int(time.time())} if ":now" in attempt.condition else {}
+        taken = {self.id_name: lease_id, self.until_name: end_of(seconds)}
+        try:
+            return self.table.update(key, taken | attempt.assign, attempt.condition, attempt.values | now)
+        except ConditionFailed as refused:
+            return refused.item
+        except StoreUnavailable as error:
+            if error.unsure:
+                with suppress(StoreUnavailable):
+                    self.release(key, lease_id)
+            raise
+
+    def release(self, key: Key, lease_id: str, assign: Item | None = None) -> None:
+        """Release a lease and change other attributes; do nothing if the lease is lost."""
+        with suppress(ConditionFailed):
+            self.table.update(key, (assign or {}) | self.released, f"{self.id_name} = :held", {":held": lease_id})
+
+    def attempt(self, found: Item, assign: Item, also: str = "attribute_exists(pk)") -> Attempt:
+        """Return the attempt to acquire the lease of a record without a holder; `also` must hold if it has none.
+
+        A lapsed lease is taken over by one request.
+        """
+        if self.id_name not in found:
+            return Attempt(f"{self.condition} AND attribute_not_exists({self.id_name}) AND {also}", assign)
+        condition = f"{self.condition} AND {self.id_name} = :old_id AND {self.until_name} = :old_until"
+        seen = {":old_id": found[self.id_name], ":old_until": found[self.until_name]}
+        return Attempt(condition, assign, seen, found.get(self.holder_name))
+
+    def is_held(self, found: Item) -> bool:
+        """Return whether a record has a lease that has not lapsed."""
+        return self.id_name in found and int(found[self.until_name]) > time.time() * 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """The right to a record. `item` is the record as it was when the lease was acquired.
+
+    `taken_over` is the holder that let its lease lapse before: it may still write until it reads its clock.
+    """
+
+    kind: Leases
+    key: Key
+    resource: str
+    lease_id: str
+    item: Item
+    taken_over: str | None = None
+
+    def renew(self, seconds: float) -> Item:
+        """Extend the lease, and return the record. Raises Interrupted as `update`."""
+        return self.update({self.kind.until_name: end_of(seconds)})
+
+    def update(self, assign: Item) -> Item:
+        """Change attributes of the record, and return it. Raises Interrupted if the lease is lost."""
+        held = f"{self.kind.id_name} = :held AND attribute_not_exists(deleted_at)"
+        try:
+            return self.kind.table.update(self.key, assign, held, {":held": self.lease_id})
+        except ConditionFailed:
+            raise Interrupted(f"{self.resource} was taken over by another request, or deleted.") from None
+
+    def release(self, assign: Item | None = None) -> None:
+        """Release the lease and change other attributes; do nothing if the lease is lost."""
+        self.kind.release(self.key, self.lease_id, assign)
+
+
+NextAttempt = Callable[[Item | None], Attempt | Lease]
+
+
+def end_of(seconds: float) -> int:
+    """Return the end of a lease that lasts so long from now on."""
+    return round((time.time() + seconds) * 1000)

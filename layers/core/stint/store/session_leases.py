@@ -1,0 +1,102 @@
+"""The leases of sessions: one turn at a time. A lease is on the session's record and costs one unit each time."""
+
+from dataclasses import dataclass
+
+from stint.domain.errors import Conflict, NotFound
+from stint.domain.ids import new_id
+from stint.store import keys
+from stint.store.items import Item
+from stint.store.lease import Attempt, Lease, Leases
+from stint.store.sessions import LastTurn, last_turn
+from stint.store.table import LIVE, Table
+from stint.store.tombstones import is_live
+
+IS_LAST = "last_turn = :set_lease_turn"
+IS_NEWER = "(attribute_not_exists(last_turn) OR last_turn < :set_lease_turn)"
+
+
+@dataclass(slots=True)
+class SessionLease:
+    """The right to write to a session.
+
+    `turn_id` may differ from the one asked for, if another machine's clock was ahead. `last` is where the session's
+    history ends: the holder keeps it up to date, and a release stores it. `taken_over_turn` is the turn of a holder
+    that let its lease lapse: seal it, and read the history again, before anything else. `expires_at` is that of the
+    session.
+    """
+
+    tenant: str
+    agent_id: str
+    session_id: str
+    turn_id: str
+    lease: Lease
+    last: LastTurn | None
+    expires_at: int | None
+    taken_over_turn: str | None
+
+    def renew(self, seconds: float) -> None:
+        """Extend the lease. Raises Interrupted if it is lost or the session was deleted."""
+        self.lease.renew(seconds)
+
+    def release(self) -> None:
+        """Release the lease and store where the history ends; do nothing if the lease is lost."""
+        last = self.last
+        self.lease.release({"last_turn": last.turn_id, "last_records": last.records} if last else {})
+
+
+class SessionLeases:
+    """Acquires the leases of sessions."""
+
+    def __init__(self, table: Table) -> None:
+        released = dict.fromkeys(("lease_id", "lease_turn", "lease_until"))
+        self._leases = Leases(table, "lease_id", "lease_until", LIVE, released, "session_locked", "lease_turn")
+
+    def acquire(
+        self, tenant: str, agent_id: str, session_id: str, turn_id: str, *, resume: bool, seconds: float
+    ) -> SessionLease:
+        """Acquire the lease for a new turn, or to resume the last one.
+
+        One write if the session is free. A new turn whose id does not sort after the last turn gets another id.
+
+        Raises:
+            NotFound: the session does not exist, is deleted, or has expired.
+            Conflict: `session_locked` while another turn runs; `not_last_turn` if the turn to resume is not the
+                session's last one.
+        """
+        leases, key = self._leases, keys.session(tenant, agent_id, session_id)
+        keys.turn(tenant, agent_id, session_id, turn_id)  # refuses an id that is none
+        condition = f"attribute_exists(pk) AND {IS_LAST if resume else IS_NEWER}"
+
+        def next_attempt(found: Item | None) -> Attempt:
+            if not is_live(found):
+                raise NotFound("Session", session_id)
+            if leases.is_held(found):
+                running = f"turn {found['lease_turn']}: wait until it ends, or try again later"
+                raise Conflict(f"Session {session_id} is running {running}.", code="session_locked")
+            return leases.attempt(found, {"lease_turn": admitted(found, turn_id, resume=resume)}, condition)
+
+        first = leases.attempt({}, {"lease_turn": turn_id}, condition)
+        lease = leases.acquire(key, f"Session {session_id}", seconds, first, next_attempt)
+        item = lease.item
+        return SessionLease(
+            tenant,
+            agent_id,
+            session_id,
+            turn_id=item["lease_turn"],
+            lease=lease,
+            last=last_turn(item),
+            expires_at=item.get("expires_at"),
+            taken_over_turn=lease.taken_over,
+        )
+
+
+def admitted(found: Item, turn_id: str, *, resume: bool) -> str:
+    """Return the id with which a turn may follow those in a session. Raises Conflict if only others may be resumed."""
+    lapsed, last = found.get("lease_turn"), found.get("last_turn")
+    if resume:
+        if turn_id not in (lapsed, last):
+            message = f"Turn {turn_id} is not the last one of session {found['sk']}: only that can be resumed."
+            raise Conflict(message, code="not_last_turn")
+        return turn_id
+    latest = max(lapsed or "", last or "")
+    return turn_id if turn_id > latest else new_id(after=latest)

@@ -1,0 +1,94 @@
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from tests.clock import CLOCK
+from tests.store.conftest import Cloud
+
+from stint.domain.errors import Conflict, Interrupted
+from stint.store import keys
+from stint.store.idempotency import REMEMBERED_SECONDS, IdempotencyRecords
+
+
+@pytest.fixture
+def events(cloud: Cloud) -> IdempotencyRecords:
+    return cloud.response_store.idempotency
+
+
+def test_the_lease_of_a_new_event_costs_one_write_of_one_unit(
+    cloud: Cloud, events: IdempotencyRecords, tenant: str
+) -> None:
+    cloud.forget()
+
+    with CLOCK.stop():
+        record = events.acquire(tenant, "order-7", "resp_1", 30)
+        now = int(time.time())
+
+    assert cloud.units == {"UpdateItem": 1}
+    assert (record.began, record.outcome) == ("resp_1", None)
+    [item] = cloud.items(tenant)
+    assert int(item["expires_at"]["N"]) == now + REMEMBERED_SECONDS
+
+
+def test_one_of_many_gets_the_lease_of_an_event(events: IdempotencyRecords, tenant: str) -> None:
+    def acquire(number: int) -> str:
+        try:
+            return events.acquire(tenant, "order-7", f"resp_{number}", 30).began
+        except Conflict as conflict:
+            return conflict.code
+
+    with ThreadPoolExecutor(16) as threads:
+        taken = list(threads.map(acquire, range(16)))
+
+    assert taken.count("event_running") == 15
+
+
+def test_a_lapsed_lease_of_an_event_is_taken_over_with_what_it_began(events: IdempotencyRecords, tenant: str) -> None:
+    first = events.acquire(tenant, "order-7", "", 30)
+    first.put_began("turn-1")
+    first.renew(0)
+    CLOCK.move(0.002)
+
+    second = events.acquire(tenant, "order-7", "other", 30)
+
+    assert second.began == "turn-1"
+    with pytest.raises(Interrupted):
+        first.put_began("turn-2")
+    with pytest.raises(Interrupted):
+        first.renew(30)
+    first.put_outcome("lost")
+    assert events.held_until(tenant, "order-7") is not None
+    second.put_outcome("done")
+    assert events.acquire(tenant, "order-7", "other", 30).outcome == "done"
+
+
+def test_what_is_done_is_done_whoever_asks(events: IdempotencyRecords, tenant: str) -> None:
+    events.acquire(tenant, "order-7", "resp_1", 30).put_outcome('{"status":"completed"}')
+
+    again = [events.acquire(tenant, "order-7", "resp_2", 30) for _ in range(2)]
+
+    assert [(record.began, record.outcome) for record in again] == [("resp_1", '{"status":"completed"}')] * 2
+
+
+def test_an_event_that_is_forgotten_begins_anew_whatever_the_table_still_holds(
+    cloud: Cloud, events: IdempotencyRecords, tenant: str
+) -> None:
+    events.acquire(tenant, "order-7", "resp_1", 30).put_outcome("done")
+    key = {name: {"S": value} for name, value in keys.event(tenant, "order-7")._asdict().items()}
+    cloud.dynamodb.update_item(
+        TableName=cloud.table,
+        Key=key,
+        UpdateExpression="SET expires_at = :past",
+        ExpressionAttributeValues={":past": {"N": str(int(time.time()) - 1)}},
+    )
+
+    record = events.acquire(tenant, "order-7", "resp_2", 30)
+
+    assert (record.began, record.outcome) == ("resp_2", None)
+
+
+def test_events_of_tenants_are_their_own(events: IdempotencyRecords, tenant: str) -> None:
+    first, second = [events.acquire(name, "order-7", name, 30) for name in (tenant, f"{tenant}b")]
+
+    assert (first.began, second.began) == (tenant, f"{tenant}b")
+    assert events.held_until(tenant, "unknown") is None

@@ -1,0 +1,68 @@
+"""A lease whose answer is lost is taken back: nobody knows of it, and all would wait until it lapses."""
+
+from collections.abc import Callable
+
+import pytest
+from tests.clock import CLOCK
+from tests.services.faults import failing
+from tests.store.conftest import Cloud
+from tests.store.response_samples import Responder, conversation
+from tests.store.samples import Conversation
+
+from stint.domain.errors import Conflict, StoreUnavailable
+from stint.domain.ids import new_name
+
+SECONDS = 30.0
+
+Acquire = Callable[[float], object]
+
+
+def of_session(cloud: Cloud, tenant: str) -> Acquire:
+    talk = Conversation(cloud.store, tenant)
+    return lambda seconds: talk.acquire(seconds=seconds)
+
+
+def of_conversation(cloud: Cloud, tenant: str) -> Acquire:
+    created = conversation()
+    cloud.response_store.conversations.create(tenant, created)
+    leases = cloud.response_store.conversation_leases
+    return lambda seconds: leases.acquire(tenant, created.id, new_name("resp"), seconds)
+
+
+def of_event(cloud: Cloud, tenant: str) -> Acquire:
+    return lambda seconds: cloud.response_store.idempotency.acquire(tenant, "order-7", "", seconds)
+
+
+def of_response(cloud: Cloud, tenant: str) -> Acquire:
+    response_id = Responder(cloud.response_store, tenant).begin(background=True)
+    return lambda seconds: cloud.response_store.background.enter(tenant, response_id, seconds)
+
+
+@pytest.fixture(params=[of_session, of_conversation, of_event, of_response])
+def acquire(request: pytest.FixtureRequest, own_cloud: Cloud, tenant: str) -> Acquire:
+    make: Callable[[Cloud, str], Acquire] = request.param
+    return make(own_cloud, tenant)
+
+
+@pytest.mark.parametrize("lapsed", [False, True])
+def test_a_lease_whose_answer_never_came_is_free_at_once(own_cloud: Cloud, acquire: Acquire, lapsed: bool) -> None:
+    if lapsed:
+        acquire(-0.001)
+
+    with failing(own_cloud, "UpdateItem", ":old_id" if lapsed else "", lost=True, times=1):  # noqa: SIM117
+        with pytest.raises(StoreUnavailable):
+            acquire(SECONDS)
+
+    acquire(SECONDS)
+
+
+def test_a_lease_that_cannot_be_taken_back_lapses(own_cloud: Cloud, acquire: Acquire) -> None:
+    with failing(own_cloud, "UpdateItem", lost=True, times=1), failing(own_cloud, "UpdateItem", ":held"):  # noqa: SIM117
+        with pytest.raises(StoreUnavailable):
+            acquire(SECONDS)
+    with pytest.raises(Conflict):
+        acquire(SECONDS)
+
+    CLOCK.move(SECONDS)
+
+    acquire(SECONDS)

@@ -11,7 +11,7 @@ app = create_app(
     responses.router,
     conversations.router,
     chat.router,
-    make_services=composition.make_response_services,
+    make_services=composition.make_openai_services,
     load_settings=load_settings,
     buffered=False,
 )

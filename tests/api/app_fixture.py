@@ -32,9 +32,9 @@ from stint.models.openai.model import OpenAICompatible
 from stint.models.port import Model
 from stint.models.routing import Router
 from stint.models.scripted.model import Scripted
-from stint.services.agents_api import Services
+from stint.services.agents_api import AgentsServices
 from stint.services.deletions import Deletions
-from stint.services.openai_api import ResponseServices
+from stint.services.openai_api import OpenAIServices
 from stint.settings import Settings
 from stint.store.response_store import ResponseStore
 from stint.store.store import Store
@@ -137,7 +137,7 @@ class World:
         self.s3.close()
 
 
-def vars_of(services: Services | ResponseServices) -> dict[str, Any]:
+def vars_of(services: AgentsServices | OpenAIServices) -> dict[str, Any]:
     return {field.name: getattr(services, field.name) for field in fields(services)}
 
 

@@ -17,7 +17,7 @@ from stint.domain.content import URL
 from stint.domain.errors import InvalidRequest, StintError
 from stint.domain.llama_stack.registrations import ToolGroupRegisterRequest
 from stint.domain.openai.chat import ChatCompletionRequest
-from stint.services.agents_api import Services
+from stint.services.agents_api import AgentsServices
 from stint.services.deletions import Deletions
 from stint.settings import Settings
 from stint.tools.port import Invocation, Toolgroup
@@ -32,7 +32,7 @@ class Composed:
         desk = Desk()
         self.adapters = Adapters(Settings.model_validate(settings))
         deletions = Deletions(delete_agent_objects(cloud.store), desk.send)
-        self.services: Services = compose(tenant, self.adapters, cloud.store, deletions)
+        self.services: AgentsServices = compose(tenant, self.adapters, cloud.store, deletions)
         self.responses = compose_responses(tenant, self.adapters, cloud.response_store, self.services, desk)
 
     async def search(self) -> str:

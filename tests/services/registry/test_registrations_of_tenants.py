@@ -11,7 +11,7 @@ from stint.domain.errors import InvalidRequest, NotFound
 from stint.domain.inference import ToolSignature
 from stint.domain.llama_stack.registrations import ModelRegisterRequest, ShieldRegisterRequest, ToolGroupRegisterRequest
 from stint.domain.messages import UserMessage
-from stint.services.agents_api import Services
+from stint.services.agents_api import AgentsServices
 from stint.tools.port import Invocation, Toolgroup, ToolOutcome
 
 KIND = "remote-execution"
@@ -39,7 +39,7 @@ class Processes:
 
     warm: Stage
     model: Script
-    other: Services
+    other: AgentsServices
 
     async def register(self, *tools: str) -> None:
         args = {"tools": [*tools]}

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 from starlette.types import Message, Receive, Scope, Send
 
-from stint.http.middleware import MAX_BUFFERED_BYTES, FaultsAnswered, Sized, trace_id_of
+from stint.http.middleware.bodies import MAX_BUFFERED_BYTES, ResponseSizeMiddleware, ServerErrorMiddleware
+from stint.http.middleware.request_logging import trace_id_of
 
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
@@ -40,7 +41,7 @@ async def test_a_fault_before_the_first_byte_is_answered() -> None:
     async def broken(scope: Scope, receive: Receive, send: Send) -> None:
         raise ZeroDivisionError("secret")
 
-    messages = await call(FaultsAnswered(broken))
+    messages = await call(ServerErrorMiddleware(broken))
 
     assert messages[0]["status"] == 500
     assert body_of(messages)["error"]["code"] == "server_error"
@@ -54,7 +55,7 @@ async def test_a_fault_after_the_first_byte_is_raised_for_the_runtime_to_cut_the
 
     sent: list[Message] = []
     with pytest.raises(ZeroDivisionError):
-        await call(FaultsAnswered(broken), sent=sent)
+        await call(ServerErrorMiddleware(broken), sent=sent)
 
     assert [message["type"] for message in sent] == ["http.response.start"]
 
@@ -70,7 +71,7 @@ async def test_a_fault_after_the_first_byte_is_raised_for_the_runtime_to_cut_the
     ],
 )
 async def test_answers_are_measured_as_they_travel(body: bytes, status: int) -> None:
-    messages = await call(Sized(answering(body)))
+    messages = await call(ResponseSizeMiddleware(answering(body)))
 
     assert messages[0]["status"] == status
     assert status == 413 or messages[1]["body"] == body

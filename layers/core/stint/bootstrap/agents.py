@@ -10,7 +10,7 @@ from stint.domain.redaction import SHORTEST
 from stint.domain.tasks import ObjectKind
 from stint.services.agents.agents import Agents
 from stint.services.agents.sessions import Sessions
-from stint.services.agents_api import Services
+from stint.services.agents_api import AgentsServices
 from stint.services.deletions import DeleteObject, Deletions
 from stint.services.document_reader import Reader
 from stint.services.registry.catalogue import Catalogue
@@ -35,7 +35,7 @@ class AgentsComposition:
 
     def __init__(self, read_settings: Callable[[], Settings]) -> None:
         self.read_settings = read_settings
-        self.make_services: Callable[[str], Services] = cache(self.compose_services)
+        self.make_services: Callable[[str], AgentsServices] = cache(self.compose_services)
 
     @cached_property
     def settings(self) -> Settings:
@@ -57,7 +57,7 @@ class AgentsComposition:
     def deletions(self) -> Deletions:
         return Deletions(delete_agent_objects(self.store), self.queue.send)
 
-    def compose_services(self, tenant: str) -> Services:
+    def compose_services(self, tenant: str) -> AgentsServices:
         return compose(tenant, self.adapters, self.store, self.deletions)
 
 
@@ -70,7 +70,7 @@ def delete_agent_objects(store: Store) -> dict[ObjectKind, DeleteObject]:
     }
 
 
-def compose(tenant: str, adapters: Adapters, store: Store, deletions: Deletions) -> Services:
+def compose(tenant: str, adapters: Adapters, store: Store, deletions: Deletions) -> AgentsServices:
     """Put the use cases of a tenant together."""
     settings, router, check_url = adapters.settings, adapters.router, adapters.check_url
     known = configured(settings, router)
@@ -81,7 +81,7 @@ def compose(tenant: str, adapters: Adapters, store: Store, deletions: Deletions)
     tools = Tools(registry, RedactedProviders(adapters.tool_providers), settings.tool_result_bytes)
     shields = Shields(registry, adapters.shield_providers, settings.output_shield_window or None)
     planner = Planner(router, registry, tools, shields)
-    return Services(
+    return AgentsServices(
         agents=agents,
         sessions=Sessions(tenant, store, agents, deletions, settings.session_expiry_days),
         turns=Turns(tenant, store, agents, opener, planner, Reader(adapters.fetch, check_url)),

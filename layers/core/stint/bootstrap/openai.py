@@ -6,7 +6,7 @@ from functools import cache, cached_property
 from stint.bootstrap.adapters import Adapters
 from stint.bootstrap.agents import AgentsComposition, delete_agent_objects
 from stint.domain.tasks import ObjectKind
-from stint.services.agents_api import Services
+from stint.services.agents_api import AgentsServices
 from stint.services.background.background import Background
 from stint.services.background.event_requests import EventRequests
 from stint.services.background.notifications import CompletionEvents, EventBus
@@ -19,7 +19,7 @@ from stint.services.conversations.conversations import Conversations
 from stint.services.conversations.opaque_texts import OpaqueTexts
 from stint.services.deletions import DeleteObject, Deletions
 from stint.services.document_reader import Reader
-from stint.services.openai_api import ResponseServices
+from stint.services.openai_api import OpenAIServices
 from stint.services.responses.compaction import Compaction, TokenCounts
 from stint.services.responses.context import Contexts
 from stint.services.responses.model_input import Inputs
@@ -38,7 +38,7 @@ class OpenAIComposition(AgentsComposition):
 
     def __init__(self, read_settings: Callable[[], Settings]) -> None:
         super().__init__(read_settings)
-        self.make_response_services: Callable[[str], ResponseServices] = cache(self.compose_response_services)
+        self.make_openai_services: Callable[[str], OpenAIServices] = cache(self.compose_openai_services)
         self.make_worker: Callable[[str], Worker] = cache(self.compose_worker)
         self.make_event_requests: Callable[[str], EventRequests] = cache(self.compose_event_requests)
 
@@ -51,15 +51,15 @@ class OpenAIComposition(AgentsComposition):
         kinds = delete_agent_objects(self.store) | delete_response_objects(self.response_store)
         return Deletions(kinds, self.queue.send)
 
-    def compose_response_services(self, tenant: str) -> ResponseServices:
+    def compose_openai_services(self, tenant: str) -> OpenAIServices:
         return compose_responses(tenant, self.adapters, self.response_store, self.make_services(tenant), self.queue)
 
     def compose_worker(self, tenant: str) -> Worker:
-        services, bus = self.make_response_services(tenant), EventBridgeBus(make_events, self.settings.event_bus)
+        services, bus = self.make_openai_services(tenant), EventBridgeBus(make_events, self.settings.event_bus)
         return compose_worker(tenant, self.settings, self.response_store, services, bus)
 
     def compose_event_requests(self, tenant: str) -> EventRequests:
-        services, responses = self.make_services(tenant), self.make_response_services(tenant)
+        services, responses = self.make_services(tenant), self.make_openai_services(tenant)
         worker = self.make_worker(tenant)
         return compose_event_requests(tenant, self.settings, self.response_store, services, responses, worker)
 
@@ -73,8 +73,8 @@ def delete_response_objects(store: ResponseStore) -> dict[ObjectKind, DeleteObje
 
 
 def compose_responses(
-    tenant: str, adapters: Adapters, store: ResponseStore, services: Services, queue: WorkQueue
-) -> ResponseServices:
+    tenant: str, adapters: Adapters, store: ResponseStore, services: AgentsServices, queue: WorkQueue
+) -> OpenAIServices:
     """Put the use cases of a tenant together, on the registry and the tools that its agents have."""
     settings, router = adapters.settings, adapters.router
     opaque = OpaqueTexts(tenant, store.signing_keys, settings.unsigned_content_until)
@@ -85,7 +85,7 @@ def compose_responses(
     reader = Reader(adapters.fetch, adapters.check_url)
     inputs = Inputs(contexts, reader)
     responses = Responses(tenant, store, contexts, planner, reader, settings.default_model)
-    return ResponseServices(
+    return OpenAIServices(
         responses=responses,
         background=Background(tenant, store, responses, recovery, queue),
         tail=StreamTail(tenant, store, recovery),
@@ -99,7 +99,7 @@ def compose_responses(
 
 
 def compose_worker(
-    tenant: str, settings: Settings, store: ResponseStore, services: ResponseServices, bus: EventBus
+    tenant: str, settings: Settings, store: ResponseStore, services: OpenAIServices, bus: EventBus
 ) -> Worker:
     """Put the worker of a tenant together."""
     resumer = Resumer(services.responses, patience(settings))
@@ -111,8 +111,8 @@ def compose_event_requests(
     tenant: str,
     settings: Settings,
     store: ResponseStore,
-    services: Services,
-    responses: ResponseServices,
+    services: AgentsServices,
+    responses: OpenAIServices,
     worker: Worker,
 ) -> EventRequests:
     """Put together what the worker does for events."""

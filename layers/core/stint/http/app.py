@@ -10,18 +10,10 @@ from pydantic.warnings import UnsupportedFieldAttributeWarning
 
 from stint.http.dependencies import TENANT, MakeServices
 from stint.http.errors import add_error_handlers
-from stint.http.middleware import (
-    Aliased,
-    Based,
-    CrossOrigin,
-    FaultsAnswered,
-    Observed,
-    ResponseHeaders,
-    RunOnce,
-    Sized,
-    Slashless,
-    Unmarked,
-)
+from stint.http.middleware.bodies import DoneMarkerMiddleware, ResponseSizeMiddleware, ServerErrorMiddleware
+from stint.http.middleware.headers import CORSMiddleware, NoRetryMiddleware, ResponseHeadersMiddleware
+from stint.http.middleware.paths import BasePathMiddleware, OpenAIPrefixMiddleware, TrailingSlashMiddleware
+from stint.http.middleware.request_logging import RequestLoggingMiddleware
 from stint.settings import Settings
 
 logger = logging.getLogger(__name__)
@@ -70,15 +62,15 @@ def create_app(
     for router in routers:
         app.include_router(router)
     add_error_handlers(app)
-    app.add_middleware(Aliased)
+    app.add_middleware(OpenAIPrefixMiddleware)
     if buffered:
-        app.add_middleware(Sized)
-        app.add_middleware(Based)
-    app.add_middleware(Unmarked)
-    app.add_middleware(FaultsAnswered)
-    app.add_middleware(RunOnce)
-    app.add_middleware(Slashless)
-    app.add_middleware(CrossOrigin, load_settings=load_settings)
-    app.add_middleware(ResponseHeaders)
-    app.add_middleware(Observed, function=function)
+        app.add_middleware(ResponseSizeMiddleware)
+        app.add_middleware(BasePathMiddleware)
+    app.add_middleware(DoneMarkerMiddleware)
+    app.add_middleware(ServerErrorMiddleware)
+    app.add_middleware(NoRetryMiddleware)
+    app.add_middleware(TrailingSlashMiddleware)
+    app.add_middleware(CORSMiddleware, load_settings=load_settings)
+    app.add_middleware(ResponseHeadersMiddleware)
+    app.add_middleware(RequestLoggingMiddleware, function=function)
     return app

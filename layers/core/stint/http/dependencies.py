@@ -9,26 +9,20 @@ from stint.domain.errors import InvalidRequest
 from stint.domain.ids import TENANT as TENANT
 from stint.domain.json_text import parse_json
 from stint.http.requests import StrictRoute
-from stint.services.agents_api import Services
+from stint.services.agents_api import AgentsServices
 from stint.tools.port import NO_PROVIDER_DATA, ProviderData
 
 if TYPE_CHECKING:  # only one function has them, and they weigh on a cold start
-    from stint.services.openai_api import ResponseServices
+    from stint.services.openai_api import OpenAIServices
 
 PROVIDER_DATA_HEADER = "x-llamastack-provider-data"
 
-MakeServices = Callable[[str], "Services | ResponseServices"]
+MakeServices = Callable[[str], "AgentsServices | OpenAIServices"]
 
 
-def services_of(request: Request) -> Services:
-    """Give the services of the tenant that calls; the first request of a process makes them."""
-    services: Services = request.app.state.make_services(TENANT)
-    return services
-
-
-def response_services_of(request: Request) -> "ResponseServices":
-    """Give the services behind the OpenAI API, in the function that has them."""
-    services: ResponseServices = request.app.state.make_services(TENANT)
+def agents_services_of(request: Request) -> AgentsServices:
+    """Return the services of the tenant that calls; the first request of a process makes them."""
+    services: AgentsServices = request.app.state.make_services(TENANT)
     return services
 
 
@@ -60,8 +54,8 @@ class AgentRoute(StrictRoute):
 
     def name_lines(self, request: Request) -> None:
         super().name_lines(request)
-        services_of(request).agents.name_lines(request.path_params.get("agent_id", ""))
+        agents_services_of(request).agents.name_lines(request.path_params.get("agent_id", ""))
 
 
-Access = Annotated[Services, Depends(services_of)]
-Keys = Annotated[ProviderData, Depends(provider_data_of)]
+AgentsServicesDep = Annotated[AgentsServices, Depends(agents_services_of)]
+ProviderDataDep = Annotated[ProviderData, Depends(provider_data_of)]

@@ -27,15 +27,15 @@ def trace(location: Sequence[Part], value: Any, *, missing: bool) -> Trace:
     part, *rest = location
     found = []
     if isinstance(value, list) and isinstance(part, int) and part < len(value):
-        found.append(behind(f"[{part}]", trace(rest, value[part], missing=missing)))
+        found.append(prepend(f"[{part}]", trace(rest, value[part], missing=missing)))
     elif isinstance(value, dict) and part in value:
-        found.append(behind(f".{part}", trace(rest, value[part], missing=missing)))
+        found.append(prepend(f".{part}", trace(rest, value[part], missing=missing)))
     elif isinstance(value, dict) and missing and not rest:
         found.append((1, True, f".{part}"))
     count, last, path = trace(rest, value, missing=missing)
     return max([*found, (count, last and bool(rest), path)], key=lambda way: way[:2])
 
 
-def behind(step: str, way: Trace) -> Trace:
+def prepend(step: str, way: Trace) -> Trace:
     count, last, path = way
     return count + 1, last, step + path

@@ -11,7 +11,7 @@ from stint.services.turns.turns import Turns
 
 
 @dataclass(frozen=True, slots=True)
-class Services:
+class AgentsServices:
     """`heartbeat_seconds` is the silence after which a connection is kept open by a sign of life."""
 
     agents: Agents

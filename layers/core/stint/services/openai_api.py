@@ -12,7 +12,7 @@ from stint.services.responses.responses import Responses
 
 
 @dataclass(frozen=True, slots=True)
-class ResponseServices:
+class OpenAIServices:
     """`heartbeat_seconds` is the silence after which a connection is kept open by a sign of life."""
 
     responses: Responses

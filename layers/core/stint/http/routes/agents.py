@@ -4,47 +4,49 @@ from fastapi import APIRouter, Response
 
 from stint.domain.llama_stack.agents import Agent, AgentCreateRequest, AgentCreateResponse, AgentList
 from stint.domain.llama_stack.sessions import SessionCreateRequest, SessionCreateResponse, SessionList
-from stint.http.dependencies import Access, AgentRoute
+from stint.http.dependencies import AgentRoute, AgentsServicesDep
 from stint.http.json_responses import NULL, document, listing, null, window_of
 
 router = APIRouter(prefix="/v1/agents", tags=["Agents"], route_class=AgentRoute)
 
 
 @router.post("", response_model=AgentCreateResponse)
-async def create_agent(body: AgentCreateRequest, services: Access) -> Response:
+async def create_agent(body: AgentCreateRequest, services: AgentsServicesDep) -> Response:
     """Create an agent."""
     return document(AgentCreateResponse(agent_id=await services.agents.create(body.agent_config)))
 
 
 @router.get("", response_model=AgentList)
-async def list_agents(services: Access, start_index: int | None = None, limit: int | None = None) -> Response:
+async def list_agents(
+    services: AgentsServicesDep, start_index: int | None = None, limit: int | None = None
+) -> Response:
     """List agents in creation order."""
     page = await services.agents.list(window_of(start_index, limit))
     return listing(page, "/v1/agents")
 
 
 @router.get("/{agent_id}", response_model=Agent)
-async def get_agent(agent_id: str, services: Access) -> Response:
+async def get_agent(agent_id: str, services: AgentsServicesDep) -> Response:
     """Read an agent."""
     return document(await services.agents.get(agent_id))
 
 
 @router.delete("/{agent_id}", response_model=None, responses=NULL)
-async def delete_agent(agent_id: str, services: Access) -> Response:
+async def delete_agent(agent_id: str, services: AgentsServicesDep) -> Response:
     """Delete an agent with its sessions and turns."""
     await services.agents.delete(agent_id)
     return null()
 
 
 @router.post("/{agent_id}/session", response_model=SessionCreateResponse, tags=["Sessions"])
-async def create_session(agent_id: str, body: SessionCreateRequest, services: Access) -> Response:
+async def create_session(agent_id: str, body: SessionCreateRequest, services: AgentsServicesDep) -> Response:
     """Create a session."""
     return document(SessionCreateResponse(session_id=await services.sessions.create(agent_id, body.session_name)))
 
 
 @router.get("/{agent_id}/sessions", response_model=SessionList, tags=["Sessions"])
 async def list_sessions(
-    agent_id: str, services: Access, start_index: int | None = None, limit: int | None = None
+    agent_id: str, services: AgentsServicesDep, start_index: int | None = None, limit: int | None = None
 ) -> Response:
     """List the sessions of an agent in creation order, without their turns."""
     page = await services.sessions.list(agent_id, window_of(start_index, limit))
@@ -52,7 +54,7 @@ async def list_sessions(
 
 
 @router.delete("/{agent_id}/session/{session_id}", response_model=None, responses=NULL, tags=["Sessions"])
-async def delete_session(agent_id: str, session_id: str, services: Access) -> Response:
+async def delete_session(agent_id: str, session_id: str, services: AgentsServicesDep) -> Response:
     """Delete a session with its turns."""
     await services.sessions.delete(agent_id, session_id)
     return null()

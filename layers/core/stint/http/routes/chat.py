@@ -5,23 +5,22 @@ import logging
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from functools import partial
-from typing import Annotated, Any
+from typing import Any
 
-from fastapi import APIRouter, Depends, Request, Response
+from fastapi import APIRouter, Request, Response
 
 from stint.domain.errors import StintError, Unexpected
 from stint.domain.inference import Usage
 from stint.domain.openai.chat import ChatCompletionRequest
 from stint.domain.openai.chat_output import ChatCompletion, ChatCompletionChunk
 from stint.http.deadline import deadline_of
-from stint.http.dependencies import response_services_of
 from stint.http.errors import document_of
+from stint.http.openai_dependencies import OpenAIServicesDep
 from stint.http.requests import StrictRoute
 from stint.http.sse import DONE, encode_frame
 from stint.http.streaming import StreamFormat, buffer_document, stream_events
 from stint.observability import Observation
 from stint.services.chat.chat import Chat, ChatRun
-from stint.services.openai_api import ResponseServices
 
 logger = logging.getLogger(__name__)
 
@@ -34,14 +33,15 @@ STREAMS: dict[int | str, dict[str, Any]] = {
         "description": "The completion, or its chunks.",
     }
 }
-Access = Annotated[ResponseServices, Depends(response_services_of)]
 Chunks = AsyncGenerator[ChatCompletionChunk, None]
 
 router = APIRouter(tags=["Chat"], route_class=StrictRoute)
 
 
 @router.post("/v1/chat/completions", response_model=ChatCompletion, responses=STREAMS)
-async def create_chat_completion(body: ChatCompletionRequest, request: Request, services: Access) -> Response:
+async def create_chat_completion(
+    body: ChatCompletionRequest, request: Request, services: OpenAIServicesDep
+) -> Response:
     """Complete a chat; with `stream` true the answer is a stream of chunks. Nothing is stored."""
     run = await services.chat.start(body, deadline_of(request))
     chunks = follow(request.scope["stint.observation"], services.chat, run)

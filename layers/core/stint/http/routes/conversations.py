@@ -1,8 +1,6 @@
 """Routes of conversations."""
 
-from typing import Annotated
-
-from fastapi import APIRouter, Depends, Request, Response
+from fastapi import APIRouter, Request, Response
 
 from stint.domain.openai.conversations import (
     Conversation,
@@ -14,57 +12,55 @@ from stint.domain.openai.conversations import (
 )
 from stint.domain.openai.items import Item
 from stint.domain.openai.response_resource import ItemList
-from stint.http.dependencies import response_services_of
 from stint.http.json_responses import document
 from stint.http.list_params import Included, Limit, Order, page
+from stint.http.openai_dependencies import OpenAIServicesDep
 from stint.http.requests import StrictRoute
-from stint.services.openai_api import ResponseServices
 
 CONVERSATIONS = "/v1/conversations"
 CONVERSATION = CONVERSATIONS + "/{conversation_id}"
 ITEMS = CONVERSATION + "/items"
 ITEM = ITEMS + "/{item_id}"
 
-Access = Annotated[ResponseServices, Depends(response_services_of)]
 
 router = APIRouter(tags=["Conversations"], route_class=StrictRoute)
 
 
 @router.post(CONVERSATIONS, response_model=Conversation)
-async def create_conversation(services: Access, body: CreateConversation | None = None) -> Response:
+async def create_conversation(services: OpenAIServicesDep, body: CreateConversation | None = None) -> Response:
     """Create a conversation, with its first items."""
     return document(await services.conversations.create(body or CreateConversation()))
 
 
 @router.get(CONVERSATIONS, response_model=ConversationList)
 async def list_conversations(
-    request: Request, services: Access, limit: Limit, after: str | None = None, order: Order = "desc"
+    request: Request, services: OpenAIServicesDep, limit: Limit, after: str | None = None, order: Order = "desc"
 ) -> Response:
     """List conversations, the newest first."""
     return page(await services.conversations.list(after, limit, order), request)
 
 
 @router.get(CONVERSATION, response_model=Conversation)
-async def get_conversation(conversation_id: str, services: Access) -> Response:
+async def get_conversation(conversation_id: str, services: OpenAIServicesDep) -> Response:
     """Read a conversation, without its items."""
     return document(await services.conversations.get(conversation_id))
 
 
 @router.post(CONVERSATION, response_model=Conversation)
-async def update_conversation(conversation_id: str, body: UpdateConversation, services: Access) -> Response:
+async def update_conversation(conversation_id: str, body: UpdateConversation, services: OpenAIServicesDep) -> Response:
     """Replace the metadata of a conversation."""
     return document(await services.conversations.update(conversation_id, body))
 
 
 @router.delete(CONVERSATION, response_model=DeletedConversation)
-async def delete_conversation(conversation_id: str, services: Access) -> Response:
+async def delete_conversation(conversation_id: str, services: OpenAIServicesDep) -> Response:
     """Delete a conversation with its items."""
     return document(await services.conversations.delete(conversation_id))
 
 
 @router.post(ITEMS, response_model=ItemList)
 async def create_conversation_items(
-    conversation_id: str, body: CreateItems, services: Access, include: Included
+    conversation_id: str, body: CreateItems, services: OpenAIServicesDep, include: Included
 ) -> Response:
     """Add items to a conversation; each gets a new id."""
     return document(await services.conversations.add_items(conversation_id, body.items, include))
@@ -74,7 +70,7 @@ async def create_conversation_items(
 async def list_conversation_items(
     conversation_id: str,
     request: Request,
-    services: Access,
+    services: OpenAIServicesDep,
     include: Included,
     limit: Limit,
     after: str | None = None,
@@ -85,12 +81,14 @@ async def list_conversation_items(
 
 
 @router.get(ITEM, response_model=Item)
-async def get_conversation_item(conversation_id: str, item_id: str, services: Access, include: Included) -> Response:
+async def get_conversation_item(
+    conversation_id: str, item_id: str, services: OpenAIServicesDep, include: Included
+) -> Response:
     """Read an item of a conversation."""
     return document(await services.conversations.get_item(conversation_id, item_id, include))
 
 
 @router.delete(ITEM, response_model=Conversation)
-async def delete_conversation_item(conversation_id: str, item_id: str, services: Access) -> Response:
+async def delete_conversation_item(conversation_id: str, item_id: str, services: OpenAIServicesDep) -> Response:
     """Delete an item; the answer is its conversation."""
     return document(await services.conversations.delete_item(conversation_id, item_id))

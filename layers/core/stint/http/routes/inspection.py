@@ -14,7 +14,7 @@ from stint.domain.openai.chat_output import ChatCompletionChunk
 from stint.http.errors import ErrorResponse
 from stint.http.examples import add_examples
 from stint.http.json_responses import document
-from stint.http.middleware import ALIAS
+from stint.http.middleware.paths import OPENAI_PREFIX
 from stint.http.routes import pages, registry, shields, tools
 from stint.http.sse import StreamError
 
@@ -87,7 +87,7 @@ def routes_of_api() -> Iterator[Route]:
 
 def addresses_of(route: APIRoute) -> list[str]:
     """Give the paths of a route: those of the OpenAI API have two."""
-    return [route.path, route.path.replace("/v1/", ALIAS, 1)] if route.path.startswith(OPENAI) else [route.path]
+    return [route.path, route.path.replace("/v1/", OPENAI_PREFIX, 1)] if route.path.startswith(OPENAI) else [route.path]
 
 
 def describe_api_at(url: str) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from fastapi.responses import HTMLResponse, JSONResponse
 from fastapi.routing import APIRoute
 
 from stint.http.accept import prefers
-from stint.http.dependencies import Access
+from stint.http.dependencies import AgentsServicesDep
 
 STATIC = Path(__file__).parents[1] / "static"
 TYPES = {"reference.css": "text/css", "reference.js": "text/javascript"}
@@ -71,7 +71,7 @@ METHODS = ["GET", "HEAD"]
 
 
 @router.api_route("/", methods=METHODS)
-async def get_home(request: Request, services: Access) -> Response:
+async def get_home(request: Request, services: AgentsServicesDep) -> Response:
     """Show where the API is and which models it has, as JSON for clients that prefer it to HTML."""
     url, models = base_url_of(request, "/"), [model.identifier for model in await services.registry.list_models()]
     if prefers(",".join(request.headers.getlist("accept")), "application/json", "text/html"):

@@ -5,7 +5,7 @@ from fastapi import APIRouter, Response
 from stint.domain.errors import NotSupported
 from stint.domain.llama_stack.registrations import ModelRegisterRequest
 from stint.domain.llama_stack.registry import Health, Model, ModelEntry, ModelList, Provider, ProviderList, Version
-from stint.http.dependencies import Access
+from stint.http.dependencies import AgentsServicesDep
 from stint.http.json_responses import document, null
 from stint.http.requests import StrictRoute
 
@@ -25,39 +25,39 @@ async def get_version() -> Response:
 
 
 @router.get("/models", response_model=ModelList)
-async def list_models(services: Access) -> Response:
+async def list_models(services: AgentsServicesDep) -> Response:
     """List the configured and registered models, under their short ids too."""
     models = await services.registry.list_models()
     return document(ModelList(data=[ModelEntry(**dict(model)) for model in models]))
 
 
 @router.post("/models", response_model=Model)
-async def register_model(body: ModelRegisterRequest, services: Access) -> Response:
+async def register_model(body: ModelRegisterRequest, services: AgentsServicesDep) -> Response:
     """Register another name for a provider's model."""
     return document(await services.registry.register_model(body))
 
 
 @router.get("/models/{model_id:path}", response_model=Model)
-async def get_model(model_id: str, services: Access) -> Response:
+async def get_model(model_id: str, services: AgentsServicesDep) -> Response:
     """Read a model; ids contain slashes."""
     return document(await services.registry.get_model(model_id))
 
 
 @router.delete("/models/{model_id:path}", response_model=None)
-async def unregister_model(model_id: str, services: Access) -> Response:
+async def unregister_model(model_id: str, services: AgentsServicesDep) -> Response:
     """Unregister a model."""
     await services.registry.unregister("model", model_id)
     return null()
 
 
 @router.get("/providers", response_model=ProviderList)
-async def list_providers(services: Access) -> Response:
+async def list_providers(services: AgentsServicesDep) -> Response:
     """List the configured providers."""
     return document(services.registry.providers)
 
 
 @router.get("/providers/{provider_id}", response_model=Provider)
-async def get_provider(provider_id: str, services: Access) -> Response:
+async def get_provider(provider_id: str, services: AgentsServicesDep) -> Response:
     """Read a provider."""
     return document(services.registry.get_provider(provider_id))
 

@@ -5,7 +5,7 @@ import logging
 from collections.abc import AsyncIterator
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi import APIRouter, Query, Request, Response
 
 from stint.domain.errors import InvalidRequest, StintError
 from stint.domain.openai.response_events import ResponseEvent
@@ -19,15 +19,16 @@ from stint.domain.openai.response_resource import (
 )
 from stint.domain.openai.response_resource import Response as ResponseObject
 from stint.http.deadline import deadline_of
-from stint.http.dependencies import Keys, is_llama_stack_address, response_services_of
+from stint.http.dependencies import ProviderDataDep, is_llama_stack_address
 from stint.http.errors import document_of
 from stint.http.json_responses import document
 from stint.http.list_params import Included, Limit, Order, page
+from stint.http.openai_dependencies import OpenAIServicesDep
 from stint.http.requests import StrictRoute
 from stint.http.sse import DONE, encode_frame
 from stint.http.streaming import StreamFormat, buffer_document, encode_events, stream_events, stream_frames
 from stint.observability import Observation
-from stint.services.openai_api import ResponseServices
+from stint.services.openai_api import OpenAIServices
 from stint.tools.port import ProviderData
 
 logger = logging.getLogger(__name__)
@@ -40,13 +41,14 @@ STREAMS: dict[int | str, dict[str, Any]] = {
         "description": "The response, or its events.",
     }
 }
-ResponseAccess = Annotated[ResponseServices, Depends(response_services_of)]
 
 router = APIRouter(tags=["Responses"], route_class=StrictRoute)
 
 
 @router.post(RESPONSES, response_model=ResponseObject, responses=STREAMS)
-async def create_response(body: CreateResponse, request: Request, services: ResponseAccess, keys: Keys) -> Response:
+async def create_response(
+    body: CreateResponse, request: Request, services: OpenAIServicesDep, keys: ProviderDataDep
+) -> Response:
     """Begin a response; with `stream` true the answer is a stream of events."""
     if is_llama_stack_address(request):
         body = body.for_llama_stack()
@@ -62,14 +64,14 @@ async def create_response(body: CreateResponse, request: Request, services: Resp
 
 
 @router.post(RESPONSES + "/compact", response_model=CompactedResponse)
-async def compact_response(body: CompactRequest, request: Request, services: ResponseAccess) -> Response:
+async def compact_response(body: CompactRequest, request: Request, services: OpenAIServicesDep) -> Response:
     """Make a conversation short: the output is the input of a request that goes on from it."""
     compacting = services.compaction.compact(body, deadline_of(request))
     return await buffer_document(compacting, services.heartbeat_seconds, encode_error=encode_error)
 
 
 @router.post(RESPONSES + "/input_tokens", response_model=InputTokens)
-async def count_input_tokens(body: InputTokensRequest, services: ResponseAccess, keys: Keys) -> Response:
+async def count_input_tokens(body: InputTokensRequest, services: OpenAIServicesDep, keys: ProviderDataDep) -> Response:
     """Count the tokens that a response would send to its model."""
     return document(await services.token_counts.count(body, keys))
 
@@ -77,7 +79,7 @@ async def count_input_tokens(body: InputTokensRequest, services: ResponseAccess,
 @router.get(RESPONSES, response_model=ResponseList)
 async def list_responses(
     request: Request,
-    services: ResponseAccess,
+    services: OpenAIServicesDep,
     limit: Limit,
     after: str | None = None,
     model: str | None = None,
@@ -95,7 +97,7 @@ async def list_responses(
 async def get_response(
     response_id: str,
     request: Request,
-    services: ResponseAccess,
+    services: OpenAIServicesDep,
     include: Included,
     stream: bool = False,
     starting_after: Annotated[int | None, Query(ge=0)] = None,
@@ -109,13 +111,13 @@ async def get_response(
 
 
 @router.post(RESPONSE + "/cancel", response_model=ResponseObject)
-async def cancel_response(response_id: str, services: ResponseAccess) -> Response:
+async def cancel_response(response_id: str, services: OpenAIServicesDep) -> Response:
     """Stop a response that runs in the background; one that has ended stays as it is."""
     return document(await services.background.cancel(response_id))
 
 
 @router.delete(RESPONSE, response_model=DeletedResponse)
-async def delete_response(response_id: str, services: ResponseAccess) -> Response:
+async def delete_response(response_id: str, services: OpenAIServicesDep) -> Response:
     """Delete a response, and stop it if it runs."""
     return document(await services.stored_responses.delete(response_id))
 
@@ -124,7 +126,7 @@ async def delete_response(response_id: str, services: ResponseAccess) -> Respons
 async def list_input_items(
     response_id: str,
     request: Request,
-    services: ResponseAccess,
+    services: OpenAIServicesDep,
     include: Included,
     limit: Limit,
     after: str | None = None,
@@ -137,7 +139,7 @@ async def list_input_items(
 
 
 async def begin_in_background(
-    body: CreateResponse, request: Request, services: ResponseServices, keys: ProviderData
+    body: CreateResponse, request: Request, services: OpenAIServices, keys: ProviderData
 ) -> Response:
     """Answer with a response that waits for the worker, or with its events from the first on."""
     stored = await services.background.create(body, deadline_of(request), keys)
@@ -148,7 +150,7 @@ async def begin_in_background(
     return document(services.stored_responses.show(stored))
 
 
-async def answer_following(response_id: str, after: int, request: Request, services: ResponseServices) -> Response:
+async def answer_following(response_id: str, after: int, request: Request, services: OpenAIServices) -> Response:
     events = await services.tail.open(response_id, after, deadline_of(request))
     return stream_frames(encode_events(events, STORED_EVENTS), services.heartbeat_seconds)
 

@@ -16,7 +16,7 @@ from stint.domain.llama_stack.registrations import (
     ToolInvokeRequest,
     ToolList,
 )
-from stint.http.dependencies import Access, Keys
+from stint.http.dependencies import AgentsServicesDep, ProviderDataDep
 from stint.http.json_responses import document, null
 from stint.http.requests import StrictRoute
 
@@ -24,40 +24,42 @@ router = APIRouter(prefix="/v1", tags=["Tools"], route_class=StrictRoute)
 
 
 @router.get("/toolgroups", response_model=ToolGroupList)
-async def list_toolgroups(services: Access) -> Response:
+async def list_toolgroups(services: AgentsServicesDep) -> Response:
     """List the configured and registered toolgroups."""
     toolgroups = await services.toolgroups.list()
     return document(ToolGroupList(data=[ToolGroupEntry(**dict(toolgroup)) for toolgroup in toolgroups]))
 
 
 @router.post("/toolgroups", response_model=ToolGroup)
-async def register_toolgroup(body: ToolGroupRegisterRequest, services: Access) -> Response:
+async def register_toolgroup(body: ToolGroupRegisterRequest, services: AgentsServicesDep) -> Response:
     """Register a toolgroup: an MCP server, HTTP endpoints or Lambda functions."""
     return document(await services.toolgroups.register(body))
 
 
 @router.get("/toolgroups/{toolgroup_id:path}", response_model=ToolGroup)
-async def get_toolgroup(toolgroup_id: str, services: Access) -> Response:
+async def get_toolgroup(toolgroup_id: str, services: AgentsServicesDep) -> Response:
     """Read a toolgroup."""
     return document(await services.toolgroups.get(toolgroup_id))
 
 
 @router.delete("/toolgroups/{toolgroup_id:path}", response_model=None)
-async def unregister_toolgroup(toolgroup_id: str, services: Access) -> Response:
+async def unregister_toolgroup(toolgroup_id: str, services: AgentsServicesDep) -> Response:
     """Unregister a toolgroup."""
     await services.toolgroups.unregister(toolgroup_id)
     return null()
 
 
 @router.get("/tools", response_model=ToolList)
-async def list_tools(request: Request, services: Access, keys: Keys, toolgroup_id: str | None = None) -> Response:
+async def list_tools(
+    request: Request, services: AgentsServicesDep, keys: ProviderDataDep, toolgroup_id: str | None = None
+) -> Response:
     """List the tools of a toolgroup (`group` or `group/tool`), or of all that can be reached."""
     named = toolgroup_id or request.query_params.get("toolgroup_id[name]")
     return document(ToolList(data=[*await services.toolgroups.tools_of(named, keys)]))
 
 
 @router.get("/tools/{tool_name:path}", response_model=Tool)
-async def get_tool(tool_name: str, services: Access, keys: Keys) -> Response:
+async def get_tool(tool_name: str, services: AgentsServicesDep, keys: ProviderDataDep) -> Response:
     """Read a tool."""
     return document(await services.toolgroups.tool(tool_name, keys))
 
@@ -65,8 +67,8 @@ async def get_tool(tool_name: str, services: Access, keys: Keys) -> Response:
 @router.get("/tool-runtime/list-tools", response_model=RuntimeToolList)
 async def list_runtime_tools(
     request: Request,
-    services: Access,
-    keys: Keys,
+    services: AgentsServicesDep,
+    keys: ProviderDataDep,
     tool_group_id: str | None = None,
     mcp_endpoint: Annotated[str | None, Query(description="Its URL; clients send it as mcp_endpoint[uri].")] = None,
 ) -> Response:
@@ -77,6 +79,6 @@ async def list_runtime_tools(
 
 
 @router.post("/tool-runtime/invoke", response_model=ToolInvocationResult)
-async def invoke_tool(body: ToolInvokeRequest, services: Access, keys: Keys) -> Response:
+async def invoke_tool(body: ToolInvokeRequest, services: AgentsServicesDep, keys: ProviderDataDep) -> Response:
     """Run a tool outside a turn."""
     return document(await services.toolgroups.invoke(body.tool_name, body.arguments, keys))

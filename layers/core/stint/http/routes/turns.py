@@ -13,13 +13,13 @@ from stint.domain.llama_stack.turns import Turn, TurnCreateRequest, TurnResumeRe
 from stint.domain.schema import Schema
 from stint.domain.steps import StepResponse
 from stint.http.deadline import deadline_of
-from stint.http.dependencies import Access, AgentRoute, Keys
+from stint.http.dependencies import AgentRoute, AgentsServicesDep, ProviderDataDep
 from stint.http.errors import body_of
 from stint.http.json_responses import document
 from stint.http.sse import encode_frame
 from stint.http.streaming import StreamFormat, buffer_document, stream_events
 from stint.observability import Observation
-from stint.services.agents_api import Services
+from stint.services.agents_api import AgentsServices
 from stint.services.turns.turn_run import TurnRun
 
 SESSION = "/v1/agents/{agent_id}/session/{session_id}"
@@ -45,7 +45,7 @@ class StreamChunk(Schema):
 router = APIRouter(tags=["Turns"], route_class=AgentRoute)
 
 
-async def answer(request: Request, services: Services, turn: TurnRun, *, stream: bool) -> Response:
+async def answer(request: Request, services: AgentsServices, turn: TurnRun, *, stream: bool) -> Response:
     """Run a turn that was begun, and answer in the form the caller asked for."""
     observation: Observation = request.scope["stint.observation"]
     events = observation.follow(services.turns.run(turn), turn.used)
@@ -70,7 +70,12 @@ async def last_turn(events: AsyncIterator[Event]) -> Turn:
 
 @router.post(SESSION + "/turn", response_model=Turn, responses=STREAMS)
 async def create_turn(
-    agent_id: str, session_id: str, body: TurnCreateRequest, request: Request, services: Access, keys: Keys
+    agent_id: str,
+    session_id: str,
+    body: TurnCreateRequest,
+    request: Request,
+    services: AgentsServicesDep,
+    keys: ProviderDataDep,
 ) -> Response:
     """Begin a turn; with `stream` true the answer is a stream of events."""
     turn = await services.turns.start(agent_id, session_id, body, deadline_of(request), keys)
@@ -84,8 +89,8 @@ async def resume_turn(
     turn_id: str,
     body: TurnResumeRequest,
     request: Request,
-    services: Access,
-    keys: Keys,
+    services: AgentsServicesDep,
+    keys: ProviderDataDep,
 ) -> Response:
     """Send tool responses, and let the session's last turn go on.
 
@@ -97,20 +102,20 @@ async def resume_turn(
 
 
 @router.get(TURN, response_model=Turn)
-async def get_turn(agent_id: str, session_id: str, turn_id: str, services: Access) -> Response:
+async def get_turn(agent_id: str, session_id: str, turn_id: str, services: AgentsServicesDep) -> Response:
     """Read a turn."""
     return document(await services.turns.get(agent_id, session_id, turn_id))
 
 
 @router.get(TURN + "/step/{step_id}", response_model=StepResponse)
-async def get_step(agent_id: str, session_id: str, turn_id: str, step_id: str, services: Access) -> Response:
+async def get_step(agent_id: str, session_id: str, turn_id: str, step_id: str, services: AgentsServicesDep) -> Response:
     """Read a step of a turn."""
     return document(StepResponse(step=await services.turns.step(agent_id, session_id, turn_id, step_id)))
 
 
 @router.get(SESSION, response_model=Session)
 async def get_session(
-    agent_id: str, session_id: str, services: Access, turn_ids: Annotated[list[str] | None, Query()] = None
+    agent_id: str, session_id: str, services: AgentsServicesDep, turn_ids: Annotated[list[str] | None, Query()] = None
 ) -> Response:
     """Read a session with its turns in creation order, or with those of `turn_ids` (repeated, or joined by commas)."""
     wanted = None if turn_ids is None else {part for value in turn_ids for part in value.split(",")}

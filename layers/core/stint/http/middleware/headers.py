@@ -1,0 +1,66 @@
+"""Headers that every answer gets."""
+
+from collections.abc import Callable
+
+from starlette.datastructures import MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from stint.settings import Settings
+
+
+class ResponseHeadersMiddleware:
+    """Add the headers that every answer carries.
+
+    No browser guesses a type (`nosniff`), and no cache keeps data (`no-store`) unless the route says otherwise.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                headers["x-content-type-options"] = "nosniff"
+                headers.setdefault("cache-control", "no-store")
+            await send(message)
+
+        await self.app(scope, receive, send_with_headers)
+
+
+class CORSMiddleware:
+    """Let the browsers of one origin read the answers (STINT_CORS_ORIGIN); API Gateway answers the preflights."""
+
+    def __init__(self, app: ASGIApp, load_settings: Callable[[], Settings]) -> None:
+        self.app = app
+        self.load_settings = load_settings
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        origin = self.load_settings().cors_origin
+
+        async def send_with_origin(message: Message) -> None:
+            if origin and message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                headers["access-control-allow-origin"] = origin
+                headers["access-control-expose-headers"] = "x-request-id, x-trace-id, x-should-retry, retry-after"
+                headers.add_vary_header("origin")
+            await send(message)
+
+        await self.app(scope, receive, send_with_origin)
+
+
+class NoRetryMiddleware:
+    """Tell clients not to repeat a request that runs a tool, however it fails: the tool may have done its work."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        runs_tool = scope["type"] == "http" and scope["path"].endswith("/tool-runtime/invoke")
+
+        async def send_with_advice(message: Message) -> None:
+            if runs_tool and message["type"] == "http.response.start" and message["status"] >= 500:
+                MutableHeaders(scope=message)["x-should-retry"] = "false"
+            await send(message)
+
+        await self.app(scope, receive, send_with_advice)

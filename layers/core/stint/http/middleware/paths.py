@@ -1,0 +1,69 @@
+"""Where a request goes: trailing slashes, base paths, and the second address of the OpenAI API."""
+
+from urllib.parse import quote
+
+from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+OPENAI_PREFIX = "/v1/openai/v1/"
+
+
+class TrailingSlashMiddleware:
+    """Redirect a path that ends with a slash to the one without, below any stage or base, as Llama Stack does."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        path = scope["path"] if scope["type"] == "http" else ""
+        name = path.rstrip("/").rpartition("/")[2]
+        if not path.endswith("/") or not name:
+            return await self.app(scope, receive, send)
+        query = scope["query_string"].decode("latin-1")
+        location = f"../{quote(name)}{'?' if query else ''}{query}"
+        return await Response(status_code=307, headers={"location": location})(scope, receive, send)
+
+
+class BasePathMiddleware:
+    """Find the API, and its pages, below the base path of a custom domain, which Mangum leaves in the path."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and not scope.get("root_path"):
+            base = mapped_base_of(scope)
+            if base:
+                scope["root_path"] = base
+                scope["path"] = base + (scope["path"].removeprefix(base) or "/")
+        await self.app(scope, receive, send)
+
+
+def mapped_base_of(scope: Scope) -> str:
+    """Return the part of the path that comes before the one that API Gateway has matched."""
+    path: str = scope["path"]
+    base, found, _ = path.partition("/v1/")
+    if found:
+        return base
+    event = scope.get("aws.event") or {}
+    if event.get("resource") == "/":
+        return path.rstrip("/")
+    matched = "/" + str((event.get("pathParameters") or {}).get("proxy", ""))
+    return path.removesuffix(matched) if path.endswith(matched) else ""
+
+
+class OpenAIPrefixMiddleware:
+    """Find the OpenAI API at its second address, which Llama Stack's clients call: /v1/openai/v1 is /v1.
+
+    Where the two differ, routes tell them apart by `is_llama_stack_address`.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and OPENAI_PREFIX in scope["path"]:
+            scope["stint.path"] = scope["path"]
+            scope["path"] = scope["path"].replace(OPENAI_PREFIX, "/v1/", 1)
+            scope["stint.llama_stack"] = True
+        await self.app(scope, receive, send)

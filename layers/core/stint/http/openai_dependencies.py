@@ -1,0 +1,17 @@
+"""What a route of the OpenAI API needs: its services of the caller's tenant. Only one function has them."""
+
+from typing import Annotated
+
+from fastapi import Depends, Request
+
+from stint.domain.ids import TENANT
+from stint.services.openai_api import OpenAIServices
+
+
+def openai_services_of(request: Request) -> OpenAIServices:
+    """Return the services of the tenant that calls."""
+    services: OpenAIServices = request.app.state.make_services(TENANT)
+    return services
+
+
+OpenAIServicesDep = Annotated[OpenAIServices, Depends(openai_services_of)]

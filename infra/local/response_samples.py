@@ -22,7 +22,7 @@ from stint.domain.openai.parts import InputText
 from stint.domain.openai.stored_responses import ResponseEnding, ResponseHeader, ResponseRecord, ResponseStatus
 from stint.domain.steps import CompletionMessage, InferenceStep
 from stint.http.dependencies import TENANT
-from stint.store.conversations import Conversations
+from stint.store.conversations import ConversationStore
 from stint.store.response_store import ResponseStore
 from stint.store.responses import Responses
 
@@ -43,7 +43,7 @@ def store_response_samples(store: ResponseStore) -> None:
     store.responses.mark_deleted(TENANT, DELETED_RESPONSE)
 
 
-def store_conversation(conversations: Conversations, conversation_id: str) -> None:
+def store_conversation(conversations: ConversationStore, conversation_id: str) -> None:
     with contextlib.suppress(NotFound):
         conversations.mark_deleted(TENANT, conversation_id)
         conversations.delete(TENANT, conversation_id)

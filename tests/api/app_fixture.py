@@ -29,7 +29,7 @@ from stint.http.app import create_app
 from stint.http.routes import agents
 from stint.http.routes.inspection import list_parts
 from stint.models.openai.model import OpenAICompatible
-from stint.models.port import Model
+from stint.models.port import ChatModel
 from stint.models.routing import Router
 from stint.models.scripted.model import Scripted
 from stint.services.agents_api import AgentsServices
@@ -65,7 +65,7 @@ class World:
         self.faulty = Faulty()
         self.chat_url = ""
         self.tenant = ""
-        self.models: dict[str, Callable[[], Model]] = {}
+        self.models: dict[str, Callable[[], ChatModel]] = {}
         self.tool_providers: Mapping[str, ToolProvider] | None = None
         self.made: dict[str, Any] = {}
         self.desk = Desk()
@@ -78,7 +78,7 @@ class World:
 
     def compose(self, tenant: str) -> dict[str, Any]:
         settings, store = self.settings, self.store
-        models: dict[str, Callable[[], Model]] = {
+        models: dict[str, Callable[[], ChatModel]] = {
             "scripted": lambda: Scripted(word_delay=0),
             "recorded": lambda: self.recorder,
             "faulty": lambda: self.faulty,

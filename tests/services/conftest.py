@@ -7,7 +7,7 @@ from tests.services.worker_fixture import Office
 from tests.store.conftest import Cloud, connect
 
 from stint.domain.ids import new_id
-from stint.models.port import Model
+from stint.models.port import ChatModel
 
 MakeStage = Callable[..., Stage]
 MakeOffice = Callable[..., Office]
@@ -41,7 +41,7 @@ def tenant() -> str:
 def make_stage(cloud: Cloud, tenant: str) -> MakeStage:
     """Make a stage for a model; `lease` is in seconds, `history` in bytes."""
 
-    def make(model: Model, lease: float = 30, history: int = 4_000_000) -> Stage:
+    def make(model: ChatModel, lease: float = 30, history: int = 4_000_000) -> Stage:
         return Stage(cloud.store, tenant, model, lease, history)
 
     return make
@@ -51,7 +51,7 @@ def make_stage(cloud: Cloud, tenant: str) -> MakeStage:
 def make_office(cloud: Cloud, tenant: str) -> MakeOffice:
     """Make an office for a model; `lease` is in seconds."""
 
-    def make(model: Model, lease: float = 30) -> Office:
+    def make(model: ChatModel, lease: float = 30) -> Office:
         return Office(cloud, tenant, model, lease)
 
     return make

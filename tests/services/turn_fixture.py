@@ -38,7 +38,7 @@ from stint.loop.plan import Plan
 from stint.loop.run import Run
 from stint.loop.toolbox import Toolbox
 from stint.loop.transcript import Transcript
-from stint.models.port import Model
+from stint.models.port import ChatModel
 from stint.models.routing import Router
 from stint.models.scripted.model import Scripted
 from stint.services.deletions import Deletions
@@ -149,7 +149,9 @@ class ListLog:
         return f"blob-{len(self.kept)}"
 
 
-def run_of(model: Model, *, tools: tuple[str, ...] = (), iters: int = 10, seconds: float = 30, log: Any = None) -> Run:
+def run_of(
+    model: ChatModel, *, tools: tuple[str, ...] = (), iters: int = 10, seconds: float = 30, log: Any = None
+) -> Run:
     toolbox = Toolbox({name: ToolSignature(name, "", {}) for name in tools})
     plan = Plan(model, "m", "", Decoding(), ToolConfig(), toolbox, iters, None, None, (), (), None)
     return Run("t", plan, Transcript(), log or ListLog(), asyncio.get_running_loop().time() + seconds)
@@ -177,7 +179,7 @@ class Stage:
         self,
         store: Store,
         tenant: str,
-        model: Model,
+        model: ChatModel,
         lease: float = 30,
         history: int = 4_000_000,
         providers: Mapping[str, ToolProvider] | None = None,
@@ -206,7 +208,7 @@ class Stage:
         self.session_id = await self.sessions.create(self.agent_id, "talk")
         return self
 
-    def beside(self, model: Model, lease: float = 30, history: int = 4_000_000) -> "Stage":
+    def beside(self, model: ChatModel, lease: float = 30, history: int = 4_000_000) -> "Stage":
         """Another process that serves the same session."""
         other = Stage(self.store, self.tenant, model, lease, history)
         other.agent_id, other.session_id = self.agent_id, self.session_id

@@ -24,7 +24,7 @@ from stint.domain.openai.response_requests import CreateResponse
 from stint.domain.openai.response_resource import Response
 from stint.domain.openai.stored_responses import StoredResponse
 from stint.domain.tasks import AnyTask, DeletionTask, ResponseTask
-from stint.models.port import Model
+from stint.models.port import ChatModel
 from stint.models.routing import Router
 from stint.models.scripted.model import Scripted
 from stint.services.deletions import Deletions
@@ -90,7 +90,9 @@ class Shop:
 class Office:
     """Two offices over the same tenant and desk are two processes. `lease` is in seconds."""
 
-    def __init__(self, cloud: Cloud, tenant: str, model: Model, lease: float = 30, desk: Desk | None = None) -> None:
+    def __init__(
+        self, cloud: Cloud, tenant: str, model: ChatModel, lease: float = 30, desk: Desk | None = None
+    ) -> None:
         self.cloud, self.tenant, self.desk, self.shop, self.lease = cloud, tenant, desk or Desk(), Shop(), lease
         self.store = cloud.response_store
         settings = Settings(lease_seconds=lease, default_model="scripted/demo")
@@ -105,7 +107,7 @@ class Office:
         self.worker = compose_worker(tenant, settings, self.store, self.services, self.desk)
         self.event_requests = compose_event_requests(tenant, settings, self.store, base, self.services, self.worker)
 
-    def beside(self, model: Model) -> "Office":
+    def beside(self, model: ChatModel) -> "Office":
         """Another process of the same system."""
         return Office(self.cloud, self.tenant, model, self.lease, self.desk)
 

@@ -10,14 +10,14 @@ from tests.store.conftest import Cloud, lose_first_answer
 from tests.store.response_samples import Responder
 
 from stint.domain.errors import Conflict, Interrupted, NotFound
-from stint.store.background import Background, LeaseState, ResponseLease
+from stint.store.background import BackgroundStore, LeaseState, ResponseLease
 
 
 class Job:
     """A background response that is stored, and who asks for it."""
 
     def __init__(self, cloud: Cloud, tenant: str) -> None:
-        self.background: Background = cloud.response_store.background
+        self.background: BackgroundStore = cloud.response_store.background
         self.tenant = tenant
         self.response_id = Responder(cloud.response_store, tenant).begin(background=True)
         self.ids = (tenant, self.response_id)

@@ -12,7 +12,7 @@ from stint.domain.ids import hex_of, item_name, new_id, new_name
 from stint.domain.openai.conversations import Conversation, StoredItem
 from stint.domain.openai.items import FunctionCall, FunctionCallOutput, Item, ReasoningItem
 from stint.domain.openai.parts import SummaryText
-from stint.store.conversations import Conversations
+from stint.store.conversations import ConversationStore
 from stint.store.documents import to_json
 from stint.store.response_store import ResponseStore
 
@@ -22,7 +22,7 @@ class Talk:
 
     def __init__(self, store: ResponseStore, tenant: str, *texts: str) -> None:
         self.store, self.tenant = store, tenant
-        self.all: Conversations = store.conversations
+        self.all: ConversationStore = store.conversations
         self.created: Conversation = conversation(topic="ferries")
         self.first = stored(*texts)
         self.all.create(tenant, self.created, self.first)

@@ -13,7 +13,7 @@ from stint.domain.llama_stack.agents import AgentConfig
 from stint.domain.notifications.completion_events import CompletionEvent, ResponseFinished, TurnFinished
 from stint.domain.notifications.request_events import REQUEST_EVENT
 from stint.domain.run_outcome import TurnStatus
-from stint.models.port import Model
+from stint.models.port import ChatModel
 
 
 class Events:
@@ -28,7 +28,7 @@ class Events:
         self.session_id = await self.office.turns.sessions.create(self.agent_id, "talk")
         return self
 
-    def beside(self, model: Model) -> "Events":
+    def beside(self, model: ChatModel) -> "Events":
         """The same events in another process."""
         other = Events(self.office.beside(model))
         other.agent_id, other.session_id = self.agent_id, self.session_id

@@ -13,7 +13,7 @@ from stint.bootstrap.defaults import configured, providers
 from stint.domain.errors import InvalidRequest, ToolUnavailable
 from stint.models.fetched_images import FetchedImages
 from stint.models.openai.model import OpenAICompatible
-from stint.models.port import Model
+from stint.models.port import ChatModel
 from stint.models.routing import HINTS
 from stint.models.tool_names import PlainToolNames
 from stint.settings import Settings
@@ -70,7 +70,7 @@ def test_a_tools_secret_that_cannot_be_read_names_its_own_setting(monkeypatch: p
         ("https://api.openai.com.example/v1", FetchedImages),
     ],
 )
-def test_no_server_but_openais_own_is_sent_the_address_of_an_image(base_url: str, adapter: type[Model]) -> None:
+def test_no_server_but_openais_own_is_sent_the_address_of_an_image(base_url: str, adapter: type[ChatModel]) -> None:
     model = Adapters(Settings.model_validate({"OPENAI_BASE_URL": base_url})).make_openai()
 
     assert type(model) is adapter

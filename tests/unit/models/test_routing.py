@@ -3,12 +3,12 @@ from collections.abc import Callable
 import pytest
 
 from stint.domain.errors import InvalidRequest
-from stint.models.port import Model
+from stint.models.port import ChatModel
 from stint.models.routing import Router
 from stint.models.scripted.model import Scripted
 
 
-def factories(*names: str) -> dict[str, Callable[[], Model]]:
+def factories(*names: str) -> dict[str, Callable[[], ChatModel]]:
     return dict.fromkeys(names, Scripted)
 
 
@@ -36,9 +36,9 @@ def test_prefix_chooses_the_provider(model_id: str, provider: str, provider_mode
 
 
 def test_adapters_are_made_when_first_asked_for_and_kept() -> None:
-    made: list[Model] = []
+    made: list[ChatModel] = []
 
-    def make() -> Model:
+    def make() -> ChatModel:
         made.append(Scripted())
         return made[-1]
 

@@ -9,7 +9,7 @@ from pydantic import SecretStr
 from stint.documents.served import Served
 from stint.domain.errors import ModelError, ToolUnavailable
 from stint.models.api_key import ApiKey
-from stint.models.port import Model
+from stint.models.port import ChatModel
 from stint.models.routing import Router
 from stint.models.tool_names import PlainToolNames
 from stint.settings import Settings
@@ -77,7 +77,7 @@ class Adapters:
         await self.guard.check(url)
 
     def make_router(self) -> Router:
-        models: dict[str, Callable[[], Model]] = {
+        models: dict[str, Callable[[], ChatModel]] = {
             **({"scripted": self.make_scripted} if self.settings.scripted_models else {}),
             "openai": lambda: PlainToolNames(self.make_openai()),
             "bedrock": lambda: PlainToolNames(self.make_bedrock()),
@@ -105,13 +105,13 @@ class Adapters:
             }
         )
 
-    def make_scripted(self) -> Model:
+    def make_scripted(self) -> ChatModel:
         from stint.models.scripted.model import Scripted  # noqa: PLC0415
 
         names = [name for name in (DEMO_MODEL, *self.settings.model_ids) if name.startswith("scripted/")]
         return Scripted(self.settings.scripted_word_seconds, {name.removeprefix("scripted/") for name in names})
 
-    def make_openai(self) -> Model:
+    def make_openai(self) -> ChatModel:
         """Return the model, with images behind URLs fetched here unless OpenAI's own servers do it.
 
         Another server may stand in a private network.
@@ -124,7 +124,7 @@ class Adapters:
         model = OpenAICompatible(settings.openai_base_url, key, stall_timeout=settings.model_stall_seconds)
         return model if model.is_of_openai else FetchedImages(model, self.fetch)
 
-    def make_bedrock(self) -> Model:
+    def make_bedrock(self) -> ChatModel:
         from stint.models.bedrock.model import Bedrock, connect  # noqa: PLC0415
         from stint.models.fetched_images import FetchedImages  # noqa: PLC0415
 

@@ -8,7 +8,7 @@ from stint.domain.errors import DeadlineExceeded, ModelError
 from stint.domain.inference import Accepted, Finished, InferenceRequest, ModelChunk
 from stint.domain.known_secrets import redactor_of_models_text
 from stint.loop.redacted_chunks import ChunkRedactor
-from stint.models.port import Model
+from stint.models.port import ChatModel
 
 T = TypeVar("T")
 
@@ -21,7 +21,7 @@ TIME_IS_OVER = (
 class Inference:
     """A model call that begins at once, so that it is being opened while other work goes on."""
 
-    def __init__(self, model: Model, request: InferenceRequest) -> None:
+    def __init__(self, model: ChatModel, request: InferenceRequest) -> None:
         self.chunks = model.stream(request)
         self.accepted = asyncio.Event()
         self.first: asyncio.Task[ModelChunk | None] = asyncio.create_task(self.read_first())

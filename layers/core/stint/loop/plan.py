@@ -8,7 +8,7 @@ from stint.domain.inference import AnswerFormat, Decoding, InferenceRequest, Mod
 from stint.domain.tools import ToolChoice, ToolConfig
 from stint.loop.screening import BoundShield
 from stint.loop.toolbox import Toolbox
-from stint.models.port import Model
+from stint.models.port import ChatModel
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,7 @@ class Plan:
     calls of the last answer to the client; the turns of the Agents API end there.
     """
 
-    model: Model
+    model: ChatModel
     model_id: str
     instructions: str
     decoding: Decoding

@@ -12,7 +12,7 @@ from stint.domain.content import ContentItem, ImageContentItem, TextContentItem,
 from stint.domain.errors import InvalidRequest, at_fault
 from stint.domain.inference import InferenceRequest, ModelChunk, ModelMessage, ToolResult, UserInput
 from stint.domain.limits import MAX_IMAGE_URLS
-from stint.models.port import Model
+from stint.models.port import ChatModel
 
 
 class Image(Protocol):
@@ -36,7 +36,7 @@ class FetchedImages:
     `fetch` raises InvalidRequest for a URL that is not allowed or does not answer.
     """
 
-    def __init__(self, model: Model, fetch: Fetch) -> None:
+    def __init__(self, model: ChatModel, fetch: Fetch) -> None:
         self._model = model
         self._fetch = fetch
 

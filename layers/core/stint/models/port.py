@@ -6,7 +6,7 @@ from typing import Protocol
 from stint.domain.inference import InferenceRequest, ModelChunk
 
 
-class Model(Protocol):
+class ChatModel(Protocol):
     """A model provider."""
 
     def check(self, request: InferenceRequest) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 
 from stint.domain.errors import InvalidRequest
-from stint.models.port import Model
+from stint.models.port import ChatModel
 
 HINTS = {
     "openai": "set OPENAI_BASE_URL and OPENAI_API_KEY",
@@ -20,13 +20,13 @@ class Router:
     here. Adapters are made when first needed, and kept.
     """
 
-    def __init__(self, factories: Mapping[str, Callable[[], Model]], default_model: str) -> None:
+    def __init__(self, factories: Mapping[str, Callable[[], ChatModel]], default_model: str) -> None:
         self._factories = factories
         self.providers = sorted(factories)
         self._default_model = default_model
-        self._models: dict[str, Model] = {}
+        self._models: dict[str, ChatModel] = {}
 
-    def resolve(self, model_id: str) -> tuple[Model, str]:
+    def resolve(self, model_id: str) -> tuple[ChatModel, str]:
         """Return the adapter of a model, and the provider's own id.
 
         Raises:

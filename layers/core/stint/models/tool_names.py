@@ -16,7 +16,7 @@ from stint.domain.inference import (
     ToolSignature,
 )
 from stint.domain.tools import LONGEST_TOOL_NAME, ToolChoice
-from stint.models.port import Model
+from stint.models.port import ChatModel
 
 _REFUSED = re.compile(r"[^a-zA-Z0-9_-]")
 _DIGITS = 8
@@ -29,7 +29,7 @@ class PlainToolNames:
     the names as they are.
     """
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: ChatModel) -> None:
         self._model = model
 
     def check(self, request: InferenceRequest) -> None:

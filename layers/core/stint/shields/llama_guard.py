@@ -22,7 +22,7 @@ from stint.domain.inference import (
     UserInput,
 )
 from stint.domain.steps import SafetyViolation
-from stint.models.port import Model
+from stint.models.port import ChatModel
 from stint.shields.port import REFUSAL, Shield, Touchpoint
 from stint.shields.texts import read
 
@@ -74,7 +74,7 @@ class LlamaGuard:
 
     asks_model = True
 
-    def __init__(self, resolve: Callable[[str], tuple[Model, str]]) -> None:
+    def __init__(self, resolve: Callable[[str], tuple[ChatModel, str]]) -> None:
         """`resolve` returns the adapter of a model id and the provider's own id (`Router.resolve`)."""
         self._resolve = resolve
 

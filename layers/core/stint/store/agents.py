@@ -12,7 +12,7 @@ LONGEST_NAME = 200
 """Characters of a name in a list entry, which stays below 1 KB: one write unit."""
 
 
-class Agents:
+class AgentStore:
     """An agent exists while its list entry does and is not marked; ids that name none raise NotFound."""
 
     def __init__(self, table: Table, documents: Documents) -> None:

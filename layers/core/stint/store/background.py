@@ -86,7 +86,7 @@ class EventBatch(Schema):
     events: list[str]
 
 
-class Background:
+class BackgroundStore:
     """The lease record and the stored stream of responses, in their own partitions and deleted with them.
 
     Whether a response exists is not asked here. Nothing is written to one that was deleted less than an hour ago.

@@ -31,7 +31,7 @@ class ItemHistory:
     complete: bool
 
 
-class Conversations:
+class ConversationStore:
     """A conversation exists while its own record does and is not marked; ids that name none raise NotFound.
 
     Items lie in the order of their ids, which `domain.items.name_items` makes.

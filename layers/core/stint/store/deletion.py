@@ -6,12 +6,12 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 
 from stint.store import keys
-from stint.store.agents import Agents
+from stint.store.agents import AgentStore
 from stint.store.blobs import Blobs
 from stint.store.failures import ConditionFailed
 from stint.store.items import Item
 from stint.store.logs import ENDS, log_of
-from stint.store.sessions import Sessions
+from stint.store.sessions import SessionStore
 from stint.store.table import WRITE_BATCH, Table
 from stint.store.tombstones import mark_deleted, new_seal, read_marked
 
@@ -22,10 +22,10 @@ class Deletion:
     """Deletes what is marked. Each method may be stopped and repeated at any point; what does not exist is done.
 
     `deadline` is on the monotonic clock; the methods return whether nothing is left to do. They raise NotMarkedDeleted
-    for an object without a mark: `Agents.mark_deleted` and `Sessions.mark_deleted` set it.
+    for an object without a mark: `AgentStore.mark_deleted` and `SessionStore.mark_deleted` set it.
     """
 
-    def __init__(self, table: Table, blobs: Blobs, agents: Agents, sessions: Sessions) -> None:
+    def __init__(self, table: Table, blobs: Blobs, agents: AgentStore, sessions: SessionStore) -> None:
         self._table = table
         self._blobs = blobs
         self._agents = agents

@@ -4,10 +4,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
-from stint.store.background import Background
+from stint.store.background import BackgroundStore
 from stint.store.blobs import Blobs
 from stint.store.conversation_leases import ConversationLeases
-from stint.store.conversations import Conversations
+from stint.store.conversations import ConversationStore
 from stint.store.documents import Documents
 from stint.store.idempotency import IdempotencyRecords
 from stint.store.responses import Responses
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class ResponseStore:
     responses: Responses
-    background: Background
-    conversations: Conversations
+    background: BackgroundStore
+    conversations: ConversationStore
     conversation_leases: ConversationLeases
     idempotency: IdempotencyRecords
     signing_keys: SigningKeys
@@ -33,9 +33,9 @@ class ResponseStore:
         """Compose the store; nothing is sent, and the S3 client is made when the first blob asks for it."""
         records, blobs = Table(dynamodb, table), Blobs(connect_s3, bucket)
         documents = Documents(records, blobs)
-        background = Background(records, documents)
+        background = BackgroundStore(records, documents)
         responses = Responses(records, documents, blobs, background)
-        conversations = Conversations(records, documents, blobs)
+        conversations = ConversationStore(records, documents, blobs)
         return cls(
             responses,
             background,

@@ -10,7 +10,7 @@ from stint.domain.ids import pack_name, unpack_name
 from stint.domain.openai.stored_responses import ResponseHeader, ResponseRecord, StoredResponse
 from stint.domain.paging import MAX_BYTES, Page
 from stint.store import keys
-from stint.store.background import Background
+from stint.store.background import BackgroundStore
 from stint.store.blobs import Blobs
 from stint.store.documents import Documents, to_json
 from stint.store.failures import ConditionFailed
@@ -36,7 +36,7 @@ class Responses:
     It is the log that keeps writers apart: each place is given once. Records behind an ending are ignored.
     """
 
-    def __init__(self, table: Table, documents: Documents, blobs: Blobs, background: Background) -> None:
+    def __init__(self, table: Table, documents: Documents, blobs: Blobs, background: BackgroundStore) -> None:
         self._table = table
         self._documents = documents
         self._blobs = blobs

@@ -51,7 +51,7 @@ class SessionName(Schema):
     name: str
 
 
-class Sessions:
+class SessionStore:
     """Ids that name no session, or a deleted or expired one, raise NotFound.
 
     Whether the agent exists is asked only by `create`.

@@ -4,15 +4,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
-from stint.store.agents import Agents
+from stint.store.agents import AgentStore
 from stint.store.blobs import Blobs
 from stint.store.deletion import Deletion
 from stint.store.documents import Documents
 from stint.store.registrations import Registrations
 from stint.store.session_leases import SessionLeases
-from stint.store.sessions import Sessions
+from stint.store.sessions import SessionStore
 from stint.store.table import Table
-from stint.store.turns import Turns
+from stint.store.turns import TurnStore
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    agents: Agents
-    sessions: Sessions
+    agents: AgentStore
+    sessions: SessionStore
     session_leases: SessionLeases
-    turns: Turns
+    turns: TurnStore
     deletion: Deletion
     registrations: Registrations
 
@@ -33,7 +33,7 @@ class Store:
         """Compose the store; nothing is sent, and the S3 client is made when the first blob asks for it."""
         records, blobs = Table(dynamodb, table), Blobs(connect_s3, bucket)
         documents = Documents(records, blobs)
-        agents, sessions = Agents(records, documents), Sessions(records, documents)
+        agents, sessions = AgentStore(records, documents), SessionStore(records, documents)
         deletion = Deletion(records, blobs, agents, sessions)
-        turns, registrations = Turns(records, documents), Registrations(records, documents)
+        turns, registrations = TurnStore(records, documents), Registrations(records, documents)
         return cls(agents, sessions, SessionLeases(records), turns, deletion, registrations)

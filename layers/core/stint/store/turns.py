@@ -28,7 +28,7 @@ class History:
     last: LastTurn | None
 
 
-class Turns:
+class TurnStore:
     """Writers hold the session's lease, yet it is the log that keeps them apart: each place is given once.
 
     A turn shows once its header is stored. Records after a failed or cancelled ending are ignored.

@@ -17,7 +17,7 @@ Block = dict[str, Any]
 
 
 @dataclass(slots=True)
-class Conversation:
+class BedrockMessages:
     """`system` and `messages` of a Converse request."""
 
     system: list[Block] = field(default_factory=list)
@@ -35,7 +35,7 @@ class Conversation:
 
 def write_conversation(
     messages: tuple[ModelMessage, ...], *, with_tools: bool, with_reasoning: bool = False
-) -> Conversation:
+) -> BedrockMessages:
     """Write a conversation for Converse (API reference, Message and ContentBlock).
 
     Tool results are user messages. Converse refuses blank texts, so they are omitted, or replaced where a text is
@@ -46,7 +46,7 @@ def write_conversation(
     Raises:
         InvalidRequest: an image cannot be read, or is a URL, which Bedrock does not support.
     """
-    conversation = Conversation()
+    conversation = BedrockMessages()
     for message in map(put_name_in_text, messages):
         match message:
             case SystemText(text):

@@ -35,7 +35,7 @@ class _Call:
     has_arguments: bool = False
 
 
-class ChatAnswer:
+class ChatCompletionReader:
     """One answer, read chunk by chunk.
 
     It reads OpenAI's documented form and the variants of compatible servers: calls without an index or an id, all calls

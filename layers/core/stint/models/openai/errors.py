@@ -70,7 +70,7 @@ class Refusal:
         return self.status in REFUSED or (self.status is None and self.kind == InvalidRequest.type)
 
 
-class Failure(Exception):
+class ProviderFailure(Exception):
     """A failed call, with the error to raise and whether a retry can help."""
 
     def __init__(self, error: StintError, *, may_repeat: bool = False, refusal: Refusal | None = None) -> None:
@@ -80,7 +80,7 @@ class Failure(Exception):
         self.refusal = refusal
 
     @classmethod
-    def refused(cls, refusal: Refusal) -> "Failure":
+    def refused(cls, refusal: Refusal) -> "ProviderFailure":
         return cls(explain(refusal), may_repeat=refusal.may_be_repeated, refusal=refusal)
 
 

@@ -13,8 +13,8 @@ from stint.domain.errors import InvalidRequest, ModelError, NotSupported
 from stint.domain.inference import Accepted, Finished, InferenceRequest, ModelChunk
 from stint.models.json_schemas import read_schema
 from stint.models.openai.adaptations import Adaptations
-from stint.models.openai.answer import ChatAnswer
-from stint.models.openai.errors import FIELDS, Failure
+from stint.models.openai.answer import ChatCompletionReader
+from stint.models.openai.errors import FIELDS, ProviderFailure
 from stint.models.openai.request import Body, write_body
 from stint.models.openai.response import read_response
 
@@ -100,7 +100,7 @@ class OpenAICompatible:
                         accepted = True
                         yield chunk
                 return
-            except Failure as failure:
+            except ProviderFailure as failure:
                 if begun:
                     raise failure.error from failure.__cause__
                 if failure.refusal is not None and self._adaptations.learn(request, failure.refusal):
@@ -124,7 +124,7 @@ class OpenAICompatible:
         if key:
             headers["Authorization"] = f"Bearer {key}"
         content = write_body(body)
-        answer = ChatAnswer()
+        answer = ChatCompletionReader()
         try:
             call = self._client().stream("POST", self._url, content=content, headers=headers, timeout=self._timeout)
             async with call as response, aclosing(read_response(response, answer, key)) as chunks:
@@ -132,7 +132,7 @@ class OpenAICompatible:
                     yield chunk
         except (httpx.RequestError, *NOT_A_URL) as error:
             if not answer.is_finished:
-                raise Failure(self._explain(error), may_repeat=not isinstance(error, NOT_REPEATED)) from error
+                raise ProviderFailure(self._explain(error), may_repeat=not isinstance(error, NOT_REPEATED)) from error
         for chunk in answer.finish():
             yield chunk
 
@@ -165,7 +165,7 @@ class OpenAICompatible:
             case _:
                 return ModelError(f"The model's provider at {server} broke the connection ({type(error).__name__})")
 
-    def _pause(self, failure: Failure, repeated: int) -> float | None:
+    def _pause(self, failure: ProviderFailure, repeated: int) -> float | None:
         """Return the seconds to wait before a retry; None if the call is not retried."""
         wait = failure.refusal.retry_after if failure.refusal is not None else None
         if not failure.may_repeat or repeated >= self._repeats or (wait or 0.0) > LONGEST_WAIT:

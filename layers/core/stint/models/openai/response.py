@@ -11,13 +11,15 @@ from httpx_sse import EventSource, ServerSentEvent
 
 from stint.domain.errors import ModelError
 from stint.domain.inference import Accepted, ModelChunk
-from stint.models.openai.answer import ChatAnswer
-from stint.models.openai.errors import Failure, read_refusal
+from stint.models.openai.answer import ChatCompletionReader
+from stint.models.openai.errors import ProviderFailure, read_refusal
 
 DRAIN_SECONDS = 0.2
 
 
-async def read_response(response: httpx.Response, answer: ChatAnswer, key: str) -> AsyncGenerator[ModelChunk, None]:
+async def read_response(
+    response: httpx.Response, answer: ChatCompletionReader, key: str
+) -> AsyncGenerator[ModelChunk, None]:
     """Yield the chunks of a response without the end, which `answer` makes.
 
     Servers that ignore `stream: true` answer with one JSON document, which is accepted, too. `key` is redacted in
@@ -29,7 +31,7 @@ async def read_response(response: httpx.Response, answer: ChatAnswer, key: str) 
     response.encoding = "utf-8"  # whatever is declared: httpx would use any codec of Python
     if not response.is_success:
         body = (await response.aread()).decode(errors="replace")
-        raise Failure.refused(read_refusal(response.status_code, body, response.headers, key))
+        raise ProviderFailure.refused(read_refusal(response.status_code, body, response.headers, key))
     kind = response.headers.get("content-type", "").partition(";")[0].strip()
     if kind == "application/json":
         yield Accepted()
@@ -42,10 +44,12 @@ async def read_response(response: httpx.Response, answer: ChatAnswer, key: str) 
                 yield chunk
     else:
         message = f"The model's provider answered {kind or 'no content type'}, no event stream (check OPENAI_BASE_URL)"
-        raise Failure(ModelError(message, upstream_status=response.status_code))
+        raise ProviderFailure(ModelError(message, upstream_status=response.status_code))
 
 
-async def _read_events(response: httpx.Response, answer: ChatAnswer, key: str) -> AsyncGenerator[ModelChunk, None]:
+async def _read_events(
+    response: httpx.Response, answer: ChatCompletionReader, key: str
+) -> AsyncGenerator[ModelChunk, None]:
     async with aclosing(EventSource(response).aiter_sse()) as events:
         async for event in events:
             if event.data.strip() == "[DONE]":
@@ -55,7 +59,7 @@ async def _read_events(response: httpx.Response, answer: ChatAnswer, key: str) -
                 for chunk in _feed(answer, event.data, key):
                     yield chunk
     if not answer.is_finished:
-        raise Failure(ModelError("The model's provider broke off its answer"), may_repeat=True)
+        raise ProviderFailure(ModelError("The model's provider broke off its answer"), may_repeat=True)
 
 
 async def _drain(events: AsyncGenerator[ServerSentEvent, None]) -> None:
@@ -68,14 +72,16 @@ async def _drain(events: AsyncGenerator[ServerSentEvent, None]) -> None:
         return
 
 
-def _feed(answer: ChatAnswer, text: str, key: str) -> list[ModelChunk]:
+def _feed(answer: ChatCompletionReader, text: str, key: str) -> list[ModelChunk]:
     try:
         payload: Any = json.loads(text)
     except ValueError as error:
-        raise Failure(ModelError(f"The model's provider sent broken JSON: {text[:100]!r}")) from error
+        raise ProviderFailure(ModelError(f"The model's provider sent broken JSON: {text[:100]!r}")) from error
     if isinstance(payload, dict) and (payload.get("error") or payload.get("object") == "error"):
-        raise Failure.refused(read_refusal(None, text, {}, key))
+        raise ProviderFailure.refused(read_refusal(None, text, {}, key))
     try:
         return list(answer.feed(payload))
     except (AttributeError, TypeError, ValueError) as error:
-        raise Failure(ModelError(f"The model's provider sent what is no chat completion: {text[:100]!r}")) from error
+        raise ProviderFailure(
+            ModelError(f"The model's provider sent what is no chat completion: {text[:100]!r}")
+        ) from error

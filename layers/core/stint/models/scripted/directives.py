@@ -13,7 +13,7 @@ MOST_WORDS = 20_000
 MOST_CALLS = 500
 """Maximum calls of one answer. Further ones are ignored."""
 
-Failure = Literal["before", "throttled", "overloaded", "context"]
+FailureMode = Literal["before", "throttled", "overloaded", "context"]
 
 
 @dataclass(slots=True)
@@ -25,7 +25,7 @@ class Directives:
     says: str | None = None
     refuses: str | None = None
     calls: list[tuple[str, str]] = field(default_factory=list)
-    failure: Failure | None = None
+    failure: FailureMode | None = None
     fail_after: int | None = None
     slow: float = 0.0
     cut: int | None = None

@@ -13,7 +13,7 @@ from stint.domain.tasks import DeletionTask
 from stint.log_keys import add_log_keys
 from stint.services.agents.masking import masked_agent, refuse_masked_args
 from stint.services.deletions import Deletions
-from stint.store.agents import Agents as AgentStore
+from stint.store.agents import AgentStore
 
 CACHED_CONFIGS = 64
 

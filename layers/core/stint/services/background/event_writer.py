@@ -13,7 +13,7 @@ from stint.domain.openai.item_events import (
 )
 from stint.domain.openai.response_events import ResponseEvent
 from stint.services.responses.event_stream import padding_of
-from stint.store.background import Background
+from stint.store.background import BackgroundStore
 
 FLUSH_SECONDS = 0.3
 """How long events are gathered: several deltas of one text become one event."""
@@ -28,7 +28,7 @@ class StreamWriter:
     With no `background`, none is stored.
     """
 
-    def __init__(self, background: Background | None, tenant: str, response_id: str, first: int) -> None:
+    def __init__(self, background: BackgroundStore | None, tenant: str, response_id: str, first: int) -> None:
         self.background = background
         self.tenant = tenant
         self.response_id = response_id

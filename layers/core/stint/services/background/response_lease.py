@@ -6,7 +6,7 @@ from contextlib import suppress
 from stint.domain.errors import StoreUnavailable
 from stint.loop.lease_keeper import ENDING_SECONDS, LeaseKeeper
 from stint.services.background.waiting import acquire_or_wait
-from stint.store.background import Background, ResponseLease
+from stint.store.background import BackgroundStore, ResponseLease
 
 ResponseKeeper = LeaseKeeper[ResponseLease]
 
@@ -14,7 +14,7 @@ WATCH_SECONDS = 1.0
 """How often a run looks whether it is to stop."""
 
 
-async def wait_for_stop(background: Background, lease: ResponseLease) -> None:
+async def wait_for_stop(background: BackgroundStore, lease: ResponseLease) -> None:
     """Return when a run is to stop: the response was cancelled or deleted, or another worker runs it."""
     while True:
         await asyncio.sleep(WATCH_SECONDS)
@@ -25,7 +25,7 @@ async def wait_for_stop(background: Background, lease: ResponseLease) -> None:
 
 
 async def keep_response(
-    background: Background, tenant: str, response_id: str, seconds: float, deadline: float
+    background: BackgroundStore, tenant: str, response_id: str, seconds: float, deadline: float
 ) -> ResponseKeeper | None:
     """Acquire the lease of a response and keep it; None if another worker is seen to renew its own.
 

@@ -23,8 +23,7 @@ from stint.services.conversations.item_files import check_images, read_files
 from stint.services.conversations.opaque_texts import OpaqueTexts
 from stint.services.deletions import Deletions
 from stint.services.document_reader import Reader
-from stint.store.conversations import Conversations as ConversationStore
-from stint.store.conversations import Order
+from stint.store.conversations import ConversationStore, Order
 
 
 class Conversations:

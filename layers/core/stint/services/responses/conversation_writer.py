@@ -8,7 +8,7 @@ from stint.domain.openai.stored_responses import ResponseRecord, ResponseStatus,
 from stint.services.conversations.item_files import share_out
 from stint.services.conversations.opaque_texts import OpaqueTexts
 from stint.services.responses.output_items import output_of, whole
-from stint.store.conversations import Conversations
+from stint.store.conversations import ConversationStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +16,7 @@ class Conversing:
     """Adds to a conversation what was said in a response."""
 
     tenant: str
-    store: Conversations
+    store: ConversationStore
     conversation_id: str
     opaque: OpaqueTexts
 

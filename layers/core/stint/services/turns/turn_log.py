@@ -15,7 +15,7 @@ from stint.domain.steps import Step
 from stint.loop.lease_keeper import LeaseKeeper
 from stint.store.session_leases import SessionLease
 from stint.store.sessions import LastTurn
-from stint.store.turns import Turns as TurnStore
+from stint.store.turns import TurnStore
 
 
 @dataclass(slots=True)

@@ -14,7 +14,7 @@ from stint.net.urls import parse_url
 from stint.tools.list_budget import MAX_LIST_BYTES, ListBudget
 from stint.tools.mcp.answers import Received
 from stint.tools.mcp.package import prepare_mcp
-from stint.tools.mcp.watch import Refused, Watch
+from stint.tools.mcp.watch import McpRequestRefused, Watch
 
 if TYPE_CHECKING:
     from mcp.client.session import ClientSession
@@ -66,17 +66,17 @@ class McpSessions:
         """
         parse_url(url)
         deadline = asyncio.get_running_loop().time() + timeout
-        first: Refused | None = None
+        first: McpRequestRefused | None = None
         if url not in self._sse_endpoints:
             try:
                 return await self._attempt(url, headers, conversation, deadline, budget, sse=False)
-            except Refused as refused:
+            except McpRequestRefused as refused:
                 if not 400 <= refused.status < 500 or not refused.opening or refused.status in NOT_ABOUT_TRANSPORT:
                     raise explain(url, refused) from refused
                 first = refused
         try:
             result = await self._attempt(url, headers, conversation, deadline, budget, sse=True)
-        except Refused as refused:
+        except McpRequestRefused as refused:
             self._sse_endpoints.discard(url)
             raise explain(url, refused, first) from refused
         self._sse_endpoints.add(url)
@@ -156,7 +156,7 @@ def translate(url: str, error: BaseException) -> Exception:
             return error
         case InvalidRequest(code="url_unavailable"):
             return ToolUnavailable(error.message)
-        case Refused() | TimeoutError() | StintError() | McpFailure():
+        case McpRequestRefused() | TimeoutError() | StintError() | McpFailure():
             return error
         case McpError():
             return McpFailure(error.error.code, error.error.message)
@@ -170,7 +170,7 @@ def translate(url: str, error: BaseException) -> Exception:
             return ToolUnavailable(f"The MCP server at {host_of(url)} broke the protocol ({type(error).__name__})")
 
 
-def explain(url: str, refused: Refused, earlier: Refused | None = None) -> ToolUnavailable:
+def explain(url: str, refused: McpRequestRefused, earlier: McpRequestRefused | None = None) -> ToolUnavailable:
     """Return why a server refused the request, without the refused headers."""
     if refused.status in (401, 403):
         status = HTTPStatus(refused.status)

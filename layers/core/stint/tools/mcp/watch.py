@@ -8,7 +8,7 @@ from stint.domain.errors import StintError
 from stint.tools.mcp.answers import AnswerCheck, Received
 
 
-class Refused(Exception):
+class McpRequestRefused(Exception):
     """The server answered a request with an error. `opening`: it was the first request of the session."""
 
     def __init__(self, method: str, status: int, *, opening: bool) -> None:
@@ -41,7 +41,7 @@ class Watch(httpx.AsyncBaseTransport):
                 self.note(error)
             raise
         if watched and response.is_error:
-            self.note(Refused(request.method, response.status_code, opening=self._answered == 0))
+            self.note(McpRequestRefused(request.method, response.status_code, opening=self._answered == 0))
         self._answered += 1
         assert isinstance(response.stream, httpx.AsyncByteStream)  # noqa: S101 - an asynchronous transport's is
         check = AnswerCheck(self._received, response.headers.get("content-type", ""))

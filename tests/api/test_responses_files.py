@@ -27,7 +27,7 @@ from tests.services.turn_fixture import words_of
 from stint.domain.content import ImageContentItem
 from stint.domain.inference import UserInput
 from stint.net.guard import Guard
-from stint.services.document_reader import Reader
+from stint.services.document_reader import DocumentReader
 
 PIXEL = "data:image/png;base64," + base64.b64encode(PNG).decode()
 JAM = base64.b64encode(b"plum jam").decode()
@@ -42,7 +42,7 @@ def shelf(world: World) -> Iterator[ScriptedHTTPServer]:
 
     guard = Guard(["127.0.0.1"])
     services: Any = world.make_services("")
-    services.responses.reader = Reader(guard.fetch, guard.check)
+    services.responses.reader = DocumentReader(guard.fetch, guard.check)
     with ScriptedHTTPServer(answer) as server:
         yield server
 

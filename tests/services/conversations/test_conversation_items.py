@@ -17,7 +17,7 @@ from stint.domain.tasks import DeletionTask
 from stint.services.conversations.conversations import Conversations
 from stint.services.conversations.opaque_texts import OpaqueTexts
 from stint.services.deletions import Deletions
-from stint.services.document_reader import Reader
+from stint.services.document_reader import DocumentReader
 
 
 class Desk:
@@ -31,7 +31,7 @@ class Desk:
         self.store = cloud.response_store.conversations
         self.leases = cloud.response_store.conversation_leases
         opaque = OpaqueTexts(tenant, cloud.response_store.signing_keys)
-        reader = Reader(self.fetch, self.check_url)
+        reader = DocumentReader(self.fetch, self.check_url)
         self.deletions = Deletions(delete_response_objects(cloud.response_store), self.left.append)
         self.service = Conversations(tenant, self.store, reader, self.deletions, opaque)
 

@@ -9,7 +9,7 @@ from stint.domain.errors import DeadlineExceeded, ModelError
 from stint.domain.inference import InferenceRequest, TextChunk
 from stint.domain.known_secrets import begin_request, remember
 from stint.domain.redaction import Redactor
-from stint.loop.model_call import Inference, before
+from stint.loop.model_call import Inference, with_deadline
 from stint.loop.redacted_chunks import ChunkRedactor
 
 
@@ -68,7 +68,7 @@ async def test_a_time_out_of_what_is_awaited_is_not_the_deadline() -> None:
         raise TimeoutError("the provider's own")
 
     with pytest.raises(TimeoutError, match="own"):
-        await before(deadline(5), give_up())
+        await with_deadline(deadline(5), give_up())
 
 
 async def test_a_models_text_is_looked_through_only_where_the_request_has_credentials(

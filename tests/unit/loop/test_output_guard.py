@@ -18,7 +18,7 @@ from stint.domain.inference import (
 from stint.domain.run_events import Delta, ReasoningEnded, ReasoningProgress, TextDelta, ToolCallDelta
 from stint.domain.steps import SafetyViolation
 from stint.loop.answer import Answer
-from stint.loop.output_guard import Check, Holdback
+from stint.loop.output_guard import Check, OutputGuard
 from stint.loop.screening import BoundShield, Screening, screen
 from stint.shields.deny_list import DenyList
 from stint.shields.port import Shield
@@ -38,16 +38,16 @@ def deny(*phrases: str, asked: list[AssistantAnswer] | None = None) -> Check:
     return check
 
 
-async def let_through(holdback: Holdback, chunks: list[ModelChunk]) -> tuple[list[Delta], Answer]:
+async def let_through(guard: OutputGuard, chunks: list[ModelChunk]) -> tuple[list[Delta], Answer]:
     """Read an answer as the loop does: what leaves would be in an event."""
     answer, left = Answer(turn_id="turn"), []
     for chunk in chunks:
         for delta in answer.take(chunk):
             assert not isinstance(delta, ReasoningProgress | ReasoningEnded)
-            left += await holdback.take(delta)
-        if holdback.blocked:
+            left += await guard.take(delta)
+        if guard.blocked:
             break
-    left += await holdback.finish(answer.calls)
+    left += await guard.finish(answer.calls)
     return left, answer
 
 
@@ -80,22 +80,22 @@ async def test_nothing_of_what_is_forbidden_leaves_and_all_of_what_is_allowed_do
     chunks = chunked(*data.draw(cut(text)))
     judged = await deny(*phrases)(AssistantAnswer(text))
 
-    holdback = Holdback(deny(*phrases), window, overlap=25)
-    left, answer = await let_through(holdback, chunks)
+    guard = OutputGuard(deny(*phrases), window, overlap=25)
+    left, answer = await let_through(guard, chunks)
 
-    assert holdback.blocked is (judged.violation is not None)
-    if holdback.blocked:
+    assert guard.blocked is (judged.violation is not None)
+    if guard.blocked:
         said = text_of(left)
         assert text.startswith(said)
         assert window is not None or not said
         assert (await deny(*phrases)(AssistantAnswer(said))).violation is None
-        assert said == text_of_redacted(holdback, answer)
+        assert said == text_of_redacted(guard, answer)
     else:
         assert text_of(left) == text
 
 
-def text_of_redacted(holdback: Holdback, answer: Answer) -> str:
-    message = holdback.redact(answer.to_step()).model_response
+def text_of_redacted(guard: OutputGuard, answer: Answer) -> str:
+    message = guard.redact(answer.to_step()).model_response
     assert message.tool_calls == []
     assert isinstance(message.content, str)
     return message.content
@@ -110,31 +110,31 @@ async def test_not_even_the_beginning_of_a_phrase_leaves(
     text = f"{before} {phrase} {behind}"
     assume(phrase not in before)
 
-    left, _ = await let_through(Holdback(deny(phrase), window, len(phrase) + extra), chunked(*data.draw(cut(text))))
+    left, _ = await let_through(OutputGuard(deny(phrase), window, len(phrase) + extra), chunked(*data.draw(cut(text))))
 
     assert len(text_of(left)) <= len(before) + 1
 
 
 async def test_without_a_window_all_is_held_until_the_whole_answer_passed() -> None:
     asked: list[AssistantAnswer] = []
-    holdback = Holdback(deny("bomb", asked=asked))
+    guard = OutputGuard(deny("bomb", asked=asked))
 
-    during = [await holdback.take(TextDelta(text=word)) for word in ("all ", "is ", "well")]
-    left = await holdback.finish()
+    during = [await guard.take(TextDelta(text=word)) for word in ("all ", "is ", "well")]
+    left = await guard.finish()
 
     assert during == [[], [], []]
     assert left == [TextDelta(text="all is well")]
     assert asked == [AssistantAnswer("all is well")]
-    assert holdback.screening is not None
-    assert holdback.screening.violation is None
+    assert guard.screening is not None
+    assert guard.screening.violation is None
 
 
 async def test_with_a_window_text_leaves_while_the_model_still_writes() -> None:
     asked: list[AssistantAnswer] = []
-    holdback = Holdback(deny("bomb", asked=asked), window=10, overlap=4)
+    guard = OutputGuard(deny("bomb", asked=asked), window=10, overlap=4)
 
-    during = [text_of(await holdback.take(TextDelta(text=word))) for word in ["word "] * 6]
-    rest = text_of(await holdback.finish())
+    during = [text_of(await guard.take(TextDelta(text=word))) for word in ["word "] * 6]
+    rest = text_of(await guard.finish())
 
     assert during == ["", "word w", "", "ord word w", "", "ord word w"]
     assert rest == "ord "
@@ -145,31 +145,31 @@ async def test_the_checks_of_a_long_answer_read_it_a_bounded_number_of_times() -
     asked: list[AssistantAnswer] = []
     text = "ab cd " * 20_000
 
-    left, _ = await let_through(Holdback(deny(asked=asked), window=10), chunked(*text.split(" ")))
+    left, _ = await let_through(OutputGuard(deny(asked=asked), window=10), chunked(*text.split(" ")))
 
     assert len(text_of(left)) == len(text.replace(" ", ""))
     assert sum(len(answer.text) for answer in asked) < 18 * len(text)
 
 
 async def test_a_text_without_spaces_is_checked_all_the_same() -> None:
-    holdback = Holdback(deny("炸弹"), window=4, overlap=2)
+    guard = OutputGuard(deny("炸弹"), window=4, overlap=2)
 
-    assert text_of(await holdback.take(TextDelta(text="我喜欢茶"))) == "我喜"
-    assert text_of(await holdback.take(TextDelta(text="和炸弹的书"))) == ""
-    assert holdback.blocked
+    assert text_of(await guard.take(TextDelta(text="我喜欢茶"))) == "我喜"
+    assert text_of(await guard.take(TextDelta(text="和炸弹的书"))) == ""
+    assert guard.blocked
 
 
 async def test_when_the_shields_object_nothing_more_is_asked_or_leaves() -> None:
     asked: list[AssistantAnswer] = []
-    holdback = Holdback(deny("bomb", asked=asked), window=5, overlap=0)
+    guard = OutputGuard(deny("bomb", asked=asked), window=5, overlap=0)
 
-    left = [await holdback.take(TextDelta(text=text)) for text in ("fine, ", "a bomb ", "and more words ")]
+    left = [await guard.take(TextDelta(text=text)) for text in ("fine, ", "a bomb ", "and more words ")]
 
     assert [text_of(deltas) for deltas in left] == ["fine, ", "", ""]
-    assert await holdback.finish() == []
+    assert await guard.finish() == []
     assert len(asked) == 2
-    assert holdback.screening is not None
-    assert holdback.screening.violation is not None
+    assert guard.screening is not None
+    assert guard.screening.violation is not None
 
 
 async def test_tool_calls_leave_behind_the_text_and_only_when_they_passed_too() -> None:
@@ -177,8 +177,8 @@ async def test_tool_calls_leave_behind_the_text_and_only_when_they_passed_too() 
         call = ToolCallChunk(0, "1", "send", f'{{"text": "{argument}"}}')
         return [TextChunk("Sending. "), call, Finished(FinishReason.tool_calls)]
 
-    passed, _ = await let_through(Holdback(deny("bomb"), window=5, overlap=0), answer_with("tea"))
-    blocked = Holdback(deny("bomb"), window=5, overlap=0)
+    passed, _ = await let_through(OutputGuard(deny("bomb"), window=5, overlap=0), answer_with("tea"))
+    blocked = OutputGuard(deny("bomb"), window=5, overlap=0)
     left, answer = await let_through(blocked, answer_with("b\\u006fmb"))
 
     assert [type(delta) for delta in passed] == [TextDelta, ToolCallDelta]
@@ -190,7 +190,7 @@ async def test_tool_calls_leave_behind_the_text_and_only_when_they_passed_too() 
 async def test_the_unreadable_arguments_of_a_call_are_held_too() -> None:
     call = ToolCallChunk(0, "1", "send", '{"text": "bomb')
 
-    left, _ = await let_through(Holdback(deny("bomb")), [call, Finished(FinishReason.tool_calls)])
+    left, _ = await let_through(OutputGuard(deny("bomb")), [call, Finished(FinishReason.tool_calls)])
 
     assert left == []
 
@@ -199,12 +199,12 @@ async def test_a_shield_that_fails_lets_nothing_leave() -> None:
     async def fail(_: AssistantAnswer) -> Screening:
         raise ShieldFailed("down")
 
-    holdback = Holdback(fail, window=4)
+    guard = OutputGuard(fail, window=4)
 
     with pytest.raises(ShieldFailed):
-        await holdback.take(TextDelta(text="some text"))
+        await guard.take(TextDelta(text="some text"))
     with pytest.raises(ShieldFailed):
-        await holdback.finish()
+        await guard.finish()
 
 
 async def test_several_checks_are_one_screening_that_begins_with_the_first() -> None:
@@ -217,21 +217,21 @@ async def test_several_checks_are_one_screening_that_begins_with_the_first() -> 
     async def check(_: AssistantAnswer) -> Screening:
         return next(answers)
 
-    holdback = Holdback(check, window=2, overlap=0)
+    guard = OutputGuard(check, window=2, overlap=0)
     for _ in range(3):
-        await holdback.take(TextDelta(text="hi "))
+        await guard.take(TextDelta(text="hi "))
 
-    screening = holdback.screening
+    screening = guard.screening
     assert screening is not None
     assert (screening.step_id, screening.started_at) == (found[0].step_id, found[0].started_at)
     assert (screening.completed_at, screening.violation) == (found[2].completed_at, BLOCK)
 
 
 async def test_without_shields_every_delta_leaves_as_it_is() -> None:
-    holdback = Holdback(None)
+    guard = OutputGuard(None)
     deltas: list[Delta] = [TextDelta(text="a"), ToolCallDelta(tool_call="x", parse_status="failed")]
 
-    assert [await holdback.take(delta) for delta in deltas] == [[delta] for delta in deltas]
-    assert await holdback.finish() == []
-    assert not holdback.blocked
-    assert holdback.screening is None
+    assert [await guard.take(delta) for delta in deltas] == [[delta] for delta in deltas]
+    assert await guard.finish() == []
+    assert not guard.blocked
+    assert guard.screening is None

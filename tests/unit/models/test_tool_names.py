@@ -17,7 +17,7 @@ from stint.domain.inference import (
     UserInput,
 )
 from stint.domain.tools import ToolCall, ToolChoice
-from stint.models.tool_names import PlainToolNames, plain
+from stint.models.tool_names import PlainToolNames, sanitize_name
 
 LONG = "x" * 65
 
@@ -64,11 +64,11 @@ def tools(*names: str) -> tuple[ToolSignature, ...]:
     ],
 )
 def test_names_are_written_as_providers_take_them(name: str, written: str) -> None:
-    assert plain(name) == written
+    assert sanitize_name(name) == written
 
 
 def test_long_names_are_cut_and_stay_apart() -> None:
-    one, other = plain(f"{LONG}a"), plain(f"{LONG}b")
+    one, other = sanitize_name(f"{LONG}a"), sanitize_name(f"{LONG}b")
 
     assert one[:56] == other[:56] == "x" * 55 + "_"
     assert one != other
@@ -84,7 +84,7 @@ async def test_the_model_calls_by_the_plain_name_and_its_caller_reads_the_real_o
     chunks = [chunk async for chunk in PlainToolNames(model).stream(request)]
 
     [asked] = model.requests
-    assert [tool.name for tool in asked.tools] == ["a_b", "add", plain(LONG)]
+    assert [tool.name for tool in asked.tools] == ["a_b", "add", sanitize_name(LONG)]
     assert asked.tool_choice == "a_b"
     renamed = call.model_copy(update={"tool_name": "a_b"})
     assert asked.messages == (UserInput("hi"), AssistantAnswer("", (renamed,)), ToolResult("c", "a_b", "1"))

@@ -12,7 +12,7 @@ from stint.services.agents.agents import Agents
 from stint.services.agents.sessions import Sessions
 from stint.services.agents_api import AgentsServices
 from stint.services.deletions import DeleteObject, Deletions
-from stint.services.document_reader import Reader
+from stint.services.document_reader import DocumentReader
 from stint.services.registry.catalogue import Catalogue
 from stint.services.registry.registry import Registry
 from stint.services.registry.shields import Shields
@@ -84,7 +84,7 @@ def compose(tenant: str, adapters: Adapters, store: Store, deletions: Deletions)
     return AgentsServices(
         agents=agents,
         sessions=Sessions(tenant, store, agents, deletions, settings.session_expiry_days),
-        turns=Turns(tenant, store, agents, opener, planner, Reader(adapters.fetch, check_url)),
+        turns=Turns(tenant, store, agents, opener, planner, DocumentReader(adapters.fetch, check_url)),
         registry=registry,
         toolgroups=Toolgroups(tools, check_url),
         shields=shields,

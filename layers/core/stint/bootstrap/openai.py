@@ -18,7 +18,7 @@ from stint.services.chat.chat import Chat
 from stint.services.conversations.conversations import Conversations
 from stint.services.conversations.opaque_texts import OpaqueTexts
 from stint.services.deletions import DeleteObject, Deletions
-from stint.services.document_reader import Reader
+from stint.services.document_reader import DocumentReader
 from stint.services.openai_api import OpenAIServices
 from stint.services.responses.compaction import Compaction, TokenCounts
 from stint.services.responses.context import Contexts
@@ -82,7 +82,7 @@ def compose_responses(
     recovery = Recovery(tenant, store, queue, opaque)
     contexts = Contexts(tenant, store, recovery, opaque, settings.lease_seconds, settings.history_bytes)
     planner = ResponsePlanner(router, services.registry, services.toolgroups.tools)
-    reader = Reader(adapters.fetch, adapters.check_url)
+    reader = DocumentReader(adapters.fetch, adapters.check_url)
     inputs = Inputs(contexts, reader)
     responses = Responses(tenant, store, contexts, planner, reader, settings.default_model)
     return OpenAIServices(

@@ -28,9 +28,9 @@ from stint.domain.schema import now
 from stint.domain.steps import Step, ToolExecutionStep
 from stint.domain.tools import ToolCall, ToolResponse
 from stint.loop.answer import Answer
-from stint.loop.model_call import before
-from stint.loop.next_step import Answers, NextMove, Stop, decide, ending_of, status_after
-from stint.loop.output_guard import Holdback
+from stint.loop.model_call import with_deadline
+from stint.loop.next_step import Finish, NextStep, RunTools, decide, ending_of, status_after
+from stint.loop.output_guard import OutputGuard
 from stint.loop.run import Run
 from stint.loop.screening import Screening, screen
 from stint.loop.structured_output import validate_output
@@ -41,7 +41,7 @@ CALLS_AT_ONCE = 4
 """Calls of one answer that run side by side."""
 
 
-async def run_loop(run: Run, first: Answers | None = None) -> AsyncGenerator[LoopEvent, None]:
+async def run_loop(run: Run, first: RunTools | None = None) -> AsyncGenerator[LoopEvent, None]:
     """Run until the run is complete or waits for the client; the last event is `RunEnded`.
 
     It begins with the calls that the client has approved, or with the `first` ones.
@@ -59,24 +59,24 @@ async def run_loop(run: Run, first: Answers | None = None) -> AsyncGenerator[Loo
             if ending is not None:
                 yield RunEnded(ending.status)
                 return
-        move: NextMove = first or Answers(run.approved)
+        next_step: NextStep = first or RunTools(run.approved)
         while True:
-            if isinstance(move, Answers):
-                async with aclosing(answer_calls(run, move)) as events:
+            if isinstance(next_step, RunTools):
+                async with aclosing(answer_calls(run, next_step)) as events:
                     async for event in events:
                         yield event
-                if move.then is not None:
-                    move = move.then
-            if not isinstance(move, Answers):
-                yield RunEnded(status_after(move))
+                if next_step.then is not None:
+                    next_step = next_step.then
+            if not isinstance(next_step, RunTools):
+                yield RunEnded(status_after(next_step))
                 return
             answer = Answer(run.turn_id, max_calls=run.plan.calls_at_once)
-            holdback = Holdback(run.output_check(), run.plan.shield_window)
-            async with aclosing(infer(run, answer, holdback)) as chunks:
+            guard = OutputGuard(run.output_check(), run.plan.shield_window)
+            async with aclosing(infer(run, answer, guard)) as chunks:
                 async for progress in chunks:
                     yield progress
-            move = Stop() if holdback.blocked else decide(run, answer)
-            async for event in conclude(run, answer, holdback, move):
+            next_step = Finish() if guard.blocked else decide(run, answer)
+            async for event in conclude(run, answer, guard, next_step):
                 yield event
     finally:
         await run.close_inference()
@@ -86,10 +86,10 @@ async def screen_input(run: Run, step_id: str) -> Screening:
     """Ask the input shields about what came last; a violation completes the turn."""
     run.transcript.close()
     checking = screen(run.plan.input_shields, run.transcript.messages, "user-input")
-    return replace(await before(run.deadline, checking), step_id=step_id)
+    return replace(await with_deadline(run.deadline, checking), step_id=step_id)
 
 
-async def infer(run: Run, answer: Answer, holdback: Holdback) -> AsyncGenerator[LoopEvent, None]:
+async def infer(run: Run, answer: Answer, guard: OutputGuard) -> AsyncGenerator[LoopEvent, None]:
     """Read one answer of the model; the output shields let pass what may leave.
 
     A conversation that is too long for the model loses its older half, if the plan allows that.
@@ -97,7 +97,7 @@ async def infer(run: Run, answer: Answer, holdback: Holdback) -> AsyncGenerator[
     yield StepStart(step_type="inference", step_id=answer.step_id)
     while True:
         try:
-            async with aclosing(read_answer(run, answer, holdback)) as events:
+            async with aclosing(read_answer(run, answer, guard)) as events:
                 async for event in events:
                     yield event
             break
@@ -107,11 +107,11 @@ async def infer(run: Run, answer: Answer, holdback: Holdback) -> AsyncGenerator[
             await run.close_inference()
     await run.close_inference()
     run.count(answer.usage)
-    for passed in await holdback.finish(answer.calls):
+    for passed in await guard.finish(answer.calls):
         yield StepProgress(step_type="inference", step_id=answer.step_id, delta=passed)
 
 
-async def read_answer(run: Run, answer: Answer, holdback: Holdback) -> AsyncGenerator[LoopEvent, None]:
+async def read_answer(run: Run, answer: Answer, guard: OutputGuard) -> AsyncGenerator[LoopEvent, None]:
     """Read the chunks of an answer until it is complete or blocked."""
     async with aclosing(run.open_inference().read(run.deadline)) as chunks:
         async for chunk in chunks:
@@ -119,30 +119,32 @@ async def read_answer(run: Run, answer: Answer, holdback: Holdback) -> AsyncGene
                 if isinstance(delta, ReasoningProgress | ReasoningEnded):
                     yield delta
                     continue
-                for passed in await holdback.take(delta):
+                for passed in await guard.take(delta):
                     yield StepProgress(step_type="inference", step_id=answer.step_id, delta=passed)
-            if holdback.blocked:
+            if guard.blocked:
                 return
 
 
-async def conclude(run: Run, answer: Answer, holdback: Holdback, move: NextMove) -> AsyncGenerator[StepEvent, None]:
+async def conclude(
+    run: Run, answer: Answer, guard: OutputGuard, next_step: NextStep
+) -> AsyncGenerator[StepEvent, None]:
     """Store and announce an answer, and behind it what the output shields said of it."""
     step: Step = answer.to_step()
     details = answer.details()
-    problem = None if holdback.blocked else mismatch_of(run, answer, move)
-    if holdback.screening is not None:
-        yield await store(run, holdback.redact(answer.to_step()) if holdback.blocked else step, None, details)
-        yield shield_start(holdback.screening.step_id, "assistant-output")
-        step, details = holdback.screening.to_step(run.turn_id), None
-    yield await store(run, step, None if problem else ending_of(run, move), details)
+    problem = None if guard.blocked else mismatch_of(run, answer, next_step)
+    if guard.screening is not None:
+        yield await store(run, guard.redact(answer.to_step()) if guard.blocked else step, None, details)
+        yield shield_start(guard.screening.step_id, "assistant-output")
+        step, details = guard.screening.to_step(run.turn_id), None
+    yield await store(run, step, None if problem else ending_of(run, next_step), details)
     if problem:
         raise problem
 
 
-def mismatch_of(run: Run, answer: Answer, move: NextMove) -> ModelError | None:
+def mismatch_of(run: Run, answer: Answer, next_step: NextStep) -> ModelError | None:
     """Tell how a final answer departs from the form that was asked for; one that was cut short is not checked."""
     schema = run.plan.answer_schema
-    final = isinstance(move, Stop) and move.incomplete is None and not answer.calls and not answer.refusal
+    final = isinstance(next_step, Finish) and next_step.incomplete is None and not answer.calls and not answer.refusal
     if schema is None or not final:
         return None
     try:
@@ -156,18 +158,18 @@ def shield_start(step_id: str, touchpoint: Touchpoint) -> StepStart:
     return StepStart(step_type="shield_call", step_id=step_id, metadata={"touchpoint": touchpoint})
 
 
-async def answer_calls(run: Run, move: Answers) -> AsyncGenerator[StepEvent, None]:
+async def answer_calls(run: Run, next_step: RunTools) -> AsyncGenerator[StepEvent, None]:
     """Run calls, some side by side, a step each in the model's order; the last step carries what ends the run.
 
     When time runs out, what the later tools have done already is stored as well: it cannot be undone.
     """
-    if move.calls:
+    if next_step.calls:
         run.log.check()
-    run.tool_calls += len(move.calls)
+    run.tool_calls += len(next_step.calls)
     started_at = now()
     slots, large = asyncio.Semaphore(CALLS_AT_ONCE), asyncio.Lock()
-    answering = [asyncio.create_task(answer_call(run, call, slots, large)) for call in move.calls]
-    left = list(zip(move.calls, answering, strict=True))
+    answering = [asyncio.create_task(answer_call(run, call, slots, large)) for call in next_step.calls]
+    left = list(zip(next_step.calls, answering, strict=True))
     try:
         while left:
             call, task = left[0]
@@ -175,10 +177,10 @@ async def answer_calls(run: Run, move: Answers) -> AsyncGenerator[StepEvent, Non
             yield StepStart(step_type="tool_execution", step_id=step_id)
             delta = ToolCallDelta(tool_call=call, parse_status="in_progress")
             yield StepProgress(step_type="tool_execution", step_id=step_id, delta=delta)
-            response = await before(run.deadline, task)
+            response = await with_deadline(run.deadline, task)
             left.pop(0)
             step = tool_step(run, step_id, started_at, call, response)
-            yield await store(run, step, None if left else ending_of(run, move.then))
+            yield await store(run, step, None if left else ending_of(run, next_step.then))
     except DeadlineExceeded:
         for call, task in left:
             if task.done() and not task.cancelled():

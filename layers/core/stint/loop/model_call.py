@@ -56,7 +56,7 @@ class Inference:
             DeadlineExceeded: the deadline passed first.
         """
         clock = asyncio.get_running_loop().time
-        chunk = await before(deadline, self.first)
+        chunk = await with_deadline(deadline, self.first)
         redactor = redactor_of_models_text()
         redacted = ChunkRedactor(redactor) if redactor else None
         while chunk is not None:
@@ -66,7 +66,7 @@ class Inference:
                 return
             if clock() >= deadline:  # a time-out alone never strikes while the chunks are there already
                 raise DeadlineExceeded(TIME_IS_OVER)
-            chunk = await before(deadline, self.read_one())
+            chunk = await with_deadline(deadline, self.read_one())
         raise ModelError("The model's answer broke off: it has no end.")
 
     async def close(self) -> None:
@@ -78,7 +78,7 @@ class Inference:
             await aclose()
 
 
-async def before(deadline: float, awaitable: Awaitable[T]) -> T:
+async def with_deadline(deadline: float, awaitable: Awaitable[T]) -> T:
     """Await something until a time of the event loop's clock.
 
     Raises:

@@ -11,45 +11,45 @@ from stint.loop.run import Run
 
 
 @dataclass(frozen=True, slots=True)
-class Stop:
+class Finish:
     """The run is complete, or was cut short."""
 
     incomplete: IncompleteReason | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Pause:
+class AwaitClient:
     """The client has tool calls to answer."""
 
 
 @dataclass(frozen=True, slots=True)
-class Answers:
+class RunTools:
     """The server runs calls; then comes `then`, or the model goes on."""
 
     calls: list[ToolCall]
-    then: Stop | Pause | None = None
+    then: Finish | AwaitClient | None = None
 
 
-NextMove = Stop | Pause | Answers
+NextStep = Finish | AwaitClient | RunTools
 
 
-def decide(run: Run, answer: Answer) -> NextMove:
+def decide(run: Run, answer: Answer) -> NextStep:
     """Tell what follows an answer of the model."""
     if reason := cut_short(answer):
-        return Stop(reason)
+        return Finish(reason)
     if not answer.calls:
-        return Stop()
+        return Finish()
     server = [call for call in answer.calls if not run.plan.toolbox.is_for_client(call)]
     pauses = len(server) < len(answer.calls)
     if limit := limit_reached(run, pauses=pauses):
-        return Stop(limit)
+        return Finish(limit)
     if not server:
-        return Pause()
+        return AwaitClient()
     allowed = server[: run.tool_calls_left()]
     if len(allowed) < len(server):
-        stop = Stop("max_tool_calls")
-        return Answers(allowed, stop) if allowed else stop
-    return Answers(server, Pause() if pauses else None)
+        finish = Finish("max_tool_calls")
+        return RunTools(allowed, finish) if allowed else finish
+    return RunTools(server, AwaitClient() if pauses else None)
 
 
 def limit_reached(run: Run, *, pauses: bool) -> IncompleteReason | None:
@@ -64,14 +64,14 @@ def limit_reached(run: Run, *, pauses: bool) -> IncompleteReason | None:
     return "max_output_tokens" if run.output_tokens_left() == 0 else None
 
 
-def what_is_left(run: Run, calls: Sequence[ToolCall], answered: Collection[str]) -> Answers:
+def what_is_left(run: Run, calls: Sequence[ToolCall], answered: Collection[str]) -> RunTools:
     """Tell what follows an answer whose run broke off when some of its calls, by their ids, were answered."""
     server = [call for call in calls if not run.plan.toolbox.is_for_client(call)]
     allowed = server[: run.tool_calls_left() + len(answered)]
-    then: Stop | Pause | None = Pause() if len(server) < len(calls) else None
+    then: Finish | AwaitClient | None = AwaitClient() if len(server) < len(calls) else None
     if len(allowed) < len(server):
-        then = Stop("max_tool_calls")
-    return Answers([call for call in allowed if call.call_id not in answered], then if calls else Stop())
+        then = Finish("max_tool_calls")
+    return RunTools([call for call in allowed if call.call_id not in answered], then if calls else Finish())
 
 
 def cut_short(answer: Answer) -> IncompleteReason | None:
@@ -81,16 +81,16 @@ def cut_short(answer: Answer) -> IncompleteReason | None:
     return "max_output_tokens" if answer.finish is FinishReason.length else None
 
 
-def status_after(move: Stop | Pause) -> TurnStatus:
-    return TurnStatus.completed if isinstance(move, Stop) else TurnStatus.awaiting_input
+def status_after(next_step: Finish | AwaitClient) -> TurnStatus:
+    return TurnStatus.completed if isinstance(next_step, Finish) else TurnStatus.awaiting_input
 
 
-def ending_of(run: Run, move: NextMove | None) -> TurnEnding | None:
-    """Give the ending that the record before a move carries; None when more records follow."""
-    match move:
-        case Stop(incomplete=reason):
+def ending_of(run: Run, next_step: NextStep | None) -> TurnEnding | None:
+    """Return the ending for the record before the next step; None if more records follow."""
+    match next_step:
+        case Finish(incomplete=reason):
             return run.end(TurnStatus.completed, incomplete_reason=reason)
-        case Pause():
+        case AwaitClient():
             return run.end(TurnStatus.awaiting_input)
         case _:
             return None

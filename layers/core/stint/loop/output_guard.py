@@ -28,7 +28,7 @@ Check = Callable[[AssistantAnswer], Awaitable[Screening]]
 
 
 @dataclass(slots=True)
-class HeldText:
+class GuardedText:
     """The text of an answer: how much of it was checked, and how much has left."""
 
     window: int | None
@@ -72,7 +72,7 @@ class HeldText:
         return self.whole()[start : self.released]
 
 
-class Holdback:
+class OutputGuard:
     """Takes the deltas of one answer, and gives those that may leave.
 
     Without a check they leave at once. When the shields object, nothing leaves any more: `blocked` is true, and
@@ -83,7 +83,7 @@ class Holdback:
         """`window` is in characters; None holds back the whole answer."""
         self.screening: Screening | None = None
         self._check = check
-        self._text = HeldText(window, overlap)
+        self._text = GuardedText(window, overlap)
         self._calls: list[Delta] = []
 
     @property

@@ -14,7 +14,7 @@ from stint.domain.run_outcome import ErrorInfo, IncompleteReason, TurnEnding, Tu
 from stint.domain.schema import now
 from stint.domain.steps import Step
 from stint.domain.tools import ToolCall
-from stint.loop.model_call import Inference, before
+from stint.loop.model_call import Inference, with_deadline
 from stint.loop.output_guard import Check
 from stint.loop.plan import Plan
 from stint.loop.result_budget import ResultBudget
@@ -130,7 +130,7 @@ class Run:
         shields, said = self.plan.output_shields, tuple(self.transcript.messages)
 
         def check(answer: AssistantAnswer) -> Awaitable[Screening]:
-            return before(self.deadline, screen(shields, (*said, answer), "assistant-output"))
+            return with_deadline(self.deadline, screen(shields, (*said, answer), "assistant-output"))
 
         return check if shields else None
 

@@ -25,8 +25,7 @@ _DIGITS = 8
 class PlainToolNames:
     """A model whose provider accepts only names of letters, digits, _ and -, as OpenAI and Bedrock do.
 
-    Others are told to it in such a form (see `plain`), in its tools and in what was said, and its calls come back with
-    the names as they are.
+    Requests get sanitized names in their tools and messages. The calls of the answer get the real names back.
     """
 
     def __init__(self, model: ChatModel) -> None:
@@ -35,12 +34,12 @@ class PlainToolNames:
     def check(self, request: InferenceRequest) -> None:
         """Refuse two tools that would have the same name, and parameters that the provider lacks; see the port."""
         real_names(request.tools)
-        self._model.check(told(request))
+        self._model.check(sanitize_request(request))
 
     async def stream(self, request: InferenceRequest) -> AsyncGenerator[ModelChunk, None]:
         """Start a model call; see the port."""
         names = real_names(request.tools)
-        chunks = self._model.stream(told(request))
+        chunks = self._model.stream(sanitize_request(request))
         try:
             async for chunk in chunks:
                 if isinstance(chunk, ToolCallChunk) and chunk.name:
@@ -53,10 +52,10 @@ class PlainToolNames:
 
     async def count_tokens(self, request: InferenceRequest) -> int:
         """Count tokens; see the port."""
-        return await self._model.count_tokens(told(request))
+        return await self._model.count_tokens(sanitize_request(request))
 
 
-def plain(name: str) -> str:
+def sanitize_name(name: str) -> str:
     """Return a name in which all characters but letters, digits, _ and - are replaced by _.
 
     A name that is too long is cut, and ends in digits of its hash.
@@ -72,10 +71,10 @@ def real_names(tools: Iterable[ToolSignature]) -> dict[str, str]:
     """Return the names of tools by their converted names. Raises InvalidRequest if two are equal."""
     names: dict[str, str] = {}
     for tool in tools:
-        other = names.setdefault(plain(tool.name), tool.name)
+        other = names.setdefault(sanitize_name(tool.name), tool.name)
         if other != tool.name:
             raise InvalidRequest(
-                f"The tools {other!r} and {tool.name!r} would both be {plain(tool.name)!r} to the model, whose "
+                f"The tools {other!r} and {tool.name!r} would both be {sanitize_name(tool.name)!r} to the model, whose "
                 "provider takes letters, digits, _ and - only: leave one of them out, or rename it.",
                 code="duplicate_tool",
                 param="tools",
@@ -83,23 +82,23 @@ def real_names(tools: Iterable[ToolSignature]) -> dict[str, str]:
     return names
 
 
-def told(request: InferenceRequest) -> InferenceRequest:
+def sanitize_request(request: InferenceRequest) -> InferenceRequest:
     """Return a request with converted names."""
     choice = request.tool_choice
     return replace(
         request,
-        messages=tuple(map(told_message, request.messages)),
-        tools=tuple(replace(tool, name=plain(tool.name)) for tool in request.tools),
-        tool_choice=choice if isinstance(choice, ToolChoice) else plain(choice),
+        messages=tuple(map(sanitize_message, request.messages)),
+        tools=tuple(replace(tool, name=sanitize_name(tool.name)) for tool in request.tools),
+        tool_choice=choice if isinstance(choice, ToolChoice) else sanitize_name(choice),
     )
 
 
-def told_message(message: ModelMessage) -> ModelMessage:
+def sanitize_message(message: ModelMessage) -> ModelMessage:
     match message:
         case AssistantAnswer(tool_calls=calls) if calls:
-            renamed = (call.model_copy(update={"tool_name": plain(call.tool_name)}) for call in calls)
+            renamed = (call.model_copy(update={"tool_name": sanitize_name(call.tool_name)}) for call in calls)
             return replace(message, tool_calls=tuple(renamed))
         case ToolResult(tool_name=name):
-            return replace(message, tool_name=plain(name))
+            return replace(message, tool_name=sanitize_name(name))
         case _:
             return message

@@ -17,7 +17,7 @@ PlacedImage = tuple[str, ImageSource]
 
 
 @dataclass(frozen=True, slots=True)
-class Reader:
+class DocumentReader:
     """Turns documents into text, whether they were sent along or lie behind a URL, and looks at images."""
 
     fetch: Fetch

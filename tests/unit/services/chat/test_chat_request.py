@@ -23,7 +23,7 @@ from stint.domain.tools import ToolCall, ToolChoice
 from stint.loop.transcript import NO_RESULT
 from stint.models.json_schemas import read_schema
 from stint.services.chat.request import read_request
-from stint.services.document_reader import Reader
+from stint.services.document_reader import DocumentReader
 
 PNG = "data:image/png;base64,iVBORw0KGgo="
 CALL: dict[str, Any] = {"id": "call_1", "type": "function", "function": {"name": "f", "arguments": '{"a": 1}'}}
@@ -41,7 +41,7 @@ async def check_url(url: str) -> None:
 
 async def read(**fields: Any) -> InferenceRequest:
     body = {"model": "m", "messages": [{"role": "user", "content": "hi"}]} | fields
-    return await read_request(ChatCompletionRequest.model_validate(body), "own-id", Reader(fetch, check_url))
+    return await read_request(ChatCompletionRequest.model_validate(body), "own-id", DocumentReader(fetch, check_url))
 
 
 async def messages(*said: dict[str, Any]) -> tuple[ModelMessage, ...]:

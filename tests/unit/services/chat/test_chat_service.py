@@ -12,7 +12,7 @@ from stint.domain.llama_stack.registry import ProviderList
 from stint.domain.openai.chat import ChatCompletionRequest
 from stint.models.routing import Router
 from stint.services.chat.chat import Chat
-from stint.services.document_reader import Reader
+from stint.services.document_reader import DocumentReader
 from stint.services.registry.catalogue import Catalogue
 from stint.services.registry.registry import Registry
 
@@ -58,7 +58,7 @@ def make(model: Endless) -> Chat:
     router = Router({"endless": lambda: model}, "endless/m")
     store: Any = NoRegistrations()
     registry = Registry("t", store, Catalogue({}, {}, {}), ProviderList(data=[]), router, 60)
-    return Chat(router, registry, Reader(fetch, check_url))
+    return Chat(router, registry, DocumentReader(fetch, check_url))
 
 
 def in_time(seconds: float) -> float:

@@ -8,7 +8,7 @@ from stint.documents.served import Raw
 from stint.domain.errors import InvalidRequest
 from stint.domain.openai.items import FunctionCallOutput, Item, Message
 from stint.services.conversations.item_files import check_images, read_files
-from stint.services.document_reader import Reader
+from stint.services.document_reader import DocumentReader
 
 PAGE = base64.b64encode(b"<p>Bees <b>dance</b>.</p>").decode()
 WORDS = base64.b64encode("Grüße".encode()).decode()
@@ -32,8 +32,8 @@ class Web:
         if "forbidden" in url:
             raise InvalidRequest("The URL may not be called.", code="url_not_allowed")
 
-    def reader(self, limits: Limits | None = None) -> Reader:
-        return Reader(self.fetch, self.check_url, limits or Limits())
+    def reader(self, limits: Limits | None = None) -> DocumentReader:
+        return DocumentReader(self.fetch, self.check_url, limits or Limits())
 
 
 def said(*parts: dict[str, Any]) -> Item:

@@ -8,7 +8,7 @@ from stint.domain.content import text_of
 from stint.domain.openai.response_events import ResponseEvent
 from stint.domain.openai.stored_responses import ResponseHeader, ResponseRecord, StoredResponse
 from stint.domain.steps import InferenceStep, ToolExecutionStep
-from stint.loop.next_step import Answers, ending_of, what_is_left
+from stint.loop.next_step import RunTools, ending_of, what_is_left
 from stint.loop.run import Run
 from stint.loop.structured_output import validate_output
 from stint.services.background.event_writer import StreamWriter
@@ -93,7 +93,7 @@ async def resume(response: ResponseRun, writer: StreamWriter) -> None:
     writer.add(response.stream.emit_ending(log.response))
 
 
-def pending_tools(run: Run, records: Sequence[ResponseRecord]) -> Answers | None:
+def pending_tools(run: Run, records: Sequence[ResponseRecord]) -> RunTools | None:
     """Return the tool calls that are left of the last answer; None when the model is to be called.
 
     Raises:

@@ -11,7 +11,7 @@ from stint.loop.model_call import Inference
 from stint.models.routing import Router
 from stint.services.chat.chunks import Completion
 from stint.services.chat.request import read_request
-from stint.services.document_reader import Reader
+from stint.services.document_reader import DocumentReader
 from stint.services.registry.registry import Registry
 
 TIME_IS_OVER = (
@@ -37,7 +37,7 @@ class Chat:
 
     router: Router
     registry: Registry
-    reader: Reader
+    reader: DocumentReader
 
     async def start(self, request: ChatCompletionRequest, deadline: float) -> ChatRun:
         """Start a completion. When this returns, the model call has started.

@@ -45,12 +45,12 @@ from stint.loop.structured_output import check_schema
 from stint.loop.transcript import Transcript
 from stint.models.json_schemas import ANY_OBJECT
 from stint.services.conversations.item_files import read_parts
-from stint.services.document_reader import Reader
+from stint.services.document_reader import DocumentReader
 from stint.services.responses.items_to_messages import call_of
 from stint.services.responses.planner import NO_PARAMETERS
 
 
-async def read_request(request: ChatCompletionRequest, model_id: str, reader: Reader) -> InferenceRequest:
+async def read_request(request: ChatCompletionRequest, model_id: str, reader: DocumentReader) -> InferenceRequest:
     """Convert a request to a model call, and read its files and check its images.
 
     Raises:
@@ -72,7 +72,7 @@ async def read_request(request: ChatCompletionRequest, model_id: str, reader: Re
     )
 
 
-async def read_content(messages: Sequence[ChatMessage], reader: Reader) -> list[str]:
+async def read_content(messages: Sequence[ChatMessage], reader: DocumentReader) -> list[str]:
     """Check the images of messages, and return the texts of their files in order."""
     await reader.check_images(
         (f"{where}.image_url.url", image_at(part.image_url.url, "auto"))

@@ -22,7 +22,7 @@ from stint.services.conversations.include import show
 from stint.services.conversations.item_files import check_images, read_files
 from stint.services.conversations.opaque_texts import OpaqueTexts
 from stint.services.deletions import Deletions
-from stint.services.document_reader import Reader
+from stint.services.document_reader import DocumentReader
 from stint.store.conversations import ConversationStore, Order
 
 
@@ -33,7 +33,7 @@ class Conversations:
     """
 
     def __init__(
-        self, tenant: str, store: ConversationStore, reader: Reader, deletions: Deletions, opaque: OpaqueTexts
+        self, tenant: str, store: ConversationStore, reader: DocumentReader, deletions: Deletions, opaque: OpaqueTexts
     ) -> None:
         self.tenant = tenant
         self.store = store

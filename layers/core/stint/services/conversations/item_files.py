@@ -12,10 +12,12 @@ from stint.domain.openai.conversations import StoredItem
 from stint.domain.openai.input_items import InputItem
 from stint.domain.openai.items import FunctionCallOutput, Item, Message
 from stint.domain.openai.parts import InputFile, InputImage, MessagePart
-from stint.services.document_reader import Reader
+from stint.services.document_reader import DocumentReader
 
 
-async def read_files(reader: Reader, items: Sequence[Item | InputItem], field: str = "input") -> list[list[str]]:
+async def read_files(
+    reader: DocumentReader, items: Sequence[Item | InputItem], field: str = "input"
+) -> list[list[str]]:
     """Return the texts of each item's files, in the order of its input_file parts. Files by URL are fetched.
 
     Raises:
@@ -30,7 +32,7 @@ async def read_files(reader: Reader, items: Sequence[Item | InputItem], field: s
     return read
 
 
-async def read_parts(reader: Reader, parts: Sequence[tuple[str, InputFile]]) -> list[str]:
+async def read_parts(reader: DocumentReader, parts: Sequence[tuple[str, InputFile]]) -> list[str]:
     """Return the texts of files. Raises as `read_files` does."""
     if not parts:
         return []
@@ -38,7 +40,7 @@ async def read_parts(reader: Reader, parts: Sequence[tuple[str, InputFile]]) -> 
     return await read_documents(documents, reader.fetch, reader.limits, [place for place, _ in parts])
 
 
-async def check_images(reader: Reader, items: Iterable[Item | InputItem], field: str = "input") -> None:
+async def check_images(reader: DocumentReader, items: Iterable[Item | InputItem], field: str = "input") -> None:
     """Refuse the images that `DocumentReader.check_images` refuses. The message names the location below `field`."""
     parts = parts_of(items, field)
     await reader.check_images(

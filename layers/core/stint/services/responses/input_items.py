@@ -13,7 +13,7 @@ from stint.domain.tools import ToolCall
 from stint.services.conversations.conversations import follow
 from stint.services.conversations.item_files import check_images, read_files
 from stint.services.conversations.opaque_texts import OpaqueTexts
-from stint.services.document_reader import Reader
+from stint.services.document_reader import DocumentReader
 
 Known = Mapping[str, StoredItem]
 Find = Callable[[Sequence[str]], Awaitable[Known]]
@@ -33,7 +33,7 @@ class Intake:
         self.spare = [hex_of(new) for new in new_ids_before(response_id.partition("_")[2], len(items))]
         self.texts: list[list[str]] = [[] for _ in items]
 
-    async def read(self, reader: Reader, opaque: OpaqueTexts) -> None:
+    async def read(self, reader: DocumentReader, opaque: OpaqueTexts) -> None:
         """Check the opaque texts and the images, and read the files.
 
         Raises:

@@ -9,7 +9,7 @@ from stint.domain.ids import new_name
 from stint.domain.openai.items import Item, ItemReference
 from stint.loop.transcript import Transcript
 from stint.services.concurrency import value_of
-from stint.services.document_reader import Reader
+from stint.services.document_reader import DocumentReader
 from stint.services.responses.context import Context, Contexts
 from stint.services.responses.input_items import Intake
 
@@ -19,7 +19,7 @@ class Inputs:
     """Reads inputs. Nothing is stored, and no conversation is taken."""
 
     contexts: Contexts
-    reader: Reader
+    reader: DocumentReader
 
     async def read(
         self,

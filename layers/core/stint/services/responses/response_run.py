@@ -9,7 +9,7 @@ from stint.domain.openai.response_events import ResponseEvent
 from stint.domain.openai.stored_responses import ResponseHeader
 from stint.domain.run_events import RunEnded
 from stint.loop.agent_loop import run_loop
-from stint.loop.next_step import Answers
+from stint.loop.next_step import RunTools
 from stint.loop.run import Run
 from stint.services.responses.context import Context
 from stint.services.responses.event_stream import ResponseStream
@@ -45,7 +45,7 @@ class Prepared:
     plan: ResponsePlan
 
 
-async def response_events(response: ResponseRun, first: Answers | None = None) -> AsyncGenerator[ResponseEvent, None]:
+async def response_events(response: ResponseRun, first: RunTools | None = None) -> AsyncGenerator[ResponseEvent, None]:
     """Run the loop, and yield its events but the last one; `first` is what is left of an answer that broke off.
 
     Raises:

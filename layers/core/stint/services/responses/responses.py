@@ -18,7 +18,7 @@ from stint.domain.run_outcome import ErrorInfo, TurnStatus
 from stint.loop.run import Run
 from stint.services.concurrency import value_of
 from stint.services.conversations.include import ENCRYPTED_REASONING
-from stint.services.document_reader import Reader
+from stint.services.document_reader import DocumentReader
 from stint.services.responses.closing_record import closing_record
 from stint.services.responses.context import Context, Contexts, add_records
 from stint.services.responses.conversation_writer import Conversing
@@ -48,7 +48,7 @@ class Responses:
         store: ResponseStore,
         contexts: Contexts,
         planner: ResponsePlanner,
-        reader: Reader,
+        reader: DocumentReader,
         default_model: str,
     ) -> None:
         self.tenant = tenant

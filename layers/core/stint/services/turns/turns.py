@@ -23,7 +23,7 @@ from stint.services.agents.agents import Agents
 from stint.services.agents.interrupted import mark_interrupted
 from stint.services.agents.masking import refuse_masked_args
 from stint.services.concurrency import value_of
-from stint.services.document_reader import Reader, images_of
+from stint.services.document_reader import DocumentReader, images_of
 from stint.services.turns.history import add_input, transcribe
 from stint.services.turns.planner import Planner
 from stint.services.turns.resume import RESUMABLE, answer_turn, not_waiting, resumed_run
@@ -43,7 +43,7 @@ class Turns:
     """The turns of a tenant."""
 
     def __init__(
-        self, tenant: str, store: Store, agents: Agents, opener: Opener, planner: Planner, reader: Reader
+        self, tenant: str, store: Store, agents: Agents, opener: Opener, planner: Planner, reader: DocumentReader
     ) -> None:
         self.tenant = tenant
         self.store = store

@@ -19,7 +19,7 @@ from stint.domain.inference import Usage
 from stint.domain.openai.conversations import Conversation, StoredItem
 from stint.domain.openai.items import Message
 from stint.domain.openai.parts import InputText
-from stint.domain.openai.stored_responses import ResponseEnding, ResponseHeader, ResponseRecord, ResponseStatus
+from stint.domain.openai.stored_responses import ResponseHeader, ResponseOutcome, ResponseRecord, ResponseStatus
 from stint.domain.steps import CompletionMessage, InferenceStep
 from stint.http.dependencies import TENANT
 from stint.store.conversations import ConversationStore
@@ -68,5 +68,5 @@ def store_response(responses: Responses, response_id: str, *, background: bool =
         model_response=CompletionMessage(content="Hello, Ada."),
     )
     usage = Usage(input_tokens=4, output_tokens=2, total_tokens=6)
-    ending = ResponseEnding(status=ResponseStatus.completed, completed_at=SECONDS, usage=usage)
+    ending = ResponseOutcome(status=ResponseStatus.completed, completed_at=SECONDS, usage=usage)
     responses.append(TENANT, response_id, 0, ResponseRecord(step=step, ending=ending))

@@ -38,7 +38,7 @@ from stint.domain.llama_stack.sessions import Session
 from stint.domain.llama_stack.stored_turns import PendingCalls, TurnHeader, TurnRecord
 from stint.domain.llama_stack.turns import TurnOverrides
 from stint.domain.messages import InputMessage, UserMessage
-from stint.domain.run_outcome import TurnEnding, TurnStatus
+from stint.domain.run_outcome import RunOutcome, RunStatus
 from stint.domain.steps import CompletionMessage, InferenceStep, ToolExecutionStep
 from stint.domain.tools import ToolCall, ToolDef, ToolParameter, ToolResponse
 from stint.http.dependencies import TENANT
@@ -212,8 +212,8 @@ def completed_records() -> list[TurnRecord]:
         tool_calls=[call],
         tool_responses=[ToolResponse(call_id=call.call_id, tool_name=call.tool_name, content=response)],
     )
-    ending = TurnEnding(
-        status=TurnStatus.completed,
+    ending = RunOutcome(
+        status=RunStatus.completed,
         completed_at=STARTED + timedelta(seconds=2),
         usage=Usage(input_tokens=17, output_tokens=8, total_tokens=25),
     )
@@ -226,8 +226,8 @@ def completed_records() -> list[TurnRecord]:
 
 
 def awaiting_record() -> TurnRecord:
-    ending = TurnEnding(
-        status=TurnStatus.awaiting_input,
+    ending = RunOutcome(
+        status=RunStatus.awaiting_input,
         completed_at=STARTED + timedelta(seconds=3),
         usage=Usage(input_tokens=20, output_tokens=3, total_tokens=23),
     )

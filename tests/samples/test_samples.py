@@ -2,7 +2,7 @@ from infra.local.engine import Engine
 from infra.local.sample_ids import AGENT, AWAITING_TURN, COMPLETED_TURN, SESSION
 from infra.local.samples import clients, store_samples
 
-from stint.domain.run_outcome import TurnStatus
+from stint.domain.run_outcome import RunStatus
 from stint.http.dependencies import TENANT
 from stint.store.store import Store
 
@@ -22,7 +22,7 @@ def test_samples_are_stored_anew_whatever_an_interrupted_event_left(engine: Engi
         pending = store.turns.get_pending(TENANT, AGENT, SESSION, AWAITING_TURN)
         session = store.sessions.get(TENANT, AGENT, SESSION)
     found = {turn.header.turn_id: turn.status for turn in history.turns}
-    assert found == {COMPLETED_TURN: TurnStatus.completed, AWAITING_TURN: TurnStatus.awaiting_input}
+    assert found == {COMPLETED_TURN: RunStatus.completed, AWAITING_TURN: RunStatus.awaiting_input}
     assert pending is not None
     assert [call.call_id for call in pending.tool_calls] == ["call_2"]
     assert (session.lease_turn, session.last) == (None, history.last)

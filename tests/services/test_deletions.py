@@ -8,7 +8,7 @@ from tests.services.turn_fixture import Stage, called, ended, said, script, shap
 from tests.store.conftest import Cloud
 
 from stint.domain.errors import NotFound
-from stint.domain.run_outcome import TurnStatus
+from stint.domain.llama_stack.turns import TurnStatus
 from stint.domain.tasks import DeletionTask
 
 

@@ -30,7 +30,7 @@ from stint.domain.llama_stack.stored_turns import TurnRecord
 from stint.domain.llama_stack.turns import Turn, TurnCreateRequest, TurnResumeRequest
 from stint.domain.messages import UserMessage
 from stint.domain.run_events import RunEnded, StepComplete, StepProgress, StepStart, TextDelta, ToolCallDelta
-from stint.domain.run_outcome import TurnEnding
+from stint.domain.run_outcome import RunOutcome
 from stint.domain.steps import Step
 from stint.domain.tasks import DeletionTask
 from stint.domain.tools import ToolConfig, ToolDef, ToolParameter, ToolResponse
@@ -137,7 +137,7 @@ class ListLog:
         self.kept: list[Content] = []
 
     async def append(
-        self, step: Step | None, ending: TurnEnding | None = None, details: AnswerDetails | None = None, /
+        self, step: Step | None, ending: RunOutcome | None = None, details: AnswerDetails | None = None, /
     ) -> None:
         self.records.append(TurnRecord(step=step, ending=ending))
 

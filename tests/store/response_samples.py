@@ -8,8 +8,8 @@ from stint.domain.openai.conversations import Conversation, StoredItem
 from stint.domain.openai.items import Message
 from stint.domain.openai.parts import InputText
 from stint.domain.openai.stored_responses import (
-    ResponseEnding,
     ResponseHeader,
+    ResponseOutcome,
     ResponseRecord,
     ResponseStatus,
     StoredResponse,
@@ -50,9 +50,9 @@ def response_header(
     )
 
 
-def response_ending(status: ResponseStatus = ResponseStatus.completed) -> ResponseEnding:
+def response_ending(status: ResponseStatus = ResponseStatus.completed) -> ResponseOutcome:
     usage = Usage(input_tokens=11, output_tokens=7, total_tokens=18)
-    return ResponseEnding(status=status, completed_at=int(time.time()), usage=usage)
+    return ResponseOutcome(status=status, completed_at=int(time.time()), usage=usage)
 
 
 def response_record(

@@ -8,7 +8,7 @@ from stint.domain.llama_stack.sessions import Session
 from stint.domain.llama_stack.stored_turns import PendingCalls, StoredTurn, TurnHeader, TurnRecord
 from stint.domain.llama_stack.turns import TurnOverrides
 from stint.domain.messages import UserMessage
-from stint.domain.run_outcome import TurnEnding, TurnStatus
+from stint.domain.run_outcome import RunOutcome, RunStatus
 from stint.domain.schema import now
 from stint.domain.steps import CompletionMessage, InferenceStep
 from stint.domain.tools import ToolCall
@@ -51,11 +51,11 @@ def step(turn_id: str, text: str = "Hi") -> InferenceStep:
     )
 
 
-def ending(status: TurnStatus = TurnStatus.completed) -> TurnEnding:
-    return TurnEnding(status=status, completed_at=now())
+def ending(status: RunStatus = RunStatus.completed) -> RunOutcome:
+    return RunOutcome(status=status, completed_at=now())
 
 
-def record(turn_id: str, text: str = "Hi", status: TurnStatus | None = None) -> TurnRecord:
+def record(turn_id: str, text: str = "Hi", status: RunStatus | None = None) -> TurnRecord:
     return TurnRecord(step=step(turn_id, text), ending=ending(status) if status else None)
 
 
@@ -83,7 +83,7 @@ class Conversation:
         self.store.turns.put_header(lease, header(lease.turn_id, self.session_id, text))
         return lease
 
-    def turn(self, text: str = "Hello", answer: str = "Hi", status: TurnStatus = TurnStatus.completed) -> str:
+    def turn(self, text: str = "Hello", answer: str = "Hi", status: RunStatus = RunStatus.completed) -> str:
         lease = self.begin(text)
         self.store.turns.append(lease, 0, record(lease.turn_id, answer, status))
         lease.last = LastTurn(lease.turn_id, 1)
@@ -93,5 +93,5 @@ class Conversation:
     def turns(self) -> list[StoredTurn]:
         return self.store.turns.history(*self.ids).turns
 
-    def statuses(self) -> list[TurnStatus]:
+    def statuses(self) -> list[RunStatus]:
         return [turn.status for turn in self.turns()]

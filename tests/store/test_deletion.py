@@ -11,7 +11,7 @@ from tests.store.samples import Conversation, agent, header, pending, record, se
 
 from stint.domain.errors import Interrupted, NotFound, NotMarkedDeleted
 from stint.domain.paging import Window
-from stint.domain.run_outcome import TurnStatus
+from stint.domain.run_outcome import RunStatus
 from stint.store.session_leases import SessionLease
 from stint.store.sessions import LastTurn
 from stint.store.store import Store
@@ -42,7 +42,7 @@ def fill(talk: Conversation) -> None:
         talk.turn(text)
     lease = talk.begin()
     talk.store.turns.put_pending(lease, pending(lease.turn_id))
-    talk.store.turns.append(lease, 0, record(lease.turn_id, status=TurnStatus.awaiting_input))
+    talk.store.turns.append(lease, 0, record(lease.turn_id, status=RunStatus.awaiting_input))
     lease.last = LastTurn(lease.turn_id, 1)
     lease.release()
 
@@ -126,7 +126,7 @@ def test_a_turn_whose_header_was_not_written_yet_never_begins(cloud: Cloud, tena
 
 def test_a_resumed_turn_is_stopped_too(cloud: Cloud, tenant: str) -> None:
     talk = Conversation(cloud.store, tenant)
-    turn_id = talk.turn(status=TurnStatus.awaiting_input)
+    turn_id = talk.turn(status=RunStatus.awaiting_input)
     lease = talk.acquire(turn_id, resume=True)
 
     delete_session(cloud.store, talk.ids)

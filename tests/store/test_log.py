@@ -11,14 +11,14 @@ from tests.store.samples import Conversation, ending, header, pending, record
 
 from stint.domain.errors import Conflict, Interrupted
 from stint.domain.llama_stack.stored_turns import TurnRecord
-from stint.domain.run_outcome import TurnStatus
+from stint.domain.run_outcome import RunStatus
 from stint.store.session_leases import SessionLease
 from stint.store.sessions import LastTurn
 from stint.store.store import Store
 
 TEXTS = st.text(max_size=20) | st.integers(900, 4_000).map("x".__mul__)
-RESUMABLE = (TurnStatus.awaiting_input, TurnStatus.completed)
-ENDINGS = st.sampled_from([TurnStatus.awaiting_input, TurnStatus.completed, TurnStatus.failed])
+RESUMABLE = (RunStatus.awaiting_input, RunStatus.completed)
+ENDINGS = st.sampled_from([RunStatus.awaiting_input, RunStatus.completed, RunStatus.failed])
 
 
 class Log(RuleBasedStateMachine):
@@ -38,7 +38,7 @@ class Log(RuleBasedStateMachine):
     def last(self) -> LastTurn | None:
         return LastTurn(max(self.logs), len(self.logs[max(self.logs)])) if self.logs else None
 
-    def status(self) -> TurnStatus | None:
+    def status(self) -> RunStatus | None:
         records = [one for one in self.logs[max(self.logs)] if not one.fence] if self.logs else []
         return records[-1].ending.status if records and records[-1].ending else None
 
@@ -47,8 +47,8 @@ class Log(RuleBasedStateMachine):
     def create(self, text: str) -> None:
         self.lease = self.talk.acquire()
         assert self.lease.last == self.last
-        if self.status() is TurnStatus.awaiting_input:
-            self.store.turns.seal(self.lease, max(self.logs), cancelled := ending(TurnStatus.cancelled))
+        if self.status() is RunStatus.awaiting_input:
+            self.store.turns.seal(self.lease, max(self.logs), cancelled := ending(RunStatus.cancelled))
             self.logs[max(self.logs)].append(TurnRecord(ending=cancelled))
         self.store.turns.put_header(self.lease, header(self.lease.turn_id, self.talk.session_id, text))
         self.logs[self.lease.turn_id] = []
@@ -57,7 +57,7 @@ class Log(RuleBasedStateMachine):
     @rule(silent=st.booleans())
     def resume(self, silent: bool) -> None:
         self.lease = self.talk.acquire(max(self.logs), resume=True)
-        if not (silent and self.status() is TurnStatus.completed):
+        if not (silent and self.status() is RunStatus.completed):
             self.append(record(self.lease.turn_id, "answers"))
 
     @precondition(lambda self: self.lease is not None)
@@ -68,7 +68,7 @@ class Log(RuleBasedStateMachine):
 
     @precondition(lambda self: self.lease is not None)
     @rule(text=TEXTS, status=ENDINGS)
-    def end(self, text: str, status: TurnStatus) -> None:
+    def end(self, text: str, status: RunStatus) -> None:
         assert self.lease is not None
         self.append(record(self.lease.turn_id, text, status))
         self.lease.last = self.last
@@ -83,9 +83,9 @@ class Log(RuleBasedStateMachine):
         self.dead.append(self.lease)
         lease = self.talk.acquire()
         assert lease.taken_over_turn == self.lease.turn_id
-        failed = ending(TurnStatus.failed)
+        failed = ending(RunStatus.failed)
         count = self.store.turns.seal(lease, lease.taken_over_turn, failed)
-        complete = self.status() is TurnStatus.completed
+        complete = self.status() is RunStatus.completed
         self.logs[lease.taken_over_turn].append(TurnRecord(ending=None if complete else failed))
         assert count == len(self.logs[lease.taken_over_turn])
         lease.last = self.last
@@ -119,7 +119,7 @@ class Log(RuleBasedStateMachine):
     def append(self, entry: TurnRecord) -> None:
         assert self.lease is not None
         log = self.logs[self.lease.turn_id]
-        if entry.ending and entry.ending.status is TurnStatus.awaiting_input:
+        if entry.ending and entry.ending.status is RunStatus.awaiting_input:
             self.store.turns.put_pending(self.lease, pending(self.lease.turn_id))
         self.store.turns.append(self.lease, len(log), entry)
         log.append(entry)

@@ -9,7 +9,7 @@ from tests.store.samples import Conversation, ending, header, record
 
 from stint.domain.errors import Conflict, Interrupted, NotFound
 from stint.domain.llama_stack.stored_turns import TurnRecord
-from stint.domain.run_outcome import TurnStatus
+from stint.domain.run_outcome import RunStatus
 from stint.store.keys import LAST_INDEX
 from stint.store.session_leases import SessionLease
 from stint.store.sessions import LastTurn
@@ -37,18 +37,18 @@ def test_the_dead_writer_meets_the_seal(talk: Conversation, store: Store) -> Non
     store.turns.append(dead, 0, record(dead.turn_id))
     lease = talk.acquire()
 
-    count = store.turns.seal(lease, dead.turn_id, ending(TurnStatus.failed))
+    count = store.turns.seal(lease, dead.turn_id, ending(RunStatus.failed))
 
     assert count == 2
     with pytest.raises(Interrupted):
-        store.turns.append(dead, 1, record(dead.turn_id, "late", TurnStatus.completed))
+        store.turns.append(dead, 1, record(dead.turn_id, "late", RunStatus.completed))
     [stored] = talk.turns()
-    assert stored.status is TurnStatus.failed
+    assert stored.status is RunStatus.failed
     assert len(stored.steps) == 1
 
 
-@pytest.mark.parametrize("status", [TurnStatus.failed, TurnStatus.cancelled])
-def test_records_after_a_closing_one_are_ignored(talk: Conversation, store: Store, status: TurnStatus) -> None:
+@pytest.mark.parametrize("status", [RunStatus.failed, RunStatus.cancelled])
+def test_records_after_a_closing_one_are_ignored(talk: Conversation, store: Store, status: RunStatus) -> None:
     lease = talk.begin()
     store.turns.append(lease, 0, record(lease.turn_id, status=status))
     store.turns.append(lease, 1, record(lease.turn_id, "behind"))
@@ -57,25 +57,25 @@ def test_records_after_a_closing_one_are_ignored(talk: Conversation, store: Stor
     assert store.turns.history(*talk.ids).last == LastTurn(lease.turn_id, 1)
 
 
-@pytest.mark.parametrize("status", [TurnStatus.failed, TurnStatus.cancelled])
-def test_a_turn_found_ended_is_left_as_it_is(talk: Conversation, store: Store, status: TurnStatus) -> None:
+@pytest.mark.parametrize("status", [RunStatus.failed, RunStatus.cancelled])
+def test_a_turn_found_ended_is_left_as_it_is(talk: Conversation, store: Store, status: RunStatus) -> None:
     turn_id = talk.turn(status=status)
     before = talk.turns()
 
-    count = store.turns.seal(talk.acquire(), turn_id, ending(TurnStatus.failed))
+    count = store.turns.seal(talk.acquire(), turn_id, ending(RunStatus.failed))
 
     assert count == 1
     assert talk.turns() == before
 
 
 def test_a_paused_turn_is_cancelled_but_does_not_fail(talk: Conversation, store: Store) -> None:
-    turn_id = talk.turn(status=TurnStatus.awaiting_input)
+    turn_id = talk.turn(status=RunStatus.awaiting_input)
     lease = talk.acquire()
 
-    assert store.turns.seal(lease, turn_id, ending(TurnStatus.failed)) == 1
-    assert talk.statuses() == [TurnStatus.awaiting_input]
-    assert store.turns.seal(lease, turn_id, ending(TurnStatus.cancelled)) == 2
-    assert talk.statuses() == [TurnStatus.cancelled]
+    assert store.turns.seal(lease, turn_id, ending(RunStatus.failed)) == 1
+    assert talk.statuses() == [RunStatus.awaiting_input]
+    assert store.turns.seal(lease, turn_id, ending(RunStatus.cancelled)) == 2
+    assert talk.statuses() == [RunStatus.cancelled]
 
 
 def test_a_complete_turn_stays_complete_and_a_fence_keeps_out_who_had_resumed_it(
@@ -86,7 +86,7 @@ def test_a_complete_turn_stays_complete_and_a_fence_keeps_out_who_had_resumed_it
     lease = talk.acquire(turn_id, resume=True)
     [before] = talk.turns()
 
-    count = store.turns.seal(lease, turn_id, ending(TurnStatus.failed))
+    count = store.turns.seal(lease, turn_id, ending(RunStatus.failed))
 
     [fenced] = talk.turns()
     assert (count, len(fenced.records)) == (2, 2)
@@ -94,8 +94,8 @@ def test_a_complete_turn_stays_complete_and_a_fence_keeps_out_who_had_resumed_it
     with pytest.raises(Interrupted):
         store.turns.append(dead, 1, record(turn_id, "late"))
     store.turns.append(lease, 2, record(turn_id, "more"))
-    assert talk.statuses() == [TurnStatus.in_progress]
-    store.turns.append(lease, 3, record(turn_id, "done", TurnStatus.completed))
+    assert talk.statuses() == [RunStatus.in_progress]
+    store.turns.append(lease, 3, record(turn_id, "done", RunStatus.completed))
     assert [each.model_response.content for each in talk.turns()[0].steps] == ["Hi", "more", "done"]
     assert store.turns.history(*talk.ids).last == LastTurn(turn_id, 4)
 
@@ -107,23 +107,23 @@ def test_a_complete_turn_whose_log_is_full_is_left_as_it_is(
     monkeypatch.setattr("stint.store.keys.LAST_INDEX", 0)
     lease = talk.acquire(turn_id, resume=True)
 
-    count = store.turns.seal(lease, turn_id, ending(TurnStatus.failed))
+    count = store.turns.seal(lease, turn_id, ending(RunStatus.failed))
 
-    assert (count, talk.statuses()) == (1, [TurnStatus.completed])
+    assert (count, talk.statuses()) == (1, [RunStatus.completed])
     with pytest.raises(Conflict, match="create another turn"):
         store.turns.append(lease, 1, record(turn_id))
 
 
-@pytest.mark.parametrize("paused", [TurnStatus.awaiting_input, TurnStatus.completed])
-def test_a_turn_that_went_on_after_a_pause_is_sealed(talk: Conversation, store: Store, paused: TurnStatus) -> None:
+@pytest.mark.parametrize("paused", [RunStatus.awaiting_input, RunStatus.completed])
+def test_a_turn_that_went_on_after_a_pause_is_sealed(talk: Conversation, store: Store, paused: RunStatus) -> None:
     turn_id = talk.turn(status=paused)
     resumed = talk.acquire(turn_id, resume=True, seconds=-0.001)
     store.turns.append(resumed, 1, record(turn_id, "going on"))
 
-    count = store.turns.seal(talk.acquire(), turn_id, ending(TurnStatus.failed))
+    count = store.turns.seal(talk.acquire(), turn_id, ending(RunStatus.failed))
 
     assert count == 3
-    assert talk.statuses() == [TurnStatus.failed]
+    assert talk.statuses() == [RunStatus.failed]
 
 
 def test_a_turn_sealed_before_it_began_never_begins(talk: Conversation, store: Store) -> None:
@@ -131,7 +131,7 @@ def test_a_turn_sealed_before_it_began_never_begins(talk: Conversation, store: S
     dead = talk.acquire(seconds=-0.001)
     lease = talk.acquire()
 
-    counts = [store.turns.seal(lease, dead.turn_id, ending(TurnStatus.failed)) for _ in range(2)]
+    counts = [store.turns.seal(lease, dead.turn_id, ending(RunStatus.failed)) for _ in range(2)]
 
     assert counts == [0, 0]
     with pytest.raises(Interrupted):
@@ -146,9 +146,9 @@ def test_the_last_place_of_a_log_is_for_the_ending(talk: Conversation, store: St
 
     with pytest.raises(Conflict, match="create another turn"):
         store.turns.append(lease, LAST_INDEX, record(lease.turn_id))
-    store.turns.append(lease, LAST_INDEX, record(lease.turn_id, status=TurnStatus.completed))
+    store.turns.append(lease, LAST_INDEX, record(lease.turn_id, status=RunStatus.completed))
 
-    assert talk.statuses() == [TurnStatus.completed]
+    assert talk.statuses() == [RunStatus.completed]
 
 
 def test_the_dead_writer_and_the_sealer_leave_one_log_without_gaps(cloud: Cloud, talk: Conversation) -> None:
@@ -158,8 +158,7 @@ def test_the_dead_writer_and_the_sealer_leave_one_log_without_gaps(cloud: Cloud,
         with ThreadPoolExecutor(18) as threads:
             writers = [threads.submit(write_until_interrupted, cloud.store, dead) for _ in range(2)]
             sealers = [
-                threads.submit(cloud.store.turns.seal, lease, dead.turn_id, ending(TurnStatus.failed))
-                for _ in range(16)
+                threads.submit(cloud.store.turns.seal, lease, dead.turn_id, ending(RunStatus.failed)) for _ in range(16)
             ]
 
         counts = {sealer.result() for sealer in sealers}
@@ -188,7 +187,7 @@ def write_until_interrupted(store: Store, lease: SessionLease) -> int:
 def test_a_record_whose_answer_was_lost_is_stored_once(own_cloud: Cloud, tenant: str, size: int) -> None:
     talk = Conversation(own_cloud.store, tenant)
     lease = talk.begin()
-    kept = record(lease.turn_id, secrets.token_urlsafe(size), TurnStatus.completed)
+    kept = record(lease.turn_id, secrets.token_urlsafe(size), RunStatus.completed)
     sent = lose_first_answer(own_cloud, "PutItem")
 
     own_cloud.store.turns.append(lease, 0, kept)
@@ -199,7 +198,7 @@ def test_a_record_whose_answer_was_lost_is_stored_once(own_cloud: Cloud, tenant:
 
 def test_a_record_with_nothing_but_the_ending_reads_back(talk: Conversation, store: Store) -> None:
     lease = talk.begin()
-    only = TurnRecord(ending=ending(TurnStatus.failed))
+    only = TurnRecord(ending=ending(RunStatus.failed))
 
     store.turns.append(lease, 0, only)
 

@@ -8,7 +8,7 @@ from tests.store.samples import Conversation, ending, record
 
 from stint.domain.errors import Conflict, Interrupted, NotFound
 from stint.domain.ids import new_id
-from stint.domain.run_outcome import TurnStatus
+from stint.domain.run_outcome import RunStatus
 from stint.store.session_leases import SessionLease
 from stint.store.sessions import LastTurn
 from stint.store.store import Store
@@ -96,8 +96,8 @@ def test_an_id_made_by_a_slow_clock_sorts_behind_a_turn_that_is_taken_over(talk:
 
 
 def test_the_last_turn_can_be_resumed_and_no_other(talk: Conversation) -> None:
-    first = talk.turn(status=TurnStatus.awaiting_input)
-    second = talk.turn(status=TurnStatus.awaiting_input)
+    first = talk.turn(status=RunStatus.awaiting_input)
+    second = talk.turn(status=RunStatus.awaiting_input)
 
     with pytest.raises(Conflict) as raised:
         talk.acquire(first, resume=True)
@@ -136,14 +136,14 @@ def test_a_lease_that_ran_out_is_taken_over(talk: Conversation) -> None:
 
 def test_a_turn_whose_holder_died_before_the_release_can_be_resumed(talk: Conversation) -> None:
     dead = talk.begin(seconds=-0.001)
-    talk.store.turns.append(dead, 0, record(dead.turn_id, status=TurnStatus.awaiting_input))
+    talk.store.turns.append(dead, 0, record(dead.turn_id, status=RunStatus.awaiting_input))
 
     lease = talk.acquire(dead.turn_id, resume=True)
-    sealed = talk.store.turns.seal(lease, dead.turn_id, ending(TurnStatus.failed))
+    sealed = talk.store.turns.seal(lease, dead.turn_id, ending(RunStatus.failed))
 
     assert lease.taken_over_turn == dead.turn_id
     assert sealed == 1
-    assert talk.statuses() == [TurnStatus.awaiting_input]
+    assert talk.statuses() == [RunStatus.awaiting_input]
 
 
 def test_a_renewed_lease_is_not_taken_over(talk: Conversation) -> None:

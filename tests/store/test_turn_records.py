@@ -7,7 +7,7 @@ from tests.store.samples import PROSE, Conversation, header, pending, record
 
 from stint.domain.errors import NotFound
 from stint.domain.ids import new_id
-from stint.domain.run_outcome import TurnStatus
+from stint.domain.run_outcome import RunStatus
 from stint.store.documents import to_json
 from stint.store.sessions import LastTurn
 from stint.store.store import Store
@@ -21,7 +21,7 @@ def talk(store: Store, tenant: str) -> Conversation:
 def test_a_turn_reads_back_as_it_was_written(talk: Conversation, store: Store) -> None:
     lease = talk.acquire()
     begun = header(lease.turn_id, talk.session_id)
-    first, last = record(lease.turn_id, "one"), record(lease.turn_id, "two", TurnStatus.completed)
+    first, last = record(lease.turn_id, "one"), record(lease.turn_id, "two", RunStatus.completed)
 
     store.turns.put_header(lease, begun)
     store.turns.append(lease, 0, first)
@@ -30,7 +30,7 @@ def test_a_turn_reads_back_as_it_was_written(talk: Conversation, store: Store) -
     stored = store.turns.get(*talk.ids, lease.turn_id)
     assert stored.header == begun
     assert stored.records == [first, last]
-    assert stored.status is TurnStatus.completed
+    assert stored.status is RunStatus.completed
     assert stored.size == sum(len(to_json(document)) for document in (begun, first, last))
     assert talk.turns() == [stored]
 
@@ -149,14 +149,14 @@ def test_a_session_of_a_thousand_turns_reads_back(cloud: Cloud, talk: Conversati
     turns = talk.turns()
 
     assert [turn.header.turn_id for turn in turns] == ids
-    assert {turn.status for turn in turns} == {TurnStatus.completed}
+    assert {turn.status for turn in turns} == {RunStatus.completed}
     assert cloud.calls == {"Query": 2}
 
 
 def items_of(cloud: Cloud, talk: Conversation, turn_id: str) -> list[dict[str, str]]:
     pk = f"{talk.tenant}#session:{talk.agent_id}:{talk.session_id}"
     first = to_json(header(turn_id, talk.session_id, "Why? " * 100)).decode()
-    last = to_json(record(turn_id, "Hi", TurnStatus.completed)).decode()
+    last = to_json(record(turn_id, "Hi", RunStatus.completed)).decode()
     return [
         {"pk": pk, "sk": turn_id, "doc": first},
         {"pk": pk, "sk": f"{turn_id}:0000", "doc": last, "ended_as": "completed"},

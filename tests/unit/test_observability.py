@@ -7,8 +7,7 @@ import pytest
 from stint.domain.inference import Usage
 from stint.domain.known_secrets import remember
 from stint.domain.llama_stack.events import Event, TurnAwaitingInput, TurnComplete, TurnStart
-from stint.domain.llama_stack.turns import Turn
-from stint.domain.run_outcome import TurnStatus
+from stint.domain.llama_stack.turns import Turn, TurnStatus
 from stint.domain.schema import now
 from stint.domain.steps import CompletionMessage
 from stint.log_keys import add_log_keys, log_keys

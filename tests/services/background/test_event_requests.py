@@ -10,9 +10,9 @@ from tests.services.worker_fixture import Office
 from stint.domain.errors import StoreUnavailable
 from stint.domain.ids import new_id
 from stint.domain.llama_stack.agents import AgentConfig
+from stint.domain.llama_stack.turns import TurnStatus
 from stint.domain.notifications.completion_events import CompletionEvent, ResponseFinished, TurnFinished
 from stint.domain.notifications.request_events import REQUEST_EVENT
-from stint.domain.run_outcome import TurnStatus
 from stint.models.port import ChatModel
 
 

@@ -13,7 +13,7 @@ from tests.store.samples import record
 
 from stint.domain.errors import Conflict, Interrupted, InvalidRequest, ModelError, NotFound, StoreUnavailable
 from stint.domain.inference import AssistantAnswer, ToolResult, UserInput
-from stint.domain.run_outcome import TurnStatus
+from stint.domain.llama_stack.turns import TurnStatus
 
 
 async def test_one_that_died_while_it_went_on_has_failed_and_keeps_the_answer_it_had(make_stage: MakeStage) -> None:

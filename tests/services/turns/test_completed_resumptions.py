@@ -12,7 +12,7 @@ from tests.store.conftest import Cloud
 
 from stint.domain.errors import Conflict, InvalidRequest
 from stint.domain.inference import AssistantAnswer, Finished, FinishReason, TextChunk, ToolResult, Usage, UserInput
-from stint.domain.run_outcome import TurnStatus
+from stint.domain.llama_stack.turns import TurnStatus
 from stint.domain.steps import ToolExecutionStep
 from stint.domain.tools import ToolCall
 

@@ -9,8 +9,8 @@ from infra.local.engine import Engine
 from tests.services.conftest import MakeStage
 from tests.services.turn_fixture import Stage, called, die, said, script, shape
 
-from stint.domain.llama_stack.turns import Turn
-from stint.domain.run_outcome import TurnStatus
+from stint.domain.llama_stack.turns import Turn, TurnStatus
+from stint.domain.run_outcome import RunStatus
 from stint.services.agents.interrupted import mark_interrupted
 from stint.services.turns.turn_run import TurnRun
 
@@ -65,7 +65,7 @@ async def test_a_turn_that_ended_between_two_reads_is_shown_as_it_ended(make_sta
 
     shown = await mark_interrupted(stage.store, stage.tenant, stage.agent_id, record, before)
 
-    assert shown.status is TurnStatus.completed
+    assert shown.status is RunStatus.completed
 
 
 async def test_a_turn_that_was_resumed_between_two_reads_is_shown_in_progress(make_stage: MakeStage) -> None:
@@ -77,7 +77,7 @@ async def test_a_turn_that_was_resumed_between_two_reads_is_shown_in_progress(ma
 
     shown = await mark_interrupted(stage.store, stage.tenant, stage.agent_id, record, seen)
 
-    assert shown.status is TurnStatus.in_progress
+    assert shown.status is RunStatus.in_progress
     await die(turn)
 
 

@@ -10,8 +10,7 @@ from tests.store.conftest import Cloud
 from stint.domain.errors import Conflict, InvalidRequest, ModelError, NotFound, StoreUnavailable
 from stint.domain.ids import new_id
 from stint.domain.inference import Finished, FinishReason, ToolCallChunk, ToolResult, Usage
-from stint.domain.llama_stack.turns import TurnResumeRequest
-from stint.domain.run_outcome import TurnStatus
+from stint.domain.llama_stack.turns import TurnResumeRequest, TurnStatus
 from stint.domain.steps import ToolExecutionStep
 
 

@@ -10,7 +10,7 @@ from tests.store.conftest import Cloud
 
 from stint.domain.errors import Conflict, Interrupted
 from stint.domain.inference import TextChunk
-from stint.domain.run_outcome import TurnStatus
+from stint.domain.llama_stack.turns import TurnStatus
 from stint.loop.lease_keeper import ENDING_SECONDS
 from stint.services.turns.turn_run import TurnRun
 

@@ -13,7 +13,7 @@ from tests.store.conftest import Cloud
 from stint.domain.errors import Conflict
 from stint.domain.inference import AssistantAnswer, UserInput
 from stint.domain.llama_stack.stored_turns import TurnRecord
-from stint.domain.run_outcome import TurnStatus
+from stint.domain.llama_stack.turns import TurnStatus
 from stint.loop.answer import Answer
 from stint.services.turns.turn_run import TurnRun
 
@@ -81,7 +81,7 @@ async def test_what_a_dead_process_stored_until_its_turn_was_sealed_is_seen(
     turn = await dead.start("one")
     await die(turn)
     turn.log.keeper.lease.release()
-    late = Answer(turn_id=turn.turn_id, text=["late"]).to_step()
+    late = Answer(run_id=turn.turn_id, text=["late"]).to_step()
 
     def see(operation: str, body: str, context: dict[str, Any]) -> None:
         if operation == "Query" and "begins_with" in body and not turn.log.turn.records:

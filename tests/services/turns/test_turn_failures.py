@@ -13,7 +13,8 @@ from stint.domain.errors import ContextLengthExceeded, InvalidRequest, ModelOver
 from stint.domain.ids import new_id
 from stint.domain.inference import TextChunk, UserInput
 from stint.domain.llama_stack.events import TurnFailed
-from stint.domain.run_outcome import TurnStatus
+from stint.domain.llama_stack.turns import TurnStatus
+from stint.domain.run_outcome import RunStatus
 from stint.store.session_leases import SessionLease
 
 HEADER, ENDING = "input_messages", "ended_as"
@@ -215,4 +216,4 @@ async def test_a_fault_after_the_end_was_stored_adds_nothing_to_the_log(
 
     assert shape(events)[-1].startswith("failed ")
     [stored] = await asyncio.to_thread(lambda: stage.store.turns.history(*stage.ids).turns)
-    assert (stored.status, len(stored.records)) == (TurnStatus.completed, 1)
+    assert (stored.status, len(stored.records)) == (RunStatus.completed, 1)

@@ -11,8 +11,9 @@ from stint.domain.errors import ModelError, NotFound, StintError
 from stint.domain.ids import new_id
 from stint.domain.inference import AssistantAnswer, TextChunk
 from stint.domain.llama_stack.events import TurnStart
+from stint.domain.llama_stack.turns import TurnStatus
 from stint.domain.run_events import StepComplete
-from stint.domain.run_outcome import TurnStatus
+from stint.domain.run_outcome import RunStatus
 from stint.models.scripted.model import Scripted
 
 
@@ -62,7 +63,7 @@ async def test_every_step_and_the_end_are_stored_and_the_session_free_before_the
         last = event
 
     assert shape([last]) == ["turn_complete"]
-    assert seen.status is TurnStatus.completed
+    assert seen.status is RunStatus.completed
 
 
 @pytest.mark.parametrize(

@@ -14,9 +14,8 @@ from tests.store.conftest import Cloud
 from stint.domain.errors import Conflict, InvalidRequest, NotSupported, ToolUnavailable
 from stint.domain.inference import ToolSignature
 from stint.domain.llama_stack.registrations import ModelRegisterRequest, ToolGroupRegisterRequest
-from stint.domain.llama_stack.turns import Turn, TurnCreateRequest
+from stint.domain.llama_stack.turns import Turn, TurnCreateRequest, TurnStatus
 from stint.domain.messages import UserMessage
-from stint.domain.run_outcome import TurnStatus
 from stint.domain.steps import ToolExecutionStep
 from stint.models.tool_names import PlainToolNames
 from stint.services.registry.catalogue import Catalogue, merge, model_of

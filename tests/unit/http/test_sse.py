@@ -6,9 +6,8 @@ from hypothesis import strategies as st
 
 from stint.domain.errors import ModelError
 from stint.domain.llama_stack.events import TurnFailed, TurnStart
-from stint.domain.llama_stack.turns import Turn
+from stint.domain.llama_stack.turns import Turn, TurnStatus
 from stint.domain.run_events import StepProgress, TextDelta
-from stint.domain.run_outcome import TurnStatus
 from stint.domain.schema import now
 from stint.domain.steps import CompletionMessage
 from stint.http.routes.turns import encode_event

@@ -34,7 +34,7 @@ from stint.domain.inference import (
     Usage,
 )
 from stint.domain.run_events import RunEnded, StepComplete
-from stint.domain.run_outcome import TurnStatus
+from stint.domain.run_outcome import RunStatus
 from stint.domain.steps import InferenceStep, Step, ToolExecutionStep
 from stint.loop.agent_loop import run_loop
 
@@ -57,7 +57,7 @@ async def test_an_empty_answer_completes_the_turn() -> None:
     assert isinstance(record.step, InferenceStep)
     assert record.step.model_response.content == ""
     assert record.ending is not None
-    assert record.ending.status is TurnStatus.completed
+    assert record.ending.status is RunStatus.completed
 
 
 async def test_text_beside_client_calls_is_kept_and_the_calls_are_awaited() -> None:
@@ -101,7 +101,7 @@ async def test_a_call_nobody_can_run_beside_a_client_call_is_answered_before_the
     assert isinstance(last.step, ToolExecutionStep)
     assert [response.call_id for response in last.step.tool_responses] == ["c1"]
     assert last.ending is not None
-    assert last.ending.status is TurnStatus.awaiting_input
+    assert last.ending.status is RunStatus.awaiting_input
 
 
 async def test_the_model_goes_on_when_only_the_server_has_answers() -> None:
@@ -139,7 +139,7 @@ async def test_exhausted_iterations_complete_the_turn() -> None:
 
     assert shape(events)[-2:] == ["complete inference", "ended completed"]
     assert log.records[-1].ending is not None
-    assert log.records[-1].ending.status is TurnStatus.completed
+    assert log.records[-1].ending.status is RunStatus.completed
 
 
 @pytest.mark.parametrize("name", ["add", "nosuch"])
@@ -240,7 +240,7 @@ answers = st.builds(lambda body, end: [*body, *([end] if end else [])], st.lists
 async def test_every_run_stores_before_it_announces_and_ends_once(played: list[list[Part]]) -> None:
     log = ListLog()
     run = run_of(script(*played), tools=("add",), iters=3, log=log)
-    ends: list[TurnStatus] = []
+    ends: list[RunStatus] = []
     announced: list[Step] = []
 
     try:
@@ -252,10 +252,10 @@ async def test_every_run_stores_before_it_announces_and_ends_once(played: list[l
             if isinstance(event, RunEnded):
                 ends.append(event.status)
     except StintError:
-        ends.append(TurnStatus.failed)
+        ends.append(RunStatus.failed)
 
     assert len(ends) == 1
     assert all(record.ending is None for record in log.records[:-1])
     stored = log.records[-1].ending if log.records else None
-    assert (stored.status if stored else TurnStatus.failed) == ends[0]
+    assert (stored.status if stored else RunStatus.failed) == ends[0]
     assert len({step.step_id for step in announced}) == len(announced)

@@ -21,7 +21,7 @@ END = Finished(FinishReason.tool_calls)
 def answer_of(
     *chunks: ModelChunk,
 ) -> tuple[Answer, list[TextDelta | ToolCallDelta | ReasoningProgress | ReasoningEnded]]:
-    answer = Answer(turn_id="t")
+    answer = Answer(run_id="t")
     return answer, [delta for chunk in chunks for delta in answer.take(chunk)]
 
 
@@ -111,7 +111,7 @@ def test_a_filtered_answer_is_told_and_a_plain_one_has_no_details() -> None:
 
 
 def test_only_the_first_calls_count_where_their_number_is_limited() -> None:
-    answer = Answer(turn_id="t", max_calls=1)
+    answer = Answer(run_id="t", max_calls=1)
 
     deltas = [
         delta

@@ -21,7 +21,7 @@ from stint.domain.inference import (
     UserInput,
 )
 from stint.domain.limits import MAX_RESULT_BYTES, MAX_TOOL_CALLS
-from stint.domain.run_outcome import TurnEnding
+from stint.domain.run_outcome import RunOutcome
 from stint.domain.tools import ToolCall, ToolChoice, ToolConfig
 from stint.loop.agent_loop import CALLS_AT_ONCE, run_loop
 from stint.loop.run import Run
@@ -74,7 +74,7 @@ def with_tools(run: Run, echo: Echo, *names: str, **bounds: Any) -> Run:
     return run
 
 
-def ending_in(log: ListLog) -> TurnEnding:
+def ending_in(log: ListLog) -> RunOutcome:
     endings = [record.ending for record in log.records if record.ending]
     assert len(endings) == 1
     assert log.records[-1].ending is endings[0]

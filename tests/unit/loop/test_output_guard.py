@@ -40,7 +40,7 @@ def deny(*phrases: str, asked: list[AssistantAnswer] | None = None) -> Check:
 
 async def let_through(guard: OutputGuard, chunks: list[ModelChunk]) -> tuple[list[Delta], Answer]:
     """Read an answer as the loop does: what leaves would be in an event."""
-    answer, left = Answer(turn_id="turn"), []
+    answer, left = Answer(run_id="turn"), []
     for chunk in chunks:
         for delta in answer.take(chunk):
             assert not isinstance(delta, ReasoningProgress | ReasoningEnded)

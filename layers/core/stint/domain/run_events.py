@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from stint.domain.inference import Reasoning
-from stint.domain.run_outcome import TurnStatus
+from stint.domain.run_outcome import RunStatus
 from stint.domain.schema import Schema
 from stint.domain.steps import Step, StepType
 from stint.domain.tools import ToolCall
@@ -75,7 +75,7 @@ class ReasoningEnded:
 class RunEnded:
     """The last event of the loop. The run is complete, or waits for the client."""
 
-    status: TurnStatus
+    status: RunStatus
 
 
 StepEvent = StepStart | StepProgress | StepComplete

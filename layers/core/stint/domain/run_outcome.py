@@ -8,7 +8,9 @@ from stint.domain.inference import Usage
 from stint.domain.schema import Schema, Timestamp
 
 
-class TurnStatus(StrEnum):
+class RunStatus(StrEnum):
+    """The status of a run of the loop."""
+
     in_progress = "in_progress"
     awaiting_input = "awaiting_input"
     completed = "completed"
@@ -32,13 +34,13 @@ class ErrorInfo(Schema):
 IncompleteReason = Literal["max_output_tokens", "max_tool_calls", "max_infer_iters", "content_filter"]
 
 
-class TurnEnding(Schema):
-    """How a turn ended, or a part of it: a turn goes on when it is resumed after a pause, or when it was complete.
+class RunOutcome(Schema):
+    """How a run ended, or a part of it: a turn goes on when it is resumed after a pause, or when it was complete.
 
-    `incomplete_reason` tells what cut a completed turn short.
+    `incomplete_reason` is what cut a completed run short.
     """
 
-    status: TurnStatus
+    status: RunStatus
     completed_at: Timestamp
     usage: Usage | None = None
     error: ErrorInfo | None = None

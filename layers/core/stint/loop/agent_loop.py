@@ -23,7 +23,7 @@ from stint.domain.run_events import (
     StepStart,
     ToolCallDelta,
 )
-from stint.domain.run_outcome import TurnEnding, TurnStatus
+from stint.domain.run_outcome import RunOutcome, RunStatus
 from stint.domain.schema import now
 from stint.domain.steps import Step, ToolExecutionStep
 from stint.domain.tools import ToolCall, ToolResponse
@@ -54,8 +54,8 @@ async def run_loop(run: Run, first: RunTools | None = None) -> AsyncGenerator[Lo
             step_id = new_id()
             yield shield_start(step_id, "user-input")
             screening = await screen_input(run, step_id)
-            ending = run.end(TurnStatus.completed) if screening.violation else None
-            yield await store(run, screening.to_step(run.turn_id), ending)
+            ending = run.end(RunStatus.completed) if screening.violation else None
+            yield await store(run, screening.to_step(run.run_id), ending)
             if ending is not None:
                 yield RunEnded(ending.status)
                 return
@@ -70,7 +70,7 @@ async def run_loop(run: Run, first: RunTools | None = None) -> AsyncGenerator[Lo
             if not isinstance(next_step, RunTools):
                 yield RunEnded(status_after(next_step))
                 return
-            answer = Answer(run.turn_id, max_calls=run.plan.calls_at_once)
+            answer = Answer(run.run_id, max_calls=run.plan.calls_at_once)
             guard = OutputGuard(run.output_check(), run.plan.shield_window)
             async with aclosing(infer(run, answer, guard)) as chunks:
                 async for progress in chunks:
@@ -135,7 +135,7 @@ async def conclude(
     if guard.screening is not None:
         yield await store(run, guard.redact(answer.to_step()) if guard.blocked else step, None, details)
         yield shield_start(guard.screening.step_id, "assistant-output")
-        step, details = guard.screening.to_step(run.turn_id), None
+        step, details = guard.screening.to_step(run.run_id), None
     yield await store(run, step, None if problem else ending_of(run, next_step), details)
     if problem:
         raise problem
@@ -203,7 +203,7 @@ def tool_step(
     run: Run, step_id: str, started_at: datetime, call: ToolCall, response: ToolResponse
 ) -> ToolExecutionStep:
     return ToolExecutionStep(
-        turn_id=run.turn_id,
+        turn_id=run.run_id,
         step_id=step_id,
         started_at=started_at,
         completed_at=now(),
@@ -212,7 +212,7 @@ def tool_step(
     )
 
 
-async def store(run: Run, step: Step, ending: TurnEnding | None, details: AnswerDetails | None = None) -> StepComplete:
+async def store(run: Run, step: Step, ending: RunOutcome | None, details: AnswerDetails | None = None) -> StepComplete:
     """Store a step, then announce it."""
     run.transcript.add_step(step, details)
     await run.log.append(step, ending, details)

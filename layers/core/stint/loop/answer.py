@@ -39,7 +39,7 @@ class Answer:
     Of the calls, only the first `max_calls` are taken.
     """
 
-    turn_id: str
+    run_id: str
     max_calls: int | None = None
     step_id: str = field(default_factory=new_id)
     started_at: datetime = field(default_factory=now)
@@ -124,7 +124,7 @@ class Answer:
         stop_reason: StopReason = "out_of_tokens" if self.finish is FinishReason.length else "end_of_turn"
         message = CompletionMessage(content="".join(self.text), stop_reason=stop_reason, tool_calls=self.calls)
         return InferenceStep(
-            turn_id=self.turn_id,
+            turn_id=self.run_id,
             step_id=self.step_id,
             started_at=self.started_at,
             completed_at=now(),

@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from stint.domain.inference import FinishReason
-from stint.domain.run_outcome import IncompleteReason, TurnEnding, TurnStatus
+from stint.domain.run_outcome import IncompleteReason, RunOutcome, RunStatus
 from stint.domain.tools import ToolCall
 from stint.loop.answer import Answer
 from stint.loop.run import Run
@@ -81,16 +81,16 @@ def cut_short(answer: Answer) -> IncompleteReason | None:
     return "max_output_tokens" if answer.finish is FinishReason.length else None
 
 
-def status_after(next_step: Finish | AwaitClient) -> TurnStatus:
-    return TurnStatus.completed if isinstance(next_step, Finish) else TurnStatus.awaiting_input
+def status_after(next_step: Finish | AwaitClient) -> RunStatus:
+    return RunStatus.completed if isinstance(next_step, Finish) else RunStatus.awaiting_input
 
 
-def ending_of(run: Run, next_step: NextStep | None) -> TurnEnding | None:
+def ending_of(run: Run, next_step: NextStep | None) -> RunOutcome | None:
     """Return the ending for the record before the next step; None if more records follow."""
     match next_step:
         case Finish(incomplete=reason):
-            return run.end(TurnStatus.completed, incomplete_reason=reason)
+            return run.end(RunStatus.completed, incomplete_reason=reason)
         case AwaitClient():
-            return run.end(TurnStatus.awaiting_input)
+            return run.end(RunStatus.awaiting_input)
         case _:
             return None

@@ -10,7 +10,7 @@ from stint.domain.content import Content
 from stint.domain.errors import ContextLengthExceeded
 from stint.domain.inference import AnswerDetails, AssistantAnswer, ModelMessage, Usage
 from stint.domain.limits import MAX_TOOL_CALLS
-from stint.domain.run_outcome import ErrorInfo, IncompleteReason, TurnEnding, TurnStatus
+from stint.domain.run_outcome import ErrorInfo, IncompleteReason, RunOutcome, RunStatus
 from stint.domain.schema import now
 from stint.domain.steps import Step
 from stint.domain.tools import ToolCall
@@ -29,7 +29,7 @@ class Log(Protocol):
     """Where a run is written."""
 
     async def append(
-        self, step: Step | None, ending: TurnEnding | None = None, details: AnswerDetails | None = None, /
+        self, step: Step | None, ending: RunOutcome | None = None, details: AnswerDetails | None = None, /
     ) -> None:
         """Store a record; return when it is stored, and with an ending when the session is free again.
 
@@ -61,7 +61,7 @@ class Run:
     them. `tool_calls` counts what the server has run.
     """
 
-    turn_id: str
+    run_id: str
     plan: Plan
     transcript: Transcript
     log: Log
@@ -123,7 +123,7 @@ class Run:
 
     def key_of(self, call: ToolCall) -> str:
         """Give the key of a call of the last answer: models repeat their ids, even within a run."""
-        return f"{self.turn_id}:{self.iterations}:{call.call_id}"
+        return f"{self.run_id}:{self.iterations}:{call.call_id}"
 
     def output_check(self) -> Check | None:
         """Give the check of an answer by the output shields, in the light of the conversation."""
@@ -136,11 +136,11 @@ class Run:
 
     def end(
         self,
-        status: TurnStatus,
+        status: RunStatus,
         error: ErrorInfo | None = None,
         incomplete_reason: IncompleteReason | None = None,
-    ) -> TurnEnding:
-        return TurnEnding(
+    ) -> RunOutcome:
+        return RunOutcome(
             status=status, completed_at=now(), usage=self.usage, error=error, incomplete_reason=incomplete_reason
         )
 

@@ -34,9 +34,9 @@ class Screening:
     violation: SafetyViolation | None
     step_id: str = field(default_factory=new_id)
 
-    def to_step(self, turn_id: str) -> ShieldCallStep:
+    def to_step(self, run_id: str) -> ShieldCallStep:
         return ShieldCallStep(
-            turn_id=turn_id,
+            turn_id=run_id,
             step_id=self.step_id,
             started_at=self.started_at,
             completed_at=self.completed_at,

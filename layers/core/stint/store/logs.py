@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import NamedTuple
 
-from stint.domain.run_outcome import TurnStatus
+from stint.domain.run_outcome import RunStatus
 from stint.store import keys
 from stint.store.documents import json_size
 from stint.store.items import Item
@@ -12,7 +12,7 @@ from stint.store.items import Item
 ENDS = "sk, ended_as, sealed_at"
 """The attributes that show how far a log goes and whether it ended."""
 
-CLOSING = (TurnStatus.failed, TurnStatus.cancelled)
+CLOSING = (RunStatus.failed, RunStatus.cancelled)
 """Endings that no record may follow. A turn that waits for input, or is complete, goes on when it is resumed."""
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from stint.domain.errors import Conflict, Interrupted, NotFound
 from stint.domain.llama_stack.stored_turns import PendingCalls, StoredTurn, TurnHeader, TurnRecord
 from stint.domain.paging import MAX_BYTES
-from stint.domain.run_outcome import TurnEnding, TurnStatus
+from stint.domain.run_outcome import RunOutcome, RunStatus
 from stint.store import keys
 from stint.store.documents import Documents
 from stint.store.failures import ConditionFailed
@@ -65,12 +65,12 @@ class TurnStore:
     def _write(self, lease: SessionLease, turn_id: str, index: int, record: TurnRecord) -> None:
         item = _item(lease, keys.record(lease.tenant, lease.agent_id, lease.session_id, turn_id, index))
         if record.fence:
-            item["ended_as"] = TurnStatus.completed.value
+            item["ended_as"] = RunStatus.completed.value
         if record.ending is not None:
             item["ended_as"] = record.ending.status.value
         self._documents.put_new(item, record, _blobs(lease, turn_id))
 
-    def seal(self, lease: SessionLease, turn_id: str, ending: TurnEnding) -> int:
+    def seal(self, lease: SessionLease, turn_id: str, ending: RunOutcome) -> int:
         """End another turn of the lease's session, whose writer may be gone, and count the records of its log.
 
         What that writer stores meanwhile is kept, and its next record is refused. A turn that has failed or was
@@ -82,14 +82,14 @@ class TurnStore:
         items = list(self._table.query(header.pk, prefix=turn_id, attributes=ENDS))
         while True:
             log = log_of(items)
-            paused = log.ended_as == TurnStatus.awaiting_input and ending.status is not TurnStatus.cancelled
+            paused = log.ended_as == RunStatus.awaiting_input and ending.status is not RunStatus.cancelled
             if log.ended or paused or len(log.records) > keys.LAST_INDEX:
                 return len(log.records)
             try:
                 if log.header is None:
                     self._table.put_new(_item(lease, header) | {"sealed_at": int(time.time())})
                     return 0
-                complete = log.ended_as == TurnStatus.completed
+                complete = log.ended_as == RunStatus.completed
                 self._write(lease, turn_id, len(log.records), TurnRecord(ending=None if complete else ending))
                 return len(log.records) + 1
             except ConditionFailed as refused:

@@ -9,8 +9,8 @@ from stint.domain.llama_stack.stored_turns import (
     output_message_of,
     unanswered_calls,
 )
-from stint.domain.llama_stack.turns import TurnOverrides
-from stint.domain.run_outcome import TurnEnding, TurnStatus
+from stint.domain.llama_stack.turns import TurnOverrides, TurnStatus
+from stint.domain.run_outcome import RunOutcome, RunStatus
 from stint.domain.schema import now
 from stint.domain.steps import CompletionMessage, InferenceStep, Step, StopReason, ToolExecutionStep
 from stint.domain.tools import ToolCall, ToolResponse
@@ -39,7 +39,7 @@ def execution(*call_ids: str) -> ToolExecutionStep:
 def test_a_turn_that_waits_shows_the_calls_that_nobody_answered() -> None:
     steps: list[Step] = [inference("", "a"), execution("a"), inference("Look.", "b", "c"), execution("b")]
 
-    message = output_message_of(steps, TurnStatus.awaiting_input)
+    message = output_message_of(steps, RunStatus.awaiting_input)
 
     assert [each.call_id for each in unanswered_calls(steps)] == ["c"]
     assert (message.content, message.stop_reason) == ("Look.", "end_of_message")
@@ -55,23 +55,23 @@ def test_a_turn_that_waits_shows_the_calls_that_nobody_answered() -> None:
     ],
 )
 def test_a_completed_turn_asks_for_nothing(step: Step, expected: tuple[str, str]) -> None:
-    message = output_message_of([step], TurnStatus.completed)
+    message = output_message_of([step], RunStatus.completed)
 
     assert (message.content, message.stop_reason) == expected
     assert message.tool_calls == []
 
 
-@pytest.mark.parametrize("status", [TurnStatus.in_progress, TurnStatus.failed, TurnStatus.cancelled])
-def test_a_turn_without_an_answer_has_an_empty_one(status: TurnStatus) -> None:
+@pytest.mark.parametrize("status", [RunStatus.in_progress, RunStatus.failed, RunStatus.cancelled])
+def test_a_turn_without_an_answer_has_an_empty_one(status: RunStatus) -> None:
     assert output_message_of([inference("Half", "a")], status) == CompletionMessage()
-    assert output_message_of([], TurnStatus.completed) == CompletionMessage()
+    assert output_message_of([], RunStatus.completed) == CompletionMessage()
 
 
 USAGE = Usage(input_tokens=1, output_tokens=1, total_tokens=2)
 
 
-def ending(status: TurnStatus, usage: Usage | None = None) -> TurnEnding:
-    return TurnEnding(status=status, completed_at=now(), usage=usage)
+def ending(status: RunStatus, usage: Usage | None = None) -> RunOutcome:
+    return RunOutcome(status=status, completed_at=now(), usage=usage)
 
 
 def stored(*records: TurnRecord) -> StoredTurn:
@@ -80,30 +80,30 @@ def stored(*records: TurnRecord) -> StoredTurn:
 
 HEADER = TurnHeader(turn_id="t", session_id="s", input_messages=[], started_at=now(), overrides=TurnOverrides())
 FENCE = TurnRecord()
-COMPLETE = TurnRecord(step=inference("CALL w"), ending=ending(TurnStatus.completed, USAGE))
+COMPLETE = TurnRecord(step=inference("CALL w"), ending=ending(RunStatus.completed, USAGE))
 RESULT = TurnRecord(step=execution("a"))
 
 
 def test_a_fence_changes_nothing_of_a_complete_turn() -> None:
     assert stored(COMPLETE, FENCE, FENCE).to_turn() == stored(COMPLETE).to_turn()
-    assert stored(FENCE).status is TurnStatus.in_progress
+    assert stored(FENCE).status is RunStatus.in_progress
 
 
-@pytest.mark.parametrize("status", [TurnStatus.in_progress, TurnStatus.failed, TurnStatus.cancelled])
+@pytest.mark.parametrize("status", [RunStatus.in_progress, RunStatus.failed, RunStatus.cancelled])
 def test_a_turn_that_went_on_after_it_was_complete_keeps_its_answer_and_usage_until_it_ends(
-    status: TurnStatus,
+    status: RunStatus,
 ) -> None:
     more = [RESULT, TurnRecord(step=inference("Half", "b"))]
-    last = [] if status is TurnStatus.in_progress else [TurnRecord(ending=ending(status))]
+    last = [] if status is RunStatus.in_progress else [TurnRecord(ending=ending(status))]
 
     turn = stored(COMPLETE, FENCE, *more, *last).to_turn()
 
-    assert turn.status is status
+    assert turn.status is TurnStatus(status)
     assert (turn.output_message.content, turn.output_message.tool_calls, turn.usage) == ("CALL w", [], USAGE)
-    assert (turn.completed_at is None) == (status is TurnStatus.in_progress)
+    assert (turn.completed_at is None) == (status is RunStatus.in_progress)
 
 
 def test_a_turn_that_is_complete_again_shows_its_last_answer() -> None:
-    done = TurnRecord(step=inference("Done."), ending=ending(TurnStatus.completed))
+    done = TurnRecord(step=inference("Done."), ending=ending(RunStatus.completed))
 
     assert stored(COMPLETE, RESULT, done).to_turn().output_message.content == "Done."

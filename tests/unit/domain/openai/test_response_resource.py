@@ -17,9 +17,9 @@ from stint.domain.openai.response_resource import (
     make_response,
 )
 from stint.domain.openai.stored_responses import (
-    ResponseEnding,
     ResponseError,
     ResponseHeader,
+    ResponseOutcome,
     ResponseRecord,
     ResponseStatus,
     StoredResponse,
@@ -28,7 +28,7 @@ from stint.store.documents import to_json
 
 USAGE = Usage(input_tokens=3, output_tokens=2, total_tokens=5, cached_tokens=1, reasoning_tokens=1)
 MESSAGE = Message(id="msg_1", role="assistant", content=[OutputText(text="Hello.")])
-COMPLETED = ResponseEnding(status=ResponseStatus.completed, completed_at=1_790_000_001, usage=USAGE)
+COMPLETED = ResponseOutcome(status=ResponseStatus.completed, completed_at=1_790_000_001, usage=USAGE)
 
 
 def header(**fields: Any) -> ResponseHeader:
@@ -126,7 +126,7 @@ def test_a_conversation_is_echoed_as_an_object() -> None:
 
 @pytest.mark.parametrize("reason", ["max_output_tokens", "content_filter", "max_tool_calls"])
 def test_an_incomplete_response_tells_why(reason: str) -> None:
-    ending = ResponseEnding(status=ResponseStatus.incomplete, usage=USAGE, incomplete_reason=reason)
+    ending = ResponseOutcome(status=ResponseStatus.incomplete, usage=USAGE, incomplete_reason=reason)
     output: list[OutputItem] = [FunctionCall(id="fc_1", call_id="c", name="f", arguments="{", status="incomplete")]
 
     body = shown(make_response(header(), output, ending=ending))
@@ -137,7 +137,7 @@ def test_an_incomplete_response_tells_why(reason: str) -> None:
 def test_a_failed_response_tells_why_in_four_strings() -> None:
     error = ResponseError(code="model_error", message="The model is gone.", type="model_error")
 
-    body = shown(make_response(header(), ending=ResponseEnding(status=ResponseStatus.failed, error=error)))
+    body = shown(make_response(header(), ending=ResponseOutcome(status=ResponseStatus.failed, error=error)))
 
     assert body["error"] == {
         "code": "model_error",

@@ -10,9 +10,9 @@ from stint.domain.inference import AnswerDetails, Reasoning, Usage
 from stint.domain.openai.mcp_items import McpListTools, McpToolInfo
 from stint.domain.openai.response_events import ResponseEvent
 from stint.domain.openai.stored_responses import (
-    ResponseEnding,
     ResponseError,
     ResponseHeader,
+    ResponseOutcome,
     ResponseRecord,
     ResponseSettings,
     ResponseStatus,
@@ -45,8 +45,8 @@ SEARCH = ToolCall(
 )
 FUNCTION = {"type": "function", "name": "ask"}
 Happened = StepProgress | StepComplete | ReasoningProgress | ReasoningEnded
-FAILED = ResponseEnding(status=ResponseStatus.failed, error=ResponseError(code="model_error", message="Busy."))
-DONE = ResponseEnding(status=ResponseStatus.completed, completed_at=2, usage=Usage())
+FAILED = ResponseOutcome(status=ResponseStatus.failed, error=ResponseError(code="model_error", message="Busy."))
+DONE = ResponseOutcome(status=ResponseStatus.completed, completed_at=2, usage=Usage())
 
 
 def stream(listed: tuple[McpListTools, ...] = (), **settings: Any) -> ResponseStream:
@@ -61,7 +61,7 @@ def stream(listed: tuple[McpListTools, ...] = (), **settings: Any) -> ResponseSt
 
 
 def told(
-    stream: ResponseStream, *happened: Happened | tuple[Happened, AnswerDetails], end: ResponseEnding = DONE
+    stream: ResponseStream, *happened: Happened | tuple[Happened, AnswerDetails], end: ResponseOutcome = DONE
 ) -> list[ResponseEvent]:
     """What a stream tells of what happened in a run, held against the grammar."""
     events, records = list(stream.emit_created()), list[ResponseRecord]()
@@ -194,12 +194,12 @@ def test_a_call_of_a_tool_that_nobody_has_is_not_told() -> None:
     ("ending", "last"),
     [
         (DONE, ["completed"]),
-        (ResponseEnding(status=ResponseStatus.incomplete, incomplete_reason="max_tool_calls"), ["incomplete"]),
+        (ResponseOutcome(status=ResponseStatus.incomplete, incomplete_reason="max_tool_calls"), ["incomplete"]),
         (FAILED, ["error", "failed"]),
-        (ResponseEnding(status=ResponseStatus.cancelled), ["failed"]),
+        (ResponseOutcome(status=ResponseStatus.cancelled), ["failed"]),
     ],
 )
-def test_a_response_has_one_end(ending: ResponseEnding, last: list[str]) -> None:
+def test_a_response_has_one_end(ending: ResponseOutcome, last: list[str]) -> None:
     events = told(stream(), end=ending)
 
     assert kinds(events) == ["created", "in_progress", *last]
@@ -238,8 +238,8 @@ def test_an_answer_that_broke_off_is_closed_before_the_error_and_shown_as_incomp
     ],
 )
 @pytest.mark.parametrize("raw", [False, True])
-@pytest.mark.parametrize("end", [FAILED, ResponseEnding(status=ResponseStatus.cancelled)])
-def test_whatever_was_open_is_in_the_response_that_broke_off(happened: Any, raw: bool, end: ResponseEnding) -> None:
+@pytest.mark.parametrize("end", [FAILED, ResponseOutcome(status=ResponseStatus.cancelled)])
+def test_whatever_was_open_is_in_the_response_that_broke_off(happened: Any, raw: bool, end: ResponseOutcome) -> None:
     fields = {"reasoning": {"effort": "low"}} if raw else {}
 
     events = told(stream((SUMS,), tools=[MCP, FUNCTION, {"type": "web_search"}], **fields), *happened, end=end)

@@ -17,7 +17,7 @@ from stint.domain.inference import AssistantAnswer, ModelMessage, ToolResult, Us
 from stint.domain.llama_stack.stored_turns import StoredTurn, TurnHeader, TurnRecord
 from stint.domain.llama_stack.turns import TurnOverrides
 from stint.domain.messages import UserMessage
-from stint.domain.run_outcome import ErrorInfo, TurnEnding, TurnStatus
+from stint.domain.run_outcome import ErrorInfo, RunOutcome, RunStatus
 from stint.domain.schema import now
 from stint.domain.steps import (
     CompletionMessage,
@@ -49,12 +49,12 @@ def turn(*said: Any, steps: list[Step] | None = None, documents: Any = (), statu
         overrides=TurnOverrides(),
     )
     records = [TurnRecord(step=step) for step in steps or []]
-    return StoredTurn(header, [*records, TurnRecord(ending=TurnEnding(status=TurnStatus(status), completed_at=now()))])
+    return StoredTurn(header, [*records, TurnRecord(ending=RunOutcome(status=RunStatus(status), completed_at=now()))])
 
 
 def failed(*said: Any, error: StintError, steps: list[Step] | None = None, documents: Any = ()) -> StoredTurn:
     stored = turn(*said, steps=steps, documents=documents)
-    ending = TurnEnding(status=TurnStatus.failed, completed_at=now(), error=ErrorInfo.of(error))
+    ending = RunOutcome(status=RunStatus.failed, completed_at=now(), error=ErrorInfo.of(error))
     stored.records[-1] = TurnRecord(ending=ending)
     return stored
 

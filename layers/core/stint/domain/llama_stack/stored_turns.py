@@ -7,9 +7,9 @@ from pydantic import Field, ValidationError
 
 from stint.domain.content import DocumentText
 from stint.domain.inference import Usage
-from stint.domain.llama_stack.turns import Attachment, Turn, TurnOverrides
+from stint.domain.llama_stack.turns import Attachment, Turn, TurnOverrides, TurnStatus
 from stint.domain.messages import InputMessage
-from stint.domain.run_outcome import TurnEnding, TurnStatus
+from stint.domain.run_outcome import RunOutcome, RunStatus
 from stint.domain.schema import Schema, Timestamp
 from stint.domain.steps import CompletionMessage, InferenceStep, ShieldCallStep, Step, ToolExecutionStep
 from stint.domain.tools import ToolCall
@@ -34,7 +34,7 @@ class TurnRecord(Schema):
     """
 
     step: Step | None = None
-    ending: TurnEnding | None = None
+    ending: RunOutcome | None = None
 
     @property
     def fence(self) -> bool:
@@ -42,11 +42,11 @@ class TurnRecord(Schema):
 
     @property
     def completes(self) -> bool:
-        return self.ending is not None and self.ending.status is TurnStatus.completed
+        return self.ending is not None and self.ending.status is RunStatus.completed
 
     @property
     def final(self) -> bool:
-        return self.ending is not None and self.ending.status is not TurnStatus.awaiting_input
+        return self.ending is not None and self.ending.status is not RunStatus.awaiting_input
 
 
 class PendingCalls(Schema):
@@ -67,13 +67,13 @@ class StoredTurn:
     size: int = 0
 
     @property
-    def ending(self) -> TurnEnding | None:
+    def ending(self) -> RunOutcome | None:
         """Return the ending of the turn, or of its part before a pause; None while it runs."""
         return next((record.ending for record in reversed(self.records) if not record.fence), None)
 
     @property
-    def status(self) -> TurnStatus:
-        return self.ending.status if self.ending else TurnStatus.in_progress
+    def status(self) -> RunStatus:
+        return self.ending.status if self.ending else RunStatus.in_progress
 
     @property
     def steps(self) -> list[Any]:
@@ -91,10 +91,10 @@ class StoredTurn:
 
         A completed turn that is resumed keeps its answer until it ends again, also if it then fails.
         """
-        if self.status in (TurnStatus.awaiting_input, TurnStatus.completed):
+        if self.status in (RunStatus.awaiting_input, RunStatus.completed):
             return output_message_of(self.steps, self.status)
         complete = [place for place, record in enumerate(self.records, 1) if record.completes]
-        return output_message_of(steps_of(self.records[: max(complete, default=0)]), TurnStatus.completed)
+        return output_message_of(steps_of(self.records[: max(complete, default=0)]), RunStatus.completed)
 
     def to_turn(self) -> Turn:
         """Derive the API's turn from the log."""
@@ -108,7 +108,7 @@ class StoredTurn:
             output_attachments=attachments_of(self.steps),
             started_at=self.header.started_at,
             completed_at=ending.completed_at if ending else None,
-            status=self.status,
+            status=TurnStatus(self.status),
             usage=self.usage,
             error=ending.error if ending else None,
         )
@@ -146,19 +146,19 @@ def attachment_of(item: Any) -> Attachment | None:
         return None
 
 
-def output_message_of(steps: list[Step], status: TurnStatus) -> CompletionMessage:
+def output_message_of(steps: list[Step], status: RunStatus) -> CompletionMessage:
     """Derive a turn's output message: a shield's message, or else the last answer.
 
     It has tool calls only while they wait for the client.
     """
     last = steps[-1] if steps else None
-    if isinstance(last, ShieldCallStep) and last.violation is not None and status is TurnStatus.completed:
+    if isinstance(last, ShieldCallStep) and last.violation is not None and status is RunStatus.completed:
         return CompletionMessage(content=last.violation.user_message or "")
     answers = [step.model_response for step in steps if isinstance(step, InferenceStep)]
-    if not answers or status not in (TurnStatus.awaiting_input, TurnStatus.completed):
+    if not answers or status not in (RunStatus.awaiting_input, RunStatus.completed):
         return CompletionMessage()
     answer = answers[-1]
-    if status is TurnStatus.awaiting_input:
+    if status is RunStatus.awaiting_input:
         calls = unanswered_calls(steps)
         return CompletionMessage(content=answer.content, stop_reason="end_of_message", tool_calls=calls)
     reason = "out_of_tokens" if answer.stop_reason == "out_of_tokens" else "end_of_turn"

@@ -1,5 +1,6 @@
 """Turns: requests and the API's representation."""
 
+from enum import StrEnum
 from typing import Annotated
 
 from pydantic import Field
@@ -8,7 +9,7 @@ from stint.domain.content import URL, Content, Document
 from stint.domain.inference import ResponseFormat, SamplingStrategy, Usage
 from stint.domain.limits import MAX_INFER_ITERS, MessageLimit, PartLimit
 from stint.domain.messages import InputMessage
-from stint.domain.run_outcome import ErrorInfo, TurnStatus
+from stint.domain.run_outcome import ErrorInfo
 from stint.domain.schema import Request, Schema, Timestamp
 from stint.domain.steps import CompletionMessage, Step
 from stint.domain.tools import (
@@ -21,6 +22,14 @@ from stint.domain.tools import (
     ToolPromptFormat,
     ToolResponse,
 )
+
+
+class TurnStatus(StrEnum):  # that of its last run; a docstring would be a text of the API
+    in_progress = "in_progress"
+    awaiting_input = "awaiting_input"
+    completed = "completed"
+    failed = "failed"
+    cancelled = "cancelled"
 
 
 class Attachment(Schema):

@@ -5,9 +5,8 @@ from typing import ClassVar, Literal
 from stint.domain.errors import StintError
 from stint.domain.fields import Omitted
 from stint.domain.inference import Usage
-from stint.domain.llama_stack.turns import Turn
+from stint.domain.llama_stack.turns import Turn, TurnStatus
 from stint.domain.openai.stored_responses import ResponseStatus, StoredResponse
-from stint.domain.run_outcome import TurnStatus
 from stint.domain.schema import Schema
 
 SOURCE = "stint"

@@ -12,7 +12,7 @@ from stint.domain.openai.lists import ListObject
 from stint.domain.openai.response_options import ReasoningSettings, TextOptions
 from stint.domain.openai.response_requests import ConversationReference
 from stint.domain.openai.response_tools import ResponseTool, ResponseToolChoice
-from stint.domain.openai.stored_responses import ResponseEnding, ResponseError, ResponseHeader, ResponseStatus
+from stint.domain.openai.stored_responses import ResponseError, ResponseHeader, ResponseOutcome, ResponseStatus
 from stint.domain.schema import Schema
 
 
@@ -100,7 +100,7 @@ def make_response(
     header: ResponseHeader,
     output: Sequence[OutputItem] = (),
     status: ResponseStatus = ResponseStatus.in_progress,
-    ending: ResponseEnding | None = None,
+    ending: ResponseOutcome | None = None,
 ) -> Response:
     """Derive the resource from a stored response. `status` applies while there is no ending."""
     settings = header.settings
@@ -118,7 +118,7 @@ def make_response(
     )
 
 
-def outcome_of(ending: ResponseEnding) -> dict[str, object]:
+def outcome_of(ending: ResponseOutcome) -> dict[str, object]:
     """Return the fields that the ending determines."""
     reason = ending.incomplete_reason
     return {

@@ -120,7 +120,7 @@ class ResponseHeader(Schema):
     texts: list[str] = Field(default_factory=list)
 
 
-class ResponseEnding(Schema):
+class ResponseOutcome(Schema):
     """The ending of a response, its last record. Only completed responses have `completed_at`, in seconds.
 
     `incomplete_reason` is max_output_tokens, content_filter, max_tool_calls or max_infer_iters. `partial` has the items
@@ -152,7 +152,7 @@ class ResponseRecord(Schema):
     step: Omitted[Step] = None
     details: Omitted[AnswerDetails] = None
     usage: Omitted[Usage] = None
-    ending: Omitted[ResponseEnding] = None
+    ending: Omitted[ResponseOutcome] = None
 
 
 @dataclass(slots=True)
@@ -168,7 +168,7 @@ class StoredResponse:
     taken_up: bool = False
 
     @property
-    def ending(self) -> ResponseEnding | None:
+    def ending(self) -> ResponseOutcome | None:
         return self.records[-1].ending if self.records else None
 
     @property

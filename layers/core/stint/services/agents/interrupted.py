@@ -6,16 +6,16 @@ from datetime import datetime
 
 from stint.domain.errors import Interrupted
 from stint.domain.llama_stack.stored_turns import StoredTurn, TurnRecord
-from stint.domain.run_outcome import ErrorInfo, TurnEnding, TurnStatus
+from stint.domain.run_outcome import ErrorInfo, RunOutcome, RunStatus
 from stint.store.sessions import SessionRecord
 from stint.store.store import Store
 
 INTERRUPTED = "The process that ran this turn ended before the turn did. What was finished is stored."
 
 
-def interrupted_ending(at: datetime) -> TurnEnding:
+def interrupted_ending(at: datetime) -> RunOutcome:
     """Return the ending of a turn whose process died."""
-    return TurnEnding(status=TurnStatus.failed, completed_at=at, error=ErrorInfo.of(Interrupted(INTERRUPTED)))
+    return RunOutcome(status=RunStatus.failed, completed_at=at, error=ErrorInfo.of(Interrupted(INTERRUPTED)))
 
 
 async def mark_interrupted(
@@ -31,7 +31,7 @@ async def mark_interrupted(
         NotFound: the session was deleted meanwhile.
     """
     ids = (tenant, agent_id, record.session_id)
-    while turn.status is TurnStatus.in_progress and not runs(record, turn.header.turn_id):
+    while turn.status is RunStatus.in_progress and not runs(record, turn.header.turn_id):
         record = await asyncio.to_thread(store.sessions.get, *ids)
         seen, turn = turn, await asyncio.to_thread(store.turns.get, *ids, turn.header.turn_id)
         if len(turn.records) == len(seen.records) and not runs(record, turn.header.turn_id):

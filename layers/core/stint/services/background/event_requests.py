@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from stint.domain.errors import Interrupted, NotFound, StintError, StoreUnavailable
 from stint.domain.ids import new_name
 from stint.domain.llama_stack.events import TurnAwaitingInput, TurnComplete, TurnFailed
-from stint.domain.llama_stack.turns import Turn
+from stint.domain.llama_stack.turns import Turn, TurnStatus
 from stint.domain.notifications.completion_events import CompletionEvent, Failure, ResponseFinished, TurnFinished
 from stint.domain.notifications.request_events import (
     RequestEvent,
@@ -19,7 +19,6 @@ from stint.domain.notifications.request_events import (
     TurnRequestEvent,
 )
 from stint.domain.openai.stored_responses import ResponseStatus
-from stint.domain.run_outcome import TurnStatus
 from stint.log_keys import add_log_keys
 from stint.loop.lease_keeper import ENDING_SECONDS, LeaseKeeper
 from stint.services.background.background import Background

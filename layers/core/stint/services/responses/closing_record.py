@@ -1,11 +1,11 @@
 """The record that ends a response before its answer is complete."""
 
-from stint.domain.openai.stored_responses import ResponseEnding, ResponseRecord, StoredResponse
+from stint.domain.openai.stored_responses import ResponseOutcome, ResponseRecord, StoredResponse
 from stint.services.responses.output_items import output_of
 from stint.services.responses.streamed_items import StreamedItems
 
 
-def closing_record(stored: StoredResponse, streamed: StreamedItems, ending: ResponseEnding) -> ResponseRecord:
+def closing_record(stored: StoredResponse, streamed: StreamedItems, ending: ResponseOutcome) -> ResponseRecord:
     """Return the record with which a response fails or is cancelled.
 
     It holds the items that the stream has shown and the log does not have. A call that the stream shows as open keeps

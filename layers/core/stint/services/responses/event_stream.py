@@ -17,7 +17,7 @@ from stint.domain.openai.response_events import (
     ResponseQueued,
 )
 from stint.domain.openai.response_resource import Response, make_response
-from stint.domain.openai.stored_responses import ResponseEnding, ResponseHeader, ResponseStatus, StoredResponse
+from stint.domain.openai.stored_responses import ResponseHeader, ResponseOutcome, ResponseStatus, StoredResponse
 from stint.domain.run_events import (
     LoopEvent,
     ReasoningEnded,
@@ -63,7 +63,7 @@ class ResponseStream:
                 event.response_id = self.header.response_id
             yield event
 
-    def resource(self, status: ResponseStatus, ending: ResponseEnding | None = None) -> Response:
+    def resource(self, status: ResponseStatus, ending: ResponseOutcome | None = None) -> Response:
         return make_response(self.header, self.output.shown, status, ending)
 
     def emit_created(self, *, queued: bool = False) -> Iterator[ResponseEvent]:

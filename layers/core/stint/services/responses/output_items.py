@@ -18,7 +18,7 @@ from stint.domain.openai.items import (
 )
 from stint.domain.openai.mcp_items import McpApprovalRequest, McpCall, McpError, McpListTools
 from stint.domain.openai.parts import OutputText, ReasoningText, RefusalPart, SummaryText
-from stint.domain.openai.stored_responses import ResponseEnding, ResponseRecord, ResponseSettings, StoredResponse
+from stint.domain.openai.stored_responses import ResponseOutcome, ResponseRecord, ResponseSettings, StoredResponse
 from stint.domain.schema import Schema
 from stint.domain.steps import InferenceStep, Step, ToolExecutionStep
 from stint.domain.tools import ToolCall, ToolResponse
@@ -149,7 +149,7 @@ class OutputItems:
         elif (opened := self.opened(call)) is not None:
             self.items.append(opened.model_copy(update={"status": "incomplete"}))
 
-    def finish(self, ending: ResponseEnding) -> None:
+    def finish(self, ending: ResponseOutcome) -> None:
         """Add what a response that has ended shows of the calls that still wait, and of an answer that broke off.
 
         Where the response met a limit, calls that the server did not run are dropped.

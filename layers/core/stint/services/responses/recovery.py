@@ -11,8 +11,8 @@ from typing import Protocol
 from stint.domain.errors import Interrupted, StintError
 from stint.domain.inference import Usage
 from stint.domain.openai.stored_responses import (
-    ResponseEnding,
     ResponseError,
+    ResponseOutcome,
     ResponseRecord,
     ResponseStatus,
     StoredResponse,
@@ -46,7 +46,7 @@ RACES = 5
 
 INTERRUPTED = "The process that ran this response ended before the response did. What was finished is stored."
 
-EndingOf = Callable[[Usage | None], ResponseEnding]
+EndingOf = Callable[[Usage | None], ResponseOutcome]
 """Makes the ending of a response that has used so much."""
 
 
@@ -200,21 +200,21 @@ def interrupted_record(stored: StoredResponse) -> ResponseRecord:
     return closing_record(stored, StreamedItems(), failed(Interrupted(INTERRUPTED), stored.usage))
 
 
-def cancelled(usage: Usage | None) -> ResponseEnding:
+def cancelled(usage: Usage | None) -> ResponseOutcome:
     """Return the ending of a response that its client cancelled."""
-    return ResponseEnding(status=ResponseStatus.cancelled, usage=usage)
+    return ResponseOutcome(status=ResponseStatus.cancelled, usage=usage)
 
 
-def failed(error: StintError, usage: Usage | None) -> ResponseEnding:
-    return ResponseEnding(status=ResponseStatus.failed, error=ResponseError.of(error), usage=usage)
+def failed(error: StintError, usage: Usage | None) -> ResponseOutcome:
+    return ResponseOutcome(status=ResponseStatus.failed, error=ResponseError.of(error), usage=usage)
 
 
-def exhausted(usage: Usage | None) -> ResponseEnding:
+def exhausted(usage: Usage | None) -> ResponseOutcome:
     """Return the ending of a response whose attempts have all failed."""
     return failed(StintError(EXHAUSTION, code=ATTEMPTS_EXHAUSTED), usage)
 
 
-def never_taken_up(usage: Usage | None) -> ResponseEnding:
+def never_taken_up(usage: Usage | None) -> ResponseOutcome:
     """Return the ending of a response that no worker took up."""
     return failed(StintError(QUEUE_TIMEOUT, code="queue_timeout"), usage)
 

@@ -9,23 +9,23 @@ from stint.domain.content import Content, KeptResult
 from stint.domain.errors import StoreUnavailable
 from stint.domain.inference import AnswerDetails, Usage
 from stint.domain.openai.stored_responses import (
-    ResponseEnding,
     ResponseError,
+    ResponseOutcome,
     ResponseRecord,
     ResponseStatus,
     StoredResponse,
 )
-from stint.domain.run_outcome import TurnEnding, TurnStatus
+from stint.domain.run_outcome import RunOutcome, RunStatus
 from stint.domain.steps import InferenceStep, Step
 from stint.loop.lease_keeper import LeaseKeeper, Renewable
 from stint.services.responses.conversation_writer import Conversing
 from stint.store.responses import Responses as ResponseStore
 
 STATUS = {
-    TurnStatus.completed: ResponseStatus.completed,
-    TurnStatus.awaiting_input: ResponseStatus.completed,
-    TurnStatus.failed: ResponseStatus.failed,
-    TurnStatus.cancelled: ResponseStatus.cancelled,
+    RunStatus.completed: ResponseStatus.completed,
+    RunStatus.awaiting_input: ResponseStatus.completed,
+    RunStatus.failed: ResponseStatus.failed,
+    RunStatus.cancelled: ResponseStatus.cancelled,
 }
 
 
@@ -70,7 +70,7 @@ class ResponseLog:
             raise
 
     async def append(
-        self, step: Step | None, ending: TurnEnding | None = None, details: AnswerDetails | None = None, /
+        self, step: Step | None, ending: RunOutcome | None = None, details: AnswerDetails | None = None, /
     ) -> None:
         """Store a record; with an ending the conversation is free again when this returns.
 
@@ -130,14 +130,14 @@ class ResponseLog:
             keeper.stop()
 
 
-def ending_of(ending: TurnEnding) -> ResponseEnding:
+def ending_of(ending: RunOutcome) -> ResponseOutcome:
     """Give the end of a run as the end of its response: one whose client has calls to answer is complete.
 
     What a provider did not count is told as 0, since clients of a complete response read its usage.
     """
     status = ResponseStatus.incomplete if ending.incomplete_reason else STATUS[ending.status]
     error = ending.error
-    return ResponseEnding(
+    return ResponseOutcome(
         status=status,
         completed_at=int(time.time()) if status is ResponseStatus.completed else None,
         usage=ending.usage or (None if status is ResponseStatus.failed else Usage()),

@@ -14,7 +14,7 @@ from stint.domain.ids import new_name
 from stint.domain.openai.response_events import ResponseEvent
 from stint.domain.openai.response_requests import CreateResponse
 from stint.domain.openai.stored_responses import FIELDS, ResponseHeader, ResponseRecord, StoredResponse
-from stint.domain.run_outcome import ErrorInfo, TurnStatus
+from stint.domain.run_outcome import ErrorInfo, RunStatus
 from stint.loop.run import Run
 from stint.services.concurrency import value_of
 from stint.services.conversations.include import ENCRYPTED_REASONING
@@ -224,7 +224,7 @@ class Responses:
             error.response_id = response.response_id
         error.param = rename_param(error.param, FIELDS)
         response.error = error
-        ending = ending_of(response.run.end(TurnStatus.failed, ErrorInfo.of(error)))
+        ending = ending_of(response.run.end(RunStatus.failed, ErrorInfo.of(error)))
         record = closing_record(response.log.response, response.stream.items.streamed, ending)
         try:
             await response.log.write(record)

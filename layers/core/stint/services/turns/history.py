@@ -7,7 +7,7 @@ from stint.domain.content import TextContentItem, items_of
 from stint.domain.errors import Interrupted, InvalidRequest, ModelError, ModelOverloaded
 from stint.domain.inference import ModelMessage, ToolResult, UserInput
 from stint.domain.llama_stack.stored_turns import StoredTurn, TurnHeader
-from stint.domain.run_outcome import TurnStatus
+from stint.domain.run_outcome import RunStatus
 from stint.domain.steps import ShieldCallStep, ToolExecutionStep
 from stint.domain.tools import ToolResponseMessage
 from stint.loop.transcript import Transcript
@@ -56,7 +56,7 @@ def add_input(transcript: Transcript, header: TurnHeader) -> None:
 def came_to_nothing(turn: StoredTurn) -> bool:
     """Tell whether a turn failed before the model had said anything, and its caller was told so."""
     error = turn.ending.error if turn.ending else None
-    told = turn.status is TurnStatus.failed and error is not None and error.code != Interrupted.code
+    told = turn.status is RunStatus.failed and error is not None and error.code != Interrupted.code
     return told and all(isinstance(step, ShieldCallStep) for step in turn.steps)
 
 

@@ -6,7 +6,7 @@ from stint.domain.errors import Conflict
 from stint.domain.ids import new_id
 from stint.domain.llama_stack.stored_turns import PendingCalls, StoredTurn, unanswered_calls
 from stint.domain.llama_stack.turns import Turn
-from stint.domain.run_outcome import TurnEnding, TurnStatus
+from stint.domain.run_outcome import RunOutcome, RunStatus
 from stint.domain.schema import now
 from stint.domain.steps import InferenceStep, ToolExecutionStep
 from stint.domain.tools import ToolResponse
@@ -16,7 +16,7 @@ from stint.loop.transcript import Transcript
 from stint.services.turns.tool_responses import check_new_responses, match_responses
 from stint.services.turns.turn_log import calls_of_pause
 
-RESUMABLE = (TurnStatus.awaiting_input, TurnStatus.completed)
+RESUMABLE = (RunStatus.awaiting_input, RunStatus.completed)
 
 
 def not_waiting(turn: Turn) -> Conflict:
@@ -37,7 +37,7 @@ def answer_turn(
         InvalidRequest: the responses do not match the calls that the turn waits for, or there is none.
         Conflict: the turn is complete, and a call's id is taken.
     """
-    if turn.ending is not None and turn.status is TurnStatus.awaiting_input:
+    if turn.ending is not None and turn.status is RunStatus.awaiting_input:
         pending = waiting_calls(turn, turn.ending, noted)
         return answered_step(pending, match_responses(pending.tool_calls, responses))
     check_new_responses(turn.header.turn_id, taken_ids(turn, history), responses)
@@ -66,7 +66,7 @@ def parsed_calls(turn: StoredTurn, responses: list[ToolResponse]) -> PendingCall
     return PendingCalls(turn_id=turn.header.turn_id, step_id=new_id(), started_at=now(), tool_calls=calls)
 
 
-def waiting_calls(turn: StoredTurn, pause: TurnEnding, noted: PendingCalls | None) -> PendingCalls:
+def waiting_calls(turn: StoredTurn, pause: RunOutcome, noted: PendingCalls | None) -> PendingCalls:
     """Give the calls that a paused turn waits for; a note that was read before it paused again is outdated."""
     pending = calls_of_pause(turn.header.turn_id, turn.steps, pause)
     return noted if noted is not None and noted.tool_calls == pending.tool_calls else pending

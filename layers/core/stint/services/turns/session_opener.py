@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from stint.domain.llama_stack.agents import AgentConfig
 from stint.domain.llama_stack.stored_turns import StoredTurn
-from stint.domain.run_outcome import TurnStatus
+from stint.domain.run_outcome import RunStatus
 from stint.domain.schema import now
 from stint.log_keys import add_log_keys
 from stint.loop.lease_keeper import LeaseKeeper, lease_span
@@ -79,7 +79,7 @@ class Opener:
             await self.seal(lease, lease.taken_over_turn)
         if lease.taken_over_turn is not None or history.last != lease.last:
             history = await self.read(lease.agent_id, lease.session_id)
-        dead = [turn.header.turn_id for turn in history.turns if turn.status is TurnStatus.in_progress]
+        dead = [turn.header.turn_id for turn in history.turns if turn.status is RunStatus.in_progress]
         for turn_id in dead:
             await self.seal(lease, turn_id)
         if dead:

@@ -10,7 +10,7 @@ from stint.domain.errors import StoreUnavailable
 from stint.domain.ids import new_id
 from stint.domain.inference import AnswerDetails
 from stint.domain.llama_stack.stored_turns import PendingCalls, StoredTurn, TurnRecord, unanswered_calls
-from stint.domain.run_outcome import TurnEnding, TurnStatus
+from stint.domain.run_outcome import RunOutcome, RunStatus
 from stint.domain.steps import Step
 from stint.loop.lease_keeper import LeaseKeeper
 from stint.store.session_leases import SessionLease
@@ -38,7 +38,7 @@ class TurnLog:
         self.mark()
 
     async def append(
-        self, step: Step | None, ending: TurnEnding | None = None, _details: AnswerDetails | None = None, /
+        self, step: Step | None, ending: RunOutcome | None = None, _details: AnswerDetails | None = None, /
     ) -> None:
         """Store a record; with an ending the session is free again when this returns.
 
@@ -47,7 +47,7 @@ class TurnLog:
         """
         self.keeper.check()
         record = TurnRecord(step=step, ending=ending)
-        if ending is not None and ending.status is TurnStatus.awaiting_input:
+        if ending is not None and ending.status is RunStatus.awaiting_input:
             await self.put_pending(step, ending)
         with self.begun_if_unsure():
             await asyncio.to_thread(self.store.append, self.keeper.lease, len(self.turn.records), record)
@@ -75,7 +75,7 @@ class TurnLog:
         body = content.encode() if isinstance(content, str) else KeptResult(content=content).to_json()
         return await asyncio.to_thread(self.store.put_body, self.keeper.lease, body)
 
-    async def put_pending(self, step: Step | None, pause: TurnEnding) -> None:
+    async def put_pending(self, step: Step | None, pause: RunOutcome) -> None:
         """Note the calls that the client is to answer, before the pause is visible."""
         steps = [*self.turn.steps, *([step] if step else [])]
         pending = calls_of_pause(self.turn.header.turn_id, steps, pause)
@@ -86,7 +86,7 @@ class TurnLog:
         self.keeper.lease.last = LastTurn(self.turn.header.turn_id, len(self.turn.records))
 
 
-def calls_of_pause(turn_id: str, steps: list[Step], pause: TurnEnding) -> PendingCalls:
+def calls_of_pause(turn_id: str, steps: list[Step], pause: RunOutcome) -> PendingCalls:
     """Note the calls that a paused turn waits for."""
     return PendingCalls(
         turn_id=turn_id, step_id=new_id(), started_at=pause.completed_at, tool_calls=unanswered_calls(steps)

@@ -9,7 +9,7 @@ from stint.domain.llama_stack.events import TerminalEvent, TurnAwaitingInput, Tu
 from stint.domain.llama_stack.stored_turns import TurnHeader
 from stint.domain.llama_stack.turns import TurnCreateRequest, TurnOverrides
 from stint.domain.run_events import RunEnded, StepComplete
-from stint.domain.run_outcome import TurnStatus
+from stint.domain.run_outcome import RunStatus
 from stint.domain.schema import now
 from stint.loop.run import Run
 from stint.services.turns.session_opener import Opening
@@ -40,13 +40,13 @@ class TurnRun:
 
     @property
     def turn_id(self) -> str:
-        return self.run.turn_id
+        return self.run.run_id
 
 
 def terminal_event(turn: TurnRun, end: RunEnded) -> TerminalEvent:
     """Give the end of a run as the end of its turn."""
     shown = turn.log.turn.to_turn()
-    if end.status is TurnStatus.awaiting_input:
+    if end.status is RunStatus.awaiting_input:
         return TurnAwaitingInput(turn=shown)
     return TurnComplete(turn=shown)
 

@@ -14,7 +14,7 @@ from stint.domain.llama_stack.events import Event, TurnFailed, TurnStart
 from stint.domain.llama_stack.stored_turns import PendingCalls, StoredTurn, TurnRecord
 from stint.domain.llama_stack.turns import Turn, TurnCreateRequest, TurnOverrides, TurnResumeRequest
 from stint.domain.run_events import ReasoningEnded, ReasoningProgress, RunEnded, StepComplete
-from stint.domain.run_outcome import ErrorInfo, TurnEnding, TurnStatus
+from stint.domain.run_outcome import ErrorInfo, RunOutcome, RunStatus
 from stint.domain.schema import now
 from stint.domain.steps import Step
 from stint.loop.agent_loop import run_loop
@@ -93,14 +93,14 @@ class Turns:
             async with run.opened():
                 await self.cancel_waiting(opening)
                 await log.put_header()
-        return TurnRun(run, log, TurnStart(turn_id=run.turn_id))
+        return TurnRun(run, log, TurnStart(turn_id=run.run_id))
 
     async def cancel_waiting(self, opening: Opening) -> None:
         """End the turn that waits for its client: whoever begins another one has given it up."""
         last = opening.last
-        if last is None or last.ending is None or last.status is not TurnStatus.awaiting_input:
+        if last is None or last.ending is None or last.status is not RunStatus.awaiting_input:
             return
-        ending = TurnEnding(status=TurnStatus.cancelled, completed_at=now(), usage=last.ending.usage)
+        ending = RunOutcome(status=RunStatus.cancelled, completed_at=now(), usage=last.ending.usage)
         turn_id = last.header.turn_id
         await asyncio.to_thread(self.store.turns.seal, opening.keeper.lease, turn_id, ending)
         await self.forget_calls(opening.keeper.lease, turn_id)
@@ -134,7 +134,7 @@ class Turns:
         await self.reader.check_images(images_of("tool_responses", [each.content for each in request.tool_responses]))
         opening, turn, noted = await self.open_last(agent_id, session_id, turn_id, deadline)
         async with opening.keeper.released_on_error():
-            waited = turn.status is TurnStatus.awaiting_input
+            waited = turn.status is RunStatus.awaiting_input
             step = answer_turn(turn, opening.turns, noted, request.tool_responses)
             log = TurnLog(self.store.turns, opening.keeper, turn)
             plan = await self.planner.plan(opening.config, turn.header.overrides, provider_data)
@@ -193,7 +193,7 @@ class Turns:
         error.turn_id = turn.turn_id
         error.param = rename_param(error.param, FIELDS)
         turn.error = error
-        ending = turn.run.end(TurnStatus.failed, ErrorInfo.of(error))
+        ending = turn.run.end(RunStatus.failed, ErrorInfo.of(error))
         try:
             await turn.log.append(None, ending)
         except Exception:  # nothing may be raised here, whatever is wrong with the store

@@ -1,5 +1,8 @@
 """The ids by which the events of `events/` name what `samples.py` stores."""
 
+from collections.abc import Mapping
+from typing import Literal
+
 AGENT = "01990000-0000-7000-8000-00000000000a"
 SESSION = "01990000-0001-7000-8000-00000000000b"
 COMPLETED_TURN = "01990000-0002-7000-8000-00000000000c"
@@ -8,6 +11,11 @@ COMPLETED_STEPS = tuple(f"01990000-0002-7000-8000-{number:012}" for number in (1
 AWAITING_STEP = "01990000-0003-7000-8000-000000000001"
 PENDING_STEP = "01990000-0003-7000-8000-000000000002"
 TOOLGROUP, SHIELD, MODEL = "sample-tools", "sample-shield", "sample-model"
+REGISTRATIONS: Mapping[Literal["tool_group", "shield", "model"], str] = {
+    "tool_group": TOOLGROUP,
+    "shield": SHIELD,
+    "model": MODEL,
+}
 CONVERSATION = "conv_0199000000047000800000000000000e"
 RESPONSE = "resp_01990000000570008000000000000010"
 QUEUED_RESPONSE = "resp_01990000000670008000000000000011"

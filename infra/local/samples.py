@@ -1,76 +1,78 @@
-"""What the events of `events/` name: an agent with a client tool, a session, a complete turn and one that waits; a
-toolgroup, a shield and a model; a conversation with a message."""
+"""The objects that the events of `events/` name. The use cases of the API make them, in this process.
 
+They are an agent with a client tool, a session, a complete turn and one that waits; a toolgroup, a shield and a model;
+a conversation with a message; a response, and two in the background: one that waits for the worker, and one that has
+ended. An agent, a response and a conversation are marked as deleted.
+"""
+
+import asyncio
 import contextlib
-import json
-import time
+from collections import deque
 from collections.abc import Iterator, Mapping
-from datetime import datetime, timedelta
 from typing import Any
+from unittest.mock import patch
+from uuid import UUID
 
-import boto3
-from botocore.config import Config
 from infra.local.errors import LocalCloudError
-from infra.local.response_samples import store_response_samples
 from infra.local.sample_ids import (
     AGENT,
-    ASKING_EVENTS,
     AWAITING_STEP,
     AWAITING_TURN,
+    BACKGROUND_RESPONSE,
     COMPLETED_STEPS,
     COMPLETED_TURN,
+    CONVERSATION,
+    CONVERSATION_ITEM,
     DELETED_AGENT,
+    DELETED_CONVERSATION,
     DELETED_RESPONSE,
     MODEL,
     PENDING_STEP,
-    RESPONSES,
+    QUEUED_RESPONSE,
+    RESPONSE,
     SESSION,
     SHIELD,
     TOOLGROUP,
 )
+from infra.local.sample_store import clients, remove_samples
 
-from stint.domain.errors import NotFound, StintError
-from stint.domain.inference import Usage
-from stint.domain.llama_stack.agents import Agent, AgentConfig
-from stint.domain.llama_stack.registrations import Owner, RegisteredShield, ToolGroup
-from stint.domain.llama_stack.registry import Model
-from stint.domain.llama_stack.sessions import Session
-from stint.domain.llama_stack.stored_turns import PendingCalls, TurnHeader, TurnRecord
-from stint.domain.llama_stack.turns import TurnOverrides
-from stint.domain.messages import InputMessage, UserMessage
-from stint.domain.run_outcome import RunOutcome, RunStatus
-from stint.domain.steps import CompletionMessage, InferenceStep, ToolExecutionStep
-from stint.domain.tools import ToolCall, ToolDef, ToolParameter, ToolResponse
-from stint.http.dependencies import TENANT
-from stint.store import keys
-from stint.store.registrations import Kind
-from stint.store.response_store import ResponseStore
-from stint.store.sessions import LastTurn
-from stint.store.store import Store
-from stint.store.table import WRITE_BATCH, Table
-
-STARTED = datetime.fromisoformat("2025-08-31T12:00:00+00:00")
-CALLS = tuple(
-    ToolCall(
-        call_id=f"call_{number}",
-        tool_name="get_weather",
-        arguments={"city": city},
-        arguments_json=json.dumps({"city": city}),
-    )
-    for number, city in enumerate(("Oslo", "Bern"), start=1)
+from stint.bootstrap.adapters import Adapters
+from stint.bootstrap.agents import compose, delete_agent_objects
+from stint.bootstrap.openai import compose_responses, compose_worker
+from stint.domain import ids
+from stint.domain.errors import StintError
+from stint.domain.ids import TENANT
+from stint.domain.llama_stack.agents import AgentConfig
+from stint.domain.llama_stack.registrations import (
+    ModelRegisterRequest,
+    ShieldRegisterRequest,
+    ToolGroupRegisterRequest,
 )
-CONFIG = AgentConfig(
-    model="scripted/demo",
-    instructions="Answer briefly.",
-    name="sample of events/",
-    enable_session_persistence=True,
-    client_tools=[
-        ToolDef(
-            name="get_weather",
-            description="Tells the weather in a city.",
-            parameters=[ToolParameter(name="city", parameter_type="str", description="Name of the city.")],
-        )
-    ],
+from stint.domain.llama_stack.turns import TurnCreateRequest, TurnResumeRequest
+from stint.domain.openai.conversations import CreateConversation
+from stint.domain.openai.response_requests import CreateResponse
+from stint.services.deletions import Deletions
+from stint.services.turns.turn_run import TurnRun
+from stint.settings import Settings
+from stint.store.response_store import ResponseStore
+from stint.store.store import Store
+from stint.store.table import Table
+
+SECONDS = 60.0
+CONFIG = AgentConfig.model_validate(
+    {
+        "model": "scripted/demo",
+        "instructions": "Answer briefly.",
+        "name": "sample of events/",
+        "enable_session_persistence": True,
+        "client_tools": [
+            {
+                "name": "get_weather",
+                "description": "Tells the weather in a city.",
+                "parameters": [{"name": "city", "parameter_type": "str", "description": "Name of the city."}],
+            }
+        ],
+    }
 )
 
 # A Lambda function of docs/examples/tools, which the local cloud has unless it is told of others.
@@ -87,68 +89,24 @@ BOILING_POINT = {
     },
     "function": "get-boiling-point",
 }
-REGISTRATIONS: Mapping[Kind, ToolGroup | RegisteredShield | Model] = {
-    "tool_group": ToolGroup(
-        identifier=TOOLGROUP,
-        provider_resource_id=TOOLGROUP,
-        provider_id="lambda-function",
-        args={"tools": [BOILING_POINT]},
-        owner=Owner(),
-    ),
-    "shield": RegisteredShield(
-        identifier=SHIELD,
-        provider_resource_id=SHIELD,
-        provider_id="deny-list",
-        params={"phrases": ["the launch code"]},
-        owner=Owner(),
-    ),
-    "model": Model(
-        identifier=MODEL,
-        provider_resource_id="demo",
-        provider_id="scripted",
-        id=MODEL,
-        owned_by="scripted",
-        owner=Owner(),
-    ),
-}
+MESSAGE = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "My name is Ada."}]}
 
 
 def store_samples(environment: Mapping[str, str]) -> None:
     """Store the samples where functions of this environment look for them, in place of what an earlier event left.
 
-    Raises LocalCloudError when the store cannot be reached.
+    Raises:
+        LocalCloudError: the store cannot be reached.
     """
+    table, bucket = environment["STINT_TABLE"], environment["STINT_BUCKET"]
     with clients(environment) as (dynamodb, s3), reported():
-        table = Table(dynamodb, environment["STINT_TABLE"])
-        store = Store.open(dynamodb, environment["STINT_TABLE"], lambda: s3, environment["STINT_BUCKET"])
-        remove_samples(store, table)
-        for agent_id in (AGENT, DELETED_AGENT):
-            store.agents.create(TENANT, Agent(agent_id=agent_id, agent_config=CONFIG, created_at=STARTED))
+        store = Store.open(dynamodb, table, lambda: s3, bucket)
+        responses = ResponseStore.open(dynamodb, table, lambda: s3, bucket)
+        remove_samples(store, responses, Table(dynamodb, table))
+        asyncio.run(Samples(store, responses, environment).make())
         store.agents.mark_deleted(TENANT, DELETED_AGENT)
-        store.sessions.create(
-            TENANT, AGENT, Session(session_id=SESSION, session_name="sample", started_at=STARTED), None
-        )
-        store_turn(store, COMPLETED_TURN, "Please get_weather for Oslo", completed_records(), None)
-        store_turn(store, AWAITING_TURN, "And get_weather for Bern", [awaiting_record()], pending_calls())
-        for kind, document in REGISTRATIONS.items():
-            store.registrations.create(TENANT, kind, document.identifier, document)
-        responses = ResponseStore.open(dynamodb, environment["STINT_TABLE"], lambda: s3, environment["STINT_BUCKET"])
-        store_response_samples(responses)
-
-
-@contextlib.contextmanager
-def clients(environment: Mapping[str, str]) -> Iterator[tuple[Any, Any]]:
-    """Clients of DynamoDB and S3, as the functions would make them."""
-    session = boto3.Session(
-        environment.get("AWS_ACCESS_KEY_ID"),
-        environment.get("AWS_SECRET_ACCESS_KEY"),
-        environment.get("AWS_SESSION_TOKEN"),
-        environment["AWS_REGION"],
-    )
-    with contextlib.ExitStack() as stack:
-        yield tuple(
-            stack.enter_context(contextlib.closing(client(session, name, environment))) for name in ("dynamodb", "s3")
-        )
+        responses.responses.mark_deleted(TENANT, DELETED_RESPONSE)
+        responses.conversations.mark_deleted(TENANT, DELETED_CONVERSATION)
 
 
 @contextlib.contextmanager
@@ -159,94 +117,104 @@ def reported() -> Iterator[None]:
         raise LocalCloudError(f"cannot store what the event names: {error.message}") from error
 
 
-def client(session: boto3.Session, service: str, environment: Mapping[str, str]) -> Any:
-    everywhere = environment.get("AWS_ENDPOINT_URL")
-    endpoint = environment.get(f"AWS_ENDPOINT_URL_{service.upper()}", everywhere)
-    # An endpoint on this machine is not behind the shell's proxy.
-    return session.client(service, endpoint_url=endpoint, config=Config(proxies={} if endpoint else None))  # type: ignore[call-overload]  # boto3's stubs know no variable names
+@contextlib.contextmanager
+def fixed_ids(*names: str) -> Iterator[None]:
+    """Let the next ids that are made be those of `names`. The samples have ids that the events can name."""
+    left, make_id = deque(names), ids._id_at
+
+    def next_id(ticks: int) -> str:
+        return str(UUID(left.popleft().rpartition("_")[2])) if left else make_id(ticks)
+
+    with patch.object(ids, "_id_at", next_id):
+        yield
+    if left:
+        raise LocalCloudError(f"the samples have no place for the ids {', '.join(left)}")
 
 
-def remove_samples(store: Store, table: Table) -> None:
-    """Delete the agent with what events made below it, the seals that stay behind where a turn ran, responses, what is
-    registered, by events too, and what is known of the events that begin something."""
-    for agent_id in (AGENT, DELETED_AGENT):
-        with contextlib.suppress(NotFound):
-            store.agents.mark_deleted(TENANT, agent_id)
-            store.deletion.delete_agent(TENANT, agent_id, time.monotonic() + 60)
-    for kind, document in REGISTRATIONS.items():
-        for identifier in (document.identifier, f"new-{document.identifier}"):
-            with contextlib.suppress(NotFound):
-                store.registrations.delete(TENANT, kind, identifier)
-    responses = [keys.response_records(TENANT, response_id) for response_id in (*RESPONSES, DELETED_RESPONSE)]
-    table.delete_many([keys.event(TENANT, event_id) for event_id in ASKING_EVENTS])
-    for pk in (keys.turns(TENANT, AGENT, SESSION), keys.pending_calls(TENANT, AGENT, SESSION), *responses):
-        left = [keys.Key(pk, item["sk"]) for item in table.query(pk, attributes="sk")]
-        for start in range(0, len(left), WRITE_BATCH):
-            table.delete_many(left[start : start + WRITE_BATCH])
+class Outbox:
+    """A queue and a bus from which nothing is delivered."""
+
+    def send(self, task: Any) -> None:
+        pass
+
+    def put(self, source: str, detail_type: str, detail: Any) -> None:
+        pass
 
 
-def store_turn(store: Store, turn_id: str, text: str, records: list[TurnRecord], pending: PendingCalls | None) -> None:
-    """Store a turn the way a running one is."""
-    lease = store.session_leases.acquire(TENANT, AGENT, SESSION, turn_id, resume=False, seconds=30)
-    messages: list[InputMessage] = [UserMessage(content=text)]
-    header = TurnHeader(
-        turn_id=turn_id, session_id=SESSION, input_messages=messages, started_at=STARTED, overrides=TurnOverrides()
-    )
-    store.turns.put_header(lease, header)
-    if pending is not None:
-        store.turns.put_pending(lease, pending)
-    for index, record in enumerate(records):
-        store.turns.append(lease, index, record)
-    lease.last = LastTurn(turn_id, len(records))
-    lease.release()
+class Samples:
+    """The use cases that make the samples, over the store of the functions."""
 
+    def __init__(self, store: Store, responses: ResponseStore, environment: Mapping[str, str]) -> None:
+        settings = Settings(
+            default_model="scripted/demo",
+            scripted_models=True,
+            scripted_word_seconds=0,
+            own_functions=environment.get("STINT_OWN_FUNCTIONS", ""),
+        )
+        outbox, adapters = Outbox(), Adapters(settings)
+        deletions = Deletions(delete_agent_objects(store), outbox.send)
+        self.agents = compose(TENANT, adapters, store, deletions)
+        self.openai = compose_responses(TENANT, adapters, responses, self.agents, outbox)
+        self.worker = compose_worker(TENANT, settings, responses, self.openai, outbox)
 
-def completed_records() -> list[TurnRecord]:
-    """A call of the tool, its answer, and the model's."""
-    call, response = CALLS[0], "Snow, -3 degrees"
-    executed = ToolExecutionStep(
-        turn_id=COMPLETED_TURN,
-        step_id=COMPLETED_STEPS[1],
-        started_at=STARTED,
-        completed_at=STARTED + timedelta(seconds=1),
-        tool_calls=[call],
-        tool_responses=[ToolResponse(call_id=call.call_id, tool_name=call.tool_name, content=response)],
-    )
-    ending = RunOutcome(
-        status=RunStatus.completed,
-        completed_at=STARTED + timedelta(seconds=2),
-        usage=Usage(input_tokens=17, output_tokens=8, total_tokens=25),
-    )
-    answer = CompletionMessage(content=f"get_weather answered: {response}")
-    return [
-        TurnRecord(step=inference(COMPLETED_TURN, COMPLETED_STEPS[0], calling(call))),
-        TurnRecord(step=executed),
-        TurnRecord(step=inference(COMPLETED_TURN, COMPLETED_STEPS[2], answer), ending=ending),
-    ]
+    @property
+    def deadline(self) -> float:
+        return asyncio.get_running_loop().time() + SECONDS
 
+    async def make(self) -> None:
+        await self.make_agents()
+        await self.register()
+        await self.make_conversations()
+        await self.make_responses()
 
-def awaiting_record() -> TurnRecord:
-    ending = RunOutcome(
-        status=RunStatus.awaiting_input,
-        completed_at=STARTED + timedelta(seconds=3),
-        usage=Usage(input_tokens=20, output_tokens=3, total_tokens=23),
-    )
-    return TurnRecord(step=inference(AWAITING_TURN, AWAITING_STEP, calling(CALLS[1])), ending=ending)
+    async def make_agents(self) -> None:
+        for agent_id in (AGENT, DELETED_AGENT):
+            with fixed_ids(agent_id):
+                await self.agents.agents.create(CONFIG)
+        with fixed_ids(SESSION):
+            await self.agents.sessions.create(AGENT, "sample")
+        with fixed_ids(COMPLETED_TURN, *COMPLETED_STEPS[:2]):
+            await self.begin_turn("Please get_weather for Oslo")
+        response = {"call_id": "call_1", "tool_name": "get_weather", "content": "Snow, -3 degrees"}
+        request = TurnResumeRequest.model_validate({"tool_responses": [response]})
+        turn = await self.agents.turns.resume(AGENT, SESSION, COMPLETED_TURN, request, self.deadline)
+        with fixed_ids(COMPLETED_STEPS[2]):
+            await self.finish(turn)
+        with fixed_ids(AWAITING_TURN, AWAITING_STEP, PENDING_STEP):
+            await self.begin_turn("And get_weather for Bern")
 
+    async def begin_turn(self, text: str) -> None:
+        request = TurnCreateRequest.model_validate({"messages": [{"role": "user", "content": text}]})
+        await self.finish(await self.agents.turns.start(AGENT, SESSION, request, self.deadline))
 
-def pending_calls() -> PendingCalls:
-    return PendingCalls(turn_id=AWAITING_TURN, step_id=PENDING_STEP, started_at=STARTED, tool_calls=[CALLS[1]])
+    async def finish(self, turn: TurnRun) -> None:
+        async for _ in self.agents.turns.run(turn):
+            pass
 
+    async def register(self) -> None:
+        toolgroup = {"toolgroup_id": TOOLGROUP, "provider_id": "lambda-function", "args": {"tools": [BOILING_POINT]}}
+        await self.agents.toolgroups.register(ToolGroupRegisterRequest.model_validate(toolgroup))
+        shield = {"shield_id": SHIELD, "provider_id": "deny-list", "params": {"phrases": ["the launch code"]}}
+        await self.agents.shields.register(ShieldRegisterRequest.model_validate(shield))
+        model = {"model_id": MODEL, "provider_id": "scripted", "provider_model_id": "demo"}
+        await self.agents.registry.register_model(ModelRegisterRequest.model_validate(model))
 
-def calling(call: ToolCall) -> CompletionMessage:
-    return CompletionMessage(tool_calls=[call])
+    async def make_conversations(self) -> None:
+        request = CreateConversation.model_validate({"items": [MESSAGE], "metadata": {"topic": "names"}})
+        for conversation_id in (CONVERSATION, DELETED_CONVERSATION):
+            with fixed_ids(CONVERSATION_ITEM, conversation_id):
+                await self.openai.conversations.create(request)
 
-
-def inference(turn_id: str, step_id: str, response: CompletionMessage) -> InferenceStep:
-    return InferenceStep(
-        turn_id=turn_id,
-        step_id=step_id,
-        started_at=STARTED,
-        completed_at=STARTED + timedelta(seconds=1),
-        model_response=response,
-    )
+    async def make_responses(self) -> None:
+        request = {"model": "scripted/demo", "input": [MESSAGE]}
+        for response_id in (RESPONSE, DELETED_RESPONSE):
+            with fixed_ids(response_id):
+                run = await self.openai.responses.start(CreateResponse.model_validate(request), self.deadline)
+            async for _ in self.openai.responses.run(run):
+                pass
+        for response_id in (QUEUED_RESPONSE, BACKGROUND_RESPONSE):
+            with fixed_ids(response_id):
+                await self.openai.background.create(
+                    CreateResponse.model_validate(request | {"background": True}), self.deadline
+                )
+        await self.worker.handle(BACKGROUND_RESPONSE, self.deadline)

@@ -1,9 +1,24 @@
 from infra.local.engine import Engine
-from infra.local.sample_ids import AGENT, AWAITING_TURN, COMPLETED_TURN, SESSION
-from infra.local.samples import clients, store_samples
+from infra.local.sample_ids import (
+    AGENT,
+    AWAITING_STEP,
+    AWAITING_TURN,
+    BACKGROUND_RESPONSE,
+    COMPLETED_STEPS,
+    COMPLETED_TURN,
+    CONVERSATION,
+    CONVERSATION_ITEM,
+    PENDING_STEP,
+    QUEUED_RESPONSE,
+    RESPONSE,
+    SESSION,
+)
+from infra.local.sample_store import clients
+from infra.local.samples import store_samples
 
 from stint.domain.run_outcome import RunStatus
 from stint.http.dependencies import TENANT
+from stint.store.response_store import ResponseStore
 from stint.store.store import Store
 
 
@@ -26,3 +41,23 @@ def test_samples_are_stored_anew_whatever_an_interrupted_event_left(engine: Engi
     assert pending is not None
     assert [call.call_id for call in pending.tool_calls] == ["call_2"]
     assert (session.lease_turn, session.last) == (None, history.last)
+
+
+def test_samples_have_the_ids_that_the_events_name(engine: Engine) -> None:
+    names = {"STINT_TABLE": engine.outputs["TableName"], "STINT_BUCKET": engine.outputs["BucketName"]}
+    environment = engine.environment() | names
+    store_samples(environment)
+    with clients(environment) as (dynamodb, s3):
+        store = Store.open(dynamodb, names["STINT_TABLE"], lambda: s3, names["STINT_BUCKET"])
+        responses = ResponseStore.open(dynamodb, names["STINT_TABLE"], lambda: s3, names["STINT_BUCKET"])
+        history = store.turns.history(TENANT, AGENT, SESSION)
+        pending = store.turns.get_pending(TENANT, AGENT, SESSION, AWAITING_TURN)
+        stored = [responses.responses.get(TENANT, each) for each in (RESPONSE, QUEUED_RESPONSE, BACKGROUND_RESPONSE)]
+        item = responses.conversations.get_item(TENANT, CONVERSATION, CONVERSATION_ITEM)
+
+    steps = {turn.header.turn_id: [step.step_id for step in turn.steps] for turn in history.turns}
+    assert steps == {COMPLETED_TURN: list(COMPLETED_STEPS), AWAITING_TURN: [AWAITING_STEP]}
+    assert pending is not None
+    assert pending.step_id == PENDING_STEP
+    assert [each.status for each in stored] == ["completed", "queued", "completed"]
+    assert item.item.id == CONVERSATION_ITEM

@@ -1,0 +1,74 @@
+"""The store that samples are in, and the removal of what earlier events left there."""
+
+import contextlib
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import boto3
+from botocore.config import Config
+from infra.local.sample_ids import (
+    AGENT,
+    ASKING_EVENTS,
+    CONVERSATION,
+    DELETED_AGENT,
+    DELETED_CONVERSATION,
+    DELETED_RESPONSE,
+    REGISTRATIONS,
+    RESPONSES,
+    SESSION,
+)
+
+from stint.domain.errors import NotFound
+from stint.domain.ids import TENANT
+from stint.store import keys
+from stint.store.response_store import ResponseStore
+from stint.store.store import Store
+from stint.store.table import WRITE_BATCH, Table
+
+
+@contextlib.contextmanager
+def clients(environment: Mapping[str, str]) -> Iterator[tuple[Any, Any]]:
+    """Yield clients of DynamoDB and S3, as the functions would make them."""
+    session = boto3.Session(
+        environment.get("AWS_ACCESS_KEY_ID"),
+        environment.get("AWS_SECRET_ACCESS_KEY"),
+        environment.get("AWS_SESSION_TOKEN"),
+        environment["AWS_REGION"],
+    )
+    with contextlib.ExitStack() as stack:
+        yield tuple(
+            stack.enter_context(contextlib.closing(client(session, name, environment))) for name in ("dynamodb", "s3")
+        )
+
+
+def client(session: boto3.Session, service: str, environment: Mapping[str, str]) -> Any:
+    everywhere = environment.get("AWS_ENDPOINT_URL")
+    endpoint = environment.get(f"AWS_ENDPOINT_URL_{service.upper()}", everywhere)
+    # An endpoint on this machine is not behind the shell's proxy.
+    return session.client(service, endpoint_url=endpoint, config=Config(proxies={} if endpoint else None))  # type: ignore[call-overload]  # boto3's stubs know no variable names
+
+
+def remove_samples(store: Store, responses: ResponseStore, table: Table) -> None:
+    """Delete the samples, and all records that events made of them.
+
+    These are also tombstones, further registrations, and the idempotency records of events.
+    """
+    for agent_id in (AGENT, DELETED_AGENT):
+        with contextlib.suppress(NotFound):
+            store.agents.mark_deleted(TENANT, agent_id)
+            store.deletion.delete_agent(TENANT, agent_id, time.monotonic() + 60)
+    for kind, name in REGISTRATIONS.items():
+        for identifier in (name, f"new-{name}"):
+            with contextlib.suppress(NotFound):
+                store.registrations.delete(TENANT, kind, identifier)
+    for conversation_id in (CONVERSATION, DELETED_CONVERSATION):
+        with contextlib.suppress(NotFound):
+            responses.conversations.mark_deleted(TENANT, conversation_id)
+            responses.conversations.delete(TENANT, conversation_id)
+    table.delete_many([keys.event(TENANT, event_id) for event_id in ASKING_EVENTS])
+    records = [keys.response_records(TENANT, response_id) for response_id in (*RESPONSES, DELETED_RESPONSE)]
+    for pk in (keys.turns(TENANT, AGENT, SESSION), keys.pending_calls(TENANT, AGENT, SESSION), *records):
+        left = [keys.Key(pk, item["sk"]) for item in table.query(pk, attributes="sk")]
+        for start in range(0, len(left), WRITE_BATCH):
+            table.delete_many(left[start : start + WRITE_BATCH])

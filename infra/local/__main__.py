@@ -1,4 +1,4 @@
-"""`python -m infra.local run|invoke`: the commands behind `make run` and `make invoke`."""
+"""`python -m infra.local run|invoke`: the commands that `make run` and `make invoke` call."""
 
 import argparse
 import asyncio
@@ -11,7 +11,7 @@ from pathlib import Path
 def main() -> int:
     began = time.monotonic()
     arguments = parse_arguments()
-    # Heavy imports come after the arguments are known to be right.
+    # Slow imports come after the arguments are checked.
     from infra.local.cloud import Plan  # noqa: PLC0415
     from infra.local.errors import LocalCloudError  # noqa: PLC0415
     from infra.local.invoke import invoke, usage  # noqa: PLC0415
@@ -41,15 +41,15 @@ def path_or_none(text: str) -> Path | None:
 
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m infra.local")
-    parser.add_argument("--state", type=Path, default=Path(".stint"), help="folder that keeps the data")
-    parser.add_argument("--tools", type=Path, help="SAM template of functions that can be tools")
+    parser.add_argument("--state", type=Path, default=Path(".stint"), help="folder for the data")
+    parser.add_argument("--tools", type=Path, help="SAM template with functions to use as tools")
     commands = parser.add_subparsers(dest="command", required=True)
     run = commands.add_parser("run", help="serve the API on 127.0.0.1")
     run.add_argument("--port", type=int, default=8321)
-    run.add_argument("--fresh", action="store_true", help="forget what the state folder holds")
-    run.add_argument("--visibility", type=int, help="visibility time-out of the queues, in seconds, for tests")
-    invoke = commands.add_parser("invoke", help="run one event through a function")
-    invoke.add_argument("function", nargs="?", help="its folder below functions/, or its logical id")
+    run.add_argument("--fresh", action="store_true", help="delete the data in the state folder first")
+    run.add_argument("--visibility", type=int, help="visibility timeout of the queues, in seconds, for tests")
+    invoke = commands.add_parser("invoke", help="invoke a function with one event")
+    invoke.add_argument("function", nargs="?", help="its folder in functions/, or its logical id")
     invoke.add_argument("event", nargs="?", type=path_or_none, help="a JSON file, for example from events/")
     return parser.parse_args()
 

@@ -1,4 +1,4 @@
-"""The local cloud, put together: the engine, the functions with Lambda's API, and the front."""
+"""Composition of the local cloud: the engine, the functions with Lambda's API, and the front."""
 
 import asyncio
 import contextlib
@@ -33,7 +33,7 @@ from infra.local.tool_functions import TOOLS, tool_functions
 from infra.local.translation import translate
 
 TEMPLATE = ROOT / "template.yaml"
-# Processes of one function at a time. One more request waits; what comes then gets 429.
+# Processes of one function at a time. One more request waits; further requests get 429.
 CONCURRENCY = 16
 
 
@@ -41,7 +41,7 @@ CONCURRENCY = 16
 class Cloud:
     """A running local cloud.
 
-    `model` serves the model ids that have no prefix; `services` is the environment by which functions find AWS.
+    `model` is the default model; `services` are the environment variables through which functions find AWS.
     """
 
     system: System
@@ -54,10 +54,10 @@ class Cloud:
 
 @dataclass(frozen=True)
 class Plan:
-    """What to run. `shell` is the environment that settings come from; `python` runs the functions.
+    """Settings of a local cloud. `shell` is the environment with the user's settings; `python` runs the functions.
 
-    `tools` is a template with functions that can be tools. `visibility`, in seconds, replaces the visibility time-out
-    of the queues that feed functions.
+    `tools` is a template with functions to use as tools. `visibility`, in seconds, replaces the visibility timeout of
+    the queues that trigger functions.
     """
 
     shell: Mapping[str, str]
@@ -70,10 +70,10 @@ class Plan:
 
 @contextlib.asynccontextmanager
 async def running_cloud(plan: Plan, engine: Path | RunningEngine | None, log: Log) -> AsyncIterator[Cloud]:
-    """The functions of the template with Lambda's API, for `make invoke` and below the front.
+    """Run the functions of the template and Lambda's API, without the front.
 
-    `engine` is the state folder of an engine to start (None: a temporary one) or an engine that runs already.
-    `log` gets (subject, line). Raises LocalCloudError for what the user can mend.
+    `engine` is the state folder of an engine to start (None: a temporary one), or a running engine.
+    `log` gets (subject, line). Raises LocalCloudError for errors that the user can fix.
     """
     async with contextlib.AsyncExitStack() as stack:
         settings = shell_settings(plan.shell)
@@ -109,13 +109,13 @@ async def running_cloud(plan: Plan, engine: Path | RunningEngine | None, log: Lo
 
 
 def translate_all(plan: Plan, region: str) -> list[dict[str, Any]]:
-    """Translate the system's template and that of the tools."""
+    """Translate the templates of the system and of the tools."""
     return [translate(template, region) for template in (plan.template, plan.tools)]
 
 
 @contextlib.asynccontextmanager
 async def serving_front(cloud: Cloud, listener: socket.socket, log: Log) -> AsyncIterator[str]:
-    """The API of a running cloud on this socket; gives its base URL."""
+    """Serve the API of a running cloud on this socket and yield its base URL."""
     origin = cloud.services.get("STINT_CORS_ORIGIN", "")
     async with serving(Front(cloud.system, cloud.functions, log, origin), listener):
         yield base_url(listener)
@@ -123,7 +123,7 @@ async def serving_front(cloud: Cloud, listener: socket.socket, log: Log) -> Asyn
 
 @contextlib.asynccontextmanager
 async def started(engine: Engine) -> AsyncIterator[RunningEngine]:
-    """Start the engine in a thread; one that is interrupted while it starts is stopped as well."""
+    """Start the engine in a thread, and stop it at the end, also if the start is interrupted."""
     starting = asyncio.create_task(asyncio.to_thread(engine.start))
     try:
         await asyncio.shield(starting)
@@ -134,7 +134,7 @@ async def started(engine: Engine) -> AsyncIterator[RunningEngine]:
 
 
 def function_spec(function: Function, services: Mapping[str, str], links: Path, python: Path) -> FunctionSpec:
-    """The process of a template's function; `services` lies over the template's environment."""
+    """Return the specification of a template's function; `services` overrides the template's environment."""
     if not function.code.is_dir():
         raise LocalCloudError(f"function {function.logical_id}: its folder {function.code} does not exist")
     environment = {**function.environment, **services}

@@ -1,4 +1,4 @@
-"""AWS services on this machine: a ministack process that holds the data resources of `infra/aws/data.yaml`."""
+"""Local AWS services: a ministack process with the data resources of `infra/aws/data.yaml`."""
 
 import shutil
 import socket
@@ -22,7 +22,7 @@ PYTHON = ROOT / ".venv-ministack" / "bin" / "python"
 PROGRAM = "infra.local.engine_process"
 DATA_TEMPLATE = ROOT / "infra" / "aws" / "data.yaml"
 DATA_STACK = "stint-data"
-# Those that functions call, by the name that ends the variable with the endpoint of each.
+# The services that functions call, and the suffix of each one's endpoint variable.
 SERVICES = {
     "dynamodb": "DYNAMODB",
     "s3": "S3",
@@ -36,20 +36,20 @@ STOP_SECONDS = 10.0
 
 @dataclass(frozen=True)
 class RunningEngine:
-    """Where a started engine is, and the names of the data resources in it."""
+    """The address of a started engine, and the names of the data resources in it."""
 
     endpoint: str
     region: str
     outputs: dict[str, str]
 
     def environment(self) -> dict[str, str]:
-        """The variables that make AWS clients use the engine; the credentials mean nothing."""
+        """Return the variables that make AWS clients use the engine; the credentials are placeholders."""
         urls = {f"AWS_ENDPOINT_URL_{service}": self.endpoint for service in SERVICES.values()}
         region = {"AWS_REGION": self.region, "AWS_DEFAULT_REGION": self.region}
         return urls | region | {"AWS_ACCESS_KEY_ID": "local", "AWS_SECRET_ACCESS_KEY": "local"}
 
     def client(self, service: str) -> Any:
-        """Make a client of a service in the engine, which tries once."""
+        """Return a client of a service in the engine, which makes a single attempt."""
         make: Any = boto3.client
         return make(
             service,
@@ -62,11 +62,11 @@ class RunningEngine:
 
 
 class Engine:
-    """Starts on entering, stops on leaving; state is saved when it stops, also when this process is killed.
+    """Context manager that runs the engine. The engine saves its state when it stops, also if this process is killed.
 
-    `state_dir` keeps tables and objects from one start to the next; None means a temporary folder that goes
-    away. The engine separates data by region, so `region` must be that of every client. Raises
-    LocalCloudError when the engine is not installed, does not come up, or cannot hold the data resources.
+    `state_dir` keeps tables and objects from one start to the next; None means a temporary folder that is removed at
+    the end. The engine separates data by region, so `region` must be that of every client. Raises LocalCloudError if
+    the engine is not installed, does not start, or cannot create the data resources.
     """
 
     def __init__(self, state_dir: Path | None = None, *, region: str = "us-east-1") -> None:
@@ -86,7 +86,7 @@ class Engine:
 
     @property
     def pid(self) -> int:
-        """The process id while it runs."""
+        """Return the id of the running process."""
         if self._process is None:
             raise LocalCloudError("the local AWS engine is not running")
         return self._process.pid
@@ -96,7 +96,7 @@ class Engine:
         return RunningEngine(self.endpoint, self.region, self.outputs)
 
     def environment(self) -> dict[str, str]:
-        """The variables that make AWS clients use the engine; the credentials mean nothing."""
+        """Return the variables that make AWS clients use the engine; the credentials are placeholders."""
         return self.running.environment()
 
     def start(self) -> None:
@@ -114,7 +114,7 @@ class Engine:
             raise
 
     def stop(self) -> None:
-        """Stop and save. Safe to call twice."""
+        """Stop the engine, which saves its state. A second call has no effect."""
         process, self._process = self._process, None
         if process is not None and process.stdin is not None:
             process.stdin.close()
@@ -144,7 +144,7 @@ class Engine:
         return (self._folder / "engine.log").open("wb")
 
     def _settings(self, port: int) -> dict[str, str]:
-        """ministack's own variables: optional listeners off, and no Docker daemon is looked for."""
+        """Return ministack's own variables: optional listeners are off, and the Docker daemon is not used."""
         folder = str(self._folder.resolve())
         return {
             "GATEWAY_PORT": str(port),
@@ -164,7 +164,7 @@ class Engine:
         }
 
     def _await_ready(self) -> None:
-        """The socket listens from the start, so one request waits in its queue until the engine answers."""
+        """Wait until the engine answers. The socket already listens, so a single request waits in its queue."""
         try:
             direct = build_opener(ProxyHandler({}))
             with direct.open(f"{self.endpoint}/_ministack/ready", timeout=START_SECONDS) as answer:
@@ -182,13 +182,13 @@ class Engine:
 
 
 def require_engine() -> None:
-    """Raise LocalCloudError when the engine is not installed."""
+    """Raise LocalCloudError if the engine is not installed."""
     if not PYTHON.exists():
         raise LocalCloudError(f"the local AWS engine is not installed ({PYTHON} is missing): run `make setup`")
 
 
 def apply_stack(cloudformation: Any, name: str, template: str) -> dict[str, str]:
-    """Create the stack, or update it when it is there, and return its outputs."""
+    """Create the stack, or update it if it exists, and return its outputs."""
     try:
         cloudformation.create_stack(StackName=name, TemplateBody=template)
     except cloudformation.exceptions.AlreadyExistsException:

@@ -1,8 +1,9 @@
-"""Runs ministack on a listening socket that the parent hands over, and stops when the parent is gone.
+"""Program that runs ministack on a listening socket from its parent, and stops when the parent has ended.
 
-Started with the interpreter of `.venv-ministack` and a file descriptor as its only argument: of this project it
-imports what needs the standard library alone. Standard input is a pipe that the parent holds open: its end means that
-the parent ended, however it ended, and the SIGTERM that follows lets ministack save (hypercorn then runs its shutdown).
+It is started with the interpreter of `.venv-ministack`, so it imports only those modules of this project that need
+nothing but the standard library. Its only argument is a file descriptor. Standard input is a pipe that the parent holds
+open: its end means that the parent has ended, for whatever reason. SIGTERM then makes hypercorn run its shutdown, in
+which ministack saves its state.
 """
 
 import importlib
@@ -17,7 +18,7 @@ from infra.local.web_pages import Receive, Scope, Send, refuse_web_pages
 
 @refuse_web_pages
 async def app(scope: Scope, receive: Receive, send: Send) -> None:
-    """Serve ministack, which by itself allows every origin."""
+    """Serve ministack behind a check of the origin; ministack itself allows every origin."""
     await importlib.import_module("ministack.app").app(scope, receive, send)
 
 

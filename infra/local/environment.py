@@ -1,4 +1,4 @@
-"""The environment of function processes: the template's, and what the user's shell lays over it."""
+"""The environment of function processes: the template's variables, overridden by those of the user's shell."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,10 +10,10 @@ from infra.local.system import parameter_behind
 OFFLINE_MODEL = "scripted/demo"
 OPENAI_MODEL = "openai/gpt-4.1-mini"
 REGION = "us-east-1"
-"""Region of the local cloud. The engine keeps data by region, so this must not depend on the shell."""
-# Tools and documents of this machine, which its owner may reach anyway.
+"""Region of the local cloud. The engine separates data by region, so this must not depend on the shell."""
+# Tools and documents on this machine are allowed: its owner can reach them anyway.
 LOOPBACK = "127.0.0.0/8,::1/128"
-# Of the shell's variables these reach the functions; everything else stays outside, as in Lambda.
+# Only these variables of the shell are passed to the functions. In Lambda, none of the shell's variables are.
 _PREFIXES = ("STINT_", "STREAM_", "OPENAI_", "TAVILY_", "BRAVE_", "WOLFRAM_", "POWERTOOLS_", "AWS_")
 _STORES = ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_DYNAMODB", "AWS_ENDPOINT_URL_S3")
 _NAMES = ("HOME", "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE")
@@ -23,8 +23,10 @@ _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
 
 
 def shell_settings(shell: Mapping[str, str]) -> dict[str, str]:
-    """Return what the shell sets for the functions, with defaults: loopback may be reached, and the model is the
-    scripted one without key or URL.
+    """Return the shell's settings for the functions, with defaults.
+
+    By default, functions may call loopback addresses, and the model is the scripted one if the shell has neither a key
+    nor a URL of OpenAI.
 
     Raises:
         LocalCloudError: no provider serves the default model.
@@ -57,7 +59,7 @@ def openai_variable(shell: Mapping[str, str]) -> str | None:
 
 
 def model_note(shell: Mapping[str, str]) -> str:
-    """Return what a user should know about the default model: that it is scripted, or which variable chose it."""
+    """Return a note about the default model: that it is scripted, or which variable selected it."""
     chosen, variable = shell.get("STINT_DEFAULT_MODEL", ""), openai_variable(shell)
     if chosen.startswith("scripted/") and variable:
         return f" (not a language model; STINT_DEFAULT_MODEL chose it, although {variable} is set)"
@@ -67,7 +69,7 @@ def model_note(shell: Mapping[str, str]) -> str:
 
 
 def parameter_overrides(translated: dict[str, Any], settings: Mapping[str, str]) -> dict[str, str]:
-    """The template parameters that the shell sets through the environment variable that each of them feeds."""
+    """Return values of the template parameters whose environment variables the shell sets."""
     behind = {name: parameter_behind(translated, name) for name in settings}
     return {parameter: settings[name] for name, parameter in behind.items() if parameter}
 
@@ -75,9 +77,10 @@ def parameter_overrides(translated: dict[str, Any], settings: Mapping[str, str])
 def service_environment(
     engine: Mapping[str, str], lambda_url: str, settings: Mapping[str, str], *, signs: bool
 ) -> dict[str, str]:
-    """Where functions find AWS: the engine and the local Lambda service, unless the shell names another endpoint.
+    """Return the variables that point functions to the engine and the local Lambda service.
 
-    The engine's credentials mean nothing. When the shell `signs` with real ones, which Bedrock needs, they give way.
+    Endpoints that the shell sets take precedence. The engine's credentials are placeholders. They are left out if the
+    shell `signs` with real ones, which Bedrock needs.
     """
     services = {**engine, "AWS_ENDPOINT_URL_LAMBDA": lambda_url}
     if "AWS_ENDPOINT_URL" in settings:
@@ -86,24 +89,24 @@ def service_environment(
         del services["AWS_ACCESS_KEY_ID"], services["AWS_SECRET_ACCESS_KEY"]
     direct = [settings[name] for name in ("NO_PROXY", "no_proxy") if settings.get(name)]
     no_proxy = ",".join([*direct[:1], "127.0.0.1", "localhost"])
-    # The engine keeps data by region, so every client uses that of the engine.
+    # The engine separates data by region, so every client uses that of the engine.
     always = {"NO_PROXY": no_proxy, "no_proxy": no_proxy} | {name: engine[name] for name in _REGION}
     always["STINT_REFUSED_PORTS"] = f"{PORTS[0]}-{PORTS[-1]}"
     return {"AWS_EC2_METADATA_DISABLED": "true", **services, **settings, **always}
 
 
 def has_credentials() -> bool:
-    """Whether this shell can sign requests to AWS; the metadata service of a machine in EC2 is not asked."""
+    """Return whether this shell can sign requests to AWS, without a request to the metadata service of EC2."""
     return _session().get_credentials() is not None
 
 
 def local_region(shell: Mapping[str, str]) -> str:
-    """Return the region of the local cloud: that of the shell only where the shell names a store of its own."""
+    """Return the region of the local cloud: that of the shell only if the shell sets an endpoint of the stores."""
     return shell_region(shell) if any(shell.get(name) for name in _STORES) else REGION
 
 
 def shell_region(shell: Mapping[str, str]) -> str:
-    """Return the region of the shell or of its AWS profile: where models in AWS are called."""
+    """Return the region of the shell or of its AWS profile. Bedrock's models are called in this region."""
     return shell.get("AWS_REGION") or _session().get_config_variable("region") or REGION
 
 
@@ -122,7 +125,7 @@ def check_profile(shell: Mapping[str, str]) -> None:
 
 
 def _session() -> Any:
-    import botocore.session  # noqa: PLC0415 - a quarter of a second, in parallel with the engine's start
+    import botocore.session  # noqa: PLC0415 - takes a quarter of a second, in parallel with the engine's start
 
     session = botocore.session.Session()
     session.set_config_variable("metadata_service_num_attempts", 0)

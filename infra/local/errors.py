@@ -1,5 +1,5 @@
-"""Faults of the local cloud that a user can mend: shown as one line, never as a stack trace."""
+"""Errors of the local cloud that a user can fix. They are shown as one line, never as a stack trace."""
 
 
 class LocalCloudError(Exception):
-    """Says what is wrong, where, and what to do."""
+    """An error whose message describes the problem, its place, and the solution."""

@@ -1,7 +1,7 @@
-"""What invokes functions beside the API: queues that feed them, and rules of EventBridge.
+"""Event sources of functions: SQS queues and EventBridge rules.
 
-The engine has neither Lambda's pollers nor its functions. So this process polls the queues, and a rule's events go
-through a queue of their own.
+The engine has neither Lambda's pollers nor the functions. So this process polls the queues, and each rule sends its
+events to a queue of its own.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ _THROTTLED_SECONDS = 1.0
 async def serving_sources(cloud: Cloud, log: Log, visibility: int | None = None) -> AsyncIterator[None]:
     """Invoke the functions of a running cloud for messages and events; `log` gets (function, line) of failures.
 
-    `visibility`, in seconds, replaces the visibility time-out of the queues. Only one cloud at a time should serve the
+    `visibility`, in seconds, replaces the visibility timeout of the queues. Only one cloud at a time should serve the
     sources of an engine. Raises LocalCloudError for a source that the local cloud cannot serve.
     """
     queues, rules = queue_sources(cloud.system), rule_sources(cloud.system)
@@ -51,7 +51,7 @@ async def serving_sources(cloud: Cloud, log: Log, visibility: int | None = None)
 
 
 def to_function(functions: Functions, source: QueueSource, log: Log) -> Deliver:
-    """Run the function for messages, as an event source mapping does."""
+    """Return a handler that runs the function for messages, as an event source mapping does."""
 
     async def deliver(messages: list[Message]) -> list[Message]:
         try:
@@ -68,7 +68,7 @@ def to_function(functions: Functions, source: QueueSource, log: Log) -> Deliver:
 
 
 async def invoked(functions: Functions, name: str, event: bytes) -> Invocation:
-    """Run a function; one that is throttled is tried again."""
+    """Run a function, and retry while it is throttled."""
     while True:
         try:
             return await functions.invoke(name, event, stream=False)
@@ -77,7 +77,7 @@ async def invoked(functions: Functions, name: str, event: bytes) -> Invocation:
 
 
 def to_event_queue(functions: Functions, source: RuleSource) -> Deliver:
-    """Leave a rule's events to the function, which runs asynchronously."""
+    """Return a handler that invokes the function asynchronously with a rule's events."""
 
     async def deliver(messages: list[Message]) -> list[Message]:
         for message in messages:
@@ -88,7 +88,7 @@ def to_event_queue(functions: Functions, source: RuleSource) -> Deliver:
 
 
 def create_buses(system: System, engine: RunningEngine) -> None:
-    """Create the event buses of the template in the engine, unless they are there."""
+    """Create the event buses of the template in the engine, unless they exist."""
     buses = system.resolved("AWS::Events::EventBus")
     events = engine.client("events")
     try:
@@ -100,7 +100,7 @@ def create_buses(system: System, engine: RunningEngine) -> None:
 
 
 def hold_rule(cloud: Cloud, rule: RuleSource) -> Queue:
-    """Make the rule in the engine, with a queue as target: the engine applies the pattern and the transformer."""
+    """Create the rule in the engine with a queue as target. The engine applies the pattern and the transformer."""
     events, name = cloud.engine.client("events"), f"{STACK}-{rule.bus}-{rule.name}"
     try:
         queue = cloud.queues.make(name)

@@ -1,4 +1,4 @@
-"""The `application/vnd.amazon.eventstream` encoding, the way out; botocore can only read it.
+"""Encoder of `application/vnd.amazon.eventstream`; botocore can only decode it.
 
 https://smithy.io/2.0/aws/amazon-eventstream.html
 """

@@ -1,4 +1,4 @@
-"""What Lambda keeps of an event that a function failed on for good.
+"""The record that Lambda sends to a failure destination after the last attempt of an event.
 
 https://docs.aws.amazon.com/lambda/latest/dg/invocation-async-retain-records.html
 """
@@ -11,7 +11,7 @@ from infra.local.invocation import Invocation
 
 
 def failure_record(invocation: Invocation, arn: str, attempts: int) -> str:
-    """Make the record of the last of several failed attempts."""
+    """Return the record of an event, from the invocation of its last attempt."""
     payload = invocation.error.payload if invocation.error else b"null"
     context: dict[str, Any] = {"requestId": invocation.request_id, "functionArn": f"{arn}:$LATEST"}
     context |= {"condition": "RetriesExhausted", "approximateInvokeCount": attempts}

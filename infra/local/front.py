@@ -1,4 +1,4 @@
-"""API Gateway on this machine: an ASGI app that invokes functions as the translated template's routes say."""
+"""Local API Gateway: an ASGI app that invokes functions by the routes of the translated template."""
 
 import asyncio
 import json
@@ -27,7 +27,7 @@ REQUEST_LIMIT = 10 * 1024 * 1024
 
 
 class Refused(Exception):
-    """API Gateway answers in place of the function; `reason` is for the log only."""
+    """API Gateway itself responds, not the function; `reason` is for the log only."""
 
     def __init__(self, refusal: Refusal, reason: str = "") -> None:
         super().__init__(reason)
@@ -36,15 +36,15 @@ class Refused(Exception):
 
 
 class ClientGone(Exception):
-    """The client left before it had sent the whole request."""
+    """The client disconnected before it had sent the whole request."""
 
 
 class Front:
-    """Serves the API of a system, with the stage as first part of the path or without it.
+    """ASGI app for the API of a system, with or without the stage as the first part of the path.
 
-    A client that goes away does not stop its function. A function that dies in the middle of a stream, or runs out
-    of the route's time there, cuts the connection. `log` gets (subject, line). Pages of `cors_origin` may call it,
-    and those of this machine.
+    If a client disconnects, its function continues. If a function dies in the middle of a stream, or exceeds the
+    route's timeout there, the connection is closed. `log` gets (subject, line). Web pages of `cors_origin` and of this
+    machine may call the API.
     """
 
     def __init__(self, system: System, functions: Functions, log: Log, cors_origin: str = "") -> None:
@@ -71,7 +71,7 @@ class Front:
         self._log("api", f"{request.method} {request.path} {answer.status} {milliseconds:.0f} ms")
 
     def _refuse_web_pages(self, scope: Scope, path: str) -> None:
-        """Check the headers as they were sent: `http_request` changes the Host."""
+        """Check the headers of the scope, because `http_request` changes the Host."""
         reason = reason_to_refuse(decoded(scope["headers"]), path, self._cors_origin)
         if reason is not None:
             raise Refused(replace(gateway_response.FORBIDDEN, message=reason))
@@ -117,7 +117,7 @@ class Front:
         answer: "Answer",
         deadline: float,
     ) -> None:
-        """Pass the stream on; returning before its end makes the server cut the connection."""
+        """Send the stream to the client; a return before its end makes the server close the connection."""
         await answer.begin(head)
         try:
             async with asyncio.timeout_at(deadline):
@@ -125,7 +125,7 @@ class Front:
                 async for chunk in chunks:
                     await answer.more(chunk)
         except TimeoutError:
-            self._log("api", f"{invocation.request_id}: the route's time is over, the stream is cut")
+            self._log("api", f"{invocation.request_id}: the route's timeout is over, the stream is cut")
             return
         if invocation.error is None:
             await answer.end()
@@ -147,7 +147,7 @@ class Answer:
         ]
 
     async def whole(self, head: Head, body: bytes) -> None:
-        # A function that leaves out the body of HEAD does not tell how long that of GET is.
+        # Without the body in the function's response to HEAD, the length of the body of GET is unknown.
         length = [] if self._head_only and not body else [("content-length", str(len(body)))]
         await self.begin(Head(head.status, [*head.headers, *length]))
         await self.more(body)
@@ -168,7 +168,7 @@ class Answer:
 
 
 async def read_head(invocation: Invocation, chunks: AsyncIterator[bytes], *, stream: bool) -> tuple[Head, bytes]:
-    """The head of the function's answer with the whole body, or with the start of a streamed one."""
+    """Return the head of the function's response with the whole body, or with the start of a streamed one."""
     try:
         if stream:
             return await read_prelude(chunks)
@@ -184,7 +184,7 @@ async def read_head(invocation: Invocation, chunks: AsyncIterator[bytes], *, str
 
 
 def http_request(scope: Scope, stage: str) -> HttpRequest:
-    """The request without its body; a stage in the path is taken off."""
+    """Return the request without its body, and without the stage in its path."""
     path = scope["raw_path"].split(b"?")[0].decode("latin-1")
     prefix = f"/{stage}"
     staged = path == prefix or path.startswith(f"{prefix}/")
@@ -206,7 +206,7 @@ def http_request(scope: Scope, stage: str) -> HttpRequest:
 
 
 def without_brackets(host: str) -> str:
-    """Return a Host of IPv6 as `localhost`: API Gateway has names only, and Mangum reads no brackets."""
+    """Replace an IPv6 address in a Host by `localhost`: API Gateway has only names, and Mangum cannot read brackets."""
     return f"localhost{host.rpartition(']')[2]}" if host.startswith("[") else host
 
 

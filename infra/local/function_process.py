@@ -1,4 +1,4 @@
-"""One function process, as Lambda runs it: a Runtime API of its own, its environment, its time-out."""
+"""One function process, run as in Lambda: with its own Runtime API, environment and timeout."""
 
 import asyncio
 import contextlib
@@ -16,10 +16,10 @@ from infra.local.runtime_api import RuntimeApi
 
 Log = Callable[[str, str], None]
 
-# https://docs.aws.amazon.com/lambda/latest/dg/lambda-runtime-environment.html: the init phase has 10 seconds, and the
-# function's time-out when it is run again for the first invocation.
+# https://docs.aws.amazon.com/lambda/latest/dg/lambda-runtime-environment.html: the init phase has 10 seconds, or the
+# function's timeout if it is repeated for the first invocation.
 INIT_TIMEOUT = 10.0
-# A killed process's last lines arrive at once; only a descendant in another session could hold the pipe open.
+# The last lines of a killed process arrive at once. Only a descendant in another session could hold the pipe open.
 _OUTPUT_TIMEOUT = 1.0
 
 _REGION = "us-east-1"
@@ -28,11 +28,11 @@ _ACCOUNT = "000000000000"
 
 @dataclass(frozen=True)
 class FunctionSpec:
-    """A function as the template describes it.
+    """The specification of a function.
 
-    `code` becomes LAMBDA_TASK_ROOT. Each of `layers` holds what goes into /opt. `timeout` is in seconds, `memory` in
-    MB. `wrapper` is AWS_LAMBDA_EXEC_WRAPPER, for example `/opt/stint-runtime`; without one the function runs on AWS's
-    own `awslambdaric`. `retries` is for asynchronous invocations.
+    `code` becomes LAMBDA_TASK_ROOT. Each of `layers` is a folder whose content goes into /opt. `timeout` is in seconds,
+    `memory` in MB. `wrapper` is AWS_LAMBDA_EXEC_WRAPPER, for example `/opt/stint-runtime`; without one, the function
+    runs on AWS's own `awslambdaric`. `retries` is for asynchronous invocations.
     """
 
     name: str
@@ -54,14 +54,14 @@ class FunctionSpec:
 
 @dataclass(frozen=True)
 class Root:
-    """The folders that stand for /opt and /var/runtime."""
+    """The folders that replace /opt and /var/runtime."""
 
     opt: Path
     runtime: Path
 
 
 class FunctionProcess:
-    """A started process; `serve` gives it one invocation at a time."""
+    """A started process; `serve` runs one invocation at a time."""
 
     def __init__(self, spec: FunctionSpec, api: RuntimeApi, process: Process, log: Log, guardian: Guardian) -> None:
         self._spec = spec
@@ -75,7 +75,7 @@ class FunctionProcess:
 
     @classmethod
     async def start(cls, spec: FunctionSpec, root: Root, log: Log, guardian: Guardian) -> "FunctionProcess":
-        """Start the process; it is ready when it asks for its first event."""
+        """Start the process. It is ready once it requests its first event."""
         api = RuntimeApi()
         address = await api.start()
         try:
@@ -99,19 +99,19 @@ class FunctionProcess:
 
     @property
     def alive(self) -> bool:
-        """Tell whether the process can take another event."""
+        """Return whether the process can take another event."""
         return not self._exited.done() and self._process.returncode is None
 
     @property
     def winding_down(self) -> bool:
-        """Tell whether the process has given its answer and has yet to ask for the next event."""
+        """Return whether the process has sent its response but has not yet requested the next event."""
         return self._invocation is not None and self._invocation.ended and self.alive
 
     async def serve(self, invocation: Invocation) -> bool:
-        """Run one invocation to its end, work after the last byte included; a process that fails is killed.
+        """Run one invocation to its end, including work after the last byte. A process that fails is killed.
 
-        Gives False when a process that has served before died while it waited and never read the event: Lambda then
-        starts another one, and so must the caller.
+        Returns False if a warm process died while it waited and never read the event. Lambda then starts another
+        process, and the caller must do the same.
         """
         warm, self._invocation = self._invocation is not None, invocation
         if not self._api.ready.is_set():
@@ -130,17 +130,17 @@ class FunctionProcess:
         return True
 
     async def stop(self) -> None:
-        """Kill the process and everything that it started."""
+        """Kill the process and its descendants."""
         if not self._exited.done():
             self._kill()
-        # asyncio.wait: the caller's cancellation must not cancel the watch.
+        # asyncio.wait, because the caller's cancellation must not cancel the watch.
         await asyncio.wait({self._exited})
         await asyncio.wait({self._output}, timeout=_OUTPUT_TIMEOUT)
         self._output.cancel()
         await self._api.stop()
 
     async def wait_until_ready(self, seconds: float) -> bool:
-        """Wait for the process to ask for an event; tell whether it did in time."""
+        """Wait until the process requests an event, and return whether it did so in time."""
         ready = asyncio.create_task(self._api.ready.wait())
         try:
             await asyncio.wait({ready, self._exited}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
@@ -154,7 +154,7 @@ class FunctionProcess:
         return self._api.unread
 
     async def _fail(self, invocation: Invocation, error: FunctionError) -> None:
-        """End the invocation: with the given error when time ran out, else with how the process ended."""
+        """End the invocation with the exit error if the process has ended, else with the given error."""
         if self._exited.done():
             error = self._api.init_error or _exit_error(invocation, self._exited.result())
         invocation.finish(error)
@@ -167,7 +167,7 @@ class FunctionProcess:
         return code
 
     def _kill(self) -> None:
-        """Kill the group: the process, or what it left behind."""
+        """Kill the process group, including descendants that outlive the process."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
 
@@ -204,7 +204,10 @@ def _command(spec: FunctionSpec, root: Root) -> list[str]:
 
 
 def _environment(spec: FunctionSpec, root: Root, address: str) -> dict[str, str]:
-    """What Lambda gives (lambda/latest/dg/configuration-envvars.html); nothing of this process's own environment."""
+    """Return the environment that Lambda provides (lambda/latest/dg/configuration-envvars.html).
+
+    The environment of this process is not included.
+    """
     region = spec.environment.get("AWS_REGION", _REGION)
     defaults = {
         "PATH": f"/usr/local/bin:/usr/bin:/bin:{root.opt}/bin",
@@ -233,6 +236,6 @@ def _environment(spec: FunctionSpec, root: Root, address: str) -> dict[str, str]
 
 
 def _managed_path(spec: FunctionSpec, root: Root) -> str:
-    """The sys.path that the managed runtime makes inside itself."""
+    """Return the sys.path of the managed runtime."""
     site_packages = sorted((root.opt / "python" / "lib").glob("python*/site-packages"))
     return os.pathsep.join(map(str, [spec.code.absolute(), *site_packages, root.opt / "python", root.runtime]))

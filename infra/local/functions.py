@@ -1,4 +1,4 @@
-"""The local Lambda service: function processes started on demand, reused, limited and replaced."""
+"""The local Lambda service. It starts function processes on demand, reuses, limits and replaces them."""
 
 import asyncio
 import contextlib
@@ -27,24 +27,24 @@ __all__ = [
 
 PAYLOAD_LIMIT = 6 * 1024 * 1024
 Keep = Callable[[str, str], Awaitable[None]]
-# How long a call waits for a process that has answered and is about to ask for work, before it starts another one.
+# Seconds that a call waits for a process that has responded but not yet requested an event, before it starts another.
 _WIND_DOWN = 0.25
 
 
 class UnknownFunction(LookupError):
-    """No function has this name."""
+    """There is no function with this name."""
 
 
 class Throttled(Exception):
-    """Every process of the function is busy and somebody waits already (429)."""
+    """Every process of the function is busy and another call is waiting (429)."""
 
 
 class PayloadTooLarge(ValueError):
-    """The event is larger than Lambda takes in a synchronous invocation, 6 MB (413)."""
+    """The event is larger than Lambda accepts in a synchronous invocation, 6 MB (413)."""
 
 
 class _Pool:
-    """The processes of one function: at most `concurrency` at work, and one caller that waits."""
+    """The processes of one function: at most `concurrency` are busy, and one caller waits."""
 
     def __init__(self, spec: FunctionSpec, root: Root, concurrency: int) -> None:
         self.spec = spec
@@ -56,7 +56,7 @@ class _Pool:
         self._waiting = 0
 
     async def acquire(self, *, queue: bool) -> None:
-        """Take a slot; raises Throttled when another waits for one, unless the caller may queue."""
+        """Take a slot. Raises Throttled if another caller is waiting for one, unless the caller may queue."""
         if self._slots.locked() and self._waiting and not queue:
             raise Throttled(f"{self.spec.name}: rate exceeded; every process is busy and another call waits.")
         self._waiting += 1
@@ -66,11 +66,11 @@ class _Pool:
             self._waiting -= 1
 
     def release(self) -> None:
-        """Give the slot back."""
+        """Return a slot to the pool."""
         self._slots.release()
 
     def put(self, process: FunctionProcess) -> None:
-        """Take a process back that can serve again; forget one that can't."""
+        """Return a process to the pool, or drop it if it has ended."""
         if process.alive:
             self._idle.append(process)
             self._freed.set()
@@ -78,7 +78,7 @@ class _Pool:
             self.processes.discard(process)
 
     async def take(self) -> FunctionProcess | None:
-        """Give a process that waits for work, one that has just answered included; None when one must be started."""
+        """Return an idle process, or None if one must be started. Waits briefly for one that has just responded."""
         if not self._idle and any(process.winding_down for process in self.processes):
             self._freed.clear()
             with contextlib.suppress(TimeoutError):
@@ -93,11 +93,11 @@ class _Pool:
 
 
 class Functions:
-    """Runs the functions of `specs`, each with at most `concurrency` processes.
+    """The functions of `specs`, each with at most `concurrency` processes.
 
-    `log` gets (function name, line) of everything that a function writes. `retry_delay` is the time between the
-    attempts of an asynchronous invocation (Lambda waits one and two minutes); `keep` gets the ARN of a queue and the
-    record of an event that failed for good.
+    `log` gets (function name, line) for the output of the functions. `retry_delay` is the time between the attempts of
+    an asynchronous invocation (Lambda waits one and two minutes). `keep` gets the ARN of a queue and the record of an
+    event whose last attempt failed.
     """
 
     def __init__(
@@ -123,9 +123,9 @@ class Functions:
         }
 
     async def invoke(self, name: str, event: bytes, *, stream: bool, client_context: str | None = None) -> Invocation:
-        """Run the function; returns when its answer begins or it has failed.
+        """Run the function, and return once its response has begun or it has failed.
 
-        `client_context` is the caller's JSON. `stream=False` is Lambda's Invoke: an answer over 6 MB is an error.
+        `client_context` is the caller's JSON. `stream=False` is Lambda's Invoke: a response over 6 MB is an error.
         Raises UnknownFunction, Throttled and PayloadTooLarge.
         """
         pool = self._pool(name, event)
@@ -137,14 +137,14 @@ class Functions:
         return invocation
 
     async def invoke_async(self, name: str, event: bytes) -> str:
-        """Accept an event (InvocationType=Event) and return its request id at once; two retries follow a failure."""
+        """Accept an event (InvocationType=Event) and return its request id at once. A failure is retried."""
         pool = self._pool(name, event)
         request_id = str(uuid.uuid4())
         self._spawn(self._attempt(pool, request_id, event))
         return request_id
 
     async def stop(self) -> None:
-        """Kill every process; nothing is left behind."""
+        """Kill every process and remove all files."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -155,7 +155,7 @@ class Functions:
         self._folder.cleanup()
 
     def processes(self, name: str) -> set[int]:
-        """Give the ids of a function's live processes."""
+        """Return the ids of a function's live processes."""
         return {process.pid for process in self._pools[name].processes if process.alive}
 
     def require(self, name: str) -> None:
@@ -210,7 +210,7 @@ class Functions:
         return process
 
     async def _prepare(self, root: Root, spec: FunctionSpec) -> Guardian:
-        """Make /opt, /var/runtime and the guardian, once."""
+        """Create /opt, /var/runtime and the guardian, unless they exist."""
         async with self._starting:
             if self._guardian is None:
                 guardian = Guardian()

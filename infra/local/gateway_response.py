@@ -1,4 +1,4 @@
-"""The answers that API Gateway gives by itself.
+"""Gateway responses: the responses that API Gateway generates itself.
 
 https://docs.aws.amazon.com/apigateway/latest/developerguide/supported-gateway-response-types.html
 """
@@ -15,7 +15,7 @@ from infra.local.system import GatewayResponse
 
 @dataclass(frozen=True)
 class Refusal:
-    """A case in which API Gateway answers: its type, its status and message unless the template has others."""
+    """A gateway response: its type, and its status and message, which the template may override."""
 
     type: str
     status: int
@@ -33,7 +33,10 @@ _VARIABLE = re.compile(r"\$context\.([A-Za-z.]+[A-Za-z])")
 
 
 def render(refusal: Refusal, request: HttpRequest, responses: Mapping[str, GatewayResponse]) -> tuple[Head, bytes]:
-    """Status, headers and body of a refusal as the template has them, of its type or of DEFAULT_4XX or DEFAULT_5XX."""
+    """Return the head and the body of a refusal.
+
+    They come from the template's response of this type, or else from its DEFAULT_4XX or DEFAULT_5XX.
+    """
     default = GatewayResponse(None, {}, '{"message": $context.error.messageString}')
     group = "DEFAULT_4XX" if refusal.status < 500 else "DEFAULT_5XX"
     response = responses.get(refusal.type) or responses.get(group) or default

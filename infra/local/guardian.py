@@ -1,8 +1,7 @@
-"""Leaves no process and no folder behind when the owner of the local cloud is killed hard.
+"""Cleanup of processes and files if the owner of the local cloud is killed.
 
-The guardian is a process of its own with a pipe to its owner. The owner names the process groups that it starts and
-those that have ended; at the end of the pipe, however it came about, the guardian kills what is left and removes the
-folder it was given.
+The guardian is a separate process with a pipe to its owner. The owner writes the ids of the process groups that start
+and end. When the pipe ends, for whatever reason, the guardian kills the remaining groups and removes its folder.
 """
 
 import asyncio
@@ -22,20 +21,20 @@ class Guardian:
         self._process: Process | None = None
 
     async def start(self, folder: Path) -> None:
-        """Start the guardian in a session of its own, where no Ctrl-C reaches it."""
+        """Start the guardian in a separate session, where it does not receive Ctrl-C."""
         command = (sys.executable, "-S", "-E", __file__, str(folder))
         self._process = await asyncio.create_subprocess_exec(*command, stdin=PIPE, start_new_session=True)
 
     def watch(self, group: int) -> None:
-        """Name a process group that must end with the owner."""
+        """Register a process group that must end with the owner."""
         self._tell(f"+{group}\n")
 
     def forget(self, group: int) -> None:
-        """Name a process group that has ended."""
+        """Unregister a process group that has ended."""
         self._tell(f"-{group}\n")
 
     async def stop(self) -> None:
-        """End the guardian, which kills what it still watches."""
+        """Stop the guardian, which then kills the registered groups."""
         if self._process and self._process.stdin:
             self._process.stdin.close()
             await self._process.wait()
@@ -46,7 +45,7 @@ class Guardian:
 
 
 def main() -> None:
-    """Read names until the owner is gone, then clear up."""
+    """Read process groups until the owner has ended, then clean up."""
     groups: set[int] = set()
     for line in sys.stdin:
         (groups.add if line[0] == "+" else groups.discard)(int(line[1:]))

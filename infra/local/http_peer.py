@@ -10,7 +10,7 @@ _READ_SIZE = 64 * 1024
 
 
 class HttpPeer:
-    """Reads requests as they arrive (body bytes as they come, trailers included) and answers them."""
+    """Reader of requests, whose bodies it reads in chunks, with trailers, and writer of responses."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
@@ -18,7 +18,7 @@ class HttpPeer:
         self._connection = h11.Connection(h11.SERVER, max_incomplete_event_size=_HEAD_LIMIT)
 
     async def request(self) -> h11.Request | None:
-        """Wait for the next request; None when the connection ends."""
+        """Wait for the next request, and return None if the connection ends."""
         if self._connection.our_state is h11.DONE and self._connection.their_state is h11.DONE:
             self._connection.start_next_cycle()
         if self._connection.our_state is not h11.IDLE:
@@ -27,32 +27,32 @@ class HttpPeer:
         return event if isinstance(event, h11.Request) else None
 
     async def event(self) -> h11.Event:
-        """Give what arrives next. Raises h11.RemoteProtocolError when the other side hangs up inside a message."""
+        """Return the next event. Raises h11.RemoteProtocolError if the peer disconnects within a message."""
         while (event := self._connection.next_event()) is h11.NEED_DATA:
             if self._connection.they_are_waiting_for_100_continue:
                 self._send(h11.InformationalResponse(status_code=100, headers=[]))
             self._connection.receive_data(await self._reader.read(_READ_SIZE))
-        # PAUSED: a second request without waiting for the answer to the first, which no runtime does.
+        # PAUSED means a second request before the response to the first, which runtimes do not send.
         return event if isinstance(event, h11.Event) else h11.ConnectionClosed()
 
     @property
     def hung_up(self) -> bool:
-        """Tell whether the other side is known to have closed the connection."""
+        """Return whether the peer is known to have closed the connection."""
         return self._reader.at_eof()
 
     async def next_bytes(self) -> None:
-        """Wait until something arrives after an answer, or the other side hangs up. Raises ConnectionError."""
+        """Wait until data arrives after a response, or the peer disconnects. Raises ConnectionError."""
         self._connection.receive_data(await self._reader.read(_READ_SIZE))
 
     async def body(self, limit: int) -> bytes:
-        """Read a body; stops right after `limit` bytes are passed."""
+        """Read a body, and stop as soon as it exceeds `limit` bytes."""
         data = bytearray()
         while len(data) <= limit and isinstance(event := await self.event(), h11.Data):
             data += event.data
         return bytes(data)
 
     async def answer(self, status: int, body: bytes, headers: Mapping[str, str] | None = None) -> None:
-        """Send a whole response; the connection ends with it when the request was not read to its end."""
+        """Send a whole response, and close the connection if the request was not read to its end."""
         fields = {"Content-Type": "application/json", **(headers or {}), "Content-Length": str(len(body))}
         if self._connection.their_state is h11.SEND_BODY:
             fields["Connection"] = "close"

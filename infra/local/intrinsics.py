@@ -1,4 +1,4 @@
-"""CloudFormation's intrinsic functions, as far as a translated template uses them where the local cloud looks."""
+"""CloudFormation's intrinsic functions that the translated template uses in those parts that the local cloud reads."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -14,7 +14,7 @@ STACK = "stint"
 
 
 def pseudo_parameters(region: str) -> dict[str, Any]:
-    """The values that CloudFormation itself gives to a template."""
+    """Return the values of CloudFormation's pseudo parameters."""
     return {
         "AWS::AccountId": ACCOUNT,
         "AWS::NoValue": NO_VALUE,
@@ -27,10 +27,10 @@ def pseudo_parameters(region: str) -> dict[str, Any]:
 
 
 class Resolver:
-    """Replaces Ref, Fn::GetAtt, Fn::Sub, Fn::Join and Fn::If by their values.
+    """Evaluation of Ref, Fn::GetAtt, Fn::Sub, Fn::Join and Fn::If.
 
-    `references` are the values of Ref, `attributes` those of Fn::GetAtt as "Resource.Attribute". Whatever else
-    stands in a used place is a LocalCloudError that names it and the place.
+    `references` are the values of Ref, `attributes` those of Fn::GetAtt as "Resource.Attribute". Raises
+    LocalCloudError, with the name and the place, for a function or a reference that is unknown.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class Resolver:
         }
 
     def resolve(self, value: Any, where: str) -> Any:
-        """The value without intrinsic functions; entries that become AWS::NoValue disappear."""
+        """Return the value with all functions evaluated, without entries that become AWS::NoValue."""
         if isinstance(value, list):
             items = [self.resolve(item, f"{where}[{index}]") for index, item in enumerate(value)]
             return [item for item in items if item is not NO_VALUE]
@@ -65,7 +65,7 @@ class Resolver:
         return {key: entry for key, entry in entries.items() if entry is not NO_VALUE}
 
     def text(self, value: Any, where: str) -> str:
-        """The value as CloudFormation writes it into a string property."""
+        """Return the value as CloudFormation writes it into a string property."""
         resolved = self.resolve(value, where)
         if isinstance(resolved, bool):
             return str(resolved).lower()

@@ -1,4 +1,4 @@
-"""One invocation of a function: the event, and the answer as it arrives."""
+"""One invocation of a function: the event, and the response as it arrives."""
 
 import asyncio
 import json
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class FunctionError:
-    """Why an invocation failed; `payload` is the JSON that Lambda gives to the caller."""
+    """The reason why an invocation failed; `payload` is the JSON that Lambda returns to the caller."""
 
     type: str
     message: str
@@ -17,7 +17,7 @@ class FunctionError:
 
     @classmethod
     def of(cls, error_type: str, message: str) -> "FunctionError":
-        """Make an error that Lambda itself reports."""
+        """Return an error that Lambda itself reports."""
         body = {"errorType": error_type, "errorMessage": message}
         return cls(error_type, message, json.dumps(body).encode())
 
@@ -36,9 +36,9 @@ class FunctionError:
 
 @dataclass(frozen=True)
 class Retries:
-    """What becomes of an asynchronous event that a function failed on.
+    """Retries of a failed asynchronous event: at most `count`.
 
-    It is tried `count` times more, and then kept in the queue with this ARN, when there is one.
+    After the last one, a record of the event is sent to the queue with this ARN, if there is one.
     """
 
     count: int = 2
@@ -46,17 +46,17 @@ class Retries:
 
 
 def response_too_large(limit: int) -> FunctionError:
-    """Make the error of an answer over `limit` bytes."""
+    """Return the error of a response over `limit` bytes."""
     message = f"Response payload size exceeded maximum allowed payload size ({limit} bytes)."
     return FunctionError.of("Function.ResponseSizeTooLarge", message)
 
 
 class Invocation:
-    """The answer of one invocation; `limit` is the most bytes that its caller can take.
+    """The response of one invocation; `limit` is the maximum number of bytes for its caller.
 
-    `content_type` is what the function sent. `body()` gives the raw payload as it arrives (a streamed answer's prelude
-    and NUL bytes included). `error` is known once `body()` is exhausted; an error before the first byte leaves the body
-    empty.
+    `content_type` is the one that the function sent. `body()` yields the raw payload as it arrives, including the
+    prelude and the NUL bytes of a streamed response. `error` is set once `body()` is exhausted. After an error before
+    the first byte, the body is empty.
     """
 
     def __init__(
@@ -76,12 +76,12 @@ class Invocation:
         self._abandoned = False
 
     def begin(self, content_type: str) -> None:
-        """Note that the function has begun to answer."""
+        """Record that the function has begun its response."""
         self.content_type = content_type
         self.begun.set()
 
     def feed(self, data: bytes) -> None:
-        """Take bytes of the function; nobody keeps them once the reader is gone."""
+        """Add bytes of the function's response. They are dropped once the reader is gone."""
         if self._limit is not None:
             self._size += len(data)
             if self._size > self._limit:
@@ -91,14 +91,14 @@ class Invocation:
             self._arrived.set()
 
     def finish(self, error: FunctionError | None = None) -> None:
-        """End the answer; the first ending counts."""
+        """End the response. Later calls have no effect."""
         if not self.ended:
             self.ended, self.error = True, error
             self.begun.set()
             self._arrived.set()
 
     async def body(self) -> AsyncGenerator[bytes, None]:
-        """Give the payload as it arrives; a reader that leaves does not stop the function, as in Lambda."""
+        """Yield the payload as it arrives. The function continues if the reader leaves, as in Lambda."""
         try:
             while True:
                 while self._chunks:
@@ -112,5 +112,5 @@ class Invocation:
             self._chunks.clear()
 
     async def read(self) -> bytes:
-        """Give the whole payload."""
+        """Return the whole payload."""
         return b"".join([chunk async for chunk in self.body()])

@@ -1,4 +1,4 @@
-"""`make invoke`: one event through the function's own process."""
+"""`make invoke`: invoke a function with one event, in a process of its own."""
 
 import asyncio
 import json
@@ -20,16 +20,17 @@ from infra.local.system import Function, Invoke, System
 
 EVENTS = ROOT / "events"
 SHOWN = 4
-"""Events of each function that a usage error lists."""
+"""Number of events of each function that a usage error lists."""
 # https://docs.aws.amazon.com/apigateway/latest/developerguide/response-transfer-mode-lambda.html
 _STREAMED = "application/vnd.awslambda.http-integration-response"
 
 
 async def invoke(plan: Plan, function: str, event: Path, folder: Path) -> bool:
-    """Print the answer as it comes, and the function's log on standard error; False when the function failed.
+    """Invoke the function, and return whether it succeeded.
 
-    The data is that of the state folder: of the running cloud when there is one, else of an engine of its own.
-    What the events of `events/` name is stored anew first.
+    The response is printed as it arrives, and the function's log goes to standard error. The data is that of the state
+    folder. If a cloud is running there, its engine is used, otherwise a new one. The sample resources that the events
+    in `events/` use are stored again first.
     """
     payload = read_event(event)
     running = State(folder).published_engine()
@@ -51,23 +52,23 @@ async def invoke_on(engine: Path | RunningEngine, plan: Plan, name: str, payload
             await print_answer(invocation)
         except MalformedResponse as error:
             if invocation.error is None:
-                raise LocalCloudError(f"{function.name} gave no HTTP answer: {error}") from error
+                raise LocalCloudError(f"{function.name} did not return an HTTP response: {error}") from error
     if invocation.error:
         print(f"{function.name} failed: {invocation.error.payload.decode('utf-8', 'replace')}", file=sys.stderr)
     return invocation.error is None
 
 
 def prepare(payload: bytes, environment: Mapping[str, str]) -> None:
-    """Store what the event names, when that is a sample of ours; no tool is found before its toolgroup is stored."""
+    """Store the samples if the event names one of them; a tool is found only once its toolgroup is stored."""
     names = (AGENT, *ASKING_EVENTS, CONVERSATION, *DELETED, MODEL, *RESPONSES, SHIELD, TOOLGROUP, "get_boiling_point")
     if any(name.encode() in payload for name in names):
-        from infra.local.samples import store_samples  # noqa: PLC0415 - imports the product, which others do without
+        from infra.local.samples import store_samples  # noqa: PLC0415 - imports the product, which other events do not need
 
         store_samples(environment)
 
 
 def streams(system: System, function: Function) -> bool:
-    """Tell whether the function's routes stream."""
+    """Return whether a route of the function streams."""
     integrations = (route.integration for route in system.routes)
     return any(
         integration.stream
@@ -77,7 +78,7 @@ def streams(system: System, function: Function) -> bool:
 
 
 async def print_answer(invocation: Invocation) -> None:
-    """Print an HTTP answer as status, headers and body, anything else as it is; raises MalformedResponse."""
+    """Print an HTTP response as status, headers and body, anything else unchanged. Raises MalformedResponse."""
     chunks = invocation.body()
     if invocation.content_type == _STREAMED:
         head, start = await read_prelude(chunks)
@@ -93,7 +94,7 @@ async def print_answer(invocation: Invocation) -> None:
 
 
 async def print_http(head: Head, start: bytes, chunks: AsyncIterator[bytes]) -> None:
-    """Print the head, and the body: JSON in whole and indented, everything else as it comes."""
+    """Print the head and the body. JSON is printed at the end, indented, everything else as it arrives."""
     lines = [f"HTTP {head.status}", *(f"{name}: {value}" for name, value in head.headers)]
     show("\n".join(lines).encode() + b"\n\n")
     if dict(head.headers).get("content-type") == "application/json":
@@ -112,7 +113,7 @@ def indented(body: bytes) -> bytes:
 
 
 def show(data: bytes) -> None:
-    """Print at once; what nobody reads any more goes nowhere, and the function still runs to its end."""
+    """Print at once. After the reader has closed the pipe, output is dropped so that the function can finish."""
     try:
         sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()
@@ -121,7 +122,7 @@ def show(data: bytes) -> None:
 
 
 def find_function(system: System, name: str) -> Function:
-    """A function by its folder's name, its logical id, or its full name."""
+    """Return a function by its folder's name, its logical id, or its full name."""
     for function in system.functions:
         if name in (function.code.name, function.logical_id, function.name):
             return function
@@ -130,7 +131,7 @@ def find_function(system: System, name: str) -> Function:
 
 
 def read_event(event: Path) -> bytes:
-    """Read a JSON file. Raises LocalCloudError, with a list of events, when it is missing or no JSON."""
+    """Read a JSON file. Raises LocalCloudError if it is not JSON, or, with a list of events, if it cannot be read."""
     try:
         payload = event.read_bytes()
         json.loads(payload)
@@ -142,7 +143,7 @@ def read_event(event: Path) -> bytes:
 
 
 def usage() -> str:
-    """Return how to invoke a function, with some of the events of each; events/README.md describes all."""
+    """Return usage instructions with some events of each function; events/README.md describes all."""
     lines = ["usage: make invoke FUNCTION=turns EVENT=events/turns/create_turn.json", "Events, all in events/:"]
     for folder in sorted(path for path in EVENTS.iterdir() if path.is_dir()):
         names = sorted(path.name for path in folder.glob("*.json"))

@@ -1,4 +1,4 @@
-"""Lambda's public API, as far as the product calls it: Invoke and InvokeWithResponseStream.
+"""The operations of Lambda's public API that the product calls: Invoke and InvokeWithResponseStream.
 
 https://docs.aws.amazon.com/lambda/latest/api/API_Invoke.html and API_InvokeWithResponseStream.html
 """
@@ -33,16 +33,16 @@ _ERRORS = {
 
 
 def lambda_api(functions: Functions, allowed: Collection[str]) -> App:
-    """Make the ASGI app; boto3's Lambda client finds it through AWS_ENDPOINT_URL_LAMBDA; no web page does.
+    """Return the ASGI app. boto3's Lambda client finds it through AWS_ENDPOINT_URL_LAMBDA; web pages are refused.
 
-    It invokes the functions named in `allowed` and no others, as the roles of the deployed functions do.
+    Only functions named in `allowed` can be invoked, like with the roles of the deployed functions.
     """
 
     def function_of(request: Request) -> str:
         name = _name(request)
         functions.require(name)
         if name not in allowed:
-            raise AccessDenied(f"Not authorized to perform lambda:InvokeFunction on function:{name}: it is no tool.")
+            raise AccessDenied(f"Not authorized to perform lambda:InvokeFunction on function:{name}: it is not a tool.")
         return name
 
     async def invoke(request: Request) -> Response:
@@ -75,13 +75,13 @@ def lambda_api(functions: Functions, allowed: Collection[str]) -> App:
 
 
 def _name(request: Request) -> str:
-    """The function's name, from a name or an ARN, with or without a qualifier."""
+    """Return the function's name, from a name or an ARN, with or without a qualifier."""
     name: str = request.path_params["name"]
     return name.split(":function:")[-1].split(":")[0]
 
 
 def _client_context(request: Request) -> str | None:
-    """The JSON of the header, which only a synchronous invocation passes on."""
+    """Return the JSON of the header; only a synchronous invocation uses it."""
     header = request.headers.get("x-amz-client-context")
     if header is None:
         return None

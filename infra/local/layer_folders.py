@@ -1,14 +1,14 @@
-"""Folders with the content of /opt for layers that are not built: links to their sources."""
+"""Folders with the content of /opt for layers that are not built. They link to the sources."""
 
 from pathlib import Path
 
 
 def layer_folders(layers: tuple[Path, ...], links: Path) -> tuple[Path, ...]:
-    """The content folders of these layers, in order.
+    """Return the content folders of these layers, in order.
 
-    A layer that holds `python/` is one as it stands, and so is every built layer. A source layer with a
-    `requirements.txt` has its packages in the environment that runs the functions. Any other is a folder of
-    packages that SAM would put below `python/`: here a link in `links` does.
+    A layer that has a folder `python/` is used directly; every built layer has one. A source layer with a
+    `requirements.txt` is left out, because its packages are installed in the environment that runs the functions. Any
+    other layer is a folder of packages that SAM would copy into `python/`; a link in `links` replaces the copy.
     """
     folders = []
     for layer in layers:

@@ -1,15 +1,15 @@
-"""/opt and /var/runtime of a function, made of symbolic links."""
+"""/opt and /var/runtime of a function, as folders of symbolic links."""
 
 import importlib.util
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-# What the managed runtime's folder needs to run a plain handler.
+# The modules in the managed runtime's folder that a plain handler needs.
 _RUNTIME_MODULES = ("awslambdaric", "runtime_client", "snapshot_restore_py", "simplejson")
 
 
 def merge_layers(layers: Sequence[Path], target: Path) -> None:
-    """Merge the content of layers into `target`: a later layer's file wins, as in Lambda."""
+    """Merge the content of layers into `target`. Files of later layers override, as in Lambda."""
     target.mkdir(parents=True, exist_ok=True)
     found: dict[str, list[Path]] = {}
     for layer in layers:
@@ -23,7 +23,7 @@ def merge_layers(layers: Sequence[Path], target: Path) -> None:
 
 
 def link_runtime(target: Path, modules: Iterable[str] = _RUNTIME_MODULES) -> None:
-    """Link AWS's runtime client, as installed in this environment, into `target` (LAMBDA_RUNTIME_DIR)."""
+    """Link AWS's runtime client of this environment into `target` (LAMBDA_RUNTIME_DIR)."""
     target.mkdir(parents=True, exist_ok=True)
     for module in modules:
         spec = importlib.util.find_spec(module)

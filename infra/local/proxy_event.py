@@ -1,4 +1,4 @@
-"""The event that API Gateway makes of an HTTP request for a Lambda proxy integration (REST API, version 1).
+"""The event of a Lambda proxy integration for an HTTP request (REST API, version 1).
 
 https://docs.aws.amazon.com/apigateway/latest/developerguide/set-up-lambda-proxy-integrations.html
 """
@@ -15,7 +15,7 @@ from urllib.parse import parse_qsl
 from infra.local.intrinsics import ACCOUNT
 from infra.local.routing import Match
 
-# Headers of one hop, https://www.rfc-editor.org/rfc/rfc9110#section-7.6.1
+# Hop-by-hop headers, https://www.rfc-editor.org/rfc/rfc9110#section-7.6.1
 HOP_BY_HOP = frozenset({"connection", "keep-alive", "proxy-connection", "te", "transfer-encoding", "upgrade"})
 _IDENTITY = (
     *("accessKey", "accountId", "apiKey", "apiKeyId", "caller", "cognitoAuthenticationProvider"),
@@ -25,7 +25,7 @@ _IDENTITY = (
 
 @dataclass(frozen=True)
 class HttpRequest:
-    """A request as it came in; `path` is raw and without the stage, `base_path` the stage's part of it."""
+    """An HTTP request; `path` is raw and without the stage, `base_path` is the stage's part of the path."""
 
     method: str
     path: str
@@ -40,12 +40,12 @@ class HttpRequest:
     trace_id: str = field(default_factory=lambda: f"Root=1-{int(time.time()):08x}-{secrets.token_hex(12)}")
 
     def header(self, name: str) -> str:
-        """The last value of a header, empty when it was not sent."""
+        """Return the last value of a header, or an empty string if it was not sent."""
         return next((value for key, value in reversed(self.headers) if key.lower() == name), "")
 
 
 def make_event(request: HttpRequest, match: Match, stage: str, binary_media_types: tuple[str, ...]) -> dict[str, Any]:
-    """The proxy event; a body of a binary media type travels as base64."""
+    """Return the proxy event. A body of a binary media type is encoded in base64."""
     headers = group(forwarded(request))
     query = group(parse_qsl(request.query, keep_blank_values=True))
     binary = is_binary(request.header("content-type"), binary_media_types)
@@ -91,7 +91,7 @@ def request_context(request: HttpRequest, resource: str, stage: str) -> dict[str
 
 
 def forwarded(request: HttpRequest) -> list[tuple[str, str]]:
-    """The client's headers without those of one hop, and those that API Gateway adds."""
+    """Return the client's headers without hop-by-hop headers, and the headers that API Gateway adds."""
     sent = [(name, value) for name, value in request.headers if name.lower() not in HOP_BY_HOP | {"x-amzn-trace-id"}]
     previous = request.header("x-forwarded-for")
     kept = [(name, value) for name, value in sent if not name.lower().startswith("x-forwarded-")]
@@ -105,7 +105,7 @@ def forwarded(request: HttpRequest) -> list[tuple[str, str]]:
 
 
 def group(pairs: list[tuple[str, str]]) -> dict[str, list[str]]:
-    """All values of each name, in the order in which they came."""
+    """Return all values of each name, in order."""
     values: dict[str, list[str]] = {}
     for name, value in pairs:
         values.setdefault(name, []).append(value)
@@ -113,12 +113,12 @@ def group(pairs: list[tuple[str, str]]) -> dict[str, list[str]]:
 
 
 def last(values: dict[str, list[str]]) -> dict[str, str]:
-    """The last value of each name."""
+    """Return the last value of each name."""
     return {name: several[-1] for name, several in values.items()}
 
 
 def is_binary(content_type: str, binary_media_types: tuple[str, ...]) -> bool:
-    """Whether the API declares this media type to be binary; `*/*` and `image/*` stand for many."""
+    """Return whether the API declares this media type as binary; `*/*` and `image/*` are wildcards."""
     message = Message()
     message["content-type"] = content_type or "application/json"
     media_type = message.get_content_type()

@@ -1,4 +1,4 @@
-"""What a function answers to a Lambda proxy integration, buffered or streamed.
+"""A function's response to a Lambda proxy integration, buffered or streamed.
 
 https://docs.aws.amazon.com/apigateway/latest/developerguide/set-up-lambda-proxy-integrations.html and
 https://docs.aws.amazon.com/apigateway/latest/developerguide/response-transfer-mode-lambda.html
@@ -14,24 +14,24 @@ from typing import Any
 from infra.local.proxy_event import HOP_BY_HOP
 
 DELIMITER = b"\0" * 8
-# The delimiter must stand within the first 16 KB of the stream.
+# The delimiter must be within the first 16 KB of the stream.
 PRELUDE_LIMIT = 16 * 1024
 
 
 class MalformedResponse(ValueError):
-    """The function's answer is not what API Gateway takes; it answers 502 in its place."""
+    """The function's response is not valid; API Gateway responds with 502."""
 
 
 @dataclass(frozen=True)
 class Head:
-    """Status and headers of an answer."""
+    """Status and headers of a response."""
 
     status: int
     headers: list[tuple[str, str]]
 
 
 def parse_buffered(payload: bytes) -> tuple[Head, bytes]:
-    """The head and the body of a buffered answer."""
+    """Return the head and the body of a buffered response."""
     document = parse_object(payload)
     body = document.get("body")
     if body is None:
@@ -47,7 +47,7 @@ def parse_buffered(payload: bytes) -> tuple[Head, bytes]:
 
 
 async def read_prelude(chunks: AsyncIterator[bytes]) -> tuple[Head, bytes]:
-    """The head of a streamed answer, and what came behind the delimiter in the same chunk."""
+    """Return the head of a streamed response, and the bytes after the delimiter in the same chunk."""
     received = b""
     async for chunk in chunks:
         received += chunk
@@ -70,7 +70,10 @@ def parse_object(data: bytes) -> dict[str, Any]:
 
 
 def parse_head(document: dict[str, Any]) -> Head:
-    """Status and headers; of a name in both maps, multiValueHeaders counts. The default type is application/json."""
+    """Return status and headers. For a name in both maps, multiValueHeaders is used.
+
+    The default content type is application/json.
+    """
     status = document.get("statusCode")
     if not (isinstance(status, int | str) and str(status).isdecimal() and 100 <= int(status) <= 599):
         raise MalformedResponse(f"statusCode is {status!r}")
@@ -91,7 +94,7 @@ def parse_head(document: dict[str, Any]) -> Head:
 
 
 def text(value: object) -> str:
-    """A header's value; API Gateway takes JSON's scalars."""
+    """Return a header's value as text; API Gateway accepts all JSON scalars."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str | int | float):

@@ -1,4 +1,4 @@
-"""What Lambda makes of messages of an SQS queue, and of the answer to them.
+"""The Lambda event of an SQS queue's messages, and the partial batch response.
 
 https://docs.aws.amazon.com/lambda/latest/dg/with-sqs.html and services-sqs-errorhandling.html
 """
@@ -11,7 +11,7 @@ Message = dict[str, Any]
 
 
 def queue_event(messages: list[Message], queue_arn: str) -> bytes:
-    """Make the event of received messages."""
+    """Return the event with the received messages."""
     return json.dumps({"Records": [record(message, queue_arn) for message in messages]}, ensure_ascii=False).encode()
 
 
@@ -33,7 +33,7 @@ def record(message: Message, queue_arn: str) -> dict[str, Any]:
 
 
 def attribute(value: dict[str, Any]) -> dict[str, Any]:
-    """A message attribute; binary ones travel as base64."""
+    """Return a message attribute; binary values are encoded in base64."""
     held = {"stringValue": value["StringValue"]} if "StringValue" in value else {}
     if "BinaryValue" in value:
         held = {"binaryValue": b64encode(value["BinaryValue"]).decode()}
@@ -41,7 +41,10 @@ def attribute(value: dict[str, Any]) -> dict[str, Any]:
 
 
 def failed_messages(answer: bytes, messages: list[Message]) -> list[Message]:
-    """Read a partial batch response: the messages that failed. All, when it cannot be read or names another one."""
+    """Return the messages that failed according to a partial batch response.
+
+    If the response is malformed or names an unknown message, all messages failed.
+    """
     try:
         failures = (json.loads(answer) or {}).get("batchItemFailures") or []
         named = {failure["itemIdentifier"] for failure in failures}

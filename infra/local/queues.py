@@ -1,4 +1,4 @@
-"""A queue of the engine, polled as Lambda polls the queues that feed functions."""
+"""Queues of the engine, polled as Lambda polls the queues of event source mappings."""
 
 import asyncio
 import contextlib
@@ -13,10 +13,10 @@ from infra.local.intrinsics import ACCOUNT
 from infra.local.queue_event import Message
 
 Log = Callable[[str, str], None]
-# Gets messages and gives back those that failed.
+# Processes messages and returns those that failed.
 Deliver = Callable[[list[Message]], Awaitable[list[Message]]]
 
-# A long poll. The engine does not notice when its caller has gone, so stopping waits for the end of the last one.
+# Long polling. The engine does not notice if its caller disconnects, so a stop waits for the end of the last poll.
 WAIT_SECONDS = 1
 _RETRY_SECONDS = 1.0
 
@@ -29,16 +29,16 @@ class Queues:
         self._log = log
 
     def open(self, arn: str, visibility: int | None = None) -> "Queue":
-        """Find a queue. Raises LocalCloudError when there is none."""
+        """Return the queue with this ARN. Raises LocalCloudError if there is none."""
         return Queue(self._client, arn, visibility)
 
     def make(self, name: str) -> "Queue":
-        """Find a queue by its name, made if need be."""
+        """Return the queue with this name. It is created if it does not exist."""
         self._client.create_queue(QueueName=name)
         return self.open(f"arn:aws:sqs:{self._engine.region}:{ACCOUNT}:{name}")
 
     async def keep(self, arn: str, record: str) -> None:
-        """Put the record of an event that failed for good; what keeps it from being stored is logged."""
+        """Send the record of an event whose last attempt failed. Errors are logged."""
         try:
             await asyncio.to_thread(lambda: self.open(arn).send(record))
         except (BotoCoreError, ClientError, LocalCloudError) as error:
@@ -55,11 +55,12 @@ class Queues:
 
 
 class Queue:
-    """A queue by its ARN; `visibility`, in seconds, replaces its own visibility time-out.
+    """A queue with its ARN; `visibility`, in seconds, replaces its own visibility timeout.
 
-    That is longer than any function runs. A shorter one in its place counts from the moment a message is given up.
+    The queue's own timeout is longer than a function can run. A shorter one is extended while a message is processed,
+    so that it counts from the moment at which the processing ends.
 
-    Raises LocalCloudError when the engine has no such queue.
+    Raises LocalCloudError if the engine has no such queue.
     """
 
     def __init__(self, client: Any, arn: str, visibility: int | None = None) -> None:
@@ -72,11 +73,11 @@ class Queue:
             raise LocalCloudError(f"there is no queue {arn}: infra/aws/data.yaml must make it") from error
 
     def send(self, body: str) -> None:
-        """Put a message."""
+        """Send a message."""
         self._client.send_message(QueueUrl=self._url, MessageBody=body)
 
     def receive(self, most: int) -> list[Message]:
-        """Wait for messages, for a second at most."""
+        """Receive at most `most` messages. Waits for one second at most."""
         answer = self._client.receive_message(
             QueueUrl=self._url,
             MaxNumberOfMessages=min(most, 10),
@@ -88,17 +89,17 @@ class Queue:
         return list(answer.get("Messages", []))
 
     def delete(self, messages: list[Message]) -> None:
-        """Remove messages; one that cannot be removed, or was received again since then, comes back."""
+        """Delete messages. One that cannot be deleted, or was received again since, will be delivered again."""
         for message in messages:
             with contextlib.suppress(BotoCoreError, ClientError):
                 self._client.delete_message(QueueUrl=self._url, ReceiptHandle=message["ReceiptHandle"])
 
     def give_back(self, messages: list[Message]) -> None:
-        """Make messages visible at once, those that are still there."""
+        """Make messages visible at once, unless they were deleted."""
         self._hide(messages, 0)
 
     def hold(self, messages: list[Message]) -> None:
-        """Let a shortened visibility time-out begin anew."""
+        """Restart a shortened visibility timeout."""
         self._hide(messages, self.visibility or 0)
 
     def _hide(self, messages: list[Message], seconds: int) -> None:
@@ -110,9 +111,9 @@ class Queue:
 
 
 class Poller:
-    """Receives up to `batch` messages at a time, and delivers at most `concurrency` batches side by side.
+    """Poller that receives up to `batch` messages at a time and delivers at most `concurrency` batches in parallel.
 
-    What was delivered is deleted; what failed is left to become visible again.
+    Delivered messages are deleted. Failed messages stay in the queue and become visible again.
     """
 
     def __init__(self, queue: Queue, deliver: Deliver, *, batch: int, concurrency: int) -> None:
@@ -125,7 +126,7 @@ class Poller:
         self._polling = asyncio.create_task(self._poll())
 
     async def stop(self) -> None:
-        """Stop polling, and give back what is being worked on or still arrives."""
+        """Stop polling, and return messages that are in process or still arrive to the queue."""
         tasks = {self._polling, *self._deliveries}
         for task in tasks:
             task.cancel()
@@ -150,7 +151,7 @@ class Poller:
         try:
             return await asyncio.to_thread(self._queue.receive, self._batch)
         except (BotoCoreError, ClientError):
-            # The engine is gone, which `make run` notices, or too busy to answer.
+            # The engine has died, which `make run` detects, or is too busy to respond.
             await asyncio.sleep(_RETRY_SECONDS)
             return []
 
@@ -167,7 +168,7 @@ class Poller:
 
     @contextlib.asynccontextmanager
     async def _held(self, messages: list[Message]) -> AsyncIterator[None]:
-        """Keep messages from being given out again while they are worked on."""
+        """Keep messages invisible while they are processed."""
         holding = asyncio.create_task(self._keep_holding(messages))
         try:
             yield

@@ -1,4 +1,4 @@
-"""Which route of an API Gateway REST API takes a request."""
+"""Route selection of an API Gateway REST API."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -15,9 +15,9 @@ class Match:
 
 
 class Router:
-    """Matches paths as API Gateway does: static segments before variables, variables before {proxy+}.
+    """Router with API Gateway's precedence: static segments before variables, variables before {proxy+}.
 
-    The path decides first; when its resource lacks the method, and ANY, no other resource is tried.
+    The path selects the resource. If it has neither the method nor ANY, no other resource is tried.
     https://docs.aws.amazon.com/apigateway/latest/developerguide/api-gateway-method-settings-method-request.html
     """
 
@@ -28,7 +28,7 @@ class Router:
         self._paths = sorted(self._resources, key=precedence)
 
     def match(self, method: str, path: str) -> Match | None:
-        """The route for a method and a raw path; a slash at the end makes no difference."""
+        """Return the route for a method and a raw path, and ignore a trailing slash."""
         segments = path.strip("/").split("/")
         for resource in self._paths:
             variables = bind(resource, segments)
@@ -40,19 +40,19 @@ class Router:
 
 
 def precedence(resource: str) -> tuple[int, ...]:
-    """Sort key of a resource path: what is more specific comes first."""
+    """Return the sort key of a resource path; more specific paths come first."""
     return tuple(kind(segment) for segment in resource.strip("/").split("/"))
 
 
 def kind(segment: str) -> int:
-    """0 for a static segment, 1 for a variable, 2 for a greedy one."""
+    """Return 0 for a static segment, 1 for a variable, 2 for a greedy variable."""
     if not segment.startswith("{"):
         return 0
     return 2 if segment.endswith("+}") else 1
 
 
 def bind(resource: str, segments: list[str]) -> dict[str, str] | None:
-    """The values of the resource's variables, or None when it does not match."""
+    """Return the values of the resource's variables, or None if the path does not match."""
     pattern = resource.strip("/").split("/")
     variables = {}
     for index, part in enumerate(pattern):

@@ -1,4 +1,4 @@
-"""`make run`: the local cloud until Ctrl-C."""
+"""`make run`: run the local cloud until Ctrl-C."""
 
 import asyncio
 import contextlib
@@ -25,9 +25,9 @@ WATCH_SECONDS = 2.0
 
 
 async def run(plan: Plan, port: int, folder: Path, *, fresh: bool, began: float) -> None:
-    """Serve until SIGINT or SIGTERM; a second one ends the process at once. `began` is a time.monotonic().
+    """Serve until SIGINT or SIGTERM. A second signal ends the process at once. `began` is a time.monotonic().
 
-    Raises LocalCloudError, before anything is started, when the port or the state folder is in use.
+    Raises LocalCloudError, before anything is started, if the port or the state folder is in use.
     """
     require_engine()
     stop_on_signals()
@@ -47,7 +47,7 @@ async def run(plan: Plan, port: int, folder: Path, *, fresh: bool, began: float)
 
 
 async def watch(engine: RunningEngine) -> None:
-    """Wait for as long as the engine lives. Raises LocalCloudError when it has died: nothing works without it."""
+    """Wait until the engine has died, then raise LocalCloudError: nothing works without it."""
     place = urlsplit(engine.endpoint)
     while True:
         await asyncio.sleep(WATCH_SECONDS)
@@ -55,20 +55,20 @@ async def watch(engine: RunningEngine) -> None:
             _, writer = await asyncio.open_connection(place.hostname, place.port)
         except OSError:
             raise LocalCloudError(
-                "the local AWS engine has died, and what was stored since its start is lost: start again"
+                "the local AWS engine has died, and all data since its start is lost: start again"
             ) from None
         writer.close()
 
 
 def stop_on_signals() -> None:
-    """The first signal cancels the current task. The second ends this process, and with it all that it started."""
+    """Cancel the current task at the first signal, and end this process and its children at the second."""
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     signals = (signal.SIGINT, signal.SIGTERM)
 
     def stop(number: int) -> None:
         for each in signals:
             loop.add_signal_handler(each, os._exit, 128 + number)
-        say("\nStopping (again Ctrl-C: at once) ...")
+        say("\nStopping (Ctrl-C again stops at once) ...")
         if task:
             task.cancel()
 
@@ -83,7 +83,7 @@ def listen_on(port: int) -> socket.socket:
         if error.errno != errno.EADDRINUSE:
             raise LocalCloudError(f"cannot listen on 127.0.0.1:{port}: {error.strerror}") from error
         raise LocalCloudError(
-            f"port {port} is in use: stop what uses it, or take another port: PORT={port + 1} make run"
+            f"port {port} is in use: stop the process that uses it, or use another port: PORT={port + 1} make run"
         ) from error
 
 
@@ -109,7 +109,7 @@ def say(text: str) -> None:
 
 
 class Logs:
-    """Requests and the API's own faults go to the terminal; what a function writes, to a file of its own."""
+    """Log that prints requests and errors of the API, and writes each function's output to a file of its own."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)

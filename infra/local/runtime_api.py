@@ -1,7 +1,7 @@
-"""Lambda's Runtime API, for one function process.
+"""Lambda's Runtime API for one function process.
 
-https://docs.aws.amazon.com/lambda/latest/dg/runtimes-api.html; state errors and their words as in AWS's runtime
-interface emulator (aws-lambda-runtime-interface-emulator, internal/lambda/rapi).
+https://docs.aws.amazon.com/lambda/latest/dg/runtimes-api.html. State errors and their messages are those of AWS's
+runtime interface emulator (aws-lambda-runtime-interface-emulator, internal/lambda/rapi).
 """
 
 import asyncio
@@ -32,7 +32,7 @@ _MODE = "lambda-runtime-function-response-mode"
 
 @dataclass(frozen=True)
 class Delivery:
-    """An invocation on its way to the process: what /next says about it."""
+    """An invocation and the metadata that /next returns with it."""
 
     invocation: Invocation
     deadline_ms: int
@@ -41,10 +41,10 @@ class Delivery:
 
 
 class RuntimeApi:
-    """Serves one process: `ready` is set while it waits for work, `init_error` tells why it never did.
+    """Server for one process: `ready` is set while it waits for an event, `init_error` is its initialization error.
 
-    `unread` tells that the process died before it read the event that it was given: a connection that is closed with
-    unread bytes in it is reset (RFC 2525, 2.17), any other one ends.
+    `unread` is true if the process died before it read its event. A connection that is closed with unread bytes is
+    reset (RFC 2525, 2.17), any other one ends.
     """
 
     def __init__(self, *, streamed_limit: int = STREAMED_LIMIT) -> None:
@@ -59,7 +59,7 @@ class RuntimeApi:
         self._server: asyncio.Server | None = None
 
     async def start(self) -> str:
-        """Listen on a port that no URL of a caller may reach; return `host:port`."""
+        """Listen on a port that is refused in URLs of callers, and return `host:port`."""
         self._server = await asyncio.start_server(self._accept, sock=listen_apart())
         host, port = self._server.sockets[0].getsockname()
         return f"{host}:{port}"
@@ -73,12 +73,12 @@ class RuntimeApi:
         await asyncio.gather(*self._connections, return_exceptions=True)
 
     async def wait_until_left(self, seconds: float) -> None:
-        """Wait for the end of the connections of a process that is dead."""
+        """Wait until the connections of a dead process have ended."""
         if self._connections:
             await asyncio.wait(self._connections, timeout=seconds)
 
     def dispatch(self, invocation: Invocation, *, timeout: float, arn: str) -> None:
-        """Give an event to the waiting process."""
+        """Send an event to the waiting process."""
         if self._delivery is None:
             raise RuntimeError("The process is not waiting for work.")
         now = int(time.time())
@@ -148,7 +148,7 @@ class RuntimeApi:
             raise
 
     async def _expect(self, peer: HttpPeer, request_id: str) -> Invocation | None:
-        """Give the invocation that may be answered; refuse any other request."""
+        """Return the current invocation if the request answers it; otherwise refuse the request."""
         if self._current is None or request_id != self._current.request_id:
             await _refuse(peer, 400, "InvalidRequestID", "Invalid request ID")
         elif self._state != "running":

@@ -1,8 +1,8 @@
-"""`make sam-local`: a copy of the built template for `sam local invoke`, with the data of the running `make run`.
+"""`make sam-local`: write a copy of the built template for `sam local invoke` that uses the data of `make run`.
 
-SAM CLI gives a function only variables that its template declares, and knows no outputs of nested stacks. So the
-copy declares where AWS is, and names the table, the bucket and the queue; its defaults are the target that was
-built for.
+SAM CLI passes only those variables to a function that its template declares, and does not resolve outputs of nested
+stacks. So the copy declares the AWS endpoints, and the names of the table, the bucket and the queue. Its default
+parameters are those of the build.
 """
 
 import sys
@@ -34,17 +34,17 @@ def main() -> int:
 
 
 def running_environment(state: Path) -> dict[str, str]:
-    """The variables that lead a function to the data of the running cloud."""
+    """Return the variables that point a function to the data of the running cloud."""
     engine = State(state).published_engine()
     if engine is None:
-        raise LocalCloudError("nothing runs: start `make run` in another terminal, its data is what functions will use")
+        raise LocalCloudError("nothing runs: start `make run` in another terminal; functions will use its data")
     outputs = {"STINT_TABLE": "TableName", "STINT_BUCKET": "BucketName", "STINT_QUEUE_URL": "WorkQueueUrl"}
     data = {name: engine.outputs[output] for name, output in outputs.items()}
     return engine.environment() | data | {"STINT_DEFAULT_MODEL": OFFLINE_MODEL, "STINT_SCRIPTED_MODELS": "true"}
 
 
 def write_template(environment: Mapping[str, str]) -> None:
-    """Write the built template with these variables for every function, and for the target it was built for."""
+    """Write the built template with these variables for every function and with the parameters of the build."""
     if not BUILT.is_file():
         raise LocalCloudError(f"{BUILT} is missing: run `make build` with this machine's RUNTIME and ARCHITECTURE")
     template = yaml.safe_load(BUILT.read_text())

@@ -11,14 +11,15 @@ import uvicorn
 from infra.local.errors import LocalCloudError
 
 PORTS = range(23100, 24000)
-"""Ports of the local cloud's own services (engine, Lambda, Runtime APIs). They take requests without authentication,
-so functions let no URL of a caller reach them (STINT_REFUSED_PORTS). By default, no system hands these ports out."""
-# What is still open when the cloud stops gets this long to end.
+"""Ports of the local cloud's own services (engine, Lambda, Runtime APIs). They accept requests without authentication,
+so functions refuse callers' URLs with these ports (STINT_REFUSED_PORTS). By default, systems do not use these as
+ephemeral ports."""
+# Seconds for open connections to end when the cloud stops.
 GRACE_SECONDS = 1
 
 
 class Server(uvicorn.Server):
-    """uvicorn that leaves the signals of the process alone."""
+    """uvicorn without its signal handlers."""
 
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
@@ -54,15 +55,15 @@ async def serving(app: Any, listener: socket.socket) -> AsyncIterator[None]:
 
 
 def listen(port: int = 0) -> socket.socket:
-    """A listening socket on 127.0.0.1; port 0 takes a free one. Raises OSError when the port is in use."""
+    """Return a listening socket on 127.0.0.1; port 0 selects a free one. Raises OSError if the port is in use."""
     listener = socket.create_server(("127.0.0.1", port), backlog=256)
-    # asyncio sets it only on sockets that name their protocol. Without it a small event waits 40 ms for an ACK.
+    # asyncio sets it only on sockets with an explicit protocol. Without it, a small event waits 40 ms for an ACK.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return listener
 
 
 def listen_apart() -> socket.socket:
-    """Return a listening socket on a free one of PORTS. Raise LocalCloudError when all are in use."""
+    """Return a listening socket on a free port of PORTS. Raises LocalCloudError if all are in use."""
     first = secrets.randbelow(len(PORTS))
     for port in (*PORTS[first:], *PORTS[:first]):
         with contextlib.suppress(OSError):

@@ -1,4 +1,4 @@
-"""What of a translated template invokes functions, beside the API: queues, and rules of EventBridge."""
+"""Event sources of functions in a translated template: SQS queues and EventBridge rules."""
 
 import re
 from collections.abc import Mapping
@@ -20,9 +20,9 @@ _TARGET = {"Arn", "Id", "Input", "InputPath", "InputTransformer"}
 
 @dataclass(frozen=True)
 class QueueSource:
-    """A queue that feeds a function, with at most `batch` messages an event and `concurrency` events at a time.
+    """A queue that triggers a function, with at most `batch` messages per event and `concurrency` events at a time.
 
-    `partial`: the function's answer names the messages that failed.
+    If `partial` is true, the function's response names the messages that failed.
     """
 
     name: str
@@ -35,7 +35,7 @@ class QueueSource:
 
 @dataclass(frozen=True)
 class RuleSource:
-    """A rule of a bus whose events go to a function; `shape` is what of the event goes there (Input, ...)."""
+    """A rule of a bus whose target is a function; `shape` has the target's input settings (Input, ...)."""
 
     name: str
     function: str
@@ -45,7 +45,7 @@ class RuleSource:
 
 
 def queue_sources(system: System) -> list[QueueSource]:
-    """Read the event source mappings. Raises LocalCloudError for one that is no queue's, or has an unknown setting."""
+    """Return the event source mappings. Raises LocalCloudError if one is not of a queue or has an unknown setting."""
     found = []
     for name, properties in system.resolved("AWS::Lambda::EventSourceMapping").items():
         require_known(name, properties, _MAPPING)
@@ -68,7 +68,7 @@ def queue_sources(system: System) -> list[QueueSource]:
 
 
 def rule_sources(system: System) -> list[RuleSource]:
-    """Read the rules whose targets are functions. Raises LocalCloudError for another target or an unknown setting."""
+    """Return the rules, whose targets are functions. Raises LocalCloudError for another target or unknown setting."""
     return [
         rule_source(f"{name}-{number}", properties, target)
         for name, properties in system.resolved("AWS::Events::Rule").items()
@@ -93,7 +93,7 @@ def rule_source(name: str, properties: Mapping[str, Any], target: Mapping[str, A
 
 
 def retries(system: System) -> dict[str, Retries]:
-    """Read, by the names of functions, what becomes of events that they failed on."""
+    """Return the retries of asynchronous events by function name."""
     found = {}
     for properties in system.resolved("AWS::Lambda::EventInvokeConfig").values():
         destination = properties.get("DestinationConfig", {}).get("OnFailure", {}).get("Destination", "")
@@ -104,6 +104,6 @@ def retries(system: System) -> dict[str, Retries]:
 
 
 def require_known(name: str, properties: Mapping[str, Any], known: set[str]) -> None:
-    """Raise LocalCloudError when there is a setting that the local cloud would not heed."""
+    """Raise LocalCloudError if there is a setting that the local cloud does not support."""
     if unknown := sorted(set(properties) - known):
         raise LocalCloudError(f"{name}: the local cloud does not know {', '.join(unknown)}")

@@ -1,4 +1,4 @@
-"""The folder `.stint`: the engine's state, the functions' logs, and who uses it."""
+"""The folder `.stint`: the engine's state, the functions' logs, and the lock of its user."""
 
 import fcntl
 import json
@@ -14,7 +14,7 @@ from infra.local.errors import LocalCloudError
 
 
 class State:
-    """A state folder, held by one process at a time: entering raises LocalCloudError when another one holds it."""
+    """A state folder, locked by one process at a time. Entering raises LocalCloudError if another process has it."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -42,16 +42,16 @@ class State:
         self._held.close()
 
     def clear(self) -> None:
-        """Forget everything that was stored."""
+        """Delete all stored data."""
         for folder in (self.engine, self.logs):
             shutil.rmtree(folder, ignore_errors=True)
 
     def publish(self, url: str, engine: RunningEngine) -> None:
-        """Say where the cloud that holds this folder is."""
+        """Write the address of the cloud that uses this folder."""
         self._write({"pid": os.getpid(), "url": url, "engine": asdict(engine)})
 
     def published_engine(self) -> RunningEngine | None:
-        """The engine of the cloud that holds this folder, when one does and is ready."""
+        """Return the engine of the cloud that uses this folder, or None if there is none or it is not ready."""
         if not self._lock.exists():
             return None
         with self._lock.open() as lock:

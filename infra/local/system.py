@@ -1,4 +1,4 @@
-"""What the translated template says: functions, layers, routes, gateway responses."""
+"""Reader of the translated template: functions, layers, routes, gateway responses."""
 
 import re
 from collections.abc import Mapping
@@ -44,7 +44,7 @@ class Invoke:
 
 @dataclass(frozen=True)
 class Mock:
-    """A route's integration that answers itself."""
+    """A mock integration of a route, with a fixed response."""
 
     status: int
     headers: Mapping[str, str]
@@ -62,7 +62,7 @@ class Route:
 
 @dataclass(frozen=True)
 class GatewayResponse:
-    """What API Gateway answers by itself in one case; `template` is the body with $context variables."""
+    """A customized gateway response; `template` is the body with $context variables."""
 
     status: int | None
     headers: Mapping[str, str]
@@ -70,7 +70,7 @@ class GatewayResponse:
 
 
 def parameter_behind(translated: dict[str, Any], variable: str) -> str | None:
-    """The template parameter that alone sets this environment variable of a function."""
+    """Return the template parameter that alone sets this environment variable of a function."""
     for resource in translated["Resources"].values():
         variables = resource.get("Properties", {}).get("Environment", {}).get("Variables", {})
         reference = variables.get(variable)
@@ -80,10 +80,10 @@ def parameter_behind(translated: dict[str, Any], variable: str) -> str | None:
 
 
 class System:
-    """Reads a SAM template that was translated.
+    """The resources of a translated SAM template.
 
-    `parameters` override the template's defaults, `outputs` are those of the data stack. A value that the local
-    cloud cannot know, in a place where it looks, raises LocalCloudError.
+    `parameters` override the template's defaults, `outputs` are those of the data stack. Raises LocalCloudError for a
+    value that the local cloud needs but cannot resolve.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class System:
         return tuple(self._function(logical_id) for logical_id in self._of_type("AWS::Lambda::Function"))
 
     def resolved(self, kind: str) -> dict[str, dict[str, Any]]:
-        """The properties of all resources of a type, without intrinsic functions."""
+        """Return the properties of all resources of a type, with intrinsic functions evaluated."""
         properties = {name: self._resources[name]["Properties"] for name in self._of_type(kind)}
         return {name: self._resolver.resolve(value, name) for name, value in properties.items()}
 
@@ -221,7 +221,7 @@ class System:
         )
 
     def _headers(self, parameters: dict[str, Any], prefix: str, where: str) -> dict[str, str]:
-        """Static header values; API Gateway writes them in single quotes."""
+        """Return static header values; API Gateway has them in single quotes."""
         headers = {}
         for parameter, unresolved in parameters.items():
             value = self._resolver.resolve(unresolved, f"{where}: {parameter}")

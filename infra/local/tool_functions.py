@@ -1,4 +1,4 @@
-"""Lambda functions of the user's own, which agents use as tools."""
+"""The user's own Lambda functions, which agents use as tools."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -14,9 +14,9 @@ TOOLS = ROOT / "docs" / "examples" / "tools" / "template.yaml"
 def tool_functions(
     template: Path, translated: dict[str, Any], region: str, taken: Iterable[Function]
 ) -> tuple[Function, ...]:
-    """Read the functions of a SAM template, built or not, as `make run TOOLS=...` names it.
+    """Return the functions of the SAM template in `make run TOOLS=...`; it need not be built.
 
-    Raises LocalCloudError for a function that this process's Python cannot run, and for a name that is `taken`.
+    Raises LocalCloudError for a function that is not in Python, or whose name is `taken`.
     """
     functions = System(template, translated, region=region).functions
     names = {function.name for function in taken}

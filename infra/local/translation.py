@@ -1,4 +1,4 @@
-"""The SAM template as CloudFormation gets it, made by AWS's own translator."""
+"""Translation of a SAM template to a CloudFormation template with AWS's own translator."""
 
 import logging
 from pathlib import Path
@@ -6,14 +6,14 @@ from typing import Any
 
 from infra.local.errors import LocalCloudError
 
-# The translator takes code from S3 only: a local folder travels as the key of an object in this bucket.
+# The translator accepts code from S3 only, so a local folder is written as the key of an object in this bucket.
 _BUCKET = "local"
 _SOURCES = {"AWS::Serverless::Function": "CodeUri", "AWS::Serverless::LayerVersion": "ContentUri"}
 
 
 def translate(template: Path, region: str) -> dict[str, Any]:
-    """Translate a SAM template; raises LocalCloudError with the translator's own words when it is not valid."""
-    import boto3  # noqa: PLC0415 - with the translator half a second, that only this function needs
+    """Translate a SAM template. Raises LocalCloudError with the translator's messages if it is not valid."""
+    import boto3  # noqa: PLC0415 - takes half a second, together with the translator; only this function needs it
     from samtranslator.model.exceptions import InvalidDocumentException  # noqa: PLC0415
     from samtranslator.parser.parser import Parser  # noqa: PLC0415
     from samtranslator.translator.translator import Translator  # noqa: PLC0415
@@ -36,5 +36,5 @@ def translate(template: Path, region: str) -> dict[str, Any]:
 
 
 def source_folder(template: Path, content: dict[str, str]) -> Path:
-    """The folder that a translated function or layer takes its content from."""
+    """Return the folder with the content of a translated function or layer."""
     return (template.parent / content["S3Key"]).resolve()

@@ -1,7 +1,7 @@
-"""Which requests of browsers the servers of the local cloud take.
+"""Protection of the local cloud's servers from requests of web pages.
 
-They listen on this machine alone, but any web page that is open in a browser here can send requests to them: directly
-(cross-site requests), or under a name of its own that resolves to 127.0.0.1 (DNS rebinding).
+The servers listen on this machine only, but any web page that is open in a browser here can send requests to them:
+directly (cross-site requests), or through its own host name that resolves to 127.0.0.1 (DNS rebinding).
 """
 
 import re
@@ -10,7 +10,7 @@ from typing import Any
 
 HOST = re.compile(r"(localhost|127\.0\.0\.1|\[::1\])(:[0-9]{1,5})?", re.IGNORECASE)
 ORIGIN = re.compile(r"https?://" + HOST.pattern, re.IGNORECASE)
-# What a link on a page of another site may open.
+# Paths that a link on a page of another site may open.
 PAGES = ("/", "/docs")
 
 Headers = Sequence[tuple[str, str]]
@@ -24,8 +24,8 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 def reason_to_refuse(headers: Headers, path: str = "", cors_origin: str = "") -> str | None:
     """Return why a request is not served, or None.
 
-    `headers` have lower-case names. The Host must be of this machine, and so must the Origin when there is one, or it
-    is `cors_origin` (`*` is any). A request that a browser marks cross-site has an Origin, or opens a page.
+    `headers` have lower-case names. The Host must be of this machine. An Origin must be of this machine or equal to
+    `cors_origin`; `*` allows any. A request that the browser marks as cross-site must have an Origin or open a page.
     """
     hosts, origins = values(headers, "host"), values(headers, "origin")
     strange = [host for host in hosts if not HOST.fullmatch(host)]
@@ -51,7 +51,7 @@ def decoded(raw: Sequence[tuple[bytes, bytes]]) -> Headers:
 
 
 def refuse_web_pages(app: App) -> App:
-    """Wrap a server that no web page may call: 403 in its place."""
+    """Wrap a server so that requests of web pages get 403."""
 
     async def guarded(scope: Scope, receive: Receive, send: Send) -> None:
         reason = reason_to_refuse(decoded(scope["headers"])) if scope["type"] == "http" else None

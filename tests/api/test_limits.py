@@ -144,7 +144,7 @@ def test_the_content_parts_of_a_request_have_a_limit(http: httpx.Client, path: s
     error = assert_error(http.post(f"/v1/{path.format(session=session)}", json=body), 400, "invalid_request")
 
     assert error["param"] == field
-    assert error["message"] == f"{field}: At most {MAX_PARTS:,} content parts are allowed here, not 20,002"
+    assert error["message"] == f"{field}: At most {MAX_PARTS:,} content parts are allowed, not 20,002"
 
 
 def test_args_of_a_registration_have_a_limit(http: httpx.Client, bench: Bench) -> None:

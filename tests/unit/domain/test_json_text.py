@@ -33,9 +33,9 @@ def test_json_is_read_as_it_was_written(value: Any, ascii_only: bool) -> None:
         ("[-Infinity]", "NaN and infinite numbers are not JSON"),
         ("-1e400", "too large"),
         ("9" * 5_000, "number out of range"),
-        ('"\\ud83d"', "halves of a surrogate pair"),
-        ('{"\\uDFFF": 1}', "halves of a surrogate pair"),
-        ('"\ud83d"', "half of a surrogate pair"),
+        ('"\\ud83d"', "must form surrogate pairs"),
+        ('{"\\uDFFF": 1}', "must form surrogate pairs"),
+        ('"\ud83d"', "unpaired surrogate"),
         (b'"\xed\xa0\xbd"', "not UTF-8"),
         ("[" + "{}," * 200_000 + "{}]", "more than 200,000 values"),
         ('"a,b",' * 200_001, "more than 200,000 values"),
@@ -92,8 +92,8 @@ def test_the_count_is_exact(value: Any, indent: int | None) -> None:
     ("value", "words"),
     [
         ([[float("nan")]], "NaN"),
-        ({"a": {"\ud800": 1}}, "ud800 is half"),
-        (["ä\udfff"], "udfff is half"),
+        ({"a": {"\ud800": 1}}, "ud800 is an unpaired"),
+        (["ä\udfff"], "udfff is an unpaired"),
         ([0] * MAX_VALUES, "more than 200,000 values"),
     ],
 )

@@ -95,7 +95,7 @@ async def test_images_that_are_too_large_together_are_refused_before_the_model_i
     large: list[ContentItem] = [image(f"https://example.org/{place}.png") for place in range(3)]
 
     _ = [chunk async for chunk in FetchedImages(model, web.fetch).stream(InferenceRequest("m", (UserInput(large),)))]
-    with pytest.raises(InvalidRequest, match="more than 12,000,000 bytes together") as caught:
+    with pytest.raises(InvalidRequest, match="more than 12,000,000 bytes in total") as caught:
         await anext(FetchedImages(model, web.fetch).stream(InferenceRequest("m", (UserInput(large * 20),))))
 
     assert (caught.value.code, caught.value.param) == ("images_too_large", "messages")

@@ -196,7 +196,7 @@ class Unexpected(StintError):
     """An error of this server. Only the log has the details."""
 
     def __init__(self) -> None:
-        super().__init__("An unexpected error occurred in the server. Its log tells more.")
+        super().__init__("An unexpected error occurred in the server. Check the server's log.")
 
 
 FAULTS_OF_CALLERS = (InvalidRequest, NotFound, Conflict, ContextLengthExceeded, ToolUnavailable)

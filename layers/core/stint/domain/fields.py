@@ -80,9 +80,9 @@ class KnownTypes:
     def check(self, kind: object) -> None:
         """Raise unless the object has a supported type."""
         if not isinstance(kind, str):
-            raise invalid(f"The {self.noun} needs a type, one of: {', '.join(self.known)}.")
+            raise invalid(f"The {self.noun} needs a type. Set it to one of: {', '.join(self.known)}.")
         if kind not in self.known:
-            reason = self.refused.get(kind) or f"the types known here are {', '.join(self.known)}"
+            reason = self.refused.get(kind) or f"the supported types are {', '.join(self.known)}"
             raise refusal(f"The {self.noun} type {kind[:80]!r} is not supported: {reason}.")
 
 
@@ -94,7 +94,7 @@ class AtMost:
 
     def check(self, value: Any) -> Any:
         if isinstance(value, dict) and len(value) > self.entries:
-            raise invalid(f"At most {self.entries} entries are allowed here, not {len(value):,}")
+            raise invalid(f"At most {self.entries} entries are allowed, not {len(value):,}")
         return value
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:

@@ -15,7 +15,7 @@ MAX_VALUES = 200_000
 
 MARKS = bytes(byte if byte in b'"[]{},' else ord("0") for byte in range(256))
 TOO_DEEP = f"nested deeper than {MAX_DEPTH} levels"
-TOO_MANY = f"more than {MAX_VALUES:,} values: send fewer, or send them as one text"
+TOO_MANY = f"more than {MAX_VALUES:,} values: send fewer, or send them as one string"
 
 
 def parse_json(text: str | bytes) -> Any:
@@ -60,13 +60,13 @@ def explain(text: str | bytes, error: ValueError) -> str:
     if "recursion limit" in message:
         return TOO_DEEP
     if "hex escape" in message:
-        return f"{message}: \\ud800 to \\udfff are halves of a surrogate pair, and come in pairs"
+        return f"{message}: \\ud800 to \\udfff must form surrogate pairs"
     try:
         if isinstance(text, bytes):
             text.decode()
     except UnicodeDecodeError:
         return "the text is not UTF-8"
-    return "the text holds half of a surrogate pair" if isinstance(error, UnicodeEncodeError) else message
+    return "the text has an unpaired surrogate" if isinstance(error, UnicodeEncodeError) else message
 
 
 def check_value(value: Any) -> None:
@@ -101,7 +101,7 @@ def check_text(text: str) -> None:
         text.encode()
     except UnicodeEncodeError as error:
         half = f"\\u{ord(text[error.start]):04x}"
-        raise JSONDecodeError(f"{half} is half of a surrogate pair", "", 0) from None
+        raise JSONDecodeError(f"{half} is an unpaired surrogate", "", 0) from None
 
 
 def parts_of(value: Any) -> Iterator[Any]:

@@ -67,7 +67,7 @@ def check_size(value: dict[str, Any] | None, noun: str, limit: int) -> None:
     if size > limit:
         raise PydanticCustomError(
             "too_large",
-            "the {noun} have {size} bytes of JSON; at most {limit} are taken. Keep large values elsewhere.",
+            "the {noun} have {size} bytes of JSON; at most {limit} are allowed. Store large values elsewhere.",
             {"noun": noun, "size": size, "limit": limit},
         )
 
@@ -86,7 +86,7 @@ def check_parts(messages: Any) -> Any:
     )
     count = sum(len(content) for content in contents if isinstance(content, list))
     if count > MAX_PARTS:
-        raise invalid(f"At most {MAX_PARTS:,} content parts are allowed here, not {count:,}")
+        raise invalid(f"At most {MAX_PARTS:,} content parts are allowed, not {count:,}")
     return messages
 
 
@@ -104,7 +104,7 @@ def too_long(field: str, url: str) -> str | None:
     """Return an error text if a URL has too many characters, else None."""
     if len(url) <= MAX_URL_LENGTH:
         return None
-    return f"The {field} has {len(url):,} characters; at most {MAX_URL_LENGTH:,} are taken."
+    return f"The {field} has {len(url):,} characters; at most {MAX_URL_LENGTH:,} are allowed."
 
 
 ToolgroupArgs = Annotated[dict[str, Any], AfterValidator(check_args)]

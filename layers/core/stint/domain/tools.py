@@ -74,7 +74,8 @@ def limit_together(noun: str, values: list[dict[str, Any]]) -> None:
     if size > MAX_ALL_ARGS_BYTES:
         raise PydanticCustomError(
             "too_large",
-            "their {noun} have {size} bytes of JSON in all; at most {limit} are taken. Keep large values elsewhere.",
+            "their {noun} have {size} bytes of JSON in total; at most {limit} are allowed. "
+            "Store large values elsewhere.",
             {"noun": noun, "size": size, "limit": MAX_ALL_ARGS_BYTES},
         )
 

@@ -93,12 +93,12 @@ class Fetching:
             body = (await self.fetch(url)).body
         self.left -= len(body) * self.counts[url]
         if self.left < 0:
-            raise too_many("images_too_large", f"The images behind URLs have more than {MOST_BYTES:,} bytes together")
+            raise too_many("images_too_large", f"The images at URLs have more than {MOST_BYTES:,} bytes in total")
         return base64.b64encode(body).decode()
 
 
 def too_many(code: str, what: str) -> InvalidRequest:
-    message = f"{what}, those of earlier turns included. Send fewer or smaller ones, or begin a new conversation."
+    message = f"{what}, including those of earlier turns. Send fewer or smaller ones, or start a new conversation."
     return InvalidRequest(message, code=code, param="messages")
 
 

@@ -34,7 +34,7 @@ def read_schema(response_format: AnswerFormat) -> NamedSchema:
     """
     if isinstance(response_format, GrammarResponseFormat):
         raise InvalidRequest(
-            "A response_format of type grammar is not offered by this model's provider: use a json_schema",
+            "A response_format of type grammar is not supported by this model's provider. Use a json_schema",
             param="response_format",
         )
     if isinstance(response_format, JsonObjectResponseFormat):

@@ -8,7 +8,7 @@ from stint.models.port import ChatModel
 HINTS = {
     "openai": "set OPENAI_BASE_URL and OPENAI_API_KEY",
     "bedrock": "configure AWS credentials and a region",
-    "scripted": "it is for demos and tests; STINT_SCRIPTED_MODELS=true (parameter ScriptedModels) adds it",
+    "scripted": "it is for demos and tests; enable it with STINT_SCRIPTED_MODELS=true (parameter ScriptedModels)",
 }
 
 
@@ -50,13 +50,13 @@ class Router:
         if provider not in self._factories:
             hint = HINTS.get(provider, "set STINT_DEFAULT_MODEL to an id that begins with a provider")
             raise InvalidRequest(
-                f"Model {model_id!r} needs the provider {provider!r}, which is not configured here: {hint}",
+                f"Model {model_id!r} needs the provider {provider!r}, which is not configured: {hint}",
                 code="model_not_found",
                 param="model",
             )
         if not provider_model_id:
             raise InvalidRequest(
-                f"Model {model_id!r} names a provider and no model: write {provider}/ID",
+                f"Model {model_id!r} names a provider but no model: write {provider}/ID",
                 code="model_not_found",
                 param="model",
             )
@@ -75,7 +75,7 @@ def ambiguous_model(model_id: str, full_ids: list[str]) -> InvalidRequest:
 def unknown_model(model_id: str, providers: Iterable[str]) -> InvalidRequest:
     """Make the error for an unknown id. `providers` are those of this server."""
     return InvalidRequest(
-        f"Model {model_id!r} is not known here. GET /v1/models lists the models that are; an id that begins with a "
+        f"Model {model_id!r} does not exist. GET /v1/models lists the models. An id that begins with a "
         f"provider ({', '.join(f'{name}/' for name in providers)}) need not be listed.",
         code="model_not_found",
         param="model",

@@ -74,8 +74,8 @@ def real_names(tools: Iterable[ToolSignature]) -> dict[str, str]:
         other = names.setdefault(sanitize_name(tool.name), tool.name)
         if other != tool.name:
             raise InvalidRequest(
-                f"The tools {other!r} and {tool.name!r} would both be {sanitize_name(tool.name)!r} to the model, whose "
-                "provider takes letters, digits, _ and - only: leave one of them out, or rename it.",
+                f"The tools {other!r} and {tool.name!r} would both be {sanitize_name(tool.name)!r} for the model. Its "
+                "provider accepts only letters, digits, _ and -. Remove or rename one of them.",
                 code="duplicate_tool",
                 param="tools",
             )

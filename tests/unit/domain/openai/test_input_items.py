@@ -65,8 +65,8 @@ def test_an_item_of_a_tool_that_is_not_offered_is_refused_by_its_type_and_place(
 @pytest.mark.parametrize(
     ("item", "expected"),
     [
-        ({"type": "acme:note", "id": "x"}, "0: The item type 'acme:note' is not supported: the types known here are"),
-        ({"text": "Hi."}, "0: The item needs a type, one of: message"),
+        ({"type": "acme:note", "id": "x"}, "0: The item type 'acme:note' is not supported: the supported types are"),
+        ({"text": "Hi."}, "0: The item needs a type. Set it to one of: message"),
         ({"type": 5}, "0: The item needs a type"),
         ("Hi.", "0: Input should be a valid dictionary"),
         ({"role": "tool", "content": "4"}, "0.message.role: Input should be 'user'"),
@@ -80,16 +80,19 @@ def test_an_item_of_a_tool_that_is_not_offered_is_refused_by_its_type_and_place(
         ({"role": "user", "content": [{"text": "Hi."}]}, "0.message.content.0: The content part needs a type"),
         (
             {"role": "user", "content": [{"type": "input_image", "file_id": "file_1"}]},
-            "input_image.file_id: There is no",
+            "input_image.file_id: Files are not stored",
         ),
-        ({"role": "user", "content": [{"type": "input_file", "file_id": "file_1"}]}, "input_file.file_id: There is no"),
+        (
+            {"role": "user", "content": [{"type": "input_file", "file_id": "file_1"}]},
+            "input_file.file_id: Files are not",
+        ),
         ({"role": "user", "content": [{"type": "input_file"}]}, "A file has either file_data or file_url"),
         (
             {
                 "role": "user",
                 "content": [{"type": "input_text", "text": "a", "prompt_cache_breakpoint": {"mode": "x"}}],
             },
-            "input_text.prompt_cache_breakpoint: Prompts are not cached",
+            "input_text.prompt_cache_breakpoint: Explicit cache breakpoints",
         ),
         (
             {"type": "function_call", "call_id": "", "name": "f", "arguments": ""},
@@ -103,7 +106,10 @@ def test_an_item_of_a_tool_that_is_not_offered_is_refused_by_its_type_and_place(
             {"type": "function_call", "call_id": "a", "name": "f g", "arguments": ""},
             "name: String should match pattern",
         ),
-        ({"type": "function_call", "call_id": "a", "name": "f", "arguments": "", "namespace": "n"}, "namespace: There"),
+        (
+            {"type": "function_call", "call_id": "a", "name": "f", "arguments": "", "namespace": "n"},
+            "namespace: Tool namespaces",
+        ),
         ({"type": "function_call_output", "output": "4"}, "0.function_call_output.call_id: Field required"),
         ({"type": "function_call_output", "call_id": "a", "output": 4}, "output.parts: Input should be a valid list"),
         (

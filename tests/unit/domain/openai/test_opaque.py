@@ -48,9 +48,9 @@ def test_what_was_encoded_before_texts_were_signed_is_read() -> None:
 @given(text=st.text())
 def test_any_other_text_is_refused_in_words(text: str) -> None:
     for encoded in (text, PREFIX + text, UNSIGNED_PREFIX + text):
-        with pytest.raises(ValueError, match=r"made by this server|damaged"):
+        with pytest.raises(ValueError, match=r"created by this server|damaged"):
             read(encoded)
-        with pytest.raises(ValueError, match=r"made by this server|damaged"):
+        with pytest.raises(ValueError, match=r"created by this server|damaged"):
             check_opaque(encoded, Reasoning, KEY)
 
 
@@ -71,7 +71,7 @@ def test_a_text_without_a_whole_signature_is_refused(length: int) -> None:
 
 @pytest.mark.parametrize("other", [SigningKey("another", KEY.secret), SigningKey(KEY.tenant, b"x" * 32)])
 def test_a_text_of_another_tenant_or_key_is_refused(other: SigningKey) -> None:
-    with pytest.raises(ValueError, match="was not made by this server"):
+    with pytest.raises(ValueError, match="was not created by this server"):
         check_opaque(encode_opaque(THOUGHT, other), Reasoning, KEY)
 
 
@@ -90,7 +90,7 @@ def test_a_text_that_was_cut_is_refused() -> None:
 
 
 def test_a_text_that_would_fill_the_memory_is_refused() -> None:
-    with pytest.raises(ValueError, match="more than 8,000,000 bytes in all"):
+    with pytest.raises(ValueError, match="more than 8,000,000 bytes in total"):
         read(packed(b" " * (MAX_BYTES + 1)))
 
 
@@ -100,7 +100,7 @@ def test_the_texts_of_a_request_are_bounded_in_all() -> None:
 
     for _ in range(3):
         assert reader.read(text, Reasoning) == THOUGHT
-    with pytest.raises(ValueError, match="in all"):
+    with pytest.raises(ValueError, match="in total"):
         reader.read(text, Reasoning)
     assert reader.read(encode_opaque(Reasoning(), KEY), Reasoning) == Reasoning()
 

@@ -629,7 +629,7 @@ class TestFailures:
         first = await anext(stream)
 
         assert first == TextChunk("half")
-        with pytest.raises(ModelError, match="broke"):
+        with pytest.raises(ModelError, match=r"interrupted|closed the connection"):
             await anext(stream)
         assert len(server.requests) == 1
 
@@ -648,7 +648,7 @@ class TestFailures:
         await let_run()
         CLOCK.move(60)
 
-        with pytest.raises(ModelError, match="silent for 60 s"):
+        with pytest.raises(ModelError, match="sent nothing for 60 s"):
             await reading
 
         assert await asyncio.to_thread(server.requests[0].left.wait, 5)
@@ -662,7 +662,7 @@ class TestFailures:
         await let_run()
         CLOCK.move(60)
 
-        with pytest.raises(ModelError, match="silent"):
+        with pytest.raises(ModelError, match="sent nothing"):
             await reading
 
         assert len(server.requests) == 1
@@ -691,7 +691,7 @@ class TestFailures:
     ) -> None:
         server.script(chat.stream({"content": "a"}, line))
 
-        with pytest.raises(ModelError, match=r"broken JSON|no chat completion"):
+        with pytest.raises(ModelError, match=r"invalid JSON|not a chat completion"):
             await collect(model)
 
     @pytest.mark.parametrize(
@@ -857,7 +857,7 @@ class TestParametersThatAModelRefuses:
         server.script(chat.error(400, f"Unrecognized request argument supplied: {name}"))
         params = decoding(strategy={"type": "top_k", "top_k": 5}, repetition_penalty=1.2)
 
-        with pytest.raises(InvalidRequest, match=f"does not take {name}") as caught:
+        with pytest.raises(InvalidRequest, match=f"does not support this {name}") as caught:
             await collect(model, InferenceRequest("demo", HELLO.messages, decoding=params))
 
         assert caught.value.param == "sampling_params"
@@ -910,7 +910,7 @@ class TestCountTokens:
     ) -> None:
         server.script(chat.stream({"content": "a"}))
 
-        with pytest.raises(NotSupported, match="'demo' tells no usage"):
+        with pytest.raises(NotSupported, match="'demo' reports no usage"):
             await model.count_tokens(HELLO)
 
 

@@ -24,9 +24,11 @@ def check_identifier(identifier: str) -> str:
     if size > LONGEST_IDENTIFIER:
         raise invalid(f"The identifier has {size} bytes in UTF-8; at most {LONGEST_IDENTIFIER} are allowed.")
     if CONTROL_CHARACTERS.search(identifier):
-        raise invalid("The identifier has a control character, such as a line break: leave it out.")
+        raise invalid("The identifier has a control character, such as a line break. Remove it.")
     if identifier.endswith("/") or not {".", ".."}.isdisjoint(identifier.split("/")):
-        raise invalid("The identifier ends with a slash, or has a part . or .., which paths of URLs cannot name.")
+        raise invalid(
+            "The identifier ends with a slash, or has a part '.' or '..'. Such ids cannot stand in a URL path."
+        )
     return identifier
 
 

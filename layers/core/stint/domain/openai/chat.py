@@ -26,7 +26,7 @@ from stint.domain.openai.stored_responses import CacheRetention, ServiceTier
 from stint.domain.schema import Request
 
 MAX_STOPS = 4
-NO_LOGPROBS = "No provider here gives log probabilities"
+NO_LOGPROBS = "No provider supports log probabilities"
 
 
 class ChatJsonSchema(Request):
@@ -115,22 +115,20 @@ class ChatCompletionRequest(Request):
     prompt_cache_key: Omitted[CacheKey] = None
     prompt_cache_retention: Omitted[CacheRetention] = None
     user: Omitted[str] = None
-    n: Annotated[Omitted[StrictInt], Only((1,), "One answer is written per request")] = None
+    n: Annotated[Omitted[StrictInt], Only((1,), "Only one completion per request is supported")] = None
     modalities: Annotated[Omitted[list[str]], Only((["text"],), NO_AUDIO)] = None
     logprobs: Annotated[Omitted[StrictBool], Only((False,), NO_LOGPROBS)] = None
     top_logprobs: Annotated[Omitted[StrictInt], Only((0,), NO_LOGPROBS)] = None
-    logit_bias: Annotated[Omitted[dict[str, Any]], Only(({},), "No provider here takes a bias of tokens")] = None
-    store: Annotated[
-        Omitted[StrictBool], Only((False,), "Chat completions are not stored here: POST /v1/responses stores")
-    ] = None
-    audio: Annotated[Nothing, Refused(NO_AUDIO)] = None
-    prediction: Annotated[Nothing, Refused("No provider here takes a predicted answer")] = None
-    functions: Annotated[Nothing, Refused("It is deprecated: send tools")] = None
-    function_call: Annotated[Nothing, Refused("It is deprecated: send tool_choice")] = None
-    web_search_options: Annotated[Nothing, Refused("POST /v1/responses with the tool web_search searches the web")] = (
+    logit_bias: Annotated[Omitted[dict[str, Any]], Only(({},), "No provider supports logit_bias")] = None
+    store: Annotated[Omitted[StrictBool], Only((False,), "Chat completions are not stored. Use POST /v1/responses")] = (
         None
     )
-    moderation: Annotated[Nothing, Refused("Completions are not moderated here: leave it out")] = None
+    audio: Annotated[Nothing, Refused(NO_AUDIO)] = None
+    prediction: Annotated[Nothing, Refused("No provider supports predicted output")] = None
+    functions: Annotated[Nothing, Refused("It is deprecated. Use tools")] = None
+    function_call: Annotated[Nothing, Refused("It is deprecated. Use tool_choice")] = None
+    web_search_options: Annotated[Nothing, Refused("Use POST /v1/responses with the tool web_search")] = None
+    moderation: Annotated[Nothing, Refused("Completions are not moderated. Remove it")] = None
     prompt_cache_options: CacheOptions = None
 
     @field_validator("tool_choice")
@@ -140,7 +138,7 @@ class ChatCompletionRequest(Request):
             return choice
         declared = {tool.function.name for tool in info.data["tools"]}
         if choice == "required" and not declared:
-            raise invalid("A tool is required, and the request declares none in tools.")
+            raise invalid("A tool is required, but the request declares none in tools.")
         for name in names_of(choice):
             if name not in declared:
                 raise invalid(f"The function {name!r} is not among the tools of the request.")

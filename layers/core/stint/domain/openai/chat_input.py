@@ -9,7 +9,7 @@ from stint.domain.openai.parts import MAX_FILE, MAX_IMAGE, NO_FILES, CacheBreakp
 from stint.domain.openai.response_tools import REFUSED_TOOLS, ToolName
 from stint.domain.schema import Request
 
-NO_AUDIO = "No provider here hears or speaks"
+NO_AUDIO = "No provider supports audio"
 Name = Omitted[Annotated[str, Field(max_length=256)]]
 """The name of a participant, among several of one role."""
 
@@ -116,7 +116,7 @@ class ChatAssistantMessage(Request):
     refusal: Omitted[str] = None
     tool_calls: list[ChatToolCallInput] = Field(default_factory=list)
     audio: Annotated[Nothing, Refused(NO_AUDIO)] = None
-    function_call: Annotated[Nothing, Refused("It is deprecated: send tool_calls")] = None
+    function_call: Annotated[Nothing, Refused("It is deprecated. Use tool_calls")] = None
     name: Name = None
 
 

@@ -23,10 +23,10 @@ from stint.domain.schema import Request
 CallId = Annotated[str, Field(min_length=1, max_length=64)]
 Caller = Annotated[
     Omitted[dict[str, Any]],
-    Only(({"type": "direct"},), "There is no programmatic tool calling here: the caller is direct"),
+    Only(({"type": "direct"},), "Programmatic tool calling is not supported. Set the caller to direct"),
     Field(exclude=True),
 ]
-Namespace = Annotated[Nothing, Refused("There are no namespaces of tools here: leave it out")]
+Namespace = Annotated[Nothing, Refused("Tool namespaces are not supported. Remove it")]
 
 
 class FunctionCallInput(FunctionCall):
@@ -68,13 +68,13 @@ REFUSED_ITEMS = {
     "local_shell_call_output": NO_SHELL,
     "apply_patch_call": "the apply_patch tool is not offered",
     "apply_patch_call_output": "the apply_patch tool is not offered",
-    "custom_tool_call": "custom tools are not offered: providers take functions with JSON arguments only",
-    "custom_tool_call_output": "custom tools are not offered: providers take functions with JSON arguments only",
+    "custom_tool_call": "custom tools are not offered: providers accept only functions with JSON arguments",
+    "custom_tool_call_output": "custom tools are not offered: providers accept only functions with JSON arguments",
     "tool_search_call": "tool search is not offered",
     "tool_search_output": "tool search is not offered",
-    "additional_tools": "all tools are declared in the field tools",
-    "configuration_update": "settings are given with each request",
-    "compaction_trigger": "POST /v1/responses/compact makes a conversation short",
+    "additional_tools": "declare all tools in the field tools",
+    "configuration_update": "send the settings with each request",
+    "compaction_trigger": "use POST /v1/responses/compact",
     "program": NO_PROGRAMS,
     "program_output": NO_PROGRAMS,
 }

@@ -49,7 +49,7 @@ class Message(Request):
         for index, part in enumerate(content):
             if role in PARTS_OF and part.type not in PARTS_OF[role]:
                 expected = ", ".join(PARTS_OF[role])
-                raise invalid(f"Part {index} is {part.type}; a message of role {role} has parts of type {expected}.")
+                raise invalid(f"Part {index} is {part.type}; a message of role {role} needs parts of type {expected}.")
         return content
 
 

@@ -69,8 +69,8 @@ def check_opaque(text: str, kind: type[Schema], key: SigningKey) -> None:
     mac, packed = _split(text)
     if not hmac.compare_digest(mac, key.sign(kind.__name__, packed)):
         raise ValueError(
-            "It was changed, belongs to an item of another type, or was not made by this server: send it back as it "
-            "was returned, or leave the item out."
+            "It was changed, belongs to an item of another type, or was not created by this server. Send it back "
+            "unchanged, or remove the item."
         )
 
 
@@ -92,21 +92,21 @@ class OpaqueReader:
         try:
             return kind.model_validate_json(body)
         except ValidationError:
-            raise ValueError("It is damaged: send it back as it was returned.") from None
+            raise ValueError("It is damaged. Send it back unchanged.") from None
 
     def _unpack(self, packed: bytes) -> bytes:
         inflater = zlib.decompressobj()
         try:
             body = inflater.decompress(packed, self._left + 1)
         except zlib.error:
-            raise ValueError("It is damaged: send it back as it was returned.") from None
+            raise ValueError("It is damaged. Send it back unchanged.") from None
         if len(body) > self._left:
             raise ValueError(
-                f"The encrypted_content of this request holds more than {MAX_BYTES:,} bytes in all: leave out older "
+                f"The encrypted_content of this request has more than {MAX_BYTES:,} bytes in total. Remove older "
                 "reasoning items, or compact the conversation."
             )
         if not inflater.eof:
-            raise ValueError("It is damaged: send it back as it was returned.")
+            raise ValueError("It is damaged. Send it back unchanged.")
         self._left -= len(body)
         return body
 
@@ -115,10 +115,10 @@ def _split(text: str) -> tuple[bytes, bytes]:
     """Return the MAC (empty for older text) and the packed document."""
     prefix = next((known for known in (PREFIX, UNSIGNED_PREFIX) if text.startswith(known)), None)
     if prefix is None:
-        raise ValueError("It was not made by this server: send what this server returned, unchanged.")
+        raise ValueError("It was not created by this server. Send the content that this server returned, unchanged.")
     try:
         raw = base64.b64decode(text[len(prefix) :].encode(), altchars=b"-_", validate=True)
     except (binascii.Error, UnicodeError):
-        raise ValueError("It is damaged: send it back as it was returned.") from None
+        raise ValueError("It is damaged. Send it back unchanged.") from None
     size = MAC_BYTES if prefix == PREFIX else 0
     return raw[:size], raw[size:]

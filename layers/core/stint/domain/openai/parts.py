@@ -11,8 +11,8 @@ MAX_IMAGE = 20_971_520
 MAX_FILE = 33_554_432
 """Maximum characters of an image's URL and of a file's base64 data, as in Open Responses."""
 
-NO_FILES = "There is no store of files here: send the data itself, or a URL"
-CacheBreakpoint = Annotated[Nothing, Refused("Prompts are not cached by explicit breakpoints here: leave it out")]
+NO_FILES = "Files are not stored. Send the data itself, or a URL"
+CacheBreakpoint = Annotated[Nothing, Refused("Explicit cache breakpoints are not supported. Remove it")]
 Text = Annotated[str, Field(max_length=LONG_TEXT)]
 
 
@@ -41,7 +41,7 @@ class InputFile(Request):
     file_url: Omitted[str] = None
     file_id: Annotated[Nothing, Refused(NO_FILES)] = None
     detail: Annotated[
-        Omitted[str], Only(("auto",), "Only auto is offered: files are read as text"), Field(exclude=True)
+        Omitted[str], Only(("auto",), "Only auto is supported: files are read as text"), Field(exclude=True)
     ] = None
     prompt_cache_breakpoint: CacheBreakpoint = None
 
@@ -62,7 +62,7 @@ class UrlCitation(Request):
     title: str
 
 
-NO_FILE_CITATIONS = "there are no stored files here to cite"
+NO_FILE_CITATIONS = "files are not stored, so they cannot be cited"
 Annotation = Annotated[
     UrlCitation,
     BeforeValidator(
@@ -102,8 +102,8 @@ class ReasoningText(Request):
 
 
 REFUSED_PARTS = {
-    "input_audio": "no provider here hears",
-    "input_video": "no provider here watches",
+    "input_audio": "no provider supports audio",
+    "input_video": "no provider supports video",
     "computer_screenshot": "the computer tool is not offered",
 }
 INPUT_PARTS = ("input_text", "input_image", "input_file")

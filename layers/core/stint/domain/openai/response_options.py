@@ -44,7 +44,7 @@ TextFormat = Annotated[
         KnownTypes(
             "text format",
             ("text", "json_object", "json_schema"),
-            {"grammar": "no provider here takes one", "python": "no provider here checks it"},
+            {"grammar": "no provider supports it", "python": "no provider validates it"},
         )
     ),
 ]
@@ -77,10 +77,10 @@ class ReasoningRequest(ReasoningSettings):
     generate_summary: Annotated[Omitted[Summary], Field(exclude=True)] = None
     context: Annotated[
         Omitted[str],
-        Only(("auto",), "Only auto is offered: reasoning goes with its items"),
+        Only(("auto",), "Only auto is supported: reasoning is sent with its items"),
         Field(exclude=True),
     ] = None
-    mode: Annotated[Omitted[str], Only(("standard",), "Only standard is offered"), Field(exclude=True)] = None
+    mode: Annotated[Omitted[str], Only(("standard",), "Only standard is supported"), Field(exclude=True)] = None
 
     def to_settings(self) -> ReasoningSettings | None:
         """Return the stored settings; None if nothing is set."""
@@ -102,8 +102,8 @@ class StreamOptions(Request):
 
 
 REFUSED_INCLUDES = {
-    "message.output_text.logprobs": "no provider here gives log probabilities",
-    "web_search_call.results": "ask for web_search_call.action.sources",
+    "message.output_text.logprobs": "no provider supports log probabilities",
+    "web_search_call.results": "use web_search_call.action.sources",
 }
 
 

@@ -32,8 +32,8 @@ from stint.domain.schema import Request
 
 ModelName = Annotated[str, Field(min_length=1)]
 CacheKey = Annotated[str, Field(max_length=64)]
-CacheOptions = Annotated[Nothing, Refused("Prompts are cached as the provider does it: leave it out")]
-ImageOptions = Annotated[Nothing, Refused("Images are passed on as they are: leave it out")]
+CacheOptions = Annotated[Nothing, Refused("The provider decides how prompts are cached. Remove it")]
+ImageOptions = Annotated[Nothing, Refused("Images are passed on unchanged. Remove it")]
 
 
 class ConversationReference(Request):
@@ -88,14 +88,14 @@ class ContextRequest(Request):
                 raise invalid(fault)
             if MASK in unquote(tool.server_url):
                 raise invalid(
-                    f"The server_url of {tool.server_label!r} holds {MASK}, which answers show in place of what may be "
-                    "a key: send the whole URL."
+                    f"The server_url of {tool.server_label!r} contains {MASK}, which replaces possible keys in "
+                    "responses. Send the whole URL."
                 )
         size = sum(tool.size_of_headers for tool in tools if isinstance(tool, McpTool))
         if size > MAX_HEADERS:
             raise invalid(
-                f"The headers and authorizations of the MCP tools have {size:,} characters in all; at most "
-                f"{MAX_HEADERS:,} are taken."
+                f"The headers and authorizations of the MCP tools have {size:,} characters in total; at most "
+                f"{MAX_HEADERS:,} are allowed."
             )
         return check_tools(tools)
 
@@ -155,15 +155,15 @@ class CreateResponse(ContextRequest):
     user: Omitted[str] = None
     top_logprobs: Annotated[
         Omitted[Annotated[StrictInt, Field(ge=0, le=20)]],
-        Only((0,), "No provider here gives log probabilities", kept=True),
+        Only((0,), "No provider supports log probabilities", kept=True),
     ] = None
-    prompt: Annotated[Nothing, Refused("There is no store of prompts here: send the text as instructions")] = None
+    prompt: Annotated[Nothing, Refused("Prompts are not stored. Send the text as instructions")] = None
     context_management: Annotated[
-        Nothing, Refused("Nothing is compacted by itself here: POST /v1/responses/compact, or truncation auto")
+        Nothing, Refused("Nothing is compacted automatically. Use POST /v1/responses/compact, or truncation auto")
     ] = None
-    moderation: Annotated[Nothing, Refused("Responses are not moderated here: leave it out")] = None
+    moderation: Annotated[Nothing, Refused("Responses are not moderated. Remove it")] = None
     image: ImageOptions = None
-    access_programs: Annotated[Nothing, Refused("There are no access programs here: leave it out")] = None
+    access_programs: Annotated[Nothing, Refused("Access programs are not supported. Remove it")] = None
     prompt_cache_options: CacheOptions = None
 
     @field_validator("background")
@@ -172,11 +172,11 @@ class CreateResponse(ContextRequest):
         if not background:
             return background
         if info.data.get("store") is False:
-            raise invalid("A response in the background is stored: leave out store, or set it to true.")
+            raise invalid("A background response must be stored. Remove store, or set it to true.")
         if any(isinstance(tool, McpTool) and tool.bears_credentials for tool in info.data.get("tools", [])):
             raise invalid(
-                "Credentials are not stored, so a response in the background has none: "
-                "leave out the headers and the authorization of its MCP tools."
+                "Credentials are not stored, so a background response cannot use them. "
+                "Remove the headers and the authorization of its MCP tools."
             )
         return background
 
@@ -212,4 +212,4 @@ class CompactRequest(Request):
 class InputTokensRequest(ContextRequest):
     """The body of POST /responses/input_tokens."""
 
-    personality: Annotated[Nothing, Refused("There are no personalities here: say it in the instructions")] = None
+    personality: Annotated[Nothing, Refused("Personalities are not supported. Put it into the instructions")] = None

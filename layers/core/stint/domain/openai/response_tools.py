@@ -10,8 +10,8 @@ from stint.domain.limits import ServerToolNames
 from stint.domain.schema import Request
 
 ToolName = Annotated[str, Field(pattern=r"^[a-zA-Z0-9_-]{1,64}$")]
-NO_SEARCH = "There is no tool search here: declare the tool in full"
-NO_PROGRAMS = "There is no programmatic tool calling here: the model calls its tools directly"
+NO_SEARCH = "Tool search is not supported. Declare the tool in full"
+NO_PROGRAMS = "Programmatic tool calling is not supported. The model calls its tools directly"
 DeferLoading = Annotated[Omitted[StrictBool], Only((False,), NO_SEARCH), Field(exclude=True)]
 AllowedCallers = Annotated[Omitted[list[str]], Only((["direct"],), NO_PROGRAMS), Field(exclude=True)]
 
@@ -28,19 +28,19 @@ class FunctionTool(Request):
     allowed_callers: AllowedCallers = None
     asynchronous: Annotated[
         Omitted[StrictBool],
-        Only((False,), "A call is answered before the model goes on: leave async out"),
+        Only((False,), "Asynchronous calls are not supported. Remove async"),
         Field(alias="async", exclude=True),
     ] = None
-    output_schema: Annotated[Nothing, Refused("What a function answers is not checked here: leave it out")] = None
+    output_schema: Annotated[Nothing, Refused("The results of functions are not checked. Remove it")] = None
 
 
 class McpToolFilter(Request):
     """A filter of a server's tools by their names."""
 
     tool_names: Omitted[ServerToolNames] = None
-    read_only: Annotated[
-        Nothing, Refused("What servers say of their tools' effects is not relied on here: list the tool_names")
-    ] = None
+    read_only: Annotated[Nothing, Refused("Servers' hints about their tools are not trusted. List the tool_names")] = (
+        None
+    )
 
     def matches(self, name: str) -> bool:
         """Return whether a tool matches. An empty filter matches every tool."""
@@ -82,8 +82,8 @@ class McpTool(Request):
 
     type: Literal["mcp"] = "mcp"
     server_label: ToolName
-    connector_id: Annotated[Nothing, Refused("There are no connectors here: give the server_url")] = None
-    tunnel_id: Annotated[Nothing, Refused("There are no tunnels here: give the server_url")] = None
+    connector_id: Annotated[Nothing, Refused("Connectors are not supported. Set the server_url")] = None
+    tunnel_id: Annotated[Nothing, Refused("Tunnels are not supported. Set the server_url")] = None
     server_url: str
     server_description: str | None = None
     headers: Omitted[Annotated[dict[str, str], AtMost(100)]] = None
@@ -97,7 +97,7 @@ class McpTool(Request):
     @classmethod
     def check_url(cls, url: str) -> str:
         if not url.startswith(("https://", "http://")):
-            raise invalid("The server_url begins with https:// or http://.")
+            raise invalid("The server_url must begin with https:// or http://.")
         return url
 
     @property
@@ -132,7 +132,7 @@ class McpTool(Request):
         return always is None
 
 
-NO_FILTERS = "The search engines are asked without filters, places and offline modes here: leave it out"
+NO_FILTERS = "The search engines support no filters, locations or offline modes. Remove it"
 
 
 class WebSearchTool(Request):
@@ -144,22 +144,22 @@ class WebSearchTool(Request):
     user_location: Annotated[Nothing, Refused(NO_FILTERS)] = None
     external_web_access: Annotated[Omitted[StrictBool], Only((True,), NO_FILTERS), Field(exclude=True)] = None
     search_content_types: Annotated[
-        Omitted[list[str]], Only((["text"],), "Only text is searched for here"), Field(exclude=True)
+        Omitted[list[str]], Only((["text"],), "Only text search is supported"), Field(exclude=True)
     ] = None
 
 
 WEB_SEARCH_TYPES = ("web_search", "web_search_2025_08_26", "web_search_preview", "web_search_preview_2025_03_11")
 REFUSED_TOOLS = {
-    "file_search": "there are no vector stores here",
+    "file_search": "there are no vector stores",
     "code_interpreter": "there is no container to run code in",
-    "image_generation": "no provider here draws",
-    "computer": "there is no computer to use here",
-    "computer_use": "there is no computer to use here",
-    "computer_use_preview": "there is no computer to use here",
-    "shell": "there is no shell here: declare a function",
+    "image_generation": "no provider creates images",
+    "computer": "there is no computer to use",
+    "computer_use": "there is no computer to use",
+    "computer_use_preview": "there is no computer to use",
+    "shell": "there is no shell: declare a function",
     "local_shell": "declare a function that runs the command",
     "apply_patch": "declare a function that takes the patch",
-    "custom": "providers take functions with JSON arguments only: declare a function",
+    "custom": "providers accept only functions with JSON arguments: declare a function",
     "namespace": "declare its tools one by one",
     "tool_search": "declare the tools in full",
     "programmatic_tool_calling": "the model calls its tools directly",
@@ -233,14 +233,14 @@ def check_tools(tools: list[ResponseTool]) -> list[ResponseTool]:
     for kind, given in (("functions have the name", names), ("MCP servers have the label", labels)):
         twice = next((name for name in given if given.count(name) > 1), None)
         if twice is not None:
-            raise invalid(f"Two {kind} {twice!r}: a name stands for one.")
+            raise invalid(f"Two {kind} {twice!r}. Rename one.")
     return tools
 
 
 def check_choice(choice: ResponseToolChoice, tools: Sequence[ResponseTool]) -> None:
     """Refuse the choice of a tool that the request does not declare."""
     if choice == "required" and not tools:
-        raise invalid("A tool is required, and the request declares none in tools.")
+        raise invalid("A tool is required, but the request declares none in tools.")
     named = choice.tools if isinstance(choice, AllowedToolsChoice) else [] if isinstance(choice, str) else [choice]
     for each in named:
         if not any(stands_for(each, tool) for tool in tools):

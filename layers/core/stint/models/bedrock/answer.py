@@ -59,7 +59,7 @@ class ConverseAnswer:
             ModelError: the stream ended before the message did.
         """
         if self._reason is None:
-            raise ModelError("Bedrock broke off its answer")
+            raise ModelError("Bedrock's answer was interrupted")
         return Finished(self._reason, self._usage)
 
 
@@ -73,8 +73,8 @@ def _read_usage(usage: dict[str, Any]) -> Usage:
 
 def _read_reason(reason: str) -> FinishReason:
     if reason == "model_context_window_exceeded":
-        message = "The conversation and its answer are longer than the model's context"
+        message = "The conversation and its answer exceed the model's context"
         raise ContextLengthExceeded(message, param="messages")
     if reason.startswith("malformed_"):
-        raise ModelError(f"The model's answer cannot be read (Bedrock's stop reason is {reason}): ask again")
+        raise ModelError(f"The model's answer cannot be read (Bedrock's stop reason is {reason}): try again")
     return REASONS.get(reason, FinishReason.stop)

@@ -55,7 +55,7 @@ def explain(error: Exception, parameters: dict[str, Any]) -> StintError:
             return _explain_refusal(error, parameters)
         case ParamValidationError():
             words = shorten(str(error))
-            return InvalidRequest(f"Bedrock's Converse cannot take this request: {words}", param=find_field(words))
+            return InvalidRequest(f"Bedrock's Converse does not support this request: {words}", param=find_field(words))
         case NoCredentialsError():
             return ModelUnauthorized("Bedrock cannot be called without AWS credentials: configure them")
         case NoRegionError():
@@ -63,13 +63,13 @@ def explain(error: Exception, parameters: dict[str, Any]) -> StintError:
         case EndpointConnectionError() | ConnectTimeoutError():
             return ModelError(f"Cannot reach Bedrock: {error} (check the region and AWS_ENDPOINT_URL_BEDROCK_RUNTIME)")
         case ReadTimeoutError() | StreamTimeoutError():
-            return ModelError("Bedrock was silent for too long")
+            return ModelError("Bedrock sent nothing for too long")
         case BotoCoreError():
             return ModelError(f"Bedrock cannot be called: {shorten(str(error))}")
         case ParserError() | ResponseParserError() | LookupError():
             return ModelError(f"Bedrock sent an event that cannot be read ({type(error).__name__})")
         case _:
-            return ModelError(f"Bedrock broke off its answer ({type(error).__name__})")
+            return ModelError(f"Bedrock's answer was interrupted ({type(error).__name__})")
 
 
 def message_of(error: ClientError) -> str:
@@ -104,9 +104,9 @@ def _explain_request(message: str, kind: str, status: int | None, parameters: di
     if "additionalModelRequestFields" in parameters and re.search(
         r"thinking\.|budget_tokens|reasoning|effort", message
     ):
-        return InvalidRequest(f"{message} (this model does not reason so)", param="reasoning.effort")
+        return InvalidRequest(f"{message} (this model does not support this reasoning)", param="reasoning.effort")
     if "additionalModelRequestFields" in parameters and re.search(r"top_?k|\[k\]", message, re.IGNORECASE):
-        return InvalidRequest(f"{message} (this model does not take top_k)", param="sampling_params")
+        return InvalidRequest(f"{message} (this model does not support top_k)", param="sampling_params")
     unknown = kind == NOT_FOUND or "model identifier is invalid" in message
     param = "model" if unknown else find_field(message)
     return InvalidRequest(message, code="model_not_found" if unknown else None, param=param)

@@ -63,20 +63,18 @@ def write_effort(request: InferenceRequest) -> tuple[Block, str | None]:
         return {"reasoningConfig": {"type": "enabled", "maxReasoningEffort": known}}, None
     if "openai.gpt" in model:
         return {"reasoning_effort": effort}, None
-    raise InvalidRequest(
-        f"Model {model!r} has no effort of reasoning in Bedrock's Converse: leave it out.", param=EFFORT
-    )
+    raise InvalidRequest(f"Model {model!r} has no reasoning effort in Bedrock's Converse. Remove it.", param=EFFORT)
 
 
 def _claude_fields(request: InferenceRequest, effort: str) -> tuple[Block, str | None]:
     model = request.model
     if effort == "none":
         if ALWAYS.search(model):
-            raise InvalidRequest(f"Model {model!r} always thinks: ask for the effort low.", param=EFFORT)
+            raise InvalidRequest(f"Model {model!r} always reasons. Set the effort to low.", param=EFFORT)
         by_itself = not any(family.search(model) for family in (UNTHINKING, BUDGETED, UNASKED))
         return ({"thinking": {"type": "disabled"}} if by_itself else {}), None
     if UNTHINKING.search(model):
-        raise InvalidRequest(f"Model {model!r} does not reason: leave the effort out.", param=EFFORT)
+        raise InvalidRequest(f"Model {model!r} does not reason. Remove the effort.", param=EFFORT)
     _refuse_beside_thinking(request)
     if BUDGETED.search(model):
         return {"thinking": {"type": "enabled", "budget_tokens": _budget(request, effort)}}, None
@@ -91,13 +89,15 @@ def _refuse_beside_thinking(request: InferenceRequest) -> None:
     decoding = request.decoding
     if decoding.temperature not in (None, 1.0):
         raise InvalidRequest(
-            "Claude takes no temperature while it reasons: leave one of both out.", param="temperature"
+            "Claude accepts no temperature while it reasons. Remove one of the two.", param="temperature"
         )
     if decoding.top_k is not None:
-        raise InvalidRequest("Claude takes no top_k while it reasons: leave one of both out.", param="sampling_params")
+        raise InvalidRequest(
+            "Claude accepts no top_k while it reasons. Remove one of the two.", param="sampling_params"
+        )
     if request.tools and request.tool_choice not in (ToolChoice.auto, ToolChoice.none):
         raise InvalidRequest(
-            "Claude cannot be made to call a tool while it reasons: leave out tool_choice or the effort.",
+            "Claude cannot be forced to call a tool while it reasons. Remove tool_choice or the effort.",
             param="tool_choice",
         )
 
@@ -109,8 +109,8 @@ def _budget(request: InferenceRequest, effort: str) -> int:
         return BUDGETS[effort]
     if longest <= LEAST_BUDGET:
         raise InvalidRequest(
-            f"Claude reasons with at least {LEAST_BUDGET} tokens, and its answer may have {longest}: raise the limit "
-            "or leave the effort out.",
+            f"Claude reasons with at least {LEAST_BUDGET} tokens, but its answer may have {longest}. Raise the limit "
+            "or remove the effort.",
             param=EFFORT,
         )
     return max(min(BUDGETS[effort], longest // 2), LEAST_BUDGET)
@@ -162,7 +162,7 @@ def write_reasoning(reasoning: Reasoning | None) -> list[Block]:
         try:
             blocks.append({"reasoningContent": {"redactedContent": base64.b64decode(encoded, validate=True)}})
         except binascii.Error as error:
-            raise InvalidRequest("The reasoning of an earlier answer was changed: send it back as it came.") from error
+            raise InvalidRequest("The reasoning of an earlier answer was changed. Send it back unchanged.") from error
     return blocks
 
 

@@ -31,10 +31,10 @@ def check_converse(request: InferenceRequest) -> None:
     """
     for name, field in LACKING.items():
         if getattr(request.decoding, name) is not None:
-            raise InvalidRequest(f"Bedrock's Converse has no {name}: leave it out.", param=field)
+            raise InvalidRequest(f"Bedrock's Converse does not support {name}. Remove it.", param=field)
     family = next((name for name in WITHOUT_TOP_K if name in request.model), None)
     if request.decoding.top_k is not None and family is not None:
-        raise InvalidRequest(f"Model {request.model!r} does not take top_k: leave it out.", param="sampling_params")
+        raise InvalidRequest(f"Model {request.model!r} does not support top_k. Remove it.", param="sampling_params")
     if request.response_format is not None:
         read_schema(request.response_format)
     write_effort(request)

@@ -33,7 +33,7 @@ FIELDS = {
 CHECK_KEY = "check OPENAI_API_KEY or, in AWS, the secret of STINT_OPENAI_SECRET_ARN"
 HINTS = {
     401: CHECK_KEY,
-    403: f"{CHECK_KEY}, and what that key may use",
+    403: f"{CHECK_KEY}, and the permissions of that key",
     404: "check the model id and OPENAI_BASE_URL, which mostly ends in /v1",
     405: "check OPENAI_BASE_URL, which mostly ends in /v1",
 }
@@ -135,7 +135,7 @@ def explain(refusal: Refusal) -> StintError:
 def _explain_request(refusal: Refusal, message: str) -> InvalidRequest:
     for parameter, field in FIELDS.items():
         if parameter == refusal.param or re.search(rf"\b{parameter}\b", refusal.message):
-            return InvalidRequest(f"{message} (this provider does not take {parameter} so)", param=field)
+            return InvalidRequest(f"{message} (this provider does not support this {parameter})", param=field)
     code = refusal.code if IDENTIFIER.fullmatch(refusal.code) else None
     if refusal.status == 404:
         return InvalidRequest(message, code=code or "model_not_found", param=refusal.param or "model")

@@ -71,7 +71,7 @@ class OpenAICompatible:
             return
         for name in NOT_OF_OPENAI:
             if getattr(request.decoding, name) is not None:
-                raise InvalidRequest(f"OpenAI's models have no {name}: leave it out.", param=FIELDS[name])
+                raise InvalidRequest(f"OpenAI's models do not support {name}. Remove it.", param=FIELDS[name])
 
     async def count_tokens(self, request: InferenceRequest) -> int:
         """Request an answer of one token, and return its input tokens: chat completions have no other way to count.
@@ -83,7 +83,7 @@ class OpenAICompatible:
             async for chunk in chunks:
                 if isinstance(chunk, Finished) and chunk.usage is not None:
                     return chunk.usage.input_tokens
-        raise NotSupported(f"The server of model {request.model!r} tells no usage, so its tokens cannot be counted.")
+        raise NotSupported(f"The server of model {request.model!r} reports no usage, so its tokens cannot be counted.")
 
     async def stream(self, request: InferenceRequest) -> AsyncGenerator[ModelChunk, None]:
         """Start a model call, and yield its chunks; see the port."""
@@ -149,21 +149,21 @@ class OpenAICompatible:
         key = await asyncio.to_thread(self._api_key) if callable(self._api_key) else self._api_key
         key = (key or "").strip()
         if not (key.isascii() and key.isprintable()):
-            raise ModelError("OPENAI_API_KEY holds characters that cannot be sent: set it again")
+            raise ModelError("OPENAI_API_KEY contains characters that cannot be sent. Set it again")
         return key
 
     def _explain(self, error: httpx.RequestError | httpx.InvalidURL | UnicodeError) -> ModelError:
         server = self._url.partition("://")[2].partition("/")[0].rpartition("@")[2] or self._url
         match error:
             case httpx.ReadTimeout() | httpx.WriteTimeout():
-                return ModelError(f"The model's provider at {server} was silent for {self._timeout.read:g} s")
+                return ModelError(f"The model's provider at {server} sent nothing for {self._timeout.read:g} s")
             case UnicodeError():
-                return ModelError(f"{server}, or where it redirects to, is not a valid URL (check OPENAI_BASE_URL)")
+                return ModelError(f"{server}, or its redirect, is not a valid URL (check OPENAI_BASE_URL)")
             case httpx.ConnectError() | httpx.ConnectTimeout() | httpx.UnsupportedProtocol() | httpx.InvalidURL():
                 reason = str(error) or f"no connection within {self._timeout.connect:g} s"
                 return ModelError(f"Cannot reach the model's provider at {server}: {reason} (check OPENAI_BASE_URL)")
             case _:
-                return ModelError(f"The model's provider at {server} broke the connection ({type(error).__name__})")
+                return ModelError(f"The model's provider at {server} closed the connection ({type(error).__name__})")
 
     def _pause(self, failure: ProviderFailure, repeated: int) -> float | None:
         """Return the seconds to wait before a retry; None if the call is not retried."""

@@ -43,7 +43,7 @@ async def read_response(
             async for chunk in chunks:
                 yield chunk
     else:
-        message = f"The model's provider answered {kind or 'no content type'}, no event stream (check OPENAI_BASE_URL)"
+        message = f"The model's provider sent {kind or 'no content type'}, not an event stream (check OPENAI_BASE_URL)"
         raise ProviderFailure(ModelError(message, upstream_status=response.status_code))
 
 
@@ -59,7 +59,7 @@ async def _read_events(
                 for chunk in _feed(answer, event.data, key):
                     yield chunk
     if not answer.is_finished:
-        raise ProviderFailure(ModelError("The model's provider broke off its answer"), may_repeat=True)
+        raise ProviderFailure(ModelError("The provider's answer was interrupted"), may_repeat=True)
 
 
 async def _drain(events: AsyncGenerator[ServerSentEvent, None]) -> None:
@@ -76,12 +76,12 @@ def _feed(answer: ChatCompletionReader, text: str, key: str) -> list[ModelChunk]
     try:
         payload: Any = json.loads(text)
     except ValueError as error:
-        raise ProviderFailure(ModelError(f"The model's provider sent broken JSON: {text[:100]!r}")) from error
+        raise ProviderFailure(ModelError(f"The model's provider sent invalid JSON: {text[:100]!r}")) from error
     if isinstance(payload, dict) and (payload.get("error") or payload.get("object") == "error"):
         raise ProviderFailure.refused(read_refusal(None, text, {}, key))
     try:
         return list(answer.feed(payload))
     except (AttributeError, TypeError, ValueError) as error:
         raise ProviderFailure(
-            ModelError(f"The model's provider sent what is no chat completion: {text[:100]!r}")
+            ModelError(f"The model's provider sent JSON that is not a chat completion: {text[:100]!r}")
         ) from error

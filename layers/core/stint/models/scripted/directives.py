@@ -83,11 +83,11 @@ def raise_failure(directives: Directives) -> None:
         case "before":
             raise ModelError("The scripted model failed before its first word, as the message asked")
         case "throttled":
-            raise RateLimited("The scripted model is asked too often, as the message asked", retry_after=1.0)
+            raise RateLimited("The scripted model is throttled, as the message asked", retry_after=1.0)
         case "overloaded":
             raise ModelOverloaded("The scripted model is overloaded, as the message asked", retry_after=1.0)
         case "context":
-            message = "The messages do not fit into the scripted model, as the message asked"
+            message = "The messages exceed the scripted model's context, as the message asked"
             raise ContextLengthExceeded(message, param="messages")
 
 

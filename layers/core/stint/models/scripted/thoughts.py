@@ -37,4 +37,4 @@ def check_thoughts(messages: Iterable[ModelMessage]) -> None:
             continue
         signature = message.reasoning.signature
         if signature.startswith(MARK) and signature != sign(message.reasoning.text):
-            raise InvalidRequest("The reasoning of an earlier answer was changed: send it back as it came.")
+            raise InvalidRequest("The reasoning of an earlier answer was changed. Send it back unchanged.")

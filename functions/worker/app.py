@@ -79,7 +79,7 @@ def observed(what: str, context: Any, work: Callable[[Observation], int]) -> Non
     try:
         status = work(observation)
     finally:
-        observation.end("TASK", what, status)
+        observation.finish_request("TASK", what, status)
 
 
 def take_message(record: SQSRecord, context: Any, seconds: float) -> None:

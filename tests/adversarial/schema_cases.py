@@ -141,7 +141,7 @@ def parameters(schema: dict[str, Any]) -> Case:
 
 
 DOUBLED_INPUTS = ("hi", "lookup 1 and 'this'", "call: lookup {}", 'call: lookup {"x": {"a": {}, "b": {}}}')
-"""Inputs by which the scripted model leaves a tool alone, makes arguments for it, and calls it with given ones."""
+"""InputReader by which the scripted model leaves a tool alone, makes arguments for it, and calls it with given ones."""
 
 
 def doubled_in_every_place(schema: dict[str, Any]) -> Case:

@@ -56,7 +56,7 @@ def test_the_figures_of_a_turn_name_whose_it_was(capsys: pytest.CaptureFixture[s
     observation = Observation("r", "turns")
     add_log_keys(agent_name="shop", agent_id="a", session_id="s", turn_id=None)
 
-    observation.end("POST", "/turn", 200)
+    observation.finish_request("POST", "/turn", 200)
 
     [figures] = [line for line in map(json.loads, capsys.readouterr().out.splitlines()) if "_aws" in line]
     assert (figures["request_id"], figures["agent_name"], figures["agent_id"]) == ("r", "shop", "a")

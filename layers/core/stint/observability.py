@@ -128,7 +128,7 @@ class Observation:
     def elapsed_milliseconds(self) -> float:
         return round((time.monotonic() - self.started) * 1000, 1)
 
-    def end(self, method: str, route: str, status: int) -> None:
+    def finish_request(self, method: str, route: str, status: int) -> None:
         """Write the request's line and its figures."""
         self.count("Errors", int(status >= 500))
         extra = {"method": method, "route": route, "status": status, "duration_ms": self.elapsed_milliseconds()}

@@ -36,7 +36,7 @@ async def test_a_chain_is_the_messages_of_all_its_links(make_office: MakeOffice)
     first = (await responder.respond("first")).response.id
     second = (await responder.respond("second", previous_response_id=first)).response.id
 
-    context = await contexts_of(responder).follow(second, shortens=False)
+    context = await contexts_of(responder).from_response(second, shortens=False)
 
     assert words(context) == ["first", "one", "second", "two"]
     assert (context.depth, len(context.ancestors)) == (2, 2)
@@ -47,7 +47,7 @@ async def test_steps_of_a_link_are_told_as_they_were(make_office: MakeOffice) ->
     responder = Responder(make_office(script(called("buy"), called("ask_user"))))
     last = (await responder.respond("go", tools=[MCP_TOOL, FUNCTION])).response
 
-    context = await contexts_of(responder).follow(last.id, shortens=False)
+    context = await contexts_of(responder).from_response(last.id, shortens=False)
 
     assert words(context) == ["go", "", "buy is done", ""]
     assert list(context.reader.transcript.open) == ["c0"]
@@ -57,7 +57,7 @@ async def test_a_call_that_waits_for_consent_is_known_by_the_item_that_asks(make
     responder = Responder(make_office(script(called("buy"))))
     asked = (await responder.respond("go", tools=[MCP_TOOL | {"require_approval": "always"}])).response
 
-    context = await contexts_of(responder).follow(asked.id, shortens=False)
+    context = await contexts_of(responder).from_response(asked.id, shortens=False)
 
     assert calls(context.reader.transcript.messages[-1]) == [asked.output[-1].id]
 
@@ -70,12 +70,12 @@ async def test_the_newest_links_that_fit_are_told_where_the_rest_may_go(make_off
         last = {"previous_response_id": response.id}
     contexts = contexts_of(responder, 4_000)
 
-    context = await contexts.follow(response.id, shortens=True)
+    context = await contexts.from_response(response.id, shortens=True)
 
     assert words(context)[-2:] == [f"3 {'x' * 1000}", "re 3"]
     assert len(words(context)) < 8
     with pytest.raises(ContextLengthExceeded, match="truncation"):
-        await contexts.follow(response.id, shortens=False)
+        await contexts.from_response(response.id, shortens=False)
 
 
 async def test_a_result_of_a_call_that_is_left_out_is_left_out_too(make_office: MakeOffice) -> None:
@@ -86,7 +86,7 @@ async def test_a_result_of_a_call_that_is_left_out_is_left_out_too(make_office: 
     consent = {"type": "mcp_approval_response", "approval_request_id": asked.output[-1].id, "approve": True}
     done = (await responder.respond([consent], previous_response_id=asked.id, tools=tools)).response
 
-    context = await contexts_of(responder, 4_000).follow(done.id, shortens=True)
+    context = await contexts_of(responder, 4_000).from_response(done.id, shortens=True)
 
     assert words(context) == ["Bought"]
     with pytest.raises(InvalidRequest):
@@ -100,7 +100,7 @@ async def test_a_missing_link_is_named(make_office: MakeOffice) -> None:
     await responder.office.services.stored_responses.delete(first)
 
     with pytest.raises(InvalidRequest, match=first) as refused:
-        await contexts_of(responder).follow(second, shortens=False)
+        await contexts_of(responder).from_response(second, shortens=False)
 
     assert (refused.value.code, refused.value.param) == ("previous_response_not_found", "previous_response_id")
 
@@ -112,7 +112,7 @@ async def test_a_response_that_runs_or_waits_is_not_continued(make_office: MakeO
 
     for response_id, status in ((queued, "queued"), (running.response_id, "in_progress")):
         with pytest.raises(Conflict, match=status) as refused:
-            await contexts_of(responder).follow(response_id, shortens=False)
+            await contexts_of(responder).from_response(response_id, shortens=False)
         assert refused.value.code == "response_in_progress"
     await responder.play(running)
 
@@ -123,9 +123,9 @@ async def test_a_conversation_is_held_while_it_is_continued(make_office: MakeOff
     await responder.respond("first", conversation=conversation)
     contexts = contexts_of(responder)
 
-    context = await contexts.join(conversation, UNKNOWN, 10_000_000_000, shortens=False)
+    context = await contexts.from_conversation(conversation, UNKNOWN, 10_000_000_000, shortens=False)
     with pytest.raises(Conflict) as refused:
-        await contexts.join(conversation, UNKNOWN, 10_000_000_000, shortens=False)
+        await contexts.from_conversation(conversation, UNKNOWN, 10_000_000_000, shortens=False)
 
     assert words(context) == ["first", "one"]
     assert refused.value.code == "conversation_locked"
@@ -139,13 +139,15 @@ async def test_a_conversation_that_is_too_long_is_let_go_again(make_office: Make
     await responder.respond("y" * 3000, conversation=conversation)
 
     with pytest.raises(ContextLengthExceeded):
-        await contexts_of(responder, 2_000).join(conversation, UNKNOWN, 10_000_000_000, shortens=False)
+        await contexts_of(responder, 2_000).from_conversation(conversation, UNKNOWN, 10_000_000_000, shortens=False)
 
-    context = await contexts_of(responder, 2_000).join(conversation, UNKNOWN, 10_000_000_000, shortens=True)
+    context = await contexts_of(responder, 2_000).from_conversation(
+        conversation, UNKNOWN, 10_000_000_000, shortens=True
+    )
     assert context.keeper is not None
     await context.keeper.release()
     with pytest.raises(NotFound):
-        await contexts_of(responder).join("conv_x", UNKNOWN, 10_000_000_000, shortens=False)
+        await contexts_of(responder).from_conversation("conv_x", UNKNOWN, 10_000_000_000, shortens=False)
 
 
 async def test_a_conversation_whose_older_part_is_left_out_may_begin_with_an_output(make_office: MakeOffice) -> None:
@@ -156,7 +158,7 @@ async def test_a_conversation_whose_older_part_is_left_out_may_begin_with_an_out
     output = {"type": "function_call_output", "call_id": "c0", "output": "sunny"}
     await responder.respond([output], conversation=conversation, tools=[FUNCTION])
 
-    context = await contexts_of(responder, 3_000).look(conversation, shortens=True)
+    context = await contexts_of(responder, 3_000).peek(conversation, shortens=True)
 
     assert words(context) == ["Fine"]
 

@@ -31,7 +31,7 @@ async def convert(body: bytes, kind: Kind = Kind.html, limits: Limits | None = N
 async def started(limits: Limits) -> AsyncIterator[ReaderProcess]:
     process = await ReaderProcess.start(limits)
     yield process
-    await process.end()
+    await process.stop()
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from stint.services.registry.shields import Shields
 from stint.services.registry.toolgroups import Toolgroups
 from stint.services.registry.tools import Tools
 from stint.services.turns.planner import Planner
-from stint.services.turns.session_opener import Opener
+from stint.services.turns.session_opener import SessionOpener
 from stint.services.turns.turns import Turns
 from stint.settings import Settings
 from stint.store.clients import make_dynamodb, make_s3, make_sqs
@@ -77,7 +77,7 @@ def compose(tenant: str, adapters: Adapters, store: Store, deletions: Deletions)
     warn_of_short_keys(settings, known)
     registry = Registry(tenant, store.registrations, known, providers(settings), router, settings.agent_cache_seconds)
     agents = Agents(tenant, store.agents, deletions, settings.agent_cache_seconds)
-    opener = Opener(tenant, store, agents, settings.lease_seconds, settings.history_bytes)
+    opener = SessionOpener(tenant, store, agents, settings.lease_seconds, settings.history_bytes)
     tools = Tools(registry, RedactedProviders(adapters.tool_providers), settings.tool_result_bytes)
     shields = Shields(registry, adapters.shield_providers, settings.output_shield_window or None)
     planner = Planner(router, registry, tools, shields)

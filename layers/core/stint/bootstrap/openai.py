@@ -22,9 +22,9 @@ from stint.services.document_reader import DocumentReader
 from stint.services.openai_api import OpenAIServices
 from stint.services.responses.compaction import Compaction, TokenCounts
 from stint.services.responses.context import Contexts
-from stint.services.responses.model_input import Inputs
+from stint.services.responses.model_input import InputReader
 from stint.services.responses.planner import ResponsePlanner
-from stint.services.responses.read import StoredResponses
+from stint.services.responses.read import ResponseReader
 from stint.services.responses.recovery import Recovery, WorkQueue
 from stint.services.responses.responses import Responses
 from stint.settings import Settings
@@ -83,13 +83,13 @@ def compose_responses(
     contexts = Contexts(tenant, store, recovery, opaque, settings.lease_seconds, settings.history_bytes)
     planner = ResponsePlanner(router, services.registry, services.toolgroups.tools)
     reader = DocumentReader(adapters.fetch, adapters.check_url)
-    inputs = Inputs(contexts, reader)
+    inputs = InputReader(contexts, reader)
     responses = Responses(tenant, store, contexts, planner, reader, settings.default_model)
     return OpenAIServices(
         responses=responses,
         background=Background(tenant, store, responses, recovery, queue),
         tail=StreamTail(tenant, store, recovery),
-        stored_responses=StoredResponses(tenant, store, recovery, deletions),
+        stored_responses=ResponseReader(tenant, store, recovery, deletions),
         conversations=Conversations(tenant, store.conversations, reader, deletions, opaque),
         chat=Chat(router, services.registry, reader),
         compaction=Compaction(router, services.registry, inputs),

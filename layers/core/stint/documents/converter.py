@@ -34,7 +34,7 @@ class Converter:
         self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
     ) -> None:
         if self._process is not None:
-            await self._process.end()
+            await self._process.stop()
 
     async def convert(self, kind: Kind, body: bytes, essence: str, charset: str | None) -> str:
         """Convert a document to plain text.

@@ -89,12 +89,12 @@ class TextExtractor:
             self.space = self.space or bool(text)
             return
         if self.pieces:
-            self.add("\n" * self.gap or ("" if self.prefix else " " * (self.space or text.startswith(" "))))
-        self.add(self.prefix)
-        self.add(text if self.preformatted else text.strip())
+            self.append_piece("\n" * self.gap or ("" if self.prefix else " " * (self.space or text.startswith(" "))))
+        self.append_piece(self.prefix)
+        self.append_piece(text if self.preformatted else text.strip())
         self.gap, self.prefix, self.space = 0, "", text.endswith(" ")
 
-    def add(self, piece: str) -> None:
+    def append_piece(self, piece: str) -> None:
         self.pieces.append(piece)
         self.characters += len(piece)
         if self.characters > self.most_characters:

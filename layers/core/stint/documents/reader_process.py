@@ -66,14 +66,14 @@ class ReaderProcess:
                 raise
             if source.at_eof() or isinstance(error, ConnectionError):
                 await self._wait_for_end()
-            raise ProcessEnded(await self.end()) from error
+            raise ProcessEnded(await self.stop()) from error
 
     async def _wait_for_end(self) -> None:
         """Wait for a process that ends by itself; after `kill` the event loop would not get its status."""
         with suppress(TimeoutError):
             await asyncio.wait_for(self._process.wait(), ENDING_SECONDS)
 
-    async def end(self) -> int:
+    async def stop(self) -> int:
         """Kill the process if it still runs, and return its status."""
         if self._process.returncode is None:
             with suppress(ProcessLookupError):

@@ -24,7 +24,7 @@ class KnownSecrets:
     def all(self) -> frozenset[str]:
         return frozenset(self.in_models_text | self.elsewhere)
 
-    def add(self, secrets: Iterable[str], *, in_models_text: bool) -> None:
+    def add_secrets(self, secrets: Iterable[str], *, in_models_text: bool) -> None:
         """Add secrets while there is room. A call's own secrets are redacted from its results in any case."""
         for secret in secrets:
             is_known = secret in self.in_models_text or secret in self.elsewhere
@@ -57,7 +57,7 @@ def remember(secrets: Iterable[str], *, in_models_text: bool = True) -> None:
     if known is None:
         known = KnownSecrets()
         _known.set(known)
-    known.add(secrets, in_models_text=in_models_text)
+    known.add_secrets(secrets, in_models_text=in_models_text)
 
 
 def known_secrets() -> frozenset[str]:

@@ -75,7 +75,7 @@ def apply_properties(check: ValueCheck, argument: Any) -> None:
         check.run.budget.spend(min(len(argument), len(check.value)) // ENTRIES_PER_STEP)
         for name in argument if len(argument) <= len(check.value) else check.value:
             if name in argument and name in check.value:
-                check.outcome.take(check.run.apply(*check.part(argument[name], name)))
+                check.outcome.add_part(check.run.apply(*check.part(argument[name], name)))
 
 
 def apply_pattern_properties(check: ValueCheck, _: Any) -> None:
@@ -83,7 +83,7 @@ def apply_pattern_properties(check: ValueCheck, _: Any) -> None:
         for pattern, schema in check.subschema.prepared["patternProperties"]:
             for name in check.value:
                 if pattern.matches(name, check.run.budget):
-                    check.outcome.take(check.run.apply(*check.part(schema, name)))
+                    check.outcome.add_part(check.run.apply(*check.part(schema, name)))
 
 
 def apply_additional_properties(check: ValueCheck, argument: Any) -> None:
@@ -97,20 +97,20 @@ def apply_additional_properties(check: ValueCheck, argument: Any) -> None:
             continue
         if argument is False:
             return check.fail("additionalProperties", argument)
-        check.outcome.take(check.run.apply(*check.part(argument, name)))
+        check.outcome.add_part(check.run.apply(*check.part(argument, name)))
     return None
 
 
 def apply_property_names(check: ValueCheck, argument: Any) -> None:
     if isinstance(check.value, dict):
         for name in check.value:
-            check.outcome.take(check.run.apply(argument, name, check.path, check.outcome.most))
+            check.outcome.add_part(check.run.apply(argument, name, check.path, check.outcome.most))
 
 
 def apply_prefix_items(check: ValueCheck, argument: Any) -> None:
     if isinstance(check.value, list):
         for index, schema in enumerate(argument[: len(check.value)]):
-            check.outcome.take(check.run.apply(*check.part(schema, index)))
+            check.outcome.add_part(check.run.apply(*check.part(schema, index)))
 
 
 def apply_items(check: ValueCheck, argument: Any) -> None:
@@ -134,7 +134,7 @@ def apply_from(check: ValueCheck, start: int, keyword: str, schema: JsonSchema) 
         for index in range(start, len(check.value)):
             if check.outcome.is_full:
                 return None
-            check.outcome.take(check.run.apply(*check.part(schema, index)))
+            check.outcome.add_part(check.run.apply(*check.part(schema, index)))
     return None
 
 
@@ -147,7 +147,7 @@ def apply_contains(check: ValueCheck, argument: Any) -> None:
         if not check.run.apply(argument, item, (check.path, index), 1).mismatches:
             found += 1
             if check.run.document.version >= DRAFT_2020:
-                check.mark(index)
+                check.mark_evaluated(index)
     if found < (1 if least is None else least):
         check.fail("contains" if least is None else "minContains", argument if least is None else least)
     if most is not None and found > most:
@@ -171,7 +171,7 @@ def apply_unevaluated(check: ValueCheck, keyword: str, argument: JsonSchema, key
             continue
         if argument is False:
             return check.fail(keyword, argument)
-        check.outcome.take(check.run.apply(*check.part(argument, key)))
+        check.outcome.add_part(check.run.apply(*check.part(argument, key)))
     return None
 
 

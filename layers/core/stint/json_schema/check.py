@@ -25,7 +25,7 @@ class ValueCheck:
 
     def fail(self, keyword: str, argument: Any) -> None:
         """Note that the value does not satisfy a keyword."""
-        self.outcome.add(self.path, keyword, argument)
+        self.outcome.add_mismatch(self.path, keyword, argument)
 
     def sibling(self, keyword: str) -> Any:
         """Return the value of a sibling keyword; None if it is absent or has no meaning."""
@@ -37,10 +37,10 @@ class ValueCheck:
 
     def part(self, schema: JsonSchema, key: str | int) -> "Application":
         """Return the arguments of `apply` that check a property or an item, which counts as evaluated."""
-        self.mark(key)
+        self.mark_evaluated(key)
         return schema, self.value[key], (self.path, key), self.outcome.most
 
-    def mark(self, key: str | int) -> None:
+    def mark_evaluated(self, key: str | int) -> None:
         """Note that a keyword has evaluated a property or an item."""
         if self.run.tracks:
             self.outcome.evaluated.add(key)
@@ -73,7 +73,7 @@ class Evaluation:
         outcome = Outcome(most)
         if isinstance(schema, bool):
             if not schema:
-                outcome.add(path, "false", None)
+                outcome.add_mismatch(path, "false", None)
             return outcome
         key = (id(schema), id(value), most)
         if (known := self._known.get(key)) is not None:

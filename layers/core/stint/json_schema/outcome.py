@@ -29,16 +29,16 @@ class Outcome:
     def is_full(self) -> bool:
         return len(self.mismatches) >= self.most
 
-    def add(self, path: Path, keyword: str, argument: Any) -> None:
+    def add_mismatch(self, path: Path, keyword: str, argument: Any) -> None:
         if not self.is_full:
             self.mismatches.append(SchemaMismatch(path, keyword, argument))
 
-    def take(self, other: "Outcome") -> None:
+    def add_part(self, other: "Outcome") -> None:
         """Add the mismatches of a part of the value."""
         self.mismatches += other.mismatches[: self.most - len(self.mismatches)]
 
     def merge(self, other: "Outcome") -> None:
         """Add the outcome of another schema for the same value."""
-        self.take(other)
+        self.add_part(other)
         if not other.mismatches:
             self.evaluated |= other.evaluated

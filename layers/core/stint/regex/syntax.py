@@ -82,7 +82,7 @@ class PatternReader:
         if depth > DEEPEST_GROUP:
             raise ValueError(f"its groups are nested deeper than {DEEPEST_GROUP} levels")
         options = [self.read_series(depth)]
-        while self.take("|"):
+        while self.accept("|"):
             options.append(self.read_series(depth))
         return options[0] if len(options) == 1 else Choice(tuple(options))
 
@@ -100,9 +100,9 @@ class PatternReader:
         if found := ASSERTION.match(self.pattern, self.place):
             self.place = found.end()
             return Assertion(found[0])
-        if self.take("["):
+        if self.accept("["):
             return Char(self.read_set())
-        if self.take("."):
+        if self.accept("."):
             return Char(NOT_A_LINE)
         return Char(self.read_char())
 
@@ -112,7 +112,7 @@ class PatternReader:
             raise self.refusal()
         self.place = found.end()
         node = self.read_choice(depth + 1)
-        if not self.take(")"):
+        if not self.accept(")"):
             self.place = begin
             raise self.fault("missing ) of the group")
         return node
@@ -131,7 +131,7 @@ class PatternReader:
         self.place = end
         if self.next() == "+":
             raise self.refusal()
-        self.take("?")
+        self.accept("?")
         if self.read_count() is not None:
             raise self.fault("a repetition is repeated")
         return Repeat(node, least, most)
@@ -148,7 +148,7 @@ class PatternReader:
 
     def read_set(self) -> Charset:
         """Read a set of characters after its `[`."""
-        begin, negated = self.place - 1, self.take("^")
+        begin, negated = self.place - 1, self.accept("^")
         ranges: list[tuple[int, int]] = []
         kinds = ""
         first = True
@@ -196,7 +196,7 @@ class PatternReader:
     def next(self) -> str:
         return self.pattern[self.place : self.place + 1]
 
-    def take(self, text: str) -> bool:
+    def accept(self, text: str) -> bool:
         """Skip a text if it is next, and return whether it was."""
         if not self.pattern.startswith(text, self.place):
             return False

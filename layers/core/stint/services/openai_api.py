@@ -7,7 +7,7 @@ from stint.services.background.tail import StreamTail
 from stint.services.chat.chat import Chat
 from stint.services.conversations.conversations import Conversations
 from stint.services.responses.compaction import Compaction, TokenCounts
-from stint.services.responses.read import StoredResponses
+from stint.services.responses.read import ResponseReader
 from stint.services.responses.responses import Responses
 
 
@@ -18,7 +18,7 @@ class OpenAIServices:
     responses: Responses
     background: Background
     tail: StreamTail
-    stored_responses: StoredResponses
+    stored_responses: ResponseReader
     conversations: Conversations
     chat: Chat
     compaction: Compaction

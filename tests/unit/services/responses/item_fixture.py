@@ -10,7 +10,7 @@ from stint.domain.openai.input_items import Input
 from stint.domain.openai.opaque import SigningKey, encode_opaque
 from stint.domain.schema import Schema
 from stint.loop.transcript import Transcript
-from stint.services.responses.items_to_messages import ItemReader
+from stint.services.responses.items_to_messages import MessageBuilder
 
 INPUT: TypeAdapter[Any] = TypeAdapter(Input)
 KEY = SigningKey("tenant", b"k" * 32)
@@ -42,8 +42,8 @@ def asks(words: str) -> dict[str, Any]:
     return {"role": "user", "content": words}
 
 
-def read(*items: Any, texts: tuple[str, ...] = (), lenient: bool = False) -> ItemReader:
-    reader = ItemReader(Transcript(), lenient=lenient)
+def read(*items: Any, texts: tuple[str, ...] = (), lenient: bool = False) -> MessageBuilder:
+    reader = MessageBuilder(Transcript(), lenient=lenient)
     reader.read(INPUT.validate_python(list(items)), texts)
     return reader
 

@@ -11,7 +11,7 @@ from stint.domain.openai.input_items import Input
 from stint.domain.openai.items import Message
 from stint.domain.openai.mcp_items import McpApprovalResponse
 from stint.domain.openai.parts import InputText
-from stint.services.responses.input_items import Intake
+from stint.services.responses.input_items import InputResolver
 
 INPUT: TypeAdapter[Any] = TypeAdapter(Input)
 MINE = new_name("msg")
@@ -46,7 +46,7 @@ async def resolve(
     items: list[Any], shelf: Shelf, known: Sequence[StoredItem] = (), *, anew: bool = False
 ) -> tuple[str, dict[int, StoredItem]]:
     response_id = new_name("resp")
-    intake = Intake(INPUT.validate_python(items), response_id, anew=anew)
+    intake = InputResolver(INPUT.validate_python(items), response_id, anew=anew)
     return response_id, await intake.resolve({each.item.id: each for each in known}, shelf.find)
 
 

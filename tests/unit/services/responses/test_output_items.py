@@ -50,7 +50,9 @@ def kinds(output: OutputItems) -> list[str]:
 def test_an_answer_is_its_reasoning_its_text_and_its_calls_in_the_order_of_their_ids() -> None:
     output = made(FUNCTION)
 
-    items = output.add(answer("Look.", call("get"), call("get", "c2")), AnswerDetails(reasoning=Reasoning(text="hm")))
+    items = output.add_step(
+        answer("Look.", call("get"), call("get", "c2")), AnswerDetails(reasoning=Reasoning(text="hm"))
+    )
 
     assert [item.id for item in items] == [f"rs_{DIGITS}00", f"msg_{DIGITS}01", f"fc_{DIGITS}02", f"fc_{DIGITS}03"]
     assert items == output.items
@@ -61,13 +63,13 @@ def test_ids_go_on_through_all_steps_and_begin_with_the_lists_of_tools() -> None
     output = made(MCP, listed=(SUMS,))
 
     for step in (answer("", call("add")), ran(call("add")), answer("It is 3.")):
-        output.add(step)
+        output.add_step(step)
 
     assert [item.id for item in output.items] == [f"mcpl_{DIGITS}00", f"mcp_{DIGITS}01", f"msg_{DIGITS}02"]
 
 
 def test_a_call_has_the_arguments_that_the_model_wrote() -> None:
-    [item] = made(FUNCTION).add(
+    [item] = made(FUNCTION).add_step(
         answer("", ToolCall(call_id="c", tool_name="get", arguments={"a": 1}, arguments_json='{"a":  1}'))
     )
 
@@ -79,21 +81,21 @@ def test_a_call_has_the_arguments_that_the_model_wrote() -> None:
 def test_an_answer_that_was_cut_short_is_incomplete_and_calls_nothing(details: AnswerDetails) -> None:
     stop: StopReason = "end_of_turn" if details.filtered else "out_of_tokens"
 
-    cut = made(FUNCTION).add(answer("Half a", call("get"), stop=stop), details)
-    empty = made(FUNCTION).add(answer("", call("get"), stop=stop), details)
+    cut = made(FUNCTION).add_step(answer("Half a", call("get"), stop=stop), details)
+    empty = made(FUNCTION).add_step(answer("", call("get"), stop=stop), details)
 
     assert [(item.type, getattr(item, "status", None)) for item in (*cut, *empty)] == [("message", "incomplete")] * 2
 
 
 def test_an_empty_answer_is_an_empty_message() -> None:
-    [item] = made().add(answer(""))
+    [item] = made().add_step(answer(""))
 
     assert isinstance(item, Message)
     assert item.model_dump()["content"] == [{"type": "output_text", "text": "", "annotations": [], "logprobs": []}]
 
 
 def test_a_refusal_is_a_part_of_its_own() -> None:
-    [item] = made().add(answer("No."), AnswerDetails(refusal=True))
+    [item] = made().add_step(answer("No."), AnswerDetails(refusal=True))
 
     assert isinstance(item, Message)
     assert item.model_dump()["content"] == [{"type": "refusal", "refusal": "No."}]
@@ -108,7 +110,7 @@ def test_a_refusal_is_a_part_of_its_own() -> None:
     ],
 )
 def test_reasoning_is_a_summary_unless_it_was_asked_for_without_one(reasoning: Any, summary: Any, content: Any) -> None:
-    [item, _] = made(reasoning=reasoning).add(answer("Yes."), AnswerDetails(reasoning=Reasoning(text="hm")))
+    [item, _] = made(reasoning=reasoning).add_step(answer("Yes."), AnswerDetails(reasoning=Reasoning(text="hm")))
 
     assert isinstance(item, ReasoningItem)
     assert [part.text for part in item.summary] == summary
@@ -119,7 +121,7 @@ def test_reasoning_is_a_summary_unless_it_was_asked_for_without_one(reasoning: A
 def test_reasoning_is_whole_in_its_encrypted_content_for_who_includes_it() -> None:
     thought = Reasoning(text="hm", signature="signed", redacted="secret")
 
-    [item, _] = made(include=["reasoning.encrypted_content"]).add(answer("Yes."), AnswerDetails(reasoning=thought))
+    [item, _] = made(include=["reasoning.encrypted_content"]).add_step(answer("Yes."), AnswerDetails(reasoning=thought))
 
     assert isinstance(item, ReasoningItem)
     assert item.encrypted_content
@@ -129,8 +131,8 @@ def test_reasoning_is_whole_in_its_encrypted_content_for_who_includes_it() -> No
 def test_a_call_of_a_servers_tool_is_there_with_its_result() -> None:
     output = made(MCP, listed=(SUMS,))
 
-    output.add(answer("", call("add")))
-    [item] = output.add(ran(call("add"), "3"))
+    output.add_step(answer("", call("add")))
+    [item] = output.add_step(ran(call("add"), "3"))
 
     assert isinstance(item, McpCall)
     assert (item.server_label, item.name, item.arguments) == ("sums", "add", '{"a": 1}')
@@ -140,7 +142,7 @@ def test_a_call_of_a_servers_tool_is_there_with_its_result() -> None:
 def test_a_call_that_failed_has_an_error_and_no_output() -> None:
     output = made(MCP, listed=(SUMS,))
 
-    [item] = output.add(ran(call("add"), "no luck", error=True))
+    [item] = output.add_step(ran(call("add"), "no luck", error=True))
 
     assert isinstance(item, McpCall)
     assert item.model_dump(mode="json")["error"] == {"type": "mcp_tool_execution_error", "content": "no luck"}
@@ -151,9 +153,9 @@ def test_a_call_that_waits_for_consent_asks_for_it_and_is_known_by_that() -> Non
     output = made(MCP | {"require_approval": "always"}, listed=(SUMS,))
     step = answer("", call("add"))
 
-    [item] = output.add(step)
+    [item] = output.add_step(step)
     asked = output.calls.in_context(step)
-    [done] = output.add(ran(asked.model_response.tool_calls[0]))
+    [done] = output.add_step(ran(asked.model_response.tool_calls[0]))
 
     assert isinstance(item, McpApprovalRequest)
     assert (item.server_label, item.name, item.arguments) == ("sums", "add", '{"a": 1}')
@@ -182,8 +184,8 @@ def test_a_call_that_waits_for_consent_asks_for_it_and_is_known_by_that() -> Non
 def test_what_may_not_be_called_is_no_item(choice: Any, name: str, kind: str | None) -> None:
     output = made(FUNCTION, MCP, SEARCH, listed=(SUMS,), tool_choice=choice)
 
-    output.add(answer("", call(name)))
-    output.add(ran(call(name)))
+    output.add_step(answer("", call(name)))
+    output.add_step(ran(call(name)))
 
     assert kinds(output) == ["mcp_list_tools", *([kind] if kind else [])]
 
@@ -192,8 +194,8 @@ def test_a_tool_that_nobody_declared_is_no_item() -> None:
     output = made(FUNCTION)
 
     for name in ("web_search", "add"):
-        output.add(answer("", call(name)))
-        output.add(ran(call(name), error=True))
+        output.add_step(answer("", call(name)))
+        output.add_step(ran(call(name), error=True))
 
     assert output.items == []
 
@@ -202,7 +204,7 @@ def test_a_tool_that_nobody_declared_is_no_item() -> None:
 def test_a_call_whose_arguments_are_no_object_is_none_of_the_clients(arguments: str) -> None:
     broken = ToolCall(call_id="c", tool_name="get", arguments=arguments, arguments_json=arguments)
 
-    assert made(FUNCTION).add(answer("", broken)) == []
+    assert made(FUNCTION).add_step(answer("", broken)) == []
 
 
 @pytest.mark.parametrize(
@@ -218,7 +220,7 @@ def test_a_search_tells_its_sources_to_who_asks(include: Any, result: str, faile
     search = call("web_search", arguments={"query": "plums"})
     output = made(SEARCH, include=include)
 
-    [item] = output.add(ran(search, result, **({"error": True} if failed else {})))
+    [item] = output.add_step(ran(search, result, **({"error": True} if failed else {})))
 
     assert isinstance(item, WebSearchCall)
     assert (item.action.query, item.action.queries) == ("plums", ["plums"])
@@ -231,7 +233,7 @@ def test_a_stored_response_gives_the_same_items_as_the_one_that_ran() -> None:
     steps: list[Step] = [answer("", call("add"), call("get")), ran(call("add"))]
     output = made(FUNCTION, MCP, listed=(SUMS,))
     for step in steps:
-        output.add(step)
+        output.add_step(step)
     header = ResponseHeader(response_id=RESPONSE, created_at=1, model="m", settings=output.settings, listed=[SUMS])
 
     stored = StoredResponse(header, [ResponseRecord(step=step) for step in steps])

@@ -9,7 +9,7 @@ VALUES = b"[" + b"{}," * 37_500 + b"{}]"
 def feed(check: AnswerCheck, body: bytes, size: int = 65_536) -> None:
     for start in range(0, len(body), size):
         check.feed(body[start : start + size])
-    check.end()
+    check.finish()
 
 
 def refused(content_type: str, body: bytes, size: int = 65_536) -> str:

@@ -37,7 +37,7 @@ class RequestLoggingMiddleware:
             await self.app(scope, receive, send_with_ids)
         finally:
             route = getattr(scope.get("route"), "path", "unknown")
-            observation.end(scope["method"], route, status)
+            observation.finish_request(scope["method"], route, status)
 
 
 def trace_id_of(scope: Scope) -> str:

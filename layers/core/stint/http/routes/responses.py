@@ -147,7 +147,7 @@ async def begin_in_background(
     observation_of(request).name_response(response_id)
     if body.stream:
         return await answer_following(response_id, -1, request, services)
-    return document(services.stored_responses.show(stored))
+    return document(services.stored_responses.to_resource(stored))
 
 
 async def answer_following(response_id: str, after: int, request: Request, services: OpenAIServices) -> Response:

@@ -119,7 +119,7 @@ async def get_session(
 ) -> Response:
     """Read a session with its turns in creation order, or with those of `turn_ids` (repeated, or joined by commas)."""
     wanted = None if turn_ids is None else {part for value in turn_ids for part in value.split(",")}
-    session, others = await services.sessions.open(agent_id, session_id, wanted)
+    session, others = await services.sessions.read_pages(agent_id, session_id, wanted)
     if others is None:
         return document(session)
     return StreamingResponse(write_session(session, others), media_type="application/json")

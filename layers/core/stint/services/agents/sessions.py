@@ -53,13 +53,13 @@ class Sessions:
 
     async def get(self, agent_id: str, session_id: str) -> Session:
         """Return a session with all its turns in creation order. Raises NotFound."""
-        session, others = await self.open(agent_id, session_id)
+        session, others = await self.read_pages(agent_id, session_id)
         if others is not None:
             async for turns in others:
                 session.turns.extend(turns)
         return session
 
-    async def open(
+    async def read_pages(
         self, agent_id: str, session_id: str, turn_ids: Set[str] | None = None
     ) -> tuple[Session, AsyncIterator[list[Turn]] | None]:
         """Return a session with its first turns in creation order, and an iterator over pages of the others, if any.

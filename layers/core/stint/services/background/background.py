@@ -11,7 +11,7 @@ from stint.domain.openai.response_resource import Response
 from stint.domain.openai.stored_responses import ResponseHeader, StoredResponse
 from stint.domain.tasks import ResponseTask
 from stint.services.concurrency import value_of
-from stint.services.responses.read import shown
+from stint.services.responses.read import to_resource
 from stint.services.responses.recovery import Recovery, WorkQueue, cancelled
 from stint.services.responses.replay import replay
 from stint.services.responses.responses import Responses, released_on_error
@@ -96,4 +96,4 @@ class Background:
         if stored.ending is None:
             await asyncio.to_thread(self.store.background.cancel, self.tenant, response_id)
             stored = await self.recovery.end(stored, cancelled)
-        return shown(stored, self.recovery.opaque.encode)
+        return to_resource(stored, self.recovery.opaque.encode)

@@ -68,7 +68,7 @@ class Chat:
                         if not begun:
                             yield run.completion.begin()
                             begun = True
-                        for told in run.completion.take(chunk):
+                        for told in run.completion.add_chunk(chunk):
                             yield told
         finally:
             await run.inference.close()

@@ -50,7 +50,7 @@ class Completion:
         """Yield the first chunk, which has the role."""
         return self.chunk(ChatDelta(role="assistant", content=""))
 
-    def take(self, chunk: ModelChunk) -> Iterator[ChatCompletionChunk]:
+    def add_chunk(self, chunk: ModelChunk) -> Iterator[ChatCompletionChunk]:
         """Add a piece of the answer, and yield its chunks. The end is emitted together with the usage."""
         match chunk:
             case TextChunk(text=text) if text:
@@ -63,13 +63,13 @@ class Completion:
                 self.thought.append(text)
                 yield self.chunk(ChatDelta(reasoning_content=text), padded=text)
             case ToolCallChunk():
-                piece = self.take_call(chunk)
+                piece = self.add_call_piece(chunk)
                 if piece is not None:
                     yield self.chunk(ChatDelta(tool_calls=[piece]), padded=chunk.arguments)
             case Finished():
                 yield from self.finish(chunk)
 
-    def take_call(self, chunk: ToolCallChunk) -> ToolCallPiece | None:
+    def add_call_piece(self, chunk: ToolCallChunk) -> ToolCallPiece | None:
         """Add a piece of a call. A second call is ignored if parallel calls are off."""
         known = self.calls.get(chunk.index)
         if known is None:

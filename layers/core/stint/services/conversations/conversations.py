@@ -18,7 +18,7 @@ from stint.domain.openai.items import Item, ItemReference, name_item
 from stint.domain.openai.mcp_items import McpApprovalResponse, McpCall
 from stint.domain.openai.response_resource import ItemList
 from stint.domain.tasks import DeletionTask
-from stint.services.conversations.include import show
+from stint.services.conversations.include import include_fields
 from stint.services.conversations.item_files import check_images, read_files
 from stint.services.conversations.opaque_texts import OpaqueTexts
 from stint.services.deletions import Deletions
@@ -84,7 +84,7 @@ class Conversations:
         """
         added = await self.take_in(items)
         await asyncio.to_thread(self.store.add_items, self.tenant, conversation_id, added)
-        return ItemList.of([show(stored.item, include) for stored in added], has_more=False)
+        return ItemList.of([include_fields(stored.item, include) for stored in added], has_more=False)
 
     async def list_items(
         self, conversation_id: str, after: str | None, limit: int, order: Order, include: Collection[str] = ()
@@ -93,11 +93,11 @@ class Conversations:
         page = await asyncio.to_thread(
             self.store.list_items, self.tenant, conversation_id, after=after, limit=limit, order=order
         )
-        return ItemList.of([show(stored.item, include) for stored in page.data], page.has_more)
+        return ItemList.of([include_fields(stored.item, include) for stored in page.data], page.has_more)
 
     async def get_item(self, conversation_id: str, item_id: str, include: Collection[str] = ()) -> Item:
         stored = await asyncio.to_thread(self.store.get_item, self.tenant, conversation_id, item_id)
-        return show(stored.item, include)
+        return include_fields(stored.item, include)
 
     async def delete_item(self, conversation_id: str, item_id: str) -> Conversation:
         """Delete one item, and return its conversation."""

@@ -8,7 +8,7 @@ ENCRYPTED_REASONING = "reasoning.encrypted_content"
 SEARCH_SOURCES = "web_search_call.action.sources"
 
 
-def show(item: Item, include: Collection[str]) -> Item:
+def include_fields(item: Item, include: Collection[str]) -> Item:
     """Return an item without the fields that `include` does not name."""
     match item:
         case ReasoningItem(encrypted_content=str()) if ENCRYPTED_REASONING not in include:

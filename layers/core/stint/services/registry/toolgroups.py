@@ -125,9 +125,9 @@ class Toolgroups:
     ) -> Sequence[Sequence[Tool] | StintError]:
         """List the tools of several toolgroups concurrently, within one budget."""
         with shared_list_budget():
-            return await asyncio.gather(*(self.look(group, provider_data) for group in groups))
+            return await asyncio.gather(*(self.list_or_error(group, provider_data) for group in groups))
 
-    async def look(self, group: ToolGroup, provider_data: Mapping[str, Any]) -> Sequence[Tool] | StintError:
+    async def list_or_error(self, group: ToolGroup, provider_data: Mapping[str, Any]) -> Sequence[Tool] | StintError:
         """List a toolgroup's tools, or return the error if it is unreachable or slow."""
         try:
             async with asyncio.timeout(LIST_SECONDS):

@@ -35,7 +35,7 @@ class Tools:
     providers: Mapping[str, ToolProvider]
     result_bytes: int
 
-    async def open(
+    async def make_toolbox(
         self, config: AgentConfig, added: Sequence[AgentToolGroup], provider_data: Mapping[str, Any]
     ) -> Toolbox:
         """Collect the tools of a turn: the client's, and those of the agent's and the turn's toolgroups.

@@ -19,7 +19,7 @@ from stint.loop.model_call import Inference
 from stint.models.routing import Router
 from stint.services.registry.registry import Registry
 from stint.services.responses.input_items import require_input
-from stint.services.responses.model_input import Inputs
+from stint.services.responses.model_input import InputReader
 from stint.services.responses.planner import ResponsePlanner
 from stint.tools.port import NO_PROVIDER_DATA, ProviderData
 
@@ -36,7 +36,7 @@ class Compaction:
 
     router: Router
     registry: Registry
-    inputs: Inputs
+    inputs: InputReader
 
     async def compact(self, request: CompactRequest, deadline: float) -> CompactedResponse:
         """Give the item that takes a conversation's place: what the system said, and the rest in short.
@@ -85,7 +85,7 @@ class TokenCounts:
     """Counts what a response would send to its model. `default_model` counts for requests that name none."""
 
     planner: ResponsePlanner
-    inputs: Inputs
+    inputs: InputReader
     default_model: str
 
     async def count(self, request: InputTokensRequest, provider_data: ProviderData = NO_PROVIDER_DATA) -> InputTokens:

@@ -16,7 +16,7 @@ from stint.services.conversations.item_files import share_out
 from stint.services.conversations.opaque_texts import OpaqueTexts
 from stint.services.responses.answer_calls import AnswerCalls
 from stint.services.responses.input_items import owner_of
-from stint.services.responses.items_to_messages import ItemReader
+from stint.services.responses.items_to_messages import MessageBuilder
 from stint.services.responses.output_items import OutputItems, output_of, whole
 from stint.services.responses.recovery import Recovery, interrupted_record, mark_interrupted
 from stint.store.lease import Lease
@@ -34,7 +34,7 @@ class Context:
     `keeper` keeps the lease of the conversation that is continued, as long as the response runs.
     """
 
-    reader: ItemReader
+    reader: MessageBuilder
     ancestors: list[str] = field(default_factory=list)
     depth: int = 0
     known: dict[str, StoredItem] = field(default_factory=dict)
@@ -53,11 +53,11 @@ class Contexts:
     lease_seconds: float
     history_bytes: int
 
-    def begin(self) -> Context:
+    def new(self) -> Context:
         """Continue from nothing."""
-        return Context(ItemReader(Transcript()))
+        return Context(MessageBuilder(Transcript()))
 
-    async def follow(self, previous_response_id: str, *, shortens: bool) -> Context:
+    async def from_response(self, previous_response_id: str, *, shortens: bool) -> Context:
         """Continue from a response.
 
         Raises:
@@ -79,7 +79,7 @@ class Contexts:
                 code="response_in_progress",
             )
         ancestors, depth = place_behind(last.header)
-        context = Context(ItemReader(Transcript(), lenient=not chain.complete), ancestors, depth)
+        context = Context(MessageBuilder(Transcript(), lenient=not chain.complete), ancestors, depth)
         for link in (*chain.links[:-1], last):
             self.add_link(context, link)
         context.reader.lenient = False
@@ -90,13 +90,13 @@ class Contexts:
         settings = link.header.settings.model_copy(update={"include": []})  # nothing is signed that nobody sees
         output = OutputItems(link.header.response_id, settings, self.opaque.encode, link.header.listed)
         add_records(context.reader, output, link.records)
-        context.reader.settle()
+        context.reader.drop_approvals()
         if link.ending is not None and link.ending.broke_off:
             context.excused |= set(context.reader.transcript.open)
         told = [*share_out(link.header.input, link.header.texts), *(StoredItem(item=item) for item in output.items)]
         context.known |= {stored.item.id: stored for stored in told}
 
-    async def join(
+    async def from_conversation(
         self, conversation_id: str, response_id: str, deadline: float, *, shortens: bool, again: bool = False
     ) -> Context:
         """Take a conversation for a response, and continue it; `again` where the response was accepted before.
@@ -107,16 +107,16 @@ class Contexts:
             ContextLengthExceeded: it is too long, and may not be shortened.
         """
         asked, span = asyncio.get_running_loop().time(), lease_span(self.lease_seconds, deadline)
-        lease = await self.lock(conversation_id, response_id, span, again=again)
+        lease = await self.acquire_lease(conversation_id, response_id, span, again=again)
         keeper = LeaseKeeper(lease, self.lease_seconds, deadline, asked + span)
         async with keeper.released_on_error():
             if lease.taken_over is not None:
                 await self.end_dead(lease.taken_over)
-            context = await self.look(conversation_id, shortens=shortens)
+            context = await self.peek(conversation_id, shortens=shortens)
         context.keeper = keeper
         return context
 
-    async def lock(self, conversation_id: str, response_id: str, seconds: float, *, again: bool) -> Lease:
+    async def acquire_lease(self, conversation_id: str, response_id: str, seconds: float, *, again: bool) -> Lease:
         """Acquire the lease of a conversation for a response.
 
         A response in the background holds its conversation from the moment it is accepted until it has ended, even
@@ -163,15 +163,15 @@ class Contexts:
             if not stored.header.background:
                 await asyncio.to_thread(responses.seal, self.tenant, response_id, interrupted_record)
 
-    async def look(self, conversation_id: str, *, shortens: bool) -> Context:
+    async def peek(self, conversation_id: str, *, shortens: bool) -> Context:
         """Read a conversation without taking it. Raises NotFound and ContextLengthExceeded."""
         history = await asyncio.to_thread(
             self.store.conversations.history, self.tenant, conversation_id, self.history_bytes
         )
         self.refuse_excess(complete=history.complete, shortens=shortens)
-        reader = ItemReader(Transcript(), lenient=True)
+        reader = MessageBuilder(Transcript(), lenient=True)
         reader.take_in(dict(enumerate(history.items)))
-        reader.settle()
+        reader.drop_approvals()
         reader.lenient = False
         return Context(reader, known={stored.item.id: stored for stored in history.items})
 
@@ -199,11 +199,11 @@ class Contexts:
         for stored in found:
             await self.opaque.warm_for(stored.records)
             output = output_of(stored, self.opaque.encode, whole(stored.header.settings))
-            items |= {item.id: StoredItem(item=item) for item in output.shown}
+            items |= {item.id: StoredItem(item=item) for item in output.all_items}
         return items
 
 
-def add_records(reader: ItemReader, output: OutputItems, records: Iterable[ResponseRecord]) -> None:
+def add_records(reader: MessageBuilder, output: OutputItems, records: Iterable[ResponseRecord]) -> None:
     """Append what a response did and said, the calls first that its input has approved.
 
     What became of an answer's calls is known when all records are read. The result of a call that was approved in a
@@ -216,7 +216,7 @@ def add_records(reader: ItemReader, output: OutputItems, records: Iterable[Respo
     for record, calls in added:
         step = record.step
         if isinstance(step, InferenceStep):
-            reader.settle()
+            reader.drop_approvals()
             step = calls.in_context(step)
         if step is None or (isinstance(step, ToolExecutionStep) and not is_answer(step, reader.transcript)):
             continue

@@ -12,7 +12,7 @@ from stint.store.conversations import ConversationStore
 
 
 @dataclass(frozen=True, slots=True)
-class Conversing:
+class ConversationWriter:
     """Adds to a conversation what was said in a response."""
 
     tenant: str
@@ -20,7 +20,7 @@ class Conversing:
     conversation_id: str
     opaque: OpaqueTexts
 
-    async def add(self, response: StoredResponse, last: ResponseRecord) -> None:
+    async def add_items(self, response: StoredResponse, last: ResponseRecord) -> None:
         """Add the input and the output of a response that ends with a record; of one that failed, nothing.
 
         The ids are those of the response, so that adding them twice changes nothing. The items are whole: a

@@ -64,7 +64,7 @@ class ResponseStream:
             yield event
 
     def resource(self, status: ResponseStatus, ending: ResponseOutcome | None = None) -> Response:
-        return make_response(self.header, self.output.shown, status, ending)
+        return make_response(self.header, self.output.all_items, status, ending)
 
     def emit_created(self, *, queued: bool = False) -> Iterator[ResponseEvent]:
         """Yield that the response was created; one in the background is queued first."""
@@ -130,7 +130,7 @@ class ResponseStream:
                 if opened is not None:
                     yield from self.items.emit_call(opened)
             case StepComplete(step_details=step):
-                items, self.ahead = self.output.add(step, details)[self.ahead :], 0
+                items, self.ahead = self.output.add_step(step, details)[self.ahead :], 0
                 for item in items:
                     yield from self.items.emit_rest(item)
             case _:
@@ -138,7 +138,7 @@ class ResponseStream:
 
     def missing_items(self) -> Iterator[ResponseEvent]:
         """Yield what the output holds and the stream lacks; an open item that is not in the output has broken off."""
-        items, shown = self.items, self.output.shown
+        items, shown = self.items, self.output.all_items
         if items.open is not None:
             begun = items.open
             known = next((item for item in shown if item.id == begun.item.id), None)

@@ -20,7 +20,7 @@ Find = Callable[[Sequence[str]], Awaitable[Known]]
 """Finds stored items by their ids; what is not there is left out."""
 
 
-class Intake:
+class InputResolver:
     """The input of one request.
 
     An item keeps the id that this server gave it, unless another one has it already; with `anew` each gets a new one,

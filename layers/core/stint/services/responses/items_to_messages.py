@@ -66,7 +66,7 @@ class Draft:
         self.results.append(ToolResult(call.call_id, call.tool_name, result))
 
 
-class ItemReader:
+class MessageBuilder:
     """Puts items into a transcript. `texts` are those of their files, in order.
 
     `approved` are the calls of MCP tools that the client has consented to, to be run now; `later` follows them. A
@@ -100,13 +100,13 @@ class ItemReader:
         for place, stored in items.items():
             item, left = stored.item, iter(stored.texts)
             try:
-                self.add(item, left)
+                self.append_item(item, left)
             except ValueError as error:
                 raise InvalidRequest(f"input[{place}]: {error}", param=f"input[{place}]") from None
         self.draft.close(self.transcript)
         self.keep_approved()
 
-    def add(self, item: Item, texts: Iterator[str]) -> None:
+    def append_item(self, item: Item, texts: Iterator[str]) -> None:
         draft = self.draft
         if draft.ends_before(item):
             draft.close(self.transcript)
@@ -171,9 +171,9 @@ class ItemReader:
         """Forget the consents to calls that were run, or passed over."""
         self.consented = {call.call_id: call for call in self.approved}
         if not self.consented:
-            self.settle()
+            self.drop_approvals()
 
-    def settle(self) -> None:
+    def drop_approvals(self) -> None:
         """Go on behind the calls that were approved: they are run, or will not be."""
         self.consented = {}
         for message in self.later:

@@ -11,11 +11,11 @@ from stint.loop.transcript import Transcript
 from stint.services.concurrency import value_of
 from stint.services.document_reader import DocumentReader
 from stint.services.responses.context import Context, Contexts
-from stint.services.responses.input_items import Intake
+from stint.services.responses.input_items import InputResolver
 
 
 @dataclass(frozen=True, slots=True)
-class Inputs:
+class InputReader:
     """Reads inputs. Nothing is stored, and no conversation is taken."""
 
     contexts: Contexts
@@ -37,24 +37,26 @@ class Inputs:
             Conflict: the response still runs.
             ContextLengthExceeded: all of it is too long.
         """
-        intake = Intake(items, new_name("resp"))
+        intake = InputResolver(items, new_name("resp"))
         opened, read = await asyncio.gather(
-            self.open(previous_response_id, conversation_id, shortens=shortens),
+            self.open_context(previous_response_id, conversation_id, shortens=shortens),
             intake.read(self.reader, self.contexts.opaque),
             return_exceptions=True,
         )
         context = value_of(opened)
         value_of(read)
         context.reader.take_in(await intake.resolve(context.known, self.contexts.find))
-        context.reader.settle()
+        context.reader.drop_approvals()
         context.reader.transcript.close()
         return context.reader.transcript
 
-    async def open(self, previous_response_id: str | None, conversation_id: str | None, *, shortens: bool) -> Context:
+    async def open_context(
+        self, previous_response_id: str | None, conversation_id: str | None, *, shortens: bool
+    ) -> Context:
         if previous_response_id is not None:
             with at_fault("previous_response_id"):
-                return await self.contexts.follow(previous_response_id, shortens=shortens)
+                return await self.contexts.from_response(previous_response_id, shortens=shortens)
         if conversation_id is not None:
             with at_fault("conversation"):
-                return await self.contexts.look(conversation_id, shortens=shortens)
-        return self.contexts.begin()
+                return await self.contexts.peek(conversation_id, shortens=shortens)
+        return self.contexts.new()

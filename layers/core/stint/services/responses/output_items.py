@@ -61,7 +61,7 @@ class OutputItems:
         return item_name(prefix, self.digits, self.place + ahead)
 
     @property
-    def shown(self) -> list[OutputItem]:
+    def all_items(self) -> list[OutputItem]:
         """Return all items in the order of their places, with those of an answer that broke off."""
         return sorted([*self.items, *self.partial], key=lambda item: place_of(item.id)) if self.partial else self.items
 
@@ -69,7 +69,7 @@ class OutputItems:
         """Add a record of the log."""
         self.skipped += record.skipped or 0
         if record.step is not None:
-            self.add(record.step, record.details)
+            self.add_step(record.step, record.details)
         if record.ending is not None:
             self.finish(record.ending)
 
@@ -81,7 +81,7 @@ class OutputItems:
             self.listed.append(item)
         self.hosted = HostedTools.of(self.settings, self.listed)
 
-    def add(self, step: Step, details: AnswerDetails | None = None) -> list[OutputItem]:
+    def add_step(self, step: Step, details: AnswerDetails | None = None) -> list[OutputItem]:
         """Take in a stored step; give its items."""
         first = len(self.items)
         match step:

@@ -68,7 +68,7 @@ class ResponsePlanner:
             ToolUnavailable: an MCP server cannot list its tools.
         """
         model, provider_model_id = self.router.resolve(await self.registry.route(model_id))
-        toolbox, listed = await self.open(settings, tools, provider_data)
+        toolbox, listed = await self.make_toolbox(settings, tools, provider_data)
         choice, toolbox = choose(settings.tool_choice, toolbox, listed)
         answer_format, schema = read_format(settings)
         plan = Plan(
@@ -99,7 +99,7 @@ class ResponsePlanner:
             raise
         return ResponsePlan(plan, listed)
 
-    async def open(
+    async def make_toolbox(
         self, settings: ResponseSettings, tools: Sequence[ResponseTool], provider_data: ProviderData
     ) -> tuple[Toolbox, list[McpListTools]]:
         """Gather the tools: functions are the client's to run, all others the server's."""

@@ -18,7 +18,7 @@ from stint.domain.openai.response_resource import (
 from stint.domain.openai.stored_responses import StoredResponse
 from stint.domain.paging import MAX_BYTES
 from stint.domain.tasks import DeletionTask
-from stint.services.conversations.include import show
+from stint.services.conversations.include import include_fields
 from stint.services.deletions import Deletions
 from stint.services.responses.masking import masked
 from stint.services.responses.output_items import Encode, output_of, whole
@@ -28,7 +28,7 @@ from stint.store.responses import Order
 
 
 @dataclass(frozen=True, slots=True)
-class StoredResponses:
+class ResponseReader:
     """The stored responses of a tenant."""
 
     tenant: str
@@ -38,11 +38,11 @@ class StoredResponses:
 
     async def get(self, response_id: str, include: Sequence[Include] = ()) -> Response:
         """Read a response. Raises NotFound."""
-        return self.show(await self.read(response_id), include)
+        return self.to_resource(await self.read(response_id), include)
 
-    def show(self, stored: StoredResponse, include: Sequence[Include] = ()) -> Response:
+    def to_resource(self, stored: StoredResponse, include: Sequence[Include] = ()) -> Response:
         """Return a response as the API shows it; `include` adds to what its request asked for."""
-        return shown(stored, self.recovery.opaque.encode, include)
+        return to_resource(stored, self.recovery.opaque.encode, include)
 
     async def read(self, response_id: str) -> StoredResponse:
         """Read a response as it is stored, one whose process died as failed. Raises NotFound."""
@@ -62,8 +62,10 @@ class StoredResponses:
         data = []
         for stored in page.data:
             await self.recovery.opaque.warm_for(stored.records)
-            response = self.show(await self.recovery.reconcile(stored))
-            data.append(ListedResponse(**dict(response), input=[show(item, ()) for item in stored.header.input]))
+            response = self.to_resource(await self.recovery.reconcile(stored))
+            data.append(
+                ListedResponse(**dict(response), input=[include_fields(item, ()) for item in stored.header.input])
+            )
         return ResponseList.of(data, page.has_more)
 
     async def input_items(
@@ -89,7 +91,7 @@ class StoredResponses:
         items += own.header.input
         if order == "desc":
             items.reverse()
-        return page_of([show(item, include) for item in items], after, before, limit)
+        return page_of([include_fields(item, include) for item in items], after, before, limit)
 
     async def chain(self, response_id: str) -> Sequence[StoredResponse]:
         """Read a response behind those that it continues; alone, where one of these was deleted. Raises NotFound."""
@@ -110,13 +112,13 @@ class StoredResponses:
         return DeletedResponse(id=response_id)
 
 
-def shown(stored: StoredResponse, encode: Encode, include: Sequence[Include] = ()) -> Response:
+def to_resource(stored: StoredResponse, encode: Encode, include: Sequence[Include] = ()) -> Response:
     """Show a response as it stands; `include` adds to what its request asked for."""
     header = masked(stored.header)
     if include:
         settings = header.settings.model_copy(update={"include": [*header.settings.include, *include]})
         stored = replace(stored, header=header.model_copy(update={"settings": settings}))
-    return make_response(header, output_of(stored, encode).shown, stored.status, stored.ending)
+    return make_response(header, output_of(stored, encode).all_items, stored.status, stored.ending)
 
 
 def page_of(items: list[Item], after: str | None, before: str | None, limit: int) -> ItemList:

@@ -89,7 +89,7 @@ def emit_missing(stream: ResponseStream, stored: StoredResponse, position: Repla
     """Yield the events that the stream lacks of the log: an open item that is not in the log has broken off."""
     if not position.begun:
         ran = stored.taken_up or bool(stored.steps)
-        if not ran and (stored.ending is None or not stream.output.shown):
+        if not ran and (stored.ending is None or not stream.output.all_items):
             return
         yield from stream.emit_in_progress()
     yield from stream.number(stream.missing_items())

@@ -18,7 +18,7 @@ from stint.domain.openai.stored_responses import (
 from stint.domain.run_outcome import RunOutcome, RunStatus
 from stint.domain.steps import InferenceStep, Step
 from stint.loop.lease_keeper import LeaseKeeper, Renewable
-from stint.services.responses.conversation_writer import Conversing
+from stint.services.responses.conversation_writer import ConversationWriter
 from stint.store.responses import Responses as ResponseStore
 
 STATUS = {
@@ -43,7 +43,7 @@ class ResponseLog:
     tenant: str
     store: ResponseStore | None
     response: StoredResponse
-    conversation: Conversing | None = None
+    conversation: ConversationWriter | None = None
     keepers: list[LeaseKeeper[Renewable]] = field(default_factory=list)
     lease: LeaseKeeper[Renewable] | None = None
     used: Callable[[], Usage | None] = lambda: None
@@ -90,7 +90,7 @@ class ResponseLog:
         """Store a record as it is; it raises what `append` raises."""
         self.check()
         if record.ending is not None and self.conversation is not None:
-            await self.conversation.add(self.response, record)
+            await self.conversation.add_items(self.response, record)
         if self.store is not None:
             place = len(self.response.records)
             await asyncio.to_thread(self.store.append, self.tenant, self.response_id, place, record)

@@ -21,9 +21,9 @@ from stint.services.conversations.include import ENCRYPTED_REASONING
 from stint.services.document_reader import DocumentReader
 from stint.services.responses.closing_record import closing_record
 from stint.services.responses.context import Context, Contexts, add_records
-from stint.services.responses.conversation_writer import Conversing
+from stint.services.responses.conversation_writer import ConversationWriter
 from stint.services.responses.event_stream import ResponseStream
-from stint.services.responses.input_items import Intake, refuse_nothing, refuse_too_many_approvals, require_input
+from stint.services.responses.input_items import InputResolver, refuse_nothing, refuse_too_many_approvals, require_input
 from stint.services.responses.masking import masked_settings
 from stint.services.responses.output_items import OutputItems
 from stint.services.responses.planner import ResponsePlanner
@@ -89,7 +89,7 @@ class Responses:
         self.refuse_unstored(request)
         require_input(request)
         header = self.new_header(request, response_id or new_name("resp"), deadline)
-        intake = Intake(request.input, header.response_id, anew=request.conversation is not None)
+        intake = InputResolver(request.input, header.response_id, anew=request.conversation is not None)
         opened, read, planned, _ = await asyncio.gather(
             self.open_context(header, deadline),
             intake.read(self.reader, self.contexts.opaque),
@@ -139,13 +139,13 @@ class Responses:
         shortens = header.settings.truncation == "auto"
         if header.previous_response_id is not None:
             with at_fault("previous_response_id"):
-                return await self.contexts.follow(header.previous_response_id, shortens=shortens)
+                return await self.contexts.from_response(header.previous_response_id, shortens=shortens)
         if header.conversation_id is not None:
             with at_fault("conversation"):
-                return await self.contexts.join(
+                return await self.contexts.from_conversation(
                     header.conversation_id, header.response_id, deadline, shortens=shortens, again=again
                 )
-        return self.contexts.begin()
+        return self.contexts.new()
 
     def begin(
         self, prepared: Prepared, deadline: float, *, stored: bool, records: Sequence[ResponseRecord] = ()
@@ -157,7 +157,7 @@ class Responses:
         header, context = prepared.header, prepared.context
         conversation = None
         if header.conversation_id is not None:
-            conversation = Conversing(
+            conversation = ConversationWriter(
                 self.tenant, self.store.conversations, header.conversation_id, self.contexts.opaque
             )
         log = ResponseLog(

@@ -59,7 +59,7 @@ class Planner:
         refuse_unusable_names(names)
         refuse_repeated_names(names)
         model, model_id = self.router.resolve(await self.registry.route(config.model))
-        toolbox = await self.tools.open(config, overrides.toolgroups, provider_data)
+        toolbox = await self.tools.make_toolbox(config, overrides.toolgroups, provider_data)
         refuse_unknown_choice(config.tool_config, [signature.name for signature in toolbox.signatures])
         if config.tool_config.tool_choice is ToolChoice.none:  # a model that calls one all the same is told so
             toolbox = replace(toolbox, client={}, server={})

@@ -1,4 +1,4 @@
-"""Opening a session for a turn: all that is read before the model is called, in one storage round trip."""
+"""OpenSession a session for a turn: all that is read before the model is called, in one storage round trip."""
 
 import asyncio
 import logging
@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Opening:
+class OpenSession:
     """A session whose lease is kept for a turn, with what is needed to run it.
 
     `turns` are those that the model is to see, in creation order; `last` is the session's last one, seen or not.
@@ -37,7 +37,7 @@ class Opening:
 
 
 @dataclass(frozen=True, slots=True)
-class Opener:
+class SessionOpener:
     """Opens the sessions of a tenant. `history_bytes` bounds what is read of a conversation, in bytes of JSON."""
 
     tenant: str
@@ -46,7 +46,9 @@ class Opener:
     lease_seconds: float
     history_bytes: int
 
-    async def open(self, agent_id: str, session_id: str, turn_id: str, deadline: float, *, resume: bool) -> Opening:
+    async def open_session(
+        self, agent_id: str, session_id: str, turn_id: str, deadline: float, *, resume: bool
+    ) -> OpenSession:
         """Take the lease, and read the agent and the history beside it.
 
         Raises:
@@ -67,7 +69,7 @@ class Opener:
         async with keeper.released_on_error():
             found = value_of(config)
             whole = await self.reconcile(lease, value_of(history))
-            return Opening(found, keeper, self.view(whole, resume=resume), whole.turns[-1] if whole.turns else None)
+            return OpenSession(found, keeper, self.view(whole, resume=resume), whole.turns[-1] if whole.turns else None)
 
     async def reconcile(self, lease: SessionLease, history: History) -> History:
         """Make sure that the history is whole and that no turn in it runs.

@@ -12,7 +12,7 @@ from stint.domain.run_events import RunEnded, StepComplete
 from stint.domain.run_outcome import RunStatus
 from stint.domain.schema import now
 from stint.loop.run import Run
-from stint.services.turns.session_opener import Opening
+from stint.services.turns.session_opener import OpenSession
 from stint.services.turns.turn_log import TurnLog
 
 FIELDS = {
@@ -52,7 +52,7 @@ def terminal_event(turn: TurnRun, end: RunEnded) -> TerminalEvent:
 
 
 def make_header(
-    opening: Opening, request: TurnCreateRequest, documents: list[DocumentText], overrides: TurnOverrides
+    opening: OpenSession, request: TurnCreateRequest, documents: list[DocumentText], overrides: TurnOverrides
 ) -> TurnHeader:
     """Make the first record of a turn."""
     lease = opening.keeper.lease

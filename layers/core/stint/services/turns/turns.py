@@ -27,7 +27,7 @@ from stint.services.document_reader import DocumentReader, images_of
 from stint.services.turns.history import add_input, transcribe
 from stint.services.turns.planner import Planner
 from stint.services.turns.resume import RESUMABLE, answer_turn, not_waiting, resumed_run
-from stint.services.turns.session_opener import Opener, Opening
+from stint.services.turns.session_opener import OpenSession, SessionOpener
 from stint.services.turns.turn_log import TurnLog
 from stint.services.turns.turn_run import FIELDS, TurnRun, make_header, terminal_event
 from stint.store.session_leases import SessionLease
@@ -43,7 +43,7 @@ class Turns:
     """The turns of a tenant."""
 
     def __init__(
-        self, tenant: str, store: Store, agents: Agents, opener: Opener, planner: Planner, reader: DocumentReader
+        self, tenant: str, store: Store, agents: Agents, opener: SessionOpener, planner: Planner, reader: DocumentReader
     ) -> None:
         self.tenant = tenant
         self.store = store
@@ -75,7 +75,7 @@ class Turns:
         await self.reader.check_images(images_of("messages", [each.content for each in request.messages]))
         documents = await self.reader.read(request.documents)
         opened, _ = await asyncio.gather(
-            self.opener.open(agent_id, session_id, new_id(), deadline, resume=False),
+            self.opener.open_session(agent_id, session_id, new_id(), deadline, resume=False),
             self.planner.prepare(),
             return_exceptions=True,
         )
@@ -95,7 +95,7 @@ class Turns:
                 await log.put_header()
         return TurnRun(run, log, TurnStart(turn_id=run.run_id))
 
-    async def cancel_waiting(self, opening: Opening) -> None:
+    async def cancel_waiting(self, opening: OpenSession) -> None:
         """End the turn that waits for its client: whoever begins another one has given it up."""
         last = opening.last
         if last is None or last.ending is None or last.status is not RunStatus.awaiting_input:
@@ -150,10 +150,10 @@ class Turns:
 
     async def open_last(
         self, agent_id: str, session_id: str, turn_id: str, deadline: float
-    ) -> tuple[Opening, StoredTurn, PendingCalls | None]:
+    ) -> tuple[OpenSession, StoredTurn, PendingCalls | None]:
         """Open a session whose last turn is the named one and can be resumed; return that and its noted calls."""
         opened, noted, _ = await asyncio.gather(
-            self.opener.open(agent_id, session_id, turn_id, deadline, resume=True),
+            self.opener.open_session(agent_id, session_id, turn_id, deadline, resume=True),
             asyncio.to_thread(self.store.turns.get_pending, self.tenant, agent_id, session_id, turn_id),
             self.planner.prepare(),
             return_exceptions=True,

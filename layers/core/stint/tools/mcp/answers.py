@@ -70,6 +70,6 @@ class AnswerCheck:
                 self._received.check(b"".join(DATA.findall(event)))
             del self._pending[:end]
 
-    def end(self) -> None:
+    def finish(self) -> None:
         if not self._streams:
             self._received.check(bytes(self._pending))

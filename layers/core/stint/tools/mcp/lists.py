@@ -13,7 +13,7 @@ MOST_BYTES = 4_000_000
 
 
 @dataclass(slots=True)
-class Kept:
+class CachedToolList:
     """A cached list, fresh until `expiry`. `failure` is the error of the last request, kept until `retry`."""
 
     tools: list[ToolSignature] | None = None
@@ -33,7 +33,7 @@ class ToolLists:
 
     seconds: float
     retry_seconds: float
-    kept: dict[str, Kept] = field(default_factory=dict)
+    kept: dict[str, CachedToolList] = field(default_factory=dict)
 
     def fresh(self, key: str) -> list[ToolSignature] | None:
         """Return a list if it is fresh."""
@@ -50,9 +50,9 @@ class ToolLists:
         found = self.kept.get(key)
         return found.failure if found and time.monotonic() < found.retry else None
 
-    def keep(self, key: str, tools: list[ToolSignature]) -> None:
+    def put(self, key: str, tools: list[ToolSignature]) -> None:
         size = sum(len(tool.name) + len(tool.description) + len(json.dumps(tool.parameters)) for tool in tools)
-        self._put(key, Kept(tools, time.monotonic() + self.seconds, size=size))
+        self._put(key, CachedToolList(tools, time.monotonic() + self.seconds, size=size))
 
     def expire(self, key: str) -> None:
         """Mark a list as stale, because its server does not know one of its tools."""
@@ -61,10 +61,12 @@ class ToolLists:
 
     def fail(self, key: str, failure: StintError) -> None:
         """Cache the failure of a listing."""
-        found = self.kept.get(key, Kept())
-        self._put(key, Kept(found.tools, found.expiry, failure, time.monotonic() + self.retry_seconds, found.size))
+        found = self.kept.get(key, CachedToolList())
+        self._put(
+            key, CachedToolList(found.tools, found.expiry, failure, time.monotonic() + self.retry_seconds, found.size)
+        )
 
-    def _put(self, key: str, kept: Kept) -> None:
+    def _put(self, key: str, kept: CachedToolList) -> None:
         self.kept.pop(key, None)
         while self.kept and (len(self.kept) >= MOST_LISTS or self._size() + kept.size > MOST_BYTES):
             del self.kept[next(iter(self.kept))]

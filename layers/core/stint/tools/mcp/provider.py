@@ -112,12 +112,12 @@ class McpTools:
                 slow = f"The MCP server at {host_of(url)} did not list its tools within {seconds:.0f} s"
                 self._lists.fail(key, error if isinstance(error, StintError) else ToolUnavailable(slow))
             raise
-        self._lists.keep(key, tools)
+        self._lists.put(key, tools)
         return tools
 
     async def _ask(self, url: str, headers: dict[str, str], timeout: float) -> list[ToolSignature]:
         try:
-            return await self._sessions.hold(url, headers, list_all, timeout, list_budget())
+            return await self._sessions.run_session(url, headers, list_all, timeout, list_budget())
         except TimeoutError as error:
             raise ToolUnavailable(
                 f"The MCP server at {host_of(url)} did not list its tools within {timeout:g} s"
@@ -134,7 +134,7 @@ class McpTools:
             return await call_tool(session, invocation)
 
         try:
-            result = await self._sessions.hold(url, headers, call, timeout)
+            result = await self._sessions.run_session(url, headers, call, timeout)
         except TimeoutError:
             return timed_out(timeout)
         except McpFailure as error:

@@ -46,7 +46,7 @@ class McpSessions:
         self._max_bytes = max_bytes
         self._sse_endpoints: set[str] = set()
 
-    async def hold(
+    async def run_session(
         self,
         url: str,
         headers: dict[str, str],

@@ -38,10 +38,10 @@ class Watch(httpx.AsyncBaseTransport):
             response = await self._transport.handle_async_request(request)
         except (httpx.HTTPError, StintError) as error:
             if watched:
-                self.note(error)
+                self.record(error)
             raise
         if watched and response.is_error:
-            self.note(McpRequestRefused(request.method, response.status_code, opening=self._answered == 0))
+            self.record(McpRequestRefused(request.method, response.status_code, opening=self._answered == 0))
         self._answered += 1
         assert isinstance(response.stream, httpx.AsyncByteStream)  # noqa: S101 - an asynchronous transport's is
         check = AnswerCheck(self._received, response.headers.get("content-type", ""))
@@ -51,7 +51,7 @@ class Watch(httpx.AsyncBaseTransport):
     async def aclose(self) -> None:
         await self._transport.aclose()
 
-    def note(self, failure: Exception) -> None:
+    def record(self, failure: Exception) -> None:
         """Record a failure, unless there is an earlier one."""
         if self.failure is None:
             self.failure = failure
@@ -72,10 +72,10 @@ class WatchedBody(httpx.AsyncByteStream):
             async for chunk in self._body:
                 self._check.feed(chunk)
                 yield chunk
-            self._check.end()
+            self._check.finish()
         except (httpx.HTTPError, StintError) as error:
             if self._watched or isinstance(error, StintError):
-                self._watch.note(error)
+                self._watch.record(error)
             raise
 
     async def aclose(self) -> None:

@@ -1,4 +1,4 @@
-"""`python -m infra.bench`: ratios of one run, behind `make bench`."""
+"""`python -m infra.bench`: measure and print the ratios of `make bench`."""
 
 import asyncio
 import contextlib
@@ -26,14 +26,14 @@ SETTINGS = {
 
 
 async def bench() -> None:
-    """Run everything against one local cloud with an empty store."""
+    """Run all benchmarks against one local cloud with an empty store."""
     began = time.monotonic()
     async with contextlib.AsyncExitStack() as stack:
         cloud = await stack.enter_async_context(running_cloud(Plan(SETTINGS), None, silent))
         listener = stack.enter_context(contextlib.closing(listen()))
         front = await stack.enter_async_context(serving_front(cloud, listener, silent))
         launch = await stack.enter_async_context(launcher(cloud, SETTINGS))
-        print(f"{os.cpu_count()} processors, Python {sys.version.split()[0]}. Absolute figures are this machine's.")
+        print(f"{os.cpu_count()} processors, Python {sys.version.split()[0]}. Absolute figures are of this machine.")
         print(render("Cold start", "function", "bare", await measure_starts(launch)), flush=True)
         async with launch.uvicorn("direct") as server:
             rows = await measure_streams(front, server.url)
@@ -47,7 +47,7 @@ async def bench() -> None:
 
 
 def silent(subject: str, line: str) -> None:
-    """The log of the cloud is not looked at: what fails, fails the run."""
+    """Drop a log line of the cloud: a failure ends the run anyway."""
 
 
 def main() -> int:

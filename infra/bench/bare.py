@@ -1,4 +1,4 @@
-"""What a function is compared with: FastAPI on uvicorn with a DynamoDB client, and nothing else."""
+"""Baseline of the cold starts: FastAPI on uvicorn with a DynamoDB client, and nothing else."""
 
 import os
 

@@ -1,7 +1,7 @@
-"""A client in a process of its own, so that what it costs is the same for every server.
+"""Client in a separate process, so that its own cost is the same for every server.
 
-`python -m infra.bench.client URL SESSIONS TURNS MESSAGE` holds that many sessions at once, with that many streamed
-turns each, and prints a Measure as JSON. One turn per session comes before, so that everything is warm.
+`python -m infra.bench.client URL SESSIONS TURNS MESSAGE` runs that many sessions in parallel, with that many streamed
+turns each, and prints a Measure as JSON. One more turn per session warms everything up before.
 """
 
 import json
@@ -21,7 +21,7 @@ AGENT = {"agent_config": {"model": "scripted/demo", "instructions": "Answer brie
 
 @dataclass(frozen=True)
 class Measure:
-    """Medians of the turns: `first_event` in seconds, `events` a second; `turns` a second of all sessions."""
+    """Medians of the turns: seconds to `first_event`, `events` per second; and `turns` per second of all sessions."""
 
     first_event: float
     events: float
@@ -30,7 +30,7 @@ class Measure:
 
 @dataclass(frozen=True)
 class Turn:
-    """`first` and `end` are seconds after the request was sent."""
+    """Times of one turn; `first` and `end` are seconds after the request was sent."""
 
     first: float
     end: float
@@ -38,7 +38,7 @@ class Turn:
 
 
 class Api:
-    """The calls that a measurement needs, over one connection."""
+    """Client of the API over one connection."""
 
     def __init__(self, url: str) -> None:
         self._connection = HTTPConnection(urlsplit(url).netloc, timeout=60)
@@ -54,7 +54,7 @@ class Api:
         return json.loads(self.call("POST", path, body))
 
     def call(self, method: str, path: str, body: object = None) -> bytes:
-        """Send a request and read its whole answer, which must be 200."""
+        """Send a request and return the body of its response, whose status must be 200."""
         self._send(method, path, body)
         with self._connection.getresponse() as response:
             content = response.read()
@@ -69,7 +69,7 @@ class Api:
         return turn
 
     def stream_response(self, message: str, previous: str = "") -> tuple[Turn, str]:
-        """Stream a response that is stored, and give its id."""
+        """Stream a response that is stored, and return its times and its id."""
         body = {"model": "scripted/demo", "input": message, "stream": True, "previous_response_id": previous or None}
         turn, received = self.stream("/v1/responses", body)
         if b"event: response.completed" not in received:
@@ -88,7 +88,7 @@ class Api:
         return Turn(first, time.perf_counter() - began, received.count(b"\n\n")), received
 
     def close(self) -> None:
-        """Close the connection, which may be idle for longer than a server keeps it; the next call opens another."""
+        """Close the connection, which the server might close while it is idle. The next call opens another."""
         self._connection.close()
 
     def _send(self, method: str, path: str, body: object) -> None:

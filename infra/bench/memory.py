@@ -1,4 +1,4 @@
-"""Peak memory of the streaming function against the same app on uvicorn, after the same requests."""
+"""Peak memory of the streaming function compared with the same app on uvicorn, after the same requests."""
 
 import asyncio
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ BIG = "say: done\n" + "x" * 2_000_000
 
 @dataclass(frozen=True)
 class Step:
-    """A request that may raise the peak."""
+    """A request that may increase the peak."""
 
     name: str
     method: str
@@ -22,7 +22,7 @@ class Step:
 
 
 async def measure_memory(launcher: Launcher, front: str) -> list[Row]:
-    """Every figure is the highest so far: VmHWM of proc_pid_status(5), so this needs Linux."""
+    """Return the peak memory after each step. It is VmHWM of proc_pid_status(5), so this needs Linux."""
     small, large = await asyncio.to_thread(make_sessions, front)
     steps = [
         Step("after a turn", "POST", f"{small}/turn", turn_body("say: done")),
@@ -39,7 +39,7 @@ async def measure_memory(launcher: Launcher, front: str) -> list[Row]:
 
 
 def make_sessions(front: str) -> tuple[str, str]:
-    """Make an empty session, and one that is large; gives their paths."""
+    """Create an empty and a large session, and return their paths."""
     api = Api(front)
     agent = api.create_agent()
     small, large = api.create_session(agent), api.create_session(agent)
@@ -49,6 +49,6 @@ def make_sessions(front: str) -> tuple[str, str]:
 
 
 def peak(pid: int) -> float:
-    """The most memory that a process has held, in MB."""
+    """Return the peak memory of a process in MB."""
     status = Path(f"/proc/{pid}/status").read_text()
     return int(status.split("VmHWM:")[1].split()[0]) / 1000

@@ -1,4 +1,4 @@
-"""The processes that are compared: functions as Lambda starts them, and uvicorn."""
+"""Processes of the benchmarks: functions as started by Lambda, and uvicorn."""
 
 import asyncio
 import contextlib
@@ -62,7 +62,7 @@ class RunningServer(Running):
 
 
 class Launcher:
-    """Starts processes beside a running cloud, with the environment that the template gives to them."""
+    """Launcher of processes for a running cloud, with the environment from the template."""
 
     def __init__(self, cloud: Cloud, settings: Mapping[str, str], folder: Path) -> None:
         self._cloud = cloud
@@ -80,7 +80,7 @@ class Launcher:
 
     @contextlib.asynccontextmanager
     async def function(self, name: str) -> AsyncIterator[RunningFunction]:
-        """Start a function; it is ready when it asks for its first event."""
+        """Start a function, and yield once it requests its first event."""
         function = find_function(self._cloud.system, name)
         spec = function_spec(function, self._services, self._folder / "links", Path(sys.executable))
         root = Root(self._folder / name, self._folder / "runtime")
@@ -98,7 +98,7 @@ class Launcher:
 
     @contextlib.asynccontextmanager
     async def uvicorn(self, module: str) -> AsyncIterator[RunningServer]:
-        """Start uvicorn with the `app` of a module of this package; it is ready when it listens."""
+        """Start uvicorn with the `app` of a module of this package, and yield once it listens."""
         function = find_function(self._cloud.system, "turns")
         path = os.pathsep.join((str(ROOT / "layers" / "core"), str(ROOT)))
         environment = {**function.environment, **self._services, "PYTHONPATH": path, "PATH": os.defpath}
@@ -118,7 +118,7 @@ class Launcher:
             self._guardian.forget(process.pid)
 
     def event(self, method: str, path: str, body: object = None) -> bytes:
-        """The event that API Gateway would make of a request."""
+        """Return the event of API Gateway for a request."""
         match = self._router.match(method, path)
         if match is None:
             raise LocalCloudError(f"there is no route {method} {path}")
@@ -129,7 +129,7 @@ class Launcher:
 
 
 async def listening(process: asyncio.subprocess.Process) -> str:
-    """The URL that uvicorn says it listens on."""
+    """Wait until uvicorn listens, and return its URL."""
     said = b""
     while process.stderr and (line := await asyncio.wait_for(process.stderr.readline(), START_SECONDS)):
         said += line

@@ -1,4 +1,4 @@
-"""The table of a run: Stint beside what it is compared with."""
+"""The result table of a run: Stint and its baselines."""
 
 from dataclasses import dataclass
 from statistics import median
@@ -6,7 +6,7 @@ from statistics import median
 
 @dataclass(frozen=True)
 class Row:
-    """Figures of one thing, several runs of each side; `unit` follows the medians."""
+    """Results of one benchmark, several runs of each side; `unit` is printed after the medians."""
 
     name: str
     unit: str
@@ -15,7 +15,7 @@ class Row:
 
 
 def render(title: str, ours: str, theirs: str, rows: list[Row]) -> str:
-    """A table of medians, and of their ratio."""
+    """Return a table of the medians and their ratios."""
     lines = ["", f"{title:40}{ours:>12}{theirs:>12}{'ratio':>8}"]
     for row in rows:
         left, right = median(row.ours), median(row.theirs)

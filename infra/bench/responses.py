@@ -1,4 +1,4 @@
-"""Streamed responses against streamed turns that say the same, interleaved."""
+"""Streamed responses compared with streamed turns of the same content, interleaved."""
 
 import asyncio
 from collections.abc import Callable
@@ -13,7 +13,7 @@ Run = Callable[[], Turn]
 
 
 async def measure_responses(front: str) -> list[Row]:
-    """Time to the first event and to the last, a thousand words, and what a long chain costs; every process is warm."""
+    """Measure the time to the first and the last event, a thousand words, and a long chain, in warm processes."""
     return await asyncio.to_thread(measure, front)
 
 

@@ -1,4 +1,4 @@
-"""Cold start: a function's process against a bare FastAPI process, interleaved."""
+"""Cold start of a function's process compared with a bare FastAPI process, interleaved."""
 
 import asyncio
 import json
@@ -28,9 +28,9 @@ WORKER_MESSAGE = {
 
 
 async def measure_starts(launcher: Launcher) -> list[Row]:
-    """Process start to the first /next, and to the end of a first request that reads one table.
+    """Measure from process start to the first /next, and to the end of a first request that reads one table.
 
-    The bare process is ready when it listens. The registry has no table to read: its request is the health check.
+    The bare process is ready once it listens. The registry does not read a table: its request is the health check.
     """
     events = {name: launcher.event(*read) for name, read in READS.items()}
     events["worker"] = json.dumps({"Records": [WORKER_MESSAGE]}).encode()

@@ -1,4 +1,4 @@
-"""Streamed turns through front and runtime against the same app on uvicorn, interleaved."""
+"""Streamed turns through front and runtime compared with the same app on uvicorn, interleaved."""
 
 import asyncio
 import json
@@ -15,7 +15,7 @@ SHORT = "say: done"
 
 
 async def measure_streams(front: str, server: str) -> list[Row]:
-    """Time to the first event, events a second, turns a second; every process is warm."""
+    """Measure the time to the first event, events per second, and turns per second, in warm processes."""
     urls = (front, server)
     short = [[await run_client(url, 1, 20, SHORT) for url in urls] for _ in range(ROUNDS)]
     many = [[await run_client(url, 8, 10, SHORT) for url in urls] for _ in range(ROUNDS)]

@@ -1,4 +1,4 @@
-"""A turn with three tools in one answer, against the sum of what the tools take alone."""
+"""A turn with three tool calls in one response, compared with the sum of three turns with one call each."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -21,7 +21,7 @@ NAMES = ("fetch_alpha", "fetch_beta", "fetch_gamma")
 
 
 async def measure_tools(front: str) -> list[Row]:
-    """Turns with all tools at once, beside the sum of turns with one tool each; every process is warm."""
+    """Measure turns with all tools in parallel, and the sum of turns with one tool each, in warm processes."""
     async with slow_server() as url:
         return await asyncio.to_thread(measure, front, url)
 
@@ -57,7 +57,7 @@ def message(*names: str) -> str:
 
 
 def elapsed(api: Api, agent: str, text: str) -> float:
-    """Seconds of one turn in a session of its own, from the request to the last event."""
+    """Return the seconds of one turn in a new session, from the request to the last event."""
     return api.stream_turn(api.create_session(agent), text).end
 
 

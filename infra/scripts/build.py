@@ -1,4 +1,4 @@
-"""What `make build` left in `.aws-sam/build`."""
+"""The output of `make build` in `.aws-sam/build`."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ import yaml
 
 @dataclass(frozen=True)
 class Build:
-    """The output of `sam build` in a repository, and the target that it is for."""
+    """The output of `sam build` in a repository, and its target."""
 
     root: Path
     template: dict[str, Any]
@@ -21,7 +21,7 @@ class Build:
 
     @property
     def runtime(self) -> str:
-        """The runtime: SAM writes it where the template says how the core layer is built."""
+        """Return the runtime. SAM writes it into the build settings of the core layer."""
         return str(self._target["BuildMethod"])
 
     @property
@@ -37,9 +37,9 @@ class Build:
         return target
 
     def changed_source(self) -> Path | None:
-        """Return a source that was changed after the build, relative to the repository; None when there is none.
+        """Return a source that was changed after the build, relative to the repository, or None.
 
-        Code is compared by content; templates, and what the dependencies are installed from, by their time.
+        Code is compared by content. Templates and the build files of the dependencies are compared by time.
         """
         for source, copy in self._copies():
             if not copy.is_file() or copy.read_bytes() != source.read_bytes():
@@ -66,6 +66,6 @@ def folder_of(root: Path) -> Path:
 
 
 def read_build(root: Path) -> Build | None:
-    """Read the build of a repository; None when nothing is built."""
+    """Return the build of a repository, or None if there is none."""
     template = folder_of(root) / "template.yaml"
     return Build(root, yaml.safe_load(template.read_text())) if template.is_file() else None

@@ -1,7 +1,7 @@
-"""Adds bytecode to what `sam build` made, so that no cold start compiles.
+"""Add bytecode to the output of `sam build`, so that cold starts do not compile.
 
-Lambda's file system is read-only and unzipped files get new times, so the bytecode is of the kind that is never
-compared with its source (https://peps.python.org/pep-0552/). Only the target's own Python version can make it.
+Lambda's file system is read-only and unzipped files get new times, so the bytecode is of the unchecked kind, which is
+never compared with its source (https://peps.python.org/pep-0552/). Only the target's own Python version can compile it.
 """
 
 import shutil
@@ -28,7 +28,7 @@ def main() -> int:
 
 
 def find_interpreter(runtime: str) -> str | None:
-    """An interpreter of exactly this version that starts."""
+    """Return an interpreter of exactly this version that starts, or None."""
     for candidate in (sys.executable, shutil.which(runtime)):
         if candidate is None:
             continue
@@ -40,7 +40,7 @@ def find_interpreter(runtime: str) -> str | None:
 
 
 def compile_folder(interpreter: str, folder: Path) -> None:
-    """Compile in place; tracebacks show the paths that the files have in Lambda."""
+    """Compile in place, with the files' paths in Lambda for tracebacks."""
     place = "/opt" if (folder / "python").is_dir() else "/var/task"
     command = [interpreter, "-m", "compileall", "-q", "--invalidation-mode", "unchecked-hash", "-j", "0"]
     subprocess.run([*command, "-s", str(folder), "-p", place, str(folder)], check=True)

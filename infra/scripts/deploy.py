@@ -1,6 +1,6 @@
-"""`make deploy STACK=name`: deploy with the SAM CLI what `make build` built.
+"""`make deploy STACK=name`: deploy the output of `make build` with the SAM CLI.
 
-Reads its options from the environment, where make puts variables of its command line: STACK, PARAMETERS
+The options are read from the environment, to which make exports the variables of its command line: STACK, PARAMETERS
 ("Name=value ...", quoted as in a shell), RUNTIME and ARCHITECTURE.
 """
 
@@ -17,33 +17,33 @@ from infra.scripts.build import Build, read_build
 
 ROOT = Path(__file__).resolve().parents[2]
 USAGE = 'usage: make deploy STACK=name [PARAMETERS="Name=value ..."]'
-# Functions are named `<stack>-responses`, and Lambda takes 64 characters.
+# Functions are named `<stack>-responses`, and Lambda allows 64 characters.
 STACK = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,53}")
 TARGET = ("Runtime", "Architecture")
-# SAM takes quotes from around a value, and the backslash from these: when it reads the file, and when it has read it.
+# SAM removes the quotes around a value, and the escapes of quotes, twice: when it parses the file, and afterwards.
 UNQUOTED = 2
 _ESCAPED = re.compile(r"""\\(?=[ "'])""")
 
 
 class Refused(Exception):
-    """Why nothing was deployed, and what to do."""
+    """Nothing was deployed. The message has the reason and the solution."""
 
 
 def main(environment: Mapping[str, str], root: Path = ROOT) -> int:
-    """Run `sam deploy` and return its status; 2 when nothing was deployed."""
+    """Run `sam deploy` and return its status, or 2 if it was not started."""
     try:
         command = deploy_command(environment, root)
     except Refused as refused:
         print(f"stint: {refused}", file=sys.stderr)
         return 2
     print(shlex.join(command), flush=True)
-    # SAM looks for samconfig.toml beside the built template, where there is none: every option is in the command.
+    # SAM looks for samconfig.toml next to the built template, where there is none: every option is in the command.
     own = {name: value for name, value in environment.items() if name not in ("PYTHONPATH", "MAKEFLAGS")}
     return subprocess.run(command, cwd=root, env=own | {"SAM_CLI_TELEMETRY": "0"}, check=False).returncode
 
 
 def deploy_command(environment: Mapping[str, str], root: Path) -> list[str]:
-    """Return the command, and write the parameters to the file that it names. Raise Refused."""
+    """Return the command, and write the parameters to the file that it names. Raises Refused."""
     stack = environment.get("STACK", "")
     if not STACK.fullmatch(stack):
         problem = f"STACK={stack} is no name of a stack: a letter, then up to 53 letters, digits and dashes\n"
@@ -73,7 +73,7 @@ def current_build(root: Path) -> Build:
 
 
 def read_parameters(text: str, build: Build) -> dict[str, str]:
-    """Read "Name=value ..." as a shell would. Raise Refused for what the template does not have."""
+    """Parse "Name=value ..." like a shell. Raises Refused for a parameter that the template does not have."""
     known = build.template["Parameters"]
     parameters = {}
     try:
@@ -89,7 +89,7 @@ def read_parameters(text: str, build: Build) -> dict[str, str]:
 
 
 def check_target(wanted: Mapping[str, str | None], build: Build) -> None:
-    """Raise Refused when another runtime or architecture is asked for than what was built."""
+    """Raise Refused if the requested runtime or architecture is not that of the build."""
     built = {"Runtime": build.runtime, "Architecture": build.architecture}
     if any(wanted[name] not in (None, "", built[name]) for name in built):
         target = {name: wanted[name] or built[name] for name in built}
@@ -100,7 +100,7 @@ def check_target(wanted: Mapping[str, str | None], build: Build) -> None:
 
 
 def write_parameters(parameters: Mapping[str, str], root: Path) -> str:
-    """Write values to a file that SAM reads; on its command line it cannot take every value."""
+    """Write values to a file for SAM, whose command line does not support every value."""
     file = root / ".aws-sam" / "parameters.yaml"
     quoted = dict(parameters)
     for _ in range(UNQUOTED):

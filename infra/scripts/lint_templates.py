@@ -1,4 +1,4 @@
-"""Check with cfn-lint what CloudFormation gets: the translated template, and the templates nested in it."""
+"""Check the translated template and its nested templates with cfn-lint."""
 
 import json
 import subprocess
@@ -21,7 +21,7 @@ def main() -> int:
 
 
 def lint(template: Path) -> "subprocess.CompletedProcess[str]":
-    """Run cfn-lint on a SAM template's translation and on `infra/aws/*.yaml`, which it nests. Every finding counts."""
+    """Run cfn-lint on a SAM template's translation and on its nested `infra/aws/*.yaml`. Every finding is an error."""
     with tempfile.TemporaryDirectory() as folder:
         translated = Path(folder) / "translated.json"
         translated.write_text(json.dumps(translate(template, REGION), indent=1))

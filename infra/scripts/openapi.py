@@ -1,4 +1,4 @@
-"""Writes the OpenAPI document that GET /v1/openapi.json of `make run` answers with to `docs/openapi.json`."""
+"""Write the OpenAPI document, as returned by GET /v1/openapi.json of `make run`, to `docs/openapi.json`."""
 
 import json
 import sys
@@ -20,8 +20,8 @@ def main() -> int:
 
 
 def openapi_text() -> str:
-    """The document as it is committed; it changes only where the API does."""
-    # As in stint.http.app, where the reason is given.
+    """Return the committed form of the document, which changes only with the API."""
+    # See stint.http.app for the reason.
     warnings.filterwarnings("ignore", category=UnsupportedFieldAttributeWarning)
     return json.dumps(describe_api_at(LOCAL), indent=2, ensure_ascii=False) + "\n"
 

@@ -1,4 +1,4 @@
-"""Agents and sessions: create, list, delete; agents: get."""
+"""The function of the agents and sessions: create, list, delete; and get for agents."""
 
 from mangum import Mangum
 

@@ -1,4 +1,4 @@
-"""Models, tools, shields, providers, health, version, the OpenAPI document, and the pages."""
+"""The function of models, tools, shields, providers, health, version, the OpenAPI document, and the pages."""
 
 from mangum import Mangum
 

@@ -1,4 +1,4 @@
-"""Responses, conversations and chat completions: streams, so it runs on the streaming runtime."""
+"""The function of responses, conversations and chat completions. It streams, so it runs on the streaming runtime."""
 
 from stint.bootstrap.openai import OpenAIComposition
 from stint.http.app import create_app

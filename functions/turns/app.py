@@ -1,4 +1,4 @@
-"""Turns and steps, and whole sessions: streams, so it runs on the streaming runtime."""
+"""The function of turns, steps and whole sessions. It streams, so it runs on the streaming runtime."""
 
 from stint.bootstrap.agents import AgentsComposition
 from stint.http.app import create_app

@@ -1,4 +1,4 @@
-"""The worker: messages of the queue (background responses, long deletions), and events that request a run."""
+"""The worker of the queue's messages (background responses, long deletions) and of the events that request a run."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -25,18 +25,18 @@ composition = OpenAIComposition(load_settings)
 
 RESERVE_SECONDS = 5.0
 RECEIVES = 3
-"""How often the queue gives a message out before it lies among the dead letters (infra/aws/data.yaml)."""
+"""Maximum receives of a message before it is moved to the dead-letter queue (infra/aws/data.yaml)."""
 
 UNMARKED_SECONDS = 30
-"""When a deletion task returns that came before its object was marked as deleted."""
+"""Delay until the retry of a deletion task that arrived before its object was marked as deleted."""
 
 
 def handler(event: Any, context: Any) -> Any:
     """Handle messages of the queue, an event of the bus, or a direct invocation.
 
-    IAM decides who may invoke this function. Deletions come by the queue only. What can never be done is logged and
-    dropped. Any other failure is raised, or reported for a message, so that it is tried again: twice, and then it lies
-    in a queue of failures.
+    IAM controls who may invoke this function. Deletions are accepted from the queue only. Tasks that can never succeed
+    are logged and dropped. Any other failure is raised, or reported for a message, so that it is retried: twice, and
+    then it is moved to a queue of failures.
     """
     seconds = context.get_remaining_time_in_millis() / 1000 - RESERVE_SECONDS
     if isinstance(event, dict) and "Records" in event:
@@ -47,7 +47,7 @@ def handler(event: Any, context: Any) -> Any:
 
 
 def answer_event(event: Any, context: Any, seconds: float) -> Any:
-    """Handle an event of the bus or a direct invocation; return its completion event, None when it was dropped."""
+    """Handle an event of the bus or a direct invocation, and return its completion event, or None if it was dropped."""
     answer: list[CompletionEvent | None] = []
 
     def work(observation: Observation) -> int:
@@ -73,7 +73,7 @@ def answer_event(event: Any, context: Any, seconds: float) -> Any:
 
 
 def observed(what: str, context: Any, work: Callable[[Observation], int]) -> None:
-    """Do some work, and write the line that tells of it; `work` gives the status of the outcome."""
+    """Do some work and log its result; `work` returns the status."""
     observation = Observation(context.aws_request_id, "worker")
     status = 500
     try:
@@ -83,7 +83,7 @@ def observed(what: str, context: Any, work: Callable[[Observation], int]) -> Non
 
 
 def take_message(record: SQSRecord, context: Any, seconds: float) -> None:
-    """Take up a message of the queue; one that cannot be read is dropped."""
+    """Handle a message of the queue, or drop it if it cannot be read."""
     try:
         task = TASK.validate_json(record.body)
     except ValidationError as error:
@@ -106,7 +106,7 @@ def take_message(record: SQSRecord, context: Any, seconds: float) -> None:
 
 
 def run_response(record: SQSRecord, task: ResponseTask, seconds: float, observation: Observation) -> int:
-    """Run a stored response for so many seconds at most, and give the status of the outcome."""
+    """Run a stored response for at most `seconds`, and return the status of the outcome."""
     observation.name_response(task.response_id)
     last = int(record.attributes.approximate_receive_count or 1) >= RECEIVES
 
@@ -121,7 +121,7 @@ def run_response(record: SQSRecord, task: ResponseTask, seconds: float, observat
 
 
 def continue_deletion(task: DeletionTask, seconds: float, _: Observation) -> int:
-    """Delete for so many seconds, and return the status of the outcome. Raise NotMarkedDeleted."""
+    """Delete for at most `seconds`, and return the status of the outcome. Raises NotMarkedDeleted."""
     logger = make_logger()
     add_log_keys(**task.model_dump(exclude={"kind", "tenant"}))
     try:
@@ -133,7 +133,7 @@ def continue_deletion(task: DeletionTask, seconds: float, _: Observation) -> int
 
 
 def deliver_again(record: SQSRecord, error: NotMarkedDeleted) -> None:
-    """Let a deletion task return soon: it may have come before its mark. Nothing was deleted."""
+    """Retry a deletion task soon: it may have arrived before its mark was written. Nothing was deleted."""
     logger = make_logger()
     logger.warning("The deletion waits for its mark", extra={"error": error.message})
     try:
@@ -143,7 +143,7 @@ def deliver_again(record: SQSRecord, error: NotMarkedDeleted) -> None:
 
 
 def drop(error: ValidationError, _: Observation | None = None) -> int:
-    """Say what is wrong with an event that is no work for this function."""
+    """Log the problems of an event that is not a task of this function."""
     problems = error.errors(include_url=False, include_context=False, include_input=False)
     make_logger().error("The event is no task of this worker and is dropped", extra={"problems": problems})
     return 400
@@ -151,10 +151,10 @@ def drop(error: ValidationError, _: Observation | None = None) -> int:
 
 @cache
 def make_runner() -> asyncio.Runner:
-    """Make the one event loop of the process: what is kept from one event to the next belongs to it."""
+    """Return the single event loop of the process, to which objects that outlive an event belong."""
     return asyncio.Runner()
 
 
 def run_async(work: Coroutine[Any, Any, T]) -> T:
-    """Run to the end, in the caller's context: a runner by itself keeps that of the first event for all others."""
+    """Run to the end in the caller's context. A runner's default is the context of the first event."""
     return make_runner().run(work, context=copy_context())

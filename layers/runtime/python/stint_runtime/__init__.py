@@ -1,1 +1,1 @@
-"""Runs an ASGI app on AWS Lambda's managed Python runtimes and streams its response."""
+"""Runtime that serves an ASGI app on AWS Lambda's managed Python runtimes and streams its responses."""

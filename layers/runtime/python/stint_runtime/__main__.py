@@ -1,4 +1,4 @@
-"""Start the runtime: load the app, then serve events until the process is told to end."""
+"""Start the runtime: load the app, then serve events until the process is stopped."""
 
 import asyncio
 import gc
@@ -17,11 +17,11 @@ from stint_runtime.startup import start
 
 
 def main() -> int:
-    """Run until SIGTERM; gives the exit code."""
+    """Run until SIGTERM, and return the exit code."""
     if isinstance(sys.stdout, io.TextIOWrapper):
-        # A frozen process would keep its log lines to itself.
+        # A frozen process would not flush its buffered log lines.
         sys.stdout.reconfigure(line_buffering=True)
-    gc.disable()  # what modules make stays: to look for garbage among it takes a sixth of a start
+    gc.disable()  # objects of modules are permanent: collections take a sixth of a start and free nothing
     api = RuntimeApi(os.environ["AWS_LAMBDA_RUNTIME_API"])
     try:
         app = load(os.environ["_HANDLER"])
@@ -45,7 +45,7 @@ async def _serve(app: App, api: RuntimeApi) -> None:
     try:
         await task
     except asyncio.CancelledError:
-        # SIGTERM: what was running has been reported.
+        # SIGTERM: a running invocation has already been reported.
         return
 
 

@@ -1,4 +1,4 @@
-"""The Lambda Runtime API (https://docs.aws.amazon.com/lambda/latest/dg/runtimes-api.html)."""
+"""Client of the Lambda Runtime API (https://docs.aws.amazon.com/lambda/latest/dg/runtimes-api.html)."""
 
 import asyncio
 import time
@@ -17,7 +17,7 @@ _PIECE = 64 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Invocation:
-    """One event to serve, and the headers that came with it (names in lower case)."""
+    """One event, and the headers of its delivery (names in lower case)."""
 
     request_id: str
     payload: bytes
@@ -26,7 +26,7 @@ class Invocation:
 
     @property
     def deadline_ms(self) -> int:
-        """When Lambda ends the invocation, in milliseconds of the Unix epoch."""
+        """Return the deadline of the invocation in milliseconds of the Unix epoch."""
         return int(self.headers.get("lambda-runtime-deadline-ms", self.received_ms + 900_000))
 
     @property
@@ -35,7 +35,7 @@ class Invocation:
 
     @property
     def echo(self) -> dict[str, str]:
-        """Headers that go back with the answer: Lambda's newer runtimes return the invocation id."""
+        """Return the headers to repeat in the response; Lambda's newer runtimes return the invocation id."""
         value = self.headers.get("lambda-runtime-invocation-id")
         return {"Lambda-Runtime-Invocation-Id": value} if value else {}
 
@@ -47,7 +47,7 @@ class RuntimeApi:
         self._address = address
 
     async def next(self) -> Invocation:
-        """Wait for an event, for as long as it takes: the process sleeps frozen in this call."""
+        """Wait for an event, without a timeout: the process is frozen in this call."""
         answer = await self._call("GET", f"{_ROOT}/invocation/next")
         if answer.status != 200:
             raise OSError(f"The Runtime API answered {answer.status} to /next: {answer.body[:500]!r}")
@@ -59,31 +59,31 @@ class RuntimeApi:
         )
 
     async def respond(self, invocation: Invocation, payload: bytes) -> None:
-        """Answer in one piece, with JSON."""
+        """Send a buffered response with JSON."""
         headers = {"Content-Type": "application/json", **invocation.echo}
         await self._post(f"{invocation.path}/response", payload, headers)
 
     async def fail(self, invocation: Invocation, error: FunctionError) -> None:
-        """Report a failure; not allowed once a response has begun."""
+        """Report a failure. This is not allowed once a response has begun."""
         headers = {_ERROR_TYPE: error.reason, **invocation.echo}
         await self._post(f"{invocation.path}/error", error.to_json(), headers)
 
     async def fail_init(self, error: FunctionError) -> None:
-        """Report that the function can't start; the process must exit then."""
+        """Report that the function cannot start. The process must then exit."""
         await self._post(f"{_ROOT}/init/error", error.to_json(), {_ERROR_TYPE: error.reason})
 
     async def restored(self) -> None:
-        """Say that the process may be frozen into a snapshot; returns in the restored process."""
+        """Report that the process is ready for a snapshot. This call returns in the restored process."""
         answer = await self._call("GET", f"{_ROOT}/restore/next")
         if answer.status != 200:
             raise OSError(f"The Runtime API answered {answer.status} to /restore/next")
 
     async def fail_restore(self, error: FunctionError) -> None:
-        """Report that the restored process can't go on; it must exit then."""
+        """Report that the restored process cannot continue. It must then exit."""
         await self._post(f"{_ROOT}/restore/error", error.to_json(), {_ERROR_TYPE: error.reason})
 
     async def stream(self, invocation: Invocation) -> "ResponseStream":
-        """Open a streamed response; nothing has left before its first write."""
+        """Open a streamed response. Nothing is sent before its first write."""
         reader, writer = await connect(self._address)
         headers = {
             "Content-Type": "application/vnd.awslambda.http-integration-response",
@@ -97,7 +97,7 @@ class RuntimeApi:
         return ResponseStream(invocation.request_id, head, reader, writer)
 
     async def _post(self, path: str, body: bytes, headers: Mapping[str, str]) -> None:
-        """Post; an invocation that Lambda has given up is no reason to stop serving the next one."""
+        """Send a POST and log errors: the process can serve the next invocation even if Lambda has dropped this one."""
         try:
             answer = await self._call("POST", path, body, headers)
         except OSError as error:
@@ -119,9 +119,9 @@ class RuntimeApi:
 
 
 class ResponseStream:
-    """A response on its way: chunks, and an end with or without an error.
+    """A streamed response: chunks, and an end with or without an error.
 
-    Lambda may answer or hang up early when it has lost the invocation; what is written after that is discarded.
+    Lambda may respond or disconnect early if it has lost the invocation. Later writes are discarded.
     """
 
     def __init__(
@@ -131,12 +131,12 @@ class ResponseStream:
         self._head = head
         self._writer = writer
         self._answer = asyncio.create_task(read_answer(reader))
-        # Aborting wakes a write that waits for a server that will not read any more.
+        # The abort ends a write that waits for a server that no longer reads.
         self._answer.add_done_callback(lambda _: writer.transport.abort())
 
     async def write(self, data: bytes, *, last: bool = False) -> None:
-        """Send bytes at once, and the terminating chunk with the last ones."""
-        # A large body leaves in pieces: each write copies what it gets.
+        """Send bytes at once, with the terminating chunk after the last ones."""
+        # A large body is sent in pieces, because each write copies its data.
         left = memoryview(data)
         while len(left) > _PIECE:
             await self._send(_chunk(left[:_PIECE]))
@@ -144,13 +144,13 @@ class ResponseStream:
         await self._send(_chunk(left) + (b"0\r\n\r\n" if last else b""))
 
     async def fail(self, error: FunctionError) -> None:
-        """End the body with error trailers (runtimes-custom: "mid-stream errors")."""
+        """End the body with error trailers (see "mid-stream errors" in runtimes-custom)."""
         body = b64encode(error.to_json()).decode()
         trailers = f"{_ERROR_TYPE}: {error.reason}\r\n{_ERROR_BODY}: {body}\r\n"
         await self._send(b"0\r\n" + trailers.encode() + b"\r\n")
 
     async def close(self) -> None:
-        """Wait until Lambda has taken the whole response."""
+        """Wait until Lambda has received the whole response."""
         try:
             _log_refusal("/response", await self._answer, self._request_id)
         except OSError as error:
@@ -166,7 +166,7 @@ class ResponseStream:
         try:
             await self._writer.drain()
         except OSError:
-            # `close` says what became of the connection.
+            # `close` logs the state of the connection.
             return
 
 

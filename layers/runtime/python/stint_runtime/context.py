@@ -15,10 +15,10 @@ _CLIENT = ("installation_id", "app_title", "app_version_name", "app_version_code
 
 
 class LambdaContext:
-    """What Lambda says about the invocation.
+    """Metadata of an invocation.
 
-    `route_timeout_ms` is the integration's time-out (API Gateway's TimeoutInMillis): the caller is gone after it,
-    whatever time the function itself has left.
+    `route_timeout_ms` is the integration's timeout (API Gateway's TimeoutInMillis). After it, the client is
+    disconnected even if the function itself has time left.
     """
 
     def __init__(self, invocation: Invocation, environment: Mapping[str, str], route_timeout_ms: int | None) -> None:
@@ -37,12 +37,12 @@ class LambdaContext:
         self._deadline_ms = min(invocation.deadline_ms, route_deadline)
 
     def get_remaining_time_in_millis(self) -> int:
-        """Milliseconds until the function or its route times out, whichever is first; never negative."""
+        """Return the milliseconds until the function or its route times out, whichever is first, but at least 0."""
         return max(0, self._deadline_ms - time.time_ns() // 1_000_000)
 
 
 def _client_context(text: str | None) -> SimpleNamespace | None:
-    """Give `custom` and `env` as the dicts that they are, `client` with attributes."""
+    """Return the client context: `custom` and `env` as dicts, `client` with attributes."""
     if not text:
         return None
     fields: dict[str, Any] = json.loads(text)

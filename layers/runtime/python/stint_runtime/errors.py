@@ -1,4 +1,4 @@
-"""What went wrong, in the words of the Runtime API."""
+"""Errors in the format of the Runtime API."""
 
 import json
 import re
@@ -13,23 +13,23 @@ _STACK_LIMIT = 40
 
 
 class DeadlineExceeded(Exception):
-    """The app was still at work when the time for the invocation ran out."""
+    """The app was still running when the time for the invocation ran out."""
 
 
 class ResponseIncomplete(Exception):
-    """The app returned and its response was not complete."""
+    """The app returned before its response was complete."""
 
 
 class Stopped(Exception):
-    """The process was told to end while an invocation ran."""
+    """The process was stopped during an invocation."""
 
 
 @dataclass(frozen=True, slots=True)
 class FunctionError:
-    """A failure as Lambda takes it.
+    """A failure in Lambda's format.
 
-    `reason` is the `category.reason` of the header Lambda-Runtime-Function-Error-Type; the other fields are the
-    JSON body (https://docs.aws.amazon.com/lambda/latest/dg/runtimes-api.html).
+    `reason` is the `category.reason` of the header Lambda-Runtime-Function-Error-Type. The other fields are the JSON
+    body (https://docs.aws.amazon.com/lambda/latest/dg/runtimes-api.html).
     """
 
     reason: str
@@ -39,7 +39,7 @@ class FunctionError:
 
     @classmethod
     def of(cls, exception: BaseException, reason: str | None = None) -> "FunctionError":
-        """Describe an exception; message and stack are cut because the error also travels as a header."""
+        """Describe an exception. Message and stack are truncated because the error is also sent as a header."""
         name = type(exception).__name__
         return cls(
             reason=reason or f"Function.{name if _REASON.fullmatch(name) else 'UnknownReason'}",
@@ -49,7 +49,7 @@ class FunctionError:
         )
 
     def to_json(self) -> bytes:
-        """Give the body that the Runtime API wants."""
+        """Return the body for the Runtime API."""
         body = {"errorMessage": self.message, "errorType": self.type, "stackTrace": self.stack}
         return json.dumps(body).encode()
 
@@ -63,6 +63,6 @@ def log(level: str, message: str, **fields: object) -> None:
 
 
 def log_failure(error: FunctionError, request_id: str | None) -> None:
-    """Write a failure down, once, where it is reported."""
+    """Log a failure. It is logged once, where it is reported."""
     fields = {"errorType": error.type, "errorReason": error.reason, "stackTrace": error.stack}
     log("ERROR", error.message, requestId=request_id, **fields)

@@ -1,4 +1,4 @@
-"""One request and its response, as an ASGI app sees them."""
+"""One request and its response as an ASGI exchange."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, MutableMapping
@@ -14,7 +14,7 @@ App = Callable[
 
 
 class Exchange:
-    """Gives the request to the app and its messages to the response, and holds the app to the protocol.
+    """The two channels of an ASGI app. It passes the app's messages to the response and enforces the protocol.
 
     https://asgi.readthedocs.io/en/latest/specs/www.html
     """
@@ -30,7 +30,7 @@ class Exchange:
         self.complete = False
 
     async def receive(self) -> Message:
-        """Give the request's body, then wait: a client that goes away is not visible to Lambda."""
+        """Return the request's body, then wait for the end: Lambda does not report a client's disconnect."""
         if self._body is not None:
             body, self._body = self._body, None
             return {"type": "http.request", "body": body, "more_body": False}
@@ -38,7 +38,7 @@ class Exchange:
         return {"type": "http.disconnect"}
 
     async def send(self, message: Message) -> None:
-        """Take a message of the app; a wrong one is the app's error."""
+        """Process a message of the app. Raises RuntimeError if it violates the protocol."""
         expected = "http.response.body" if self._status else "http.response.start"
         if self._ended.is_set() or message["type"] != expected:
             state = "after the end of the response" if self._ended.is_set() else f"in place of {expected}"
@@ -49,7 +49,7 @@ class Exchange:
             self._start(message["status"], [(bytes(n), bytes(v)) for n, v in message.get("headers", ())])
 
     def end(self) -> None:
-        """Let nothing more through; a waiting `receive` gives the disconnect."""
+        """Refuse further messages, and make a waiting `receive` return the disconnect."""
         self._ended.set()
 
     def _start(self, status: int, headers: Headers) -> None:

@@ -1,4 +1,4 @@
-"""The function's app, found the way Lambda names handlers."""
+"""Loader of the function's app by the name of its handler."""
 
 import importlib
 
@@ -7,7 +7,7 @@ from stint_runtime.exchange import App
 
 
 class HandlerError(Exception):
-    """The app can't be loaded; `error` says why, with the reasons that the managed runtime uses."""
+    """The app cannot be loaded; `error` has one of the managed runtime's reasons."""
 
     def __init__(self, error: FunctionError) -> None:
         super().__init__(error.message)
@@ -15,7 +15,7 @@ class HandlerError(Exception):
 
 
 def load(handler: str) -> App:
-    """Import the app that `module.attribute` or `folder/module.attribute` names; raises HandlerError."""
+    """Import the app with the name `module.attribute` or `folder/module.attribute`. Raises HandlerError."""
     module_name, dot, attribute = handler.rpartition(".")
     if not dot:
         raise _failure("Runtime.MalformedHandlerName", f"Bad handler '{handler}': not module.attribute.")
@@ -28,7 +28,7 @@ def load(handler: str) -> App:
         raise _failure(
             "Runtime.HandlerNotFound", f"Handler '{attribute}' is missing in module '{module_name}' or no ASGI app."
         )
-    return app  # type: ignore[no-any-return]  # what an ASGI app is shows when it is called
+    return app  # type: ignore[no-any-return]  # whether it is an ASGI app only shows when it is called
 
 
 def _import_error(error: BaseException, module_name: str) -> FunctionError:

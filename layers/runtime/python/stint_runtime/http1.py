@@ -1,7 +1,7 @@
-"""HTTP/1.1 to the Runtime API: one connection per request, over asyncio streams.
+"""HTTP/1.1 client for the Runtime API: one connection per request, over asyncio streams.
 
-The Runtime API is plain HTTP on loopback; `http.client` would need a thread and brings `email` and `ssl` along.
-asyncio sets TCP_NODELAY on every TCP socket, so each write leaves at once.
+The Runtime API is plain HTTP on loopback. `http.client` would need a thread and import `email` and `ssl`.
+asyncio sets TCP_NODELAY on every TCP socket, so each write is sent at once.
 """
 
 import asyncio
@@ -12,12 +12,12 @@ _HEAD_LIMIT = 1024 * 1024
 
 
 class ProtocolError(OSError):
-    """The other side does not speak HTTP/1.1."""
+    """The server does not speak HTTP/1.1."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the server said; header names are in lower case."""
+    """A response of the server; header names are in lower case."""
 
     status: int
     headers: Mapping[str, str]
@@ -31,13 +31,13 @@ async def connect(address: str) -> tuple[asyncio.StreamReader, asyncio.StreamWri
 
 
 def request_head(method: str, path: str, host: str, headers: Mapping[str, str]) -> bytes:
-    """Write the request line and the headers."""
+    """Return the request line and the headers."""
     lines = [f"{method} {path} HTTP/1.1", f"Host: {host}", *(f"{name}: {headers[name]}" for name in headers)]
     return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
 
 
 async def read_answer(reader: asyncio.StreamReader) -> Answer:
-    """Read one whole response, however its length is told (RFC 9112 section 6.3)."""
+    """Read one whole response, with any kind of message length (RFC 9112 section 6.3)."""
     try:
         status, headers = await _read_head(reader)
         while status < 200:

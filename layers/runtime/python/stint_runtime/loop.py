@@ -1,4 +1,4 @@
-"""The loop: take an event, run the app, answer, take the next one."""
+"""The event loop of the runtime: request an event, run the app, respond, request the next event."""
 
 import asyncio
 import json
@@ -12,7 +12,7 @@ from stint_runtime.exchange import App, Exchange
 from stint_runtime.response import BufferedResponse, Response, StreamedResponse
 from stint_runtime.scope import Scope, http_scope, is_proxy_event, request_body
 
-# The app is cancelled this long before the deadline, and has GRACE seconds to say a last word.
+# The app is cancelled MARGIN seconds before the deadline, and then has GRACE seconds to finish.
 MARGIN = 0.5
 GRACE = 0.25
 
@@ -23,14 +23,14 @@ _OTHER_EVENT = json.dumps(
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """`route_timeout_ms`: the integration's time-out; `buffered`: answer in one piece, as `sam local` needs it."""
+    """`route_timeout_ms` is the integration's timeout. `buffered` disables streaming, for `sam local`."""
 
     route_timeout_ms: int | None = None
     buffered: bool = False
 
 
 async def run(app: App, api: RuntimeApi, options: Options) -> None:
-    """Serve events for ever. Raises OSError when the Runtime API is gone, SystemExit when the app asks for it."""
+    """Serve events in an endless loop. Raises OSError if the Runtime API fails, SystemExit if the app raises it."""
     while True:
         invocation = await api.next()
         _set_trace_id(invocation)
@@ -78,7 +78,7 @@ async def _run_app(app: App, scope: Scope, body: bytes, response: Response) -> N
 
 
 async def _outcome(app: App, scope: Scope, exchange: Exchange) -> BaseException | None:
-    """Run the app; its exception is a result: a SystemExit that leaves a task would tear the event loop down."""
+    """Run the app, and return its exception: a SystemExit that leaves a task would stop the event loop."""
     try:
         await app(scope, exchange.receive, exchange.send)
     except BaseException as exception:  # noqa: BLE001  # the edge: every failure of the app is reported
@@ -103,7 +103,7 @@ async def _cancel(task: asyncio.Task[BaseException | None]) -> None:
 async def _settle(
     exchange: Exchange, response: Response, failure: BaseException | None, context: LambdaContext
 ) -> None:
-    """End the response if the app has not, and write a failure down."""
+    """Log a failure, and end the response if the app has not."""
     if failure:
         error = FunctionError.of(failure)
         log_failure(error, context.aws_request_id)

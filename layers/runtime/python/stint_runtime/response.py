@@ -1,4 +1,4 @@
-"""Where a response goes: to Lambda as a stream, or in one piece."""
+"""Responses to Lambda, streamed or buffered."""
 
 import json
 from base64 import b64encode
@@ -15,7 +15,7 @@ _PRELUDE_LIMIT = 16 * 1024
 
 
 class Response(Protocol):
-    """A response being written. `write` with `last` completes it."""
+    """A response in progress. `write` with `last` completes it."""
 
     async def write(self, status: int, headers: Headers, data: bytes, *, last: bool) -> None: ...
 
@@ -25,7 +25,7 @@ class Response(Protocol):
 
 
 class StreamedResponse:
-    """Sends prelude, delimiter and body as they come.
+    """A streamed response: prelude, delimiter and body are sent at once.
 
     https://docs.aws.amazon.com/apigateway/latest/developerguide/response-transfer-mode-lambda.html
     """
@@ -36,27 +36,27 @@ class StreamedResponse:
         self._stream: ResponseStream | None = None
 
     async def write(self, status: int, headers: Headers, data: bytes, *, last: bool) -> None:
-        """Send bytes at once; the prelude leaves with the first of them, so that a failure before has a status."""
+        """Send bytes at once, the first ones with the prelude, so that an earlier failure gets an error status."""
         if not self._stream:
             data = prelude(status, headers) + data
             self._stream = await self._api.stream(self._invocation)
         await self._stream.write(data, last=last)
 
     async def fail(self, error: FunctionError) -> None:
-        """Report on the error path while nothing has left, in the trailers after that."""
+        """Report a failure: on the error path if nothing was sent, otherwise in the trailers."""
         if self._stream:
             await self._stream.fail(error)
         else:
             await self._api.fail(self._invocation, error)
 
     async def close(self) -> None:
-        """Wait until Lambda has taken the response."""
+        """Wait until Lambda has received the response."""
         if self._stream:
             await self._stream.close()
 
 
 class BufferedResponse:
-    """Collects the response and answers with an ordinary proxy response."""
+    """A response that is collected and sent as an ordinary proxy response."""
 
     def __init__(self, api: RuntimeApi, invocation: Invocation) -> None:
         self._api = api
@@ -64,22 +64,22 @@ class BufferedResponse:
         self._body = bytearray()
 
     async def write(self, status: int, headers: Headers, data: bytes, *, last: bool) -> None:
-        """Keep bytes; answer when they are the last."""
+        """Add bytes, and send the response after the last ones."""
         self._body += data
         if last:
             answer = {**_head(status, headers), **_body(bytes(self._body))}
             await self._api.respond(self._invocation, json.dumps(answer).encode())
 
     async def fail(self, error: FunctionError) -> None:
-        """Report on the error path: nothing has left."""
+        """Report a failure on the error path; nothing was sent."""
         await self._api.fail(self._invocation, error)
 
     async def close(self) -> None:
-        """Nothing is left to wait for."""
+        """Do nothing: the response was sent as a whole."""
 
 
 def prelude(status: int, headers: Headers) -> bytes:
-    """Write status, headers and the delimiter; API Gateway looks for it in the first 16 KB only."""
+    """Return status, headers and the delimiter. API Gateway searches only the first 16 KB for the delimiter."""
     text = json.dumps(_head(status, headers), separators=(",", ":")).encode("ascii") + _DELIMITER
     if len(text) > _PRELUDE_LIMIT:
         raise ValueError(f"The response headers take {len(text)} bytes; API Gateway allows {_PRELUDE_LIMIT}.")

@@ -1,4 +1,4 @@
-"""An API Gateway REST proxy event as an ASGI request.
+"""Conversion of an API Gateway REST proxy event to an ASGI request.
 
 Event: https://docs.aws.amazon.com/apigateway/latest/developerguide/set-up-lambda-proxy-integrations.html
 Scope: https://asgi.readthedocs.io/en/latest/specs/www.html
@@ -20,7 +20,7 @@ _PATH_CHARACTERS = "/%:@!$&'()*+,;=~-._"
 
 
 def is_proxy_event(event: object) -> TypeGuard[Event]:
-    """Tell a REST proxy event (payload version 1) from everything else that can invoke a function."""
+    """Return whether an event is a REST proxy event (payload version 1)."""
     return (
         isinstance(event, dict)
         and isinstance(event.get("requestContext"), dict)
@@ -30,11 +30,11 @@ def is_proxy_event(event: object) -> TypeGuard[Event]:
 
 
 def http_scope(event: Event, context: LambdaContext) -> Scope:
-    """Make the ASGI scope.
+    """Return the ASGI scope.
 
-    `root_path` is where the API is mounted: the stage in an execute-api URL, the base path of a custom domain. As
-    ASGI wants it, `path` contains `root_path`; so routes match without the mount, and absolute URLs and FastAPI's
-    documentation pages work with it.
+    `root_path` is the mount path of the API: the stage in an execute-api URL, the base path of a custom domain. As
+    ASGI requires, `path` contains `root_path`. So routes match without the mount path, and absolute URLs and FastAPI's
+    documentation pages include it.
     """
     headers = list(_headers(event))
     lookup = dict(reversed(headers))
@@ -58,7 +58,7 @@ def http_scope(event: Event, context: LambdaContext) -> Scope:
 
 
 def request_body(event: Event) -> bytes:
-    """Give the body's bytes; API Gateway sends binary ones in base64."""
+    """Return the body as bytes. API Gateway sends binary bodies in base64."""
     body = event.get("body") or ""
     return b64decode(body) if event.get("isBase64Encoded") else body.encode()
 
@@ -76,7 +76,7 @@ def _header_value(value: str) -> bytes:
 
 
 def _query_string(event: Event) -> bytes:
-    """Encode the values again: version 1 events carry them decoded."""
+    """Return the query string; the values are encoded because version 1 events have them decoded."""
     pairs = _pairs(event.get("multiValueQueryStringParameters"), event.get("queryStringParameters"))
     return urlencode(list(pairs)).encode("ascii")
 
@@ -91,10 +91,10 @@ def _pairs(multiple: Mapping[str, list[str]] | None, single: Mapping[str, str] |
 
 
 def _mount(event: Event) -> tuple[str, str]:
-    """Give root path and raw path. Only the request context's path has the stage in it.
+    """Return root path and raw path. Only the request context's path contains the stage.
 
-    The root path is what stands before the matched resource, or before `path` when the event's parameters don't fill
-    the resource.
+    The root path is the part before the matched resource, or before `path` if the event's parameters do not fill the
+    resource.
     """
     parameters = event.get("pathParameters") or {}
     route = _PARAMETER.sub(lambda match: parameters.get(match[1]) or match[0], event.get("resource") or "")

@@ -1,7 +1,7 @@
-"""SnapStart: the hooks around the snapshot, and the wait for the restore.
+"""SnapStart: the hooks before and after the snapshot, and the wait for the restore.
 
 The endpoints are those of AWS's own runtime client (awslambdaric, `on_init_complete`). The hooks are registered with
-`snapshot_restore_py`, which the managed runtime brings along.
+`snapshot_restore_py`, which is part of the managed runtime.
 """
 
 import sys
@@ -14,7 +14,10 @@ _AFTER_FAILED = 65
 
 
 async def wait_for_restore(api: RuntimeApi) -> None:
-    """Run the hooks before, sleep through the snapshot, run the hooks after; a failing hook ends the process."""
+    """Run the hooks before the snapshot, wait for the restore, and run the hooks after it.
+
+    A failing hook ends the process.
+    """
     try:
         _run_hooks("get_before_snapshot", last_first=True)
         await api.restored()

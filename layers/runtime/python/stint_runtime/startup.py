@@ -1,4 +1,4 @@
-"""The app's start, before the first event: Lambda's init phase has more CPU than a small function ever has again."""
+"""The app's startup before the first event. Lambda's init phase has more CPU than a small function has later."""
 
 import asyncio
 from contextlib import suppress
@@ -7,14 +7,14 @@ from stint_runtime.errors import FunctionError, log_failure
 from stint_runtime.exchange import App, Message
 
 SECONDS = 5.0
-"""The init phase has ten; what has not started by then is left to the first event."""
+"""Seconds to wait for the startup, of the ten of the init phase. A slower startup continues during the first event."""
 
 
 async def start(app: App) -> None:
-    """Tell an app that the process starts, and wait until it says it is ready.
+    """Send an app the startup event, and wait until it is ready.
 
-    An app without lifespan events is ready at once; one that fails to start is logged, and gets its events all the
-    same: it may fail each of them with an answer.
+    An app without lifespan events is ready at once. The failure of an app is logged, but the app still gets events: it
+    may respond to each of them with an error.
 
     https://asgi.readthedocs.io/en/latest/specs/lifespan.html
     """
@@ -24,7 +24,7 @@ async def start(app: App) -> None:
     async def receive() -> Message:
         nonlocal begun
         if begun:
-            await asyncio.Event().wait()  # the process is frozen or killed, never shut down
+            await asyncio.Event().wait()  # the process is frozen or killed, without a shutdown event
         begun = True
         return {"type": "lifespan.startup"}
 
@@ -34,7 +34,7 @@ async def start(app: App) -> None:
         ready.set()
 
     async def live() -> None:
-        with suppress(Exception):  # an app may refuse the scope by raising whatever it likes
+        with suppress(Exception):  # an app may refuse the scope with any exception
             await app({"type": "lifespan", "asgi": {"version": "3.0", "spec_version": "2.0"}}, receive, send)
         ready.set()
 
@@ -45,4 +45,4 @@ async def start(app: App) -> None:
 
 
 _running: set[asyncio.Task[None]] = set()
-"""Apps live in their lifespan; the event loop itself keeps only weak references."""
+"""The lifespan tasks of the apps; the event loop itself keeps only weak references."""

@@ -1,6 +1,6 @@
-"""The agent loop: model calls and tool calls in turn, as one stream of events.
+"""The agent loop: alternating model calls and tool calls, as one stream of events.
 
-It knows neither sessions nor HTTP. What it stores goes through a `Log`; a step is stored before it is announced.
+It knows neither sessions nor HTTP. It stores steps through a `Log`, each before its event.
 """
 
 import asyncio
@@ -38,16 +38,16 @@ from stint.net.large_answers import large_answers_one_at_a_time
 from stint.shields.port import Touchpoint
 
 CALLS_AT_ONCE = 4
-"""Calls of one answer that run side by side."""
+"""Maximum calls of one answer that run concurrently."""
 
 
 async def run_loop(run: Run, first: RunTools | None = None) -> AsyncGenerator[LoopEvent, None]:
-    """Run until the run is complete or waits for the client; the last event is `RunEnded`.
+    """Run until the run is complete or waits for the client. The last event is `RunEnded`.
 
-    It begins with the calls that the client has approved, or with the `first` ones.
+    It starts with the calls that the client approved, or with the `first` ones.
 
     Raises:
-        StintError: the model, a shield, the store or the time failed; what was stored before is kept.
+        StintError: the model, a shield or the store failed, or time ran out. Stored steps are kept.
     """
     try:
         if run.plan.input_shields:
@@ -83,16 +83,16 @@ async def run_loop(run: Run, first: RunTools | None = None) -> AsyncGenerator[Lo
 
 
 async def screen_input(run: Run, step_id: str) -> Screening:
-    """Ask the input shields about what came last; a violation completes the turn."""
+    """Check the last messages with the input shields. A violation completes the turn."""
     run.transcript.close()
     checking = screen(run.plan.input_shields, run.transcript.messages, "user-input")
     return replace(await with_deadline(run.deadline, checking), step_id=step_id)
 
 
 async def infer(run: Run, answer: Answer, guard: OutputGuard) -> AsyncGenerator[LoopEvent, None]:
-    """Read one answer of the model; the output shields let pass what may leave.
+    """Read one answer of the model through the output shields.
 
-    A conversation that is too long for the model loses its older half, if the plan allows that.
+    If the conversation is too long for the model and the plan allows it, its older half is dropped.
     """
     yield StepStart(step_type="inference", step_id=answer.step_id)
     while True:
@@ -128,7 +128,7 @@ async def read_answer(run: Run, answer: Answer, guard: OutputGuard) -> AsyncGene
 async def conclude(
     run: Run, answer: Answer, guard: OutputGuard, next_step: NextStep
 ) -> AsyncGenerator[StepEvent, None]:
-    """Store and announce an answer, and behind it what the output shields said of it."""
+    """Store and announce an answer, followed by the step of the output shields."""
     step: Step = answer.to_step()
     details = answer.details()
     problem = None if guard.blocked else mismatch_of(run, answer, next_step)
@@ -142,7 +142,7 @@ async def conclude(
 
 
 def mismatch_of(run: Run, answer: Answer, next_step: NextStep) -> ModelError | None:
-    """Tell how a final answer departs from the form that was asked for; one that was cut short is not checked."""
+    """Return the error of a final answer in the wrong format. An answer that was cut short is not checked."""
     schema = run.plan.answer_schema
     final = isinstance(next_step, Finish) and next_step.incomplete is None and not answer.calls and not answer.refusal
     if schema is None or not final:
@@ -159,9 +159,9 @@ def shield_start(step_id: str, touchpoint: Touchpoint) -> StepStart:
 
 
 async def answer_calls(run: Run, next_step: RunTools) -> AsyncGenerator[StepEvent, None]:
-    """Run calls, some side by side, a step each in the model's order; the last step carries what ends the run.
+    """Run calls, some concurrently, with a step each in the model's order. The last step has the ending of the run.
 
-    When time runs out, what the later tools have done already is stored as well: it cannot be undone.
+    When time runs out, the finished calls are stored, too, because their effects cannot be undone.
     """
     if next_step.calls:
         run.log.check()

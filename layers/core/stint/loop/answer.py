@@ -1,4 +1,4 @@
-"""A model's answer, assembled from its chunks while they come."""
+"""A model's answer, assembled from its chunks as they arrive."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -34,9 +34,9 @@ class PartialCall:
 
 @dataclass(slots=True)
 class Answer:
-    """What a model has said so far. `usage` is None when the provider counts nothing.
+    """An answer so far. `usage` is None if the provider counts nothing.
 
-    Of the calls, only the first `max_calls` are taken.
+    Only the first `max_calls` calls count.
     """
 
     run_id: str
@@ -55,11 +55,11 @@ class Answer:
 
     @property
     def begun(self) -> bool:
-        """Tell whether anything of the answer has come."""
+        """Return whether any part of the answer has arrived."""
         return bool(self.text or self.partial or self.finish or self.thoughts)
 
     def take(self, chunk: ModelChunk) -> Iterator[Delta | ReasoningProgress | ReasoningEnded]:
-        """Take one chunk, and give what it adds to the answer; what is thought behind its first word is not kept."""
+        """Add a chunk, and return its deltas. Reasoning after the first word of the answer is dropped."""
         if not isinstance(chunk, ReasoningChunk) and not self.thought:
             self.thought = True
             if (reasoning := self.reasoning()) is not None:
@@ -91,7 +91,7 @@ class Answer:
         call.arguments.append(storable(chunk.arguments))
 
     def complete_calls(self) -> Iterator[Delta]:
-        """Close the calls, in the order of their index: providers may interleave the pieces of several."""
+        """Complete the calls in the order of their indexes. Providers may interleave the pieces of several calls."""
         for index in sorted(self.partial)[: self.max_calls]:
             yield self.complete_call(self.partial[index])
 
@@ -104,7 +104,7 @@ class Answer:
         return ToolCallDelta(tool_call=call, parse_status="succeeded")
 
     def reasoning(self) -> Reasoning | None:
-        """Give what the model thought; None when it thought nothing."""
+        """Return the reasoning; None if there is none."""
         if not self.thoughts:
             return None
         return Reasoning(
@@ -114,13 +114,13 @@ class Answer:
         )
 
     def details(self) -> AnswerDetails | None:
-        """Give what a step does not say of the answer; None when there is nothing."""
+        """Return the details of the answer that a step lacks; None if there are none."""
         filtered = self.finish is FinishReason.content_filter
         details = AnswerDetails(reasoning=self.reasoning(), refusal=self.refusal, filtered=filtered)
         return details if details != AnswerDetails() else None
 
     def to_step(self) -> InferenceStep:
-        """Give the whole answer as a step."""
+        """Return the whole answer as a step."""
         stop_reason: StopReason = "out_of_tokens" if self.finish is FinishReason.length else "end_of_turn"
         message = CompletionMessage(content="".join(self.text), stop_reason=stop_reason, tool_calls=self.calls)
         return InferenceStep(
@@ -133,12 +133,12 @@ class Answer:
 
 
 def storable(text: str) -> str:
-    """Replace halves of surrogate pairs, which a model's JSON can hold and UTF-8 cannot."""
+    """Replace single surrogates, which JSON can contain and UTF-8 cannot."""
     return text if text.isascii() else text.encode(errors="replace").decode()
 
 
 def parse_call(partial: PartialCall, taken: set[str]) -> ToolCall:
-    """Make a call of its pieces; its id is new when the model gave none, or gave one twice."""
+    """Make a call from its pieces. It gets a new id if the model sent none or a duplicate."""
     call_id = partial.call_id if partial.call_id and partial.call_id not in taken else f"call_{new_id()}"
     text = "".join(partial.arguments)
     try:

@@ -1,4 +1,4 @@
-"""A model call under way."""
+"""A running model call."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable
@@ -19,7 +19,7 @@ TIME_IS_OVER = (
 
 
 class Inference:
-    """A model call that begins at once, so that it is being opened while other work goes on."""
+    """A model call that starts at once, so that it is opened while other work continues."""
 
     def __init__(self, model: ChatModel, request: InferenceRequest) -> None:
         self.chunks = model.stream(request)
@@ -37,7 +37,7 @@ class Inference:
         return await anext(self.chunks, None)
 
     async def wait_until_accepted(self, seconds: float) -> None:
-        """Wait until the provider has taken the request, or `seconds` have passed. Raises what it refuses it with."""
+        """Wait until the provider accepts the request, `seconds` at most. Raises the provider's refusal."""
         accepted = asyncio.create_task(self.accepted.wait())
         try:
             await asyncio.wait({self.first, accepted}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
@@ -47,7 +47,7 @@ class Inference:
             self.first.result()
 
     async def read(self, deadline: float) -> AsyncGenerator[ModelChunk, None]:
-        """Yield the chunks as they come, without the caller's credentials; the last one is `Finished`.
+        """Yield the chunks without the caller's credentials. The last one is `Finished`.
 
         `deadline` is a time of the event loop's clock.
 
@@ -64,13 +64,13 @@ class Inference:
                 yield each
             if isinstance(chunk, Finished):
                 return
-            if clock() >= deadline:  # a time-out alone never strikes while the chunks are there already
+            if clock() >= deadline:  # a timeout alone never occurs while chunks are already available
                 raise DeadlineExceeded(TIME_IS_OVER)
             chunk = await with_deadline(deadline, self.read_one())
         raise ModelError("The model's answer broke off: it has no end.")
 
     async def close(self) -> None:
-        """End the call, whether or not it was read."""
+        """End the call, whether or not all of it was read."""
         self.first.cancel()
         await asyncio.gather(self.first, return_exceptions=True)
         aclose = getattr(self.chunks, "aclose", None)
@@ -82,13 +82,13 @@ async def with_deadline(deadline: float, awaitable: Awaitable[T]) -> T:
     """Await something until a time of the event loop's clock.
 
     Raises:
-        DeadlineExceeded: the time came first.
+        DeadlineExceeded: the deadline passed first.
     """
     limit = asyncio.timeout_at(deadline)
     try:
         async with limit:
             return await awaitable
     except TimeoutError:
-        if not limit.expired():  # a time-out of what was awaited
+        if not limit.expired():  # a timeout inside the awaited object
             raise
         raise DeadlineExceeded(TIME_IS_OVER) from None

@@ -13,11 +13,11 @@ from stint.models.port import ChatModel
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Everything about a run's model calls that does not change from one to the next.
+    """The settings that all model calls of a run share.
 
-    `max_output_tokens` and `max_tool_calls` bound the run as a whole. A plan that `shortens` leaves out the older part
-    of a conversation that is too long for the model. At `max_infer_iters`, one that `pauses_at_limit` still leaves
-    calls of the last answer to the client; the turns of the Agents API end there.
+    `max_output_tokens` and `max_tool_calls` limit the whole run. With `shortens`, the older part of a conversation that
+    is too long for the model is dropped. At `max_infer_iters`, a run that `pauses_at_limit` still waits for the
+    client's calls of the last answer; a turn of the Agents API ends.
     """
 
     model: ChatModel
@@ -42,18 +42,18 @@ class Plan:
 
     @property
     def calls_at_once(self) -> int | None:
-        """Tell how many calls of one answer count; None when all do."""
+        """Return the maximum number of calls in one answer; None if there is none."""
         return 1 if self.parallel_tool_calls is False else None
 
     def request(
         self, messages: Iterable[ModelMessage], max_tokens: int | None = None, *, called: bool = False
     ) -> InferenceRequest:
-        """Make the model call that follows these messages; `max_tokens` wins over the plan's own.
+        """Make the next model call for these messages. `max_tokens` overrides the plan's limit.
 
-        `called` tells that tools were called before in this turn (with its resumes) or in this response. A choice that
-        obliges the model to call one is satisfied then: kept up, it would forbid the model to answer, and every run
-        with tools of the server would go on to its last iteration. Results that a request brings along do not count:
-        with OpenAI's API, each request that asks for a call gets one.
+        `called`: tools were called before in this turn (including its resumes) or response. A tool choice that requires
+        a call is then satisfied. Otherwise the model could never answer, and every run with server tools would reach
+        its iteration limit. Results in the request do not count: with OpenAI's API, each request that requires a call
+        gets one.
         """
         system = (SystemText(self.instructions),) if self.instructions else ()
         choice = self.tool_config.tool_choice

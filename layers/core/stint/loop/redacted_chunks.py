@@ -1,4 +1,4 @@
-"""A model's text without the caller's credentials, wherever its pieces break."""
+"""Redaction of the caller's credentials in a model's chunks."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -10,9 +10,9 @@ Written = TextChunk | RefusalChunk | ReasoningChunk
 
 
 class ChunkRedactor:
-    """Redacts what a model writes: its text, its refusal, its reasoning. Its calls stay as they are.
+    """Redacts a model's text, refusal and reasoning. Calls are unchanged.
 
-    Reasoning that was changed loses its signature, which would not fit it any more.
+    Changed reasoning loses its signature, which would no longer be valid.
     """
 
     def __init__(self, redactor: Redactor) -> None:
@@ -21,7 +21,7 @@ class ChunkRedactor:
         self._changed = False
 
     def take(self, chunk: ModelChunk) -> Iterator[ModelChunk]:
-        """Yield what can leave when a chunk has come."""
+        """Yield the chunks that can leave after a chunk."""
         if not isinstance(chunk, Written):
             yield from self.flush()
             yield chunk
@@ -40,7 +40,7 @@ class ChunkRedactor:
             yield replace(chunk, text=text)
 
     def flush(self) -> Iterator[ModelChunk]:
-        """Yield what was held back."""
+        """Yield the buffered rest."""
         rest = self._stream.flush()
         if rest and self._kind is not None:
             yield self._kind(text=rest)

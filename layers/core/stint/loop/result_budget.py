@@ -1,4 +1,4 @@
-"""How much the server's tools may return in one run."""
+"""The limit on the results of the server's tools in one run."""
 
 from dataclasses import dataclass
 
@@ -12,7 +12,7 @@ SPENT = (
 
 @dataclass(slots=True)
 class ResultBudget:
-    """Counts the bytes of results. A call that runs when they are used up may still exceed them."""
+    """Counts the bytes of results. A call that is running when they are used up may exceed them."""
 
     left: int = MAX_RESULT_BYTES
 

@@ -1,4 +1,4 @@
-"""A run of the loop: what it works with, and where it writes."""
+"""The state of a run of the loop, and the log that it writes."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable
@@ -22,43 +22,43 @@ from stint.loop.screening import Screening, screen
 from stint.loop.transcript import Transcript
 
 ACCEPTANCE_SECONDS = 5.0
-"""How long a run may be announced later, so that a provider's refusal is answered with its status."""
+"""Maximum delay of the first event, so that a provider's refusal can be returned with its status."""
 
 
 class Log(Protocol):
-    """Where a run is written."""
+    """The log of a run."""
 
     async def append(
         self, step: Step | None, ending: RunOutcome | None = None, details: AnswerDetails | None = None, /
     ) -> None:
-        """Store a record; return when it is stored, and with an ending when the session is free again.
+        """Store a record. With an ending, release the lease before this returns.
 
-        `details` are of the answer that an inference step holds.
+        `details` belong to the answer in an inference step.
 
         Raises:
-            Interrupted: somebody else ended the run.
+            Interrupted: another process ended the run.
         """
         ...
 
     def check(self) -> None:
-        """Make sure that the run is still ours, before it does something that cannot be undone.
+        """Check that this process still has the lease, before an action that cannot be undone.
 
         Raises:
-            Interrupted: somebody else may have ended it.
+            Interrupted: another process may have ended the run.
         """
         ...
 
     async def keep(self, content: Content) -> str:
-        """Put away a result that is too long for a record, and give its key in the blob store."""
+        """Store a result that is too long for a record, and return its key in the blob store."""
         ...
 
 
 @dataclass(slots=True)
 class Run:
-    """A run of the loop. `deadline` is a time of the event loop's clock; `inference` is the call being opened.
+    """A run of the loop. `deadline` is a time of the event loop's clock; `inference` is the call that is being opened.
 
-    `approved` calls are those of an earlier answer that the server is to run first; `later` is what was said behind
-    them. `tool_calls` counts what the server has run.
+    `approved` has the calls of an earlier answer that the server runs first, `later` the messages after them.
+    `tool_calls` is the number of calls that the server has run.
     """
 
     run_id: str
@@ -75,7 +75,7 @@ class Run:
     inference: Inference | None = None
 
     def open_inference(self) -> Inference:
-        """Begin the next model call, unless it was begun already."""
+        """Start the next model call, unless it has started already."""
         if self.inference is None:
             self.transcript.close()
             while self.later:
@@ -87,9 +87,9 @@ class Run:
 
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[None]:
-        """Let the first model call be opened while other work goes on; it is dropped when that work fails.
+        """Open the first model call while the body runs, and close it if the body fails.
 
-        Input shields come first: what they block is in no model call.
+        With input shields it is not opened, because blocked messages must not reach the model.
         """
         if not self.plan.input_shields and not self.approved:
             self.open_inference()
@@ -100,10 +100,10 @@ class Run:
             raise
 
     async def wait_until_accepted(self) -> None:
-        """Wait for the provider to take the first model call, if it is being opened: not for long, see below.
+        """Wait a short time for the provider to accept the first model call, if it is being opened.
 
         Raises:
-            StintError: the provider refused it. A conversation that is too long, and may be shortened, is none.
+            StintError: the provider refused it, except because of a conversation that can be shortened.
         """
         if self.inference is None:
             return
@@ -122,11 +122,11 @@ class Run:
             await inference.close()
 
     def key_of(self, call: ToolCall) -> str:
-        """Give the key of a call of the last answer: models repeat their ids, even within a run."""
+        """Return the key of a call of the last answer. Models repeat ids, even within a run."""
         return f"{self.run_id}:{self.iterations}:{call.call_id}"
 
     def output_check(self) -> Check | None:
-        """Give the check of an answer by the output shields, in the light of the conversation."""
+        """Return the function that checks an answer with the output shields."""
         shields, said = self.plan.output_shields, tuple(self.transcript.messages)
 
         def check(answer: AssistantAnswer) -> Awaitable[Screening]:
@@ -150,7 +150,7 @@ class Run:
         return max(min(MAX_TOOL_CALLS if limit is None else limit, MAX_TOOL_CALLS) - self.tool_calls, 0)
 
     def output_tokens_left(self) -> int | None:
-        """Tell how many tokens the model may still write in this run; None when that is not limited."""
+        """Return the output tokens left in this run; None if they are not limited."""
         limit = self.plan.max_output_tokens
         return None if limit is None else max(limit - (self.usage.output_tokens if self.usage else 0), 0)
 

@@ -1,4 +1,4 @@
-"""Shields around a conversation: several are asked at once, and their judgement is one step."""
+"""Checks of a conversation by several shields at once, with one step for their result."""
 
 import asyncio
 import logging
@@ -18,7 +18,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class BoundShield:
-    """A shield with the provider that checks for it."""
+    """A shield with its provider."""
 
     shield: Shield
     provider: ShieldProvider
@@ -26,7 +26,7 @@ class BoundShield:
 
 @dataclass(frozen=True, slots=True)
 class Screening:
-    """What the shields said at one touchpoint: a step of the turn."""
+    """The result of the shields at one touchpoint, which becomes a step."""
 
     touchpoint: Touchpoint
     started_at: datetime
@@ -45,13 +45,13 @@ class Screening:
 
 
 async def screen(shields: Sequence[BoundShield], messages: Sequence[ModelMessage], touchpoint: Touchpoint) -> Screening:
-    """Ask all shields at once. The violation is the first one of level error in the order of the list.
+    """Run all shields concurrently. The result is the first violation of level error, in the order of the list.
 
-    It wins over a shield that fails: whatever that one would have said, the text stays blocked. Violations of other
-    levels are logged. What no longer matters is not waited for.
+    A violation overrides the failure of another shield, because the text is blocked anyway. Violations of other levels
+    are logged. Checks that no longer matter are cancelled.
 
     Raises:
-        ShieldFailed: none found a violation, and not all gave a judgement.
+        ShieldFailed: a shield failed, and none found a violation.
     """
     started_at = now()
     checks = [asyncio.create_task(ask(bound, messages, touchpoint)) for bound in shields]
@@ -65,11 +65,11 @@ async def screen(shields: Sequence[BoundShield], messages: Sequence[ModelMessage
 
 
 async def ask(bound: BoundShield, messages: Sequence[ModelMessage], touchpoint: Touchpoint) -> SafetyViolation | None:
-    """Ask one shield.
+    """Run one shield.
 
     Raises:
-        ShieldFailed: whatever went wrong in it: without a judgement nothing has passed.
-        TooLarge: what the caller sent is more than it checks.
+        ShieldFailed: any error, because without a verdict no text may pass.
+        TooLarge: the caller's text exceeds the shield's limit.
     """
     try:
         return await bound.provider.check(bound.shield, messages, touchpoint)

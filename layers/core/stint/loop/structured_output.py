@@ -1,4 +1,4 @@
-"""Structured output: a JSON schema before a turn begins, and the answer against it at the end."""
+"""Structured output: the check of a schema before the run, and of the answer at its end."""
 
 from json import JSONDecodeError, dumps
 from typing import Any
@@ -14,16 +14,17 @@ from stint.regex.budget import Budget, OutOfSteps
 
 MISMATCH = "response_format_mismatch"
 MOST_STEPS = 500_000
-"""Steps to check one answer, about half a second."""
+"""Maximum steps for the check of one answer, about half a second."""
 
 
 def check_schema(schema: dict[str, Any], field: str) -> None:
-    """Check that answers can be checked against the schema that `field` of a request holds.
+    """Check the schema in `field` of a request.
 
     Raises:
-        InvalidRequest: it is no valid JSON schema (of the version that `$schema` names, else 2020-12), refers outside
-            of itself or to nothing, has no end, is too much work, or has regular expressions that are not supported;
-            the message says where.
+        InvalidRequest: it is not a valid JSON schema (of the version in `$schema`, or else 2020-12), has a reference
+        that
+            leads outside or nowhere, recurses without end, is too complex, or has an unsupported regular expression.
+            The message says where.
     """
     try:
         SchemaDocument(schema)
@@ -36,11 +37,11 @@ def check_schema(schema: dict[str, Any], field: str) -> None:
 
 
 def validate_output(text: str, schema: dict[str, Any]) -> None:
-    """Check a whole answer against a schema that `check_schema` has passed.
+    """Check a whole answer against a schema that `check_schema` accepted.
 
     Raises:
-        ModelError: (`response_format_mismatch`) the answer is no JSON, departs from the schema, or is too large to be
-            checked against it; the message says where, and not what it holds there, as it is logged.
+        ModelError: (`response_format_mismatch`) the answer is not JSON, does not match the schema, or is too large for
+            the check. The message says where, without the value, because it is logged.
     """
     try:
         value = parse_json(text)
@@ -55,7 +56,7 @@ def validate_output(text: str, schema: dict[str, Any]) -> None:
 
 
 def describe(mismatch: SchemaMismatch) -> str:
-    """Write where an answer departs from what."""
+    """Return the location and the keyword of a mismatch."""
     where = f"at {write_path(mismatch.path)}"
     if mismatch.keyword == "required":
         return f"{where}: {shorten(repr(mismatch.argument))} is a required property"

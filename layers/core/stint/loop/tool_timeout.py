@@ -12,16 +12,16 @@ T = TypeVar("T")
 logger = logging.getLogger(__name__)
 
 GRACE_SECONDS = 0.5
-"""How long what is cancelled may still clean up: less than the turn keeps back of its time for the last event."""
+"""Seconds that a cancelled tool has to clean up, less than the time that a run reserves for its last event."""
 
 left: set[asyncio.Task[Any]] = set()
-"""What did not end. The event loop alone would not hold it."""
+"""Tasks that did not end. The event loop has only weak references to them."""
 
 
 async def run_with_grace(coroutine: Coroutine[Any, Any, T], extra: Mapping[str, str]) -> T:
-    """Await a coroutine in a task of its own; when the wait is cancelled, it ends soon whatever the coroutine does.
+    """Await a coroutine in a task. After a cancellation, wait a short time whether or not the coroutine ends.
 
-    One that goes on is logged with `extra` and left to itself.
+    A coroutine that continues is logged with `extra` and abandoned.
 
     Raises:
         ToolUnavailable: the coroutine cancelled itself.
@@ -43,7 +43,7 @@ async def run_with_grace(coroutine: Coroutine[Any, Any, T], extra: Mapping[str, 
 
 
 def forget(task: asyncio.Task[Any]) -> None:
-    """Let go of what has ended after all; what it ended with is of no use to anybody."""
+    """Drop the reference to a task that has ended, and ignore its result."""
     left.discard(task)
     if not task.cancelled():
         task.exception()

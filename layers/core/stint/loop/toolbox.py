@@ -1,4 +1,4 @@
-"""The tools of a turn: which the client runs, which the server runs, and what comes of a call."""
+"""The tools of a run: the client's, the server's, and the results of calls."""
 
 import json
 import logging
@@ -20,15 +20,15 @@ from stint.tools.port import ATTACHMENTS, MODEL_NAMES, Invocation, Toolgroup, To
 logger = logging.getLogger(__name__)
 
 STRUCTURED = 4
-"""How many times the bytes of a structured result count: they cost as many times the CPU time of a text's."""
+"""Factor for the bytes of a structured result, which take that many times the CPU time of a text's."""
 
 Keep = Callable[[Content], Awaitable[str]]
-"""Puts away a result that is too long for the model, and gives its key in the blob store."""
+"""A function that stores a result that is too long for the model, and returns its key in the blob store."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServerTool:
-    """A tool that the server runs. `args` are fixed by the agent or the turn, and win over the model's arguments."""
+    """A tool that the server runs. `args` come from the agent or the turn, and override the model's arguments."""
 
     signature: ToolSignature
     toolgroup: Toolgroup
@@ -37,7 +37,7 @@ class ServerTool:
 
 
 def refuse_too_many(tools: Collection[object], param: str, advice: str) -> None:
-    """Raise InvalidRequest when servers offer more tools than a model is shown."""
+    """Raise InvalidRequest if servers list more tools than the limit."""
     if len(tools) > MAX_SERVER_TOOLS:
         message = f"The servers list {len(tools)} tools; at most {MAX_SERVER_TOOLS} are shown to a model. {advice}"
         raise InvalidRequest(message, code="too_many_tools", param=param)
@@ -45,10 +45,10 @@ def refuse_too_many(tools: Collection[object], param: str, advice: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Toolbox:
-    """All tools of a turn by name.
+    """All tools of a run by name.
 
-    `provider_data` bears the caller's keys; `result_bytes` is the most that a model gets of a result. The server runs
-    the tools named in `approvals` only after the client has consented to the call.
+    `provider_data` has the caller's keys; `result_bytes` is the maximum of a result that a model gets. The server runs
+    the tools in `approvals` only after the client has approved the call.
     """
 
     client: Mapping[str, ToolSignature] = field(default_factory=dict)
@@ -59,18 +59,18 @@ class Toolbox:
 
     @property
     def signatures(self) -> tuple[ToolSignature, ...]:
-        """What the model is shown: the client's tools first, as Llama Stack has it."""
+        """Return the schemas for the model, with the client's tools first, as in Llama Stack."""
         return (*self.client.values(), *(tool.signature for tool in self.server.values()))
 
     def is_for_client(self, call: ToolCall) -> bool:
-        """Tell whether the client is to run a call or to consent to it; calls nobody can run are answered here."""
+        """Return whether the client runs or approves a call. Calls of unknown tools are answered here."""
         waits = call.tool_name in self.client or call.tool_name in self.approvals
         return waits and not isinstance(call.arguments, str)
 
     async def respond(self, call: ToolCall, key: str, keep: Keep, budget: ResultBudget | None = None) -> ToolResponse:
-        """Answer a call: whatever goes wrong is told to the model, so that it can go on.
+        """Return the result of a call. Every failure becomes a result for the model, so that it can continue.
 
-        `key` tells the call from all others, see `Invocation`. The call does not run when the `budget` is spent.
+        `key` is unique to the call, see `Invocation`. The call does not run if the `budget` is used up.
         """
         budget = budget or ResultBudget()
         outcome = failure(SPENT) if budget.spent else await self.invoke(call, key)
@@ -78,7 +78,7 @@ class Toolbox:
         structured = len(json.dumps(metadata.get("structured_content")))
         budget.count(size_of(content) + STRUCTURED * structured + attached_bytes(metadata))
         if structured > self.result_bytes:
-            del metadata["structured_content"]  # its text form is the content, and is kept whole
+            del metadata["structured_content"]  # the content is its text form, which is stored whole
         head = head_of(content, self.result_bytes)
         if head is not content:
             metadata["full_result"] = await keep(content)
@@ -108,5 +108,5 @@ class Toolbox:
 
 
 def attached_bytes(metadata: Mapping[str, Any]) -> int:
-    """Return the size of the files that a tool made for the user, as they are stored."""
+    """Return the stored size of the files that a tool made for the user."""
     return len(json.dumps(metadata.get(ATTACHMENTS)))

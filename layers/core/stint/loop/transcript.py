@@ -1,4 +1,4 @@
-"""The messages of a conversation, as a model is to see them."""
+"""The messages of a conversation as a model sees them."""
 
 import re
 from collections.abc import Sequence
@@ -21,15 +21,14 @@ NOT_TAKEN = "[The tool ran. Its result is left out, as the model could not take 
 
 
 CALL_ID = re.compile(r"[a-zA-Z0-9_-]{1,40}")
-"""The ids of tool calls that every provider takes: OpenAI's have up to 40 characters, Anthropic's only these."""
+"""The form of call ids that every provider accepts: OpenAI's have up to 40 characters, Anthropic's only these."""
 
 
 class Transcript:
-    """The messages of a conversation in the making.
+    """The growing list of a conversation's messages.
 
-    Providers want each tool call answered right behind the answer that made it, so what follows closes the calls
-    that are still open with a result that says that none came. `answered` tells that the model spoke last in the turn:
-    what a shield then blocks is the answer.
+    Providers require the results of calls directly after their answer, so the next message closes open calls with a
+    result that says that there is none. `answered`: the model's message is the last one, so a shield blocks the answer.
     """
 
     def __init__(self) -> None:
@@ -39,7 +38,7 @@ class Transcript:
         self.answered = False
 
     def add(self, message: ModelMessage) -> None:
-        """Append a message; a result goes to the open call that it answers."""
+        """Append a message. A result is assigned to its open call."""
         if isinstance(message, ToolResult):
             self.open.pop(message.call_id, None)
         else:
@@ -55,9 +54,9 @@ class Transcript:
             self.add(ToolResult(call.call_id, call.tool_name, NO_RESULT))
 
     def shorten(self) -> bool:
-        """Leave out the older half of what was said, up to a message of the user; tell whether that was possible.
+        """Drop the older half of the messages, up to a user message, and return whether that was possible.
 
-        Instructions stay, and so does the newest exchange.
+        Instructions and the newest exchange are kept.
         """
         starts = [place for place, message in enumerate(self.messages) if isinstance(message, UserInput)]
         half = len(self.messages) // 2
@@ -69,7 +68,7 @@ class Transcript:
         return True
 
     def add_step(self, step: Step, details: AnswerDetails | None = None) -> None:
-        """Append what a step said to the model, or what the model said in it."""
+        """Append the messages of a step."""
         match step:
             case InferenceStep(model_response=answer):
                 self.answered = True
@@ -93,10 +92,10 @@ class Transcript:
                 pass
 
     def add_parsed_calls(self, step_id: str, responses: Sequence[ToolResponse]) -> None:
-        """Append the results of calls that the client read out of the text of the last answer.
+        """Append the results of calls that the client parsed from the last answer's text.
 
-        Providers refuse a result without a call before it, so the answer gets calls of these tools. Only the client
-        knows their arguments: here they have none.
+        Providers refuse a result without a call, so the answer gets calls of these tools, without arguments, which only
+        the client knows.
         """
         self.close()
         calls = tuple(self.parsed_call(step_id, place, response) for place, response in enumerate(responses))
@@ -110,14 +109,14 @@ class Transcript:
             self.add(ToolResult(call.call_id, call.tool_name, response.content))
 
     def parsed_call(self, step_id: str, place: int, response: ToolResponse) -> ToolCall:
-        """Return the call of a result, under the client's id unless a provider could refuse that."""
+        """Return the call of a result, with the client's id unless a provider could refuse it."""
         given = response.call_id
         usable = CALL_ID.fullmatch(given) is not None and given not in self.call_ids
         call_id = given if usable else item_name("call", step_id, place)
         return ToolCall(call_id=call_id, tool_name=response.tool_name, arguments={}, arguments_json="{}")
 
     def leave_out_results(self) -> None:
-        """Take the results behind the last answer out of the messages; that their tools ran is still told."""
+        """Remove the results after the last answer from the messages, but keep the fact that their tools ran."""
         for place in reversed(range(len(self.messages))):
             match self.messages[place]:
                 case ToolResult(call_id=call_id, tool_name=name):
@@ -126,7 +125,7 @@ class Transcript:
                     return
 
     def blank_input(self) -> None:
-        """Take what was said behind the last answer out of the messages: an input shield has blocked it."""
+        """Remove the messages after the last answer, because an input shield blocked them."""
         self.close()
         for place in reversed(range(len(self.messages))):
             match self.messages[place]:

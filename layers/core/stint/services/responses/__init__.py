@@ -1,1 +1,1 @@
-"""The use cases of responses: begun, run, read, left to the worker and followed."""
+"""The use cases of responses."""

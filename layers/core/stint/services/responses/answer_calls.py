@@ -1,4 +1,4 @@
-"""The calls of one answer of the model, as the output and the context of a response take them."""
+"""The calls of one model answer, for the output and the context of a response."""
 
 from dataclasses import dataclass, field
 
@@ -8,10 +8,10 @@ from stint.domain.tools import ToolCall
 
 @dataclass(slots=True)
 class AnswerCalls:
-    """The calls of one answer of the model, and what has become of them.
+    """The calls of one model answer, and their state.
 
-    `waiting` have no item yet, in the model's order. `requests` are the ids of the approval requests by call id.
-    `dropped` are the ids of calls that a limit kept from being run.
+    `waiting` has the calls without an item so far, in the model's order; `requests` the ids of approval requests by
+    call id; `dropped` the ids of calls that did not run because of a limit.
     """
 
     waiting: list[ToolCall] = field(default_factory=list)
@@ -21,7 +21,7 @@ class AnswerCalls:
     def in_context(self, step: InferenceStep) -> InferenceStep:
         """Return the answer as later model calls see it.
 
-        A call that waits for approval has the id of its request; calls that were dropped are left out.
+        A call that waits for approval has the id of its request. Dropped calls are omitted.
         """
         if not self.requests and not self.dropped:
             return step

@@ -1,4 +1,4 @@
-"""The record that ends a response before its answer is complete."""
+"""The record that ends a response with an incomplete answer."""
 
 from stint.domain.openai.stored_responses import ResponseOutcome, ResponseRecord, StoredResponse
 from stint.services.responses.output_items import output_of
@@ -6,12 +6,12 @@ from stint.services.responses.streamed_items import StreamedItems
 
 
 def closing_record(stored: StoredResponse, streamed: StreamedItems, ending: ResponseOutcome) -> ResponseRecord:
-    """Return the record with which a response fails or is cancelled.
+    """Return the last record of a failed or cancelled response.
 
-    It holds the items that the stream has shown and the log does not have. A call that the stream shows as open keeps
-    its place: the places before it that the log does not know are skipped.
+    It has the streamed items that the log lacks. A call that is open in the stream keeps its output index, and unknown
+    indexes before it are skipped.
     """
-    output = output_of(stored, lambda _: "")  # of what the log holds, only the ids and places count here
+    output = output_of(stored, lambda _: "")  # only the ids and output indexes of the logged items matter here
     known = {item.id for item in output.items}
     partial = [item for item in streamed.items if item.id not in known]
     skipped = max(streamed.index_of_call - output.place, 0) if output.calls.waiting else 0

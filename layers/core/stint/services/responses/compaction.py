@@ -1,4 +1,4 @@
-"""Making a conversation short, and counting what it weighs."""
+"""Compaction of conversations, and token counts."""
 
 import asyncio
 import time
@@ -32,18 +32,18 @@ TASK = (
 
 @dataclass(frozen=True, slots=True)
 class Compaction:
-    """Puts a summary, by a model, in the place of a conversation."""
+    """Replaces a conversation by a model's summary."""
 
     router: Router
     registry: Registry
     inputs: InputReader
 
     async def compact(self, request: CompactRequest, deadline: float) -> CompactedResponse:
-        """Give the item that takes a conversation's place: what the system said, and the rest in short.
+        """Return the item that replaces a conversation, with its system messages and a summary of the rest.
 
         Raises:
-            InvalidRequest: there is nothing to make short, or the model or the previous response is unknown.
-            ModelError: the model failed, or wrote nothing.
+            InvalidRequest: the conversation is empty, or the model or the previous response is unknown.
+            ModelError: the model failed, or returned no text.
         """
         transcript = await self.inputs.read(request.input, request.previous_response_id)
         if not transcript.messages:
@@ -82,17 +82,17 @@ async def answer_to(inference: Inference, deadline: float) -> Answer:
 
 @dataclass(frozen=True, slots=True)
 class TokenCounts:
-    """Counts what a response would send to its model. `default_model` counts for requests that name none."""
+    """Counts the input tokens of a response. `default_model` is used for requests without a model."""
 
     planner: ResponsePlanner
     inputs: InputReader
     default_model: str
 
     async def count(self, request: InputTokensRequest, provider_data: ProviderData = NO_PROVIDER_DATA) -> InputTokens:
-        """Count, as the model's provider does.
+        """Return the provider's count.
 
         Raises:
-            InvalidRequest: the request names something unknown, as a response's would.
+            InvalidRequest: the request refers to something unknown.
             NotSupported: the provider cannot count.
         """
         require_input(request)

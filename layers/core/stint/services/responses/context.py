@@ -1,4 +1,4 @@
-"""What a response continues from: the responses before it, or a conversation."""
+"""The context of a response: the previous responses, or a conversation."""
 
 import asyncio
 from collections.abc import Iterable, Sequence
@@ -28,9 +28,9 @@ RUNNING = (ResponseStatus.queued, ResponseStatus.in_progress)
 
 @dataclass(slots=True)
 class Context:
-    """What the model is to see before the input. `known` are its items by id, for references.
+    """The messages before the input. `known` has their items by id, for references.
 
-    `excused` are the open calls of responses that failed or were cancelled: they may be answered, and need not be.
+    `excused` has the open calls of failed or cancelled responses, which need no results.
     `keeper` keeps the lease of the conversation that is continued, as long as the response runs.
     """
 
@@ -44,7 +44,7 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class Contexts:
-    """Reads the contexts of a tenant's responses; `history_bytes` of JSON is the most that is read."""
+    """Reads the contexts of a tenant's responses. `history_bytes` limits the JSON that is read."""
 
     tenant: str
     store: ResponseStore
@@ -54,7 +54,7 @@ class Contexts:
     history_bytes: int
 
     def new(self) -> Context:
-        """Continue from nothing."""
+        """Return an empty context."""
         return Context(MessageBuilder(Transcript()))
 
     async def from_response(self, previous_response_id: str, *, shortens: bool) -> Context:
@@ -87,7 +87,7 @@ class Contexts:
 
     def add_link(self, context: Context, link: StoredResponse) -> None:
         context.reader.read(link.header.input, link.header.texts)
-        settings = link.header.settings.model_copy(update={"include": []})  # nothing is signed that nobody sees
+        settings = link.header.settings.model_copy(update={"include": []})  # these items are not returned
         output = OutputItems(link.header.response_id, settings, self.opaque.encode, link.header.listed)
         add_records(context.reader, output, link.records)
         context.reader.drop_approvals()
@@ -149,14 +149,14 @@ class Contexts:
         return await asyncio.to_thread(acquire)
 
     async def is_over(self, stored: StoredResponse) -> bool:
-        """Tell whether a response in the background turns out to have ended; one that was lost is queued again."""
+        """Return whether a background response has ended. One whose worker died is queued again."""
         try:
             return (await self.recovery.reconcile(stored)).ending is not None
         except NotFound:
             return True
 
     async def end_dead(self, response_id: str) -> None:
-        """End a response in the foreground that let its conversation go without a word."""
+        """End a foreground response whose lease on the conversation lapsed."""
         responses = self.store.responses
         with suppress(NotFound):
             stored = await asyncio.to_thread(responses.get, self.tenant, response_id)
@@ -164,7 +164,7 @@ class Contexts:
                 await asyncio.to_thread(responses.seal, self.tenant, response_id, interrupted_record)
 
     async def peek(self, conversation_id: str, *, shortens: bool) -> Context:
-        """Read a conversation without taking it. Raises NotFound and ContextLengthExceeded."""
+        """Read a conversation without a lease. Raises NotFound and ContextLengthExceeded."""
         history = await asyncio.to_thread(
             self.store.conversations.history, self.tenant, conversation_id, self.history_bytes
         )
@@ -183,7 +183,7 @@ class Contexts:
             )
 
     async def find(self, ids: Sequence[str]) -> dict[str, StoredItem]:
-        """Find items of stored responses by their ids, whole; what is not there is left out.
+        """Find items of stored responses by their ids. Missing ones are omitted.
 
         Raises:
             ContextLengthExceeded: the responses have more than `history_bytes` together.
@@ -204,10 +204,10 @@ class Contexts:
 
 
 def add_records(reader: MessageBuilder, output: OutputItems, records: Iterable[ResponseRecord]) -> None:
-    """Append what a response did and said, the calls first that its input has approved.
+    """Append the messages of a response's log, with the calls that its input approved first.
 
-    What became of an answer's calls is known when all records are read. The result of a call that was approved in a
-    response that is left out is left out, too.
+    The state of an answer's calls is known after all records are read. If the response that requested an approval is
+    omitted, the result of the approved call is omitted, too.
     """
     added: list[tuple[ResponseRecord, AnswerCalls]] = []
     for record in records:
@@ -228,7 +228,7 @@ def is_answer(step: ToolExecutionStep, transcript: Transcript) -> bool:
 
 
 def not_found(previous_response_id: str, error: NotFound) -> InvalidRequest:
-    """Say which response of a chain is missing."""
+    """Make the error for a missing response of a chain."""
     return InvalidRequest(
         f"Previous response with id {previous_response_id!r} cannot be continued: {error.message}.",
         code="previous_response_not_found",

@@ -1,4 +1,4 @@
-"""The conversation that a response works in."""
+"""Adding of a response's items to its conversation."""
 
 import asyncio
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from stint.store.conversations import ConversationStore
 
 @dataclass(frozen=True, slots=True)
 class ConversationWriter:
-    """Adds to a conversation what was said in a response."""
+    """Adds the items of a response to its conversation."""
 
     tenant: str
     store: ConversationStore
@@ -21,13 +21,13 @@ class ConversationWriter:
     opaque: OpaqueTexts
 
     async def add_items(self, response: StoredResponse, last: ResponseRecord) -> None:
-        """Add the input and the output of a response that ends with a record; of one that failed, nothing.
+        """Add the input and the output of a response that ends with this record. A failed one adds nothing.
 
-        The ids are those of the response, so that adding them twice changes nothing. The items are whole: a
-        conversation keeps the reasoning that its model wants back, and shows it on request.
+        The items keep their ids, so a repeated call changes nothing. They include the reasoning that the model needs
+        later, which the API returns on request.
 
         Raises:
-            NotFound: the conversation was deleted meanwhile.
+            NotFound: the conversation was deleted in the meantime.
         """
         if last.ending is None or last.ending.status not in (ResponseStatus.completed, ResponseStatus.incomplete):
             return

@@ -1,4 +1,4 @@
-"""A run of the loop as the events of a response."""
+"""Conversion of a run's events to the events of a response."""
 
 import secrets
 from collections.abc import Iterable, Iterator
@@ -33,14 +33,14 @@ from stint.services.responses.output_items import OutputItems, output_of, shows_
 from stint.services.responses.streamed_items import StreamedItems
 
 OBFUSCATION = 16
-"""Deltas are padded to multiples of so many characters."""
+"""Deltas are padded to multiples of this number of characters."""
 
 
 class ResponseStream:
     """Makes the numbered events of a response.
 
-    `sequence` is the number of the next event, and `streamed` are the items before it. A response that is resumed
-    goes on where its stream broke off.
+    `sequence` is the number of the next event, and `streamed` has the items before it. A resumed response
+    continues its interrupted stream.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class ResponseStream:
         self.ahead = 0
 
     def number(self, events: Iterable[ResponseEvent]) -> Iterator[ResponseEvent]:
-        """Number events as they leave."""
+        """Number events when they are emitted."""
         for event in events:
             event.sequence_number = self.sequence
             self.sequence += 1
@@ -149,6 +149,6 @@ class ResponseStream:
 
 
 def padding_of(text: str) -> str:
-    """Make noise that brings a text to a multiple of 16 characters, so that its size does not reveal its words."""
+    """Return padding for a text, to a multiple of 16 characters, so that its size does not reveal its words."""
     missing = -len(text) % OBFUSCATION
     return secrets.token_urlsafe(OBFUSCATION)[:missing]

@@ -1,4 +1,4 @@
-"""Whose the tools of a response are, and which of them its model may call."""
+"""The hosted tools of a response, and those that its model may call."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,14 +19,14 @@ from stint.domain.openai.response_tools import (
 from stint.domain.openai.stored_responses import ResponseSettings
 
 WEB_SEARCH = "web_search"
-"""The name by which models know the search of the web."""
+"""The models' name of the web search."""
 
 
 @dataclass(frozen=True, slots=True)
 class HostedTools:
-    """The tools that may be called: `servers` gives the label of the MCP server that has a tool.
+    """The hosted tools. `servers` has the label of each tool's MCP server.
 
-    Calls of `approvals` wait for the client's consent; `searches` tells whether the web can be searched.
+    Calls of the tools in `approvals` wait for the client's approval. `searches`: there is a web search.
     """
 
     functions: frozenset[str] = frozenset()
@@ -55,10 +55,10 @@ def may_call(name: str, names: frozenset[str] | None) -> bool:
 
 
 def callable_names(choice: ResponseToolChoice | None, listed: Iterable[McpListTools]) -> frozenset[str] | None:
-    """Give the tools that the model may call; None for all.
+    """Return the tools that the model may call; None for all.
 
     Raises:
-        InvalidRequest: the choice names a tool of an MCP server that the server does not have.
+        InvalidRequest: the choice names a tool that its MCP server does not have.
     """
     listed = list(listed)
     match choice:
@@ -71,7 +71,7 @@ def callable_names(choice: ResponseToolChoice | None, listed: Iterable[McpListTo
 
 
 def names_of(choice: NamedChoice, listed: Iterable[McpListTools]) -> list[str]:
-    """Give the tools that a choice names: of an MCP server without a tool's name, all that it listed.
+    """Return the tools of a choice. Without a tool's name, these are all tools of the MCP server.
 
     Raises:
         InvalidRequest: the server has no such tool, or none at all.

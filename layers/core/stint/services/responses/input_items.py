@@ -1,4 +1,4 @@
-"""The input of a request: its items by their ids, with the texts of their files, and what it refers to."""
+"""The input of a request: items with ids, texts of files, and resolved references."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import NoReturn
@@ -17,14 +17,14 @@ from stint.services.document_reader import DocumentReader
 
 Known = Mapping[str, StoredItem]
 Find = Callable[[Sequence[str]], Awaitable[Known]]
-"""Finds stored items by their ids; what is not there is left out."""
+"""A function that finds stored items by their ids, without missing ones."""
 
 
 class InputResolver:
     """The input of one request.
 
-    An item keeps the id that this server gave it, unless another one has it already; with `anew` each gets a new one,
-    as in a conversation, whose order is that of the ids. New ids sort before that of the response.
+    An item keeps its id if it is this server's and unique. With `anew`, each gets a new one, as in a conversation,
+    whose order is that of the ids. New ids sort before the response's.
     """
 
     def __init__(self, items: Sequence[Item | ItemReference], response_id: str, *, anew: bool = False) -> None:
@@ -37,19 +37,19 @@ class InputResolver:
         """Check the opaque texts and the images, and read the files.
 
         Raises:
-            InvalidRequest: one of them is bad; names its place.
+            InvalidRequest: one of them is invalid. The message names its location.
         """
         await opaque.check(self.items)
         await check_images(reader, self.items)
         self.texts = await read_files(reader, self.items)
 
     async def resolve(self, known: Known, find: Find) -> dict[int, StoredItem]:
-        """Give the items by their places in the input, each reference as the item that it names.
+        """Return the items by their locations in the input, with references replaced by their items.
 
-        What is `known` already, as the model sees it in any case, is not said again where it is referred to.
+        References to `known` items are dropped, because the model sees these items anyway.
 
         Raises:
-            InvalidRequest: there is no such item, or too many responses would be read; it is named by its place.
+            InvalidRequest: there is no such item, or too many responses would be read. The message names the location.
         """
         wanted = [item.id for item in self.items if isinstance(item, ItemReference) and item.id not in known]
         self.check_owners(known)
@@ -72,7 +72,7 @@ class InputResolver:
         return resolved
 
     def check_owners(self, known: Known) -> None:
-        """Refuse references to the items of more responses than a request may have read."""
+        """Refuse references to the items of too many responses."""
         owners: set[str] = set()
         for place, item in enumerate(self.items):
             if not isinstance(item, ItemReference) or item.id in known or (owner := owner_of(item.id)) is None:
@@ -93,7 +93,7 @@ class InputResolver:
 
 
 def require_input(request: ContextRequest) -> None:
-    """Raise InvalidRequest when there is nothing to answer."""
+    """Raise InvalidRequest if there is no input to answer."""
     if not request.input and request.previous_response_id is None and request.conversation is None:
         refuse_nothing()
 
@@ -107,7 +107,7 @@ def refuse_nothing() -> NoReturn:
 
 
 def refuse_too_many_approvals(approved: Sequence[ToolCall]) -> None:
-    """Raise InvalidRequest when a request approves more calls than are run side by side."""
+    """Raise InvalidRequest if a request approves too many calls."""
     if len(approved) > MAX_APPROVED_CALLS:
         raise InvalidRequest(
             f"input: At most {MAX_APPROVED_CALLS} approved calls are run for a response, not {len(approved):,}.",
@@ -117,7 +117,7 @@ def refuse_too_many_approvals(approved: Sequence[ToolCall]) -> None:
 
 
 def owner_of(item_id: str) -> str | None:
-    """Return the response whose output an item is, as its id tells: the response's digits, and the place."""
+    """Return the id of an item's response, which is a part of the item's id."""
     digits = item_id.partition("_")[2]
     return f"resp_{digits[:32]}" if DIGITS.fullmatch(digits) and len(digits) > len(digits[:32]) else None
 

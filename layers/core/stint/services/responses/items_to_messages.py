@@ -1,4 +1,4 @@
-"""Items as the model's messages."""
+"""Conversion of items to the model's messages."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -34,7 +34,7 @@ NO_PAGES = "What was found is not kept in this conversation."
 
 @dataclass(slots=True)
 class Draft:
-    """An answer of the assistant in the making: items that stand side by side are one answer."""
+    """An assistant's answer that is built from adjacent items."""
 
     reasoning: Reasoning | None = None
     text: list[str] = field(default_factory=list)
@@ -42,7 +42,7 @@ class Draft:
     results: list[ToolResult] = field(default_factory=list)
 
     def close(self, transcript: Transcript) -> None:
-        """Put the answer into a transcript, and begin another one."""
+        """Add the answer to a transcript, and start another one."""
         if self.text or self.calls:
             transcript.add(AssistantAnswer("\n".join(self.text), tuple(self.calls), self.reasoning))
             for result in self.results:
@@ -50,10 +50,10 @@ class Draft:
         self.reasoning, self.text, self.calls, self.results = None, [], [], []
 
     def ends_before(self, item: Item) -> bool:
-        """Tell whether an item of the assistant begins the next answer.
+        """Return whether an assistant's item starts the next answer.
 
-        Text and reasoning do when all calls have their results, and reasoning after text. Calls never do: those side by
-        side are of one answer, in the model's order, whoever runs them.
+        Text and reasoning do after the results of all calls, and reasoning does after text. Calls never do: adjacent
+        calls belong to one answer, whoever runs them.
         """
         if isinstance(item, ReasoningItem) and self.text and not self.calls:
             return True
@@ -61,16 +61,16 @@ class Draft:
         return said and bool(self.calls) and len(self.results) == len(self.calls)
 
     def add_ran(self, call: ToolCall, result: str) -> None:
-        """Add a call that a server ran."""
+        """Add a call that an MCP server ran."""
         self.calls.append(call)
         self.results.append(ToolResult(call.call_id, call.tool_name, result))
 
 
 class MessageBuilder:
-    """Puts items into a transcript. `texts` are those of their files, in order.
+    """Adds items to a transcript. `texts` has the texts of their files, in order.
 
-    `approved` are the calls of MCP tools that the client has consented to, to be run now; `later` follows them. A
-    `lenient` reader passes over outputs of calls it has not seen, as where the older part of it all is left out.
+    `approved` has the approved calls of MCP tools, which run now; `later` follows them. A `lenient` reader ignores
+    outputs of unknown calls, for contexts without their older part.
     """
 
     def __init__(self, transcript: Transcript, *, lenient: bool = False) -> None:
@@ -83,20 +83,20 @@ class MessageBuilder:
 
     @property
     def approved(self) -> list[ToolCall]:
-        """Approved calls that were not run yet, as the model ordered them."""
+        """Return the approved calls that have not run, in the model's order."""
         return [call for call in self.transcript.open.values() if call.call_id in self.consented]
 
     def read(self, items: Iterable[Item], texts: Iterable[str] = ()) -> None:
         """Append items.
 
         Raises:
-            InvalidRequest: an output or a consent belongs to no call, or opaque content is not this server's; it is
-                named by its place.
+            InvalidRequest: an output or an approval has no call, or opaque content is not this server's. The message
+                names the location.
         """
         self.take_in(dict(enumerate(share_out(list(items), texts))))
 
     def take_in(self, items: Mapping[int, StoredItem]) -> None:
-        """Append items by their places in the input; it raises what `read` raises."""
+        """Append items by their locations in the input. Raises as `read` does."""
         for place, stored in items.items():
             item, left = stored.item, iter(stored.texts)
             try:
@@ -117,7 +117,7 @@ class MessageBuilder:
                 text = item.encrypted_content
                 draft.reasoning = self.opaque.read(text, Reasoning) if text is not None else draft.reasoning
             case FunctionCall(call_id=call_id) if call_id in self.transcript.open and not draft.calls:
-                pass  # a client that continues a response repeats what it answers
+                pass  # a client that continues a response may repeat the call with its output
             case FunctionCall():
                 draft.calls.append(call_of(item.call_id, item.name, item.arguments))
             case McpApprovalRequest():
@@ -137,7 +137,7 @@ class MessageBuilder:
                 self.add_other(item, texts)
 
     def add_other(self, item: Item, texts: Iterator[str]) -> None:
-        """Append what the assistant did not say."""
+        """Append an item that is not the assistant's."""
         match item:
             case Message(role="user"):
                 self.say(UserInput(content_of(item.content, texts)))
@@ -164,17 +164,17 @@ class MessageBuilder:
                 for text in compacted.instructions:
                     self.say(SystemText(text))
                 self.say(UserInput(f"{SUMMARY}\n{compacted.summary}"))
-            case _:  # lists of tools say nothing to a model that its tools do not
+            case _:  # the model has the tools themselves, so it needs no lists of tools
                 pass
 
     def keep_approved(self) -> None:
-        """Forget the consents to calls that were run, or passed over."""
+        """Drop the approvals of calls that were run or skipped."""
         self.consented = {call.call_id: call for call in self.approved}
         if not self.consented:
             self.drop_approvals()
 
     def drop_approvals(self) -> None:
-        """Go on behind the calls that were approved: they are run, or will not be."""
+        """Continue after the approved calls, which have run or will not run."""
         self.consented = {}
         for message in self.later:
             self.transcript.add(message)
@@ -207,7 +207,7 @@ def result_of(item: McpCall) -> str:
 
 
 def pages_of(item: WebSearchCall) -> str:
-    """Tell what a search found; what it read there is in no item."""
+    """Return the sources of a search. The pages' contents are in no item."""
     return "\n".join(source.url for source in item.action.sources or ()) or NO_PAGES
 
 

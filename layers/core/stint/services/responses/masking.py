@@ -1,4 +1,4 @@
-"""Responses without the keys in the URLs of their MCP servers."""
+"""Masking of keys in the URLs of responses' MCP servers."""
 
 from stint.domain.openai.response_tools import McpTool
 from stint.domain.openai.stored_responses import ResponseHeader, ResponseSettings
@@ -6,12 +6,12 @@ from stint.tools.masking import mask_path
 
 
 def masked(header: ResponseHeader) -> ResponseHeader:
-    """Return a header as the API shows it."""
+    """Return a header with masked URLs."""
     return header.model_copy(update={"settings": masked_settings(header.settings)})
 
 
 def masked_settings(settings: ResponseSettings) -> ResponseSettings:
-    """Return settings whose MCP servers are named by host, without what may be a key in their URLs."""
+    """Return settings without possible keys in the URLs of MCP servers."""
     if not any(isinstance(tool, McpTool) for tool in settings.tools):
         return settings
     tools = [

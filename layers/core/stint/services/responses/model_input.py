@@ -1,4 +1,4 @@
-"""The input of a request, with what it continues, as the model's messages: for requests that are no response."""
+"""The model's messages for requests that do not make a response."""
 
 import asyncio
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from stint.services.responses.input_items import InputResolver
 
 @dataclass(frozen=True, slots=True)
 class InputReader:
-    """Reads inputs. Nothing is stored, and no conversation is taken."""
+    """Reads inputs. Nothing is stored, and no lease is acquired."""
 
     contexts: Contexts
     reader: DocumentReader
@@ -29,13 +29,13 @@ class InputReader:
         *,
         shortens: bool = False,
     ) -> Transcript:
-        """Put an input behind what it continues.
+        """Return the messages of a context and an input.
 
         Raises:
             NotFound: there is no such conversation.
             InvalidRequest: there is no such response or item, or an output belongs to no call.
             Conflict: the response still runs.
-            ContextLengthExceeded: all of it is too long.
+            ContextLengthExceeded: the messages are too long.
         """
         intake = InputResolver(items, new_name("resp"))
         opened, read = await asyncio.gather(

@@ -1,4 +1,4 @@
-"""What a response answers with, told from its steps: the same items whether they stream, are read, or are run again."""
+"""The output of a response, derived from its steps. Streaming, reading and resuming yield the same items."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -27,15 +27,15 @@ from stint.services.responses.answer_calls import AnswerCalls
 from stint.services.responses.hosted_tools import WEB_SEARCH, HostedTools
 
 Encode = Callable[[Schema], str]
-"""Writes a document as signed text: `OpaqueTexts.encode`."""
+"""A function that encodes a document as signed text: `OpaqueTexts.encode`."""
 
 
 class OutputItems:
-    """The items of a response in the making, in the order in which the model made them.
+    """The growing output of a response, in the model's order.
 
-    An item's id is the response's, with its place in the output. `skipped` places were given to items that broke off
-    when the process died that ran the response. A call that the client runs has its item only after those of the calls
-    before it, which come with their results.
+    An item's id is derived from the response's id and its output index. `skipped` indexes belong to items that were
+    interrupted when a process died. The item of a client's call comes after those of the calls before it, which come
+    with their results.
     """
 
     def __init__(
@@ -53,16 +53,16 @@ class OutputItems:
 
     @property
     def place(self) -> int:
-        """Tell the place of the next item."""
+        """Return the output index of the next item."""
         return len(self.items) + self.skipped
 
     def next_id(self, prefix: str, ahead: int = 0) -> str:
-        """Give the id that the next item will have, or the one that comes so many places behind it."""
+        """Return the id of the next item, or of a later one."""
         return item_name(prefix, self.digits, self.place + ahead)
 
     @property
     def all_items(self) -> list[OutputItem]:
-        """Return all items in the order of their places, with those of an answer that broke off."""
+        """Return all items in the order of their indexes, including those of an interrupted answer."""
         return sorted([*self.items, *self.partial], key=lambda item: place_of(item.id)) if self.partial else self.items
 
     def add_record(self, record: ResponseRecord) -> None:
@@ -74,7 +74,7 @@ class OutputItems:
             self.finish(record.ending)
 
     def list_tools(self, listed: Iterable[McpListTools]) -> None:
-        """Take in what MCP servers offer, as the items that tell of it."""
+        """Add the items that list the tools of MCP servers."""
         for server in listed:
             item = server.model_copy(update={"id": self.next_id("mcpl")})
             self.items.append(item)
@@ -82,7 +82,7 @@ class OutputItems:
         self.hosted = HostedTools.of(self.settings, self.listed)
 
     def add_step(self, step: Step, details: AnswerDetails | None = None) -> list[OutputItem]:
-        """Take in a stored step; give its items."""
+        """Add a stored step, and return its items."""
         first = len(self.items)
         match step:
             case InferenceStep():
@@ -108,7 +108,7 @@ class OutputItems:
         self.add_client_calls()
 
     def add_client_calls(self) -> None:
-        """Add the waiting calls up to the next one that the server runs: that one is added with its result."""
+        """Add the waiting calls up to the next server call, which is added with its result."""
         while self.calls.waiting and self.is_for_client(self.calls.waiting[0]):
             self.add_client_call(self.calls.waiting.pop(0))
 
@@ -117,7 +117,7 @@ class OutputItems:
         return named and not isinstance(call.arguments, str)
 
     def add_client_call(self, call: ToolCall) -> None:
-        """Add a call that the client is to run or to approve."""
+        """Add a call that the client runs or approves."""
         arguments = text_of_arguments(call)
         if call.tool_name in self.hosted.functions:
             item = FunctionCall(id=self.next_id("fc"), call_id=call.call_id, name=call.tool_name, arguments=arguments)
@@ -130,7 +130,7 @@ class OutputItems:
             )
 
     def add_result(self, call: ToolCall, response: ToolResponse) -> None:
-        """Add a call that the server ran; calls before it that have no result by now get none."""
+        """Add a call that the server ran. Earlier calls without a result stay without one."""
         waiting = self.calls.waiting
         if call.call_id in {each.call_id for each in waiting}:
             while (passed := waiting.pop(0)).call_id != call.call_id:
@@ -143,16 +143,16 @@ class OutputItems:
         self.add_client_calls()
 
     def add_without_result(self, call: ToolCall) -> None:
-        """Add a call that the client runs as it is, and one that the server began to run as incomplete."""
+        """Add a client's call unchanged, and a server's call that started as incomplete."""
         if self.is_for_client(call):
             self.add_client_call(call)
         elif (opened := self.opened(call)) is not None:
             self.items.append(opened.model_copy(update={"status": "incomplete"}))
 
     def finish(self, ending: ResponseOutcome) -> None:
-        """Add what a response that has ended shows of the calls that still wait, and of an answer that broke off.
+        """Add the waiting calls and the interrupted answer of a response that has ended.
 
-        Where the response met a limit, calls that the server did not run are dropped.
+        If the response reached a limit, server calls that did not run are dropped.
         """
         waiting, self.calls.waiting = self.calls.waiting, []
         for call in waiting:
@@ -164,7 +164,7 @@ class OutputItems:
         self.partial = [item for item in ending.partial if item.id not in known]
 
     def opened(self, call: ToolCall) -> McpCall | WebSearchCall | None:
-        """Give the item of a call that the server begins to run; None for one that is no hosted tool's."""
+        """Return the item of a call that the server starts to run; None if it is not a hosted tool's."""
         name = call.tool_name
         if name in self.hosted.servers:
             return McpCall(
@@ -182,7 +182,7 @@ class OutputItems:
         return None
 
     def reasoning(self, reasoning: Reasoning) -> ReasoningItem:
-        """Show reasoning as its summary, or raw where the request asked to reason and for no summary."""
+        """Return reasoning as a summary, or raw if the request asked for reasoning without a summary."""
         encrypted = ENCRYPTED_REASONING in self.settings.include
         raw = shows_raw(self.settings)
         return ReasoningItem(
@@ -194,7 +194,7 @@ class OutputItems:
 
 
 def shows_raw(settings: ResponseSettings) -> bool:
-    """Tell whether reasoning is shown as it is, in place of as a summary: not every client knows that."""
+    """Return whether reasoning is raw instead of a summary. Not every client supports raw reasoning."""
     return settings.reasoning is not None and settings.reasoning.summary is None
 
 
@@ -220,7 +220,7 @@ def finish_search(item: WebSearchCall, response: ToolResponse, include: Iterable
 
 
 def sources_of(result: str) -> list[WebSearchSource]:
-    """Give the pages that a search found; none when its result was cut."""
+    """Return the pages that a search found; none if its result was cut."""
     try:
         found: Any = parse_json(result)
         return [WebSearchSource(url=hit["url"]) for hit in found["top_k"]]
@@ -229,12 +229,12 @@ def sources_of(result: str) -> list[WebSearchSource]:
 
 
 def whole(settings: ResponseSettings) -> ResponseSettings:
-    """Give the settings of a response whose items hold all that can be shown of them."""
+    """Return settings with which items have all optional fields."""
     return settings.model_copy(update={"include": [ENCRYPTED_REASONING, SEARCH_SOURCES]})
 
 
 def output_of(stored: StoredResponse, encode: Encode, settings: ResponseSettings | None = None) -> OutputItems:
-    """Give what a stored response has answered with so far, as its own settings have it or other ones."""
+    """Return the output of a stored response so far, with its own settings or others."""
     header = stored.header
     output = OutputItems(header.response_id, settings or header.settings, encode, header.listed)
     for record in stored.records:

@@ -1,4 +1,4 @@
-"""What a response will do: its settings as a plan of the loop, checked before anything is written."""
+"""The plan of a response, made from its settings and checked before anything is stored."""
 
 import asyncio
 from collections import Counter
@@ -34,7 +34,7 @@ from stint.tools.port import ProviderData, Toolgroup
 MCP = "model-context-protocol"
 WEB_SEARCH_GROUP = "builtin::websearch"
 RESULTS = {"low": 3, "medium": 6, "high": 12}
-"""Pages that a search fetches for each `search_context_size`."""
+"""Number of pages of a search for each `search_context_size`."""
 
 SCHEMA = "text.format.schema"
 NO_PARAMETERS: dict[str, Any] = {"type": "object", "properties": {}}
@@ -42,7 +42,7 @@ NO_PARAMETERS: dict[str, Any] = {"type": "object", "properties": {}}
 
 @dataclass(frozen=True, slots=True)
 class ResponsePlan:
-    """A plan, and the tools of MCP servers as they were listed for it."""
+    """A plan, and the listed tools of MCP servers."""
 
     plan: Plan
     listed: list[McpListTools]
@@ -59,12 +59,13 @@ class ResponsePlanner:
     async def plan(
         self, model_id: str, settings: ResponseSettings, tools: Sequence[ResponseTool], provider_data: ProviderData
     ) -> ResponsePlan:
-        """Check what a response needs, and list the tools of its MCP servers.
+        """Check the settings of a response, and list the tools of its MCP servers.
 
-        `tools` are those of the request, with their credentials, which `settings` do not have.
+        `tools` has the request's tools with their credentials, which `settings` lacks.
 
         Raises:
-            InvalidRequest: an unknown model or tool, two tools of one name, or what the model's provider lacks.
+            InvalidRequest: a model or tool is unknown, two tools have the same name, or the model's provider lacks a
+                feature.
             ToolUnavailable: an MCP server cannot list its tools.
         """
         model, provider_model_id = self.router.resolve(await self.registry.route(model_id))
@@ -102,7 +103,7 @@ class ResponsePlanner:
     async def make_toolbox(
         self, settings: ResponseSettings, tools: Sequence[ResponseTool], provider_data: ProviderData
     ) -> tuple[Toolbox, list[McpListTools]]:
-        """Gather the tools: functions are the client's to run, all others the server's."""
+        """Collect the tools. The client runs functions, the server all others."""
         keys = with_credentials(tools, provider_data)
         servers = {place: tool for place, tool in enumerate(tools) if isinstance(tool, McpTool)}
         with shared_list_budget():
@@ -121,10 +122,11 @@ class ResponsePlanner:
         return Toolbox(client, server_tools, keys, self.tools.result_bytes, approvals), listed
 
     async def list_server(self, place: int, server: McpTool, provider_data: ProviderData) -> list[ServerTool]:
-        """List the tools of an MCP server, those that the request allows.
+        """List the tools of an MCP server that the request allows.
 
         Raises:
-            InvalidRequest: its URL may not be called, or its host does not resolve; names the place in `tools`.
+            InvalidRequest: its URL is not allowed, or its host does not resolve. The message names the location in
+                `tools`.
             ToolUnavailable: the server cannot list its tools.
         """
         group = Toolgroup(server.server_label, MCP, server.server_url)
@@ -134,7 +136,7 @@ class ResponsePlanner:
         return [ServerTool(each, group, provider) for each in signatures if server.allows(each.name)]
 
     async def web_search(self, tool: WebSearchTool, provider_data: ProviderData) -> ServerTool:
-        """Give the search of the registry's toolgroup, by the name that the Responses API knows."""
+        """Return the registry's web search under the Responses API's name."""
         found = await self.registry.find_toolgroup(WEB_SEARCH_GROUP)
         if found is None:
             raise InvalidRequest(f"There is no toolgroup {WEB_SEARCH_GROUP!r} to search with.", param="tools")
@@ -146,7 +148,7 @@ class ResponsePlanner:
 
 
 def with_credentials(tools: Sequence[ResponseTool], provider_data: ProviderData) -> ProviderData:
-    """Add what MCP tools bear to the caller's keys, in the form that the provider of MCP reads."""
+    """Add the credentials of MCP tools to the caller's keys, in the form that the MCP provider reads."""
     headers = {
         tool.server_url: {**(tool.headers or {}), **bearer(tool)}
         for tool in tools
@@ -188,10 +190,10 @@ def refuse_repeated(names: Sequence[str]) -> None:
 def choose(
     choice: ResponseToolChoice | None, toolbox: Toolbox, listed: Sequence[McpListTools]
 ) -> tuple[ToolChoice | str, Toolbox]:
-    """Tell how the model is to use tools, and which of them it may call.
+    """Return the tool choice for the model, and the tools that it may call.
 
     Raises:
-        InvalidRequest: the choice names a tool of an MCP server that the server does not have.
+        InvalidRequest: the choice names a tool that its MCP server does not have.
     """
     names = callable_names(choice, listed)
     if names is not None:
@@ -209,7 +211,7 @@ def choose(
 
 
 def only(toolbox: Toolbox, names: frozenset[str]) -> Toolbox:
-    """Leave of the tools those that may be called: the model cannot call what it does not see."""
+    """Return the tools that may be called. The model cannot call a tool that it does not see."""
     return replace(
         toolbox,
         client={name: tool for name, tool in toolbox.client.items() if name in names},
@@ -219,10 +221,10 @@ def only(toolbox: Toolbox, names: frozenset[str]) -> Toolbox:
 
 
 def read_format(settings: ResponseSettings) -> tuple[AnswerFormat | None, dict[str, Any] | None]:
-    """Give the form of the answer as models take it, and the schema that a strict one is checked against.
+    """Return the response format for the model, and the schema of a strict one.
 
     Raises:
-        InvalidRequest: the schema is none.
+        InvalidRequest: the schema is invalid.
     """
     match settings.text.format if settings.text else PlainText():
         case JsonSchema(json_schema=schema) as wanted:

@@ -1,4 +1,4 @@
-"""Responses that were begun: read, list, delete."""
+"""Stored responses: read, list, delete."""
 
 import asyncio
 from collections.abc import Sequence
@@ -37,24 +37,24 @@ class ResponseReader:
     deletions: Deletions
 
     async def get(self, response_id: str, include: Sequence[Include] = ()) -> Response:
-        """Read a response. Raises NotFound."""
+        """Return a response. Raises NotFound."""
         return self.to_resource(await self.read(response_id), include)
 
     def to_resource(self, stored: StoredResponse, include: Sequence[Include] = ()) -> Response:
-        """Return a response as the API shows it; `include` adds to what its request asked for."""
+        """Return a response for the API. `include` adds to the request's own."""
         return to_resource(stored, self.recovery.opaque.encode, include)
 
     async def read(self, response_id: str) -> StoredResponse:
-        """Read a response as it is stored, one whose process died as failed. Raises NotFound."""
+        """Read a stored response. One whose process died becomes failed. Raises NotFound."""
         stored = await asyncio.to_thread(self.store.responses.get, self.tenant, response_id)
         await self.recovery.opaque.warm_for(stored.records)
         return await self.recovery.reconcile(stored)
 
     async def list(self, after: str | None, limit: int, model: str | None, order: Order) -> ResponseList:
-        """List responses by creation, those behind `after`.
+        """List responses by creation, starting after `after`.
 
         Raises:
-            NotFound: `after` is no response.
+            NotFound: there is no response `after`.
         """
         page = await asyncio.to_thread(
             self.store.responses.list, self.tenant, after=after, limit=limit, model=model, order=order
@@ -77,10 +77,10 @@ class ResponseReader:
         order: Order,
         include: Sequence[Include] = (),
     ) -> ItemList:
-        """List what a response was answered from: its own input behind all that it continues.
+        """List the input items of a response: those of its context, followed by its own.
 
         Raises:
-            NotFound: there is no such response, or `after` or `before` is none of the items.
+            NotFound: there is no such response, or no item `after` or `before`.
         """
         items: list[Item] = []
         *earlier, own = await self.chain(response_id)
@@ -94,14 +94,14 @@ class ResponseReader:
         return page_of([include_fields(item, include) for item in items], after, before, limit)
 
     async def chain(self, response_id: str) -> Sequence[StoredResponse]:
-        """Read a response behind those that it continues; alone, where one of these was deleted. Raises NotFound."""
+        """Read a response and those that it continues, or it alone if one of these was deleted. Raises NotFound."""
         try:
             return (await asyncio.to_thread(self.store.responses.chain, self.tenant, response_id)).links
         except NotFound:
             return [await asyncio.to_thread(self.store.responses.get, self.tenant, response_id)]
 
     async def delete(self, response_id: str) -> DeletedResponse:
-        """Delete a response, and stop it if it runs. What continues from it cannot be continued any more.
+        """Delete a response, and stop it if it runs. Responses that continue it can no longer be continued.
 
         Raises:
             NotFound: there is no such response.
@@ -113,7 +113,7 @@ class ResponseReader:
 
 
 def to_resource(stored: StoredResponse, encode: Encode, include: Sequence[Include] = ()) -> Response:
-    """Show a response as it stands; `include` adds to what its request asked for."""
+    """Return the current state of a response. `include` adds to the request's own."""
     header = masked(stored.header)
     if include:
         settings = header.settings.model_copy(update={"include": [*header.settings.include, *include]})
@@ -122,7 +122,7 @@ def to_resource(stored: StoredResponse, encode: Encode, include: Sequence[Includ
 
 
 def page_of(items: list[Item], after: str | None, before: str | None, limit: int) -> ItemList:
-    """Give the items between two others, as many as the limit and the size of an answer allow."""
+    """Return the items between two others, within the limits of a page."""
     ids = [item.id for item in items]
     start, end = 0, len(items)
     for cursor in (after, before):

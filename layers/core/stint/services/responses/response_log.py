@@ -1,4 +1,4 @@
-"""The log of a response that runs: its records in the store, or only in memory."""
+"""The log of a running response, in the store or only in memory."""
 
 import asyncio
 import time
@@ -55,7 +55,7 @@ class ResponseLog:
 
     @property
     def details(self) -> AnswerDetails | None:
-        """Give what the last record says of its answer."""
+        """Return the details in the last record."""
         return self.response.records[-1].details if self.response.records else None
 
     async def put_header(self) -> None:
@@ -87,7 +87,7 @@ class ResponseLog:
         await self.write(record)
 
     async def write(self, record: ResponseRecord) -> None:
-        """Store a record as it is; it raises what `append` raises."""
+        """Store a record unchanged. Raises as `append` does."""
         self.check()
         if record.ending is not None and self.conversation is not None:
             await self.conversation.add_items(self.response, record)
@@ -100,12 +100,12 @@ class ResponseLog:
             await self.release()
 
     def check(self) -> None:
-        """Make sure that all is still held. Raises Interrupted."""
+        """Check that all leases are valid. Raises Interrupted."""
         for keeper in self.all_keepers:
             keeper.check()
 
     async def keep(self, content: Content) -> str:
-        """Put away a result that is too long for a record; of a response that is not stored, nothing is kept."""
+        """Store a result that is too long for a record. With `store: false`, nothing is stored."""
         if self.store is None:
             return ""
         body = content.encode() if isinstance(content, str) else KeptResult(content=content).to_json()
@@ -121,7 +121,7 @@ class ResponseLog:
             await keeper.release()
 
     async def let_lapse(self) -> None:
-        """Leave what the response works in to it: it has not ended, and this process runs it no more."""
+        """Let the leases lapse: the response has not ended, but this process no longer runs it."""
         for keeper in self.keepers:
             await keeper.let_lapse()
 
@@ -131,9 +131,9 @@ class ResponseLog:
 
 
 def ending_of(ending: RunOutcome) -> ResponseOutcome:
-    """Give the end of a run as the end of its response: one whose client has calls to answer is complete.
+    """Convert the end of a run to the ending of its response. A response that waits for its client is complete.
 
-    What a provider did not count is told as 0, since clients of a complete response read its usage.
+    Missing counts are 0, because clients of a completed response read its usage.
     """
     status = ResponseStatus.incomplete if ending.incomplete_reason else STATUS[ending.status]
     error = ending.error

@@ -1,4 +1,4 @@
-"""A response that runs, and what it was prepared from."""
+"""A running response."""
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
@@ -19,7 +19,7 @@ from stint.services.responses.response_log import ResponseLog
 
 @dataclass(slots=True)
 class ResponseRun:
-    """A response that was begun; `error` is what it failed with."""
+    """A started response. `error` is its error."""
 
     run: Run
     log: ResponseLog
@@ -32,13 +32,13 @@ class ResponseRun:
 
     @property
     def has_effects(self) -> bool:
-        """Whether a repetition would do something a second time: the response is stored, or has gone beyond asking."""
+        """Whether a retry would repeat effects: the response is stored, or has run tools."""
         return self.log.store is not None or bool(self.log.response.records) or self.run.tool_calls > 0
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A response that can be begun: all that its request names was found. The conversation it continues is held."""
+    """A checked response that can start, with the lease on its conversation."""
 
     header: ResponseHeader
     context: Context

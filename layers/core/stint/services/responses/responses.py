@@ -1,6 +1,6 @@
-"""Responses: begin and run.
+"""Responses: start and run.
 
-`start` does everything that can fail with a status; what it returns is run by `run`, which never raises.
+`start` does everything that can fail with a status. `run` runs what it returns, and never raises.
 """
 
 import asyncio
@@ -36,11 +36,11 @@ from stint.tools.port import NO_PROVIDER_DATA, ProviderData
 logger = logging.getLogger(__name__)
 
 GRACE_SECONDS = 10.0
-"""How long after its deadline a response without an ending counts as dead."""
+"""Seconds after its deadline at which a response without an ending counts as dead."""
 
 
 class Responses:
-    """The responses of a tenant. `default_model` answers the requests that name none."""
+    """The responses of a tenant. `default_model` is used for requests without a model."""
 
     def __init__(
         self,
@@ -61,14 +61,14 @@ class Responses:
     async def start(
         self, request: CreateResponse, deadline: float, provider_data: ProviderData = NO_PROVIDER_DATA
     ) -> ResponseRun:
-        """Begin a response: when this returns, its header is stored and the model is being called.
+        """Start a response. When this returns, its header is stored and the model call has started.
 
-        `deadline` is a time of the event loop's clock. `provider_data` bears the caller's keys for tools.
+        `deadline` is a time of the event loop's clock. `provider_data` has the caller's keys for tools.
 
         Raises:
             NotFound: there is no such conversation.
             Conflict: another response runs in the conversation, or the previous response still runs.
-            InvalidRequest: the request names something unknown, or asks for what its model's provider lacks.
+            InvalidRequest: the request refers to something unknown, or needs a feature that its model's provider lacks.
             ToolUnavailable: an MCP server cannot list its tools.
         """
         prepared = await self.prepare(request, deadline, provider_data)
@@ -85,7 +85,7 @@ class Responses:
         provider_data: ProviderData,
         response_id: str | None = None,
     ) -> Prepared:
-        """Read and check what a response needs; what can be read side by side, is. It raises what `start` raises."""
+        """Check a request, and read its context, concurrently where possible. Raises as `start` does."""
         self.refuse_unstored(request)
         require_input(request)
         header = self.new_header(request, response_id or new_name("resp"), deadline)
@@ -114,7 +114,7 @@ class Responses:
         return Prepared(header, context, plan)
 
     def new_header(self, request: CreateResponse, response_id: str, deadline: float) -> ResponseHeader:
-        """Return what the request alone says of a response; only the worker needs the servers' URLs once more."""
+        """Return the header of a request. Only the worker needs the servers' full URLs again."""
         now, settings = time.time(), request.to_settings()
         return ResponseHeader(
             response_id=response_id,
@@ -150,9 +150,9 @@ class Responses:
     def begin(
         self, prepared: Prepared, deadline: float, *, stored: bool, records: Sequence[ResponseRecord] = ()
     ) -> ResponseRun:
-        """Put a run together, to be opened by the caller.
+        """Make a run, which the caller opens.
 
-        `records` are those of a run that broke off: what they say is not said again.
+        `records` has those of an interrupted run, which are not repeated.
         """
         header, context = prepared.header, prepared.context
         conversation = None
@@ -177,9 +177,9 @@ class Responses:
         return ResponseRun(run, log, ResponseStream(header, output))
 
     async def run(self, response: ResponseRun) -> AsyncGenerator[ResponseEvent, None]:
-        """Run a response that was begun; the last event is the terminal one, and nothing is raised.
+        """Run a started response. The last event is the terminal one, and nothing is raised.
 
-        When the first one is there, `response.error` tells whether the model's provider has refused the response.
+        After the first event, `response.error` has the provider's refusal, if there is one.
         """
         await self.note_refusal(response)
         for event in response.stream.emit_created():
@@ -207,7 +207,7 @@ class Responses:
             yield event
 
     async def note_refusal(self, response: ResponseRun) -> None:
-        """Fail a response that the model's provider refuses to answer."""
+        """End a response that the model's provider refuses as failed."""
         try:
             await response.run.wait_until_accepted()
         except StintError as error:
@@ -217,7 +217,7 @@ class Responses:
             await self.fail(response, Unexpected())
 
     async def fail(self, response: ResponseRun, error: StintError) -> None:
-        """Store that a response failed, with what its stream has shown; if that fails, a later reader seals it."""
+        """Store that a response failed, with its streamed items. If this fails, a later reader seals the response."""
         extra = {"response_id": response.response_id, "error_code": error.code, "error": error.message}
         logger.warning("The response failed", extra=extra)
         if response.has_effects:

@@ -1,4 +1,4 @@
-"""What a response's stream has shown of its items."""
+"""The items of a response's stream."""
 
 from dataclasses import dataclass, field
 from typing import TypedDict
@@ -11,7 +11,7 @@ TextPart = OutputText | RefusalPart | ReasoningText | SummaryText
 
 
 class Place(TypedDict):
-    """Where an event inside an item belongs."""
+    """The location of an event inside an item."""
 
     output_index: int
     item_id: str
@@ -19,7 +19,7 @@ class Place(TypedDict):
 
 @dataclass(slots=True)
 class OpenItem:
-    """The item that is being filled, as it was added at `index`: `part` is its empty part, `text` what was streamed."""
+    """The item that is being streamed, as it was added at `index`, with its empty `part` and the `text` so far."""
 
     item: OutputItem
     index: int
@@ -31,7 +31,7 @@ class OpenItem:
         return Place(output_index=self.index, item_id=self.item.id)
 
     def broken_off(self) -> OutputItem:
-        """Return the item as incomplete, with what was streamed of it."""
+        """Return the item as incomplete, with the text so far."""
         text, filled = "".join(self.text), dict[str, object]()
         match self.item, self.part:
             case McpCall() | FunctionCall(), _:
@@ -47,7 +47,7 @@ class OpenItem:
 
 @dataclass(slots=True)
 class StreamedItems:
-    """The items of a stream so far: those that are done, and the `open` one. The next one comes at `index`."""
+    """The items of a stream so far: finished ones, and the `open` one. The next one has the output index `index`."""
 
     index: int = 0
     open: OpenItem | None = None
@@ -60,6 +60,6 @@ class StreamedItems:
 
     @property
     def index_of_call(self) -> int:
-        """Return the index of the first call that has no result: that of the open item, if this is a call."""
+        """Return the index of the first call without a result, which is the open item if that is a call."""
         called = self.open is not None and isinstance(self.open.item, McpCall | WebSearchCall)
         return self.index - called

@@ -1,4 +1,4 @@
-"""Whether the calls of functions in a context have their outputs."""
+"""Checks that function calls have outputs."""
 
 from collections.abc import Iterable
 
@@ -9,10 +9,10 @@ from stint.services.responses.context import Context
 
 
 def unanswered_calls(context: Context, resolved: Iterable[StoredItem]) -> list[str]:
-    """List the calls that are open at the end of a context, and those of the input (`resolved`), without an output.
+    """Return the calls without an output at the end of a context and in the input (`resolved`).
 
-    A call that an earlier request passed over is not among them, nor are those of tools that the server runs, nor those
-    of a response that failed: its client need not have seen them.
+    Calls that an earlier request skipped, calls of server tools, and calls of a failed response, which its client may
+    not have seen, are not among them.
     """
     functions = {stored.item.call_id for stored in context.known.values() if isinstance(stored.item, FunctionCall)}
     waiting = dict.fromkeys(
@@ -28,7 +28,7 @@ def unanswered_calls(context: Context, resolved: Iterable[StoredItem]) -> list[s
 
 
 def refuse_unanswered(call_ids: Iterable[str]) -> None:
-    """Raise InvalidRequest, in OpenAI's words, for the first of these calls."""
+    """Raise InvalidRequest with OpenAI's message for the first of these calls."""
     for call_id in call_ids:
         raise InvalidRequest(
             f"No tool output found for function call {call_id}.", code="missing_tool_output", param="input"

@@ -13,15 +13,15 @@ from stint.domain.tools import ToolResponseMessage
 from stint.loop.transcript import Transcript
 
 REFUSALS = (InvalidRequest.type, ModelError.type)
-"""Types of the errors by which a model, or what puts its request together, refuses what it is to read."""
+"""Types of errors for messages that a model, or the code that writes its request, refuses."""
 
 
 def transcribe(turns: Iterable[StoredTurn]) -> Transcript:
-    """Put stored turns into the model's messages.
+    """Add stored turns to the model's messages.
 
-    What made a turn fail is not said again, as it would fail every later turn too: nothing of a turn that failed before
-    the model said anything, and of another one no results that the model refused. A turn whose process died was refused
-    by nobody: what the user said in it stays.
+    Messages that made a turn fail are omitted, because they would make every later turn fail, too: all of a turn that
+    failed before the model's first answer, and results that the model refused. The user's messages of a turn whose
+    process died are kept.
     """
     transcript = Transcript()
     for turn in turns:
@@ -36,7 +36,7 @@ def transcribe(turns: Iterable[StoredTurn]) -> Transcript:
 
 
 def add_input(transcript: Transcript, header: TurnHeader) -> None:
-    """Append what the user sent: results of open calls, then documents, then all else."""
+    """Append the user's input: results of open calls, then documents, then all other messages."""
     transcript.answered = False
     rest: list[ModelMessage] = []
     for message in header.input_messages:
@@ -54,14 +54,14 @@ def add_input(transcript: Transcript, header: TurnHeader) -> None:
 
 
 def came_to_nothing(turn: StoredTurn) -> bool:
-    """Tell whether a turn failed before the model had said anything, and its caller was told so."""
+    """Return whether a turn failed before the model's first answer, and its caller got the error."""
     error = turn.ending.error if turn.ending else None
     told = turn.status is RunStatus.failed and error is not None and error.code != Interrupted.code
     return told and all(isinstance(step, ShieldCallStep) for step in turn.steps)
 
 
 def was_refused(turn: StoredTurn) -> bool:
-    """Tell whether a turn failed, as far as can be told, because the model did not take the results of its tools."""
+    """Return whether a turn probably failed because the model refused the results of its tools."""
     error = turn.ending.error if turn.ending else None
     refused = error is not None and error.type in REFUSALS and error.code != ModelOverloaded.code
     return refused and isinstance(turn.steps[-1], ToolExecutionStep)

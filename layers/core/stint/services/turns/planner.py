@@ -1,4 +1,4 @@
-"""What a turn will do: the agent's configuration with the turn's overrides, checked before anything is written."""
+"""The plan of a turn: the agent's configuration with the turn's overrides, checked before anything is stored."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -27,7 +27,7 @@ from stint.tools.outcomes import write_json
 from stint.tools.port import ProviderData
 
 FUNCTION_DEFINITIONS = "{{function_definitions}}"
-"""What instructions name the definitions of the tools by (Llama Stack, SystemMessageBehavior)."""
+"""The placeholder of the tool definitions in instructions (Llama Stack, SystemMessageBehavior)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,16 +40,17 @@ class Planner:
     shields: Shields
 
     async def prepare(self) -> None:
-        """Read the registry beside what a session is opened with; a plan that finds nothing ready reads it itself."""
+        """Read the registry while a session is opened. Without this, the plan reads it itself."""
         with suppress(StoreUnavailable):
             await self.registry.renew()
 
     async def plan(self, agent: AgentConfig, overrides: TurnOverrides, provider_data: ProviderData) -> Plan:
-        """Merge and check what a turn needs.
+        """Merge and check the settings of a turn.
 
         Raises:
-            InvalidRequest: an unknown model, toolgroup, shield or tool choice, two tools of one name, or a parameter
-                that the model's provider lacks; names it.
+            InvalidRequest: the model, a toolgroup, a shield or the tool choice is unknown, two tools have the same
+            name,
+                or the model's provider lacks a parameter. The message names it.
         """
         config = override(agent, overrides)
         input_shields = await self.shields.find(config.input_shields, "input_shields")
@@ -61,7 +62,7 @@ class Planner:
         model, model_id = self.router.resolve(await self.registry.route(config.model))
         toolbox = await self.tools.make_toolbox(config, overrides.toolgroups, provider_data)
         refuse_unknown_choice(config.tool_config, [signature.name for signature in toolbox.signatures])
-        if config.tool_config.tool_choice is ToolChoice.none:  # a model that calls one all the same is told so
+        if config.tool_config.tool_choice is ToolChoice.none:  # the result of any call is then an error
             toolbox = replace(toolbox, client={}, server={})
         plan = Plan(
             model=model,
@@ -82,10 +83,10 @@ class Planner:
 
 
 def write_instructions(config: AgentConfig, tools: Iterable[ToolSignature]) -> str:
-    """Return the system message: the instructions.
+    """Return the system message with the instructions.
 
-    `replace` puts the definitions of the tools, as JSON, in the first place of FUNCTION_DEFINITIONS. One place only:
-    many of them would multiply long definitions.
+    `replace` replaces the first FUNCTION_DEFINITIONS by the tools' definitions as JSON. Only the first, because many
+    would multiply long definitions.
     """
     if config.tool_config.system_message_behavior != "replace" or FUNCTION_DEFINITIONS not in config.instructions:
         return config.instructions
@@ -96,10 +97,10 @@ def write_instructions(config: AgentConfig, tools: Iterable[ToolSignature]) -> s
 
 
 def answer_schema(response_format: JsonSchemaResponseFormat | GrammarResponseFormat | None) -> dict[str, Any] | None:
-    """Give the JSON schema that answers are checked against, if there is one.
+    """Return the JSON schema of answers, if there is one.
 
     Raises:
-        InvalidRequest: it is a grammar, which no provider takes, or no valid schema.
+        InvalidRequest: the format is a grammar, which no provider supports, or an invalid schema.
     """
     if response_format is None:
         return None
@@ -109,7 +110,7 @@ def answer_schema(response_format: JsonSchemaResponseFormat | GrammarResponseFor
 
 
 def override(agent: AgentConfig, overrides: TurnOverrides) -> AgentConfig:
-    """Give the agent's configuration with what a turn replaces in it; toolgroups are added elsewhere."""
+    """Return the agent's configuration with the turn's overrides, except toolgroups."""
     changes = given(overrides, but="toolgroups")
     for name in ("sampling_params", "tool_config"):
         if name in changes:
@@ -119,7 +120,7 @@ def override(agent: AgentConfig, overrides: TurnOverrides) -> AgentConfig:
 
 
 def given(overrides: Schema, *, but: str = "") -> dict[str, Any]:
-    """List the fields that have a value."""
+    """Return the fields that have a value."""
     fields = {name: getattr(overrides, name) for name in type(overrides).model_fields if name != but}
     return {name: value for name, value in fields.items() if value is not None}
 

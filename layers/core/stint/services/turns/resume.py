@@ -1,4 +1,4 @@
-"""Resume the last turn of a session: one that waits for its client, or one that is complete."""
+"""Resuming of a session's last turn, which waits for its client or is complete."""
 
 from collections.abc import Iterable
 
@@ -20,7 +20,7 @@ RESUMABLE = (RunStatus.awaiting_input, RunStatus.completed)
 
 
 def not_waiting(turn: Turn) -> Conflict:
-    """Return the error that says why a turn cannot be resumed."""
+    """Make the error for a turn that cannot be resumed."""
     return Conflict(
         f"Turn {turn.turn_id} does not wait for tool responses: its status is {turn.status.value}. Only the last turn "
         "of a session can be resumed, while its status is awaiting_input or completed. Begin a new turn.",
@@ -31,11 +31,11 @@ def not_waiting(turn: Turn) -> Conflict:
 def answer_turn(
     turn: StoredTurn, history: Iterable[StoredTurn], noted: PendingCalls | None, responses: list[ToolResponse]
 ) -> ToolExecutionStep:
-    """Return the step with which a resumable turn goes on.
+    """Return the next step of a resumable turn.
 
     Raises:
-        InvalidRequest: the responses do not match the calls that the turn waits for, or there is none.
-        Conflict: the turn is complete, and a call's id is taken.
+        InvalidRequest: the responses do not match the calls that the turn waits for, or there are none.
+        Conflict: the turn is complete, and a call's id is in use.
     """
     if turn.ending is not None and turn.status is RunStatus.awaiting_input:
         pending = waiting_calls(turn, turn.ending, noted)
@@ -45,7 +45,7 @@ def answer_turn(
 
 
 def taken_ids(turn: StoredTurn, history: Iterable[StoredTurn]) -> set[str]:
-    """Return the ids of the calls that a turn has answered, and of those that the model made in other turns."""
+    """Return the ids of a turn's answered calls, and of the model's calls in other turns."""
     taken = {
         response.call_id
         for step in turn.steps
@@ -57,9 +57,9 @@ def taken_ids(turn: StoredTurn, history: Iterable[StoredTurn]) -> set[str]:
 
 
 def parsed_calls(turn: StoredTurn, responses: list[ToolResponse]) -> PendingCalls:
-    """Return the calls that the responses to a complete turn answer.
+    """Return the calls that the responses to a completed turn answer.
 
-    Calls that the client read out of the model's text are known by their results alone, as in Llama Stack.
+    Calls that the client parsed from the model's text are known only by their results, as in Llama Stack.
     """
     given = {response.call_id for response in responses}
     calls = [call for call in unanswered_calls(turn.steps) if call.call_id in given]
@@ -67,13 +67,13 @@ def parsed_calls(turn: StoredTurn, responses: list[ToolResponse]) -> PendingCall
 
 
 def waiting_calls(turn: StoredTurn, pause: RunOutcome, noted: PendingCalls | None) -> PendingCalls:
-    """Give the calls that a paused turn waits for; a note that was read before it paused again is outdated."""
+    """Return the calls that a paused turn waits for. A record from before its last pause is stale."""
     pending = calls_of_pause(turn.header.turn_id, turn.steps, pause)
     return noted if noted is not None and noted.tool_calls == pending.tool_calls else pending
 
 
 def answered_step(pending: PendingCalls, responses: list[ToolResponse]) -> ToolExecutionStep:
-    """Make the step of the calls that the client has answered; it began when the turn paused."""
+    """Make the step of the client's results. It started when the turn paused."""
     return ToolExecutionStep(
         turn_id=pending.turn_id,
         step_id=pending.step_id,
@@ -85,7 +85,7 @@ def answered_step(pending: PendingCalls, responses: list[ToolResponse]) -> ToolE
 
 
 def resumed_run(turn: StoredTurn, plan: Plan, transcript: Transcript, log: Log, deadline: float) -> Run:
-    """Go on where a turn paused: what it has used so far counts."""
+    """Continue a paused turn with its usage so far."""
     iterations = sum(isinstance(step, InferenceStep) for step in turn.steps)
     usage = turn.ending.usage if turn.ending else None
     return Run(turn.header.turn_id, plan, transcript, log, deadline, iterations=iterations, usage=usage)

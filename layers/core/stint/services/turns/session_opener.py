@@ -1,4 +1,4 @@
-"""OpenSession a session for a turn: all that is read before the model is called, in one storage round trip."""
+"""Opening of a session for a turn: the lease and all reads before the model call, in one round trip."""
 
 import asyncio
 import logging
@@ -25,9 +25,9 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class OpenSession:
-    """A session whose lease is kept for a turn, with what is needed to run it.
+    """A session with its lease and all data that a turn needs.
 
-    `turns` are those that the model is to see, in creation order; `last` is the session's last one, seen or not.
+    `turns` has those that the model sees, in creation order; `last` is the session's last one, whether seen or not.
     """
 
     config: AgentConfig
@@ -38,7 +38,7 @@ class OpenSession:
 
 @dataclass(frozen=True, slots=True)
 class SessionOpener:
-    """Opens the sessions of a tenant. `history_bytes` bounds what is read of a conversation, in bytes of JSON."""
+    """Opens the sessions of a tenant. `history_bytes` limits the history that is read, in bytes of JSON."""
 
     tenant: str
     store: Store
@@ -49,11 +49,11 @@ class SessionOpener:
     async def open_session(
         self, agent_id: str, session_id: str, turn_id: str, deadline: float, *, resume: bool
     ) -> OpenSession:
-        """Take the lease, and read the agent and the history beside it.
+        """Acquire the lease, and concurrently read the agent and the history.
 
         Raises:
             NotFound: there is no such agent or session, or it has expired.
-            Conflict: another turn runs in the session, or a resumed turn is not its last one.
+            Conflict: another turn runs in the session, or the turn to resume is not its last one.
         """
         asked, span = asyncio.get_running_loop().time(), lease_span(self.lease_seconds, deadline)
         config, lease, history = await asyncio.gather(
@@ -72,10 +72,10 @@ class SessionOpener:
             return OpenSession(found, keeper, self.view(whole, resume=resume), whole.turns[-1] if whole.turns else None)
 
     async def reconcile(self, lease: SessionLease, history: History) -> History:
-        """Make sure that the history is whole and that no turn in it runs.
+        """Make the history complete, and seal turns whose process died.
 
-        It was read beside the lease, so it is read again when it does not end where the lease says. While the lease
-        is held no other turn runs: one that looks so was left behind by a process that died, and is sealed.
+        The history was read concurrently with the lease, and is read again if it does not end with the turn in the
+        lease. With the lease acquired no other turn can run, so a turn that looks running has lost its process.
         """
         if lease.taken_over_turn is not None:
             await self.seal(lease, lease.taken_over_turn)
@@ -90,7 +90,7 @@ class SessionOpener:
         return history
 
     def view(self, history: History, *, resume: bool) -> list[StoredTurn]:
-        """Choose what the model sees: the newest turns that fit, and the one to be resumed in any case."""
+        """Select the turns for the model: the newest ones that fit, and always the one to resume."""
         turns = history.turns
         if not resume and turns and turns[-1].size > self.history_bytes:
             turns = []

@@ -1,4 +1,4 @@
-"""Check the tool responses that a client sends."""
+"""Checks of a client's tool responses."""
 
 from collections import Counter
 from collections.abc import Collection
@@ -7,16 +7,16 @@ from stint.domain.errors import Conflict, InvalidRequest
 from stint.domain.tools import ToolCall, ToolResponse
 
 MOST_RESPONSES = 128
-"""Calls that a client can have found in one answer: OpenAI takes as many tools."""
+"""Maximum calls that a client parses from one answer, as many as OpenAI's maximum of tools."""
 
 
 def match_responses(calls: list[ToolCall], responses: list[ToolResponse]) -> list[ToolResponse]:
-    """Check that the responses answer every waiting call exactly once, and nothing else.
+    """Check that the responses answer every waiting call exactly once, and no other.
 
-    They come back in the order of the calls, and with their names.
+    They are returned in the order of the calls, with the calls' names.
 
     Raises:
-        InvalidRequest: names the ids that are missing, unknown or given twice.
+        InvalidRequest: ids are missing, unknown or repeated. The message names them.
     """
     wanted = [call.call_id for call in calls]
     known, given = set(wanted), Counter(response.call_id for response in responses)
@@ -38,11 +38,11 @@ def match_responses(calls: list[ToolCall], responses: list[ToolResponse]) -> lis
 
 
 def check_new_responses(turn_id: str, taken: Collection[str], responses: list[ToolResponse]) -> None:
-    """Check that the responses to a complete turn answer calls of their own, each once.
+    """Check that the responses to a completed turn answer new calls, each once.
 
     Raises:
         InvalidRequest: there is no response, or a call is answered twice.
-        Conflict: a call's id is `taken`; names the ids.
+        Conflict: a call's id is `taken`. The message names the ids.
     """
     counts = Counter(response.call_id for response in responses)
     twice = repeated_in(counts)
@@ -68,6 +68,6 @@ def repeated_in(counts: Counter[str]) -> list[str]:
 
 
 def shorten(call_ids: list[str]) -> str:
-    """Write ids for a message; those that clients make up may be many, and long."""
+    """Return a short text of ids for a message. Clients' ids may be many and long."""
     shown = [call_id[:100] for call_id in call_ids[:20]]
     return ", ".join(shown) + (f" and {len(call_ids) - len(shown)} more" if len(call_ids) > len(shown) else "")

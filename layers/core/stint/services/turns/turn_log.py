@@ -1,4 +1,4 @@
-"""The log of a turn that runs: its records in the store, its place in the session."""
+"""The log of a running turn: its records in the store, and its entry in the session."""
 
 import asyncio
 from collections.abc import Iterator
@@ -58,7 +58,7 @@ class TurnLog:
 
     @contextmanager
     def begun_if_unsure(self) -> Iterator[None]:
-        """Count the turn as begun when nobody knows whether its first write happened: it must not begin twice."""
+        """Mark an error with the turn's id if the first write may have succeeded: the turn must not start twice."""
         try:
             yield
         except StoreUnavailable as error:
@@ -67,27 +67,27 @@ class TurnLog:
             raise
 
     def check(self) -> None:
-        """Make sure that the session is still held. Raises Interrupted."""
+        """Check that the lease is still valid. Raises Interrupted."""
         self.keeper.check()
 
     async def keep(self, content: Content) -> str:
-        """Put away a result that is too long for a record, among the turn's blobs."""
+        """Store a result that is too long for a record among the turn's blobs."""
         body = content.encode() if isinstance(content, str) else KeptResult(content=content).to_json()
         return await asyncio.to_thread(self.store.put_body, self.keeper.lease, body)
 
     async def put_pending(self, step: Step | None, pause: RunOutcome) -> None:
-        """Note the calls that the client is to answer, before the pause is visible."""
+        """Store the calls that wait for the client, before the pause becomes visible."""
         steps = [*self.turn.steps, *([step] if step else [])]
         pending = calls_of_pause(self.turn.header.turn_id, steps, pause)
         await asyncio.to_thread(self.store.put_pending, self.keeper.lease, pending)
 
     def mark(self) -> None:
-        """Note that the session's history ends here."""
+        """Record that the session's history ends here."""
         self.keeper.lease.last = LastTurn(self.turn.header.turn_id, len(self.turn.records))
 
 
 def calls_of_pause(turn_id: str, steps: list[Step], pause: RunOutcome) -> PendingCalls:
-    """Note the calls that a paused turn waits for."""
+    """Return the record of the calls that a paused turn waits for."""
     return PendingCalls(
         turn_id=turn_id, step_id=new_id(), started_at=pause.completed_at, tool_calls=unanswered_calls(steps)
     )

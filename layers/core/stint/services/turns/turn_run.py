@@ -1,4 +1,4 @@
-"""A turn that was begun, and how it begins and ends."""
+"""A started turn, with its header and its terminal event."""
 
 from dataclasses import dataclass
 
@@ -22,14 +22,14 @@ FIELDS = {
     "tool_choice": "tool_config.tool_choice",
     **dict.fromkeys(("temperature", "top_p", "max_tokens", "max_completion_tokens", "stop"), "sampling_params"),
 }
-"""What the Agents API calls the fields that a model's provider may refuse."""
+"""The Agents API's names of the fields that a model's provider may refuse."""
 
 
 @dataclass(slots=True)
 class TurnRun:
-    """A turn that was begun: its announcement is the first event, the loop's events follow.
+    """A started turn. Its start event is the first one, and the loop's events follow.
 
-    `used` is what a resumed turn had used before; `error` is what the turn failed with.
+    `used` is the usage of a resumed turn before the pause; `error` is the turn's error.
     """
 
     run: Run
@@ -44,7 +44,7 @@ class TurnRun:
 
 
 def terminal_event(turn: TurnRun, end: RunEnded) -> TerminalEvent:
-    """Give the end of a run as the end of its turn."""
+    """Convert the end of a run to the turn's terminal event."""
     shown = turn.log.turn.to_turn()
     if end.status is RunStatus.awaiting_input:
         return TurnAwaitingInput(turn=shown)
@@ -54,7 +54,7 @@ def terminal_event(turn: TurnRun, end: RunEnded) -> TerminalEvent:
 def make_header(
     opening: OpenSession, request: TurnCreateRequest, documents: list[DocumentText], overrides: TurnOverrides
 ) -> TurnHeader:
-    """Make the first record of a turn."""
+    """Return the first record of a turn."""
     lease = opening.keeper.lease
     return TurnHeader(
         turn_id=lease.turn_id,

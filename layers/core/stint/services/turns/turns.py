@@ -1,6 +1,6 @@
-"""Turns: begin, resume, run, read.
+"""Turns: start, resume, run, read.
 
-`start` and `resume` do everything that can fail with a status; what they return is run by `run`, which never raises.
+`start` and `resume` do everything that can fail with a status. `run` runs what they return, and never raises.
 """
 
 import asyncio
@@ -61,15 +61,15 @@ class Turns:
         provider_data: ProviderData = NO_PROVIDER_DATA,
         note: Note | None = None,
     ) -> TurnRun:
-        """Begin a turn: when this returns, its header is stored and the model is being called.
+        """Start a turn. When this returns, its header is stored and the model call has started.
 
-        `deadline` is a time of the event loop's clock. `provider_data` bears the caller's keys for tools. `note` hears
-        of the turn's id before anything of it is stored.
+        `deadline` is a time of the event loop's clock. `provider_data` has the caller's keys for tools. `note` is
+        called with the turn's id before anything of the turn is stored.
 
         Raises:
             NotFound: there is no such agent or session.
             Conflict: another turn runs in the session.
-            InvalidRequest: the agent's configuration, or the request, names something unknown.
+            InvalidRequest: the agent's configuration or the request refers to something unknown.
         """
         refuse_masked_args(request.toolgroups, "toolgroups")
         await self.reader.check_images(images_of("messages", [each.content for each in request.messages]))
@@ -96,7 +96,7 @@ class Turns:
         return TurnRun(run, log, TurnStart(turn_id=run.run_id))
 
     async def cancel_waiting(self, opening: OpenSession) -> None:
-        """End the turn that waits for its client: whoever begins another one has given it up."""
+        """Cancel a turn that waits for its client, because the client starts another one."""
         last = opening.last
         if last is None or last.ending is None or last.status is not RunStatus.awaiting_input:
             return
@@ -106,7 +106,7 @@ class Turns:
         await self.forget_calls(opening.keeper.lease, turn_id)
 
     async def forget_calls(self, lease: SessionLease, turn_id: str) -> None:
-        """Delete the note of the calls a turn waited for. A failure is only logged: nobody reads it any more."""
+        """Delete the record of the calls that a turn waited for. A failure is only logged, as no one reads it."""
         try:
             await asyncio.to_thread(self.store.turns.delete_pending, lease, turn_id)
         except StintError as error:
@@ -121,15 +121,15 @@ class Turns:
         deadline: float,
         provider_data: ProviderData = NO_PROVIDER_DATA,
     ) -> TurnRun:
-        """Store tool responses and call the model: when this returns, they are stored and the call is being opened.
+        """Store tool responses. When this returns, they are stored and the model call has started.
 
-        A turn that waits takes the responses to its calls. A complete one takes those to calls that the client found
-        in its output message, under ids that are not taken.
+        A waiting turn accepts the responses to its calls. A completed one accepts responses to calls that the client
+        parsed from its output message, with new ids.
 
         Raises:
             NotFound: there is no such agent, session or turn.
-            Conflict: the turn takes no responses, a call's id is taken, or another turn runs in the session.
-            InvalidRequest: the responses do not match the calls. Nothing has changed then.
+            Conflict: the turn accepts no responses, a call's id is in use, or another turn runs in the session.
+            InvalidRequest: the responses do not match the calls. Nothing is changed.
         """
         await self.reader.check_images(images_of("tool_responses", [each.content for each in request.tool_responses]))
         opening, turn, noted = await self.open_last(agent_id, session_id, turn_id, deadline)
@@ -151,7 +151,7 @@ class Turns:
     async def open_last(
         self, agent_id: str, session_id: str, turn_id: str, deadline: float
     ) -> tuple[OpenSession, StoredTurn, PendingCalls | None]:
-        """Open a session whose last turn is the named one and can be resumed; return that and its noted calls."""
+        """Open a session for its last, resumable turn, and return it with the turn's waiting calls."""
         opened, noted, _ = await asyncio.gather(
             self.opener.open_session(agent_id, session_id, turn_id, deadline, resume=True),
             asyncio.to_thread(self.store.turns.get_pending, self.tenant, agent_id, session_id, turn_id),
@@ -168,9 +168,9 @@ class Turns:
             return opening, last, value_of(noted)
 
     async def run(self, turn: TurnRun) -> AsyncGenerator[Event, None]:
-        """Run a turn that was begun; the last event is the terminal one, and nothing is raised.
+        """Run a started turn. The last event is the terminal one, and nothing is raised.
 
-        The first one is the announcement, unless the model's provider refuses the turn before.
+        The first event is the start event, unless the model's provider refuses the turn before.
         """
         try:
             await turn.run.wait_until_accepted()
@@ -188,7 +188,7 @@ class Turns:
             turn.log.keeper.stop()
 
     async def fail(self, turn: TurnRun, error: StintError) -> TurnFailed:
-        """Store that a turn failed. When even that fails, the next turn seals this one."""
+        """Store that a turn failed. If this fails, too, the next turn seals this one."""
         logger.warning("The turn failed", extra={"error_code": error.code, "error": error.message})
         error.turn_id = turn.turn_id
         error.param = rename_param(error.param, FIELDS)
@@ -203,7 +203,7 @@ class Turns:
         return TurnFailed(error, turn.log.turn.to_turn())
 
     async def get(self, agent_id: str, session_id: str, turn_id: str) -> Turn:
-        """Read a turn.
+        """Return a turn.
 
         Raises:
             NotFound: there is no such agent, session or turn.
@@ -219,7 +219,7 @@ class Turns:
         return (await mark_interrupted(self.store, self.tenant, agent_id, record, value_of(turn))).to_turn()
 
     async def step(self, agent_id: str, session_id: str, turn_id: str, step_id: str) -> Step:
-        """Read a step of a turn.
+        """Return a step of a turn.
 
         Raises:
             NotFound: there is no such agent, session, turn or step.

@@ -10,7 +10,8 @@ from tests.store.response_samples import Responder, ids_of
 from stint.domain.errors import NotFound
 from stint.domain.openai.stored_responses import ResponseHeader
 from stint.store import items
-from stint.store.response_logs import ResponseLog, ResponseLogs
+from stint.store.log import LogItems
+from stint.store.response_logs import ResponseLogs
 from stint.store.responses import Chain
 
 TEXT = "Where did the ferry go, and when will it be back? " * 40
@@ -54,7 +55,7 @@ def test_a_chain_takes_a_query_for_each_link_in_few_rounds(
     rounds: list[int] = []
     find_many = ResponseLogs.find_many
 
-    def count(logs: ResponseLogs, tenant: str, ids: Sequence[str]) -> list[ResponseLog | None]:
+    def count(logs: ResponseLogs, tenant: str, ids: Sequence[str]) -> list[LogItems | None]:
         rounds.append(len(ids))
         return find_many(logs, tenant, ids)
 

@@ -10,7 +10,7 @@ from stint.store.agents import AgentStore
 from stint.store.blobs import Blobs
 from stint.store.failures import ConditionFailed
 from stint.store.items import Item
-from stint.store.logs import ENDS, log_of
+from stint.store.log import ENDS, turn_log
 from stint.store.sessions import SessionStore
 from stint.store.table import WRITE_BATCH, Table
 from stint.store.tombstones import mark_deleted, new_seal, read_marked
@@ -74,7 +74,7 @@ class Deletion:
         seal = new_seal()
         header = keys.turn(tenant, agent_id, session_id, turn_id)
         items = list(self._table.query(header.pk, prefix=turn_id, attributes=ENDS))
-        while not (log := log_of(items)).ended:
+        while not (log := turn_log(items)).ended:
             place = keys.record(tenant, agent_id, session_id, turn_id, len(log.records))._asdict()
             try:
                 self._table.put_new(place | seal)

@@ -170,6 +170,10 @@ def response_record(tenant: str, response_id: str, index: int) -> Key:
     return Key(response_records(tenant, response_id), f"{index:04d}")
 
 
+def is_response_header(sk: str) -> bool:
+    return sk == "meta"
+
+
 def is_response_record(sk: str) -> bool:
     return sk.isdigit()
 

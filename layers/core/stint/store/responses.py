@@ -14,8 +14,9 @@ from stint.store.background import BackgroundStore
 from stint.store.blobs import Blobs
 from stint.store.documents import Documents, to_json
 from stint.store.failures import ConditionFailed
+from stint.store.log import ENDS, LogItems, response_log
 from stint.store.partitions import empty, read_spread
-from stint.store.response_logs import ENDS, ROUND, ResponseLog, ResponseLogs, records_of
+from stint.store.response_logs import ROUND, ResponseLogs
 from stint.store.table import Table
 from stint.store.tombstones import mark_deleted, new_seal, read_marked
 
@@ -113,7 +114,7 @@ class Responses:
         With `max_bytes` of JSON, the newest links that fit, and at least one. Raises NotFound with the id of a link
         that was deleted.
         """
-        chosen: list[ResponseLog] = []
+        chosen: list[LogItems] = []
         total, wanted = 0, [response_id]
         while wanted:
             for link, log in zip(wanted, self._logs.find_many(tenant, wanted), strict=True):
@@ -149,9 +150,9 @@ class Responses:
                 return Page(self._logs.read(found), more or cut)
             after = ids[-1]
 
-    def _find_fitting(self, tenant: str, ids: Sequence[str], max_bytes: int) -> tuple[Sequence[ResponseLog], bool]:
+    def _find_fitting(self, tenant: str, ids: Sequence[str], max_bytes: int) -> tuple[Sequence[LogItems], bool]:
         """Find the leading responses that fit into `max_bytes`, and tell whether some do not."""
-        chosen: list[ResponseLog] = []
+        chosen: list[LogItems] = []
         total = 0
         for at in range(0, len(ids), ROUND):
             for log in filter(None, self._logs.find_many(tenant, ids[at : at + ROUND])):
@@ -194,9 +195,9 @@ class Responses:
         """Put a seal wherever the response's writer may write next, for an hour, unless nobody can be writing."""
         pk, lease = keys.response_lease(tenant, response_id)
         items = list(self._table.query(pk, before=keys.AFTER_RECORDS, attributes=ENDS))
-        running = not records_of(items).ended or any(item["sk"] == lease for item in items)
-        while not (log := records_of(items)).ended:
-            place = keys.response_record(tenant, response_id, len(log.items))._asdict()
+        running = not response_log(items).ended or any(item["sk"] == lease for item in items)
+        while not (log := response_log(items)).ended:
+            place = keys.response_record(tenant, response_id, len(log.records))._asdict()
             try:
                 self._table.put_new(place | new_seal())
                 break

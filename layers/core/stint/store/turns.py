@@ -12,7 +12,7 @@ from stint.store import keys
 from stint.store.documents import Documents
 from stint.store.failures import ConditionFailed
 from stint.store.items import Item
-from stint.store.logs import ENDS, Log, log_of, logs
+from stint.store.log import ENDS, LogItems, turn_log, turn_logs
 from stint.store.session_leases import SessionLease
 from stint.store.sessions import LastTurn
 from stint.store.table import Table
@@ -81,7 +81,7 @@ class TurnStore:
         header = keys.turn(lease.tenant, lease.agent_id, lease.session_id, turn_id)
         items = list(self._table.query(header.pk, prefix=turn_id, attributes=ENDS))
         while True:
-            log = log_of(items)
+            log = turn_log(items)
             paused = log.ended_as == RunStatus.awaiting_input and ending.status is not RunStatus.cancelled
             if log.ended or paused or len(log.records) > keys.LAST_INDEX:
                 return len(log.records)
@@ -101,10 +101,10 @@ class TurnStore:
         With `max_bytes` of JSON, the newest turns that fit, and at least one. A session that does not exist has an
         empty history; one that has expired raises NotFound.
         """
-        chosen: list[Log] = []
+        chosen: list[LogItems] = []
         total, complete = 0, True
         items = self._table.query(keys.turns(tenant, agent_id, session_id), before=keys.AFTER_TURNS, newest_first=True)
-        for log in logs(_unexpired(items, session_id)):
+        for log in turn_logs(_unexpired(items, session_id)):
             if log.header is None:
                 continue
             total += log.size
@@ -124,10 +124,10 @@ class TurnStore:
         Each page comes with whether others follow; there is one at least. Raises NotFound for a session that has
         expired.
         """
-        chosen: list[Log] = []
+        chosen: list[LogItems] = []
         total = 0
         items = self._table.query(keys.turns(tenant, agent_id, session_id), before=keys.AFTER_TURNS)
-        for log in logs(_unexpired(items, session_id)):
+        for log in turn_logs(_unexpired(items, session_id)):
             if log.header is None or (turn_ids is not None and keys.turn_of(log.header["sk"]) not in turn_ids):
                 continue
             total += log.size
@@ -140,12 +140,12 @@ class TurnStore:
     def get(self, tenant: str, agent_id: str, session_id: str, turn_id: str) -> StoredTurn:
         """Read one turn. Raises NotFound."""
         pk, prefix = keys.turn(tenant, agent_id, session_id, turn_id)
-        log = log_of(_unexpired(self._table.query(pk, prefix=prefix), session_id))
+        log = turn_log(_unexpired(self._table.query(pk, prefix=prefix), session_id))
         if log.header is None:
             raise NotFound("Turn", turn_id)
         return self._read([log])[0]
 
-    def _read(self, found: list[Log]) -> list[StoredTurn]:
+    def _read(self, found: list[LogItems]) -> list[StoredTurn]:
         documents = iter(self._documents.read([item for log in found for item in log.items]))
         return [
             StoredTurn(

@@ -1,0 +1,73 @@
+"""Logs in the table: a header, and records in order up to the one that closes the log, or a seal."""
+
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+from typing import NamedTuple
+
+from stint.domain.run_outcome import RunStatus
+from stint.store import keys
+from stint.store.documents import json_size
+from stint.store.items import Item
+
+ENDS = "sk, ended_as, sealed_at"
+"""The attributes that show how far a log goes and whether it ended."""
+
+CLOSING = (RunStatus.failed, RunStatus.cancelled)
+"""Endings that no record of a turn may follow. A turn that waits for input, or is complete, may be resumed."""
+
+
+class LogItems(NamedTuple):
+    """The items of a log. `header` is None if it never began. `ended` means that no record may follow."""
+
+    header: Item | None
+    records: list[Item]
+    ended: bool
+
+    @property
+    def ended_as(self) -> str | None:
+        """Return the status that the last record ends the turn with; None while the turn runs."""
+        return self.records[-1].get("ended_as") if self.records else None
+
+    @property
+    def items(self) -> list[Item]:
+        return [*([self.header] if self.header else []), *self.records]
+
+    @property
+    def size(self) -> int:
+        """Count the bytes of JSON of header and records."""
+        return sum(map(json_size, self.items))
+
+
+def turn_logs(items: Iterable[Item]) -> Iterator[LogItems]:
+    """Cut the sorted items of a session into logs, one per turn."""
+    for _, group in groupby(items, lambda item: keys.turn_of(item["sk"])):
+        yield turn_log(group)
+
+
+def turn_log(items: Iterable[Item]) -> LogItems:
+    """Make a log of one turn's items, whatever their order. A seal in place of the header keeps it from beginning."""
+    found = list(items)
+    header = next((item for item in found if keys.is_header(item["sk"])), None)
+    if header is not None and "sealed_at" in header:
+        return LogItems(None, [], ended=True)
+    records = [item for item in found if not keys.is_header(item["sk"])]
+    return _cut(header, records, CLOSING)
+
+
+def response_log(items: Iterable[Item]) -> LogItems:
+    """Make a log of a response's items, whatever their order; any ending closes it."""
+    found = list(items)
+    header = next((item for item in found if keys.is_response_header(item["sk"])), None)
+    return _cut(header, [item for item in found if keys.is_response_record(item["sk"])])
+
+
+def _cut(header: Item | None, records: list[Item], closing: tuple[str, ...] | None = None) -> LogItems:
+    """Keep the records up to one whose ending closes the log, or a seal; without `closing` every ending does."""
+    kept = list[Item]()
+    for item in sorted(records, key=lambda item: str(item["sk"])):
+        if "sealed_at" in item:
+            return LogItems(header, kept, ended=True)
+        kept.append(item)
+        if "ended_as" in item and (closing is None or item["ended_as"] in closing):
+            return LogItems(header, kept, ended=True)
+    return LogItems(header, kept, ended=False)

@@ -14,8 +14,8 @@ from stint.store import items, keys
 from stint.store.blobs import Blobs
 from stint.store.documents import Documents, fitting, json_size
 from stint.store.failures import ConditionFailed
-from stint.store.parallel import side_by_side
-from stint.store.partitions import empty, read_spread
+from stint.store.parallel import map_concurrently
+from stint.store.partitions import delete_partition, query_shards
 from stint.store.table import Table
 from stint.store.tombstones import is_live, mark_deleted, read_marked
 
@@ -70,7 +70,7 @@ class ConversationStore:
         if after is not None and self._table.get(keys.conversation_entry(tenant, after)) is None:
             raise NotFound("Conversation", after)
         while True:
-            ids, more = read_spread(
+            ids, more = query_shards(
                 self._table, keys.conversations(tenant), after=after, limit=limit, newest_first=order == "desc"
             )
             wanted = {one: keys.conversation(tenant, one) for one in ids}
@@ -98,7 +98,7 @@ class ConversationStore:
     def _pack(self, tenant: str, conversation_id: str, added: Sequence[StoredItem]) -> Sequence[items.Item]:
         blobs = keys.conversation_blobs(tenant, conversation_id)
         places = [keys.conversation_item(tenant, conversation_id, one.item.id)._asdict() for one in added]
-        return side_by_side(
+        return map_concurrently(
             lambda one: self._documents.pack(one[0], one[1], blobs), list(zip(places, added, strict=True))
         )
 
@@ -186,7 +186,7 @@ class ConversationStore:
         if read_marked(self._table, key, "Conversation", conversation_id) is None:
             return True
         self._table.delete(keys.conversation_entry(tenant, conversation_id))
-        for _ in empty(self._table, key.pk, spare=key.sk):
+        for _ in delete_partition(self._table, key.pk, spare=key.sk):
             if time.monotonic() >= deadline:
                 return False
         for _ in self._blobs.delete_prefix(keys.conversation_blobs(tenant, conversation_id)):

@@ -1,4 +1,4 @@
-"""Calls that wait for the network, side by side."""
+"""Concurrent calls that wait for the network."""
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -11,8 +11,8 @@ THREADS = 8
 """No more than the connections that a client keeps."""
 
 
-def side_by_side(do: Callable[[A], R], over: Sequence[A], threads: int = THREADS) -> list[R]:
-    """Do the same with each and give the results in order; one alone needs no thread."""
+def map_concurrently(do: Callable[[A], R], over: Sequence[A], threads: int = THREADS) -> list[R]:
+    """Call a function with each argument in threads, and return the results in order. One call needs no thread."""
     if len(over) < 2:
         return [do(one) for one in over]
     with ThreadPoolExecutor(min(threads, len(over))) as pool:

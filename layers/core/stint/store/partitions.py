@@ -1,4 +1,4 @@
-"""What is done with whole partitions: lists that are spread over several, and emptying one."""
+"""Operations on whole partitions: lists in several shards, and deletion."""
 
 from collections.abc import Iterator, Sequence
 from heapq import merge
@@ -6,11 +6,11 @@ from itertools import islice
 
 from stint.store import keys
 from stint.store.items import Item
-from stint.store.parallel import side_by_side
+from stint.store.parallel import map_concurrently
 from stint.store.table import SMALL_PAGE, WRITE_BATCH, Table
 
 
-def read_spread(
+def query_shards(
     table: Table,
     partitions: Sequence[str],
     *,
@@ -19,9 +19,9 @@ def read_spread(
     newest_first: bool,
     model: str | None = None,
 ) -> tuple[list[str], bool]:
-    """Merge the sort keys of partitions, from behind `after` on, and tell whether more than `limit` follow.
+    """Merge the sort keys of partitions, those after `after`, and return whether more than `limit` follow.
 
-    The partitions are read side by side, one call each unless `model` hides many.
+    The partitions are read concurrently, one call each unless `model` hides many.
     """
 
     def read(pk: str) -> list[str]:
@@ -29,12 +29,12 @@ def read_spread(
         items = table.query(pk, after=after, model=model, newest_first=newest_first, attributes="sk", page=page)
         return [item["sk"] for item in islice(items, limit + 1)]
 
-    found = list(islice(merge(*side_by_side(read, partitions), reverse=newest_first), limit + 1))
+    found = list(islice(merge(*map_concurrently(read, partitions), reverse=newest_first), limit + 1))
     return found[:limit], len(found) > limit
 
 
-def empty(table: Table, pk: str, *, spare: str) -> Iterator[None]:
-    """Delete what a partition holds but seals and the record `spare`, a batch per step."""
+def delete_partition(table: Table, pk: str, *, spare: str) -> Iterator[None]:
+    """Delete the records of a partition, except seals and the record `spare`; yield after each batch."""
 
     def is_doomed(item: Item) -> bool:
         return "sealed_at" not in item and item["sk"] != spare

@@ -6,7 +6,7 @@ from stint.domain.openai.stored_responses import ResponseHeader, ResponseRecord,
 from stint.store import keys
 from stint.store.documents import Documents
 from stint.store.log import LogItems, response_log
-from stint.store.parallel import side_by_side
+from stint.store.parallel import map_concurrently
 from stint.store.table import Table
 from stint.store.tombstones import is_live
 
@@ -29,7 +29,7 @@ class ResponseLogs:
 
     def find_many(self, tenant: str, ids: Sequence[str]) -> list[LogItems | None]:
         """Find up to ROUND responses side by side."""
-        return side_by_side(lambda response_id: self.find(tenant, response_id), ids, threads=ROUND)
+        return map_concurrently(lambda response_id: self.find(tenant, response_id), ids, threads=ROUND)
 
     def read(self, found: Sequence[LogItems]) -> list[StoredResponse]:
         """Read the documents of logs; those in S3 side by side."""

@@ -15,7 +15,7 @@ from stint.store.blobs import Blobs
 from stint.store.documents import Documents, to_json
 from stint.store.failures import ConditionFailed
 from stint.store.log import ENDS, LogItems, response_log
-from stint.store.partitions import empty, read_spread
+from stint.store.partitions import delete_partition, query_shards
 from stint.store.response_logs import ROUND, ResponseLogs
 from stint.store.table import Table
 from stint.store.tombstones import mark_deleted, new_seal, read_marked
@@ -137,7 +137,7 @@ class Responses:
         if after is not None and self._table.get(keys.response_entry(tenant, after)) is None:
             raise NotFound("Response", after)
         while True:
-            ids, more = read_spread(
+            ids, more = query_shards(
                 self._table,
                 keys.responses(tenant),
                 after=after,
@@ -182,7 +182,7 @@ class Responses:
             return True
         self._table.delete(keys.response_entry(tenant, response_id))
         self._stop(tenant, response_id)
-        for _ in empty(self._table, key.pk, spare=key.sk):
+        for _ in delete_partition(self._table, key.pk, spare=key.sk):
             if time.monotonic() >= deadline:
                 return False
         for _ in self._blobs.delete_prefix(keys.response_blobs(tenant, response_id)):

@@ -13,7 +13,7 @@ from stint.domain.paging import MAX_ENTRIES, Window
 from stint.store.failures import ConditionFailed, translated
 from stint.store.items import Item, decode, encode
 from stint.store.keys import Key
-from stint.store.parallel import side_by_side
+from stint.store.parallel import map_concurrently
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -52,7 +52,7 @@ class Table:
     def get_many(self, keys: Sequence[Key]) -> dict[Key, Item]:
         """Read records side by side, up to 100 a call; those that do not exist are left out."""
         parts = [keys[at : at + GET_BATCH] for at in range(0, len(keys), GET_BATCH)]
-        return {key: item for found in side_by_side(self._get_part, parts) for key, item in found}
+        return {key: item for found in map_concurrently(self._get_part, parts) for key, item in found}
 
     def _get_part(self, keys: Sequence[Key]) -> list[tuple[Key, Item]]:
         found: list[tuple[Key, Item]] = []
@@ -210,10 +210,6 @@ class Table:
         with suppress(ConditionFailed), translated():
             self._client.delete_item(TableName=self._name, Key=_key(key), **request)
 
-    def delete_existing(self, key: Key) -> bool:
-        """Delete a record, and tell whether it was there."""
-        return self.take(key) is not None
-
     def take(self, key: Key) -> Item | None:
         """Delete a record, and give it as it was."""
         with translated():
@@ -225,7 +221,9 @@ class Table:
         self._write_many([{"DeleteRequest": {"Key": _key(key)}} for key in keys])
 
     def _write_many(self, requests: Sequence[Any]) -> None:
-        side_by_side(self._write_part, [requests[at : at + WRITE_BATCH] for at in range(0, len(requests), WRITE_BATCH)])
+        map_concurrently(
+            self._write_part, [requests[at : at + WRITE_BATCH] for at in range(0, len(requests), WRITE_BATCH)]
+        )
 
     def _write_part(self, requests: Sequence[Any]) -> None:
         left: Any = {self._name: requests}

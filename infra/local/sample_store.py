@@ -22,7 +22,6 @@ from infra.local.sample_ids import (
 from stint.domain.errors import NotFound
 from stint.domain.ids import TENANT
 from stint.store import keys
-from stint.store.response_store import ResponseStore
 from stint.store.store import Store
 from stint.store.table import WRITE_BATCH, Table
 
@@ -49,7 +48,7 @@ def client(session: boto3.Session, service: str, environment: Mapping[str, str])
     return session.client(service, endpoint_url=endpoint, config=Config(proxies={} if endpoint else None))  # type: ignore[call-overload]  # boto3's stubs know no variable names
 
 
-def remove_samples(store: Store, responses: ResponseStore, table: Table) -> None:
+def remove_samples(store: Store, table: Table) -> None:
     """Delete the samples, and all records that events made of them.
 
     These are also tombstones, further registrations, and the idempotency records of events.
@@ -64,8 +63,8 @@ def remove_samples(store: Store, responses: ResponseStore, table: Table) -> None
                 store.registrations.delete(TENANT, kind, identifier)
     for conversation_id in (CONVERSATION, DELETED_CONVERSATION):
         with contextlib.suppress(NotFound):
-            responses.conversations.mark_deleted(TENANT, conversation_id)
-            responses.conversations.delete(TENANT, conversation_id)
+            store.conversations.mark_deleted(TENANT, conversation_id)
+            store.conversations.delete(TENANT, conversation_id)
     table.delete_many([keys.event(TENANT, event_id) for event_id in ASKING_EVENTS])
     records = [keys.response_records(TENANT, response_id) for response_id in (*RESPONSES, DELETED_RESPONSE)]
     for pk in (keys.turns(TENANT, AGENT, SESSION), keys.pending_calls(TENANT, AGENT, SESSION), *records):

@@ -54,7 +54,6 @@ from stint.domain.openai.response_requests import CreateResponse
 from stint.services.deletions import Deletions
 from stint.services.turns.turn_run import TurnRun
 from stint.settings import Settings
-from stint.store.response_store import ResponseStore
 from stint.store.store import Store
 from stint.store.table import Table
 
@@ -100,13 +99,12 @@ def store_samples(environment: Mapping[str, str]) -> None:
     """
     table, bucket = environment["STINT_TABLE"], environment["STINT_BUCKET"]
     with clients(environment) as (dynamodb, s3), reported():
-        store = Store.open(dynamodb, table, lambda: s3, bucket)
-        responses = ResponseStore.open(dynamodb, table, lambda: s3, bucket)
-        remove_samples(store, responses, Table(dynamodb, table))
-        asyncio.run(Samples(store, responses, environment).make())
+        store = Store(dynamodb, table, lambda: s3, bucket)
+        remove_samples(store, Table(dynamodb, table))
+        asyncio.run(Samples(store, environment).make())
         store.agents.mark_deleted(TENANT, DELETED_AGENT)
-        responses.responses.mark_deleted(TENANT, DELETED_RESPONSE)
-        responses.conversations.mark_deleted(TENANT, DELETED_CONVERSATION)
+        store.responses.mark_deleted(TENANT, DELETED_RESPONSE)
+        store.conversations.mark_deleted(TENANT, DELETED_CONVERSATION)
 
 
 @contextlib.contextmanager
@@ -144,7 +142,7 @@ class Outbox:
 class Samples:
     """The use cases that make the samples, over the store of the functions."""
 
-    def __init__(self, store: Store, responses: ResponseStore, environment: Mapping[str, str]) -> None:
+    def __init__(self, store: Store, environment: Mapping[str, str]) -> None:
         settings = Settings(
             default_model="scripted/demo",
             scripted_models=True,
@@ -154,8 +152,8 @@ class Samples:
         outbox, adapters = Outbox(), Adapters(settings)
         deletions = Deletions(delete_agent_objects(store), outbox.send)
         self.agents = compose(TENANT, adapters, store, deletions)
-        self.openai = compose_responses(TENANT, adapters, responses, self.agents, outbox)
-        self.worker = compose_worker(TENANT, settings, responses, self.openai, outbox)
+        self.openai = compose_responses(TENANT, adapters, store, self.agents, outbox)
+        self.worker = compose_worker(TENANT, settings, store, self.openai, outbox)
 
     @property
     def deadline(self) -> float:

@@ -36,7 +36,6 @@ from stint.services.agents_api import AgentsServices
 from stint.services.deletions import Deletions
 from stint.services.openai_api import OpenAIServices
 from stint.settings import Settings
-from stint.store.response_store import ResponseStore
 from stint.store.store import Store
 from stint.tools.port import ToolProvider
 
@@ -58,8 +57,7 @@ class World:
         config = Config(max_pool_connections=32, retries={"total_max_attempts": 1})
         self.dynamodb: Any = boto3.client("dynamodb", config=config)
         self.s3 = boto3.client("s3", config=config)
-        self.store = Store.open(self.dynamodb, self.settings.table, lambda: self.s3, self.settings.bucket)
-        self.response_store = ResponseStore.open(self.dynamodb, table, lambda: self.s3, bucket)
+        self.store = Store(self.dynamodb, self.settings.table, lambda: self.s3, self.settings.bucket)
         self.faults = Faults(self.dynamodb)
         self.recorder = Recorder()
         self.faulty = Faulty()
@@ -91,8 +89,8 @@ class World:
         deletions = Deletions(delete_agent_objects(store), self.desk.send)
         adapters = Adapters(settings, router=router, tool_providers=self.tool_providers)
         services = compose(tenant, adapters, store, deletions)
-        responses = compose_responses(tenant, adapters, self.response_store, services, self.desk)
-        worker = compose_worker(tenant, settings, self.response_store, responses, self.desk)
+        responses = compose_responses(tenant, adapters, self.store, services, self.desk)
+        worker = compose_worker(tenant, settings, self.store, responses, self.desk)
         return vars_of(services) | vars_of(responses) | {"worker": worker}
 
     def work_off(self) -> None:

@@ -168,7 +168,7 @@ def test_a_file_comes_back_as_it_was_sent(http: httpx.Client, world: World) -> N
     conversation = create(http, {"role": "user", "content": [part]})
 
     [item] = http.get(f"/v1/conversations/{conversation}/items").json()["data"]
-    [stored] = world.response_store.conversations.history(world.tenant, conversation).items
+    [stored] = world.store.conversations.history(world.tenant, conversation).items
 
     assert item["content"] == [part]
     assert stored.texts == ["Bees dance."]

@@ -142,8 +142,8 @@ def test_the_lock_of_a_process_that_died_runs_out_and_its_response_has_failed(
     http: httpx.Client, conversation: str, world: World
 ) -> None:
     dead = ResponseHeader(response_id="resp_" + "0" * 32, created_at=1, model="m", until=time.time() + 900)
-    world.response_store.responses.put(world.tenant, dead)
-    world.response_store.conversation_leases.acquire(world.tenant, conversation, dead.response_id, LEASE)
+    world.store.responses.put(world.tenant, dead)
+    world.store.conversation_leases.acquire(world.tenant, conversation, dead.response_id, LEASE)
 
     assert_refused(post(http, conversation=conversation), 409, "conversation_locked")
     assert http.get(f"/v1/responses/{dead.response_id}").json()["status"] == "in_progress"

@@ -253,7 +253,7 @@ def test_credentials_reach_the_server_and_nobody_else(
 
     answer = post(http, ADD, tools=[hosted(path, **secret)], stream=True)
     listed = http.get(RESPONSES)
-    stored = world.response_store.responses.get(world.tenant, listed.json()["first_id"])
+    stored = world.store.responses.get(world.tenant, listed.json()["first_id"])
     records = "".join(each.model_dump_json() for each in (stored.header, *stored.records))
 
     assert "add answered: 3" in answer.text

@@ -18,7 +18,6 @@ from infra.local.samples import store_samples
 
 from stint.domain.run_outcome import RunStatus
 from stint.http.dependencies import TENANT
-from stint.store.response_store import ResponseStore
 from stint.store.store import Store
 
 
@@ -26,7 +25,7 @@ def test_samples_are_stored_anew_whatever_an_interrupted_event_left(engine: Engi
     names = {"STINT_TABLE": engine.outputs["TableName"], "STINT_BUCKET": engine.outputs["BucketName"]}
     environment = engine.environment() | names
     with clients(environment) as (dynamodb, s3):
-        store = Store.open(dynamodb, names["STINT_TABLE"], lambda: s3, names["STINT_BUCKET"])
+        store = Store(dynamodb, names["STINT_TABLE"], lambda: s3, names["STINT_BUCKET"])
         store_samples(environment)
         store.session_leases.acquire(TENANT, AGENT, SESSION, AWAITING_TURN, resume=True, seconds=60)
         store.agents.mark_deleted(TENANT, AGENT)
@@ -48,12 +47,11 @@ def test_samples_have_the_ids_that_the_events_name(engine: Engine) -> None:
     environment = engine.environment() | names
     store_samples(environment)
     with clients(environment) as (dynamodb, s3):
-        store = Store.open(dynamodb, names["STINT_TABLE"], lambda: s3, names["STINT_BUCKET"])
-        responses = ResponseStore.open(dynamodb, names["STINT_TABLE"], lambda: s3, names["STINT_BUCKET"])
+        store = Store(dynamodb, names["STINT_TABLE"], lambda: s3, names["STINT_BUCKET"])
         history = store.turns.history(TENANT, AGENT, SESSION)
         pending = store.turns.get_pending(TENANT, AGENT, SESSION, AWAITING_TURN)
-        stored = [responses.responses.get(TENANT, each) for each in (RESPONSE, QUEUED_RESPONSE, BACKGROUND_RESPONSE)]
-        item = responses.conversations.get_item(TENANT, CONVERSATION, CONVERSATION_ITEM)
+        stored = [store.responses.get(TENANT, each) for each in (RESPONSE, QUEUED_RESPONSE, BACKGROUND_RESPONSE)]
+        item = store.conversations.get_item(TENANT, CONVERSATION, CONVERSATION_ITEM)
 
     steps = {turn.header.turn_id: [step.step_id for step in turn.steps] for turn in history.turns}
     assert steps == {COMPLETED_TURN: list(COMPLETED_STEPS), AWAITING_TURN: [AWAITING_STEP]}

@@ -33,7 +33,7 @@ class Composed:
         self.adapters = Adapters(Settings.model_validate(settings))
         deletions = Deletions(delete_agent_objects(cloud.store), desk.send)
         self.services: AgentsServices = compose(tenant, self.adapters, cloud.store, deletions)
-        self.responses = compose_responses(tenant, self.adapters, cloud.response_store, self.services, desk)
+        self.responses = compose_responses(tenant, self.adapters, cloud.store, self.services, desk)
 
     async def search(self) -> str:
         """Search the web by the built-in toolgroup's provider."""

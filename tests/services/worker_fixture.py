@@ -94,7 +94,7 @@ class Office:
         self, cloud: Cloud, tenant: str, model: ChatModel, lease: float = 30, desk: Desk | None = None
     ) -> None:
         self.cloud, self.tenant, self.desk, self.shop, self.lease = cloud, tenant, desk or Desk(), Shop(), lease
-        self.store = cloud.response_store
+        self.store = cloud.store
         settings = Settings(lease_seconds=lease, default_model="scripted/demo")
         router = Router({"test": lambda: model, "scripted": lambda: Scripted(0)}, "test/m")
         kinds = delete_agent_objects(cloud.store) | delete_response_objects(self.store)

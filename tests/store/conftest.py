@@ -10,7 +10,6 @@ from moto import mock_aws
 from stint.domain.ids import new_id
 from stint.store.clients import make_dynamodb, make_s3
 from stint.store.items import Item, encode
-from stint.store.response_store import ResponseStore
 from stint.store.store import Store
 
 if TYPE_CHECKING:
@@ -23,8 +22,7 @@ class Cloud:
 
     def __init__(self, dynamodb: "DynamoDBClient", s3: "S3Client", table: str, bucket: str) -> None:
         self.dynamodb, self.s3, self.table, self.bucket = dynamodb, s3, table, bucket
-        self.store = Store.open(dynamodb, table, lambda: s3, bucket)
-        self.response_store = ResponseStore.open(dynamodb, table, lambda: s3, bucket)
+        self.store = Store(dynamodb, table, lambda: s3, bucket)
         self.calls: Counter[str] = Counter()
         self.units: Counter[str] = Counter()
         for client in (dynamodb, s3):

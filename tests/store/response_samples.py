@@ -16,8 +16,8 @@ from stint.domain.openai.stored_responses import (
 )
 from stint.domain.schema import now
 from stint.domain.steps import CompletionMessage, InferenceStep
-from stint.store.response_store import ResponseStore
 from stint.store.responses import place_behind
+from stint.store.store import Store
 
 
 def message(text: str = "Hello") -> Message:
@@ -76,7 +76,7 @@ def conversation(**metadata: str) -> Conversation:
 class Responder:
     """A tenant, and the writes that make responses in it."""
 
-    def __init__(self, store: ResponseStore, tenant: str) -> None:
+    def __init__(self, store: Store, tenant: str) -> None:
         self.store, self.tenant = store, tenant
         self.responses = store.responses
 

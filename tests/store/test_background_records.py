@@ -17,9 +17,9 @@ class Job:
     """A background response that is stored, and who asks for it."""
 
     def __init__(self, cloud: Cloud, tenant: str) -> None:
-        self.background: BackgroundStore = cloud.response_store.background
+        self.background: BackgroundStore = cloud.store.background
         self.tenant = tenant
-        self.response_id = Responder(cloud.response_store, tenant).begin(background=True)
+        self.response_id = Responder(cloud.store, tenant).begin(background=True)
         self.ids = (tenant, self.response_id)
 
     def enter(self, seconds: float = 30) -> ResponseLease:

@@ -19,13 +19,13 @@ TEXT = "Where did the ferry go, and when will it be back? " * 40
 
 @pytest.fixture
 def responder(cloud: Cloud, tenant: str) -> Responder:
-    return Responder(cloud.response_store, tenant)
+    return Responder(cloud.store, tenant)
 
 
 @pytest.fixture(scope="module")
 def long(engine_cloud: Cloud) -> tuple[Responder, list[ResponseHeader]]:
     """A chain of 100 links, which tests only read."""
-    responder = Responder(engine_cloud.response_store, "longchain")
+    responder = Responder(engine_cloud.store, "longchain")
     return responder, responder.chain(100, TEXT, TEXT)
 
 

@@ -18,7 +18,7 @@ class Door:
 
     def __init__(self, cloud: Cloud, tenant: str) -> None:
         self.table = Table(cloud.dynamodb, cloud.table)
-        self.leases = cloud.response_store.conversation_leases
+        self.leases = cloud.store.conversation_leases
         self.ids = (tenant, new_name("conv"))
         self.key = keys.conversation(*self.ids)
         self.table.put({"pk": self.key.pk, "sk": self.key.sk, "colour": "red"})

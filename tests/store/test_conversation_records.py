@@ -14,13 +14,13 @@ from stint.domain.openai.items import FunctionCall, FunctionCallOutput, Item, Re
 from stint.domain.openai.parts import SummaryText
 from stint.store.conversations import ConversationStore
 from stint.store.documents import to_json
-from stint.store.response_store import ResponseStore
+from stint.store.store import Store
 
 
 class Talk:
     """A stored conversation, and what is done to it."""
 
-    def __init__(self, store: ResponseStore, tenant: str, *texts: str) -> None:
+    def __init__(self, store: Store, tenant: str, *texts: str) -> None:
         self.store, self.tenant = store, tenant
         self.all: ConversationStore = store.conversations
         self.created: Conversation = conversation(topic="ferries")
@@ -38,13 +38,13 @@ class Talk:
 
 @pytest.fixture
 def talk(cloud: Cloud, tenant: str) -> Talk:
-    return Talk(cloud.response_store, tenant, "one", "two")
+    return Talk(cloud.store, tenant, "one", "two")
 
 
 @pytest.fixture(params=["cloud", "mocked"])
 def any_talk(request: pytest.FixtureRequest, tenant: str) -> Talk:
     """Two implementations of DynamoDB that know nothing of each other."""
-    return Talk(request.getfixturevalue(request.param).response_store, tenant, "one", "two")
+    return Talk(request.getfixturevalue(request.param).store, tenant, "one", "two")
 
 
 def test_a_conversation_reads_back_with_its_first_items(any_talk: Talk) -> None:
@@ -55,7 +55,7 @@ def test_a_conversation_reads_back_with_its_first_items(any_talk: Talk) -> None:
 def test_a_conversation_is_created_in_one_call(cloud: Cloud, tenant: str) -> None:
     cloud.forget()
 
-    Talk(cloud.response_store, tenant, "one", "two")
+    Talk(cloud.store, tenant, "one", "two")
 
     assert cloud.calls == {"BatchWriteItem": 1}
     assert cloud.units == {"BatchWriteItem": 4}
@@ -231,7 +231,7 @@ def test_a_history_is_read_in_one_call_and_reads_no_blob_that_it_leaves_out(clou
 
 
 def test_the_history_of_an_empty_conversation_is_empty(cloud: Cloud, tenant: str) -> None:
-    talk = Talk(cloud.response_store, tenant)
+    talk = Talk(cloud.store, tenant)
 
     history = talk.all.history(*talk.ids)
 
@@ -322,7 +322,7 @@ def test_what_is_added_to_a_deleted_conversation_is_taken_back(cloud: Cloud, tal
 
 def test_additions_while_a_conversation_is_deleted_leave_nothing(cloud: Cloud, tenant: str) -> None:
     for _ in range(5):
-        talk = Talk(cloud.response_store, tenant)
+        talk = Talk(cloud.store, tenant)
         begun = threading.Event()
         writer = threading.Thread(target=add_until_refused, args=(talk, begun))
         writer.start()

@@ -12,7 +12,7 @@ from stint.store.idempotency import REMEMBERED_SECONDS, IdempotencyRecords
 
 @pytest.fixture
 def events(cloud: Cloud) -> IdempotencyRecords:
-    return cloud.response_store.idempotency
+    return cloud.store.idempotency
 
 
 def test_the_lease_of_a_new_event_costs_one_write_of_one_unit(

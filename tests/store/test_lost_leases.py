@@ -24,18 +24,18 @@ def of_session(cloud: Cloud, tenant: str) -> Acquire:
 
 def of_conversation(cloud: Cloud, tenant: str) -> Acquire:
     created = conversation()
-    cloud.response_store.conversations.create(tenant, created)
-    leases = cloud.response_store.conversation_leases
+    cloud.store.conversations.create(tenant, created)
+    leases = cloud.store.conversation_leases
     return lambda seconds: leases.acquire(tenant, created.id, new_name("resp"), seconds)
 
 
 def of_event(cloud: Cloud, tenant: str) -> Acquire:
-    return lambda seconds: cloud.response_store.idempotency.acquire(tenant, "order-7", "", seconds)
+    return lambda seconds: cloud.store.idempotency.acquire(tenant, "order-7", "", seconds)
 
 
 def of_response(cloud: Cloud, tenant: str) -> Acquire:
-    response_id = Responder(cloud.response_store, tenant).begin(background=True)
-    return lambda seconds: cloud.response_store.background.enter(tenant, response_id, seconds)
+    response_id = Responder(cloud.store, tenant).begin(background=True)
+    return lambda seconds: cloud.store.background.enter(tenant, response_id, seconds)
 
 
 @pytest.fixture(params=[of_session, of_conversation, of_event, of_response])

@@ -13,7 +13,7 @@ from stint.domain.openai.stored_responses import ResponseStatus
 
 @pytest.fixture
 def responder(cloud: Cloud, tenant: str) -> Responder:
-    return Responder(cloud.response_store, tenant)
+    return Responder(cloud.store, tenant)
 
 
 def fill(responder: Responder) -> str:

@@ -15,13 +15,13 @@ from stint.store.keys import LAST_INDEX
 
 @pytest.fixture
 def responder(cloud: Cloud, tenant: str) -> Responder:
-    return Responder(cloud.response_store, tenant)
+    return Responder(cloud.store, tenant)
 
 
 @pytest.fixture(params=["cloud", "mocked"])
 def any_responder(request: pytest.FixtureRequest, tenant: str) -> Responder:
     """Two implementations of DynamoDB that know nothing of each other."""
-    return Responder(request.getfixturevalue(request.param).response_store, tenant)
+    return Responder(request.getfixturevalue(request.param).store, tenant)
 
 
 def test_a_response_reads_back_as_it_was_written(any_responder: Responder) -> None:
@@ -109,7 +109,7 @@ def test_a_place_in_the_log_of_a_response_is_given_once(any_responder: Responder
 
 @pytest.mark.parametrize("size", [10, 600_000])
 def test_a_record_of_a_response_whose_answer_was_lost_is_stored_once(own_cloud: Cloud, tenant: str, size: int) -> None:
-    responder = Responder(own_cloud.response_store, tenant)
+    responder = Responder(own_cloud.store, tenant)
     response_id = responder.begin()
     kept = response_record(response_id, secrets.token_urlsafe(size))
     sent = lose_first_answer(own_cloud, "PutItem")

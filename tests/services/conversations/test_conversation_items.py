@@ -28,11 +28,11 @@ class Desk:
         self.tenant = tenant
         self.fetched: list[str] = []
         self.left: list[DeletionTask] = []
-        self.store = cloud.response_store.conversations
-        self.leases = cloud.response_store.conversation_leases
-        opaque = OpaqueTexts(tenant, cloud.response_store.signing_keys)
+        self.store = cloud.store.conversations
+        self.leases = cloud.store.conversation_leases
+        opaque = OpaqueTexts(tenant, cloud.store.signing_keys)
         reader = DocumentReader(self.fetch, self.check_url)
-        self.deletions = Deletions(delete_response_objects(cloud.response_store), self.left.append)
+        self.deletions = Deletions(delete_response_objects(cloud.store), self.left.append)
         self.service = Conversations(tenant, self.store, reader, self.deletions, opaque)
 
     async def fetch(self, url: str) -> Raw:

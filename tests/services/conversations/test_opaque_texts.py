@@ -44,11 +44,11 @@ async def refusal(opaque: OpaqueTexts, *items: dict[str, Any]) -> InvalidRequest
 
 @pytest.fixture
 def opaque(cloud: Cloud, tenant: str) -> OpaqueTexts:
-    return OpaqueTexts(tenant, cloud.response_store.signing_keys)
+    return OpaqueTexts(tenant, cloud.store.signing_keys)
 
 
 async def test_a_text_of_one_process_is_accepted_by_another(cloud: Cloud, tenant: str, opaque: OpaqueTexts) -> None:
-    other = OpaqueTexts(tenant, cloud.response_store.signing_keys)
+    other = OpaqueTexts(tenant, cloud.store.signing_keys)
 
     await other.check(INPUT.validate_python([reasoning(opaque.encode(THOUGHT))]))
 
@@ -70,7 +70,7 @@ async def test_a_request_without_opaque_text_does_not_ask_for_the_key(cloud: Clo
 
 
 async def test_a_text_of_another_tenant_is_refused_by_its_place(cloud: Cloud, tenant: str, opaque: OpaqueTexts) -> None:
-    other = OpaqueTexts(f"{tenant}b", cloud.response_store.signing_keys)
+    other = OpaqueTexts(f"{tenant}b", cloud.store.signing_keys)
     compaction = {"type": "compaction", "encrypted_content": other.encode(CompactedContext(summary="x"))}
 
     thought = await refusal(opaque, ASK, {"id": "msg_1"}, reasoning(other.encode(THOUGHT)))
@@ -111,17 +111,17 @@ async def test_texts_without_a_signature_are_accepted_until_the_end_of_a_day(
     today = datetime.fromtimestamp(time.time(), UTC).date()
     items = INPUT.validate_python([reasoning(unsigned('{"text": "Cats."}'))])
 
-    lenient = OpaqueTexts(tenant, cloud.response_store.signing_keys, today)
+    lenient = OpaqueTexts(tenant, cloud.store.signing_keys, today)
     await lenient.check(items)
     CLOCK.move(86_400)
 
     assert "not accepted" in (await refusal(lenient, reasoning(unsigned("{}")))).message
-    strict = OpaqueTexts(tenant, cloud.response_store.signing_keys, today - timedelta(days=1))
+    strict = OpaqueTexts(tenant, cloud.store.signing_keys, today - timedelta(days=1))
     assert "not accepted" in (await refusal(strict, reasoning(unsigned("{}")))).message
 
 
 async def test_accepted_texts_without_a_signature_are_bounded_in_all(cloud: Cloud, tenant: str) -> None:
-    lenient = OpaqueTexts(tenant, cloud.response_store.signing_keys, date.max)
+    lenient = OpaqueTexts(tenant, cloud.store.signing_keys, date.max)
     await lenient.check(INPUT.validate_python([reasoning(bomb(7))]))
     tracemalloc.start()
 

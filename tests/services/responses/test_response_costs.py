@@ -105,7 +105,7 @@ async def test_a_chain_is_read_in_a_round_for_sixteen_links_and_stores_each_item
         run = await warm.start("end", previous_response_id=last)
 
     assert seen["Query"] == 20
-    chain = await asyncio.to_thread(warm.cloud.response_store.responses.chain, tenant, last)
+    chain = await asyncio.to_thread(warm.cloud.store.responses.chain, tenant, last)
     sizes = [link.size for link in chain.links]
     assert max(sizes) < 2 * min(sizes)
     assert sum(sizes) < 20 * 2 * (len(words) + 800)

@@ -11,7 +11,7 @@ from stint.store.store import Store
 
 async def main(table: str, bucket: str, tenant: str, agent_id: str, session_id: str) -> None:
     model = script(called("nosuch", text="So"), [asyncio.Event()])
-    stage = Stage(Store.open(make_dynamodb(), table, make_s3, bucket), tenant, model)
+    stage = Stage(Store(make_dynamodb(), table, make_s3, bucket), tenant, model)
     stage.agent_id, stage.session_id = agent_id, session_id
     turn = await stage.start("one")
     print(turn.turn_id, flush=True)

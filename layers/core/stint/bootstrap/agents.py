@@ -47,7 +47,7 @@ class AgentsComposition:
 
     @cached_property
     def store(self) -> Store:
-        return Store.open(make_dynamodb(), self.settings.table, make_s3, self.settings.bucket)
+        return Store(make_dynamodb(), self.settings.table, make_s3, self.settings.bucket)
 
     @cached_property
     def queue(self) -> SqsQueue:

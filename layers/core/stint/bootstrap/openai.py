@@ -28,9 +28,9 @@ from stint.services.responses.read import ResponseReader
 from stint.services.responses.recovery import Recovery, WorkQueue
 from stint.services.responses.responses import Responses
 from stint.settings import Settings
-from stint.store.clients import make_dynamodb, make_events, make_s3
+from stint.store.clients import make_events
 from stint.store.messaging import EventBridgeBus
-from stint.store.response_store import ResponseStore
+from stint.store.store import Store
 
 
 class OpenAIComposition(AgentsComposition):
@@ -43,28 +43,24 @@ class OpenAIComposition(AgentsComposition):
         self.make_event_requests: Callable[[str], EventRequests] = cache(self.compose_event_requests)
 
     @cached_property
-    def response_store(self) -> ResponseStore:
-        return ResponseStore.open(make_dynamodb(), self.settings.table, make_s3, self.settings.bucket)
-
-    @cached_property
     def deletions(self) -> Deletions:
-        kinds = delete_agent_objects(self.store) | delete_response_objects(self.response_store)
+        kinds = delete_agent_objects(self.store) | delete_response_objects(self.store)
         return Deletions(kinds, self.queue.send)
 
     def compose_openai_services(self, tenant: str) -> OpenAIServices:
-        return compose_responses(tenant, self.adapters, self.response_store, self.make_services(tenant), self.queue)
+        return compose_responses(tenant, self.adapters, self.store, self.make_services(tenant), self.queue)
 
     def compose_worker(self, tenant: str) -> Worker:
         services, bus = self.make_openai_services(tenant), EventBridgeBus(make_events, self.settings.event_bus)
-        return compose_worker(tenant, self.settings, self.response_store, services, bus)
+        return compose_worker(tenant, self.settings, self.store, services, bus)
 
     def compose_event_requests(self, tenant: str) -> EventRequests:
         services, responses = self.make_services(tenant), self.make_openai_services(tenant)
         worker = self.make_worker(tenant)
-        return compose_event_requests(tenant, self.settings, self.response_store, services, responses, worker)
+        return compose_event_requests(tenant, self.settings, self.store, services, responses, worker)
 
 
-def delete_response_objects(store: ResponseStore) -> dict[ObjectKind, DeleteObject]:
+def delete_response_objects(store: Store) -> dict[ObjectKind, DeleteObject]:
     """Return the functions that delete responses and conversations."""
     return {
         "response": lambda task, deadline: store.responses.delete(task.tenant, task.ids[0], deadline),
@@ -73,7 +69,7 @@ def delete_response_objects(store: ResponseStore) -> dict[ObjectKind, DeleteObje
 
 
 def compose_responses(
-    tenant: str, adapters: Adapters, store: ResponseStore, services: AgentsServices, queue: WorkQueue
+    tenant: str, adapters: Adapters, store: Store, services: AgentsServices, queue: WorkQueue
 ) -> OpenAIServices:
     """Put the use cases of a tenant together, on the registry and the tools that its agents have."""
     settings, router = adapters.settings, adapters.router
@@ -98,9 +94,7 @@ def compose_responses(
     )
 
 
-def compose_worker(
-    tenant: str, settings: Settings, store: ResponseStore, services: OpenAIServices, bus: EventBus
-) -> Worker:
+def compose_worker(tenant: str, settings: Settings, store: Store, services: OpenAIServices, bus: EventBus) -> Worker:
     """Put the worker of a tenant together."""
     resumer = Resumer(services.responses, patience(settings))
     completion_events = CompletionEvents(bus)
@@ -110,7 +104,7 @@ def compose_worker(
 def compose_event_requests(
     tenant: str,
     settings: Settings,
-    store: ResponseStore,
+    store: Store,
     services: AgentsServices,
     responses: OpenAIServices,
     worker: Worker,

@@ -1,8 +1,8 @@
 """The store as a whole: what the services are given."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 from stint.store.agents import AgentStore
 from stint.store.blobs import Blobs
@@ -18,22 +18,84 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
     from mypy_boto3_s3 import S3Client
 
+    from stint.store.background import BackgroundStore
+    from stint.store.conversation_leases import ConversationLeases
+    from stint.store.conversations import ConversationStore
+    from stint.store.idempotency import IdempotencyRecords
+    from stint.store.responses import Responses
+    from stint.store.signing_keys import SigningKeys
 
-@dataclass(frozen=True, slots=True)
+
 class Store:
-    agents: AgentStore
-    sessions: SessionStore
-    session_leases: SessionLeases
-    turns: TurnStore
-    deletion: Deletion
-    registrations: Registrations
+    """One table and one bucket. Each part is made when first used.
 
-    @classmethod
-    def open(cls, dynamodb: "DynamoDBClient", table: str, connect_s3: "Callable[[], S3Client]", bucket: str) -> Self:
-        """Compose the store; nothing is sent, and the S3 client is made when the first blob asks for it."""
-        records, blobs = Table(dynamodb, table), Blobs(connect_s3, bucket)
-        documents = Documents(records, blobs)
-        agents, sessions = AgentStore(records, documents), SessionStore(records, documents)
-        deletion = Deletion(records, blobs, agents, sessions)
-        turns, registrations = TurnStore(records, documents), Registrations(records, documents)
-        return cls(agents, sessions, SessionLeases(records), turns, deletion, registrations)
+    Nothing is sent, and the S3 client is made when the first blob asks for it. The parts of the OpenAI API are imported
+    when they are made: the functions that serve only agents and turns start without them.
+    """
+
+    def __init__(
+        self, dynamodb: "DynamoDBClient", table: str, connect_s3: "Callable[[], S3Client]", bucket: str
+    ) -> None:
+        self._table = Table(dynamodb, table)
+        self._blobs = Blobs(connect_s3, bucket)
+        self._documents = Documents(self._table, self._blobs)
+
+    @cached_property
+    def agents(self) -> AgentStore:
+        return AgentStore(self._table, self._documents)
+
+    @cached_property
+    def sessions(self) -> SessionStore:
+        return SessionStore(self._table, self._documents)
+
+    @cached_property
+    def session_leases(self) -> SessionLeases:
+        return SessionLeases(self._table)
+
+    @cached_property
+    def turns(self) -> TurnStore:
+        return TurnStore(self._table, self._documents)
+
+    @cached_property
+    def registrations(self) -> Registrations:
+        return Registrations(self._table, self._documents)
+
+    @cached_property
+    def deletion(self) -> Deletion:
+        return Deletion(self._table, self._blobs, self.agents, self.sessions)
+
+    @cached_property
+    def responses(self) -> "Responses":
+        from stint.store.responses import Responses  # noqa: PLC0415 - see above
+
+        return Responses(self._table, self._documents, self._blobs, self.background)
+
+    @cached_property
+    def background(self) -> "BackgroundStore":
+        from stint.store.background import BackgroundStore  # noqa: PLC0415 - see above
+
+        return BackgroundStore(self._table, self._documents)
+
+    @cached_property
+    def conversations(self) -> "ConversationStore":
+        from stint.store.conversations import ConversationStore  # noqa: PLC0415 - see above
+
+        return ConversationStore(self._table, self._documents, self._blobs)
+
+    @cached_property
+    def conversation_leases(self) -> "ConversationLeases":
+        from stint.store.conversation_leases import ConversationLeases  # noqa: PLC0415 - see above
+
+        return ConversationLeases(self._table)
+
+    @cached_property
+    def idempotency(self) -> "IdempotencyRecords":
+        from stint.store.idempotency import IdempotencyRecords  # noqa: PLC0415 - see above
+
+        return IdempotencyRecords(self._table)
+
+    @cached_property
+    def signing_keys(self) -> "SigningKeys":
+        from stint.store.signing_keys import SigningKeys  # noqa: PLC0415 - see above
+
+        return SigningKeys(self._table)

@@ -15,7 +15,7 @@ from stint.services.responses.read import to_resource
 from stint.services.responses.recovery import Recovery, WorkQueue, cancelled
 from stint.services.responses.replay import replay
 from stint.services.responses.responses import Responses, released_on_error
-from stint.store.response_store import ResponseStore
+from stint.store.store import Store
 from stint.tools.port import NO_PROVIDER_DATA, ProviderData
 
 
@@ -24,7 +24,7 @@ class Background:
     """The responses of a tenant that the worker runs."""
 
     tenant: str
-    store: ResponseStore
+    store: Store
     responses: Responses
     recovery: Recovery
     queue: WorkQueue

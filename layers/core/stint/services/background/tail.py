@@ -9,7 +9,7 @@ from stint.domain.openai.stored_responses import StoredResponse
 from stint.loop.model_call import TIME_IS_OVER
 from stint.services.responses.recovery import Recovery
 from stint.services.responses.replay import EVENTS, ReplayPosition, replay
-from stint.store.response_store import ResponseStore
+from stint.store.store import Store
 
 POLL_SECONDS = 0.4
 """How soon a stored event is seen."""
@@ -23,7 +23,7 @@ class StreamTail:
     """Replays a background response's events, then tails new ones."""
 
     tenant: str
-    store: ResponseStore
+    store: Store
     recovery: Recovery
 
     async def open(self, response_id: str, after: int, deadline: float) -> AsyncGenerator[str, None]:

@@ -27,7 +27,7 @@ from stint.services.responses.replay import ReplayPosition, read_position
 from stint.services.responses.response_run import ResponseRun
 from stint.services.responses.streamed_items import StreamedItems
 from stint.store.background import MAX_ATTEMPTS, ResponseLease
-from stint.store.response_store import ResponseStore
+from stint.store.store import Store
 
 logger = logging.getLogger(__name__)
 
@@ -48,7 +48,7 @@ class Worker:
     """Runs the stored responses of a tenant, each under a lease of `lease_seconds` that is renewed."""
 
     tenant: str
-    store: ResponseStore
+    store: Store
     resumer: Resumer
     recovery: Recovery
     completion_events: CompletionEvents

@@ -20,8 +20,8 @@ from stint.services.responses.items_to_messages import MessageBuilder
 from stint.services.responses.output_items import OutputItems, output_of, whole
 from stint.services.responses.recovery import Recovery, interrupted_record, mark_interrupted
 from stint.store.lease import Lease
-from stint.store.response_store import ResponseStore
 from stint.store.responses import place_behind
+from stint.store.store import Store
 
 RUNNING = (ResponseStatus.queued, ResponseStatus.in_progress)
 
@@ -47,7 +47,7 @@ class Contexts:
     """Reads the contexts of a tenant's responses. `history_bytes` limits the JSON that is read."""
 
     tenant: str
-    store: ResponseStore
+    store: Store
     recovery: Recovery
     opaque: OpaqueTexts
     lease_seconds: float

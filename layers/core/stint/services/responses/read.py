@@ -23,8 +23,8 @@ from stint.services.deletions import Deletions
 from stint.services.responses.masking import masked
 from stint.services.responses.output_items import Encode, output_of, whole
 from stint.services.responses.recovery import Recovery
-from stint.store.response_store import ResponseStore
 from stint.store.responses import Order
+from stint.store.store import Store
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class ResponseReader:
     """The stored responses of a tenant."""
 
     tenant: str
-    store: ResponseStore
+    store: Store
     recovery: Recovery
     deletions: Deletions
 

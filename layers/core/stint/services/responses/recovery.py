@@ -23,7 +23,7 @@ from stint.services.responses.closing_record import closing_record
 from stint.services.responses.replay import ReplayPosition, read_position, replay_rest
 from stint.services.responses.streamed_items import StreamedItems
 from stint.store.background import MAX_ATTEMPTS, LeaseState
-from stint.store.response_store import ResponseStore
+from stint.store.store import Store
 
 logger = logging.getLogger(__name__)
 
@@ -67,7 +67,7 @@ class Recovery:
     """Ends a tenant's responses whose process died, or queues them again."""
 
     tenant: str
-    store: ResponseStore
+    store: Store
     queue: WorkQueue
     opaque: OpaqueTexts
 
@@ -184,7 +184,7 @@ def has_outlived_process(stored: StoredResponse) -> bool:
     return not stored.header.background and stored.ending is None and time.time() > stored.header.until
 
 
-async def mark_interrupted(store: ResponseStore, tenant: str, stored: StoredResponse) -> StoredResponse:
+async def mark_interrupted(store: Store, tenant: str, stored: StoredResponse) -> StoredResponse:
     """End a response in the foreground whose process died, and return it; return any other as it is.
 
     Raises:

@@ -30,7 +30,7 @@ from stint.services.responses.planner import ResponsePlanner
 from stint.services.responses.response_log import ResponseLog, ending_of
 from stint.services.responses.response_run import Prepared, ResponseRun, response_events
 from stint.services.responses.unanswered_calls import refuse_unanswered, unanswered_calls
-from stint.store.response_store import ResponseStore
+from stint.store.store import Store
 from stint.tools.port import NO_PROVIDER_DATA, ProviderData
 
 logger = logging.getLogger(__name__)
@@ -45,7 +45,7 @@ class Responses:
     def __init__(
         self,
         tenant: str,
-        store: ResponseStore,
+        store: Store,
         contexts: Contexts,
         planner: ResponsePlanner,
         reader: DocumentReader,

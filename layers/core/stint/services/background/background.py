@@ -95,5 +95,5 @@ class Background:
             )
         if stored.ending is None:
             await asyncio.to_thread(self.store.background.cancel, self.tenant, response_id)
-            stored = await self.recovery.end(stored, cancelled)
+            stored = await self.recovery.end_response(stored, cancelled)
         return to_resource(stored, self.recovery.opaque.encode)

@@ -37,7 +37,7 @@ class StreamWriter:
         self.closing = asyncio.Event()
         self.error: StintError | None = None
 
-    def add(self, events: Iterable[ResponseEvent]) -> None:
+    def add_events(self, events: Iterable[ResponseEvent]) -> None:
         """Take in events; those of one call are stored together.
 
         Raises:

@@ -89,8 +89,8 @@ async def resume(response: ResponseRun, writer: StreamWriter) -> None:
     else:
         async with aclosing(response_events(response, pending)) as events:
             async for event in events:
-                writer.add([event])
-    writer.add(response.stream.emit_ending(log.response))
+                writer.add_events([event])
+    writer.add_events(response.stream.emit_ending(log.response))
 
 
 def pending_tools(run: Run, records: Sequence[ResponseRecord]) -> RunTools | None:

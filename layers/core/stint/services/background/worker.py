@@ -93,7 +93,8 @@ class Worker:
         except NotFound:
             return None
         except Conflict as conflict:
-            return await self.end(response_id, cancelled if conflict.code == "response_cancelled" else exhausted)
+            outcome = cancelled if conflict.code == "response_cancelled" else exhausted
+            return await self.end_response(response_id, outcome)
         if keeper is None:
             return None
         try:
@@ -166,7 +167,7 @@ class Worker:
         writer = StreamWriter(background, self.tenant, response.response_id, position.events)
         try:
             async with writer.flushing():
-                writer.add(continue_stream(response, stored, position))
+                writer.add_events(continue_stream(response, stored, position))
                 await resume(response, writer)
         except StintError as error:
             ended = await self.fail(response.log.response, keeper, error, response.stream.items.streamed)
@@ -200,7 +201,7 @@ class Worker:
         keeper.check()
         extra = {"response_id": stored.header.response_id, "error_code": error.code, "error": error.message}
         logger.warning("The response failed", extra=extra)
-        return await self.recovery.end(stored, partial(failed, error), streamed)
+        return await self.recovery.end_response(stored, partial(failed, error), streamed)
 
     async def load_stopped(self, lease: ResponseLease) -> StoredResponse | None:
         """Return a response that this worker could not end; None when another worker runs it now.
@@ -213,7 +214,7 @@ class Worker:
             return stored
         state = await asyncio.to_thread(self.store.background.look, lease.tenant, lease.response_id)
         if state.cancelled_at is not None:
-            return await self.end(lease.response_id, cancelled)
+            return await self.end_response(lease.response_id, cancelled)
         if state.lease_id == lease.lease_id:
             raise Interrupted("The worker could not renew its lease of the response in time.")
         return None
@@ -222,7 +223,7 @@ class Worker:
         """Let another attempt follow at once, or end a response whose last attempt failed."""
         with suppress(StintError):
             if keeper.lease.attempts >= MAX_ATTEMPTS:
-                await self.end(keeper.lease.response_id, exhausted)
+                await self.end_response(keeper.lease.response_id, exhausted)
             else:
                 await keeper.let_lapse()
 
@@ -231,12 +232,12 @@ class Worker:
         logger.warning("An attempt to run the response failed", extra={"error": type(error).__name__})
         if last:
             with suppress(StintError):
-                await self.end(response_id, exhausted)
+                await self.end_response(response_id, exhausted)
 
-    async def end(self, response_id: str, ending: EndingOf) -> StoredResponse | None:
+    async def end_response(self, response_id: str, ending: EndingOf) -> StoredResponse | None:
         stored = await self.load(response_id)
         with suppress(NotFound):
-            return stored and await self.recovery.end(stored, ending)
+            return stored and await self.recovery.end_response(stored, ending)
         return None
 
 

@@ -85,9 +85,9 @@ class Recovery:
         response_id = stored.header.response_id
         state = await asyncio.to_thread(self.store.background.look, self.tenant, response_id)
         if state.cancelled_at is not None:
-            return await self.end(stored, cancelled)
+            return await self.end_response(stored, cancelled)
         if state.exhausted:
-            return await self.end(stored, exhausted)
+            return await self.end_response(stored, exhausted)
         if state.attempts == 0:
             return await self.reconcile_queued(stored, state)
         if state.lapsed and await asyncio.to_thread(
@@ -103,7 +103,7 @@ class Recovery:
         """
         response_id, created_at, now = stored.header.response_id, stored.header.created_at, time.time()
         if now - created_at >= QUEUE_SECONDS:
-            return await self.end(stored, never_taken_up)
+            return await self.end_response(stored, never_taken_up)
         if now - max(created_at, state.requeued_at or 0) >= MESSAGE_SECONDS and await asyncio.to_thread(
             self.store.background.claim_waiting, self.tenant, response_id, MESSAGE_SECONDS
         ):
@@ -118,7 +118,7 @@ class Recovery:
         except StintError as error:
             logger.warning("The response was not queued again", extra={"error": error.message})
 
-    async def end(
+    async def end_response(
         self, stored: StoredResponse, ending: EndingOf, streamed: StreamedItems | None = None
     ) -> StoredResponse:
         """End a response, unless it has ended, and its stored stream.

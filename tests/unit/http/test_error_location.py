@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from stint.http.error_location import place_of
+from stint.http.error_location import locate_field
 
 BODY = {
     "input": [{"role": "user", "content": [{"type": "input_text", "text": 3}]}, "words"],
@@ -28,7 +28,7 @@ BODY = {
     ],
 )
 def test_a_place_is_a_path_in_the_body_without_the_names_of_union_members(location: Any, place: str) -> None:
-    assert place_of(location, BODY, missing=False) == place
+    assert locate_field(location, BODY, missing=False) == place
 
 
 @pytest.mark.parametrize(
@@ -41,9 +41,9 @@ def test_a_place_is_a_path_in_the_body_without_the_names_of_union_members(locati
     ],
 )
 def test_what_is_missing_is_named_where_it_should_be(location: Any, place: str) -> None:
-    assert place_of(location, BODY, missing=True) == place
+    assert locate_field(location, BODY, missing=True) == place
 
 
 @pytest.mark.parametrize("body", [None, "text", 3, [1]])
 def test_a_body_of_another_form_has_no_places(body: Any) -> None:
-    assert place_of(("input", "str"), body, missing=True) == ""
+    assert locate_field(("input", "str"), body, missing=True) == ""

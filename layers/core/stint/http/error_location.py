@@ -8,7 +8,7 @@ Trace = tuple[int, bool, str]
 """How many parts of a location were found, whether the last one was, and the path that they make."""
 
 
-def place_of(location: Sequence[Part], body: Any, *, missing: bool) -> str:
+def locate_field(location: Sequence[Part], body: Any, *, missing: bool) -> str:
     """Name the field that pydantic's location leads to; empty for the body as a whole.
 
     A location also holds what no body has: the names of a union's members, and the places inside of what was read in

@@ -36,7 +36,7 @@ from stint.domain.errors import (
 from stint.domain.run_outcome import ErrorInfo
 from stint.domain.schema import Schema
 from stint.domain.validation import message_of
-from stint.http.error_location import place_of
+from stint.http.error_location import locate_field
 
 logger = logging.getLogger(__name__)
 
@@ -171,7 +171,7 @@ def field_of(problem: dict[str, Any], body: Any) -> str:
         return str(source)
     if source != "body":
         return ".".join(map(str, location))
-    return place_of(location, body, missing=problem["type"] == "missing") or "body"
+    return locate_field(location, body, missing=problem["type"] == "missing") or "body"
 
 
 async def answer_http_exception(request: Request, error: HTTPException) -> JSONResponse:

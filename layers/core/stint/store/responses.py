@@ -31,7 +31,7 @@ class Chain:
     complete: bool
 
 
-class Responses:
+class ResponseStore:
     """A response exists while its header does and is not marked; ids that name none raise NotFound.
 
     It is the log that keeps writers apart: each place is given once. Records behind an ending are ignored.

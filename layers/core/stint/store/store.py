@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from stint.store.conversation_leases import ConversationLeases
     from stint.store.conversations import ConversationStore
     from stint.store.idempotency import IdempotencyRecords
-    from stint.store.responses import Responses
+    from stint.store.responses import ResponseStore
     from stint.store.signing_keys import SigningKeys
 
 
@@ -65,10 +65,10 @@ class Store:
         return Deletion(self._table, self._blobs, self.agents, self.sessions)
 
     @cached_property
-    def responses(self) -> "Responses":
-        from stint.store.responses import Responses  # noqa: PLC0415 - see above
+    def responses(self) -> "ResponseStore":
+        from stint.store.responses import ResponseStore  # noqa: PLC0415 - see above
 
-        return Responses(self._table, self._documents, self._blobs, self.background)
+        return ResponseStore(self._table, self._documents, self._blobs, self.background)
 
     @cached_property
     def background(self) -> "BackgroundStore":

@@ -19,7 +19,7 @@ from stint.domain.run_outcome import RunOutcome, RunStatus
 from stint.domain.steps import InferenceStep, Step
 from stint.loop.lease_keeper import LeaseKeeper, Renewable
 from stint.services.responses.conversation_writer import ConversationWriter
-from stint.store.responses import Responses as ResponseStore
+from stint.store.responses import ResponseStore
 
 STATUS = {
     RunStatus.completed: ResponseStatus.completed,

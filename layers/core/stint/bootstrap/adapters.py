@@ -1,4 +1,4 @@
-"""Concrete adapters, made when first used: a function that does not use one does not load its libraries."""
+"""Concrete adapters, made when first used. A function does not load the libraries of adapters that it does not use."""
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 DEMO_MODEL = "scripted/demo"
-"""The id of the scripted model that is served wherever there are scripted models, listed or not."""
+"""The id of the scripted model that is always served if scripted models are enabled, listed or not."""
 
 
 class LazyMapping(Mapping[str, T]):
-    """Values that are made when first read."""
+    """A mapping whose values are made when first read."""
 
     def __init__(self, factories: Mapping[str, Callable[[], T]]) -> None:
         self._factories = factories
@@ -45,7 +45,7 @@ class LazyMapping(Mapping[str, T]):
 
 
 class Adapters:
-    """The adapters that one Settings object asks for. A router and tool providers that are given replace its own."""
+    """The adapters of one Settings object. A router and tool providers that are passed in replace them."""
 
     def __init__(
         self,
@@ -69,11 +69,11 @@ class Adapters:
         return Guard(settings.allowed_hosts.split(","), refused=[settings.runtime_api], refused_ports=ports)
 
     async def fetch(self, url: str) -> Served:
-        """Get a document through the guard."""
+        """Fetch a document through the guard."""
         return await self.guard.fetch(url)
 
     async def check_url(self, url: str) -> None:
-        """Raise InvalidRequest for a URL that the guard would not let be called."""
+        """Raise InvalidRequest for a URL that the guard refuses."""
         await self.guard.check(url)
 
     def make_router(self) -> Router:
@@ -112,9 +112,9 @@ class Adapters:
         return Scripted(self.settings.scripted_word_seconds, {name.removeprefix("scripted/") for name in names})
 
     def make_openai(self) -> ChatModel:
-        """Return the model, with images behind URLs fetched here unless OpenAI's own servers do it.
+        """Return the model. Images by URL are fetched here, unless the server is OpenAI's own.
 
-        Another server may stand in a private network.
+        Another server may be in a private network.
         """
         from stint.models.fetched_images import FetchedImages  # noqa: PLC0415
         from stint.models.openai.model import OpenAICompatible  # noqa: PLC0415
@@ -184,13 +184,13 @@ class Adapters:
         return BedrockGuardrails(lambda: connect(region, stall_timeout=STALL_SECONDS))
 
     def tool_key(self, name: str, value: SecretStr) -> Callable[[], str | None]:
-        """Return what reads the key of a tool's service when it is called."""
+        """Return a function that reads the key of a tool's service."""
         key = ApiKey(value.get_secret_value(), self.settings.tools_secret_arn, name)
 
         def read() -> str | None:
             try:
                 return key()
-            except ModelError as error:  # its message names the secret of the models
+            except ModelError as error:  # the error's message names the secret of the models
                 raise ToolUnavailable(
                     f"The key {name} could not be read from Secrets Manager. Check the parameter ToolsSecretArn and "
                     "the function's permission to read it."

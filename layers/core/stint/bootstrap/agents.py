@@ -1,4 +1,4 @@
-"""Composition: the one place that picks concrete adapters. Nothing is made before the first request."""
+"""Composition of the services with concrete adapters. Nothing is made before the first request."""
 
 import logging
 from collections.abc import Callable
@@ -31,7 +31,7 @@ logger = logging.getLogger(__name__)
 
 
 class AgentsComposition:
-    """The parts of one process, each made once when first used. `read_settings` is called when the first part is."""
+    """The parts of one process, each made when first used. `read_settings` is called when the first part is made."""
 
     def __init__(self, read_settings: Callable[[], Settings]) -> None:
         self.read_settings = read_settings
@@ -71,7 +71,7 @@ def delete_agent_objects(store: Store) -> dict[ObjectKind, DeleteObject]:
 
 
 def compose(tenant: str, adapters: Adapters, store: Store, deletions: Deletions) -> AgentsServices:
-    """Put the use cases of a tenant together."""
+    """Make the use cases of a tenant."""
     settings, router, check_url = adapters.settings, adapters.router, adapters.check_url
     known = configured(settings, router)
     warn_of_short_keys(settings, known)
@@ -93,7 +93,7 @@ def compose(tenant: str, adapters: Adapters, store: Store, deletions: Deletions)
 
 
 def warn_of_short_keys(settings: Settings, known: Catalogue) -> None:
-    """Log which of the configured keys are too short to be replaced where something repeats them."""
+    """Log the configured keys that are too short to be redacted."""
     keys = {
         "OPENAI_API_KEY": settings.openai_api_key,
         "TAVILY_SEARCH_API_KEY": settings.tavily_api_key,

@@ -18,7 +18,7 @@ WOLFRAM_ALPHA = "builtin::wolfram_alpha"
 
 
 def configured(settings: Settings, router: Router) -> Catalogue:
-    """Gather what is there from the start: the named models, the tools that need no address, and STINT_REGISTRY."""
+    """Return the configured entries: the models of the settings, the built-in tools, and STINT_REGISTRY."""
     given = read_registry(settings.registry)
     models = [describe_model(ModelRegisterRequest(model_id=name), router) for name in settings.model_ids]
     models += [describe_model(request, router) for request in given.models]
@@ -39,7 +39,7 @@ def read_registry(text: str) -> Configured:
     """Read STINT_REGISTRY.
 
     Raises:
-        ValueError: it is malformed; the message says where, without its values, since the log shows it.
+        ValueError: it is malformed. The message says where, without the values, because it is logged.
     """
     try:
         return Configured.model_validate_json(text) if text else Configured()
@@ -48,13 +48,13 @@ def read_registry(text: str) -> Configured:
 
 
 def describe_model(request: ModelRegisterRequest, router: Router) -> Model:
-    """Describe a configured model; without a provider of its own its id says which one it is."""
+    """Return a configured model. Without an explicit provider, its id determines the provider."""
     provider_id, provider_model_id = router.route(request.provider_model_id or request.model_id)
     return model_of(request, request.provider_id or provider_id, provider_model_id).model_copy(update={"owner": None})
 
 
 def providers(settings: Settings) -> ProviderList:
-    """Describe who answers for models, tools and shields; what works inside the process is well by definition."""
+    """Return the providers of models, tools and shields. Those inside the process are always healthy."""
     inside = ProviderHealth(status="OK")
     outside = ProviderHealth(status="Not Implemented", message="Provider does not implement health check")
     url = {"url": mask_url(settings.openai_base_url)}

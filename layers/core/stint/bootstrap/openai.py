@@ -1,4 +1,4 @@
-"""Composition of what answers the OpenAI API: only the functions that serve it load this."""
+"""Composition of the OpenAI API's services. Only the functions that serve it load this module."""
 
 from collections.abc import Callable
 from functools import cache, cached_property
@@ -34,7 +34,7 @@ from stint.store.store import Store
 
 
 class OpenAIComposition(AgentsComposition):
-    """The parts of a process that serves the OpenAI API, or does its work."""
+    """The parts of a process that serves the OpenAI API or runs its worker."""
 
     def __init__(self, read_settings: Callable[[], Settings]) -> None:
         super().__init__(read_settings)
@@ -71,7 +71,7 @@ def delete_response_objects(store: Store) -> dict[ObjectKind, DeleteObject]:
 def compose_responses(
     tenant: str, adapters: Adapters, store: Store, services: AgentsServices, queue: WorkQueue
 ) -> OpenAIServices:
-    """Put the use cases of a tenant together, on the registry and the tools that its agents have."""
+    """Make the use cases of a tenant, with the registry and tools of its agents."""
     settings, router = adapters.settings, adapters.router
     opaque = OpaqueTexts(tenant, store.signing_keys, settings.unsigned_content_until)
     deletions = Deletions(delete_response_objects(store), queue.send)
@@ -95,7 +95,7 @@ def compose_responses(
 
 
 def compose_worker(tenant: str, settings: Settings, store: Store, services: OpenAIServices, bus: EventBus) -> Worker:
-    """Put the worker of a tenant together."""
+    """Make the worker of a tenant."""
     resumer = Resumer(services.responses, patience(settings))
     completion_events = CompletionEvents(bus)
     return Worker(tenant, store, resumer, services.background.recovery, completion_events, settings.lease_seconds)
@@ -109,7 +109,7 @@ def compose_event_requests(
     responses: OpenAIServices,
     worker: Worker,
 ) -> EventRequests:
-    """Put together what the worker does for events."""
+    """Make the worker's handler of events."""
     return EventRequests(
         tenant=tenant,
         records=store.idempotency,
@@ -123,5 +123,5 @@ def compose_event_requests(
 
 
 def patience(settings: Settings) -> float:
-    """Tell how long a session or conversation in use is waited for: its holder may have died over it."""
+    """Return the seconds to wait for a session or conversation in use, whose holder may have died."""
     return max(LOCKED_SECONDS, 2 * settings.lease_seconds)

@@ -1,26 +1,26 @@
-"""Which media type a client prefers, by its Accept header (RFC 9110, section 12.5.1)."""
+"""Content negotiation by the Accept header (RFC 9110, section 12.5.1)."""
 
 import re
 
 WEIGHT = re.compile(r"0(\.[0-9]{0,3})?|1(\.0{0,3})?")
 
 Preference = tuple[float, int]
-"""The weight of a media type, and how exactly a range names it: 2 by itself, 1 by its kind, 0 as any."""
+"""The weight of a media type, and the precision of its range: 2 for the type, 1 for `type/*`, 0 for `*/*`."""
 
 NOT_ACCEPTED: Preference = (0.0, -1)
 
 
 def prefers(accept: str, media_type: str, usual: str) -> bool:
-    """Return whether a client prefers a media type to the usual one.
+    """Return whether a client prefers a media type to the default one.
 
-    Of two with one weight, the one that is named more exactly counts: `application/json, */*` asks for JSON.
+    If both have the same weight, the more precise range wins: `application/json, */*` asks for JSON.
     """
     wanted = preference_of(accept, media_type)
     return wanted > NOT_ACCEPTED and wanted > preference_of(accept, usual)
 
 
 def preference_of(accept: str, media_type: str) -> Preference:
-    """Return how much a media type is wanted; the range that names it most exactly decides."""
+    """Return the preference for a media type, from the range that matches it most precisely."""
     kind = media_type.partition("/")[0]
     names = ("*/*", f"{kind}/*", media_type)
     found = [NOT_ACCEPTED]

@@ -1,4 +1,4 @@
-"""The one way to make a function's web app."""
+"""The factory of all functions' web apps."""
 
 import logging
 import warnings
@@ -20,7 +20,7 @@ logger = logging.getLogger(__name__)
 
 
 def list_routers() -> tuple[APIRouter, ...]:
-    """List the routers of the whole API, of whichever function."""
+    """Return the routers of the whole API, of all functions."""
     from stint.http.routes.inspection import list_parts  # noqa: PLC0415 - to build all routes costs a cold start 30 ms
 
     return list_parts()
@@ -28,10 +28,10 @@ def list_routers() -> tuple[APIRouter, ...]:
 
 @asynccontextmanager
 async def prepare(app: FastAPI) -> AsyncIterator[None]:
-    """Make the services before the first request, where the server tells of its start: their clients take a while."""
+    """Make the services at the start of the server, because their clients take time, if it sends a lifespan event."""
     try:
         app.state.make_services(TENANT)
-    except Exception:  # the first request makes them again, and answers with what is wrong
+    except Exception:  # the first request tries again, and returns the error
         logger.exception("The services could not be made before the first request")
     yield
 
@@ -43,11 +43,11 @@ def create_app(
     load_settings: Callable[[], Settings],
     buffered: bool,
 ) -> FastAPI:
-    """Make the app of a route group. `buffered` groups keep their answers within Lambda's limit.
+    """Make the app of a route group. `buffered` groups keep their responses within Lambda's limit.
 
-    The OpenAPI document is served by the registry group, for the whole API.
+    The registry group serves the OpenAPI document of the whole API.
     """
-    # FastAPI silences this harmless warning of pydantic's when it declares a route; schemas are built later than that.
+    # FastAPI ignores this harmless warning of pydantic when it declares a route, but schemas are built later.
     warnings.filterwarnings("ignore", category=UnsupportedFieldAttributeWarning)
     app = FastAPI(
         openapi_url=None,

@@ -1,4 +1,4 @@
-"""How long a request may still take."""
+"""The deadline of a request."""
 
 import asyncio
 
@@ -9,9 +9,9 @@ WITHOUT_LAMBDA_SECONDS = 900.0
 
 
 def deadline_of(request: Request) -> float:
-    """Give the time of the event loop's clock at which the last event must leave.
+    """Return the time of the event loop's clock at which the last event must be sent.
 
-    Under Lambda that is 2 s before the invocation ends; elsewhere 15 minutes, Lambda's longest time-out.
+    In Lambda it is 2 s before the invocation ends; elsewhere it is in 15 minutes, Lambda's longest timeout.
     """
     context = request.scope.get("aws.context")
     remaining = WITHOUT_LAMBDA_SECONDS if context is None else context.get_remaining_time_in_millis() / 1000

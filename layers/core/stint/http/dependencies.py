@@ -1,4 +1,4 @@
-"""What a route needs: the services of the caller's tenant."""
+"""Dependencies of routes: the services of the caller's tenant."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated
@@ -12,7 +12,7 @@ from stint.http.requests import StrictRoute
 from stint.services.agents_api import AgentsServices
 from stint.tools.port import NO_PROVIDER_DATA, ProviderData
 
-if TYPE_CHECKING:  # only one function has them, and they weigh on a cold start
+if TYPE_CHECKING:  # only one function has them, and they slow down a cold start
     from stint.services.openai_api import OpenAIServices
 
 PROVIDER_DATA_HEADER = "x-llamastack-provider-data"
@@ -21,7 +21,7 @@ MakeServices = Callable[[str], "AgentsServices | OpenAIServices"]
 
 
 def agents_services_of(request: Request) -> AgentsServices:
-    """Return the services of the tenant that calls; the first request of a process makes them."""
+    """Return the services of the caller's tenant. The first request of a process makes them."""
     services: AgentsServices = request.app.state.make_services(TENANT)
     return services
 
@@ -30,7 +30,7 @@ def provider_data_of(request: Request) -> ProviderData:
     """Read the caller's keys for tools.
 
     Raises:
-        InvalidRequest: the header is no JSON object.
+        InvalidRequest: the header is not a JSON object.
     """
     header = request.headers.get(PROVIDER_DATA_HEADER)
     if header is None:
@@ -45,12 +45,12 @@ def provider_data_of(request: Request) -> ProviderData:
 
 
 def is_llama_stack_address(request: Request) -> bool:
-    """Return whether a request came to /v1/openai/v1, the address of Llama Stack's OpenAI API."""
+    """Return whether a request was sent to /v1/openai/v1, the path of Llama Stack's OpenAI API."""
     return bool(request.scope.get("stint.llama_stack"))
 
 
 class AgentRoute(StrictRoute):
-    """A route below an agent: the agent's name, if it is known, is in the lines of a request that is not valid, too."""
+    """A route below an agent. Log lines of invalid requests also have the agent's name, if it is cached."""
 
     def name_lines(self, request: Request) -> None:
         super().name_lines(request)

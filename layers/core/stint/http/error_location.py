@@ -1,26 +1,26 @@
-"""Where in a request something is wrong, as `input[0].content[1].text`."""
+"""Locations of errors in a request, such as `input[0].content[1].text`."""
 
 from collections.abc import Sequence
 from typing import Any
 
 Part = str | int
 Trace = tuple[int, bool, str]
-"""How many parts of a location were found, whether the last one was, and the path that they make."""
+"""The number of parts of a location that were found, whether the last one was, and their path."""
 
 
 def locate_field(location: Sequence[Part], body: Any, *, missing: bool) -> str:
-    """Name the field that pydantic's location leads to; empty for the body as a whole.
+    """Return the path of pydantic's location; empty for the whole body.
 
-    A location also holds what no body has: the names of a union's members, and the places inside of what was read in
-    another form than it was sent in. They are left out. With `missing`, its last part is a field that is not there.
+    A location also has parts that are not in the body: names of union members, and positions in a value that was
+    converted before validation. These are omitted. With `missing`, the last part is an absent field.
     """
     return trace(location, body, missing=missing)[2].removeprefix(".")
 
 
 def trace(location: Sequence[Part], value: Any, *, missing: bool) -> Trace:
-    """Find the parts of a location in a value: of several ways one that finds most of them, and the last one.
+    """Find the parts of a location in a value. The best of several matches has the last part, and the most parts.
 
-    A member of a union may have the name of a field beside it, as `top_p` of Llama Stack's sampling strategies.
+    A union member may have the name of a sibling field, such as `top_p` of Llama Stack's sampling strategies.
     """
     if not location:
         return 0, True, ""

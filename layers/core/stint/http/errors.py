@@ -1,4 +1,4 @@
-"""Errors as HTTP: the one table of statuses, and the one body."""
+"""Errors in HTTP: the table of statuses, and the body of all errors."""
 
 import logging
 from collections.abc import Sequence
@@ -62,30 +62,30 @@ STATUS: dict[type[StintError], int] = {
 RETRY_AFTER_SECONDS = 1
 LONGEST_PROBLEM = 500
 MAX_PROBLEMS = 20
-"""Problems of one request that are told; a long list can have as many as it has entries."""
+"""Maximum problems in one response. A long list can have one for each entry."""
 
 
 class ErrorObject(ErrorInfo):
-    """`turn_id` or `response_id` is there when one was begun before the error."""
+    """The error. `turn_id` or `response_id` is present if a run was started before the error."""
 
     turn_id: str = ""
     response_id: str = ""
 
 
 class ErrorResponse(Schema):
-    """The one body of every error; `detail` is the message, or the problems of an invalid request."""
+    """The body of every error. `detail` is the message, or the problems of an invalid request."""
 
     error: ErrorObject
     detail: str | dict[str, Any]
 
 
 def status_of(error: StintError) -> int:
-    """Look an error up in the table; a class that is not in it has its parent's status."""
+    """Return the status of an error. A class that is not in the table has its parent's status."""
     return next(STATUS[kind] for kind in type(error).__mro__ if kind in STATUS)
 
 
 def body_of(error: StintError) -> dict[str, Any]:
-    """Give the `error` object: strings throughout, since some clients drop an error that bears a null."""
+    """Return the `error` object. All fields are strings, because some clients drop an error with a null."""
     body: dict[str, Any] = ErrorInfo.of(error).model_dump()
     for name in ("turn_id", "response_id"):
         if (begun := getattr(error, name)) is not None:
@@ -94,15 +94,15 @@ def body_of(error: StintError) -> dict[str, Any]:
 
 
 def document_of(error: StintError, detail: Any = None) -> dict[str, Any]:
-    """Return the whole body of an error; `detail` is its message, unless there is more to tell."""
+    """Return the body of an error. `detail` is its message, unless there are problems to list."""
     return {"error": body_of(error), "detail": detail or error.message}
 
 
 def headers_of(error: StintError) -> dict[str, str]:
-    """Tell the client whether to repeat the request.
+    """Return the headers that tell the client whether to retry.
 
-    Clients repeat 409, 429 and 5xx by themselves and have no idempotency key: what is wrong with the request stays
-    wrong, and what has begun a turn would begin another one.
+    Clients retry 409, 429 and 5xx and send no idempotency key. An invalid request would fail again, and a request that
+    started a turn would start another one.
     """
     status, begun = status_of(error), has_begun(error)
     headers = {}
@@ -124,12 +124,12 @@ def stays_wrong(error: StintError) -> bool:
 
 
 def has_begun(error: StintError) -> bool:
-    """Tell whether something was begun before an error, that a repeated request would begin anew."""
+    """Return whether a run was started before an error, so that a retry would start another one."""
     return error.turn_id is not None or error.response_id is not None
 
 
 def respond(error: StintError, detail: Any = None) -> JSONResponse:
-    """Answer with an error."""
+    """Return the response of an error."""
     return JSONResponse(document_of(error, detail), status_code=status_of(error), headers=headers_of(error))
 
 
@@ -153,19 +153,19 @@ async def answer_invalid_request(_: Request, error: RequestValidationError) -> J
 
 
 def words_of(problem: dict[str, Any]) -> str:
-    """Return what is wrong; of a body that is not JSON in words of our own."""
+    """Return the message of a problem, with our own text for a body that is not JSON."""
     if problem["type"] == "json_invalid":
         return f"The body cannot be read as JSON: {problem['ctx']['error']}"
     return shorten(message_of(problem), LONGEST_PROBLEM)
 
 
 def short_location(location: Sequence[str | int]) -> list[str | int]:
-    """Shorten the names of fields in a location, which can be the caller's."""
+    """Shorten the names of fields in a location, which may come from the caller."""
     return [part if isinstance(part, int) else shorten(part, LONGEST_PARAM) for part in location]
 
 
 def field_of(problem: dict[str, Any], body: Any) -> str:
-    """Name the field at fault by its place inside the body, the query or the path."""
+    """Return the invalid field by its path in the body, the query or the URL's path."""
     source, *location = problem["loc"]
     if problem["type"] == "json_invalid" or not location:
         return str(source)
@@ -190,7 +190,7 @@ async def answer_http_exception(request: Request, error: HTTPException) -> JSONR
 
 
 def methods_of(request: Request) -> list[str]:
-    """List the methods that the API offers at the path of a request, in whichever function."""
+    """Return the methods of a request's path in the whole API."""
     routers = request.app.state.list_routers()
     routes = (route for router in routers for route in router.routes if isinstance(route, Route))
     matching = (route.methods or () for route in routes if route.path_regex.match(request.url.path))
@@ -198,7 +198,7 @@ def methods_of(request: Request) -> list[str]:
 
 
 def add_error_handlers(app: FastAPI) -> None:
-    """Make an app answer every error that it raises by design in the one body."""
+    """Make an app return all expected errors in the common body."""
     app.exception_handler(StintError)(answer_stint_error)
     app.exception_handler(RequestValidationError)(answer_invalid_request)
     app.exception_handler(HTTPException)(answer_http_exception)

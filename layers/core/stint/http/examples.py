@@ -93,11 +93,11 @@ EXAMPLES: dict[str, dict[str, Any]] = {
         }
     },
 }
-"""By operation: what an example shows, and its body."""
+"""The summary and body of each example, by operation."""
 
 
 def add_examples(described: dict[str, Any]) -> None:
-    """Put the examples into an OpenAPI document."""
+    """Add the examples to an OpenAPI document."""
     for item in described["paths"].values():
         for operation in item.values():
             found = EXAMPLES.get(operation["operationId"], {})

@@ -1,4 +1,4 @@
-"""Keeping a silent connection open."""
+"""Heartbeats, which keep a silent connection open."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -8,9 +8,9 @@ T = TypeVar("T")
 
 
 async def with_heartbeats(source: AsyncIterator[T], beat: T, seconds: float) -> AsyncIterator[T]:
-    """Pass items on, and give `beat` after every `seconds` of silence.
+    """Yield items, and `beat` after every `seconds` of silence.
 
-    API Gateway cuts a stream that is silent for 5 minutes (30 seconds at an edge-optimized endpoint), proxies sooner:
+    API Gateway cuts a stream after 5 minutes of silence (30 seconds at an edge-optimized endpoint), proxies sooner:
     https://docs.aws.amazon.com/apigateway/latest/developerguide/response-transfer-mode.html
     """
 

@@ -1,4 +1,4 @@
-"""JSON answers, written by pydantic in one go."""
+"""JSON responses, which pydantic serializes in one step."""
 
 import json
 from typing import Any, TypeVar
@@ -12,10 +12,10 @@ from stint.domain.schema import Schema
 S = TypeVar("S", bound=Schema)
 
 MAX_START = 2**31 - 1
-"""The highest place in a list; DynamoDB counts no further."""
+"""The highest index of a list, the limit of DynamoDB."""
 
 MAX_LIMIT = MAX_BYTES // 100
-"""More entries than fit into any answer: each has over 100 bytes."""
+"""More entries than fit into any response, because each has over 100 bytes."""
 
 
 NULL: dict[int | str, dict[str, Any]] = {
@@ -24,17 +24,17 @@ NULL: dict[int | str, dict[str, Any]] = {
 
 
 def document(schema: Schema) -> Response:
-    """Answer with one object; fields that are null are present."""
+    """Return a response with one object, including null fields."""
     return Response(schema.to_json(), media_type="application/json")
 
 
 def null() -> Response:
-    """Answer `null`, as every deletion does."""
+    """Return the response `null`, as every deletion does."""
     return Response(b"null", media_type="application/json")
 
 
 def listing(page: Page[S], url: str) -> Response:
-    """Answer with a page of a list, cut where the answer would not fit through a buffered function."""
+    """Return a response with a page of a list, cut to the limit of a buffered function."""
     entries = [entry.model_dump_json() for entry in page.data]
     fitting = count_fitting(entries)
     has_more = json.dumps(page.has_more or fitting < len(entries))
@@ -43,7 +43,7 @@ def listing(page: Page[S], url: str) -> Response:
 
 
 def count_fitting(entries: list[str]) -> int:
-    """Count the entries that fit into one answer: one at least, else MAX_BYTES of them."""
+    """Return the number of entries within MAX_BYTES, at least one."""
     total = 0
     for count, entry in enumerate(entries):
         total += carried_size(entry)
@@ -53,7 +53,7 @@ def count_fitting(entries: list[str]) -> int:
 
 
 def window_of(start_index: int | None = None, limit: int | None = None) -> Window:
-    """Read the paging parameters: no `limit`, or -1, asks for as much as one answer holds.
+    """Read the paging parameters. No `limit`, or -1, means as much as one response can contain.
 
     Raises:
         InvalidRequest: another negative value.

@@ -1,4 +1,4 @@
-"""The lists of OpenAI's API: what they are asked for, and how they are answered."""
+"""Parameters and responses of lists in OpenAI's API."""
 
 from typing import Annotated, Any, Literal
 
@@ -19,7 +19,7 @@ Order = Annotated[Literal["asc", "desc"], Query()]
 def limit_of(
     limit: Annotated[int | None, Query(ge=-1, description="-1, or none: as many as one answer holds")] = None,
 ) -> int:
-    """Return how many entries a list is to have at most."""
+    """Return the maximum number of entries."""
     return MAX_ENTRIES if limit is None or limit == -1 else min(limit, MAX_ENTRIES)
 
 
@@ -35,7 +35,7 @@ def included_of(
     """Read `include`, which OpenAI's clients send as `include[]`.
 
     Raises:
-        InvalidRequest: it names something that there is not.
+        InvalidRequest: it has an unknown value.
     """
     try:
         return INCLUDES.validate_python([*(include or ()), *(bracketed or ())])
@@ -47,5 +47,5 @@ Included = Annotated[list[Include], Depends(included_of)]
 
 
 def page(listed: ListObject[Any], request: Request) -> Response:
-    """Answer with a page, in the form of the address that was called."""
+    """Return a response with a page, in the form of the path that was called."""
     return document(listed.with_text_ids() if is_llama_stack_address(request) else listed)

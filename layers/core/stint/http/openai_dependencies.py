@@ -1,4 +1,4 @@
-"""What a route of the OpenAI API needs: its services of the caller's tenant. Only one function has them."""
+"""Dependencies of the OpenAI API's routes, which only one function has."""
 
 from typing import Annotated
 
@@ -9,7 +9,7 @@ from stint.services.openai_api import OpenAIServices
 
 
 def openai_services_of(request: Request) -> OpenAIServices:
-    """Return the services of the tenant that calls."""
+    """Return the services of the caller's tenant."""
     services: OpenAIServices = request.app.state.make_services(TENANT)
     return services
 

@@ -1,4 +1,4 @@
-"""Request bodies, read strictly."""
+"""Strict reading of request bodies."""
 
 import re
 from collections.abc import Callable, Coroutine
@@ -17,9 +17,9 @@ JSON = re.compile(r"\s*application/(json|[^;\s]+\+json)\s*(;.*)?", re.IGNORECASE
 
 
 class AnyPath(PathConvertor):
-    """Matches ids of registrations, those with line breaks, too.
+    """Matches ids of registrations, including those with line breaks.
 
-    It replaces Starlette's, since /v1/inspect/routes shows the convertor's name as Llama Stack does.
+    It replaces Starlette's, because /v1/inspect/routes returns the convertor's name, as in Llama Stack.
     """
 
     regex = "(?s:.*)"
@@ -29,7 +29,7 @@ register_url_convertor("path", AnyPath())
 
 
 class StrictRequest(Request):
-    """A request whose body is what RFC 8259 calls JSON, and can be stored."""
+    """A request whose body is valid JSON (RFC 8259) and can be stored."""
 
     async def json(self) -> Any:
         """Parse the body. Raises JSONDecodeError."""
@@ -37,13 +37,13 @@ class StrictRequest(Request):
 
 
 class StrictRoute(APIRoute):
-    """A route that reads its body as StrictRequest does, and takes it with a JSON content type only.
+    """A route that reads its body as StrictRequest does, and requires a JSON content type.
 
-    Browsers send other types to any address without asking first (Fetch, "CORS-safelisted request-header").
+    Browsers send other types to any origin without a preflight (Fetch, "CORS-safelisted request-header").
     """
 
     def name_lines(self, request: Request) -> None:
-        """Put the ids of the path into the log lines that follow."""
+        """Add the ids in the path to the following log lines."""
         add_log_keys(**{name: value for name, value in request.path_params.items() if is_id(value)})
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
@@ -61,6 +61,6 @@ class StrictRoute(APIRoute):
 
 
 def explain(content_type: str) -> str:
-    """Return what is wrong with a content type, and what to send."""
+    """Return the error of a content type, and what to send instead."""
     found = f"is {content_type[:100]!r}" if content_type else "is missing"
     return f"The content type of the body {found}. Send JSON with the header content-type: application/json"

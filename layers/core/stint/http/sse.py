@@ -1,4 +1,4 @@
-"""Server-sent events, as every API of this server writes them."""
+"""Server-sent events, for all APIs."""
 
 from stint.domain.schema import Schema
 from stint.http.errors import ErrorObject
@@ -17,13 +17,13 @@ class StreamError(Schema):
 
 
 def encode_frame(data: bytes, name: str = "") -> bytes:
-    """Write one event whole, since readers may see no more than one write at a time: its name, if any, and its data."""
+    """Return one event with its name, if any, and its data. It is one write, because readers may see single writes."""
     line = b"data: %b\n\n" % escape_line_breaks(data)
     return b"event: %b\n%b" % (name.encode(), line) if name else line
 
 
 def escape_line_breaks(text: bytes) -> bytes:
-    """Escape what JSON leaves as it is and some readers take for the end of a line."""
+    """Escape characters that JSON allows and some readers take for the end of a line."""
     for character, escaped in LINE_BREAKS.items():
         text = text.replace(character, escaped)
     return text

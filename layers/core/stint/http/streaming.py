@@ -1,4 +1,4 @@
-"""The two forms of a run's answer: a stream of server-sent events, or one JSON document that may take its time."""
+"""The two forms of a run's response: a stream of server-sent events, or one JSON document that may take long."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable
@@ -16,11 +16,11 @@ from stint.http.sse import COMMENT
 
 T = TypeVar("T")
 SPACE = b" "
-"""What JSON ignores before a document."""
+"""Padding that JSON allows before a document."""
 
 
 class FailableRun(Protocol):
-    """A run that raises nothing: its last event tells of its failure, and `error` is what it failed with."""
+    """A run that raises nothing. After a failure, `error` is set, and the last event has it, too."""
 
     error: StintError | None
 
@@ -31,10 +31,10 @@ def reraise(error: Exception) -> NoReturn:
 
 @dataclass(frozen=True, slots=True)
 class StreamFormat(Generic[T]):
-    """How one API writes a stream.
+    """The stream format of one API.
 
-    `encode` writes an event, `end` is written after the last one. `encode_error` writes all that follows when an
-    event is raised instead, `end` included; by default the connection breaks off.
+    `encode` encodes an event; `end` follows the last one. `encode_error` encodes an exception and the end of the
+    stream; by default the connection is cut.
     """
 
     encode: Callable[[T], bytes]
@@ -45,7 +45,7 @@ class StreamFormat(Generic[T]):
 async def stream_events(
     events: AsyncGenerator[T, None], form: StreamFormat[T], heartbeat_seconds: float, run: FailableRun | None = None
 ) -> Response:
-    """Answer with server-sent events once the first one is there, but after `heartbeat_seconds` in any case.
+    """Return a response of server-sent events after the first one, or after `heartbeat_seconds`.
 
     Raises:
         StintError: the run failed before its first event.
@@ -67,7 +67,7 @@ async def stream_events(
 
 
 def stream_frames(frames: AsyncGenerator[bytes, None], heartbeat_seconds: float) -> Response:
-    """Answer with server-sent events at once, and with a comment after every `heartbeat_seconds` of silence."""
+    """Return a response of server-sent events at once, with a comment after every `heartbeat_seconds` of silence."""
     return StreamingResponse(
         with_heartbeats(frames, COMMENT, heartbeat_seconds),
         media_type="text/event-stream",
@@ -105,10 +105,10 @@ async def buffer_document(
     encode_error: Callable[[Exception], bytes] = reraise,
     cancel_with_client: bool = False,
 ) -> Response:
-    """Answer with the document that `work` returns; spaces before it keep the connection of a slow one open.
+    """Return a response with the document that `work` returns. Spaces before a slow one keep the connection open.
 
-    `encode_error` writes what is sent when the work fails after the first space. With `cancel_with_client`, the
-    work is cancelled when the client leaves.
+    `encode_error` encodes an exception after the first space. With `cancel_with_client`, the work is cancelled when
+    the client disconnects.
 
     Raises:
         StintError: the work failed before the first space.
@@ -127,7 +127,7 @@ async def buffer_document(
 async def encode_late(
     document: "asyncio.Task[Schema]", encode_error: Callable[[Exception], bytes], *, cancel_with_client: bool
 ) -> AsyncGenerator[bytes, None]:
-    """Yield a space at once, and the document when it is there."""
+    """Yield a space at once, and then the document."""
     yield SPACE
     try:
         schema = await (document if cancel_with_client else asyncio.shield(document))

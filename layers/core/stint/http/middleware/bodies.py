@@ -1,4 +1,4 @@
-"""What is sent instead of an answer, or left out of it. Streams pass through untouched."""
+"""Middleware that replaces or shortens bodies. Streams are not buffered."""
 
 import logging
 
@@ -18,10 +18,10 @@ MAX_BUFFERED_BYTES = 5_500_000
 
 
 class DoneMarkerMiddleware:
-    """Leave out the `[DONE]` at the end of a stream for Llama Stack's clients.
+    """Remove the `[DONE]` at the end of a stream for Llama Stack's clients.
 
-    Their older versions, Python and Node, read the data of each event as JSON and fail. Llama Stack's own streams have
-    no such mark.
+    Their older versions, Python and Node, parse the data of each event as JSON and fail. Llama Stack's own streams have
+    no such marker.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -39,12 +39,12 @@ class DoneMarkerMiddleware:
 
 
 def is_llama_stack_client(headers: Headers) -> bool:
-    """Return whether a Llama Stack client sent these headers: its Node version has no header of its own."""
+    """Return whether a Llama Stack client sent these headers. Its Node version has no header of its own."""
     return CLIENT_VERSION_HEADER in headers or CLIENT_NAME in headers.get("user-agent", "")
 
 
 class ServerErrorMiddleware:
-    """Answer an unexpected exception in the one error body. Its trace is in the log only."""
+    """Return an unexpected exception in the common error body. Its trace is only in the log."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -67,9 +67,9 @@ class ServerErrorMiddleware:
 
 
 class ResponseSizeMiddleware:
-    """Keep the answers of a buffered function under Lambda's 6 MB.
+    """Keep the responses of a buffered function under Lambda's 6 MB.
 
-    The answer travels as a string inside JSON, so quotes and backslashes count twice:
+    The body is a string inside JSON, so quotes and backslashes count twice:
     https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html
     """
 

@@ -1,4 +1,4 @@
-"""Headers that every answer gets."""
+"""Middleware that adds headers."""
 
 from collections.abc import Callable
 
@@ -9,9 +9,9 @@ from stint.settings import Settings
 
 
 class ResponseHeadersMiddleware:
-    """Add the headers that every answer carries.
+    """Add the headers of every response.
 
-    No browser guesses a type (`nosniff`), and no cache keeps data (`no-store`) unless the route says otherwise.
+    Browsers do not guess types (`nosniff`), and caches store nothing (`no-store`) unless the route says otherwise.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -29,7 +29,7 @@ class ResponseHeadersMiddleware:
 
 
 class CORSMiddleware:
-    """Let the browsers of one origin read the answers (STINT_CORS_ORIGIN); API Gateway answers the preflights."""
+    """Allow browsers of one origin to read responses (STINT_CORS_ORIGIN). API Gateway answers preflight requests."""
 
     def __init__(self, app: ASGIApp, load_settings: Callable[[], Settings]) -> None:
         self.app = app
@@ -50,7 +50,7 @@ class CORSMiddleware:
 
 
 class NoRetryMiddleware:
-    """Tell clients not to repeat a request that runs a tool, however it fails: the tool may have done its work."""
+    """Tell clients not to retry a failed request that runs a tool, because the tool may have had its effects."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app

@@ -1,4 +1,4 @@
-"""Where a request goes: trailing slashes, base paths, and the second address of the OpenAI API."""
+"""Middleware for paths: trailing slashes, base paths, and the second path of the OpenAI API."""
 
 from urllib.parse import quote
 
@@ -9,7 +9,7 @@ OPENAI_PREFIX = "/v1/openai/v1/"
 
 
 class TrailingSlashMiddleware:
-    """Redirect a path that ends with a slash to the one without, below any stage or base, as Llama Stack does."""
+    """Redirect a path with a trailing slash to the one without, below any stage or base path, as Llama Stack does."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -25,7 +25,7 @@ class TrailingSlashMiddleware:
 
 
 class BasePathMiddleware:
-    """Find the API, and its pages, below the base path of a custom domain, which Mangum leaves in the path."""
+    """Remove the base path of a custom domain, which Mangum keeps, from the path."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -40,7 +40,7 @@ class BasePathMiddleware:
 
 
 def mapped_base_of(scope: Scope) -> str:
-    """Return the part of the path that comes before the one that API Gateway has matched."""
+    """Return the part of the path before the one that API Gateway matched."""
     path: str = scope["path"]
     base, found, _ = path.partition("/v1/")
     if found:
@@ -53,9 +53,9 @@ def mapped_base_of(scope: Scope) -> str:
 
 
 class OpenAIPrefixMiddleware:
-    """Find the OpenAI API at its second address, which Llama Stack's clients call: /v1/openai/v1 is /v1.
+    """Map the OpenAI API's second path, which Llama Stack's clients call, to the first: /v1/openai/v1 is /v1.
 
-    Where the two differ, routes tell them apart by `is_llama_stack_address`.
+    Routes that differ between the two check `is_llama_stack_address`.
     """
 
     def __init__(self, app: ASGIApp) -> None:

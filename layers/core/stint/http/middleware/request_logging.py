@@ -1,4 +1,4 @@
-"""The log line, the figures and the ids of a request."""
+"""The log line, the metrics and the ids of a request."""
 
 import re
 from uuid import uuid4
@@ -10,7 +10,7 @@ from stint.observability import Observation
 
 
 class RequestLoggingMiddleware:
-    """Write the log line and the figures of every request, and put its ids into the answer."""
+    """Write the log line and the metrics of every request, and add its ids to the response."""
 
     def __init__(self, app: ASGIApp, function: str) -> None:
         self.app = app
@@ -41,6 +41,6 @@ class RequestLoggingMiddleware:
 
 
 def trace_id_of(scope: Scope) -> str:
-    """Give 32 hexadecimal digits: those of the X-Ray trace when there is one."""
+    """Return a trace id of 32 hexadecimal digits: X-Ray's if there is one."""
     root = re.search(r"Root=1-([0-9a-f]{8})-([0-9a-f]{24})", Headers(scope=scope).get("x-amzn-trace-id", ""))
     return "".join(root.groups()) if root else uuid4().hex

@@ -1,4 +1,4 @@
-"""The route of chat completions, which stream."""
+"""The route of chat completions, which may stream."""
 
 import json
 import logging
@@ -42,7 +42,7 @@ router = APIRouter(tags=["Chat"], route_class=StrictRoute)
 async def create_chat_completion(
     body: ChatCompletionRequest, request: Request, services: OpenAIServicesDep
 ) -> Response:
-    """Complete a chat; with `stream` true the answer is a stream of chunks. Nothing is stored."""
+    """Create a chat completion. With `stream` true, the response is a stream of chunks. Nothing is stored."""
     run = await services.chat.start(body, deadline_of(request))
     chunks = follow(request.scope["stint.observation"], services.chat, run)
     if body.stream:
@@ -54,7 +54,7 @@ async def create_chat_completion(
 
 
 async def follow(observation: Observation, chat: Chat, run: ChatRun) -> Chunks:
-    """Pass a completion's chunks on, and measure them."""
+    """Yield a completion's chunks, and record its metrics."""
     observation.count("ChatCompletions")
     first = True
     async with aclosing(chat.run(run)) as chunks:
@@ -77,18 +77,18 @@ def encode_chunk(chunk: ChatCompletionChunk) -> bytes:
 
 
 def encode_chunk_error(error: Exception) -> tuple[bytes, ...]:
-    """Write an error in place of the next chunk, and the end of the stream."""
+    """Write an error instead of the next chunk, and the end of the stream."""
     return encode_frame(json.dumps(explain(error)).encode()), DONE
 
 
 def encode_failed(run: ChatRun, error: Exception) -> bytes:
-    """Write a completion that failed: it has no choices, and the error beside them."""
+    """Write a failed completion, which has the error and no choices."""
     failed = run.completion.whole().model_copy(update={"choices": []})
     return json.dumps(failed.model_dump(mode="json") | explain(error)).encode()
 
 
 def explain(error: Exception) -> dict[str, Any]:
-    """Return the body that an error would have had with a status."""
+    """Return the body of an error, as it would be with a status."""
     if not isinstance(error, StintError):
         logger.error("An unexpected error occurred in a stream", exc_info=error)
         error = Unexpected()

@@ -62,7 +62,7 @@ async def delete_conversation(conversation_id: str, services: OpenAIServicesDep)
 async def create_conversation_items(
     conversation_id: str, body: CreateItems, services: OpenAIServicesDep, include: Included
 ) -> Response:
-    """Add items to a conversation; each gets a new id."""
+    """Add items to a conversation. Each gets a new id."""
     return document(await services.conversations.add_items(conversation_id, body.items, include))
 
 
@@ -90,5 +90,5 @@ async def get_conversation_item(
 
 @router.delete(ITEM, response_model=Conversation)
 async def delete_conversation_item(conversation_id: str, item_id: str, services: OpenAIServicesDep) -> Response:
-    """Delete an item; the answer is its conversation."""
+    """Delete an item, and return its conversation."""
     return document(await services.conversations.delete_item(conversation_id, item_id))

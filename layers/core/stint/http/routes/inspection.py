@@ -1,4 +1,4 @@
-"""The whole API, described: its routes and its OpenAPI document."""
+"""The description of the whole API: its routes and its OpenAPI document."""
 
 from collections.abc import Iterator
 from functools import cache
@@ -48,7 +48,7 @@ OPENAI = ("/v1/responses", "/v1/conversations", "/v1/chat/", "/v1/models")
 
 @router.get("/inspect/routes", response_model=RouteList)
 async def list_routes() -> Response:
-    """List every route of the API, of whichever function."""
+    """List the routes of the whole API."""
     return document(RouteList(data=list(routes_of_api())))
 
 
@@ -60,7 +60,7 @@ async def get_openapi(request: Request) -> Response:
 
 @cache
 def list_parts() -> tuple[APIRouter, ...]:
-    """List the routers of all functions; those of other functions are loaded when the API is described."""
+    """Return the routers of all functions. Those of other functions are loaded when they are needed."""
     from stint.http.routes import agents, chat, conversations, responses, turns  # noqa: PLC0415
 
     return (
@@ -86,12 +86,12 @@ def routes_of_api() -> Iterator[Route]:
 
 
 def addresses_of(route: APIRoute) -> list[str]:
-    """Give the paths of a route: those of the OpenAI API have two."""
+    """Return the paths of a route. Those of the OpenAI API have two."""
     return [route.path, route.path.replace("/v1/", OPENAI_PREFIX, 1)] if route.path.startswith(OPENAI) else [route.path]
 
 
 def describe_api_at(url: str) -> dict[str, Any]:
-    """Return the OpenAPI document with the servers at a URL; the operations of OpenAI's API have two addresses."""
+    """Return the OpenAPI document with the servers at a URL. The operations of OpenAI's API have two paths."""
     own = {"url": url, "description": "Both APIs"}
     alias = {"url": f"{url}/v1/openai", "description": "OpenAI's API at Llama Stack's address: /v1/openai/v1"}
     described = describe_api()
@@ -106,7 +106,7 @@ def describe_api_at(url: str) -> dict[str, Any]:
 
 @cache
 def describe_api() -> dict[str, Any]:
-    """Make the OpenAPI document. Operations have the names of the functions that answer them."""
+    """Make the OpenAPI document. Operations are named after their functions."""
     from stint.http.routes import turns  # noqa: PLC0415
 
     app = FastAPI(
@@ -128,7 +128,7 @@ def describe_api() -> dict[str, Any]:
 
 
 def stream_event() -> type[BaseModel]:
-    """Make the class of the data of a response's events: it takes long, so only who describes the API does."""
+    """Make the class of a response's event data. It takes long, and only the description of the API needs it."""
     from stint.domain.openai.response_events import ResponseEvent  # noqa: PLC0415
 
     class ResponseStreamEvent(RootModel[ResponseEvent]):
@@ -138,6 +138,6 @@ def stream_event() -> type[BaseModel]:
 
 
 def schemas_of(schema: type[BaseModel]) -> dict[str, Any]:
-    """Describe a class, and those it is made of, as components."""
+    """Return the schemas of a class and its parts as components."""
     described = schema.model_json_schema(ref_template="#/components/schemas/{model}")
     return {**described.pop("$defs", {}), schema.__name__: described}

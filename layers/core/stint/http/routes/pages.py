@@ -1,4 +1,4 @@
-"""The pages that a person opens: what this server is, and the reference of its API."""
+"""The web pages: a home page, and the API reference."""
 
 import re
 from collections.abc import Callable, Coroutine
@@ -25,7 +25,7 @@ HEADERS = {
     "vary": "accept",
 }
 KEPT = {"cache-control": "max-age=300"}
-"""For files that are part of the release."""
+"""The cache policy of files that are part of the release."""
 
 HOME = """<!doctype html>
 <html lang="en">
@@ -52,7 +52,7 @@ HOME = """<!doctype html>
 
 
 class PageRoute(APIRoute):
-    """A route that answers HEAD as GET, without the body."""
+    """A route that answers HEAD like GET, without the body."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
@@ -72,7 +72,7 @@ METHODS = ["GET", "HEAD"]
 
 @router.api_route("/", methods=METHODS)
 async def get_home(request: Request, services: AgentsServicesDep) -> Response:
-    """Show where the API is and which models it has, as JSON for clients that prefer it to HTML."""
+    """Show the API's URL and models, as JSON for clients that prefer it to HTML."""
     url, models = base_url_of(request, "/"), [model.identifier for model in await services.registry.list_models()]
     if prefers(",".join(request.headers.getlist("accept")), "application/json", "text/html"):
         addresses = {"llama_stack": url, "openai": [f"{url}/v1", f"{url}/v1/openai/v1"]}
@@ -85,7 +85,7 @@ async def get_home(request: Request, services: AgentsServicesDep) -> Response:
 
 @router.api_route("/docs", methods=METHODS)
 async def get_docs() -> Response:
-    """Show the reference of the API; it reads the OpenAPI document."""
+    """Show the API reference, which reads the OpenAPI document."""
     return HTMLResponse((STATIC / "docs.html").read_text(), headers=HEADERS | KEPT)
 
 
@@ -104,14 +104,14 @@ def asset(name: str) -> Response:
 
 
 def base_path_of(request: Request, path: str) -> str:
-    """Return what comes before the API in the path of a request of `path`: a stage, or a custom domain's base path."""
+    """Return the part of a request's path before `path`: a stage, or a custom domain's base path."""
     context = request.scope.get("aws.event", {}).get("requestContext", {})
     asked = str(context.get("path") or request.scope["path"])
     return asked.rstrip("/").removesuffix(path.rstrip("/"))
 
 
 def base_url_of(request: Request, path: str) -> str:
-    """Return the URL at which clients find the API."""
+    """Return the API's URL."""
     host, scheme = request.headers.get("host", ""), request.headers.get("x-forwarded-proto", request.url.scheme)
     if not HOST.fullmatch(host) or scheme not in ("http", "https"):
         return base_path_of(request, path)

@@ -14,19 +14,19 @@ router = APIRouter(prefix="/v1", tags=["Registry"], route_class=StrictRoute)
 
 @router.get("/health", response_model=Health)
 async def check_health() -> Response:
-    """Tell that the function runs."""
+    """Return that the function runs."""
     return document(Health())
 
 
 @router.get("/version", response_model=Version)
 async def get_version() -> Response:
-    """Tell the release of Llama Stack whose API this is."""
+    """Return the release of Llama Stack that this API implements."""
     return document(Version())
 
 
 @router.get("/models", response_model=ModelList)
 async def list_models(services: AgentsServicesDep) -> Response:
-    """List the configured and registered models, under their short ids too."""
+    """List the configured and registered models, also under their short ids."""
     models = await services.registry.list_models()
     return document(ModelList(data=[ModelEntry(**dict(model)) for model in models]))
 
@@ -39,7 +39,7 @@ async def register_model(body: ModelRegisterRequest, services: AgentsServicesDep
 
 @router.get("/models/{model_id:path}", response_model=Model)
 async def get_model(model_id: str, services: AgentsServicesDep) -> Response:
-    """Read a model; ids contain slashes."""
+    """Read a model. Ids contain slashes."""
     return document(await services.registry.get_model(model_id))
 
 
@@ -64,5 +64,5 @@ async def get_provider(provider_id: str, services: AgentsServicesDep) -> Respons
 
 @router.post("/telemetry/spans", response_model=None)
 async def query_spans() -> Response:
-    """Refused: traces are in AWS X-Ray and CloudWatch, not behind this API."""
+    """Refuse the request. Traces are in AWS X-Ray and CloudWatch, not in this API."""
     raise NotSupported("POST /v1/telemetry/spans is not supported: traces and logs are in X-Ray and CloudWatch.")

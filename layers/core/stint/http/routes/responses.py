@@ -1,4 +1,4 @@
-"""Routes of responses, which stream."""
+"""Routes of responses, which may stream."""
 
 import json
 import logging
@@ -49,7 +49,7 @@ router = APIRouter(tags=["Responses"], route_class=StrictRoute)
 async def create_response(
     body: CreateResponse, request: Request, services: OpenAIServicesDep, keys: ProviderDataDep
 ) -> Response:
-    """Begin a response; with `stream` true the answer is a stream of events."""
+    """Create a response. With `stream` true, the answer is a stream of events."""
     if is_llama_stack_address(request):
         body = body.for_llama_stack()
     if body.background:
@@ -65,14 +65,14 @@ async def create_response(
 
 @router.post(RESPONSES + "/compact", response_model=CompactedResponse)
 async def compact_response(body: CompactRequest, request: Request, services: OpenAIServicesDep) -> Response:
-    """Make a conversation short: the output is the input of a request that goes on from it."""
+    """Compact a conversation. The output is the input of a request that continues it."""
     compacting = services.compaction.compact(body, deadline_of(request))
     return await buffer_document(compacting, services.heartbeat_seconds, encode_error=encode_error)
 
 
 @router.post(RESPONSES + "/input_tokens", response_model=InputTokens)
 async def count_input_tokens(body: InputTokensRequest, services: OpenAIServicesDep, keys: ProviderDataDep) -> Response:
-    """Count the tokens that a response would send to its model."""
+    """Count the input tokens of a response."""
     return document(await services.token_counts.count(body, keys))
 
 
@@ -85,8 +85,8 @@ async def list_responses(
     model: str | None = None,
     order: Order = "desc",
 ) -> Response:
-    """List responses, the newest first."""
-    if {"upgrade", "sec-websocket-key"} & set(request.headers):  # API Gateway takes Upgrade itself away
+    """List responses, newest first."""
+    if {"upgrade", "sec-websocket-key"} & set(request.headers):  # API Gateway removes the Upgrade header
         raise InvalidRequest(
             "WebSocket is not offered: POST /v1/responses with stream true.", code="websocket_not_supported"
         )
@@ -102,7 +102,7 @@ async def get_response(
     stream: bool = False,
     starting_after: Annotated[int | None, Query(ge=0)] = None,
 ) -> Response:
-    """Read a response; with `stream` true follow one in the background, behind the event number `starting_after`."""
+    """Read a response. With `stream` true, tail a background response, starting after event `starting_after`."""
     if stream:
         return await answer_following(response_id, -1 if starting_after is None else starting_after, request, services)
     if starting_after is not None:
@@ -112,7 +112,7 @@ async def get_response(
 
 @router.post(RESPONSE + "/cancel", response_model=ResponseObject)
 async def cancel_response(response_id: str, services: OpenAIServicesDep) -> Response:
-    """Stop a response that runs in the background; one that has ended stays as it is."""
+    """Cancel a background response. One that has ended is unchanged."""
     return document(await services.background.cancel(response_id))
 
 
@@ -133,7 +133,7 @@ async def list_input_items(
     before: str | None = None,
     order: Order = "desc",
 ) -> Response:
-    """List what a response was answered from, the newest first."""
+    """List the input items of a response, newest first."""
     listed = await services.stored_responses.input_items(response_id, after, before, limit, order, include)
     return page(listed, request)
 
@@ -141,7 +141,7 @@ async def list_input_items(
 async def begin_in_background(
     body: CreateResponse, request: Request, services: OpenAIServices, keys: ProviderData
 ) -> Response:
-    """Answer with a response that waits for the worker, or with its events from the first on."""
+    """Return a response that waits for the worker, or the stream of its events."""
     stored = await services.background.create(body, deadline_of(request), keys)
     response_id = stored.header.response_id
     observation_of(request).name_response(response_id)
@@ -169,7 +169,7 @@ def encode_stored_event(text: str) -> bytes:
 
 
 def leave_unfinished(error: Exception) -> tuple[()]:
-    """Write nothing more after an error: a client that finds no marker asks again, from its last event on."""
+    """Write nothing after an error. A client without the end marker reconnects after its last event."""
     if not isinstance(error, StintError):
         raise error
     logger.info("A stream is left before its end", extra={"error_code": error.code})

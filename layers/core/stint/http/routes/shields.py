@@ -45,5 +45,5 @@ async def unregister_shield(shield_id: str, services: AgentsServicesDep) -> Resp
 
 @router.post("/safety/run-shield", response_model=RunShieldResponse)
 async def run_shield(body: RunShieldRequest, services: AgentsServicesDep) -> Response:
-    """Ask a shield about the last of some messages."""
+    """Check the last of some messages with a shield."""
     return document(RunShieldResponse(violation=await services.shields.run(body.shield_id, body.messages)))

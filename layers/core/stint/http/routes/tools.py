@@ -53,7 +53,7 @@ async def unregister_toolgroup(toolgroup_id: str, services: AgentsServicesDep) -
 async def list_tools(
     request: Request, services: AgentsServicesDep, keys: ProviderDataDep, toolgroup_id: str | None = None
 ) -> Response:
-    """List the tools of a toolgroup (`group` or `group/tool`), or of all that can be reached."""
+    """List the tools of a toolgroup (`group` or `group/tool`), or of all reachable toolgroups."""
     named = toolgroup_id or request.query_params.get("toolgroup_id[name]")
     return document(ToolList(data=[*await services.toolgroups.tools_of(named, keys)]))
 
@@ -72,7 +72,7 @@ async def list_runtime_tools(
     tool_group_id: str | None = None,
     mcp_endpoint: Annotated[str | None, Query(description="Its URL; clients send it as mcp_endpoint[uri].")] = None,
 ) -> Response:
-    """List the tools of a toolgroup, of an MCP server that need not be registered, or of all that can be reached."""
+    """List the tools of a toolgroup, of an MCP server that need not be registered, or of all reachable toolgroups."""
     endpoint = mcp_endpoint or request.query_params.get("mcp_endpoint[uri]")
     tools = await services.toolgroups.tools_of(tool_group_id, keys, endpoint)
     return document(RuntimeToolList(data=[RuntimeTool(name=tool.identifier, **dict(tool)) for tool in tools]))

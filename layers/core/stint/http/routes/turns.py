@@ -1,4 +1,4 @@
-"""Routes of the turns group: everything whose answer can be large, or takes long."""
+"""Routes of the turns group, whose responses can be large or take long."""
 
 import json
 from collections.abc import AsyncIterator
@@ -46,7 +46,7 @@ router = APIRouter(tags=["Turns"], route_class=AgentRoute)
 
 
 async def answer(request: Request, services: AgentsServices, turn: TurnRun, *, stream: bool) -> Response:
-    """Run a turn that was begun, and answer in the form the caller asked for."""
+    """Run a started turn, and return a response in the requested form."""
     observation: Observation = request.scope["stint.observation"]
     events = observation.follow(services.turns.run(turn), turn.used)
     if stream:
@@ -62,7 +62,7 @@ def encode_event(event: Event) -> bytes:
 
 
 async def last_turn(events: AsyncIterator[Event]) -> Turn:
-    """Return the turn of a run's terminal event: it has exactly one, at its end."""
+    """Return the turn of a run's terminal event, which is the last one."""
     terminal = [event async for event in events if isinstance(event, TurnComplete | TurnAwaitingInput | TurnFailed)]
     [event] = terminal
     return event.turn
@@ -77,7 +77,7 @@ async def create_turn(
     services: AgentsServicesDep,
     keys: ProviderDataDep,
 ) -> Response:
-    """Begin a turn; with `stream` true the answer is a stream of events."""
+    """Create a turn. With `stream` true, the response is a stream of events."""
     turn = await services.turns.start(agent_id, session_id, body, deadline_of(request), keys)
     return await answer(request, services, turn, stream=body.stream)
 
@@ -92,10 +92,10 @@ async def resume_turn(
     services: AgentsServicesDep,
     keys: ProviderDataDep,
 ) -> Response:
-    """Send tool responses, and let the session's last turn go on.
+    """Send tool responses, and resume the session's last turn.
 
-    A turn that waits takes a response to each of its calls. A complete turn takes responses to calls that the client
-    found in the text of its output message, under new call ids.
+    A waiting turn accepts a response to each of its calls. A completed turn accepts responses to calls that the client
+    parsed from the text of its output message, with new call ids.
     """
     turn = await services.turns.resume(agent_id, session_id, turn_id, body, deadline_of(request), keys)
     return await answer(request, services, turn, stream=body.stream)
@@ -126,7 +126,7 @@ async def get_session(
 
 
 async def write_session(session: Session, others: AsyncIterator[list[Turn]]) -> AsyncIterator[bytes]:
-    """Write a session as JSON while its turns are read."""
+    """Yield a session as JSON while its turns are read."""
     head, mark, tail = session.model_copy(update={"turns": []}).to_json().partition(b'"turns":[')
     yield head + mark + b",".join(turn.to_json() for turn in session.turns)
     session.turns.clear()

@@ -1,4 +1,4 @@
-"""Responses in the background: begin, cancel."""
+"""Background responses: create, cancel."""
 
 import asyncio
 from contextlib import suppress
@@ -32,11 +32,11 @@ class Background:
     async def create(
         self, request: CreateResponse, deadline: float, provider_data: ProviderData = NO_PROVIDER_DATA
     ) -> StoredResponse:
-        """Store a response and queue it. All that can be known to be wrong with it is found now.
+        """Store a response and queue it. The request is checked completely before.
 
         Raises:
-            InvalidRequest: the request bears keys, which are not stored.
-            StintError: as `Responses.start`; or the queue does not take it.
+            InvalidRequest: the request has the caller's keys, which are not stored.
+            StintError: as `Responses.start`; or the queue does not accept the task.
         """
         if provider_data:
             raise InvalidRequest(
@@ -49,17 +49,17 @@ class Background:
             stored = await self.put(request, deadline, response_id)
             await asyncio.to_thread(self.queue.send, ResponseTask(tenant=self.tenant, response_id=response_id))
         except StoreUnavailable:
-            with suppress(StintError):  # the header may be stored although no answer came
+            with suppress(StintError):  # the header may be stored although no answer arrived
                 await asyncio.to_thread(self.store.responses.mark_deleted, self.tenant, response_id)
                 await asyncio.to_thread(self.store.responses.delete, self.tenant, response_id)
             raise
         return stored
 
     async def put(self, request: CreateResponse, deadline: float, response_id: str | None = None) -> StoredResponse:
-        """Check and store a response, and the first events of one that is streamed, side by side.
+        """Check and store a response, and concurrently the first events of a streamed one.
 
-        The conversation that it continues must be free. From here on it is the response's, which holds it by its record
-        until it has ended: the lock is not renewed while no worker runs the response.
+        Its conversation must be free. From here on the response keeps the conversation by its record until it has
+        ended, although the lease is not renewed while no worker runs it.
         """
         prepared = await self.responses.prepare(request, deadline, NO_PROVIDER_DATA, response_id)
         async with released_on_error(prepared.context):
@@ -79,7 +79,7 @@ class Background:
             await asyncio.to_thread(self.store.background.put_events, self.tenant, header.response_id, 0, events)
 
     async def cancel(self, response_id: str) -> Response:
-        """Stop a response, wherever it runs; one that has ended stays as it is.
+        """Cancel a response, wherever it runs. One that has ended is unchanged.
 
         Raises:
             NotFound: there is no such response.

@@ -34,7 +34,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class EventRequests:
-    """Handles the events of a tenant. A session or conversation in use is waited for `patience` seconds."""
+    """Handles the events of a tenant. It waits `patience` seconds for a session or conversation in use."""
 
     tenant: str
     records: IdempotencyRecords
@@ -93,7 +93,7 @@ class EventRequests:
 
     @asynccontextmanager
     async def leased(self, record: IdempotencyRecord, deadline: float) -> AsyncIterator[None]:
-        """Keep an event's lease while something runs under it; if that fails, another worker may acquire it at once."""
+        """Renew an event's lease while the body runs. If the body fails, another worker may acquire it at once."""
         now = asyncio.get_running_loop().time()
         keeper = LeaseKeeper(record, self.lease_seconds, deadline, now + self.lease_seconds)
         async with keeper.released_on_error():

@@ -1,4 +1,4 @@
-"""Storing the stream of a response while it runs: a batch of events at a time, so that a word is not a write."""
+"""Storing of a running response's stream in batches of events."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable
@@ -16,16 +16,16 @@ from stint.services.responses.event_stream import padding_of
 from stint.store.background import BackgroundStore
 
 FLUSH_SECONDS = 0.3
-"""How long events are gathered: several deltas of one text become one event."""
+"""Seconds between batches. Successive deltas of one text are joined."""
 
 
 TEXTS = (OutputTextDelta, RefusalTextDelta, ReasoningTextDelta, ReasoningSummaryTextDelta)
 
 
 class StreamWriter:
-    """Numbers the events of a response and stores them; nobody sees one before that. `first` is the next number.
+    """Numbers the events of a response and stores them before anyone can see them. `first` is the next number.
 
-    With no `background`, none is stored.
+    Without `background`, none is stored.
     """
 
     def __init__(self, background: BackgroundStore | None, tenant: str, response_id: str, first: int) -> None:
@@ -38,7 +38,7 @@ class StreamWriter:
         self.error: StintError | None = None
 
     def add_events(self, events: Iterable[ResponseEvent]) -> None:
-        """Take in events; those of one call are stored together.
+        """Add events. Those of one call are stored together.
 
         Raises:
             StintError: earlier ones could not be stored.
@@ -51,10 +51,10 @@ class StreamWriter:
 
     @asynccontextmanager
     async def flushing(self) -> AsyncIterator[None]:
-        """Store what comes while other work goes on, and the rest when that ends or fails.
+        """Store events while the body runs, and the rest when it ends or fails.
 
         Raises:
-            Interrupted: another worker tells the response, or it was deleted.
+            Interrupted: another worker writes the stream, or the response was deleted.
             StoreUnavailable: the store failed.
         """
         task = asyncio.create_task(self.keep_flushing())
@@ -87,7 +87,7 @@ class StreamWriter:
             closing.cancel()
 
     async def flush(self) -> None:
-        """Store what has come so far."""
+        """Store the events so far."""
         events, self.pending = self.pending, []
         if not events or self.background is None:
             return
@@ -99,7 +99,7 @@ class StreamWriter:
 
 
 def joined(last: ResponseEvent, event: ResponseEvent) -> bool:
-    """Join a delta to the one before it, if both are of one text."""
+    """Join a delta to the previous one if both belong to the same text."""
     if not isinstance(last, TEXTS) or not isinstance(event, type(last)) or last.item_id != event.item_id:
         return False
     last.delta += event.delta

@@ -19,8 +19,8 @@ class EventBus(Protocol):
         """Put one event on the bus.
 
         Raises:
-            StoreUnavailable: it does not take it now.
-            StintError: it never will.
+            StoreUnavailable: the bus does not accept it now.
+            StintError: the bus will never accept it.
         """
         ...
 
@@ -32,10 +32,10 @@ class CompletionEvents:
     bus: EventBus
 
     async def publish(self, event: CompletionEvent) -> None:
-        """Put an event on the bus; one that the bus will never take is only logged.
+        """Publish an event. One that the bus will never accept is only logged.
 
         Raises:
-            StoreUnavailable: the bus does not take it now.
+            StoreUnavailable: the bus does not accept it now.
         """
         try:
             await asyncio.to_thread(self.bus.put, SOURCE, event.detail_type, event)

@@ -1,4 +1,4 @@
-"""The lease of a response that runs in the background."""
+"""The lease of a background response."""
 
 import asyncio
 from contextlib import suppress
@@ -11,11 +11,11 @@ from stint.store.background import BackgroundStore, ResponseLease
 ResponseKeeper = LeaseKeeper[ResponseLease]
 
 WATCH_SECONDS = 1.0
-"""How often a run looks whether it is to stop."""
+"""Seconds between checks whether a run must stop."""
 
 
 async def wait_for_stop(background: BackgroundStore, lease: ResponseLease) -> None:
-    """Return when a run is to stop: the response was cancelled or deleted, or another worker runs it."""
+    """Return when a run must stop: the response was cancelled or deleted, or another worker runs it."""
     while True:
         await asyncio.sleep(WATCH_SECONDS)
         with suppress(StoreUnavailable):
@@ -27,14 +27,14 @@ async def wait_for_stop(background: BackgroundStore, lease: ResponseLease) -> No
 async def keep_response(
     background: BackgroundStore, tenant: str, response_id: str, seconds: float, deadline: float
 ) -> ResponseKeeper | None:
-    """Acquire the lease of a response and keep it; None if another worker is seen to renew its own.
+    """Acquire the lease of a response; return None if another worker renews its own.
 
-    A message may come again before the lease of a worker that died has run out: that is waited for.
+    A message may be redelivered before a dead worker's lease has lapsed, so this waits for the end of the lease.
 
     Raises:
         NotFound: the response was deleted.
         Conflict: it was cancelled, or acquired too often.
-        Interrupted: there was no time to see whether the other worker lives.
+        Interrupted: there was no time to find out whether the other worker is alive.
     """
     clock = asyncio.get_running_loop().time
 

@@ -1,4 +1,4 @@
-"""Rebuild the run of a response from what is stored of it, and resume it where it broke off."""
+"""Rebuilding of a response's run from its log, and resuming it at the interruption."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import aclosing
@@ -23,19 +23,18 @@ from stint.tools.port import NO_PROVIDER_DATA
 
 @dataclass(frozen=True, slots=True)
 class Resumer:
-    """Rebuilds the runs of a tenant's responses. A conversation that is in use is waited for `patience` seconds."""
+    """Rebuilds the runs of a tenant's responses. It waits `patience` seconds for a conversation in use."""
 
     responses: Responses
     patience: float
 
     async def rebuild(self, stored: StoredResponse, keeper: ResponseKeeper) -> ResponseRun:
-        """Read everything that a response needs, as when it was created, and restore what its log holds.
+        """Read everything that a response needs, as at its creation, and restore the state in its log.
 
-        The run is under the lease of `keeper`, until its deadline. The lease of the conversation that it continues is
-        kept from here on.
+        The run uses the lease of `keeper` until its deadline. The conversation's lease is renewed from here on.
 
         Raises:
-            StintError: something that it needs does not exist any more, or the conversation was in use for too long.
+            StintError: something that it needs no longer exists, or the conversation was in use for too long.
         """
         header, settings, deadline = stored.header, stored.header.settings, keeper.deadline
         context = await self.open_context(header, deadline)
@@ -68,7 +67,7 @@ def restore_counts(response: ResponseRun, stored: StoredResponse) -> None:
 
 
 def continue_stream(response: ResponseRun, stored: StoredResponse, position: ReplayPosition) -> Iterator[ResponseEvent]:
-    """Yield the events that the stream lacks of the log. The run goes on after them: a partial item keeps its place."""
+    """Yield the log's events that the stream lacks. The run continues after them; a partial item keeps its index."""
     stream, output = response.stream, response.stream.output
     stream.items.streamed = position.items
     yield from emit_missing(stream, stored, position)
@@ -77,10 +76,10 @@ def continue_stream(response: ResponseRun, stored: StoredResponse, position: Rep
 
 
 async def resume(response: ResponseRun, writer: StreamWriter) -> None:
-    """Run what is left of a response, and write its events.
+    """Run the rest of a response, and write its events.
 
     Raises:
-        StintError: the run failed; what was stored before is kept.
+        StintError: the run failed. Stored steps are kept.
     """
     log = response.log
     pending = pending_tools(response.run, log.response.records)
@@ -94,10 +93,10 @@ async def resume(response: ResponseRun, writer: StreamWriter) -> None:
 
 
 def pending_tools(run: Run, records: Sequence[ResponseRecord]) -> RunTools | None:
-    """Return the tool calls that are left of the last answer; None when the model is to be called.
+    """Return the remaining tool calls of the last answer; None if the model comes next.
 
     Raises:
-        ModelError: the answer was complete, and does not match the format that was asked for.
+        ModelError: the answer was complete, and does not match the requested format.
     """
     answered: set[str] = set()
     for record in reversed(records):

@@ -1,4 +1,4 @@
-"""The events of a background response: those that are stored, and then new ones."""
+"""The events of a background response: stored ones, followed by new ones."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -12,10 +12,10 @@ from stint.services.responses.replay import EVENTS, ReplayPosition, replay
 from stint.store.store import Store
 
 POLL_SECONDS = 0.4
-"""How soon a stored event is seen."""
+"""Seconds between reads of new events."""
 
 QUIET_SECONDS = 2.0
-"""After so long a silence the response itself is looked at; and so often the log of one whose events are not stored."""
+"""Seconds of silence before the response itself is checked, and between reads of a log without stored events."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +29,12 @@ class StreamTail:
     async def open(self, response_id: str, after: int, deadline: float) -> AsyncGenerator[str, None]:
         """Return the events after a number as JSON texts, up to the last one.
 
-        Those of a response that was not created as a stream are made from its log, each item as a whole. `deadline`
-        is a time of the event loop's clock; reading on after it raises DeadlineExceeded.
+        The events of a response that was not created as a stream are made from its log, each item as a whole.
+        `deadline` is a time of the event loop's clock, after which the iterator raises DeadlineExceeded.
 
         Raises:
             NotFound: there is no such response.
-            InvalidRequest: it was not created in the background, or its stream has no event of that number yet.
+            InvalidRequest: it was not created in the background, or its stream has no event with that number so far.
         """
         stored = await asyncio.to_thread(self.store.responses.get, self.tenant, response_id)
         if not stored.header.background:
@@ -63,7 +63,7 @@ class StreamTail:
             )
 
     async def tail_stream(self, stored: StoredResponse, after: int, deadline: float) -> AsyncGenerator[str, None]:
-        """Yield the stored events; when none come, check whether the response is still run."""
+        """Yield the stored events. During silence, check whether the response is still running."""
         response_id, clock = stored.header.response_id, asyncio.get_running_loop().time
         complete, at_batch, last_event_at = False, False, clock()
         if stored.ending is None:
@@ -86,7 +86,7 @@ class StreamTail:
             await self.pause(POLL_SECONDS, deadline)
 
     async def check_worker(self, stored: StoredResponse) -> StoredResponse:
-        """Read a response again unless a worker holds it; one that was deleted meanwhile raises NotFound."""
+        """Read a response again unless a worker has its lease. Raises NotFound if it was deleted."""
         response_id = stored.header.response_id
         state = await asyncio.to_thread(self.store.background.look, self.tenant, response_id)
         if state.held and state.cancelled_at is None:
@@ -95,7 +95,7 @@ class StreamTail:
         return await self.recovery.reconcile(again)
 
     async def tail_log(self, stored: StoredResponse, after: int, deadline: float) -> AsyncGenerator[str, None]:
-        """Yield the events that the log makes, reading it again and again."""
+        """Yield the events of a log that is read repeatedly."""
         response_id = stored.header.response_id
         while True:
             stored = await self.as_taken_up(await self.recovery.reconcile(stored))
@@ -109,12 +109,12 @@ class StreamTail:
             stored = await asyncio.to_thread(self.store.responses.get, self.tenant, response_id)
 
     async def events_of(self, stored: StoredResponse) -> list[str]:
-        """Return the events that a response's log makes."""
+        """Return the events of a response's log."""
         await self.recovery.opaque.warm_for(stored.records)
         return [event.model_dump_json() for event in replay(stored, self.recovery.opaque.encode)]
 
     async def as_taken_up(self, stored: StoredResponse) -> StoredResponse:
-        """Return a response that ended without a step with the note whether it was run at all."""
+        """Return a response that ended without a step, marked whether it ever ran."""
         if stored.steps or stored.taken_up:
             return stored
         state = await asyncio.to_thread(self.store.background.look, self.tenant, stored.header.response_id)

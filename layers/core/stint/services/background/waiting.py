@@ -1,4 +1,4 @@
-"""Waiting for what another worker has, or had when it died."""
+"""Waiting for leases of other workers, which may have died."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -12,18 +12,18 @@ PAUSE_SECONDS = 1.0
 
 LOCKED = ("session_locked", "conversation_locked")
 LOCKED_SECONDS = 60.0
-"""How long work in the background waits at least for a session or a conversation that is in use."""
+"""Minimum seconds that background work waits for a session or a conversation in use."""
 
 
 async def acquire_or_wait(
     acquire: Callable[[], T], held_until: Callable[[], int | None], busy: str, pause: float, deadline: float
 ) -> T | None:
-    """Acquire a lease once its holder lets it lapse; return None as soon as the holder is seen to renew it.
+    """Acquire a lease after it lapses; return None as soon as its holder renews it.
 
-    `acquire` raises a Conflict of the code `busy` while the lease is held; `held_until` returns its end.
+    `acquire` raises a Conflict with the code `busy` while the lease is held. `held_until` returns its end.
 
     Raises:
-        Interrupted: there was no time to see whether the holder lives.
+        Interrupted: there was no time to find out whether the holder is alive.
     """
     clock, seen = asyncio.get_running_loop().time, None
     while True:
@@ -43,7 +43,7 @@ async def acquire_or_wait(
 
 
 async def retry_while_locked(begin: Callable[[], Awaitable[T]], patience: float, deadline: float) -> T:
-    """Begin something as soon as the session or conversation that it needs is free, if that is not too late."""
+    """Retry a start while its session or conversation is in use, until the deadline."""
     clock = asyncio.get_running_loop().time
     given_up = min(clock() + patience, deadline)
     while True:

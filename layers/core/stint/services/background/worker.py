@@ -38,14 +38,14 @@ TIME_IS_OVER = (
 
 
 class AttemptsExhausted(StintError):
-    """Every attempt that a response may have has failed."""
+    """All attempts of a response failed."""
 
     code = ATTEMPTS_EXHAUSTED
 
 
 @dataclass(frozen=True, slots=True)
 class Worker:
-    """Runs the stored responses of a tenant, each under a lease of `lease_seconds` that is renewed."""
+    """Runs the stored responses of a tenant, each under a renewed lease of `lease_seconds`."""
 
     tenant: str
     store: Store
@@ -57,11 +57,11 @@ class Worker:
     async def handle(
         self, response_id: str, deadline: float, *, last: bool = False, event_id: str | None = None
     ) -> StoredResponse | None:
-        """Run a response from where it stands to its end, publish its completion event, and return it.
+        """Run a response from its current state to its end, publish its completion event, and return it.
 
-        The event of a response that ended before is published again: the process that ended it may have died before.
-        Return None when the response was deleted, or another worker runs it. `deadline` is a time of the event loop's
-        clock. `last` says that no attempt follows when this one fails.
+        The event of a response that has ended already is published again, because the process that ended it may have
+        died before it did. Return None if the response was deleted, or another worker runs it. `deadline` is a time of
+        the event loop's clock. `last`: no attempt follows if this one fails.
 
         Raises:
             AttemptsExhausted: no attempt ended the response. Its message is kept for the dead-letter queue.
@@ -80,13 +80,13 @@ class Worker:
         return await self.finish(stored, event_id)
 
     async def load(self, response_id: str) -> StoredResponse | None:
-        """Step 1: read the response; None when it was deleted."""
+        """Step 1: read the response; None if it was deleted."""
         with suppress(NotFound):
             return await asyncio.to_thread(self.store.responses.get, self.tenant, response_id)
         return None
 
     async def attempt(self, stored: StoredResponse, deadline: float) -> StoredResponse | None:
-        """Run a response under its lease; None when it was deleted, or another worker runs it."""
+        """Run a response under its lease; None if it was deleted, or another worker runs it."""
         response_id = stored.header.response_id
         try:
             keeper = await self.acquire(response_id, deadline)
@@ -104,12 +104,12 @@ class Worker:
             raise
 
     async def acquire(self, response_id: str, deadline: float) -> ResponseKeeper | None:
-        """Step 2: take the lease of the response; None when another worker renews its own.
+        """Step 2: acquire the lease of the response; None if another worker renews its own.
 
         Raises:
             NotFound: the response was deleted.
             Conflict: it was cancelled, or no attempt is left.
-            Interrupted: there was no time to see whether the other worker lives.
+            Interrupted: there was no time to find out whether the other worker is alive.
         """
         return await keep_response(self.store.background, self.tenant, response_id, self.lease_seconds, deadline)
 
@@ -151,10 +151,10 @@ class Worker:
                 await response.log.let_lapse()
 
     async def rebuild(self, stored: StoredResponse, keeper: ResponseKeeper) -> ResponseRun:
-        """Step 3: rebuild the run from what is stored of it.
+        """Step 3: rebuild the run from the stored response.
 
         Raises:
-            StintError: something that the run needs does not exist any more, or was in use for too long.
+            StintError: something that the run needs no longer exists, or was in use for too long.
         """
         return await self.resumer.rebuild(stored, keeper)
 
@@ -179,7 +179,7 @@ class Worker:
         """Step 5: publish the completion event of a response that has ended, and return the response.
 
         Raises:
-            StoreUnavailable: the event bus does not take the event now.
+            StoreUnavailable: the event bus does not accept the event now.
         """
         if stored is not None and stored.ending is not None:
             await self.completion_events.publish(ResponseFinished.of(stored, event_id))
@@ -190,9 +190,9 @@ class Worker:
     async def fail(
         self, stored: StoredResponse, keeper: ResponseKeeper, error: StintError, streamed: StreamedItems | None = None
     ) -> StoredResponse:
-        """End a response as failed, unless another attempt may succeed; then the error is raised.
+        """End a response as failed, or raise the error if another attempt may succeed.
 
-        `streamed` are the items that this attempt has shown, once it has begun.
+        `streamed` has the items that this attempt has streamed, if it has started.
         """
         if isinstance(error, Interrupted | StoreUnavailable):
             raise error
@@ -204,7 +204,7 @@ class Worker:
         return await self.recovery.end_response(stored, partial(failed, error), streamed)
 
     async def load_stopped(self, lease: ResponseLease) -> StoredResponse | None:
-        """Return a response that this worker could not end; None when another worker runs it now.
+        """Return a response that this worker could not end; None if another worker runs it now.
 
         Raises:
             Interrupted: no other worker has it; this one could not renew its lease in time.
@@ -220,7 +220,7 @@ class Worker:
         return None
 
     async def give_back(self, keeper: ResponseKeeper) -> None:
-        """Let another attempt follow at once, or end a response whose last attempt failed."""
+        """Release a response for another attempt, or end it if its last attempt failed."""
         with suppress(StintError):
             if keeper.lease.attempts >= MAX_ATTEMPTS:
                 await self.end_response(keeper.lease.response_id, exhausted)

@@ -212,7 +212,7 @@ def test_in_the_middle_of_a_turn_a_host_that_does_not_resolve_is_told_to_the_mod
 
 @pytest.fixture
 def redirecting(world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """The URL of a server that callers may reach, which redirects to what is not a valid URL.
+    """The URL of a server that callers may reach, which redirects to an invalid URL.
 
     Toolgroups of the configuration are there as well.
     """
@@ -244,7 +244,7 @@ def test_a_redirect_to_what_is_no_url_is_the_callers_fault_in_every_place(
     error = assert_error(place(http, redirecting), 400, "url_unavailable")
 
     assert error["param"] == PLACES[place]
-    assert "redirects to what is not a valid URL" in error["message"]
+    assert "redirects to an invalid URL" in error["message"]
 
 
 def test_a_toolgroup_that_redirects_to_what_is_no_url_is_a_400_that_names_it(
@@ -278,4 +278,4 @@ def test_a_fetched_image_that_redirects_to_what_is_no_url_is_the_callers_fault(
     for param, answer in answers.items():
         error = answer.json()["error"]
         assert (answer.status_code, error["code"], error["param"]) == (400, "url_unavailable", param.strip())
-        assert "redirects to what is not a valid URL" in error["message"]
+        assert "redirects to an invalid URL" in error["message"]

@@ -98,7 +98,7 @@ def test_at_llama_stacks_address_a_call_that_was_not_answered_is_closed_for_the_
 
     respond(llama_stack, "never mind", previous_response_id=asked["id"], model="recorded/m")
 
-    assert "No result came for this call." in words(world)
+    assert "There is no result for this call." in words(world)
 
 
 def test_an_output_to_no_call_is_refused(http: httpx.Client) -> None:

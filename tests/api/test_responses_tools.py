@@ -171,7 +171,7 @@ def test_outputs_may_be_sent_to_a_response_that_is_not_stored(http: httpx.Client
     missing = respond(llama_stack, [user("go"), *calls, output_for(calls[0])], tools=TOOLS, store=False)
 
     assert text_of(answered) == "get_weather answered: sunny\nget_time answered: sunny"
-    assert "get_time answered: No result came for this call." in text_of(missing)
+    assert "get_time answered: There is no result for this call." in text_of(missing)
 
 
 def test_an_mcp_choice_needs_its_tool(http: httpx.Client) -> None:

@@ -230,5 +230,5 @@ def test_a_pdf_is_read_by_a_process_of_the_function(client: LlamaStackClient) ->
         return client.agents.turn.create(**place, messages=hello, documents=documents, stream=False)
 
     assert ask("Ants march.").status == "completed"
-    with pytest.raises(llama_stack_client.BadRequestError, match=r"documents\[0\]: the PDF holds no text"):
+    with pytest.raises(llama_stack_client.BadRequestError, match=r"documents\[0\]: the PDF has no text"):
         ask("")

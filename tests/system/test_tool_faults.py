@@ -419,7 +419,7 @@ def test_slow_failing_unknown_and_long_winded_tools_are_results_side_by_side(
     assert "no tool named 'nowhere'" in text_of(nowhere.content)
     assert "not a JSON object" in text_of(broken.content)
     assert all(response.metadata["error"] for response in (slow, boom, nowhere, broken))
-    assert "was cut" in text_of(big.content)
+    assert "was truncated" in text_of(big.content)
     assert 256_000 <= len(text_of(big.content)) < 257_000
     assert big.metadata["full_result"]
     assert turn.status == "completed"

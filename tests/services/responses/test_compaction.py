@@ -93,7 +93,7 @@ async def test_calls_that_are_open_are_closed(make_office: MakeOffice) -> None:
         input=[{"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"}],
     )
 
-    assert told(model)[1] == "No result came for this call."
+    assert told(model)[1] == "There is no result for this call."
 
 
 async def test_nothing_but_the_key_is_stored_and_what_the_summary_took_is_counted(

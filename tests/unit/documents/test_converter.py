@@ -92,7 +92,7 @@ async def test_many_small_pages_are_together_a_large_one(processes: list[ReaderP
 
 async def test_what_is_unreadable_leaves_the_process_to_the_next_document(processes: list[ReaderProcess]) -> None:
     async with Converter(Limits()) as converter:
-        with pytest.raises(Unreadable, match="the PDF is broken"):
+        with pytest.raises(Unreadable, match="the PDF is invalid"):
             await converter.convert(Kind.pdf, b"%PDF-1.4", "application/pdf", None)
         assert await converter.convert(Kind.pdf, make_pdf("fine"), "application/pdf", None) == "fine"
 

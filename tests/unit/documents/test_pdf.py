@@ -26,7 +26,7 @@ def test_the_text_of_the_pages_is_given() -> None:
 
 @pytest.mark.parametrize("data", [b"", b"%PDF-1.4", b"no pdf at all", make_pdf("x")[:200], b"%PDF-1.4\n" + b"\0" * 500])
 def test_a_broken_file_is_refused(data: bytes) -> None:
-    assert "the PDF is broken" in problem(data)
+    assert "the PDF is invalid" in problem(data)
 
 
 def test_a_damaged_file_is_read_or_refused_and_nothing_else() -> None:
@@ -50,7 +50,7 @@ def test_pages_and_characters_are_limited() -> None:
     three = make_pdf("one", "two", "three")
 
     assert text_of(three, pages=3, characters=11) == "one\n\ntwo\n\nthree"
-    assert "has 3 pages, 2 are the most" in problem(three, pages=2)
+    assert "has 3 pages; at most 2 are allowed" in problem(three, pages=2)
     assert "more than 10 characters" in problem(three, characters=10)
 
 
@@ -59,14 +59,14 @@ def test_halves_of_characters_are_replaced_as_they_cannot_be_stored() -> None:
 
 
 def test_a_file_without_text_is_refused() -> None:
-    assert "holds no text" in problem(make_pdf("", ""))
+    assert "has no text" in problem(make_pdf("", ""))
 
 
 def test_a_small_file_cannot_fill_the_memory() -> None:
     bomb = make_bomb(60_000_000)
 
     assert len(bomb) < 100_000
-    assert "unpacks to too much" in problem(bomb)
+    assert "unpacked PDF is too large" in problem(bomb)
 
 
 def test_the_library_is_imported_only_for_a_pdf() -> None:

@@ -79,8 +79,8 @@ async def test_text_items_are_text_and_html_is_turned_into_it() -> None:
     [
         ("application/msword", "'application/msword' is not supported"),
         ("image/png", "'image/png' is not supported"),
-        ("text", "'text' is no MIME type"),
-        ("text/html<script>", "is no MIME type"),
+        ("text", "'text' is not a MIME type"),
+        ("text/html<script>", "is not a MIME type"),
         ("application/pdf", "a PDF cannot be sent as text"),
     ],
 )
@@ -143,7 +143,7 @@ async def test_a_document_behind_a_url_is_what_is_declared_or_else_what_is_serve
         ("/missing", "text/plain", "url_unavailable", "404"),
         ("/paper", "text/plain", "unreadable_document", "is a PDF: declare application/pdf"),
         ("/archive", "text/plain", "unreadable_document", "is not text"),
-        ("/notes", "application/pdf", "unreadable_document", "PDF is broken"),
+        ("/notes", "application/pdf", "unreadable_document", "PDF is invalid"),
         ("/picture", "", "unsupported_document", "'image/png' is not supported"),
         ("/untyped", "", "unsupported_document", "has no MIME type"),
         ("/paper.bin", "", "unsupported_document", "'application/octet-stream' is not supported"),
@@ -209,7 +209,7 @@ async def test_documents_that_are_too_long_together_are_refused() -> None:
         await read_documents(documents, refuse_fetch, Limits(characters=119))
 
     assert (caught.value.code, caught.value.param) == ("document_too_large", "documents[1]")
-    assert "120; 119 are the most" in caught.value.message
+    assert "120; at most 119 are allowed" in caught.value.message
 
 
 async def test_data_urls_have_a_size_limit() -> None:
@@ -223,7 +223,7 @@ async def test_the_number_of_documents_is_limited() -> None:
     documents = [Document(content="x", mime_type="text/plain")] * 3
 
     assert len(await read_documents(documents, refuse_fetch, Limits(documents=3))) == 3
-    with pytest.raises(InvalidRequest, match=r"At most 2 documents .* this one has 3") as caught:
+    with pytest.raises(InvalidRequest, match=r"may have at most 2 documents, not 3") as caught:
         await read_documents(documents, refuse_fetch, Limits(documents=2))
 
     assert (caught.value.code, caught.value.param) == ("too_many_documents", "documents[2]")

@@ -75,8 +75,8 @@ def test_data_urls_are_decoded(url: str, content_type: str, body: bytes) -> None
     ("url", "said"),
     [
         ("data:text/plain", "needs a comma"),
-        ("data:text/plain;base64,a", "base64 of its data URL is broken"),
-        ("data:text/plain;base64,ab!d", "base64 of its data URL is broken"),
+        ("data:text/plain;base64,a", "its data URL has invalid base64"),
+        ("data:text/plain;base64,ab!d", "its data URL has invalid base64"),
         ("data:,aaaaaa", "more than 5 bytes"),
         ("data:," + "%41" * 100, "more than 5 bytes"),
     ],

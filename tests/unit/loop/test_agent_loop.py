@@ -182,7 +182,7 @@ async def test_a_failing_model_ends_the_run_and_is_closed(before: list[Part]) ->
 
 
 async def test_an_answer_without_an_end_is_a_model_error() -> None:
-    with pytest.raises(ModelError, match="broke off"):
+    with pytest.raises(ModelError, match="is incomplete"):
         await collect(run_loop(run_of(script([TextChunk("Hel")]))))
 
 

@@ -171,7 +171,7 @@ async def test_a_redirect_to_what_is_no_url_is_an_answer_that_cannot_be_used(
     server.script(Reply(status=302, headers={"Location": location}), Reply(status=404))
 
     async with Guard(LOOPBACK).client(redirects=redirects) as client:
-        with pytest.raises(InvalidRequest, match="redirects to what is not a valid URL") as caught:
+        with pytest.raises(InvalidRequest, match="redirects to an invalid URL") as caught:
             await client.get(server.url)
 
     assert caught.value.code == "url_unavailable"
@@ -205,7 +205,7 @@ async def test_the_runtime_api_of_lambda_stays_closed_when_loopback_is_open(
     refused = await refusal(guard, f"http://{host}:{port_of(server)}/2018-06-01/runtime/invocation/next")
 
     assert refused.code == "url_not_allowed"
-    assert "belongs to the platform" in refused.message
+    assert "is reserved by the platform" in refused.message
     assert server.requests == []
 
 
@@ -217,7 +217,7 @@ async def test_refused_ports_are_closed_on_every_loopback_address(server: Script
     refused = await refusal(guard, f"http://{host}:{port}/")
 
     assert refused.code == "url_not_allowed"
-    assert "belongs to the platform" in refused.message
+    assert "is reserved by the platform" in refused.message
     assert server.requests == []
 
 
@@ -338,7 +338,7 @@ async def test_a_broken_packed_body_is_unavailable(server: ScriptedHTTPServer) -
 async def test_the_time_limit_holds_for_a_server_that_drips(server: ScriptedHTTPServer) -> None:
     server.script(Reply(tuple(part for _ in range(100) for part in (b"x", 0.05))))
 
-    with pytest.raises(InvalidRequest, match=r"did not answer within 0.3 s") as caught:
+    with pytest.raises(InvalidRequest, match=r"did not respond within 0.3 s") as caught:
         await Guard(LOOPBACK).fetch(server.url, timeout=0.3)
 
     assert caught.value.code == "url_unavailable"

@@ -171,7 +171,7 @@ async def test_a_refusal_is_no_pass(
     with pytest.raises(ShieldFailed) as caught:
         await rail.check(shield(), HELLO, "user-input")
 
-    assert f"Shield 'rail' gave no judgement: Bedrock answered {code}" in caught.value.message
+    assert f"Shield 'rail' returned no verdict: Bedrock answered {code}" in caught.value.message
     assert hint in caught.value.message
     assert len(server.requests) == requests
 
@@ -182,7 +182,7 @@ async def test_silence_and_a_broken_connection_are_no_pass(
     monkeypatch.setattr("botocore.retries.standard.ExponentialBackoff.delay_amount", lambda *_: 0.0)
     server.script(*[Reply(ending="hang")] * 3)
     impatient = BedrockGuardrails(lambda: connect("eu-central-1", stall_timeout=0.3))
-    with pytest.raises(ShieldFailed, match="silent"):
+    with pytest.raises(ShieldFailed, match="sent nothing"):
         await impatient.check(shield(), HELLO, "user-input")
 
     server.script(*[Reply(status=0)] * 3)

@@ -136,7 +136,7 @@ async def test_an_answer_that_is_no_judgement_is_no_pass(
 ) -> None:
     server.script_answer(answer)
 
-    with pytest.raises(ShieldFailed, match="'guard' gave no judgement"):
+    with pytest.raises(ShieldFailed, match="'guard' returned no verdict"):
         await guard.check(shield(), [UserInput("hello")], "user-input")
 
 

@@ -184,7 +184,7 @@ async def test_an_unexplained_failure_is_an_outcome(api: ScriptedHTTPServer) -> 
 
     outcome = await call(group(), do="echo")
 
-    assert (outcome.error, text_of(outcome.content)) == (True, "The function failed and did not say why.")
+    assert (outcome.error, text_of(outcome.content)) == (True, "The function failed without an error message.")
 
 
 async def test_a_lambda_api_that_is_not_there_is_unavailable(credentials: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ async def test_lists_that_are_read_side_by_side_share_a_budget() -> None:
 
     with shared_list_budget():
         await asyncio.gather(read(), read())
-        with pytest.raises(InvalidRequest, match="name fewer servers"):
+        with pytest.raises(InvalidRequest, match="Name fewer servers"):
             await asyncio.create_task(read())
 
     await read()

@@ -12,7 +12,9 @@ def test_a_result_within_the_limit_stays_as_it_is(content: Content) -> None:
 
 
 def test_a_longer_result_keeps_its_head_and_says_so() -> None:
-    assert text_of(head_of("abcdef", 3)) == "abc\n[The result has 6 bytes and was cut: only the first 3 are shown.]"
+    assert (
+        text_of(head_of("abcdef", 3)) == "abc\n[The result has 6 bytes and was truncated: only the first 3 are shown.]"
+    )
 
 
 def test_bytes_are_counted_and_no_character_is_torn() -> None:

@@ -216,7 +216,7 @@ async def test_a_request_looks_for_so_many_credentials_that_do_not_fit_together(
             await said(Parrot("x"), group(tools=[{"headers": {"X-Key": f"{number:04}" * (MOST_KNOWN // 4)}}]))
 
     await call(*[0, 1] * 100)
-    with pytest.raises(InvalidRequest, match="too many credentials in all"):
+    with pytest.raises(InvalidRequest, match="too many credentials in total"):
         await call(*range(20))
 
 
@@ -323,7 +323,7 @@ async def test_lists_of_tools_repeat_no_credential(caplog: pytest.LogCaptureFixt
         assert listed[0].description == "Called with ***."
         assert listed[0].parameters["properties"]["q"]["description"] == "like ***"
     assert KEY not in caplog.text
-    assert "its name holds a credential" in caplog.text
+    assert "its name contains a credential" in caplog.text
 
 
 async def test_what_a_call_brings_along_is_kept_out_of_what_is_said_later() -> None:

@@ -19,7 +19,7 @@ def parse_data_url(url: str, most_bytes: int) -> Raw:
     url = url.strip()
     comma = url.find(",")
     if comma < 0:
-        raise Unreadable("a data URL needs a comma in front of its data, as in data:text/plain,Hello")
+        raise Unreadable("a data URL needs a comma before its data: data:text/plain,Hello")
     if len(url) - comma > 3 * most_bytes + 1:  # percent-encoding takes three characters per byte
         raise too_large(most_bytes)
     header = url[len("data:") : comma].strip()
@@ -55,8 +55,8 @@ def decode_base64(data: bytes) -> bytes:
     try:
         return base64.b64decode(compact + b"=" * (-len(compact) % 4), validate=True)
     except binascii.Error:
-        raise Unreadable("the base64 of its data URL is broken") from None
+        raise Unreadable("its data URL has invalid base64") from None
 
 
 def too_large(most_bytes: int) -> Unreadable:
-    return Unreadable(f"its data URL holds more than {most_bytes:,} bytes", "document_too_large")
+    return Unreadable(f"its data URL has more than {most_bytes:,} bytes", "document_too_large")

@@ -68,7 +68,7 @@ def parse_mime_type(text: str) -> MimeType:
     """
     found = ESSENCE.match(text)
     if found is None or text[found.end() : found.end() + 1] not in ("", ";"):
-        raise Unreadable(f"{text[:60]!r} is no MIME type", "unsupported_document")
+        raise Unreadable(f"{text[:60]!r} is not a MIME type", "unsupported_document")
     charset = CHARSET.search(text, found.end())
     return MimeType((found[1] or "").lower(), charset[1] if charset else None)
 
@@ -98,8 +98,8 @@ def kind_of(mime_type: MimeType) -> Kind:
     if essence.startswith("text/") or essence in TEXTS or essence.endswith(("+json", "+xml", "+yaml")):
         return Kind.text
     if not essence:
-        raise Unreadable("it has no MIME type: declare what it is, as mime_type", "unsupported_document")
+        raise Unreadable("it has no MIME type: set mime_type", "unsupported_document")
     raise Unreadable(
-        f"its MIME type {essence!r} is not supported; text/*, HTML, PDF, JSON, XML, YAML and Markdown are",
+        f"its MIME type {essence!r} is not supported: use text/*, HTML, PDF, JSON, XML, YAML or Markdown",
         "unsupported_document",
     )

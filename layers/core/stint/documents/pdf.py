@@ -38,15 +38,17 @@ def pdf_to_text(data: bytes, most_pages: int, most_characters: int) -> str:
     except (DependencyError, FileNotDecryptedError):
         raise Unreadable("the PDF is encrypted: remove its encryption, or send its text") from None
     except LimitReachedError:
-        raise Unreadable("the PDF unpacks to too much: send a part, or its text", "document_too_large") from None
+        raise Unreadable("the unpacked PDF is too large: send a part, or its text", "document_too_large") from None
     except Exception as error:  # noqa: BLE001 - a broken file leads the library into errors of every kind
-        raise Unreadable(f"the PDF is broken ({type(error).__name__}): repair it, or send its text") from None
+        raise Unreadable(f"the PDF is invalid ({type(error).__name__}): repair it, or send its text") from None
 
 
 def join_pages(reader: Any, most_pages: int, most_characters: int) -> str:
     count = len(reader.pages)
     if count > most_pages:
-        raise Unreadable(f"the PDF has {count} pages, {most_pages} are the most: send a part", "document_too_large")
+        raise Unreadable(
+            f"the PDF has {count} pages; at most {most_pages} are allowed: send a part", "document_too_large"
+        )
     pages: list[str] = []
     size = 0
     for page in reader.pages:
@@ -56,5 +58,5 @@ def join_pages(reader: Any, most_pages: int, most_characters: int) -> str:
             raise Unreadable(f"the PDF has more than {most_characters:,} characters: send a part", "document_too_large")
     text = "\n\n".join(page for page in pages if page)
     if not text:
-        raise Unreadable("the PDF holds no text, perhaps scanned pictures: send its text, or the pages as images")
+        raise Unreadable("the PDF has no text; it may be scanned: send its text, or the pages as images")
     return text.encode(errors="replace").decode()  # a font may map to single surrogates, which UTF-8 cannot encode

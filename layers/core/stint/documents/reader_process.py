@@ -25,7 +25,7 @@ class ProcessEnded(Exception):
     """The process ended before it answered. `for_cpu_time`: it had used up its CPU time."""
 
     def __init__(self, status: int) -> None:
-        super().__init__(f"the process that read it ended with {status}")
+        super().__init__(f"the process that reads it ended with {status}")
         self.for_cpu_time = status == -signal.SIGXCPU
 
 
@@ -59,7 +59,7 @@ class ReaderProcess:
             if "error" in answer:
                 raise Unreadable(answer["error"], answer["code"])
             if answer["length"] > 4 * job.characters:
-                raise ValueError("the text is longer than it may be")
+                raise ValueError("the text is too long")
             return (await source.readexactly(answer["length"])).decode()
         except (ConnectionError, EOFError, KeyError, ValueError) as error:
             if isinstance(error, Unreadable):

@@ -30,7 +30,7 @@ async def read_documents(
     """
     places = places or [f"documents[{index}]" for index in range(len(documents))]
     if len(documents) > limits.documents:
-        message = f"At most {limits.documents} documents are read for a request; this one has {len(documents):,}."
+        message = f"A request may have at most {limits.documents} documents, not {len(documents):,}."
         raise InvalidRequest(message, code="too_many_documents", param=places[limits.documents])
     async with Converter(limits) as converter:
         reading = Reading(fetch, limits, converter)
@@ -76,8 +76,8 @@ class Reading:
         self.characters += len(text)
         if self.characters > self.limits.characters:
             raise Unreadable(
-                f"with its {len(text):,} characters the documents of this request have {self.characters:,}; "
-                f"{self.limits.characters:,} are the most. Send the part that matters",
+                f"with its {len(text):,} characters, the documents of this request have {self.characters:,}; "
+                f"at most {self.limits.characters:,} are allowed. Send only the relevant part",
                 "document_too_large",
             )
 

@@ -29,13 +29,13 @@ def decode(data: bytes, charset: str | None, essence: str, most_characters: int)
         Unreadable: the bytes are not text, or so many that there are more than `most_characters`.
     """
     if data.startswith(b"%PDF-"):
-        raise Unreadable(f"it is sent as {essence} and is a PDF: declare application/pdf")
+        raise Unreadable(f"it is declared as {essence} but is a PDF: declare application/pdf")
     encoding = find_encoding(data, charset)
     if len(data) > MOST_BYTES * most_characters:
         raise too_long(most_characters)
     text = data.decode(encoding, errors="replace")
     if "\0" in text:
-        raise Unreadable(f"it is sent as {essence} and is not text")
+        raise Unreadable(f"it is declared as {essence} but is not text")
     if not encoding.startswith("utf"):  # other decoders may produce single surrogates
         text = text.encode(errors="replace").decode()
     return text.replace("\r\n", "\n").replace("\r", "\n")

@@ -41,7 +41,7 @@ def version_of(dialect: object) -> int:
         raise SchemaError("$schema is not a string")
     name = dialect.removesuffix("#")
     if name == UNSUPPORTED:
-        raise SchemaError(f"$schema names a version that is not supported; those are {', '.join(VERSIONS)}")
+        raise SchemaError(f"$schema names an unsupported version; supported are {', '.join(VERSIONS)}")
     return VERSIONS.get(name, DRAFT_2020)
 
 

@@ -72,7 +72,9 @@ class SchemaDocument:
         self._budget.spend(5 + len(schema))
         keywords = self._keywords_of(schema, path)
         if path is not None and schema.get("$schema", self.root.get("$schema")) != self.root.get("$schema"):
-            raise SchemaError(f"at {write_path((path, '$schema'))}: a part cannot have another version than the whole")
+            raise SchemaError(
+                f"at {write_path((path, '$schema'))}: a subschema must have the same version as the whole schema"
+            )
         resource = self._enter(schema, keywords, resource)
         subschema = Subschema(schema, resource, path, keywords)
         self.subschemas[id(schema)] = subschema
@@ -157,10 +159,10 @@ class SchemaDocument:
         base, _, fragment = reference.partition("#")
         target = self.resources.get(join(resource.uri, base)) if base else resource
         if target is None:
-            raise SchemaError(f"{where} leads out of the schema: put the part under $defs")
+            raise SchemaError(f"{where} refers outside the schema: put the subschema under $defs")
         found = look_up(fragment, target)
         if not isinstance(found, dict | bool):
-            raise SchemaError(f"{where} leads to nothing in the schema, or to what is no schema")
+            raise SchemaError(f"{where} refers to nothing in the schema, or to a value that is not a schema")
         self._read(found, target, (subschema.path, keyword))
         return found
 
@@ -173,9 +175,11 @@ class SchemaDocument:
         schema = subschema.schema
         cost = self._costs.get(id(schema))
         if depth > DEEPEST:
-            raise SchemaError(f"at {write_path(subschema.path)}: its references lead on for more than {DEEPEST} steps")
+            raise SchemaError(
+                f"at {write_path(subschema.path)}: its references form a chain of more than {DEEPEST} steps"
+            )
         if cost == 0:
-            raise SchemaError(f"at {write_path(subschema.path)}: its references lead on without end")
+            raise SchemaError(f"at {write_path(subschema.path)}: its references form a loop")
         if cost is None:
             self._costs[id(schema)] = 0
             cost = 1 + len(subschema.keywords)
@@ -184,7 +188,7 @@ class SchemaDocument:
             if cost > MOST_KEYWORDS_PER_VALUE:
                 raise SchemaError(
                     f"at {write_path(subschema.path)}: one value would be checked with more than "
-                    f"{MOST_KEYWORDS_PER_VALUE} keywords: its alternatives or references lead on without end"
+                    f"{MOST_KEYWORDS_PER_VALUE} keywords: simplify its alternatives or references"
                 )
             self._costs[id(schema)] = cost
         return cost

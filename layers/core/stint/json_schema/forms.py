@@ -91,10 +91,10 @@ MAP_KEYWORDS = frozenset({"properties", "patternProperties", "dependentSchemas",
 REFERENCES = frozenset({"$ref", "$dynamicRef", "$recursiveRef"})
 
 FORMS: dict[str, tuple[Form, str]] = {
-    "type": (is_types, f"no type: the types are {', '.join(TYPES)}"),
+    "type": (is_types, f"not a type: the types are {', '.join(TYPES)}"),
     "multipleOf": (is_positive, "not a number above 0"),
     **dict.fromkeys(("maximum", "minimum"), (is_number, "not a number")),
-    **dict.fromkeys(("exclusiveMaximum", "exclusiveMinimum"), (is_exclusive_limit, "not what it is in this version")),
+    **dict.fromkeys(("exclusiveMaximum", "exclusiveMinimum"), (is_exclusive_limit, "not valid in this version")),
     **dict.fromkeys(
         ("maxLength", "minLength", "maxItems", "minItems", "maxContains", "minContains", "maxProperties"),
         (is_count, "not a whole number of 0 or more"),

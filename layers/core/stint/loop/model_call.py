@@ -13,8 +13,8 @@ from stint.models.port import ChatModel
 T = TypeVar("T")
 
 TIME_IS_OVER = (
-    "The time for this request was over before the turn ended. What was finished is stored; "
-    "ask for less in one turn, or raise StreamTimeoutSeconds in the template."
+    "The time limit of this request was reached before the turn ended. Finished steps are stored. "
+    "Request less in one turn, or raise StreamTimeoutSeconds in the template."
 )
 
 
@@ -67,7 +67,7 @@ class Inference:
             if clock() >= deadline:  # a timeout alone never occurs while chunks are already available
                 raise DeadlineExceeded(TIME_IS_OVER)
             chunk = await with_deadline(deadline, self.read_one())
-        raise ModelError("The model's answer broke off: it has no end.")
+        raise ModelError("The model's answer is incomplete: its end is missing.")
 
     async def close(self) -> None:
         """End the call, whether or not all of it was read."""

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from stint.domain.limits import MAX_RESULT_BYTES
 
 SPENT = (
-    f"The tool did not run: the tools have returned {MAX_RESULT_BYTES // 1_000_000} MB in this run, which is the most. "
-    "Answer with what is known."
+    f"The tool did not run: the tools have returned {MAX_RESULT_BYTES // 1_000_000} MB in this run, the maximum. "
+    "Answer with the results so far."
 )
 
 

@@ -98,7 +98,7 @@ async def first_violation(
         if violation.violation_level == "error":
             return violation
         found = {"shield_id": bound.shield.shield_id, "level": violation.violation_level}
-        logger.warning("A shield objects without blocking", extra=found)
+        logger.warning("A shield reported a violation without blocking it", extra=found)
     if failure is not None:
         raise failure
     return None

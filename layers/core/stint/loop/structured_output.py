@@ -30,7 +30,7 @@ def check_schema(schema: dict[str, Any], field: str) -> None:
         SchemaDocument(schema)
     except SchemaError as error:
         raise InvalidRequest(
-            f"{field} is not a schema that answers can be checked against: {error}.",
+            f"{field} is not a supported schema: {error}.",
             code="invalid_json_schema",
             param=field,
         ) from None
@@ -61,11 +61,9 @@ def describe(mismatch: SchemaMismatch) -> str:
     if mismatch.keyword == "required":
         return f"{where}: {shorten(repr(mismatch.argument))} is a required property"
     if mismatch.keyword == "false":
-        return f"{where}: nothing may be there"
+        return f"{where}: no value is allowed here"
     return f"{where}: it does not satisfy {mismatch.keyword} {shorten(dumps(mismatch.argument))}"
 
 
 def mismatch(problem: str) -> ModelError:
-    return ModelError(
-        f"The model's answer does not have the form that response_format asks for: {problem}.", code=MISMATCH
-    )
+    return ModelError(f"The model's answer does not match response_format: {problem}.", code=MISMATCH)

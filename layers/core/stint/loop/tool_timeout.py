@@ -35,10 +35,10 @@ async def run_with_grace(coroutine: Coroutine[Any, Any, T], extra: Mapping[str, 
         task.add_done_callback(forget)
         await asyncio.wait({task}, timeout=GRACE_SECONDS)
         if not task.done():
-            logger.error("A tool does not end though its time is over; it is left to itself", extra=dict(extra))
+            logger.error("A tool did not end after its timeout; it is abandoned", extra=dict(extra))
         raise
     if task.cancelled():
-        raise ToolUnavailable("The tool gave up.")
+        raise ToolUnavailable("The tool was cancelled.")
     return task.result()
 
 

@@ -11,13 +11,13 @@ from stint.domain.steps import InferenceStep, ShieldCallStep, Step, ToolExecutio
 from stint.domain.tools import ToolCall, ToolResponse
 from stint.shields.port import REFUSAL
 
-NO_RESULT = "No result came for this call."
+NO_RESULT = "There is no result for this call."
 
 
-BLOCKED = "[A shield has blocked this.]"
+BLOCKED = "[A shield blocked this.]"
 
 
-NOT_TAKEN = "[The tool ran. Its result is left out, as the model could not take it.]"
+NOT_TAKEN = "[The tool ran. Its result is omitted, because the model could not accept it.]"
 
 
 CALL_ID = re.compile(r"[a-zA-Z0-9_-]{1,40}")

@@ -27,7 +27,7 @@ def bound(response: httpx.Response, host: str, max_bytes: int) -> None:
     """
     encoding = response.headers.get("content-encoding", "").strip().lower()
     if encoding and encoding != "identity" and encoding not in ENCODINGS:
-        message = f"{host} answered in an encoding that was not asked for: {encoding[:40]!r}"
+        message = f"{host} used an encoding that was not requested: {encoding[:40]!r}"
         raise InvalidRequest(message, code="url_unavailable")
     packed = encoding in ENCODINGS
     if packed:
@@ -58,7 +58,7 @@ class BoundedBody(httpx.AsyncByteStream):
             chunks += 1
             if chunks > MOST_CHUNKS:
                 raise InvalidRequest(
-                    f"{self._host} answered in more than {MOST_CHUNKS:,} chunks, which is the most that is read",
+                    f"{self._host} sent more than {MOST_CHUNKS:,} chunks, the maximum",
                     code="url_too_large",
                 )
             self._hold(received)
@@ -82,12 +82,12 @@ class BoundedBody(httpx.AsyncByteStream):
                 chunk = self._inflater.unconsumed_tail
         except zlib.error as error:
             raise InvalidRequest(
-                f"The answer of {self._host} cannot be decompressed ({error})", code="url_unavailable"
+                f"The response of {self._host} cannot be decompressed ({error})", code="url_unavailable"
             ) from error
 
     def _hold(self, size: int) -> None:
         if size > self._limit:
             raise InvalidRequest(
-                f"The answer of {self._host} has more than {self._limit:,} bytes, which is the most that is read",
+                f"The response of {self._host} has more than {self._limit:,} bytes, the maximum",
                 code="url_too_large",
             )

@@ -112,7 +112,7 @@ class Guard:
             ):
                 response = await client.get(parsed)
         except (TimeoutError, httpx.TimeoutException) as error:
-            raise _unavailable(parsed, f"it did not answer within {timeout:g} s") from error
+            raise _unavailable(parsed, f"it did not respond within {timeout:g} s") from error
         except httpx.TooManyRedirects as error:
             raise _unavailable(parsed, f"it redirects more than {MAX_REDIRECTS} times") from error
         except (httpx.HTTPError, httpx.InvalidURL) as error:
@@ -136,9 +136,9 @@ class Guard:
         try:
             address = parse_address(text)
         except ValueError as error:
-            raise not_allowed(host, f"it resolves to {text}, which is no plain address") from error
+            raise not_allowed(host, f"it resolves to {text}, which is not a plain address") from error
         if self._is_refused(address, host, port):
-            raise not_allowed(host, f"port {port} there belongs to the platform")
+            raise not_allowed(host, f"port {port} is reserved by the platform")
         kind = kind_of(address)
         if kind and not self._allowed.admits(Peer(normalise_host(host), port, address)):
             raise not_allowed(host, f"it resolves to {address}, a {kind} address")

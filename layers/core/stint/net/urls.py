@@ -55,7 +55,7 @@ def check_redirect(response: httpx.Response) -> None:
     try:
         _ = httpx.URL(response.headers["location"]).host
     except (httpx.InvalidURL, ValueError):
-        raise UnresolvableURL(f"{response.request.url.host!r} redirects to what is not a valid URL") from None
+        raise UnresolvableURL(f"{response.request.url.host!r} redirects to an invalid URL") from None
 
 
 def not_allowed(host: str, reason: str) -> InvalidRequest:

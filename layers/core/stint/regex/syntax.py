@@ -63,7 +63,7 @@ def parse(pattern: str) -> Node:
         ValueError: it is not a pattern, is too long, or uses a feature that cannot be matched in linear time.
     """
     if len(pattern) > LONGEST_PATTERN:
-        raise ValueError(f"it has {len(pattern)} characters, {LONGEST_PATTERN} are the most")
+        raise ValueError(f"it has {len(pattern)} characters; at most {LONGEST_PATTERN} are allowed")
     reader = PatternReader(pattern)
     node = reader.read_choice(0)
     if reader.place < len(pattern):
@@ -127,7 +127,7 @@ class PatternReader:
         if max(least, most or 0) > MOST_REPEATS:
             raise ValueError(f"{self.pattern[begin:end][:20]} repeats more than {MOST_REPEATS} times")
         if most is not None and most < least:
-            raise self.fault("the least number of repetitions is above the most")
+            raise self.fault("the minimum number of repetitions is above the maximum")
         self.place = end
         if self.next() == "+":
             raise self.refusal()
@@ -169,7 +169,7 @@ class PatternReader:
 
     def range_of(self, low: Charset, high: Charset) -> tuple[int, int]:
         if low.kinds or high.kinds or low.ranges[0] > high.ranges[0]:
-            raise self.fault("this range has no characters")
+            raise self.fault("this range is empty")
         return low.ranges[0][0], high.ranges[0][1]
 
     def read_char(self, *, inside: bool = False) -> Charset:
@@ -208,8 +208,8 @@ class PatternReader:
 
     def refusal(self) -> ValueError:
         return self.fault(
-            "look-around, references to groups, atomic groups, possessive repetitions, inline flags and escapes that "
-            "re does not have are not supported"
+            "look-around, back-references, atomic groups, possessive repetitions, inline flags and "
+            "unknown escapes are not supported"
         )
 
 

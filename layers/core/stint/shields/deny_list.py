@@ -94,7 +94,7 @@ class DenyList:
             entry = await asyncio.get_running_loop().run_in_executor(self._thread, find_first, rules, texts)
         except OutOfSteps:
             raise ShieldFailed(
-                f"Shield {shield.shield_id!r} could not check the text with a bounded effort: simplify its patterns."
+                f"Shield {shield.shield_id!r} could not check the text within its step limit. Simplify its patterns."
             ) from None
         if entry is None:
             return None
@@ -107,7 +107,7 @@ class DenyList:
 
 def refuse_long(shield: Shield, characters: int, touchpoint: Touchpoint) -> None:
     if characters > MOST_CHARACTERS:
-        message = f"Shield {shield.shield_id!r} checks at most {MOST_CHARACTERS} characters; there are {characters}."
+        message = f"Shield {shield.shield_id!r} checks at most {MOST_CHARACTERS} characters; the text has {characters}."
         raise TooLarge(message) if touchpoint == "user-input" else ShieldFailed(message)
 
 

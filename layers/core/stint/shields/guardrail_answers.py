@@ -46,7 +46,7 @@ def read_answer(answer: Mapping[str, Any], shield_id: str) -> SafetyViolation | 
     if action == "NONE":
         return None
     if action != "GUARDRAIL_INTERVENED":
-        raise ShieldFailed(f"Shield {shield_id!r} gave no judgement: Bedrock answered with the action {action!r}.")
+        raise ShieldFailed(f"Shield {shield_id!r} returned no verdict: Bedrock responded with the action {action!r}.")
     assessments = list(dict.fromkeys(summarize(answer)))
     metadata = {"violation_type": assessments[0] if assessments else "guardrail", "assessments": assessments}
     text = "\n".join(output.get("text", "") for output in answer.get("outputs", []))
@@ -65,7 +65,7 @@ def summarize(answer: Mapping[str, Any]) -> Iterator[str]:
 
 def explain(error: Exception, shield_id: str) -> str:
     """Return an error that says why a guardrail failed, and what to do."""
-    return f"Shield {shield_id!r} gave no judgement: {_reason(error)}"
+    return f"Shield {shield_id!r} returned no verdict: {_reason(error)}"
 
 
 def _reason(error: Exception) -> str:
@@ -79,7 +79,7 @@ def _reason(error: Exception) -> str:
         case NoRegionError():
             return "Bedrock cannot be called without a region: set AWS_DEFAULT_REGION"
         case ReadTimeoutError():
-            return "Bedrock was silent for too long"
+            return "Bedrock sent nothing for too long"
         case EndpointConnectionError() | ConnectTimeoutError():
             return f"cannot reach Bedrock: {error} (check the region and AWS_ENDPOINT_URL_BEDROCK_RUNTIME)"
         case _:

@@ -97,7 +97,7 @@ class LlamaGuard:
             raise
         except StintError as error:
             raise ShieldFailed(
-                f"Shield {shield.shield_id!r} gave no judgement: its model {shield.provider_shield_id!r} failed: "
+                f"Shield {shield.shield_id!r} returned no verdict: its model {shield.provider_shield_id!r} failed: "
                 f"{error.message}"
             ) from error
         violated = read_judgement(answer, shield.shield_id)
@@ -185,6 +185,6 @@ def read_judgement(answer: str, shield_id: str) -> list[str]:
     if found := UNSAFE.fullmatch(text):
         return [code.strip() for code in found[1].split(",")]
     raise ShieldFailed(
-        f"Shield {shield_id!r} gave no judgement: its model answered neither 'safe' nor 'unsafe' with categories. "
+        f"Shield {shield_id!r} returned no verdict: its model answered neither 'safe' nor 'unsafe' with categories. "
         "Is it a Llama Guard 3 model?"
     )

@@ -49,7 +49,7 @@ class Phrases:
         """
         total = sum(map(len, phrases))
         if total > MOST_CHARACTERS:
-            raise ValueError(f"the phrases have {total} characters, {MOST_CHARACTERS} are the most")
+            raise ValueError(f"the phrases have {total} characters; at most {MOST_CHARACTERS} are allowed")
         chars = set().union(*phrases)
         words = sorted(char for char in chars if is_in_word(char))
         self._last_word = OTHER_WORD + len(words)

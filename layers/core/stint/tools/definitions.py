@@ -33,7 +33,7 @@ class ToolDefinition(Request):
     @classmethod
     def require_plain_name(cls, name: str) -> str:
         if not is_tool_name(name):
-            raise ValueError(f"{name[:100]!r} is no name that models take: 1 to 64 letters, digits, _ and -")
+            raise ValueError(f"{name[:100]!r} is not a name that models accept: 1 to 64 letters, digits, _ and -")
         return name
 
     @field_validator("parameters")

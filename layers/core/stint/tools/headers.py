@@ -26,9 +26,7 @@ def read_headers(given: Any, where: str) -> dict[str, str]:
         )
     for name, value in given.items():
         if name.lower() in _OWN:
-            raise InvalidRequest(f"The header {name!r} is set by the connection: leave it out of {where}", param=where)
+            raise InvalidRequest(f"The header {name!r} is set by the connection. Remove it from {where}", param=where)
         if not _NAME.fullmatch(name) or not _VALUE.fullmatch(value):
-            raise InvalidRequest(
-                f"The header {name[:40]!r} has a name or a value that no header can have, in {where}", param=where
-            )
+            raise InvalidRequest(f"The header {name[:40]!r} has an invalid name or value, in {where}", param=where)
     return dict(given)

@@ -43,7 +43,7 @@ async def send(
     except InvalidRequest as error:
         if error.code == "url_not_allowed":
             raise
-        raise ToolFailure(f"{service} gave no usable answer: {error.message}.") from error
+        raise ToolFailure(f"{service} returned no usable response: {error.message}.") from error
 
 
 def read_answer(service: str, response: httpx.Response) -> Any:
@@ -54,13 +54,13 @@ def read_answer(service: str, response: httpx.Response) -> Any:
         ToolFailure: it is not 200 with JSON. The error has the service's message, without credentials.
     """
     if response.status_code in (401, 403):
-        raise ToolUnavailable(f"{service} refuses the API key ({response.status_code})")
+        raise ToolUnavailable(f"{service} refused the API key ({response.status_code})")
     if response.status_code != httpx.codes.OK:
         raise ToolFailure(f"{service} answered {response.status_code}: {shorten(redact(response.text))}")
     try:
         return parse_json(response.content)
     except ValueError as error:
-        raise ToolFailure(f"{service} answered something else than JSON.") from error
+        raise ToolFailure(f"{service} did not return JSON.") from error
 
 
 def shorten(text: str) -> str:
@@ -72,5 +72,5 @@ def read_query(arguments: dict[str, Any]) -> str:
     """Return the argument `query`. Raises ToolFailure if it is missing, empty or not a text."""
     query = arguments.get("query")
     if not isinstance(query, str) or not query.strip():
-        raise ToolFailure(f'The argument "query" must be a text, not {json.dumps(query)[:80]}.')
+        raise ToolFailure(f'The argument "query" must be a string, not {json.dumps(query)[:80]}.')
     return query

@@ -24,7 +24,7 @@ class ListBudget:
         self.left -= size
         if self.left < 0:
             raise InvalidRequest(
-                f"The servers' lists of tools have more than {MAX_LISTS_BYTES:,} bytes in all: name fewer servers.",
+                f"The servers' lists of tools have more than {MAX_LISTS_BYTES:,} bytes in total. Name fewer servers.",
                 code="url_too_large",
             )
 

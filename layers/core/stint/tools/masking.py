@@ -89,7 +89,7 @@ def refuse_masked(value: Any, param: str) -> None:
         if MASK in unquote(text):
             where = param + "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place)
             raise InvalidRequest(
-                f"{where} holds {MASK}, which answers show in place of a credential: send the credential itself.",
+                f"{where} contains {MASK}, which replaces a credential in responses. Send the credential itself.",
                 code="masked_value",
                 param=where,
             )

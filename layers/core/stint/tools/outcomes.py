@@ -24,7 +24,7 @@ def failure(message: str) -> ToolOutcome:
 
 def timed_out(seconds: float) -> ToolOutcome:
     """Make the outcome of a timeout. The tool may still be running."""
-    return failure(f"The tool did not answer within {seconds:g} s. Whether it did its work is not known.")
+    return failure(f"The tool did not respond within {seconds:g} s. It may or may not have finished its work.")
 
 
 def unknown_tool(name: str, known: list[str]) -> ToolOutcome:
@@ -82,7 +82,7 @@ def head_of(content: Content, limit: int) -> Content:
             head.append(TextContentItem(text=item.text.encode()[:left].decode("utf-8", "ignore")))
             break
         left -= min(size, left)
-    note = f"[The result has {total} bytes and was cut: only the first {limit} are shown.]"
+    note = f"[The result has {total} bytes and was truncated: only the first {limit} are shown.]"
     return [*head, TextContentItem(text=note)]
 
 

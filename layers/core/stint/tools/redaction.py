@@ -33,7 +33,7 @@ logger = logging.getLogger(__name__)
 IN_THREAD = 200_000
 """Minimum characters of an outcome that is redacted in a thread instead of the event loop."""
 
-NEVER_REPLACED = "it is not replaced where a tool, an error or a log repeats it, since it occurs in text by chance."
+NEVER_REPLACED = "it is not redacted in results, errors and logs, because it also occurs in ordinary text."
 
 _HEADERS = ("mcp_headers", "http_headers")
 
@@ -101,14 +101,16 @@ def _redacted_errors(
     secrets = secrets_of(toolgroup, provider_data, fixed)
     if sum(map(len, secrets)) > MOST_KNOWN:
         raise InvalidRequest(
-            f"The credentials of this call have more than {MOST_KNOWN:,} characters in all: leave out those that the "
+            f"The credentials of this call have more than {MOST_KNOWN:,} characters in total. Remove those that the "
             "tool does not need."
         )
     doubtful = {part for value in doubtful_of(toolgroup, provider_data) for part in {value} | parts_of(value)}
     remember(secrets - doubtful)
     remember(secrets & doubtful, in_models_text=False)
     if not has_room_for(secrets):
-        raise InvalidRequest("The tools of this request have too many credentials in all: use fewer of them together.")
+        raise InvalidRequest(
+            "The tools of this request have too many credentials in total. Use fewer of these tools together."
+        )
     try:
         yield secrets
     except StintError as error:
@@ -172,7 +174,7 @@ def redact_signatures(signatures: list[ToolSignature], secrets: frozenset[str]) 
     shown = []
     for each in signatures:
         if redactor.text(each.name) != each.name:
-            logger.warning("A tool is left out: its name holds a credential")
+            logger.warning("A tool is omitted: its name contains a credential")
             continue
         description, parameters = redactor.text(each.description), redactor.json(each.parameters)
         shown.append(replace(each, description=description, parameters=parameters))

@@ -113,7 +113,7 @@ async def test_a_files_name_wins_over_a_server_that_does_not_know_it() -> None:
         ({"file_data": f"data:application/octet-stream;base64,{WORDS}"}, "unsupported_document", "No filename"),
         ({"file_data": "data:image/png;base64,AAAA"}, "unsupported_document", "'image/png' is not supported"),
         ({"file_data": "data:text/plain;base64,====x"}, "unreadable_document", "base64"),
-        ({"file_data": "data:%%%/;base64,AAAA"}, "unsupported_document", "is no MIME type"),
+        ({"file_data": "data:%%%/;base64,AAAA"}, "unsupported_document", "is not a MIME type"),
         ({"file_url": "ftp://example.com/x"}, "unsupported_document", "must be http, https or data"),
         ({"file_url": "https://forbidden/x"}, "url_not_allowed", "may not be called"),
     ],

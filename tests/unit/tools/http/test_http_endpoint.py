@@ -117,7 +117,7 @@ async def test_an_argument_cannot_leave_its_segment(
     outcome = await call(tools, group(server, url="/tickets/{id}/notes"), **arguments)
 
     assert outcome.error
-    assert "'id' is part of the address" in text_of(outcome.content)
+    assert "'id' is part of the URL" in text_of(outcome.content)
     assert server.requests == []
 
 
@@ -202,7 +202,7 @@ async def test_images_are_content_other_files_attached(tools: HttpEndpoints, ser
     assert isinstance(image.content, list)
     assert isinstance(image.content[0], ImageContentItem)
     assert image.content[0].image.data == base64.b64encode(PNG).decode()
-    assert text_of(file.content) == "[The user received the answer as an attachment: application/pdf, 5 bytes]"
+    assert text_of(file.content) == "[The user received the response as an attachment: application/pdf, 5 bytes]"
     assert file.metadata[ATTACHMENTS] == [
         {"content": {"uri": "data:application/pdf;base64,JVBERi0="}, "mime_type": "application/pdf"}
     ]
@@ -215,7 +215,7 @@ async def test_images_are_content_other_files_attached(tools: HttpEndpoints, ser
         (Reply((b'{"error": "no such ticket"}',), 404), '404: {"error": "no such ticket"}'),
         (Reply((b"x" * 5000,), 500), "x" * 2000 + "..."),
         (Reply((b"\x89PNG",), 502, {"Content-Type": "image/png"}), "502: image/png"),
-        (Reply(status=302, headers={"Location": "http://169.254.169.254/"}), "redirects elsewhere"),
+        (Reply(status=302, headers={"Location": "http://169.254.169.254/"}), "redirects are not followed"),
         (Reply(status=0), "could not be called (RemoteProtocolError)"),
         (Reply((b"x" * 6_000_000,) * 2), "more than 3,000,000 bytes"),
     ],
@@ -284,10 +284,10 @@ GOOD = {"name": "t", "url": "https://x.example"}
         ({"tools": ["t"]}, "tools.0"),
         ({"tools": [GOOD, {"name": "u"}]}, "tools.1: url: Field required"),
         ({"tools": [GOOD, GOOD]}, "define 't' twice"),
-        ({"tools": [{**GOOD, "name": "a.b"}]}, "'a.b' is no name that models take"),
-        ({"tools": [{**GOOD, "name": "a b"}]}, "'a b' is no name that models take"),
-        ({"tools": [{**GOOD, "name": "a" * 65}]}, "is no name that models take"),
-        ({"tools": [{**GOOD, "name": ""}]}, "'' is no name that models take"),
+        ({"tools": [{**GOOD, "name": "a.b"}]}, "'a.b' is not a name that models accept"),
+        ({"tools": [{**GOOD, "name": "a b"}]}, "'a b' is not a name that models accept"),
+        ({"tools": [{**GOOD, "name": "a" * 65}]}, "is not a name that models accept"),
+        ({"tools": [{**GOOD, "name": ""}]}, "'' is not a name that models accept"),
         ({"tools": [{**GOOD, "url": "ftp://x.example"}]}, "http://"),
         ({"tools": [{**GOOD, "url": "https://{host}/x"}]}, "cannot come from an argument"),
         ({"tools": [{**GOOD, "url": "https://x{a}@y/"}]}, "cannot come from an argument"),
@@ -298,7 +298,7 @@ GOOD = {"name": "t", "url": "https://x.example"}
         ({"tools": [{**GOOD, "timout": 5}]}, "tools.0: timout: Extra inputs are not permitted"),
         ({"tools": [{**GOOD, "function": "f"}]}, "tools.0: function: Extra inputs are not permitted"),
         ({"tools": [{**GOOD, "headers": {"Host": "y"}}]}, "'Host' is set by the connection"),
-        ({"tools": [{**GOOD, "headers": {"A": "s3cret\n"}}]}, "'A' has a name or a value"),
+        ({"tools": [{**GOOD, "headers": {"A": "s3cret\n"}}]}, "'A' has an invalid name or value"),
     ],
 )
 async def test_a_malformed_registration_is_told_where(tools: HttpEndpoints, config: dict[str, Any], words: str) -> None:

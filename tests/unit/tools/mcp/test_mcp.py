@@ -421,7 +421,7 @@ async def test_a_slow_tool_is_timed_out_and_nothing_is_left_running(
     outcome = await invoke(tools, f"{mcp_server}{path}", "sleep", seconds=30)
 
     assert outcome.error
-    assert "did not answer within 1 s" in text_of(outcome.content)
+    assert "did not respond within 1 s" in text_of(outcome.content)
     assert asyncio.all_tasks() == tasks
 
 
@@ -500,7 +500,7 @@ async def test_a_toolgroup_without_an_endpoint_says_so(tools: McpTools) -> None:
         ([Reply(status=302, headers={"Location": "http://169.254.169.254/"})], "answered 302"),
         ([Reply(status=0)], "cannot be reached"),
         ([Reply((b'{"jsonrpc": "2.0"',), ending="cut")], "cannot be reached"),
-        ([Reply((b'{"jsonrpc":"2.0","id":0,"result":{"no":1}}',))], "broke the protocol"),
+        ([Reply((b'{"jsonrpc":"2.0","id":0,"result":{"no":1}}',))], "violated the protocol"),
         ([Reply((b'{"jsonrpc":"2.0","id":0,"error":{"code":-32000,"message":"closed on Sundays"}}',))], "Sundays"),
     ],
 )
@@ -521,7 +521,7 @@ async def test_a_redirect_to_what_is_not_a_valid_url_is_the_fault_of_the_url(
 ) -> None:
     for path in PATHS:
         server.script(Reply(status=302, headers={"Location": location}))
-        with pytest.raises(UnresolvableURL, match="redirects to what is not a valid URL"):
+        with pytest.raises(UnresolvableURL, match="redirects to an invalid URL"):
             await tools.list_tools(group(f"{server.url}{path}"), {})
 
 

@@ -83,5 +83,5 @@ async def test_the_lists_of_one_request_are_counted_together(guard: Guard, liste
     with shared_list_budget():
         for number in range(4):
             assert len(await tools.list_tools(group(f"{endpoint}/{number}"), {})) == 1
-        with pytest.raises(InvalidRequest, match="name fewer servers"):
+        with pytest.raises(InvalidRequest, match="Name fewer servers"):
             await tools.list_tools(group(f"{endpoint}/last"), {})

@@ -69,7 +69,7 @@ async def test_the_callers_app_id_goes_before_the_servers(guard: Guard, service:
 async def test_a_wrong_app_id_is_unavailable(guard: Guard, service: ScriptedHTTPServer) -> None:
     tool = WolframAlpha(guard, "S3CRET", base_url=f"{service.url}/v2")
 
-    with pytest.raises(ToolUnavailable, match="refuses the app id") as caught:
+    with pytest.raises(ToolUnavailable, match="refused the app id") as caught:
         await ask(tool, "1+1")
 
     assert "S3CRET" not in caught.value.message
@@ -84,7 +84,7 @@ async def test_without_an_app_id_the_message_says_where_to_put_one(guard: Guard)
     ("query", "name", "words"),
     [
         ("fail", "wolfram_alpha", "Internal failure"),
-        ("", "wolfram_alpha", "must be a text"),
+        ("", "wolfram_alpha", "must be a string"),
         ("1+1", "other", "no tool named 'other'"),
     ],
 )
@@ -98,8 +98,8 @@ async def test_failures_are_outcomes(tool: WolframAlpha, query: str, name: str, 
 @pytest.mark.parametrize(
     ("reply", "words"),
     [
-        (Reply((b"{}",)), "not its documented one"),
-        (Reply((b"<queryresult/>",)), "else than JSON"),
+        (Reply((b"{}",)), "undocumented form"),
+        (Reply((b"<queryresult/>",)), "did not return JSON"),
         (Reply((f"overloaded, {wolfram.APP_ID}".encode(),), 503), "answered 503: overloaded, ***"),
         (Reply(ending="hang"), "within 1 s"),
         (Reply(ending="cut", parts=(b"{",)), "RemoteProtocolError"),

@@ -98,7 +98,7 @@ def refuse_many_headers(tool: EndpointDefinition) -> None:
     """Refuse a tool with too many headers. Each may be a credential, and every response is searched for it."""
     if len(tool.headers) > MAX_TOOL_HEADERS:
         count = len(tool.headers)
-        message = f"The tool {tool.name!r} has {count} headers; at most {MAX_TOOL_HEADERS} are taken."
+        message = f"The tool {tool.name!r} has {count} headers; at most {MAX_TOOL_HEADERS} are allowed."
         raise InvalidRequest(message, param="args")
 
 
@@ -114,15 +114,15 @@ def read_response(response: httpx.Response) -> ToolOutcome:
     media_type = response.headers.get("content-type", "").partition(";")[0].strip().lower()
     if not response.is_success:
         text = shorten(redact(response.text)) if is_text(media_type) else media_type
-        reason = "it redirects elsewhere, which is not followed" if response.has_redirect_location else text
-        message = f"The endpoint answered {response.status_code}: {reason or response.reason_phrase}"
+        reason = "it redirects, and redirects are not followed" if response.has_redirect_location else text
+        message = f"The endpoint returned {response.status_code}: {reason or response.reason_phrase}"
         return ToolOutcome(content=message, metadata=metadata, error=True)
     if media_type.startswith("image/") and (image := read_image(base64.b64encode(response.content).decode())):
         return ToolOutcome(content=[image], metadata=metadata)
     if is_text(media_type) or not response.content:
         text = response.text
         return ToolOutcome(content=text or f"({response.status_code}, no content)", metadata=metadata)
-    note = f"[The user received the answer as an attachment: {media_type}, {len(response.content)} bytes]"
+    note = f"[The user received the response as an attachment: {media_type}, {len(response.content)} bytes]"
     attached = [attachment(data_url(response.content, media_type), media_type)]
     return ToolOutcome(content=note, metadata={**metadata, ATTACHMENTS: attached})
 

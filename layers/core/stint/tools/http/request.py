@@ -99,7 +99,9 @@ def refuse_large(places: list[str], arguments: dict[str, Any]) -> None:
     sizes = {name: len(text_of(value)) for name, value in arguments.items()}
     size = sum(sizes.get(name, 0) for name in places)
     if size > MOST_CHARACTERS:
-        raise ToolFailure(f"The arguments fill {size} characters of the request; {MOST_CHARACTERS} are the most.")
+        raise ToolFailure(
+            f"The arguments fill {size} characters of the request; at most {MOST_CHARACTERS} are allowed."
+        )
 
 
 def fill_url(template: str, arguments: dict[str, Any], names: set[str]) -> str:
@@ -111,7 +113,7 @@ def fill_url(template: str, arguments: dict[str, Any], names: set[str]) -> str:
             return found[0]
         value = text_of(arguments.get(name, ""))
         if value in ("", ".", ".."):
-            raise ToolFailure(f"The argument {name!r} is part of the address and cannot be {value!r}.")
+            raise ToolFailure(f"The argument {name!r} is part of the URL and cannot be {value!r}.")
         return quote(value, safe="")
 
     return PLACEHOLDER.sub(escape, template)

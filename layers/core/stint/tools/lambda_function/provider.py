@@ -108,7 +108,7 @@ class LambdaFunctions:
         if self._own.intersection(tool.function.casefold().split(":")):
             raise InvalidRequest(
                 f"The tool {tool.name!r} of the toolgroup {toolgroup.toolgroup_id!r} names the function "
-                f"{tool.function!r}, which belongs to this Stint stack: name a function of your own.",
+                f"{tool.function!r}, which belongs to this Stint stack. Use your own function.",
                 code="function_not_allowed",
                 param="args",
             )
@@ -146,7 +146,7 @@ def read_error(body: bytes) -> ToolOutcome:
         error = json.loads(body)
         return failure(f"The function failed: {error.get('errorType', 'Error')}: {error.get('errorMessage', '')}")
     except (ValueError, AttributeError):
-        return failure("The function failed and did not say why.")
+        return failure("The function failed without an error message.")
 
 
 def read_result(body: bytes) -> ToolOutcome:

@@ -96,7 +96,7 @@ class McpTools:
         if old is None:
             raise type(failed)(failed.message)
         extra = {"toolgroup_id": toolgroup.toolgroup_id, "error": failed.message}
-        logger.warning("An MCP server does not list its tools; its old list holds", extra=extra)
+        logger.warning("An MCP server did not list its tools; the old list is used", extra=extra)
         return old
 
     async def _refresh(self, url: str, headers: dict[str, str], timeout: float) -> list[ToolSignature]:

@@ -167,7 +167,7 @@ def translate(url: str, error: BaseException) -> Exception:
         case httpx.HTTPError():
             return ToolUnavailable(f"The MCP server at {host_of(url)} cannot be reached ({type(error).__name__})")
         case _:
-            return ToolUnavailable(f"The MCP server at {host_of(url)} broke the protocol ({type(error).__name__})")
+            return ToolUnavailable(f"The MCP server at {host_of(url)} violated the protocol ({type(error).__name__})")
 
 
 def explain(url: str, refused: McpRequestRefused, earlier: McpRequestRefused | None = None) -> ToolUnavailable:

@@ -41,7 +41,7 @@ class Brave:
         )
         # Brave answers 422 to an unknown token.
         if response.status_code == httpx.codes.UNPROCESSABLE_ENTITY and "SUBSCRIPTION_TOKEN" in response.text:
-            raise ToolUnavailable(f"{self.name} refuses the API key ({response.status_code})")
+            raise ToolUnavailable(f"{self.name} refused the API key ({response.status_code})")
         found = read_answer(self.name, response)
         return [self._read(page) for page in list_in(self.name, found, "web", "results")[:limit]]
 
@@ -87,5 +87,5 @@ def list_in(service: str, document: Any, *path: str) -> list[dict[str, Any]]:
         if document is None:
             return []
     if not isinstance(document, list) or not all(isinstance(entry, dict) for entry in document):
-        raise ToolFailure(f"{service} answered in a form that is not its documented one.")
+        raise ToolFailure(f"{service} returned a response in an undocumented form.")
     return document

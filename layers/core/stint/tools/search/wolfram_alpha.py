@@ -76,10 +76,10 @@ def read_result(answer: Any) -> ToolOutcome:
     """Convert a response for the model. Raises ToolFailure or ToolUnavailable if it has no answer."""
     result = answer.get("queryresult") if isinstance(answer, dict) else None
     if not isinstance(result, dict):
-        raise ToolFailure(f"{SERVICE} answered in a form that is not its documented one.")
+        raise ToolFailure(f"{SERVICE} returned a response in an undocumented form.")
     if isinstance(error := result.get("error"), dict):
         if str(error.get("code")) == "1":
-            raise ToolUnavailable(f"{SERVICE} refuses the app id")
+            raise ToolUnavailable(f"{SERVICE} refused the app id")
         raise ToolFailure(f"{SERVICE} failed: {error.get('msg')}")
     shaped = {key: value for key, value in result.items() if key not in _RESULT_NOISE}
     if isinstance(pods := result.get("pods"), list):

@@ -120,7 +120,7 @@ def check_profile(shell: Mapping[str, str]) -> None:
         except ProfileNotFound:
             raise LocalCloudError(
                 f"AWS_PROFILE names the profile {shell['AWS_PROFILE']!r}, which your AWS configuration does not have: "
-                "unset it, or name another."
+                "unset it, or set another one."
             ) from None
 
 

@@ -59,7 +59,7 @@ class Resolver:
         name = next(iter(value), "")
         if len(value) == 1 and (name == "Ref" or name.startswith("Fn::")):
             if name not in self._functions:
-                raise LocalCloudError(f"{where}: the local cloud does not know {name}")
+                raise LocalCloudError(f"{where}: the local cloud does not support {name}")
             return self._functions[name](value[name], where)
         entries = {key: self.resolve(entry, f"{where}.{key}") for key, entry in value.items()}
         return {key: entry for key, entry in entries.items() if entry is not NO_VALUE}
@@ -71,7 +71,7 @@ class Resolver:
             return str(resolved).lower()
         if isinstance(resolved, str | int | float):
             return str(resolved)
-        raise LocalCloudError(f"{where}: expected a text, found {value}")
+        raise LocalCloudError(f"{where}: expected a string, found {value}")
 
     def _ref(self, name: str, where: str) -> Any:
         if name not in self._references:

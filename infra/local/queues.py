@@ -70,7 +70,7 @@ class Queue:
         try:
             self._url = client.get_queue_url(QueueName=arn.split(":")[-1])["QueueUrl"]
         except client.exceptions.QueueDoesNotExist as error:
-            raise LocalCloudError(f"there is no queue {arn}: infra/aws/data.yaml must make it") from error
+            raise LocalCloudError(f"there is no queue {arn}: infra/aws/data.yaml must create it") from error
 
     def send(self, body: str) -> None:
         """Send a message."""

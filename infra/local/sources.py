@@ -106,4 +106,4 @@ def retries(system: System) -> dict[str, Retries]:
 def require_known(name: str, properties: Mapping[str, Any], known: set[str]) -> None:
     """Raise LocalCloudError if there is a setting that the local cloud does not support."""
     if unknown := sorted(set(properties) - known):
-        raise LocalCloudError(f"{name}: the local cloud does not know {', '.join(unknown)}")
+        raise LocalCloudError(f"{name}: the local cloud does not support {', '.join(unknown)}")

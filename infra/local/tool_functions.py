@@ -26,5 +26,5 @@ def tool_functions(
         if not runtime.startswith("python"):
             raise LocalCloudError(f"{template}: {function.logical_id}: the local cloud runs Python, not {runtime}")
         if function.name in names:
-            raise LocalCloudError(f"{template}: {function.logical_id}: Stint has a function {function.name!r}")
+            raise LocalCloudError(f"{template}: {function.logical_id}: Stint already has a function {function.name!r}")
     return functions

@@ -19,7 +19,7 @@ def main() -> int:
     runtime = build.runtime
     interpreter = find_interpreter(runtime)
     if interpreter is None:
-        print(f"No bytecode: {runtime} is not on this machine, so every cold start compiles (about a second).")
+        print(f"No bytecode: {runtime} is not installed, so every cold start compiles (about a second).")
         return 0
     for folder in sorted(path for path in build.folder.iterdir() if path.is_dir()):
         compile_folder(interpreter, folder)

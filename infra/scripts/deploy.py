@@ -46,7 +46,7 @@ def deploy_command(environment: Mapping[str, str], root: Path) -> list[str]:
     """Return the command, and write the parameters to the file that it names. Raises Refused."""
     stack = environment.get("STACK", "")
     if not STACK.fullmatch(stack):
-        problem = f"STACK={stack} is no name of a stack: a letter, then up to 53 letters, digits and dashes\n"
+        problem = f"STACK={stack} is not a valid stack name: use a letter, then up to 53 letters, digits and dashes\n"
         raise Refused(f"{problem if stack else ''}{USAGE}")
     build = current_build(root)
     parameters = read_parameters(environment.get("PARAMETERS", ""), build)
@@ -83,7 +83,7 @@ def read_parameters(text: str, build: Build) -> dict[str, str]:
     for word in words:
         name, found, value = word.partition("=")
         if not found or name not in known:
-            raise Refused(f"PARAMETERS: {word!r} is no Name=value of the template. Its parameters: {', '.join(known)}")
+            raise Refused(f"PARAMETERS: {word!r} is not a Name=value of the template. Parameters: {', '.join(known)}")
         parameters[name] = value
     return parameters
 

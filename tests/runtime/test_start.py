@@ -24,7 +24,7 @@ Code = Callable[[str], Path]
         ("raise KeyError('setting')", "app.app", "KeyError", "'setting'"),
         ("import sys; sys.exit(0)", "app.app", "SystemExit", "Unable to import module 'app'"),
         ("other = 1", "app.app", "Runtime.HandlerNotFound", "'app' is missing in module 'app'"),
-        ("app = 1", "app.app", "Runtime.HandlerNotFound", "no ASGI app"),
+        ("app = 1", "app.app", "Runtime.HandlerNotFound", "or not an ASGI app"),
         ("app = 1", "app", "Runtime.MalformedHandlerName", "Bad handler 'app'"),
     ],
 )

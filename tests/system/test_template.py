@@ -315,7 +315,7 @@ def test_a_source_that_the_local_cloud_cannot_serve_is_named(translated: dict[st
     filtered = mapping | {"Properties": mapping["Properties"] | {"FilterCriteria": {}}}
     resources = translated["Resources"] | {"WorkerWork": filtered}
 
-    with pytest.raises(LocalCloudError, match="WorkerWork: the local cloud does not know FilterCriteria"):
+    with pytest.raises(LocalCloudError, match="WorkerWork: the local cloud does not support FilterCriteria"):
         queue_sources(System(TEMPLATE, translated | {"Resources": resources}, outputs=OUTPUTS))
 
 

@@ -78,7 +78,7 @@ async def test_a_client_context_that_lambda_refuses_is_refused(tmp_path: Path, c
     ("fault", "said"),
     [
         ({"runtime": "nodejs24.x"}, r"Tool: the local cloud runs Python, not nodejs24\.x"),
-        ({"name": "stint-turns"}, "Stint has a function 'stint-turns'"),
+        ({"name": "stint-turns"}, "Stint already has a function 'stint-turns'"),
     ],
 )
 async def test_a_function_that_cannot_run_is_named(tmp_path: Path, fault: dict[str, Any], said: str) -> None:

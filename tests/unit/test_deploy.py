@@ -106,14 +106,14 @@ def quoted(value: str) -> str:
     ("variables", "complaint"),
     [
         ({}, "usage: make deploy STACK=name"),
-        ({"STACK": "1shop"}, "STACK=1shop is no name of a stack"),
-        ({"STACK": "--guided"}, "is no name of a stack"),
-        ({"STACK": "s" * 55}, "is no name of a stack"),
+        ({"STACK": "1shop"}, "STACK=1shop is not a valid stack name"),
+        ({"STACK": "--guided"}, "is not a valid stack name"),
+        ({"STACK": "s" * 55}, "is not a valid stack name"),
         ({"STACK": "shop", "RUNTIME": "python3.12"}, "python3.13 on arm64, not for python3.12 on arm64"),
         ({"STACK": "shop", "ARCHITECTURE": "x86_64"}, "make build RUNTIME=python3.13 ARCHITECTURE=x86_64"),
         ({"STACK": "shop", "PARAMETERS": "Architecture=x86_64"}, "not for python3.13 on x86_64"),
-        ({"STACK": "shop", "PARAMETERS": "Stage=a"}, "'Stage=a' is no Name=value of the template"),
-        ({"STACK": "shop", "PARAMETERS": "StageName"}, "'StageName' is no Name=value of the template"),
+        ({"STACK": "shop", "PARAMETERS": "Stage=a"}, "'Stage=a' is not a Name=value of the template"),
+        ({"STACK": "shop", "PARAMETERS": "StageName"}, "'StageName' is not a Name=value of the template"),
         ({"STACK": "shop", "PARAMETERS": "StageName='a"}, "PARAMETERS cannot be read"),
     ],
 )
@@ -160,4 +160,4 @@ def test_make_hands_its_variables_over() -> None:
 
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
 
-    assert (done.returncode, "STACK=1shop is no name" in done.stderr) == (2, True), done.stderr
+    assert (done.returncode, "STACK=1shop is not a valid" in done.stderr) == (2, True), done.stderr

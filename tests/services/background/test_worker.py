@@ -317,7 +317,7 @@ async def test_the_lines_of_each_event_name_its_own_agent_session_and_turn(
         ("Request", *expected[0]),
         ("The turn failed", *expected[1]),
         ("Request", *expected[1]),
-        ("The event is no task of this worker and is dropped", *[None] * 5),
+        ("The event is dropped because it is not a task of this worker", *[None] * 5),
         ("Request", *[None] * 5),
     ]
 

@@ -26,7 +26,7 @@ def load(handler: str) -> App:
     app = getattr(module, attribute, None)
     if not callable(app):
         raise _failure(
-            "Runtime.HandlerNotFound", f"Handler '{attribute}' is missing in module '{module_name}' or no ASGI app."
+            "Runtime.HandlerNotFound", f"Handler '{attribute}' is missing in module '{module_name}' or not an ASGI app."
         )
     return app  # type: ignore[no-any-return]  # whether it is an ASGI app only shows when it is called
 

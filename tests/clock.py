@@ -1,4 +1,4 @@
-"""A clock that tests move on: no test waits for a lease, a cache or a deadline, and none races one."""
+"""A clock that tests advance, so that they neither wait for nor race against leases, caches and deadlines."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -6,9 +6,9 @@ from contextlib import contextmanager
 
 
 class Clock:
-    """`time.time()` and `time.monotonic()`, and so every event loop's clock, ahead of the real ones.
+    """`time.time()`, `time.monotonic()` and the clocks of event loops, ahead of the real ones.
 
-    It never goes back, since event loops and caches outlive a test.
+    The clock is never set back, since event loops and caches outlive a test.
     """
 
     def __init__(self) -> None:
@@ -17,7 +17,7 @@ class Clock:
         self._time, self._monotonic = time.time, time.monotonic
 
     def install(self) -> None:
-        """Let everything in this process read this clock."""
+        """Replace the clocks of this process by this one."""
         time.time = lambda: self.read(self._time)
         time.monotonic = lambda: self.read(self._monotonic)
 
@@ -26,17 +26,17 @@ class Clock:
 
     @contextmanager
     def stop(self) -> Iterator[None]:
-        """Let time stand still, but for what a test moves: what is computed from it can be told exactly."""
+        """Stop the clock except for moves by the test, so that exact times can be asserted."""
         self.stopped = {real: real() for real in (self._time, self._monotonic)}
         yield
         self.stopped = {}
 
     def move(self, seconds: float) -> None:
-        """Move the clock on. Timers of an event loop that are due by then fire when it runs next."""
+        """Advance the clock. Timers of an event loop that are then due fire the next time it runs."""
         self.ahead += seconds
 
     def move_to(self, milliseconds: int | None) -> None:
-        """Move the clock to the end of a lease, a time of the epoch in ms; None is a lease that nobody holds."""
+        """Advance the clock to the end of a lease, in ms of the epoch; None is a lease without a holder."""
         self.move(max((milliseconds or 0) / 1000 - time.time() + 0.002, 0))
 
 

@@ -20,24 +20,24 @@ CLOCK.install()
 SLOW = [hypothesis.HealthCheck.too_slow]
 hypothesis.settings.register_profile("untimed", deadline=None, suppress_health_check=SLOW)
 hypothesis.settings.load_profile("untimed")
-# Clients are made by the thousand here, each of which would read megabytes of JSON and the same certificates again.
+# The tests create thousands of clients. Without the caches, each would read megabytes of JSON and the certificates.
 botocore.session.create_loader = cache(botocore.session.create_loader)
 ssl.create_default_context = cast("Any", cache(ssl.create_default_context))
 os.environ["STINT_SCRIPTED_MODELS"] = "true"
-"""As in the local cloud. Processes that tests start get none of this environment (see `clean_shell`)."""
+"""Like in the local cloud. Processes that tests start do not inherit this environment (see `clean_shell`)."""
 
 
 def pytest_collection_finish() -> None:
-    """Take what the tests hold from now on out of every garbage collection."""
+    """Exclude all existing objects from garbage collections."""
     gc.collect()
     gc.freeze()
 
 
 @pytest.fixture(scope="session")
 def engine() -> Iterator[Engine]:
-    """The local AWS engine with the data resources, empty at first and shared: tests keep apart by tenant.
+    """Run the local AWS engine with the data resources. It is empty at first and shared; each test has its own tenant.
 
-    `engine.outputs` holds TableName and BucketName, `engine.environment()` what points clients at it.
+    `engine.outputs` has TableName and BucketName, `engine.environment()` the variables that point clients to it.
     """
     with Engine() as engine:
         yield engine
@@ -45,7 +45,7 @@ def engine() -> Iterator[Engine]:
 
 @pytest.fixture
 def written() -> Iterator[io.StringIO]:
-    """What the product's logger writes."""
+    """Yield the stream to which the product's logger writes."""
     handler: Any = make_logger().registered_handler
     stream = io.StringIO()
     before = handler.setStream(stream)
@@ -55,7 +55,7 @@ def written() -> Iterator[io.StringIO]:
 
 @pytest.fixture(autouse=True)
 def _answers_keep_their_contract() -> Iterator[None]:
-    """Whatever a test asks of the Responses API is held against Open Responses and OpenAI's types."""
+    """Check every exchange with the Responses API against Open Responses and OpenAI's types."""
     yield
     complaints = take_complaints()
     assert not complaints, "\n".join(complaints)

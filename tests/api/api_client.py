@@ -1,4 +1,4 @@
-"""What tests say to the API over plain HTTP."""
+"""Requests of tests to the API over plain HTTP."""
 
 import json
 from typing import Any
@@ -13,7 +13,7 @@ WEATHER = {
     "parameters": [{"name": "city", "parameter_type": "str", "description": "Where.", "required": True}],
 }
 STEP = ["turn_id", "step_id", "started_at", "completed_at", "step_type"]
-"""The keys that every step begins with."""
+"""The first keys of every step."""
 
 TIME = {"name": "get_time", "description": "Tells the time.", "parameters": []}
 
@@ -29,14 +29,14 @@ def create_agent(http: httpx.Client, **config: Any) -> str:
 
 
 def create_session(http: httpx.Client, agent: str, name: str = "talk") -> str:
-    """Give the path of a new session."""
+    """Create a session, and return its path."""
     response = http.post(f"/v1/agents/{agent}/session", json={"session_name": name})
     assert response.status_code == 200, response.text
     return f"/v1/agents/{agent}/session/{response.json()['session_id']}"
 
 
 def open_session(http: httpx.Client, **config: Any) -> str:
-    """Give the path of a session of a new agent."""
+    """Create an agent and a session, and return the session's path."""
     return create_session(http, create_agent(http, **config))
 
 
@@ -50,7 +50,7 @@ def say(http: httpx.Client, session: str, content: Any, **body: Any) -> httpx.Re
 
 
 def hear(http: httpx.Client, world: World, path: str, body: dict[str, Any]) -> httpx.Response:
-    """Ask a `faulty/slow` model, which is silent until two signs of life have come."""
+    """Send a request to a `faulty/slow` model, which is silent until the client has received two heartbeats."""
     beat = ": keep-alive\n\n" if body.get("stream") else " "
     heard = ""
     with http.stream("POST", path, json=body) as response:
@@ -62,7 +62,7 @@ def hear(http: httpx.Client, world: World, path: str, body: dict[str, Any]) -> h
 
 
 def turn(http: httpx.Client, session: str, content: Any, **body: Any) -> dict[str, Any]:
-    """Create a turn that succeeds, and give it."""
+    """Create a turn, which must succeed, and return it."""
     response = say(http, session, content, **body)
     assert response.status_code == 200, response.text
     answer: dict[str, Any] = response.json()
@@ -70,7 +70,7 @@ def turn(http: httpx.Client, session: str, content: Any, **body: Any) -> dict[st
 
 
 def stream(http: httpx.Client, session: str, content: Any, **body: Any) -> list[dict[str, Any]]:
-    """Create a streamed turn, and give the payloads of its events."""
+    """Create a streamed turn, and return the payloads of its events."""
     return payloads(say(http, session, content, stream=True, **body))
 
 
@@ -85,7 +85,7 @@ def data(response: httpx.Response) -> list[dict[str, Any]]:
 
 
 def answers_to(turn: dict[str, Any], *contents: str) -> list[dict[str, Any]]:
-    """Answer the calls that a turn waits for."""
+    """Return tool responses to the calls that a turn waits for."""
     calls = turn["output_message"]["tool_calls"]
     return [
         {"call_id": call["call_id"], "tool_name": call["tool_name"], "content": content}
@@ -103,7 +103,7 @@ def turns_of(http: httpx.Client, session: str) -> list[dict[str, Any]]:
 
 
 def assert_error(response: httpx.Response, status: int, code: str) -> dict[str, Any]:
-    """Assert that this is the one error body, that it may be shown to anybody, and that it names no repetition."""
+    """Assert that the response is the standard error body, has no traceback, and does not ask for a retry."""
     assert response.status_code == status, response.text
     body: dict[str, Any] = response.json()
     assert list(body) == ["error", "detail"]

@@ -1,4 +1,4 @@
-"""The whole API in this process, composed like the functions but for the models and the clients of AWS."""
+"""The whole API in this process, composed like the functions except for the models and the AWS clients."""
 
 import asyncio
 import threading
@@ -43,7 +43,7 @@ LEASE = 300.0
 
 
 class World:
-    """Everything behind the routes. `tenant` changes from test to test: each begins with nothing stored."""
+    """The services of the routes. Each test has its own `tenant`, for which nothing is stored at first."""
 
     def __init__(self, engine: Engine) -> None:
         table, bucket = engine.outputs["TableName"], engine.outputs["BucketName"]
@@ -69,7 +69,7 @@ class World:
         self.desk = Desk()
 
     def make_services(self, _: str) -> Any:
-        """Give the services of all functions as one."""
+        """Return one object with the services of all functions."""
         if self.tenant not in self.made:
             self.made[self.tenant] = SimpleNamespace(**self.compose(self.tenant))
         return self.made[self.tenant]
@@ -94,7 +94,7 @@ class World:
         return vars_of(services) | vars_of(responses) | {"worker": worker}
 
     def work_off(self) -> None:
-        """Do what is in the queue, or soon will be, as the worker does."""
+        """Wait for tasks in the queue, and process all of them like the worker."""
 
         async def run(task: ResponseTask) -> None:
             deadline = asyncio.get_running_loop().time() + 900
@@ -106,14 +106,14 @@ class World:
 
     @contextmanager
     def working(self) -> Iterator[None]:
-        """Let the worker do what comes into the queue while other things go on."""
+        """Process the queue's tasks in another thread."""
         worker = threading.Thread(target=self.work_off)
         worker.start()
         yield
         worker.join()
 
     def app(self, *, buffered: bool = False, everything: bool = False) -> FastAPI:
-        """Make the app of all groups, or of `buffered` agents; with `everything` both at once."""
+        """Return the app of all routers, or only of the buffered agents. `everything` is a buffered app of all."""
         parts = [agents.router] if buffered else list_parts()
         app = create_app(
             "all",
@@ -127,7 +127,7 @@ class World:
 
     @property
     def last_request(self) -> InferenceRequest:
-        """What a `recorded/` model was asked last."""
+        """Return the last request to a `recorded/` model."""
         return self.recorder.requests[-1]
 
     def close(self) -> None:
@@ -147,7 +147,7 @@ def wait_until(holds: Callable[[], bool]) -> None:
 
 
 class Served:
-    """An app behind uvicorn, in a thread. `posts` counts the POSTs by the last part of their path."""
+    """An app that uvicorn serves in a thread. `posts` counts the POSTs by the last part of their path."""
 
     def __init__(self, app: FastAPI) -> None:
         self.posts: dict[str, int] = defaultdict(int)
@@ -169,7 +169,7 @@ class Served:
         return count
 
     def settle(self) -> None:
-        """Wait until every request is dealt with, its log lines included."""
+        """Wait until every request has ended and its log lines are written."""
         wait_until(lambda: self.running == 0)
 
     @property

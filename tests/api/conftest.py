@@ -53,21 +53,21 @@ def server(shared_server: Served, world: World) -> Iterator[Served]:
 
 @pytest.fixture
 def http(server: Served) -> Iterator[httpx.Client]:
-    """Raw HTTP."""
+    """Yield a plain HTTP client."""
     with httpx.Client(base_url=server.url, trust_env=False, timeout=120) as client:
         yield client
 
 
 @pytest.fixture
 def llama_stack(server: Served) -> Iterator[httpx.Client]:
-    """Raw HTTP to the OpenAI API at Llama Stack's address: /v1 is /v1/openai/v1 there."""
+    """Yield a plain HTTP client of the OpenAI API at Llama Stack's address, where /v1 is /v1/openai/v1."""
     with httpx.Client(base_url=f"{server.url}/v1/openai", trust_env=False, timeout=120) as client:
         yield client
 
 
 @pytest.fixture
 def client(server: Served) -> Iterator[LlamaStackClient]:
-    """The real client, with its own retries."""
+    """Yield Llama Stack's client, with its own retries."""
     with LlamaStackClient(base_url=server.url, http_client=httpx.Client(trust_env=False)) as client:
         yield client
 
@@ -85,7 +85,7 @@ def shared_chat() -> Iterator[ChatCompletionsServer]:
 
 @pytest.fixture
 def chat(shared_chat: ChatCompletionsServer, world: World) -> Iterator[ChatCompletionsServer]:
-    """The chat-completions server behind `openai/` models."""
+    """Yield the chat-completions server of the `openai/` models."""
     shared_chat.forget()
     world.chat_url = shared_chat.base_url
     world.made.clear()
@@ -95,7 +95,7 @@ def chat(shared_chat: ChatCompletionsServer, world: World) -> Iterator[ChatCompl
 
 @pytest.fixture(scope="session")
 def mcp_server() -> Iterator[str]:
-    """The base URL of a real MCP server in a process of its own."""
+    """Yield the base URL of a real MCP server in a separate process."""
     process = subprocess.Popen([sys.executable, "-m", "tests.servers.mcp_server"], stdout=subprocess.PIPE, text=True)
     assert process.stdout
     yield f"http://127.0.0.1:{process.stdout.readline().strip()}"
@@ -105,7 +105,7 @@ def mcp_server() -> Iterator[str]:
 
 @pytest.fixture
 def mcp(mcp_server: str, world: World) -> Iterator[str]:
-    """The toolgroup of that server, configured from the start."""
+    """Yield the toolgroup of that server, which is configured from the start."""
     group = {
         "toolgroup_id": "mcp::peer",
         "provider_id": "model-context-protocol",
@@ -121,7 +121,7 @@ def mcp(mcp_server: str, world: World) -> Iterator[str]:
 
 @pytest.fixture
 def through_mangum(world: World) -> Iterator[Callable[..., dict[str, Any]]]:
-    """The agents group as Lambda calls it: gives the answer, its size as Lambda counts it, and an agent's id."""
+    """Yield a function that calls the agents app like Lambda. It returns the body, the status and Lambda's size."""
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)
     handler: Any = Mangum(world.app(buffered=True), lifespan="off")
@@ -148,7 +148,7 @@ def through_mangum(world: World) -> Iterator[Callable[..., dict[str, Any]]]:
 
 
 class Invocation:
-    """What Lambda tells a function of an invocation."""
+    """A Lambda context."""
 
     aws_request_id = "00000000-0000-0000-0000-000000000000"
 

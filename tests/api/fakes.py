@@ -1,4 +1,4 @@
-"""Models and failures that tests put at the edge of the system."""
+"""Fake models, and injected failures of DynamoDB."""
 
 import asyncio
 import threading
@@ -24,7 +24,7 @@ HEARTBEAT = 30.0
 
 
 class Recorder:
-    """The scripted model by any name, which keeps what it is asked."""
+    """The scripted model, for any model name, that records its requests."""
 
     def __init__(self) -> None:
         self.scripted = Scripted(word_delay=0)
@@ -42,7 +42,7 @@ class Recorder:
 
 
 class Silence(threading.Event):
-    """The silence of a model, in which the clock runs until a test has heard enough signs of life."""
+    """The silence of a model, during which the clock advances until a test has received enough heartbeats."""
 
     async def pass_time(self) -> None:
         while not self.is_set():
@@ -52,7 +52,7 @@ class Silence(threading.Event):
 
 @dataclass
 class Faulty:
-    """Does what its id says once it has accepted the request: before the first word, after it, or never."""
+    """A model whose name selects a failure or a delay after it has accepted the request."""
 
     silence: Silence = field(default_factory=Silence)
 
@@ -89,14 +89,14 @@ class Faulty:
 
 
 class Raw(BytesIO):
-    """A body as botocore reads it."""
+    """A response body with the interface that botocore expects."""
 
     def stream(self, *_: Any, **__: Any) -> Iterator[bytes]:
         yield self.read()
 
 
 class Faults:
-    """Failures of DynamoDB, put in place of its answers; retries by the SDK are off, so one is enough."""
+    """Failures that replace responses of DynamoDB. The SDK's retries are off, so one is enough."""
 
     def __init__(self, client: Any) -> None:
         self.operation = ""
@@ -110,7 +110,7 @@ class Faults:
     def fail(
         self, operation: str, code: str = "ThrottlingException", *, times: int = 1000, performed: bool = False
     ) -> Iterator[None]:
-        """Fail an operation; a `performed` one takes effect, and only its answer is lost."""
+        """Make an operation fail. A `performed` one takes effect, and only its response is lost."""
         self.operation, self.code, self.left, self.performed = operation, code, times, performed
         try:
             yield
@@ -119,7 +119,7 @@ class Faults:
 
     @contextmanager
     def watch(self) -> Iterator[list[str]]:
-        """Gather what is sent, each request as its operation and its body."""
+        """Yield a list to which the operation and the body of each request are appended."""
         self.seen = []
         try:
             yield self.seen

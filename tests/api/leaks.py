@@ -1,4 +1,4 @@
-"""Looks for a credential in everything that the API says, logs and stores; told apart from how it is removed."""
+"""Search for a credential in all responses, logs and stored data, independent of the code that removes it."""
 
 import base64
 import binascii
@@ -18,13 +18,13 @@ BASE64 = re.compile(r"[A-Za-z0-9+/_-]{8,}")
 
 
 def leaks(text: str, key: str) -> bool:
-    """Tell whether a text holds a credential: as it is, escaped, or anywhere in base64."""
+    """Return whether a text contains a credential: in plain, escaped, or anywhere in base64."""
     seen = {text, unquote_plus(text), text.replace("\\/", "/")}
     return any(key in each for each in seen) or any(key.encode() in each for one in seen for each in decoded(one))
 
 
 def decoded(text: str) -> list[bytes]:
-    """Whatever could be base64 in a text, read from each of four places on."""
+    """Return all possible base64 contents of a text, decoded from each of four offsets."""
     found = []
     for run in set(BASE64.findall(text)):
         plain = run.translate(str.maketrans("-_", "+/"))
@@ -38,7 +38,7 @@ def decoded(text: str) -> list[bytes]:
 
 
 def stored(world: World, *, but: str = "#registry") -> str:
-    """All that is stored of the tenant, unpacked, but for the partitions whose names end with `but`."""
+    """Return all stored data of the tenant, decompressed, except partitions whose names end with `but`."""
     pages = world.dynamodb.get_paginator("scan").paginate(
         TableName=world.settings.table,
         FilterExpression="begins_with(pk, :tenant)",
@@ -63,7 +63,7 @@ def text_of(value: Any) -> str:
 
 
 class Watcher:
-    """Everything that left: answers as they were told, log lines, and what is stored."""
+    """Recorder of all output: responses passed to it, log lines, and stored data."""
 
     def __init__(self, world: World) -> None:
         self.world = world
@@ -80,12 +80,12 @@ class Watcher:
         logging.getLogger("stint").removeHandler(self.handler)
 
     def __call__(self, answer: Any) -> Any:
-        """Note an answer, and give it back."""
+        """Record a response, and return it."""
         self.answers.append(f"{answer.headers}\n{answer.text}")
         return answer
 
     def assert_clean(self, *keys: str, stores: bool = True) -> None:
-        """Assert that no key is anywhere; with `stores` false the table may hold it."""
+        """Assert that the keys are not found. If `stores` is false, the table may contain them."""
         places = {"answer": "\n".join(self.answers), "log": self.lines.getvalue()}
         if stores:
             places["table"] = stored(self.world)

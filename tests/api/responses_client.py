@@ -1,4 +1,4 @@
-"""What tests say to the Responses API over plain HTTP, and by OpenAI's client."""
+"""Requests of tests to the Responses API over plain HTTP, and with OpenAI's client."""
 
 import json
 from collections.abc import Iterator
@@ -25,20 +25,20 @@ TIME: Body = {"type": "function", "name": "get_time", "parameters": {}}
 
 @contextmanager
 def openai_client(server: Served, base: str = "/v1") -> Iterator[OpenAI]:
-    """The real client, without its retries."""
+    """Yield OpenAI's client, without its retries."""
     http = httpx2.Client(trust_env=False)
     with OpenAI(base_url=f"{server.url}{base}", api_key="none", max_retries=0, http_client=http) as client:
         yield client
 
 
 def post(http: httpx.Client, said: Any = "Hello", **fields: Any) -> httpx.Response:
-    """Ask for a response; a field that is None is left out."""
+    """Send a request for a response, without the fields that are None."""
     body = {"model": MODEL, "input": said} | fields
     return http.post(RESPONSES, json={name: value for name, value in body.items() if value is not None})
 
 
 def respond(http: httpx.Client, said: Any = "Hello", **fields: Any) -> Body:
-    """Create a response, and give it."""
+    """Create a response, and return it."""
     answer = post(http, said, **fields)
     assert answer.status_code == 200, answer.text
     body: Body = answer.json()
@@ -46,7 +46,7 @@ def respond(http: httpx.Client, said: Any = "Hello", **fields: Any) -> Body:
 
 
 def follow(http: httpx.Client, said: Any = "Hello", **fields: Any) -> list[Body]:
-    """Create a streamed response, and give its events."""
+    """Create a streamed response, and return its events."""
     answer = post(http, said, stream=True, **fields)
     assert answer.status_code == 200, answer.text
     return events_of(answer.text)
@@ -60,7 +60,7 @@ def events_of(text: str) -> list[Body]:
 
 
 def kinds(events: list[Body]) -> list[str]:
-    """The types of events without their common beginning, deltas told once."""
+    """Return the types of events without their common prefix. Runs of the same type are listed once."""
     names = [str(event["type"]).removeprefix("response.") for event in events]
     return [name for place, name in enumerate(names) if place == 0 or name != names[place - 1]]
 
@@ -73,7 +73,7 @@ def get(http: httpx.Client, response_id: str, query: str = "") -> Body:
 
 
 def text_of(response: Body) -> str:
-    """The text of a response's messages."""
+    """Return the text of a response's messages."""
     messages = [item for item in response["output"] if item["type"] == "message"]
     return "".join(part.get("text", "") for item in messages for part in item["content"])
 
@@ -83,14 +83,14 @@ def types_of(response: Body) -> list[str]:
 
 
 def item_of(response: Body, kind: str) -> Body:
-    """The one item of a type."""
+    """Return the only item of a type."""
     [item] = [item for item in response["output"] if item["type"] == kind]
     found: Body = item
     return found
 
 
 def output_for(call: Body, text: Any = "sunny") -> Body:
-    """The client's answer to a call."""
+    """Return the client's output for a call."""
     return {"type": "function_call_output", "call_id": call["call_id"], "output": text}
 
 
@@ -99,7 +99,7 @@ def user(content: Any) -> Body:
 
 
 def assert_refused(answer: httpx.Response, status: int, code: str) -> Body:
-    """Assert that this is the one error body; clients are told not to repeat what stays wrong."""
+    """Assert that the response is the standard error body and tells clients not to retry."""
     assert answer.status_code == status, answer.text
     error: Body = answer.json()["error"]
     assert error["code"] == code, error

@@ -1,6 +1,6 @@
-"""What a stream shows in few words, so that it can be held against what Llama Stack 0.2.12 was seen to send.
+"""Short descriptions of streams, for comparison with recordings of Llama Stack 0.2.12.
 
-Ids and times are left out; everything else that a recording fixes is there: events, step types, order, stop reasons.
+Ids and times are left out. Everything else in a recording is included: events, step types, order, stop reasons.
 """
 
 from typing import Any
@@ -11,11 +11,11 @@ from tests.servers import chat_completions as chat
 from tests.servers.scripted_http import Reply
 
 ADD = ("call_a", "add", '{"a": 2, "b": 3}')
-"""The call of a tool as most recordings have it."""
+"""The tool call in most recordings."""
 
 
 def sequence(response: httpx.Response) -> list[str]:
-    """Tell the events of a stream, a word or two each."""
+    """Return a description of each event of a stream, in a word or two."""
     assert response.status_code == 200, response.text
     return [word_for(line) for line in data(response)]
 
@@ -50,24 +50,24 @@ def word_for_step(step: dict[str, Any]) -> str:
 
 
 def last_turn(response: httpx.Response) -> dict[str, Any]:
-    """Give the turn that the last event of a stream bears."""
+    """Return the turn in the last event of a stream."""
     turn: dict[str, Any] = data(response)[-1]["event"]["payload"]["turn"]
     return turn
 
 
 def says(*pieces: str, finish: str | None = "stop") -> Reply:
-    """A model's answer of these pieces of text."""
+    """Return a model's answer with these pieces of text."""
     return chat.stream(*({"content": piece} for piece in pieces), finish=finish)
 
 
 def calls(*made: tuple[str, str, str], text: tuple[str, ...] = ()) -> Reply:
-    """A model's answer with calls of tools, each an id, a name and arguments, behind pieces of text."""
+    """Return a model's answer with pieces of text, then tool calls, each with an id, a name and arguments."""
     deltas = [delta for place, call in enumerate(made) for delta in chat.tool_call(*call, index=place)]
     return chat.stream(*({"content": piece} for piece in text), *deltas, finish="tool_calls")
 
 
 def outline(turn: dict[str, Any]) -> dict[str, Any]:
-    """Give what a turn shows, without ids and times."""
+    """Return a turn without ids and times."""
     hidden = ("turn_id", "session_id", "step_id", "started_at", "completed_at")
     kept = {key: value for key, value in turn.items() if key not in hidden}
     steps = [{key: value for key, value in step.items() if key not in hidden} for step in turn["steps"]]

@@ -1,4 +1,4 @@
-"""Starts Stint, lets Node's test runner loose on it, and holds what it answered against the contract."""
+"""Start Stint, run Node's tests against it, and check its responses against the contract."""
 
 import os
 import subprocess
@@ -13,7 +13,7 @@ FOLDER = Path(__file__).parent
 
 
 def main() -> int:
-    """Answer the exit code: not 0 when a test fails, or an answer is not what the contract says."""
+    """Return the exit code: not 0 if a test fails or a response violates the contract."""
     with tempfile.TemporaryDirectory() as state:
         run = Run(Path(state), free_port(), shell={"STINT_SCRIPTED_WORD_SECONDS": "0.005"})
         run.read_until("Ctrl-C stops")

@@ -1,4 +1,4 @@
-"""Exchanges seen around an ASGI app."""
+"""Check of the exchanges of an ASGI app."""
 
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
@@ -11,7 +11,7 @@ Send = Callable[[Message], Awaitable[None]]
 
 
 class Watched:
-    """An ASGI middleware that holds what an app answers against the contract."""
+    """An ASGI middleware that checks an app's responses against the contract."""
 
     def __init__(self, app: Callable[[Message, Receive, Send], Awaitable[None]]) -> None:
         self.app = app

@@ -1,4 +1,4 @@
-"""What an answer of the Responses API may be. Each check raises Mismatch."""
+"""Checks of the response bodies of the Responses API. Each check raises Mismatch."""
 
 from collections.abc import Callable, Iterable
 
@@ -26,7 +26,7 @@ MADE_BY_MODELS = ("message", "function_call", "reasoning", "compaction")
 
 
 def check_item(item: Json) -> None:
-    """An item as it is shown: by Open Responses when it knows the type, and by OpenAI."""
+    """Check an item in a response against Open Responses, if it knows the type, and OpenAI's types."""
     require(isinstance(item.get("id"), str) and item["id"] != "", f"An item has no id: {item}")
     check_component(COMPONENTS.get(str(item.get("type")), "ItemField"), item)
     if item["type"] != "message" or item["role"] != "developer":  # OpenAI's type of input messages lacks the role
@@ -34,7 +34,7 @@ def check_item(item: Json) -> None:
 
 
 def check_output(output: list[Json], tools: list[Json]) -> None:
-    """The output of a response with these tools: only items of the model, and of tools that the request named."""
+    """Check that the output has only items of the model and of these tools, which the request named."""
     hosted = {name for tool in tools for name in HOSTED_ITEMS.get(tool["type"], ())}
     for item in output:
         check_item(item)
@@ -44,7 +44,7 @@ def check_output(output: list[Json], tools: list[Json]) -> None:
 
 
 def check_response(body: Json) -> None:
-    """A response, at any moment of its life."""
+    """Check a response of any status."""
     for item in body.get("output") or []:
         check_item(item)
     check_component("ResponseResource", body)
@@ -69,7 +69,7 @@ def _check_status(body: Json) -> None:
 
 
 def check_event(event: Json, response: Json | None) -> None:
-    """An event of the stream of a response; of `response`, where it is known, its tools and its reasoning count."""
+    """Check an event of a response's stream, and its fit to the tools and the reasoning of `response` if known."""
     name = str(event.get("type"))
     if name in event_components():
         check_component(event_components()[name], event)
@@ -86,7 +86,7 @@ def check_event(event: Json, response: Json | None) -> None:
 
 
 def check_error(body: Json) -> None:
-    """The body of a refusal. `code` is a string: one client shows no message otherwise."""
+    """Check an error body. `code` must be a string, because one client does not show the message otherwise."""
     error = body.get("error")
     require(isinstance(error, dict), f"A refusal has no error object: {body}")
     assert isinstance(error, dict)
@@ -96,7 +96,7 @@ def check_error(body: Json) -> None:
 
 
 def check_compaction(body: Json) -> None:
-    """The answer of /responses/compact."""
+    """Check the response of /responses/compact."""
     check_component("CompactResource", body)
     check_openai_object("response.compaction", body)
     for item in body["output"]:
@@ -105,7 +105,7 @@ def check_compaction(body: Json) -> None:
 
 
 def check_page(body: Json, check: Callable[[Json], None]) -> None:
-    """A page of a list: what is on it, and the cursors to go on with."""
+    """Check a page of a list: its data and its cursors."""
     require(body.get("object") == "list" and isinstance(body.get("data"), list), f"Not a list: {str(body)[:300]}")
     require(isinstance(body.get("has_more"), bool), "A list does not say whether it has more")
     for each in body["data"]:
@@ -118,55 +118,55 @@ def check_page(body: Json, check: Callable[[Json], None]) -> None:
 
 
 def check_item_list(body: Json) -> None:
-    """A page of input items, or of a conversation's items."""
+    """Check a page of input items or of a conversation's items."""
     check_page(body, check_item)
 
 
 def check_response_list(body: Json) -> None:
-    """A page of responses."""
+    """Check a page of responses."""
     check_page(body, check_response)
 
 
 def check_conversation(body: Json) -> None:
-    """A conversation."""
+    """Check a conversation."""
     check_openai_object("conversation", body)
 
 
 def check_conversation_list(body: Json) -> None:
-    """A page of conversations."""
+    """Check a page of conversations."""
     check_page(body, check_conversation)
 
 
 def check_deleted_conversation(body: Json) -> None:
-    """The answer to the deletion of a conversation."""
+    """Check the response to the deletion of a conversation."""
     check_openai_object("conversation.deleted", body)
     require(body["deleted"] is True, f"Deleted, and yet not: {body}")
 
 
 def check_deleted_response(body: Json) -> None:
-    """The answer to the deletion of a response."""
+    """Check the response to the deletion of a response."""
     good = body.get("deleted") is True and body.get("object") in ("response", "response.deleted")
     require(good and isinstance(body.get("id"), str), f"Not the answer to a deletion: {body}")
 
 
 def check_input_tokens(body: Json) -> None:
-    """The answer of /responses/input_tokens."""
+    """Check the response of /responses/input_tokens."""
     check_openai_object("response.input_tokens", body)
 
 
 def check_chat_completion(body: Json) -> None:
-    """The answer of /chat/completions."""
+    """Check the response of /chat/completions."""
     check_openai_object("chat.completion", body)
 
 
 def check_distinct(what: str, values: Iterable[str]) -> None:
-    """Nothing is there twice."""
+    """Raise Mismatch if there is a duplicate."""
     values = list(values)
     twice = sorted({value for value in values if values.count(value) > 1})
     require(not twice, f"{what} are there more than once: {twice}")
 
 
 def require(holds: bool, otherwise: str) -> None:
-    """Raise Mismatch unless something holds."""
+    """Raise Mismatch unless the condition is true."""
     if not holds:
         raise Mismatch(otherwise)

@@ -1,4 +1,4 @@
-"""The bytes of a stream of server-sent events, as strictly as the strictest client reads them."""
+"""Parser of server-sent events that is as strict as the strictest client."""
 
 import json
 from dataclasses import dataclass
@@ -12,22 +12,22 @@ DONE = "[DONE]"
 
 @dataclass(frozen=True)
 class Frame:
-    """An event: its name, None for the mark at the end, and its data."""
+    """An event: its name, which is None for the final `[DONE]`, and its data."""
 
     name: str | None
     data: str
 
     @property
     def event(self) -> Json:
-        """The data of an event."""
+        """Return the data of the event."""
         event: Json = json.loads(self.data)
         return event
 
 
 def read_frames(body: bytes, *, whole: bool = True) -> list[Frame]:
-    """Read events, each of exactly an `event` and a `data` line and a blank one. Comments are left out.
+    """Parse events, each of exactly an `event` line, a `data` line and a blank line. Comments are left out.
 
-    Of a stream that was cut off (`whole` is false) the last, unfinished one is left out too.
+    If the stream was cut off (`whole` is false), the last, incomplete event is left out too.
     """
     text = body.decode()
     require("\r" not in text, "A stream has carriage returns: one client loses every event")
@@ -48,9 +48,10 @@ def _read_frame(block: str) -> Frame:
 
 
 def check_stream(body: bytes, after: int = -1, *, whole: bool = True) -> list[Json]:
-    """Hold a stream against the contract, event by event; answer the events.
+    """Check a stream against the contract, event by event, and return the events.
 
-    `after` is the number after which it resumes; one that was cut off (`whole` is false) is held to what there is.
+    `after` is the number after which the stream resumes. If it was cut off (`whole` is false), only the existing events
+    are checked.
     """
     stream = Stream(after)
     frames = read_frames(body, whole=whole)

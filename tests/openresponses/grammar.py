@@ -1,11 +1,11 @@
-"""The order of a stream's events, and that they add up to the response at its end."""
+"""Check of the order of a stream's events, and that they add up to the response at its end."""
 
 from tests.openresponses.bodies import check_distinct, check_event, require
 from tests.openresponses.parts import StreamedItem
 from tests.openresponses.schema import Json
 
 BEGINNINGS = ("response.queued", "response.in_progress")
-# No event says cancelled: a stream of a response that is cancelled ends as a failed one.
+# There is no event for cancellation: the stream of a cancelled response ends like that of a failed one.
 ENDINGS = {
     "response.completed": ("completed",),
     "response.incomplete": ("incomplete",),
@@ -15,7 +15,7 @@ CONSTANT = ("id", "object", "created_at", "model", "metadata", "tools", "previou
 
 
 class Stream:
-    """The events of a response so far. `after` is the number of the last event that the caller had: -1 for all."""
+    """The events of a response so far. `after` is the number of the last event before the stream, -1 for none."""
 
     def __init__(self, after: int = -1) -> None:
         self.next = after + 1
@@ -26,7 +26,7 @@ class Stream:
         self.ended = False
 
     def take(self, event: Json) -> None:
-        """Take in the next event; raise Mismatch when it is none, or out of place."""
+        """Check the next event. Raises Mismatch if it is malformed or out of order."""
         name = event.get("type")
         require(not self.ended, f"{name} after the end")
         require(event.get("sequence_number") == self.next, f"{name} has not number {self.next}: {event}")
@@ -89,12 +89,12 @@ class Stream:
         redone = status in ("completed", "incomplete")
         for each in self.items:
             if redone and each.done and each.done.get("status") == "incomplete" and each.item["id"] not in output:
-                continue  # what a worker left open when it died was made again by the next one
+                continue  # a worker died before the item was done, and the next worker created the item again
             final = output.get(each.item["id"])
             require(final == each.done, f"An item was {each.done} and is {final} in the end")
         order = [each.item["id"] for each in self.items if each.item["id"] in output]
         require(order == list(output), f"The output is {list(output)}, streamed was {order}")
 
     def finish(self) -> None:
-        """Say that nothing more comes."""
+        """Check that the stream is complete."""
         require(self.ended, "The stream stopped without an end")

@@ -1,13 +1,13 @@
-"""What is streamed of one item, from its `added` to its `done`."""
+"""Check of the events of one item, from its `added` to its `done`."""
 
 from dataclasses import dataclass, field
 
 from tests.openresponses.bodies import require
 from tests.openresponses.schema import Json
 
-# Where the events of a part tell its place, and where the item keeps it.
+# The fields of an item that have the parts, by the prefix of the parts' events.
 PLACES = {"response.content_part": "content", "response.reasoning_summary_part": "summary"}
-# The place, the part's type and the key of its text, by the beginning of the events' names.
+# The field, the part's type and the key of its text, by the prefix of the events.
 TEXTS = {
     "response.output_text": ("content", "output_text", "text"),
     "response.refusal": ("content", "refusal", "refusal"),
@@ -15,7 +15,7 @@ TEXTS = {
     "response.reasoning_summary_text": ("summary", "summary_text", "text"),
 }
 ARGUMENTS = {"response.function_call_arguments": "function_call", "response.mcp_call_arguments": "mcp_call"}
-# Every state that a hosted item's events go through before it is done; the last is one of several.
+# The states of a hosted item in its events before it is done; the last is one of several.
 PROGRESS = {
     "mcp_list_tools": (("in_progress",), ("completed", "failed")),
     "mcp_call": (("in_progress",), ("completed", "failed")),
@@ -36,7 +36,7 @@ class StreamedPart:
 
 
 class StreamedItem:
-    """An item that was added. `done` is what it was in the end."""
+    """An item that was added. `done` is its final form."""
 
     def __init__(self, item: Json, index: int) -> None:
         self.item = item
@@ -51,7 +51,7 @@ class StreamedItem:
         require(begun.items() <= item.items(), f"An item is added with what is still to come: {item}")
 
     def take(self, event: Json) -> None:
-        """Take in an event between the item's `added` and its `done`."""
+        """Check an event between the item's `added` and its `done`."""
         require(self.done is None, f"{event['type']} of item {self.item['id']}, which is done")
         require(event["output_index"] == self.index, f"{event['type']} of item {self.item['id']} has another index")
         stem, _, moment = event["type"].rpartition(".")
@@ -116,7 +116,7 @@ class StreamedItem:
         self.written = said
 
     def close(self, event: Json) -> None:
-        """Take in the item's `done`: it is what was streamed. A call that was cut short need not be."""
+        """Check that the item in `done` is the streamed one. An incomplete call may differ."""
         item, begun = event["item"], self.item
         require(self.done is None, f"Item {begun['id']} is done twice")
         same = all(item.get(key) == begun.get(key) for key in ("id", "type", "call_id", "name", "role"))

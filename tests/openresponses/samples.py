@@ -1,4 +1,4 @@
-"""A response and its stream, as they should be."""
+"""A valid response and its stream."""
 
 import copy
 import json
@@ -35,7 +35,7 @@ OUTPUT: list[Json] = [REASONING, LISTED, SEARCH, MESSAGE, CALL]
 
 
 def response(status: str = "completed", output: list[Json] | None = None, **other: Any) -> Json:
-    """A response with every key."""
+    """Return a response with every key."""
     body = {
         "id": "resp_1",
         "object": "response",
@@ -73,7 +73,7 @@ def response(status: str = "completed", output: list[Json] | None = None, **othe
 
 
 def stream() -> list[Json]:
-    """The events of a response with an item of each kind."""
+    """Return the events of a response with an item of each kind."""
     tools: list[Json] = [MCP, {"type": "web_search"}]
     begun = response("in_progress", [], tools=tools)
     events = [{"type": "response.created", "response": begun}, {"type": "response.in_progress", "response": begun}]
@@ -83,7 +83,7 @@ def stream() -> list[Json]:
 
 
 def around(index: int, item: Json, begun: Json, *events: Json) -> list[Json]:
-    """The events of an item between its `added` and its `done`."""
+    """Return the events of an item between its `added` and its `done`."""
     inner = [{"item_id": item["id"], "output_index": index, **event} for event in events]
     added = {"type": "response.output_item.added", "output_index": index, "item": begun}
     return [added, *inner, {"type": "response.output_item.done", "output_index": index, "item": item}]
@@ -139,6 +139,6 @@ def call(index: int) -> list[Json]:
 
 
 def encode(events: list[Json], end: str = "data: [DONE]\n\n") -> bytes:
-    """The bytes of a stream."""
+    """Return the bytes of a stream."""
     frames = [f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in events]
     return ("".join(frames) + end).encode()

@@ -1,4 +1,4 @@
-"""The schema of Open Responses, with the deviations that are on purpose."""
+"""The schema of Open Responses, with intentional deviations."""
 
 import json
 from collections.abc import Callable
@@ -14,12 +14,12 @@ from referencing.jsonschema import DRAFT202012
 Json = dict[str, Any]
 
 WEB_SEARCH = ("web_search", "web_search_2025_08_26", "web_search_preview", "web_search_preview_2025_03_11")
-# Which item types a tool of a request brings into the output, by the tool's type.
+# Additional types of items in the output, by the type of the request's tool.
 HOSTED_ITEMS = {
     "mcp": ("mcp_list_tools", "mcp_call", "mcp_approval_request"),
     **dict.fromkeys(WEB_SEARCH, ("web_search_call",)),
 }
-# The events that come with them, by the beginning of their names.
+# Prefixes of the events of these items.
 HOSTED_EVENTS = {
     "mcp": ("response.mcp_list_tools.", "response.mcp_call.", "response.mcp_call_arguments."),
     **dict.fromkeys(WEB_SEARCH, ("response.web_search_call.",)),
@@ -29,27 +29,27 @@ REASONING_EVENTS = ("response.reasoning_text.delta", "response.reasoning_text.do
 
 
 class Mismatch(AssertionError):
-    """What was sent is not what the contract says."""
+    """The exchange violates the contract."""
 
 
 def echo_real_schemas(schemas: Json) -> None:
-    """`text.format.schema` may only be null upstream, a mistake: clients expect the schema that they sent."""
+    """Allow objects in `text.format.schema`. Upstream allows only null, a mistake: clients expect their schema."""
     schemas["JsonSchemaResponseFormat"]["properties"]["schema"] = {"type": ["object", "null"]}
 
 
 def admit_all_efforts(schemas: Json) -> None:
-    """OpenAI takes two efforts more; which of them a request asked for is echoed."""
+    """Allow OpenAI's two additional efforts, since a request's effort is echoed."""
     schemas["ReasoningEffortEnum"]["enum"] += ["minimal", "max"]
 
 
 def admit_hosted_items(schemas: Json) -> None:
-    """Items of tools that the server runs, in OpenAI's shapes; that a request asked for them is checked with it."""
+    """Allow items of server-side tools in OpenAI's format. Another check requires that a request has the tool."""
     types = sorted({name for names in HOSTED_ITEMS.values() for name in names} | {"mcp_approval_response"})
     schemas["ItemField"]["oneOf"].append(_typed(types, "id"))
 
 
 def admit_hosted_tools(schemas: Json) -> None:
-    """The tools that bring such items are echoed, without credentials."""
+    """Allow the tools of such items, which are echoed without credentials."""
     hidden: Json = {"not": {"anyOf": [{"required": [key]} for key in ("authorization", "headers")]}}
     schemas["Tool"]["oneOf"].append(_typed(["mcp"], "server_label") | hidden)
     schemas["Tool"]["oneOf"].append(_typed(list(WEB_SEARCH)))
@@ -72,7 +72,7 @@ def _typed(types: list[str], *required: str) -> Json:
 
 @cache
 def document() -> Json:
-    """The OpenAPI document, deviations included."""
+    """Return the OpenAPI document with the deviations."""
     document: Json = json.loads((Path(__file__).parent / "openapi.json").read_text())
     for deviate in DEVIATIONS:
         deviate(document["components"]["schemas"])
@@ -81,7 +81,7 @@ def document() -> Json:
 
 @cache
 def event_components() -> dict[str, str]:
-    """The component of each event type."""
+    """Return the component of each event type."""
     operation = document()["paths"]["/responses"]["post"]
     union = operation["responses"]["200"]["content"]["text/event-stream"]["schema"]["oneOf"]
     names = [part["$ref"].rsplit("/", 1)[1] for part in union]
@@ -103,7 +103,7 @@ def _validator(component: str) -> Draft202012Validator:
 
 
 def check_component(component: str, value: object) -> None:
-    """Raise Mismatch with the place where a value is not what a component says."""
+    """Raise Mismatch, with the place, if a value violates a component."""
     error = best_match(_validator(component).iter_errors(value))
     if error is not None:
         raise Mismatch(f"{component} of Open Responses, {error.json_path}: {error.message[:600]}")

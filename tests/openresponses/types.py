@@ -1,4 +1,4 @@
-"""Answers against the types of the `openai` package, which its own client does not enforce."""
+"""Checks of responses against the types of the `openai` package, which its own client does not enforce."""
 
 from functools import cache
 from typing import Any, get_args
@@ -10,7 +10,7 @@ from openai.types.responses.input_token_count_response import InputTokenCountRes
 from pydantic import BaseModel, TypeAdapter, ValidationError
 from tests.openresponses.schema import Json, Mismatch
 
-# The package names OpenAI's own codes and reasons; a server has others, and the client shows them as they are.
+# The package lists OpenAI's own codes and reasons. Other servers have others, which the client shows unchanged.
 OPEN_WORDS = ("error", "incomplete_details")
 CLASSES: dict[str, type[BaseModel]] = {
     "response.compaction": CompactedResponse,
@@ -23,22 +23,22 @@ CLASSES: dict[str, type[BaseModel]] = {
 
 
 def check_openai_object(name: str, body: Json) -> None:
-    """Raise Mismatch when an object is not what the package has under its name."""
+    """Raise Mismatch if an object does not match the package's type of this name."""
     _check(_adapter(CLASSES[name]), name, body)
 
 
 def check_openai_response(body: Json) -> None:
-    """Raise Mismatch when a response is not the package's Response."""
+    """Raise Mismatch if a response does not match the package's Response."""
     _check(_adapter(Response), "Response", {**body, **dict.fromkeys(OPEN_WORDS)})
 
 
 def check_openai_item(item: Json) -> None:
-    """Raise Mismatch when an item is none of the package's."""
+    """Raise Mismatch if an item matches none of the package's types."""
     _check(_adapter(ResponseItem), f"item {item.get('type')}", item)
 
 
 def check_openai_event(event: Json) -> None:
-    """Raise Mismatch when an event is none of the package's, or not as there."""
+    """Raise Mismatch if an event is unknown to the package or does not match its type."""
     name = event["type"]
     if name not in event_types():
         raise Mismatch(f"{name} is not an event that OpenAI's clients know")
@@ -49,7 +49,7 @@ def check_openai_event(event: Json) -> None:
 
 @cache
 def event_types() -> dict[str, type[BaseModel]]:
-    """The class of each event type."""
+    """Return the class of each event type."""
     union, *_ = get_args(ResponseStreamEvent)
     return {get_args(each.model_fields["type"].annotation)[0]: each for each in get_args(union)}
 
@@ -67,7 +67,7 @@ def _check(adapter: TypeAdapter[Any], name: str, value: Json) -> None:
 
 
 def _explain(error: ValidationError) -> str:
-    """Tell what is wrong without the members of unions that are of another type altogether."""
+    """Return the errors, except those of union members with a different type."""
     details = error.errors(include_url=False, include_context=False)
     other = [each["loc"][:-1] for each in details if each["type"] == "literal_error" and each["loc"][-1] == "type"]
     near = [each for each in details if not any(each["loc"][: len(place)] == place for place in other)]

@@ -1,4 +1,4 @@
-"""Looks at the exchanges of tests with the Responses API, whoever makes them, and keeps what is wrong."""
+"""Check of all exchanges of tests with the Responses API; errors are collected."""
 
 import json
 import re
@@ -15,7 +15,7 @@ COMPLAINTS: list[str] = []
 
 
 def take_complaints() -> list[str]:
-    """What was wrong since the last call."""
+    """Return and remove the errors since the last call."""
     taken = COMPLAINTS[:]
     del COMPLAINTS[: len(taken)]
     return taken
@@ -23,7 +23,7 @@ def take_complaints() -> list[str]:
 
 @dataclass
 class Exchange:
-    """A request to the Responses API and what comes back."""
+    """A request to the Responses API and its response."""
 
     method: str
     route: str
@@ -35,7 +35,7 @@ class Exchange:
 
     @classmethod
     def of(cls, method: str, target: str) -> "Exchange | None":
-        """Begin to look at a request, unless it is of another API."""
+        """Return a new exchange, or None for a request to another API."""
         match = PATH.search(target)
         if match is None or method in ("OPTIONS", "HEAD"):
             return None
@@ -44,21 +44,21 @@ class Exchange:
         return cls(method, route, int(after) if after.lstrip("-").isdecimal() else -1)
 
     def hear_headers(self, headers: Iterable[tuple[bytes, bytes]]) -> None:
-        """Take in the request's headers: streams to Llama Stack's clients have no mark at their end."""
+        """Read the request's headers: streams to Llama Stack's clients do not end with `[DONE]`."""
         sent = {name.lower(): value for name, value in headers}
         named = b"LlamaStackClient/" in sent.get(b"user-agent", b"")
         self.marked = not named and b"x-llamastack-client-version" not in sent
 
     def note(self, complaint: str) -> None:
-        """Keep what is wrong."""
+        """Record an error."""
         COMPLAINTS.append(f"{self.method} {self.route} -> {self.status}: {complaint}")
 
     def _mark(self, whole: bool) -> bytes:
-        """The end of a stream that has none for this client."""
+        """Return the final `[DONE]` if the stream lacks it for this client."""
         return b"data: [DONE]\n\n" if whole and not self.marked else b""
 
     def finish(self, *, whole: bool = True) -> None:
-        """Hold what came against the contract; `whole` is false when it was cut off by either side."""
+        """Check the response against the contract; `whole` is false if either side cut it off."""
         if self.status == 0 or (not whole and self.media_type != "text/event-stream"):
             return
         try:
@@ -91,7 +91,7 @@ class Exchange:
 
 @cache
 def checks() -> dict[str, Callable[[Json], None]]:
-    """What each operation answers."""
+    """Return the check of each operation's response."""
     from tests.openresponses import bodies
 
     return {
@@ -117,7 +117,7 @@ def checks() -> dict[str, Callable[[Json], None]]:
 
 
 def check_chunks(body: bytes, whole: bool) -> None:
-    """A streamed chat completion: data lines alone, and the mark at the end."""
+    """Check a streamed chat completion: it has only data lines, and `[DONE]` at the end."""
     from tests.openresponses.types import check_openai_object
 
     assert b"\r" not in body, "A stream has carriage returns"

@@ -1,4 +1,4 @@
-"""Exchanges seen between a client and a server: bytes pass as they are, and hang-ups with them."""
+"""Check of the exchanges between a client and a server. Bytes and disconnects are forwarded unchanged."""
 
 import asyncio
 import threading
@@ -10,7 +10,7 @@ from tests.openresponses.watch import Exchange
 
 
 class Tap:
-    """Listens on a port of its own, passes everything on to the server at `port`, and looks at it."""
+    """Proxy with its own port that forwards everything to the server at `port` and checks it."""
 
     def __init__(self, port: int) -> None:
         self.server_port = port
@@ -34,7 +34,7 @@ class Tap:
         self.loop.close()
 
     def close(self) -> None:
-        """Cut every connection and stop listening."""
+        """Close every connection and stop listening."""
         self.loop.call_soon_threadsafe(self.loop.stop)
         self.thread.join(10)
 
@@ -68,7 +68,7 @@ async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, hear
 
 
 class Conversation:
-    """What is said on one connection: one request after the other, each with its answer."""
+    """The exchanges on one connection: requests in order, each with its response."""
 
     def __init__(self) -> None:
         self.client = h11.Connection(h11.SERVER)
@@ -77,7 +77,7 @@ class Conversation:
         self.deaf = False
 
     def hear_client(self, data: bytes) -> None:
-        """Take in what the client sent."""
+        """Process bytes of the client."""
         if self.deaf:
             return
         with self._giving_up():
@@ -95,7 +95,7 @@ class Conversation:
                 self.server.send(h11.EndOfMessage())
 
     def hear_server(self, data: bytes) -> None:
-        """Take in what the server sent."""
+        """Process bytes of the server."""
         if self.deaf:
             return
         with self._giving_up():
@@ -124,13 +124,13 @@ class Conversation:
             self._hear_request()
 
     def end(self) -> None:
-        """Nothing more is said: an answer that was under way was cut off."""
+        """End the connection: a response in progress was cut off."""
         if self.exchange is not None and not self.deaf:
             self.exchange.finish(whole=False)
 
     @contextmanager
     def _giving_up(self) -> Iterator[None]:
-        """Look no further at what is no HTTP: an upgrade, or a test of malformed requests."""
+        """Stop checking once the bytes are not HTTP: an upgrade, or a test of malformed requests."""
         try:
             yield
         except h11.ProtocolError:

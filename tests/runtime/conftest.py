@@ -21,7 +21,7 @@ async def gate() -> AsyncIterator[Gate]:
 
 @pytest.fixture
 async def service() -> AsyncIterator[Start]:
-    """Start a service: streaming by default, `wrapper=None` for the managed runtime."""
+    """Yield a function that starts a service: streaming by default, with `wrapper=None` on the managed runtime."""
     started: list[Service] = []
 
     async def start(
@@ -60,7 +60,7 @@ async def service() -> AsyncIterator[Start]:
 
 @pytest.fixture
 def code(tmp_path: Path) -> Callable[[str], Path]:
-    """Make a function's folder with one module, `app.py`."""
+    """Return a function that creates a function's folder with one module, `app.py`."""
 
     def make(source: str) -> Path:
         folder = tmp_path / "code"

@@ -1,4 +1,4 @@
-"""What the tests of functions share: a service, events, a reader, a gate."""
+"""Helpers of the tests of functions: a service, events, a reader, a gate."""
 
 import asyncio
 import json
@@ -53,13 +53,13 @@ async def until(condition: Callable[[], bool], seconds: float = 10) -> None:
 
 
 def running(pid: int) -> bool:
-    """Tell whether a process runs; a zombie does not."""
+    """Return whether a process runs; a zombie does not."""
     state = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False).stdout
     return bool(state) and not state.startswith("Z")
 
 
 class Reader:
-    """Reads a streamed answer piece by piece."""
+    """Reader of a streamed response, piece by piece."""
 
     def __init__(self, invocation: Invocation) -> None:
         self._chunks = invocation.body()
@@ -81,7 +81,7 @@ class Reader:
 
 @dataclass
 class Gate:
-    """Points that an app reaches, where it waits until the test lets it go on."""
+    """Points in an app at which it waits until the test opens them."""
 
     port: int = 0
     _reached: dict[str, asyncio.Future[asyncio.StreamWriter]] = field(default_factory=dict)
@@ -111,7 +111,7 @@ class Gate:
 
 @dataclass
 class Service:
-    """A local Lambda service with one function, called `f`."""
+    """A local Lambda service with one function, named `f`."""
 
     functions: Functions
     lines: list[str]
@@ -129,7 +129,7 @@ class Service:
         return json.loads(split(payload)[1])
 
     def errors(self) -> list[Json]:
-        """The JSON log lines of failures."""
+        """Return the JSON log lines of failures."""
         return [line for line in map(json.loads, self.lines) if line["level"] == "ERROR"]
 
 

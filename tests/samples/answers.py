@@ -1,4 +1,4 @@
-"""Answers of functions, held against the OpenAPI document."""
+"""Check of the functions' responses against the OpenAPI document."""
 
 import json
 from collections.abc import Mapping
@@ -14,9 +14,9 @@ from tests.openresponses.watch import Exchange
 
 FILES = sorted(EVENTS.glob("*/*.json"))
 HTTP_FILES = [file for file in FILES if file.parent.name != "worker"]
-# Everything else answers 200.
+# All other events get 200.
 REFUSED = {"query_spans": 501}
-# How a stream of OpenAI's API ends.
+# The last data of a stream of OpenAI's API.
 DONE = "[DONE]"
 
 
@@ -38,14 +38,14 @@ class Operation:
         }
 
     def schema(self, status: int, media_type: str) -> dict[str, Any]:
-        """The schema of its answers of this status."""
+        """Return the schema of the responses with this status."""
         response = self.responses.get(str(status)) or self.responses[f"{status // 100}XX"]
         schema: dict[str, Any] = response["content"][media_type]["schema"]
         return schema
 
 
 def operation_of(file: Path, operations: dict[str, Operation]) -> Operation:
-    """The operation whose name the file bears, or begins with; the longest of several."""
+    """Return the operation with the longest name that the file's name is equal to or begins with."""
     names = [name for name in operations if f"{file.stem}_".startswith(f"{name}_")]
     assert names, f"{file} bears no operation's name"
     return operations[max(names, key=len)]
@@ -54,7 +54,7 @@ def operation_of(file: Path, operations: dict[str, Operation]) -> Operation:
 def check_answer(
     openapi: dict[str, Any], operation: Operation, head: Head, body: bytes, query: Mapping[str, str] | None = None
 ) -> None:
-    """Assert that the document describes this answer, and that one of the Responses API is as its clients need it."""
+    """Assert that a response matches the document, and the contract if it is one of the Responses API."""
     media_type = dict(head.headers)["content-type"].split(";")[0]
     schema = operation.schema(head.status, media_type) | {"components": openapi["components"]}
     validator = Draft202012Validator(schema)
@@ -67,7 +67,7 @@ def check_answer(
 
 
 def documents(media_type: str, body: bytes) -> list[Any]:
-    """The JSON documents of an answer: one, or one per server-sent event, whether or not it has a name."""
+    """Return the JSON documents of a response: one, or one per server-sent event, with or without a name."""
     if media_type == "application/json":
         return [json.loads(body)]
     *events, end = body.decode().split("\n\n")

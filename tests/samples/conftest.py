@@ -17,7 +17,7 @@ COMMAND = f"make build RUNTIME={RUNTIME} ARCHITECTURE={ARCHITECTURE}"
 
 @pytest.fixture(scope="session")
 def build() -> Path:
-    """The output of `make build` for this machine, made of the sources as they are."""
+    """Return the output of `make build` for this machine, if it was built from the current sources."""
     found = read_build(ROOT)
     if found is None:
         miss(f"nothing is built: {COMMAND}")
@@ -29,7 +29,7 @@ def build() -> Path:
 
 
 def miss(reason: str) -> NoReturn:
-    """Skip; where everything must be checked, fail."""
+    """Skip the test, or fail in CI, where everything must be checked."""
     if os.environ.get("CI") == "true":
         pytest.fail(reason, pytrace=False)
     pytest.skip(reason)
@@ -37,7 +37,7 @@ def miss(reason: str) -> NoReturn:
 
 @pytest.fixture(scope="session")
 def interpreter(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A Python with the standard library alone, which writes on standard error what it imports, and from where."""
+    """Return a Python with only the standard library, which logs imports and their files to standard error."""
     empty = tmp_path_factory.mktemp("empty")
     venv.EnvBuilder(symlinks=True).create(empty)
     script = tmp_path_factory.mktemp("bin") / RUNTIME

@@ -1,6 +1,6 @@
-"""A Bedrock runtime that applies guardrails: strict in what it takes, scripted in what it answers.
+"""Fake Bedrock runtime that applies guardrails. It validates requests strictly, and its responses can be scripted.
 
-Unscripted, it intervenes when a text holds `bomb`, and masks `ada@example.com`.
+Without a script, it intervenes if a text contains `bomb`, and masks `ada@example.com`.
 """
 
 import json
@@ -27,7 +27,7 @@ MOST_CHARACTERS = 25_000
 
 
 class GuardrailsServer(ScriptedHTTPServer):
-    """Serves `POST /guardrail/{id}/version/{version}/apply`."""
+    """Server of `POST /guardrail/{id}/version/{version}/apply`."""
 
     def __init__(self, port: int = 0) -> None:
         super().__init__(answer, port)

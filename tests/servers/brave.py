@@ -1,4 +1,4 @@
-"""Answers as Brave documents them (api-dashboard.search.brave.com, "Web search")."""
+"""Responses as documented by Brave (api-dashboard.search.brave.com, "Web search")."""
 
 import json
 from urllib.parse import parse_qs, urlsplit
@@ -22,7 +22,7 @@ def page(number: int) -> dict[str, object]:
 
 
 def answer(received: Received) -> Reply:
-    """Answer GET /res/v1/web/search."""
+    """Respond to GET /res/v1/web/search."""
     query = parse_qs(urlsplit(received.path).query)
     if received.headers.get("x-subscription-token") != KEY:
         return error(422, "SUBSCRIPTION_TOKEN_INVALID", "The provided subscription token is invalid.")

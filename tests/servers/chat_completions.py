@@ -1,10 +1,11 @@
-"""A chat completions server: strict in what it takes, as OpenAI is, and scripted in what it answers.
+"""Fake chat completions server. It validates requests as strictly as OpenAI, and its responses can be scripted.
 
 In a test: `with ChatCompletionsServer() as server:`, then `server.base_url`, `server.bodies`, `server.script(...)`.
 As a process: `python tests/servers/chat_completions.py --port 0` prints its base URL.
 
-Unscripted, it calls the tool that the last user message names, with the JSON object in the message; answers tool
-results with `TOOL said: ...`, any other message with `You said: ...`; and refuses with 400 what OpenAI refuses.
+Without a script, it calls the tool that the last user message names, with the JSON object in the message. It responds
+to tool results with `TOOL said: ...`, to any other message with `You said: ...`, and with 400 to requests that OpenAI
+refuses.
 """
 
 import argparse
@@ -26,7 +27,7 @@ EVENT_STREAM = {"Content-Type": "text/event-stream; charset=utf-8"}
 
 
 class ChatCompletionsServer(ScriptedHTTPServer):
-    """Serves `POST /v1/chat/completions`."""
+    """Server of `POST /v1/chat/completions`."""
 
     def __init__(self, port: int = 0) -> None:
         super().__init__(answer, port)
@@ -60,7 +61,7 @@ def answer(received: Received) -> Reply:
 
 
 def make_answer(body: dict[str, Any]) -> tuple[str, list[tuple[str, str, str]]]:
-    """Make the text and the calls of an unscripted answer."""
+    """Return the text and the calls of an unscripted response."""
     last = body["messages"][-1]
     said = text_of(last.get("content"))
     if last["role"] == "tool":
@@ -75,7 +76,7 @@ def make_answer(body: dict[str, Any]) -> tuple[str, list[tuple[str, str, str]]]:
 
 
 def find_fault(body: dict[str, Any]) -> str | None:
-    """Tell what OpenAI would refuse in a request."""
+    """Return why OpenAI would refuse a request, or None."""
     if not isinstance(body.get("model"), str) or not body.get("messages"):
         return "you must provide a model and messages"
     if "tool_choice" in body and not body.get("tools"):
@@ -107,12 +108,12 @@ def find_fault(body: dict[str, Any]) -> str | None:
 
 
 def words(text: str) -> list[dict[str, Any]]:
-    """Make a delta of each word."""
+    """Return a delta for each word."""
     return [{"content": piece} for piece in re.findall(r"\S+\s*|\s+", text)]
 
 
 def tool_call(call_id: str, name: str, arguments: str, index: int = 0) -> list[dict[str, Any]]:
-    """Make the deltas of a call, as OpenAI cuts them: id and name first, then the arguments in pieces."""
+    """Return the deltas of a call, like OpenAI: id and name first, then the arguments in pieces."""
     half = len(arguments) // 2
     first = {"index": index, "id": call_id, "type": "function", "function": {"name": name, "arguments": ""}}
     pieces = [{"index": index, "function": {"arguments": piece}} for piece in (arguments[:half], arguments[half:])]
@@ -120,14 +121,14 @@ def tool_call(call_id: str, name: str, arguments: str, index: int = 0) -> list[d
 
 
 def whole_call(call_id: str, name: str, arguments: str) -> dict[str, Any]:
-    """Make a call in one piece."""
+    """Return a call in one piece."""
     return {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
 
 
 def stream(
     *deltas: dict[str, Any] | Part, finish: str | None = "stop", usage: dict[str, Any] | None = None, done: bool = True
 ) -> Reply:
-    """Make a streamed answer of deltas; bytes, seconds and events between them are passed on as they are."""
+    """Return a streamed response with deltas. Bytes, seconds and events between them are used as parts."""
     parts: list[Part] = [chunk({"role": "assistant", "content": ""})]
     parts += [chunk(delta) if isinstance(delta, dict) else delta for delta in deltas]
     if finish is not None:
@@ -149,7 +150,7 @@ def sse(payload: Any) -> bytes:
 
 
 def error(status: int, message: str, headers: dict[str, str] | None = None, **fields: Any) -> Reply:
-    """Make an error in OpenAI's form."""
+    """Return an error in OpenAI's format."""
     body = {"error": {"message": message, "type": "server_error", "param": None, "code": None, **fields}}
     return document(body, status, headers)
 

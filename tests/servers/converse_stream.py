@@ -1,9 +1,9 @@
-"""A Bedrock runtime that speaks ConverseStream: strict in what it takes, scripted in what it answers.
+"""Fake Bedrock runtime with ConverseStream. It validates requests strictly, and its responses can be scripted.
 
-Answers are `application/vnd.amazon.eventstream`, encoded as the Amazon Event Stream specification has it (Smithy 2.0):
-a prelude of two lengths and their checksum, headers, a payload, a checksum of it all.
+Responses are `application/vnd.amazon.eventstream`, encoded by the Amazon Event Stream specification (Smithy 2.0):
+a prelude of two lengths and their checksum, headers, a payload, and a checksum of the whole message.
 
-Unscripted, it repeats the last user message, or tells the tool results.
+Without a script, it repeats the last user message or the tool results.
 """
 
 import json
@@ -22,7 +22,7 @@ STRING = 7
 
 
 class ConverseStreamServer(ScriptedHTTPServer):
-    """Serves `POST /model/{modelId}/converse-stream`, and `/count-tokens` for Claude's models alone."""
+    """Server of `POST /model/{modelId}/converse-stream`, and of `/count-tokens` for Claude's models only."""
 
     def __init__(self, port: int = 0) -> None:
         super().__init__(answer, port)
@@ -46,7 +46,7 @@ def answer(received: Received) -> Reply:
 
 
 def count(model: str, conversation: dict[str, Any]) -> Reply:
-    """Count words for tokens. Inference profiles are no models, as in Bedrock."""
+    """Return the number of words as tokens. Inference profiles are not accepted as models, like in Bedrock."""
     if not model.startswith("anthropic."):
         return error(400, "ValidationException", "The provided model doesn't support counting tokens.")
     texts = [block["text"] for block in conversation.get("system", [])]
@@ -57,7 +57,7 @@ def count(model: str, conversation: dict[str, Any]) -> Reply:
 
 
 def find_fault(body: dict[str, Any]) -> str | None:
-    """Tell what Bedrock would refuse in a request."""
+    """Return why Bedrock would refuse a request, or None."""
     open_calls: set[str] = set()
     seen: set[str] = set()
     for place, message in enumerate(body["messages"]):
@@ -117,14 +117,14 @@ def exception(name: str, message: str) -> bytes:
 
 
 def text_block(text: str, block: int = 0) -> list[bytes]:
-    """Make the events of a text, one for each word."""
+    """Return the events of a text, one for each word."""
     pieces = re.findall(r"\S+\s*|\s+", text)
     deltas = [event("contentBlockDelta", {"contentBlockIndex": block, "delta": {"text": piece}}) for piece in pieces]
     return [*deltas, event("contentBlockStop", {"contentBlockIndex": block})]
 
 
 def thought_block(*pieces: str, signature: str, block: int = 0) -> list[bytes]:
-    """Make the events of a text of reasoning, which ends with its signature."""
+    """Return the events of a reasoning text with its signature at the end."""
     deltas = [{"text": piece} for piece in pieces] + [{"signature": signature}]
     return [*(reasoning(delta, block) for delta in deltas), event("contentBlockStop", {"contentBlockIndex": block})]
 
@@ -134,7 +134,7 @@ def reasoning(delta: dict[str, str], block: int = 0) -> bytes:
 
 
 def tool_block(call_id: str, name: str, *inputs: str, block: int = 0) -> list[bytes]:
-    """Make the events of a tool call whose input comes in pieces."""
+    """Return the events of a tool call whose input is sent in pieces."""
     start = {"contentBlockIndex": block, "start": {"toolUse": {"toolUseId": call_id, "name": name}}}
     deltas = [
         event("contentBlockDelta", {"contentBlockIndex": block, "delta": {"toolUse": {"input": piece}}})
@@ -144,7 +144,7 @@ def tool_block(call_id: str, name: str, *inputs: str, block: int = 0) -> list[by
 
 
 def stream(*parts: Part, stop: str = "end_turn", usage: tuple[int, int] = (5, 7), **counted_too: int) -> Reply:
-    """Make a whole answer around blocks."""
+    """Return a whole response with these blocks."""
     counted = {"inputTokens": usage[0], "outputTokens": usage[1], "totalTokens": sum(usage), **counted_too}
     return begun(
         *parts,
@@ -154,7 +154,7 @@ def stream(*parts: Part, stop: str = "end_turn", usage: tuple[int, int] = (5, 7)
 
 
 def begun(*parts: Part, ending: Any = "finish") -> Reply:
-    """Make an answer that ends after the given parts."""
+    """Return a response that ends after the given parts."""
     return Reply((event("messageStart", {"role": "assistant"}), *parts), headers=EVENT_STREAM, ending=ending)
 
 

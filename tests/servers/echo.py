@@ -1,4 +1,4 @@
-"""Servers that repeat every credential they are sent, in many forms: an HTTP endpoint, and an MCP server."""
+"""Servers that repeat every credential in their requests, in many encodings: an HTTP endpoint, and an MCP server."""
 
 import base64
 import json
@@ -11,7 +11,7 @@ JSON = {"Content-Type": "application/json"}
 
 
 def repeat(received: Received) -> str:
-    """All of a request: its head and body as they came, in JSON, in a URL and in base64."""
+    """Return the head and the body of a request: in plain, in JSON, in a URL and in base64."""
     head = "\n".join(f"{name}: {value}" for name, value in received.headers.items())
     whole = f"{received.method} {received.path}\n{head}\n\n{received.body.decode()}"
     packed = [base64.b64encode(f"{' ' * n}{whole}".encode()).decode() for n in range(3)]
@@ -20,7 +20,7 @@ def repeat(received: Received) -> str:
 
 
 def endpoint(received: Received) -> Reply:
-    """Answer with the request: as text, as a file below /file, with 500 below /fail, elsewhere below /moved."""
+    """Respond with the request: as text, in /file as a file, in /fail with 500, and in /moved in a redirect."""
     said = repeat(received).encode()
     if received.path.startswith("/file"):
         return Reply((said,), headers={"Content-Type": "application/octet-stream"})
@@ -30,7 +30,7 @@ def endpoint(received: Received) -> Reply:
 
 
 def mcp(received: Received) -> Reply:
-    """Answer as an MCP server whose tools repeat the request; below /fail it lists none, and below /deny is a 401."""
+    """Respond as an MCP server whose tools repeat the request. In /fail, listing fails; in /deny, all gets 401."""
     if received.method != "POST" or received.path.startswith("/deny"):
         return Reply((repeat(received).encode(),), status=401 if received.path.startswith("/deny") else 405)
     asked = received.json()

@@ -1,7 +1,7 @@
-"""A chat completions server with a Llama Guard 3 behind it: it judges the last message in its prompt.
+"""Fake chat completions server for Llama Guard 3, which judges the last message in its prompt.
 
-A message that holds `bomb` is unsafe by S9, one that holds `fraud` by S2, one that holds both by both. What is no
-Llama Guard prompt is refused with 400.
+A message with `bomb` is unsafe by S9, one with `fraud` by S2, and one with both by both. A prompt that is not one of
+Llama Guard is refused with 400.
 """
 
 import re
@@ -21,7 +21,7 @@ FORBIDDEN = {"fraud": "S2", "bomb": "S9"}
 
 
 class LlamaGuardServer(ChatCompletionsServer):
-    """Serves `POST /v1/chat/completions`; `prompts` are those it was asked."""
+    """Server of `POST /v1/chat/completions`; `prompts` are the received prompts."""
 
     def __init__(self) -> None:
         ScriptedHTTPServer.__init__(self, answer)

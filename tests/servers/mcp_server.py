@@ -1,7 +1,7 @@
 """A real MCP server of the `mcp` package: `python -m tests.servers.mcp_server`, which prints its port.
 
-It serves streamable HTTP at /mcp (answers as JSON at /json/mcp) and HTTP+SSE at /sse, and the same under /private for
-callers with the right Authorization only. /stats tells what it saw.
+It serves streamable HTTP at /mcp (with JSON responses at /json/mcp) and HTTP+SSE at /sse, and the same under /private
+only for callers with the right Authorization. /stats returns counters of its requests.
 """
 
 import base64
@@ -144,7 +144,7 @@ def make_server(**settings: Any) -> FastMCP:
 
 
 class Gate:
-    """Counts requests, and lets only callers with the token through to /private."""
+    """Middleware that counts requests and requires the token for /private."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -187,7 +187,7 @@ def make_app() -> Starlette:
 
 
 if __name__ == "__main__":
-    # With the protocol named, asyncio sends small answers at once (TCP_NODELAY).
+    # With an explicit protocol, asyncio sends small responses at once (TCP_NODELAY).
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.bind(("127.0.0.1", 0))
     listener.listen()

@@ -1,4 +1,4 @@
-"""A real HTTP/1.1 server on loopback that answers what a test tells it, and remembers what it received."""
+"""A real HTTP/1.1 server on loopback with scripted responses, which records its requests."""
 
 import asyncio
 import json
@@ -11,12 +11,12 @@ from typing import Any, Literal, Self
 
 Part = bytes | float | threading.Event | Callable[[], object]
 PATIENCE = 3600.0
-"""Longer than any test moves the clock: a server does not give up before its client."""
+"""Seconds, more than any test advances the clock, so that a server does not time out before its client."""
 
 
 @dataclass(frozen=True)
 class Received:
-    """A request. `connection` counts the connections of the server; `left` is set when the client went away early."""
+    """A request. `connection` is the number of the server's connection; `left` is set if the client left early."""
 
     method: str
     path: str
@@ -31,10 +31,10 @@ class Received:
 
 @dataclass(frozen=True)
 class Reply:
-    """An answer, chunked. Parts are bytes to send, seconds to wait, events to wait for, or functions to call.
+    """A chunked response. Parts are bytes to send, seconds to wait, events to wait for, or functions to call.
 
-    `before` is waited for before the status leaves; status 0 breaks the connection instead. `ending` "cut" breaks it
-    behind the last part, "hang" keeps it open in silence until the client leaves.
+    The server waits for `before` before it sends the status. Status 0 closes the connection instead. The `ending` "cut"
+    closes it after the last part, "hang" keeps it open in silence until the client leaves.
     """
 
     parts: tuple[Part, ...] = ()
@@ -45,7 +45,7 @@ class Reply:
 
 
 class ScriptedHTTPServer:
-    """Serves from a thread of its own. `script` sets the next replies; when none is left, `answer` makes them."""
+    """Server in a separate thread. `script` sets the next replies; after them, `answer` makes the replies."""
 
     def __init__(self, answer: Callable[[Received], Reply], port: int = 0) -> None:
         self._answer = answer
@@ -82,7 +82,7 @@ class ScriptedHTTPServer:
         self._replies.extend(replies)
 
     def forget(self) -> None:
-        """Drop what was scripted and received, so that tests can share a server."""
+        """Drop scripted replies and recorded requests, so that tests can share a server."""
         self._replies.clear()
         self.requests.clear()
 
@@ -126,7 +126,7 @@ async def _read(reader: asyncio.StreamReader, connection: int) -> Received:
 
 
 async def _write(reply: Reply, received: Received, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
-    """Write a reply; tell whether the connection can serve another request."""
+    """Write a reply, and return whether the connection can serve another request."""
     if reply.status == 0:
         return False
     if await _leaves(reader, reply.before):
@@ -154,7 +154,7 @@ async def _write(reply: Reply, received: Received, reader: asyncio.StreamReader,
 
 
 async def _leaves(reader: asyncio.StreamReader, until: float | threading.Event) -> bool:
-    """Wait for a time or an event; tell whether the client closed the connection meanwhile."""
+    """Wait for a time or an event, and return whether the client closed the connection meanwhile."""
     watch = asyncio.create_task(reader.read(1))
     deadline = time.monotonic() + (PATIENCE if isinstance(until, threading.Event) else until)
     while not watch.done() and time.monotonic() < deadline:

@@ -1,4 +1,4 @@
-"""Answers as Tavily documents them (docs.tavily.com, "Tavily Search")."""
+"""Responses as documented by Tavily (docs.tavily.com, "Tavily Search")."""
 
 import json
 
@@ -8,7 +8,7 @@ KEY = "tvly-right-key"
 
 
 def answer(received: Received) -> Reply:
-    """Answer POST /search."""
+    """Respond to POST /search."""
     if received.headers.get("authorization") != f"Bearer {KEY}":
         return reply({"detail": {"error": "Unauthorized: missing or invalid API key."}}, 401)
     asked = received.json()

@@ -1,4 +1,4 @@
-"""Answers as Wolfram|Alpha documents them (products.wolframalpha.com/api/documentation), with output=json."""
+"""Responses as documented by Wolfram|Alpha (products.wolframalpha.com/api/documentation), with output=json."""
 
 import json
 from urllib.parse import parse_qs, urlsplit
@@ -23,7 +23,7 @@ def pod(title: str, text: str) -> dict[str, object]:
 
 
 def answer(received: Received) -> Reply:
-    """Answer GET /v2/query."""
+    """Respond to GET /v2/query."""
     query = {name: values[0] for name, values in parse_qs(urlsplit(received.path).query).items()}
     if query.get("appid") != APP_ID:
         return reply({"success": False, "error": {"code": "1", "msg": "Invalid appid"}, "numpods": 0})

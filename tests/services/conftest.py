@@ -20,26 +20,26 @@ def engine_cloud(engine: Engine) -> Iterator[Cloud]:
 
 @pytest.fixture
 def cloud(engine_cloud: Cloud) -> Cloud:
-    """The local AWS engine, and what is asked of it."""
+    """Return a store in the local AWS engine, with counters of its requests."""
     engine_cloud.forget()
     return engine_cloud
 
 
 @pytest.fixture
 def own_cloud(engine: Engine) -> Iterator[Cloud]:
-    """The same engine behind clients of the test's own, which it may disturb."""
+    """Yield a store in the same engine with the test's own clients, which it may break."""
     yield from connect(engine)
 
 
 @pytest.fixture
 def tenant() -> str:
-    """A tenant of the test's own, in which the shared engine holds nothing yet."""
+    """Return a new tenant, for which the shared engine has no data yet."""
     return f"t{new_id()[-12:]}"
 
 
 @pytest.fixture
 def make_stage(cloud: Cloud, tenant: str) -> MakeStage:
-    """Make a stage for a model; `lease` is in seconds, `history` in bytes."""
+    """Return a function that creates a stage for a model; `lease` is in seconds, `history` in bytes."""
 
     def make(model: ChatModel, lease: float = 30, history: int = 4_000_000) -> Stage:
         return Stage(cloud.store, tenant, model, lease, history)
@@ -49,7 +49,7 @@ def make_stage(cloud: Cloud, tenant: str) -> MakeStage:
 
 @pytest.fixture
 def make_office(cloud: Cloud, tenant: str) -> MakeOffice:
-    """Make an office for a model; `lease` is in seconds."""
+    """Return a function that creates an office for a model; `lease` is in seconds."""
 
     def make(model: ChatModel, lease: float = 30) -> Office:
         return Office(cloud, tenant, model, lease)

@@ -1,4 +1,4 @@
-"""Faults and order of DynamoDB calls, through botocore's own events."""
+"""Faults and order of DynamoDB calls, implemented with botocore's own events."""
 
 import threading
 from collections import Counter
@@ -14,7 +14,7 @@ LOST = "stint.lost"
 
 @contextmanager
 def watching(cloud: Cloud, see: Callable[[str, str, dict[str, Any]], None]) -> Iterator[None]:
-    """Call `see` with operation, body and context before each call is sent; what it raises, the caller gets."""
+    """Call `see` with operation, body and context before each call is sent. Its exceptions reach the caller."""
 
     def before(model: Any, params: dict[str, Any], context: dict[str, Any], **_: Any) -> None:
         see(model.name, str(params["body"]), context)
@@ -29,7 +29,7 @@ def watching(cloud: Cloud, see: Callable[[str, str, dict[str, Any]], None]) -> I
 
 @contextmanager
 def failing(cloud: Cloud, operation: str, marker: str = "", *, lost: bool = False, times: int = 99) -> Iterator[None]:
-    """Let calls whose body holds `marker` fail; with `lost` they are done, and their answers get lost."""
+    """Make calls fail whose body contains `marker`. With `lost`, they take effect, but their responses are lost."""
     left = times
 
     def see(name: str, body: str, context: dict[str, Any]) -> None:
@@ -56,14 +56,14 @@ def failing(cloud: Cloud, operation: str, marker: str = "", *, lost: bool = Fals
 
 @contextmanager
 def held_together(cloud: Cloud, *operations: str) -> Iterator[Counter[str]]:
-    """Let none of the first calls go before all of `operations` are there: they must be made side by side."""
+    """Hold the first calls until all of `operations` have been called, so they must be concurrent."""
     with held_in_rounds(cloud, operations) as seen:
         yield seen
 
 
 @contextmanager
 def held_in_rounds(cloud: Cloud, *rounds: Sequence[str]) -> Iterator[Counter[str]]:
-    """Let no call go before all calls of its round are there; the rounds follow each other. Counts all calls."""
+    """Hold each call until all calls of its round have been made. Rounds are in order. Yields counts of all calls."""
     places = [number for number, operations in enumerate(rounds) for _ in operations]
     barriers = [threading.Barrier(len(operations)) for operations in rounds]
     found = [Counter[str]() for _ in rounds]

@@ -1,4 +1,4 @@
-"""A tenant's services over a real store, with models that play what a test wrote."""
+"""A tenant's services with a real store and scripted models."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
@@ -58,14 +58,14 @@ def said(text: str = "Hi") -> list[Part]:
 
 
 def called(*names: str, text: str = "", arguments: str = "{}") -> list[Part]:
-    """An answer that calls tools by the ids c0, c1 and so on."""
+    """Return an answer with calls of tools; the call ids are c0, c1 and so on."""
     calls = [ToolCallChunk(place, f"c{place}", name, arguments) for place, name in enumerate(names)]
     return [*([TextChunk(text)] if text else []), *calls, CALLED]
 
 
 @dataclass
 class Script:
-    """A model that plays one answer after the other; an Event in an answer is waited for, an exception raised."""
+    """A model that returns one answer after the other. It waits for an Event in an answer, and raises an exception."""
 
     answers: list[list[Part]]
     requests: list[InferenceRequest] = field(default_factory=list)
@@ -99,12 +99,12 @@ def script(*answers: list[Part]) -> Script:
 
 
 def words_of(message: ModelMessage) -> str:
-    """The text of a message."""
+    """Return the text of a message."""
     return message.text if isinstance(message, SystemText | AssistantAnswer) else text_of(message.content)
 
 
 def shape(events: list[Any]) -> list[str]:
-    """Events in few words."""
+    """Return a short description of each event."""
     return [word_for(event) for event in events]
 
 
@@ -130,7 +130,7 @@ def word_for(event: Event | RunEnded) -> str:
 
 
 class ListLog:
-    """A log in memory, for the loop alone."""
+    """A log in memory, for tests of the loop."""
 
     def __init__(self) -> None:
         self.records: list[TurnRecord] = []
@@ -158,7 +158,7 @@ def run_of(
 
 
 class Inbox:
-    """A worker that does nothing yet."""
+    """A queue whose tasks are not processed."""
 
     def __init__(self) -> None:
         self.tasks: list[DeletionTask] = []
@@ -173,7 +173,7 @@ def tool(name: str) -> ToolDef:
 
 
 class Stage:
-    """One session of one agent, as its clients use it. Two stages over the same ids are two processes."""
+    """A process that serves one session of one agent. Two stages with the same ids are two processes."""
 
     def __init__(
         self,
@@ -209,7 +209,7 @@ class Stage:
         return self
 
     def beside(self, model: ChatModel, lease: float = 30, history: int = 4_000_000) -> "Stage":
-        """Another process that serves the same session."""
+        """Return another process that serves the same session."""
         other = Stage(self.store, self.tenant, model, lease, history)
         other.agent_id, other.session_id = self.agent_id, self.session_id
         return other
@@ -231,7 +231,7 @@ class Stage:
         return [event async for event in self.turns.run(turn)]
 
     async def turn(self, text: str = "Hello", **request: Any) -> Turn:
-        """Run a whole turn, and give how it ended."""
+        """Run a whole turn, and return it."""
         return ended(await self.play(await self.start(text, **request)))
 
     async def resumed(self, turn_id: str, *answers: tuple[str, str]) -> Turn:
@@ -248,7 +248,7 @@ class Stage:
         return (await asyncio.to_thread(self.store.sessions.get, *self.ids)).lease_turn
 
     async def lease_runs_out(self) -> None:
-        """Let the lease of the session expire."""
+        """Move the clock to the end of the session's lease."""
         record = await asyncio.to_thread(self.store.sessions.get, *self.ids)
         CLOCK.move_to(record.lease_until)
 
@@ -258,20 +258,20 @@ def deadline(seconds: float) -> float:
 
 
 def ended(events: list[Event]) -> Turn:
-    """Give the turn of the terminal event: the last one, and the only one of its kind."""
+    """Return the turn of the terminal event, which must be the last event and the only terminal one."""
     assert [isinstance(event, TERMINAL) for event in events] == [False] * (len(events) - 1) + [True]
     return cast("TurnComplete", events[-1]).turn
 
 
 async def until(condition: Callable[[], Any], seconds: float = 30) -> None:
-    """Wait until a condition holds."""
+    """Wait until a condition is true."""
     async with asyncio.timeout(seconds):
-        while not condition():  # noqa: ASYNC110 - what is waited for happens outside of this loop
+        while not condition():  # noqa: ASYNC110 - the condition is changed outside of this loop
             await asyncio.sleep(0.005)
 
 
 async def keep_running(waiter: asyncio.Task[Any], lease_end: Callable[[], int | None], lease: float) -> None:
-    """Let time pass, from one renewal of a lease to the next, until what waits for the lease has seen one."""
+    """Advance the clock from one renewal of a lease to the next, until the waiter has noticed a renewal."""
     while not waiter.done():
         before = lease_end() or 0
         CLOCK.move(lease / 3)
@@ -280,13 +280,13 @@ async def keep_running(waiter: asyncio.Task[Any], lease_end: Callable[[], int | 
 
 
 async def die(turn: TurnRun) -> None:
-    """Let the process of a turn die: nobody runs the turn on, and its lease runs out at once."""
+    """Simulate the death of a turn's process: the turn stops, and its lease expires at once."""
     await turn.run.close_inference()
     await run_out(turn)
 
 
 async def run_out(turn: TurnRun) -> None:
-    """Let a turn's lease run out at once, renewed no more, while its holder believes to have it."""
+    """Make a turn's lease expire at once, without renewals, while its holder still assumes to have it."""
     keeper = turn.log.keeper
     keeper.stop()
     await asyncio.gather(keeper.renewal, return_exceptions=True)
@@ -295,7 +295,7 @@ async def run_out(turn: TurnRun) -> None:
 
 
 async def collect(events: AsyncIterator[Any], into: list[Any] | None = None) -> list[Any]:
-    """Read all events; those before an exception are in `into`."""
+    """Read all events. After an exception, `into` has the events before it."""
     seen = [] if into is None else into
     async for event in events:
         seen.append(event)

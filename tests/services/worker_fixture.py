@@ -1,4 +1,4 @@
-"""A tenant's responses in the background over a real store: a queue, a bus, a worker, and models that play a script."""
+"""A tenant's background responses with a real store, a fake queue and event bus, a worker, and scripted models."""
 
 import asyncio
 import json
@@ -37,7 +37,7 @@ FUNCTION = {"type": "function", "name": "ask_user", "parameters": {"type": "obje
 
 @dataclass
 class Desk:
-    """A queue and a bus that keep what they get; while `refuses`, they take nothing."""
+    """A queue and an event bus that record what they receive. While `refuses` is true, they raise an error."""
 
     tasks: list[ResponseTask] = field(default_factory=list)
     deletions: list[DeletionTask] = field(default_factory=list)
@@ -64,7 +64,7 @@ class Desk:
 
 @dataclass
 class Shop:
-    """An MCP server with the tools `buy` and `sell`. A call of a name in `gates` waits for its event."""
+    """An MCP provider with the tools `buy` and `sell`. A call of a tool in `gates` waits for its event."""
 
     calls: list[str] = field(default_factory=list)
     keys: list[str] = field(default_factory=list)
@@ -88,7 +88,7 @@ class Shop:
 
 
 class Office:
-    """Two offices over the same tenant and desk are two processes. `lease` is in seconds."""
+    """A process of the system. Two offices with the same tenant and desk are two processes. `lease` is in seconds."""
 
     def __init__(
         self, cloud: Cloud, tenant: str, model: ChatModel, lease: float = 30, desk: Desk | None = None
@@ -108,20 +108,20 @@ class Office:
         self.event_requests = compose_event_requests(tenant, settings, self.store, base, self.services, self.worker)
 
     def beside(self, model: ChatModel) -> "Office":
-        """Another process of the same system."""
+        """Return another process of the same system."""
         return Office(self.cloud, self.tenant, model, self.lease, self.desk)
 
     async def create(self, text: str = "Hello", **fields: Any) -> str:
-        """Create a response in the background, and give its id."""
+        """Create a background response, and return its id."""
         request = CreateResponse.model_validate({"model": "test/m", "input": text, "background": True} | fields)
         return (await self.services.background.create(request, deadline(30))).header.response_id
 
     async def run(self, response_id: str, seconds: float = 30, *, last: bool = False) -> StoredResponse | None:
-        """Work on a response as on a message of the queue."""
+        """Run a response like for a message of the queue."""
         return await self.worker.handle(response_id, deadline(seconds), last=last)
 
     async def finished(self, text: str = "Hello", **fields: Any) -> Response:
-        """Create a response, run it and give it as a client reads it."""
+        """Create a response, run it, and return it as a client reads it."""
         response_id = await self.create(text, **fields)
         await self.run(response_id)
         return await self.get(response_id)
@@ -136,7 +136,7 @@ class Office:
         return (await self.services.conversations.create(CreateConversation())).id
 
     async def follow(self, response_id: str, after: int = -1, seconds: float = 10) -> list[Json]:
-        """Follow a response until its end, or for so long; what comes is held against the grammar of streams."""
+        """Read a response's events until its end or the deadline, and check them against the grammar of streams."""
         stream, events = Stream(after), []
         try:
             async for text in await self.services.tail.open(response_id, after, deadline(seconds)):
@@ -155,7 +155,7 @@ class Office:
 
     @asynccontextmanager
     async def dying(self, response_id: str) -> AsyncIterator[None]:
-        """Run a response in a worker that is killed when this ends: it writes nothing more, and its lease expires."""
+        """Run a response in a worker that is killed at the end. It does not write any more, and its lease expires."""
         working = asyncio.create_task(self.run(response_id))
         yield
         self.cloud_goes()

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Cloud:
-    """A store, the clients beneath it, and what they sent and were charged."""
+    """A store and its clients, with counters of their requests and consumed capacity units."""
 
     def __init__(self, dynamodb: "DynamoDBClient", s3: "S3Client", table: str, bucket: str) -> None:
         self.dynamodb, self.s3, self.table, self.bucket = dynamodb, s3, table, bucket
@@ -35,7 +35,7 @@ class Cloud:
         self.units.clear()
 
     def write(self, items: Iterable[Item]) -> None:
-        """Put many items at once, beside the store."""
+        """Write many items at once without the store."""
         requests = [{"PutRequest": {"Item": encode(item)}} for item in items]
         for at in range(0, len(requests), 25):
             self.dynamodb.batch_write_item(RequestItems={self.table: requests[at : at + 25]})  # type: ignore[dict-item]  # the stubs want their own class
@@ -67,9 +67,9 @@ class Cloud:
 
 
 def lose_first_answer(cloud: Cloud, operation: str, after: int | None = None) -> list[int]:
-    """Lose an answer to an operation when the work is done: the first one, or the first with the status `after`.
+    """Lose a response to an operation that took effect: the first one, or the first with the status `after`.
 
-    Gives the statuses of all answers, the lost one's too.
+    Returns the statuses of all responses, including the lost one.
     """
     sent: list[int] = []
     session: Any = cloud.dynamodb._endpoint.http_session  # type: ignore[attr-defined]  # the wire itself
@@ -97,7 +97,7 @@ def credentials(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def mocked() -> Iterator[Cloud]:
-    """moto: good for one thread, knows no capacity."""
+    """Yield a store in moto, which supports only one thread and does not count capacity."""
     with mock_aws():
         dynamodb, s3 = make_dynamodb(), make_s3()
         dynamodb.create_table(
@@ -119,19 +119,19 @@ def engine_cloud(engine: Engine) -> Iterator[Cloud]:
 
 @pytest.fixture
 def cloud(engine_cloud: Cloud) -> Cloud:
-    """The local AWS engine: conditions hold under threads, capacity is counted."""
+    """Return a store in the local AWS engine, whose conditions are safe with threads and which counts capacity."""
     engine_cloud.forget()
     return engine_cloud
 
 
 @pytest.fixture
 def own_cloud(engine: Engine) -> Iterator[Cloud]:
-    """The same engine behind clients of the test's own, which it may disturb."""
+    """Yield a store in the same engine with the test's own clients, which it may break."""
     yield from connect(engine)
 
 
 def connect(engine: Engine) -> Iterator[Cloud]:
-    """Make clients of the engine; the environment that leads them there is gone when this yields."""
+    """Create clients of the engine, and yield a store after the environment of the engine is removed again."""
     with pytest.MonkeyPatch.context() as environment:
         for name, value in engine.environment().items():
             environment.setenv(name, value)
@@ -148,5 +148,5 @@ def store(cloud: Cloud) -> Store:
 
 @pytest.fixture
 def tenant() -> str:
-    """A tenant of the test's own, in which the shared engine holds nothing yet."""
+    """Return a new tenant, for which the shared engine has no data yet."""
     return f"t{new_id()[-12:]}"

@@ -25,7 +25,7 @@ def message(text: str = "Hello") -> Message:
 
 
 def stored(*texts: str) -> list[StoredItem]:
-    """Make messages as a conversation holds them."""
+    """Return messages in the form of a conversation."""
     return [StoredItem(item=message(text)) for text in texts]
 
 
@@ -35,7 +35,7 @@ def response_header(
     model: str = "scripted/demo",
     background: bool = False,
 ) -> ResponseHeader:
-    """Make the header of a new response, which may continue from another one."""
+    """Return the header of a new response, which may continue from another one."""
     ancestors, depth = place_behind(behind) if behind else ([], 0)
     return ResponseHeader(
         response_id=new_name("resp"),
@@ -58,7 +58,7 @@ def response_ending(status: ResponseStatus = ResponseStatus.completed) -> Respon
 def response_record(
     response_id: str, text: str = "Hi", status: ResponseStatus | None = ResponseStatus.completed
 ) -> ResponseRecord:
-    """Make a record with a step, and the ending unless `status` is None."""
+    """Return a record with a step, and with the ending unless `status` is None."""
     step = InferenceStep(
         turn_id=response_id,
         step_id=new_id(),
@@ -74,7 +74,7 @@ def conversation(**metadata: str) -> Conversation:
 
 
 class Responder:
-    """A tenant, and the writes that make responses in it."""
+    """A tenant, and writes of responses to it."""
 
     def __init__(self, store: Store, tenant: str) -> None:
         self.store, self.tenant = store, tenant
@@ -99,7 +99,7 @@ class Responder:
         return header
 
     def chain(self, length: int, text: str = "Hello", answer: str = "Hi") -> list[ResponseHeader]:
-        """Store responses each of which continues from the one before it."""
+        """Store responses, each of which continues from the previous one."""
         links: list[ResponseHeader] = []
         for _ in range(length):
             links.append(self.respond(text, answer, links[-1] if links else None))

@@ -65,7 +65,7 @@ def pending(turn_id: str, arguments: str = "{}") -> PendingCalls:
 
 
 class Conversation:
-    """A session of a new agent, and the writes that make turns in it."""
+    """A session of a new agent, and writes of turns to it."""
 
     def __init__(self, store: Store, tenant: str, expires_at: int | None = None) -> None:
         self.store, self.tenant = store, tenant

@@ -1,4 +1,4 @@
-"""What tests of the worker need of a system that runs: its processes, its queues, and a client."""
+"""A running system for tests of the worker, with its processes, its queues, and a client."""
 
 import os
 import signal
@@ -24,7 +24,7 @@ SHELL = {"STINT_SCRIPTED_WORD_SECONDS": "0.005", "STINT_LEASE_SECONDS": "3"}
 
 @dataclass(frozen=True)
 class System:
-    """`make run` with a short lease and a short visibility time-out."""
+    """`make run` with a short lease and a short visibility timeout."""
 
     run: Run
     engine: RunningEngine
@@ -39,7 +39,7 @@ class System:
         )
 
     def workers(self) -> set[int]:
-        """The processes of functions that are not streamed: while nobody asks for agents, those of the worker."""
+        """Return the processes of buffered functions. Without requests for agents, they are those of the worker."""
         columns = ["ps", "-ww", "-eo", "pid=,ppid=,args="]
         table = subprocess.run(columns, capture_output=True, text=True, check=True).stdout
         rows = [line.split(None, 2) for line in table.splitlines()]
@@ -56,12 +56,12 @@ class System:
         return file.read_text() if file.exists() else ""
 
     def begun(self, key: str, value: str) -> list[str]:
-        """The ids of the responses with this metadata."""
+        """Return the ids of the responses with this metadata."""
         listed = self.client.get("/responses", cast_to=dict[str, Any])
         return [each["id"] for each in listed["data"] if each["metadata"].get(key) == value]
 
     def attempts(self, response_id: str) -> int:
-        """How often a response was taken up."""
+        """Return the number of attempts to run a response."""
         dynamodb: Any = self.engine.client("dynamodb")
         key = {"pk": {"S": f"default#response:{response_id}"}, "sk": {"S": "lease"}}
         try:
@@ -80,11 +80,11 @@ class System:
         return {item["pk"]["S"].partition("#")[0] for item in items}
 
     def lines(self, text: str) -> list[str]:
-        """What the worker has logged with a text in it."""
+        """Return the worker's log lines that contain a text."""
         return [line for line in self.log().splitlines() if text in line]
 
     def receive(self, queue: str, within: float = 60) -> dict[str, Any]:
-        """Take the next message out of a queue, by the name of its output in infra/aws/data.yaml."""
+        """Receive and delete the next message of a queue. `queue` is the name of its output in infra/aws/data.yaml."""
         sqs: Any = self.engine.client("sqs")
         url = self.engine.outputs[queue]
         try:
@@ -109,7 +109,7 @@ def running_system(state: Path) -> Iterator[System]:
 
 
 def eventually(read: Callable[[], T], holds: Callable[[T], bool], within: float) -> T:
-    """Read until something holds of what was read."""
+    """Read until the value fulfils a condition, and return it."""
     deadline = time.monotonic() + within
     while not holds(found := read()):
         assert time.monotonic() < deadline, f"in {within} s nothing more came than {found}"

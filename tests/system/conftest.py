@@ -20,7 +20,7 @@ NO_ENGINE = RunningEngine("http://127.0.0.1:9", "us-east-1", {})
 
 @dataclass(frozen=True)
 class Api:
-    """The API of `apps/template.yaml`; functions leave marks in `marks`, faults of the front are in `log`."""
+    """The API of `apps/template.yaml`. Functions write files into `marks`; errors of the front are in `log`."""
 
     client: httpx.Client
     marks: Path
@@ -59,7 +59,7 @@ def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
 
 @pytest.fixture(scope="session")
 def responses_run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
-    """`make run`, shared by the tests that talk to it as clients of the Responses API."""
+    """Run `make run`, shared by the tests with clients of the Responses API."""
     with ScriptedHTTPServer(tavily.answer) as search_engine:
         shell = {"STINT_SCRIPTED_WORD_SECONDS": "0.005", "STINT_TAVILY_BASE_URL": search_engine.url}
         run = Run(tmp_path_factory.mktemp("responses"), free_port(), shell=shell)
@@ -70,7 +70,7 @@ def responses_run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
 
 @pytest.fixture(params=["/v1", "/v1/openai/v1"])
 def openai_client(responses_run: Run, request: pytest.FixtureRequest) -> Iterator[OpenAI]:
-    """The real client, with its own retries, under either base URL."""
+    """Yield OpenAI's client, with its own retries, for each of the base URLs."""
     http = DefaultHttpxClient(trust_env=False)
     with OpenAI(base_url=f"{responses_run.url}{request.param}", api_key="key", http_client=http) as client:
         yield client

@@ -1,4 +1,4 @@
-"""What the data stack gives to the template, where nobody looks behind the names."""
+"""Placeholder outputs of the data stack."""
 
 OUTPUTS = {
     "TableName": "table",

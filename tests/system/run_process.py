@@ -12,7 +12,7 @@ from tests.openresponses.wire import Tap
 
 
 class Run:
-    """`make run` as a process; `lines` is what it has printed so far."""
+    """`make run` as a process; `lines` is its output so far."""
 
     def __init__(self, state: Path, port: int, *options: str, shell: dict[str, str] | None = None) -> None:
         command = [sys.executable, "-m", "infra.local", "--state", str(state), "run", "--port", str(port), *options]
@@ -30,7 +30,7 @@ class Run:
         )
 
     def read_until(self, text: str) -> str:
-        """The line that holds the text; fails when the process ends before it."""
+        """Read output until a line contains the text, and return this line. Fails if the process ends first."""
         assert self.process.stdout is not None
         for line in self.process.stdout:
             self.lines.append(line)
@@ -40,7 +40,7 @@ class Run:
 
     @property
     def url(self) -> str:
-        """Leads past a tap, which holds answers of the Responses API against their contract."""
+        """Return the URL of a tap, which checks the exchanges with the Responses API against their contract."""
         self.tap = self.tap or Tap(self.port)
         return f"http://127.0.0.1:{self.tap.port}"
 
@@ -71,7 +71,7 @@ def free_port() -> int:
 
 
 def clean_shell() -> dict[str, str]:
-    """The shell of somebody who has set nothing: other tests in this process may have."""
+    """Return the environment without variables of Stint, OpenAI and AWS, which other tests may have set."""
     return {name: value for name, value in os.environ.items() if not name.startswith(("STINT_", "OPENAI_", "AWS_"))}
 
 

@@ -1,4 +1,4 @@
-"""Handlers of the managed runtime."""
+"""Plain handlers for the managed runtime."""
 
 import os
 import time

@@ -1,4 +1,4 @@
-"""A bare ASGI app: the first path segment names what it does."""
+"""A plain ASGI app whose behaviour the first path segment selects."""
 
 import asyncio
 import inspect
@@ -30,7 +30,7 @@ async def body(send: Send, data: bytes, *, more: bool = True) -> None:
 
 
 async def gate(scope: Message, name: str) -> None:
-    """Tell the test that this point is reached, and wait until it says go."""
+    """Notify the test that this point is reached, and wait until it opens the gate."""
     port = int(dict(scope["headers"])[b"x-gate"])
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.write(f"{name}\n".encode())

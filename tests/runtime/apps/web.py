@@ -1,4 +1,4 @@
-"""One FastAPI app, both ways: streamed by the runtime, buffered by Mangum."""
+"""A FastAPI app that is streamed by the runtime and buffered by Mangum."""
 
 import asyncio
 from collections.abc import AsyncIterator

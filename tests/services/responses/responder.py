@@ -1,4 +1,4 @@
-"""A tenant's responses in the foreground, over a real store."""
+"""A tenant's foreground responses with a real store."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,13 +17,13 @@ from stint.services.responses.response_run import ResponseRun
 
 @dataclass
 class Answered:
-    """A response that was run: what its stream told, held against the grammar of streams."""
+    """A response that was run, with the events of its stream, checked against the grammar of streams."""
 
     events: list[ResponseEvent] = field(default_factory=list)
 
     @property
     def response(self) -> Response:
-        """The response as the last event has it."""
+        """Return the response of the last event."""
         last: Response = self.events[-1].response  # type: ignore[union-attr]  # the terminal event bears one
         return last
 
@@ -33,7 +33,7 @@ class Answered:
 
 
 class Responder:
-    """Creates responses as the routes do."""
+    """Client that creates responses like the routes."""
 
     def __init__(self, office: Office) -> None:
         self.office = office

@@ -1,4 +1,4 @@
-"""A process that runs a turn whose model never ends, for tests that kill it. Arguments: table, bucket, and ids."""
+"""Process that runs a turn whose model never ends, for tests that kill it. Arguments: table, bucket, and ids."""
 
 import asyncio
 import sys

@@ -20,7 +20,7 @@ def server() -> Iterator[ScriptedHTTPServer]:
 
 @pytest.fixture
 def names() -> dict[str, list[str]]:
-    """What the fake resolver knows; tests add to it and change it between calls."""
+    """Return the names of the fake resolver, which tests change."""
     return {}
 
 
@@ -36,7 +36,7 @@ def resolve(names: dict[str, list[str]]) -> Resolve:
 
 @pytest.fixture
 def certify(tmp_path: Path) -> Callable[[str], tuple[ssl.SSLContext, ssl.SSLContext]]:
-    """Make the TLS contexts of a server with a certificate for a name, and of a client that trusts it."""
+    """Return a function that creates the TLS contexts of a server with a certificate for a name and of its client."""
 
     def make(name: str) -> tuple[ssl.SSLContext, ssl.SSLContext]:
         key = ec.generate_private_key(ec.SECP256R1())

@@ -18,7 +18,7 @@ def guard() -> Guard:
 
 @pytest.fixture(scope="session")
 def mcp_server() -> Iterator[str]:
-    """The base URL of a real MCP server in a process of its own."""
+    """Yield the base URL of a real MCP server in a separate process."""
     process = subprocess.Popen([sys.executable, "-m", "tests.servers.mcp_server"], stdout=subprocess.PIPE, text=True)
     assert process.stdout
     yield f"http://127.0.0.1:{process.stdout.readline().strip()}"
@@ -28,7 +28,7 @@ def mcp_server() -> Iterator[str]:
 
 @pytest.fixture
 def seen(mcp_server: str) -> Callable[[str], int]:
-    """Tell how often the MCP server saw something, see its `/stats`."""
+    """Return a function that reads a counter of the MCP server's `/stats`."""
 
     def count(what: str) -> int:
         stats: dict[str, int] = httpx.get(f"{mcp_server}/stats", trust_env=False, timeout=120).json()

@@ -1,4 +1,4 @@
-"""Gives the event back, or answers exactly what the request's body says."""
+"""Function that returns the event, or exactly the response in the request's body."""
 
 import json
 import time

@@ -1,4 +1,4 @@
-"""Streams in the ways that the last segment of the path names."""
+"""App that streams in the way that the last segment of the path names."""
 
 import asyncio
 import os
@@ -31,7 +31,7 @@ async def slowly(send: Send) -> None:
 
 
 async def step_by_step(send: Send) -> None:
-    """Send a word, and the next one when the test has made a mark of the one before."""
+    """Send words, each once the test has created a file for the previous one."""
     await start(send)
     for word in ("one", "two", "three"):
         await part(send, word.encode())

@@ -1,4 +1,4 @@
-"""Items in few words, and the messages that a reader makes of them."""
+"""Short builders of items, and the messages to which they are converted."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ KEY = SigningKey("tenant", b"k" * 32)
 
 
 def encode(document: Schema) -> str:
-    """Write opaque text, signed with a key of the tests."""
+    """Return opaque text that is signed with a key of the tests."""
     return encode_opaque(document, KEY)
 
 
@@ -53,7 +53,7 @@ def messages(*items: Any, texts: tuple[str, ...] = ()) -> list[ModelMessage]:
 
 
 def shape(said: list[ModelMessage]) -> list[str]:
-    """Messages in few words."""
+    """Return a short description of each message."""
     letters = {SystemText: "system", UserInput: "user", ToolResult: "result", AssistantAnswer: "answer"}
     calls = [
         "".join(f" -> {each.call_id}" for each in one.tool_calls) if isinstance(one, AssistantAnswer) else ""

@@ -1,4 +1,4 @@
-"""Notes what it gets, and does what the first word of a message, or of an event's detail, says."""
+"""Function that records its events, and does what the first word of a message or of an event's detail requests."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""The measured API, as tests use it."""
+"""Client of the measured API for tests."""
 
 import json
 import os
@@ -23,11 +23,11 @@ MOST_BYTES = 6_000_000
 
 
 class TooCostly(AssertionError):
-    """The process that served a case was killed for its use of CPU time, or died."""
+    """The process that served a case exceeded its CPU time and was killed, or died."""
 
 
 class MeasuredApi:
-    """A process that serves cases (`tests.adversarial.process`), each in a fork."""
+    """A process (`tests.adversarial.process`) that serves each case in a fork."""
 
     def __init__(self, environment: Mapping[str, str], outputs: Mapping[str, str]) -> None:
         self.environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), **environment}
@@ -62,7 +62,7 @@ class MeasuredApi:
         """Send the requests of a case, and return the costs of each by its number, method and path.
 
         Raises:
-            AssertionError: an answer is 500 or 504, or the case itself objects to one.
+            AssertionError: the status of a response is 500 or 504, or an assertion of the case failed.
             TooCostly: the process was killed.
         """
         costs: dict[str, Costs] = {}
@@ -81,9 +81,9 @@ class MeasuredApi:
         return costs
 
     def send(self, connection: Connection, pid: int, request: Request | Event) -> tuple[Answer, Costs]:
-        """Send one request, and watch the memory of the children that it starts."""
+        """Send one request, and measure the memory of the child processes that it starts."""
         body = request.body.replace(PEER, self.peer.url.encode())
-        assert len(body) <= MOST_BYTES, "Lambda takes no larger request"
+        assert len(body) <= MOST_BYTES, "Lambda accepts no larger request"
         connection.send(replace(request, body=body))
         of_children = 0
         while not connection.poll(SAMPLED_SECONDS):

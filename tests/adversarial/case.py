@@ -1,4 +1,4 @@
-"""Hostile inputs: each case is a generator of the requests that carry one, and of what has to be sent before it."""
+"""Hostile inputs. Each case is a generator of the requests with one such input, and of the requests before them."""
 
 import json
 from collections.abc import Callable, Generator
@@ -8,7 +8,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """An HTTP request as the app receives it. `path` may have a query; it is sent as it is."""
+    """An HTTP request. `path` may have a query and is sent unchanged."""
 
     method: str
     path: str
@@ -31,7 +31,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The answer to a request. For the worker's events, 200 stands for a return and 500 for an exception."""
+    """The response to a request. For the worker's events, 200 is a normal return and 500 an exception."""
 
     status: int
     body: bytes
@@ -41,13 +41,13 @@ class Answer:
 
 
 Case = Generator[Request | Event, Answer, None]
-"""Yields requests of at most 6 MB and receives their answers. The test measures each of them."""
+"""Generator that yields requests of at most 6 MB and receives their responses. The test measures each of them."""
 
 CASES: dict[str, Callable[[], Case]] = {}
 
 
 def case(make: Callable[[], Case]) -> Callable[[], Case]:
-    """Register a case by the name of its function."""
+    """Register a case under the name of its function."""
     assert make.__name__ not in CASES, f"there are two cases named {make.__name__}"
     CASES[make.__name__] = make
     return make
@@ -58,13 +58,13 @@ def get(path: str) -> Request:
 
 
 def post(path: str, body: Any) -> Request:
-    """Return a POST of a JSON body; bytes are sent as they are."""
+    """Return a POST with a JSON body. Bytes are sent unchanged."""
     content = body if isinstance(body, bytes) else json.dumps(body).encode()
     return Request("POST", path, content, {"content-type": "application/json"})
 
 
 def create_session(**config: Any) -> Generator[Request | Event, Answer, str]:
-    """Create an agent and a session: `path = yield from create_session()` is the session's path."""
+    """Create an agent and a session, and return the session's path: `path = yield from create_session()`."""
     agent_config = {"model": "scripted/demo", "instructions": "", **config}
     answer = yield post("/v1/agents", {"agent_config": agent_config})
     assert answer.status == 200, answer.body

@@ -1,4 +1,4 @@
-"""Credentials that are looked for in long answers, and opaque texts that hold more than they seem to."""
+"""Credentials that are searched for in long responses, and opaque texts with a large decompressed content."""
 
 import base64
 import json
@@ -11,12 +11,12 @@ from tests.adversarial.peer import serves
 from tests.servers.scripted_http import Received, Reply
 
 LONGEST = 6_000_000
-"""Bytes of an answer of a tool."""
+"""Maximum bytes of a tool's response."""
 
 PEER = "http://peer"
 ALIKE = {f"X-{n}": f"{'a' * 12}{n:03}" for n in range(500)}
 MOST_HEADERS = 64
-"""Headers of one tool."""
+"""Maximum headers of one tool."""
 LONG = {"X-Key": "a" * 9_000 + "b"}
 
 
@@ -36,7 +36,7 @@ def answer_file(received: Received) -> Reply:
 
 
 def tools_with(path: str, headers: dict[str, str]) -> list[dict[str, Any]]:
-    """Return the tool `t`, and others of its toolgroup that have the headers which one alone may not have."""
+    """Return the tool `t`, and more tools of its toolgroup for headers that exceed the maximum of one tool."""
     names = list(headers)
     parts = [names[begin : begin + MOST_HEADERS] for begin in range(0, len(names), MOST_HEADERS)]
     return [
@@ -46,7 +46,7 @@ def tools_with(path: str, headers: dict[str, str]) -> list[dict[str, Any]]:
 
 
 def call_tool(path: str, headers: dict[str, str]) -> Case:
-    """Register tools with credentials, show them, and call one by itself and in a turn."""
+    """Register tools with credentials, read them, and call one directly and in a turn."""
     args = {"tools": tools_with(path, headers)}
     registered = yield post("/v1/toolgroups", {"toolgroup_id": "g", "provider_id": "remote-execution", "args": args})
     assert registered.status == 200, registered.body[:500]
@@ -80,7 +80,7 @@ def credentials_in_a_nested_answer() -> Case:
 
 @case
 def a_model_that_almost_says_a_credential() -> Case:
-    """A turn's text is looked through as well, piece by piece."""
+    """Search a turn's text, which is done piece by piece."""
     args = {"tools": [{"name": "t", "url": f"{PEER}/nested", "headers": {"X-Key": "a" * 9_000 + "b"}}]}
     yield post("/v1/toolgroups", {"toolgroup_id": "g", "provider_id": "remote-execution", "args": args})
     session = yield from create_session(toolgroups=["g"])
@@ -89,7 +89,7 @@ def a_model_that_almost_says_a_credential() -> Case:
 
 
 def registration(value: Any) -> Case:
-    """Register args, as large as they may be, and show them."""
+    """Register args of the maximum size, and read them."""
     room = 64_000 // len(json.dumps(value))
     args = {"tools": [{"name": "t", "url": "https://example.com", "body": [value] * room}]}
     answer = yield post("/v1/toolgroups", {"toolgroup_id": "g", "provider_id": "remote-execution", "args": args})

@@ -1,4 +1,4 @@
-"""Documents, whatever they are said to be."""
+"""Documents with any media type."""
 
 import base64
 import zlib
@@ -11,7 +11,7 @@ from tests.servers.scripted_http import Received, Reply
 from tests.unit.documents.pdf_files import make_pdf, write_objects, write_pdf
 
 MOST = 4_400_000
-"""Bytes of a document that is sent as base64 in a request of 6 MB."""
+"""Maximum bytes of a document that is sent in base64 in a request of 6 MB."""
 
 
 def fill(piece: bytes, size: int = MOST) -> bytes:
@@ -130,7 +130,7 @@ def pdf_of_loops() -> Case:
 
 
 def loops() -> Iterator[bytes]:
-    """Write files whose objects lead in circles, or far down."""
+    """Yield files whose objects are circular or deeply nested."""
     kids = b" ".join(b"2 0 R" for _ in range(50_000))
     yield write_objects([b"<< /Type /Catalog /Pages 2 0 R >>", b"<< /Type /Pages /Kids [%b] /Count 50000 >>" % kids])
     yield write_objects([b"<< /Type /Catalog /Pages 2 0 R >>", b"[" * 100_000 + b"]" * 100_000])

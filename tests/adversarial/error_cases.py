@@ -1,4 +1,4 @@
-"""Requests with many mistakes, or with long ones: the answer stays short."""
+"""Requests with many or long errors, whose responses must be short."""
 
 from functools import partial
 from typing import Any

@@ -7,7 +7,7 @@ from typing import Any
 from tests.adversarial.case import Answer, Case, Event, Request, case, create_session, get, post
 
 MOST = 5_999_900
-"""Bytes of a body; the rest is for what is around."""
+"""Bytes of hostile content in a body; the rest of the limit is for the surrounding JSON."""
 
 
 def fill(piece: bytes, size: int = MOST) -> bytes:
@@ -45,7 +45,7 @@ def refused(requests: Iterator[Request], statuses: tuple[int, ...] = (400,)) -> 
 
 @case
 def ordinary_request() -> Case:
-    """Show what costs nothing."""
+    """Measure a request that costs almost nothing."""
     answer = yield get("/v1/models")
     assert answer.status == 200
 
@@ -90,7 +90,7 @@ def deep_arrays() -> Case:
 
 @case
 def lists_of_wrong_values() -> Case:
-    """Each entry of a list is several problems, as its type is one of many."""
+    """Send lists of wrong entries. Each entry causes several errors, because it has many possible types."""
     wrong = [0] * 199_000
     session = yield from create_session()
     message = {"role": "user", "content": wrong}
@@ -178,7 +178,7 @@ def long_text_of_quotes() -> Case:
 
 
 def talk(text: str) -> Case:
-    """Say something long in each of the APIs, and read it back."""
+    """Send a long text to each of the APIs, and read it back."""
     for model in ("scripted/demo", "openai/any"):
         session = yield from create_session(model=model)
         message = {"role": "user", "content": "TEXT"}
@@ -194,7 +194,7 @@ def talk(text: str) -> Case:
 
 
 def say(body: dict[str, Any], text: str) -> bytes:
-    """Write a body with a text that is JSON already."""
+    """Return a body with a text that is already JSON."""
     return post("/", body).body.replace(b"TEXT", text.encode())
 
 
@@ -232,7 +232,7 @@ def messages_of_the_queue() -> Case:
 
 @case
 def addresses() -> Case:
-    """Send paths, queries and headers that are none, or very long."""
+    """Send paths, queries and headers that are malformed or very long."""
     for path in (
         "/v1/agents/%ff",
         "/v1/agents/%ed%a0%80",

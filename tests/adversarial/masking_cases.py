@@ -1,4 +1,4 @@
-"""Registrations, agents and URLs that are full of places where a credential may be."""
+"""Registrations, agents and URLs with many places for credentials."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""Many MCP servers, calls and approvals in one request: what each costs alone is bounded, and so is their sum."""
+"""Many MCP servers, calls and approvals in one request. The cost of each is limited, and so is their sum."""
 
 from collections.abc import Callable
 from typing import Any
@@ -14,7 +14,7 @@ SHORT = {"content": [{"type": "text", "text": "x"}]}
 
 
 def answer_as(received: Received, tools: list[dict[str, Any]], called: dict[str, Any]) -> Reply:
-    """Answer as an MCP server with these tools, which return the same for every call."""
+    """Respond as an MCP server with these tools, which return the same result for every call."""
     message = received.json()
     if "id" not in message:
         return Reply(status=202)
@@ -41,7 +41,7 @@ def answer_at_length(received: Received) -> Reply:
 
 
 def servers(kind: str, count: int = 1, **fields: Any) -> list[dict[str, Any]]:
-    """Return MCP tools, each of another server."""
+    """Return MCP tools, each of a different server."""
     tool = {"type": "mcp", "require_approval": "never", **fields}
     return [{**tool, "server_label": f"l{n}", "server_url": f"{URL}/{kind}?n={n}"} for n in range(count)]
 

@@ -1,4 +1,4 @@
-"""What a request costs: CPU time and memory, never wall-clock time."""
+"""Measurement of a request's costs: CPU time and memory, never wall-clock time."""
 
 import asyncio
 import re
@@ -13,10 +13,11 @@ PROC = Path("/proc")
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """`stretch`: the longest stretch of the event loop's thread in one callback, in seconds of CPU time.
+    """The costs of a request.
 
-    `cpu`: seconds of CPU time of the process and its finished children. `grown`: bytes by which the peak of the
-    process's memory exceeds what it held before, and what its largest child held.
+    `stretch` is the longest callback of the event loop, in seconds of CPU time. `cpu` are the seconds of CPU time of
+    the process and its finished children. `grown` are the bytes by which the peak memory exceeds the memory
+    before, plus the peak of its largest child.
     """
 
     stretch: float = 0.0
@@ -25,7 +26,7 @@ class Costs:
 
 
 class Meter:
-    """Measures the process it runs in, from `start` to `stop`. Make one per process: it patches the event loop."""
+    """Meter of its own process, from `start` to `stop`. Create only one per process: it patches the event loop."""
 
     def __init__(self) -> None:
         self.stretch = self.cpu = 0.0
@@ -59,7 +60,7 @@ def cpu_seconds() -> float:
 
 
 def reset_peak() -> None:
-    """Make the peak of this process what it holds now; elsewhere than on Linux the old peak stays."""
+    """Reset the peak of this process to its current memory; this works only on Linux."""
     try:
         (PROC / "self" / "clear_refs").write_text("5")
     except OSError:
@@ -67,7 +68,7 @@ def reset_peak() -> None:
 
 
 def peak_bytes(process: str = "self") -> int:
-    """Read the most memory that a process has held; 0 when it is gone."""
+    """Return the peak memory of a process, or 0 if it has ended."""
     try:
         found = re.search(r"VmHWM:\s+(\d+) kB", (PROC / process / "status").read_text())
     except OSError:
@@ -78,12 +79,12 @@ def peak_bytes(process: str = "self") -> int:
 
 
 def children_peak_bytes(process: int) -> int:
-    """Read the most memory that one of a process's present children has held."""
+    """Return the highest peak memory of a process's current children."""
     try:
         own = (PROC / str(process) / "cmdline").read_bytes()
         tasks = (PROC / str(process) / "task").glob("*/children")
         children = [child for task in tasks for child in task.read_text().split()]
-        # A child that has not begun its own program yet still shows the memory of its parent.
+        # Before a child has started its own program, it shows the memory of its parent.
         begun = [child for child in children if (PROC / child / "cmdline").read_bytes() not in (own, b"")]
     except OSError:
         return 0

@@ -1,4 +1,4 @@
-"""The other servers that a request makes this one call: a model's provider, MCP servers, documents and tools by URL."""
+"""Fake of all servers that are called for a request: model provider, MCP servers, documents and tools by URL."""
 
 import json
 from collections.abc import Callable
@@ -7,13 +7,13 @@ from tests.servers.chat_completions import stream
 from tests.servers.scripted_http import Received, Reply, ScriptedHTTPServer
 
 PEER = b"http://peer"
-"""Where cases say that this server is; the test puts its real address there."""
+"""Placeholder in the cases for the address of this server, which is replaced by its real address."""
 
 ANSWERS: dict[str, Callable[[Received], Reply]] = {}
 
 
 def serves(path: str) -> Callable[[Callable[[Received], Reply]], Callable[[Received], Reply]]:
-    """Register what answers at a path."""
+    """Register a handler of a path."""
 
     def register(answer: Callable[[Received], Reply]) -> Callable[[Received], Reply]:
         ANSWERS[path] = answer

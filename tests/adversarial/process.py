@@ -1,7 +1,7 @@
-"""A process that holds the whole API and forks for each case, so that every case meets it warm and alone.
+"""Process with the whole API that forks for each case, so that every case has its own warm process.
 
 Arguments: the descriptor of a listening socket, the engine's outputs as JSON, and the base URL of `openai/` models. The
-process ends when its standard input does.
+process ends when its standard input ends.
 """
 
 import asyncio
@@ -35,10 +35,10 @@ from stint.models.fetched_images import FetchedImages
 from stint.models.openai.model import OpenAICompatible
 
 MOST_CPU_SECONDS = 25
-"""A case that uses more is killed: its costs are not known, only that they are too high."""
+"""A case that exceeds this limit is killed; its actual costs are then unknown."""
 
 MOST_ANSWER = 1_000_000
-"""Bytes of an answer that cases get: what a server has sent it does not hold, and neither does this process."""
+"""Bytes of a response that cases receive. The rest is dropped: a server does not keep data that it has sent."""
 
 
 def main(descriptor: str, outputs: str, chat_url: str) -> None:
@@ -61,7 +61,7 @@ def main(descriptor: str, outputs: str, chat_url: str) -> None:
 
 
 def warm_up(app: FastAPI) -> None:
-    """Load what a first request loads, with requests that are refused before anything is stored."""
+    """Trigger the imports of a first request, with requests that are refused before anything is stored."""
     requests = [get("/v1/openapi.json")]
     posts = ("/v1/agents", "/v1/toolgroups", "/v1/responses", "/v1/chat/completions", "/v1/nothing")
     requests += [post(path, {"input": 1}) for path in posts]
@@ -70,12 +70,12 @@ def warm_up(app: FastAPI) -> None:
 
 
 def fork(connection: socket.socket, world: World, app: FastAPI) -> None:
-    """Serve one case in a process of its own, and clean up after those that have ended."""
+    """Serve one case in a child process, and reap the children that have ended."""
     if os.fork() == 0:
         try:
             world.tenant = f"t{new_id()[-12:]}"
             serve(Connection(connection.detach()), app)
-        except BaseException:  # noqa: BLE001 - whatever happens, the copy ends here
+        except BaseException:  # noqa: BLE001 - the child must end here after any exception
             traceback.print_exc()
             os._exit(1)
         os._exit(0)
@@ -85,7 +85,7 @@ def fork(connection: socket.socket, world: World, app: FastAPI) -> None:
 
 
 def serve(connection: Connection, app: FastAPI) -> None:
-    """Answer requests with what came of each and what it cost, until the other end is closed."""
+    """Send the response and the costs of each request, until the connection is closed."""
     resource.setrlimit(resource.RLIMIT_CPU, (MOST_CPU_SECONDS, MOST_CPU_SECONDS))
     connection.send(os.getpid())
     meter = Meter()
@@ -111,7 +111,7 @@ def receive_all(connection: Connection) -> Iterator[Request | Event]:
 
 
 async def send(app: FastAPI, request: Request) -> Answer:
-    """Send a request to the app as a server would: its body in one piece."""
+    """Send a request to the app like a server, with its body in one piece."""
     path, _, query = request.path.partition("?")
     scope: dict[str, Any] = {
         "type": "http",
@@ -146,13 +146,13 @@ async def send(app: FastAPI, request: Request) -> Answer:
 
 
 def handle(event: Event) -> Answer:
-    """Pass an event to the worker as Lambda does, which parses it first."""
+    """Parse an event and pass it to the worker, like Lambda."""
     context = SimpleNamespace(
         aws_request_id=new_id(), function_name="worker", get_remaining_time_in_millis=lambda: 30_000
     )
     try:
         return Answer(200, json.dumps(handler(json.loads(event.body), context)).encode())
-    except Exception as error:  # noqa: BLE001 - as Lambda does
+    except Exception as error:  # noqa: BLE001 - like Lambda
         return Answer(500, repr(error).encode())
 
 

@@ -1,4 +1,4 @@
-"""Requests with long lists, each element of which could make the server read, fetch or convert something."""
+"""Requests with long lists, each element of which could cause a read, a fetch or a conversion."""
 
 import base64
 from typing import Any
@@ -45,7 +45,7 @@ def image_requests(model: str, urls: list[str]) -> list[Request]:
 
 
 def send_images(model: str, urls: list[str], status: int) -> Case:
-    """Send images by their URLs everywhere."""
+    """Send images by URL wherever they are accepted."""
     for request in image_requests(model, urls):
         answer = yield request
         assert answer.status == status, (str(request), answer.body[:500])
@@ -93,7 +93,7 @@ def answer_mcp(received: Received) -> Reply:
 
 
 def approvals(count: int) -> list[dict[str, Any]]:
-    """Return calls that wait for an approval, and the approvals."""
+    """Return calls that require an approval, and the approvals."""
     call = {"type": "mcp_approval_request", "server_label": "peer", "name": "t", "arguments": "{}"}
     consent = {"type": "mcp_approval_response", "approve": True}
     calls = [call | {"id": f"mcpr_{n:032x}02"} for n in range(count)]

@@ -1,4 +1,4 @@
-"""JSON schemas and regular expressions of callers: formats of answers and parameters of tools."""
+"""JSON schemas and regular expressions of callers: output formats and parameters of tools."""
 
 import json
 from functools import partial
@@ -108,7 +108,7 @@ ANSWERED: dict[str, tuple[dict[str, Any], Any]] = {
 
 
 def answered(schema: dict[str, Any], value: Any) -> Case:
-    """Let the model answer with a value: the checks end, with success or with a failed response."""
+    """Make the model answer with a value. The checks must end, with success or with a failed response."""
     form = {"type": "json_schema", "name": "hostile", "schema": schema, "strict": True}
     body = {"model": "scripted/demo", "input": f"say: {json.dumps(value)}", "text": {"format": form}}
     answer = yield post("/v1/responses", body)
@@ -117,7 +117,7 @@ def answered(schema: dict[str, Any], value: Any) -> Case:
 
 @case
 def schema_of_a_turn_with_many_names() -> Case:
-    """A bare schema: whether it is strict depends on all its names."""
+    """Send a schema without a strict flag: all its names are read to find out whether it is strict."""
     names = [f"p{number}" for number in range(60_000)]
     schema = {
         "type": "object",
@@ -133,7 +133,7 @@ def schema_of_a_turn_with_many_names() -> Case:
 
 
 def parameters(schema: dict[str, Any]) -> Case:
-    """Let the model call a tool with such parameters."""
+    """Make the model call a tool with these parameters."""
     tool = {"type": "function", "name": "lookup", "parameters": schema}
     body = {"model": "scripted/demo", "input": "lookup 1 and 'this' " + "that " * 10_000, "tools": [tool]}
     answer = yield post("/v1/responses", body)
@@ -141,11 +141,11 @@ def parameters(schema: dict[str, Any]) -> Case:
 
 
 DOUBLED_INPUTS = ("hi", "lookup 1 and 'this'", "call: lookup {}", 'call: lookup {"x": {"a": {}, "b": {}}}')
-"""InputReader by which the scripted model leaves a tool alone, makes arguments for it, and calls it with given ones."""
+"""Inputs for which the scripted model does not call a tool, calls it with made-up arguments, or with given ones."""
 
 
 def doubled_in_every_place(schema: dict[str, Any]) -> Case:
-    """Use a schema as the format of an answer and as the parameters of tools, with and without a call."""
+    """Use a schema as an output format and as the parameters of tools, with and without a call."""
     form = {"type": "json_schema", "name": "hostile", "schema": schema, "strict": True}
     tool = {"name": "lookup", "description": "", "parameters": schema}
     endpoint = {**tool, "url": "http://127.0.0.1:9/", "method": "POST"}

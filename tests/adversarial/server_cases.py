@@ -1,4 +1,4 @@
-"""What the servers answer that a request names: MCP servers, HTTP tools, images by URL, the provider of a model."""
+"""Hostile responses of the servers in a request: MCP servers, HTTP tools, images by URL, the model's provider."""
 
 import json
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from tests.adversarial.peer import PEER, json_reply, serves
 from tests.servers.scripted_http import Received, Reply
 
 SIZE = 2_900_000
-"""Bytes of an answer that is not refused for its size."""
+"""Bytes of a response that is not refused for its size."""
 
 PNG = b"\x89PNG\r\n\x1a\n"
 EVENTS = {"Content-Type": "text/event-stream"}
@@ -24,7 +24,7 @@ CALLS: dict[str, Any] = {
 
 
 def result(received: Received, streamed: bool) -> Reply:
-    """Answer as an MCP server: the tool's name says what its result is."""
+    """Respond as an MCP server. The tool's name selects its result."""
     message = received.json()
     if "id" not in message:
         return Reply(status=202)
@@ -79,7 +79,7 @@ def answer_in_chunks(received: Received) -> Reply:
 
 @serves("/mcp/pages")
 def answer_pages(received: Received) -> Reply:
-    """List one large tool on each of very many pages."""
+    """List one large tool on each of an endless number of pages."""
     message = received.json()
     if message.get("method") != "tools/list":
         return result(received, streamed=False)

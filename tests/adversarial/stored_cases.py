@@ -1,4 +1,4 @@
-"""What is stored already, by as many requests as it takes."""
+"""Large stored data, which is written by many requests."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""The costliest cases, at the end of a test run."""
+"""Summary of the most expensive cases at the end of a test run."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ PROPERTY = "costs of a hostile request"
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """Print which cases kept the event loop longest, used most CPU time, and grew the process most."""
+    """Print the cases with the longest callbacks, the most CPU time, and the most memory."""
     reports = [report for kind in ("passed", "failed") for report in terminalreporter.stats.get(kind, [])]
     found = [
         (costs, f"{report.nodeid.rpartition('[')[2].rstrip(']')}: {request}")

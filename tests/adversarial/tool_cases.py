@@ -1,4 +1,4 @@
-"""Registrations of tools and shields, directives of the scripted model, and what they make of long texts."""
+"""Registrations of tools and shields, directives of the scripted model, and their use with long texts."""
 
 import json
 from functools import partial
@@ -17,7 +17,7 @@ def user(text: str) -> dict[str, Any]:
 
 @case
 def tool_of_a_long_scheme() -> Case:
-    """A registration that every later list had to read."""
+    """Register large tools, which each later list has to read."""
     tool = {"name": "t", "url": "http://127.0.0.1:9/", "parameters": OBJECT, "description": "a" * 60_000}
     for number in range(20):
         group = {"toolgroup_id": f"g{number}", "provider_id": HTTP, "args": {"tools": [tool]}}
@@ -83,7 +83,7 @@ LONG_TEXTS: dict[str, str] = {
 
 
 def shielded(text: str) -> Case:
-    """Check a text with eight deny lists, as large as they may be, on both sides of the model."""
+    """Check a text with eight deny lists of the maximum size, before and after the model."""
     phrases = [f"{'a' * (number % 40)}b{number}" for number in range(999)]
     patterns = [r"\b\d{16}\b", "(a+)+$", "(a|b)*a(a|b){200}c", "(.*a){20}x", r"^(\w+\s?)*$", "[\u4e00-\u9fff]{900}x"]
     for number in range(8):
@@ -102,7 +102,7 @@ for name, text in LONG_TEXTS.items():
 
 @case
 def shields_that_look_up_many_letters() -> Case:
-    """Check a text of many distinct characters, each of which has to be mapped once, in any case."""
+    """Check a text of many distinct characters, each of which must be mapped once, with upper and lower case."""
     letters = [chr(code) for code in range(0x100, 0x20000) if chr(code).isalpha()][:32_000]
     cased = [chr(code) for code in range(0x10400, 0x10450)] + [chr(code) for code in range(0x410, 0x450)]
     text = ("".join(letters) + "".join(cased) * 10_000)[:999_000]

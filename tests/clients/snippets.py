@@ -1,4 +1,4 @@
-"""The snippets of docs/clients.md, and the environments that they run in."""
+"""The snippets of docs/clients.md and their environments."""
 
 import re
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ ENVIRONMENTS = {
 
 @dataclass(frozen=True)
 class Snippet:
-    """A snippet, and what it prints."""
+    """A snippet and its output."""
 
     client: str
     language: str
@@ -51,14 +51,14 @@ class Snippet:
             file = folder / "snippet.py"
             file.write_text(self.code)
             return [str(self.environment / "bin" / "python"), str(file)]
-        file = NODE / ".snippets" / f"{re.sub(r'[^a-z]+', '-', self.client.lower())}.mjs"  # node looks from there
+        file = NODE / ".snippets" / f"{re.sub(r'[^a-z]+', '-', self.client.lower())}.mjs"  # node resolves from it
         file.parent.mkdir(exist_ok=True)
         file.write_text(self.code)
         return ["node", str(file)]
 
 
 def read_snippets() -> list[Snippet]:
-    """Read the page: each section holds the code, then its output."""
+    """Return the snippets of the page, whose sections have the code and then its output."""
     snippets = []
     for section in SECTION.finditer((ROOT / "docs" / "clients.md").read_text()):
         (language, code), (text, output) = FENCE.findall(section["body"])

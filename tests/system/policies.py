@@ -1,4 +1,4 @@
-"""The policies of a translated template: who is granted or denied what."""
+"""The IAM statements of a translated template."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
-# What AWS's own policies grant that matters here; none of them is attached without standing in this table.
+# The relevant actions of AWS's managed policies. A managed policy that is not in this table must not be attached.
 MANAGED = {
     "service-role/AWSLambdaBasicExecutionRole": ["logs:CreateLogGroup", "logs:CreateLogStream", "logs:PutLogEvents"],
     "AWSXrayWriteOnlyAccess": ["xray:*"],
@@ -18,7 +18,7 @@ MANAGED = {
     ],
     "service-role/AmazonAPIGatewayPushToCloudWatchLogs": ["logs:*"],
 }
-# Resources that hold no policy and attach none.
+# Types of resources without policies.
 PLAIN = {
     "AWS::ApiGateway::Account",
     "AWS::ApiGateway::Deployment",
@@ -40,7 +40,7 @@ PLAIN = {
 
 
 class UnknownPolicy(Exception):
-    """The template has something that may grant what nobody looked at."""
+    """The template has an element that may grant permissions but is not supported here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Statement:
 
 
 def statements_of(template: Mapping[str, Any]) -> list[Statement]:
-    """Return all statements, those of conditions included. Raise UnknownPolicy for what this code cannot read."""
+    """Return all statements, including those with conditions. Raises UnknownPolicy for an unsupported element."""
     return [
         statement
         for name, resource in template["Resources"].items()
@@ -68,7 +68,7 @@ def read(name: str, kind: str, properties: Mapping[str, Any], resources: Mapping
         case "AWS::IAM::Role":
             return role_statements(name, properties, resources)
         case "AWS::IAM::ManagedPolicy" if not {"Roles", "Users", "Groups"} & properties.keys():
-            return []  # read with the roles that attach it
+            return []  # it is read with the roles that attach it
         case "AWS::Lambda::Permission":
             principal, function = properties["Principal"], short(properties["FunctionName"])
             return [Statement("Allow", principal, properties["Action"], function, short(properties.get("SourceArn")))]
@@ -112,7 +112,7 @@ def document_statements(holder: str | None, statements: Any) -> Iterator[Stateme
 
 
 def allowed(statements: Iterable[Statement], action: str) -> set[tuple[str, str]]:
-    """Return the holders that an Allow lets do an action, with the resource; wildcards count."""
+    """Return the holders and resources for which an Allow matches an action, with wildcards."""
     return {
         (statement.holder, statement.resource)
         for statement in statements
@@ -121,7 +121,7 @@ def allowed(statements: Iterable[Statement], action: str) -> set[tuple[str, str]
 
 
 def short(value: Any) -> str:
-    """Write a value with its intrinsic functions as one string."""
+    """Return a value with intrinsic functions as one string."""
     match value:
         case None:
             return ""

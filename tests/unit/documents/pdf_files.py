@@ -1,4 +1,4 @@
-"""PDF files as bytes."""
+"""Builders of PDF files."""
 
 import zlib
 from io import BytesIO
@@ -7,13 +7,13 @@ import pypdf
 
 
 def make_pdf(*pages: str) -> bytes:
-    """Write a file with a line of text on each page."""
+    """Return a file with a line of text on each page."""
     streams = [f"BT /F1 12 Tf 72 700 Td ({text}) Tj ET".encode() for text in pages]
     return write_pdf([(b"", stream) for stream in streams])
 
 
 def make_bomb(size: int) -> bytes:
-    """Write a file of one page whose packed stream unpacks to `size` bytes."""
+    """Return a file of one page whose compressed stream expands to `size` bytes."""
     return write_pdf([(b"/Filter /FlateDecode ", zlib.compress(b" " * size, 9))])
 
 
@@ -26,13 +26,13 @@ def make_encrypted(text: str, password: str) -> bytes:
 
 
 def make_half_character() -> bytes:
-    """Write a file whose font maps A to half of a surrogate pair."""
+    """Return a file whose font maps A to half of a surrogate pair."""
     ranges = b"1 begincodespacerange\n<00> <FF>\nendcodespacerange\n"
     return write_pdf([(b"", b"BT /F1 12 Tf 72 700 Td (BAB) Tj ET")], ranges + b"1 beginbfchar\n<41> <D800>\nendbfchar")
 
 
 def write_pdf(streams: list[tuple[bytes, bytes]], to_unicode: bytes = b"") -> bytes:
-    """Write pages with these filters and contents; `to_unicode` maps the font's codes."""
+    """Return a file of pages with these filters and contents; `to_unicode` maps the font's codes."""
     kids = b" ".join(b"%d 0 R" % (4 + 2 * place) for place in range(len(streams)))
     objects = [
         b"<< /Type /Catalog /Pages 2 0 R >>",
@@ -49,7 +49,7 @@ def write_pdf(streams: list[tuple[bytes, bytes]], to_unicode: bytes = b"") -> by
 
 
 def write_objects(objects: list[bytes]) -> bytes:
-    """Write objects, their places and the trailer (ISO 32000-1, section 7.5)."""
+    """Return a file of these objects, with their offsets and the trailer (ISO 32000-1, section 7.5)."""
     body, places = b"%PDF-1.4\n", []
     for number, content in enumerate(objects, start=1):
         places.append(len(body))

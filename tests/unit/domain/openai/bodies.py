@@ -83,21 +83,21 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=12), inner, max_size=3),
     max_leaves=6,
 )
-"""Any JSON, small."""
+"""Strategy of small JSON values."""
 
 
 def bodies_near(valid: Json) -> st.SearchStrategy[Json]:
-    """Bodies like a valid one, with any JSON in place of some of its fields."""
+    """Return a strategy of bodies with any JSON in some fields of a valid one."""
     return st.fixed_dictionaries({}, optional={name: st.just(value) | JSON for name, value in valid.items()})
 
 
 def items_near() -> st.SearchStrategy[Json]:
-    """Items like those that clients send, each with any JSON in place of some fields."""
+    """Return a strategy of items with any JSON in some fields of valid ones."""
     return st.sampled_from([*INPUT_ITEMS, *REFERENCES]).flatmap(bodies_near)
 
 
 def check_refusal(kind: type[BaseModel], body: object) -> None:
-    """Read a body; every problem names a field, unless the body is no object at all."""
+    """Assert that every validation error of a body names a field, unless the body is not an object."""
     try:
         kind.model_validate(body)
     except ValidationError as error:

@@ -1,4 +1,4 @@
-"""Lambda functions that are tools."""
+"""Lambda functions for use as tools."""
 
 import time
 from typing import Any

@@ -1,6 +1,6 @@
-"""Logs and metrics: one JSON line a request, figures in CloudWatch's embedded metric format. No message content.
+"""Logs and metrics: one JSON line per request, metrics in CloudWatch's embedded metric format, no message content.
 
-Modules log through the standard library (`logging.getLogger(__name__)`); Powertools formats what reaches "stint".
+Modules log through the standard library (`logging.getLogger(__name__)`). Powertools formats the lines of "stint".
 """
 
 import json
@@ -29,9 +29,9 @@ NAMESPACE = "Stint"
 
 @cache
 def make_logger() -> Logger:
-    """Set up the JSON logger "stint", whose level is POWERTOOLS_LOG_LEVEL; once a process.
+    """Set up the JSON logger "stint", with the level POWERTOOLS_LOG_LEVEL, once per process.
 
-    Lines are ASCII: a caller's text can break no line, and steers no terminal.
+    Lines are ASCII, so that a caller's text can neither break a line nor control a terminal.
     """
     logger = Logger(service="stint", json_serializer=serialize)
     logger.registered_handler.addFilter(put_log_keys)
@@ -39,26 +39,26 @@ def make_logger() -> Logger:
 
 
 def put_log_keys(record: logging.LogRecord) -> bool:
-    """Give a line the keys of its request, also when another module of the product wrote it."""
+    """Add the request's keys to a line of any module."""
     for key, value in log_keys().items():
         record.__dict__.setdefault(key, value)
     return True
 
 
 def serialize(line: dict[str, Any]) -> str:
-    """Write a log line without the credentials of the request that runs."""
+    """Write a log line without the current request's credentials."""
     return redact(json.dumps(line, default=str, separators=(",", ":")))
 
 
 @cache
 def process_started() -> float:
-    """Give the time of the process's first request: whoever sees it made is the cold start."""
+    """Return the time of the process's first request, which is the cold start."""
     return time.monotonic()
 
 
 @dataclass(slots=True)
 class Observation:
-    """What is observed of one request."""
+    """The log line and the metrics of one request."""
 
     request_id: str
     function: str
@@ -76,14 +76,14 @@ class Observation:
             self.count("ColdStart")
 
     def name_response(self, response_id: str) -> None:
-        """Put a response's id into every line that follows."""
+        """Add a response's id to the following lines."""
         add_log_keys(response_id=response_id)
 
     def count(self, name: str, value: float = 1) -> None:
         self.metrics.add_metric(name=name, unit=MetricUnit.Count, value=value)
 
     async def follow_response(self, events: "AsyncIterator[ResponseEvent]") -> "AsyncGenerator[ResponseEvent, None]":
-        """Pass a response's events on, and measure them."""
+        """Yield a response's events, and record its metrics."""
         first = True
         last: Response | None = None
         async for event in events:
@@ -98,7 +98,7 @@ class Observation:
             self.count_tokens(last.usage or Usage(), Usage())
 
     def count_finished(self, event: "CompletionEvent") -> None:
-        """Count a turn or response that the worker has run to its end."""
+        """Count a turn or response that the worker ran to its end."""
         self.count(f"{event.kind}s")
         self.count(f"{event.kind}Errors", int(event.status == "failed"))
         self.count_tokens(event.usage or Usage(), Usage())
@@ -108,7 +108,7 @@ class Observation:
         self.metrics.add_metric(name="TimeToFirstEvent", unit=MetricUnit.Milliseconds, value=elapsed)
 
     async def follow(self, events: AsyncIterator[Event], used: Usage | None) -> AsyncGenerator[Event, None]:
-        """Pass a turn's events on, and measure them; `used` is what the turn had used before it was resumed."""
+        """Yield a turn's events, and record its metrics. `used` is the usage before the turn was resumed."""
         first = True
         async for event in events:
             if first:
@@ -129,7 +129,7 @@ class Observation:
         return round((time.monotonic() - self.started) * 1000, 1)
 
     def finish_request(self, method: str, route: str, status: int) -> None:
-        """Write the request's line and its figures."""
+        """Write the request's line and metrics."""
         self.count("Errors", int(status >= 500))
         extra = {"method": method, "route": route, "status": status, "duration_ms": self.elapsed_milliseconds()}
         make_logger().info("Request", extra=extra)

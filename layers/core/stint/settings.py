@@ -1,4 +1,4 @@
-"""Every setting, read from the environment. Nothing else in the package reads it."""
+"""The settings, read from the environment. No other module of the package reads it."""
 
 from datetime import date
 from functools import cache
@@ -9,12 +9,12 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 
 def named(variable: str) -> AliasChoices:
-    """Name the environment variable of a setting that bears no STINT_ prefix."""
+    """Return the alias of a setting whose environment variable has no STINT_ prefix."""
     return AliasChoices(variable)
 
 
 class Settings(BaseSettings):
-    """Settings of a function, each an environment variable `STINT_<NAME>` unless its alias says otherwise."""
+    """The settings of a function. Each is an environment variable `STINT_<NAME>` or its alias."""
 
     model_config = SettingsConfigDict(
         env_prefix="STINT_", env_ignore_empty=True, extra="ignore", frozen=True, hide_input_in_errors=True
@@ -129,5 +129,5 @@ class Settings(BaseSettings):
 
 @cache
 def load_settings() -> Settings:
-    """Read the environment, once a process."""
+    """Read the environment, once per process."""
     return Settings()

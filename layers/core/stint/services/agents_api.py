@@ -1,4 +1,4 @@
-"""The use cases of one tenant, as the routes call them."""
+"""The use cases of one tenant that the routes call."""
 
 from dataclasses import dataclass
 
@@ -12,7 +12,7 @@ from stint.services.turns.turns import Turns
 
 @dataclass(frozen=True, slots=True)
 class AgentsServices:
-    """`heartbeat_seconds` is the silence after which a connection is kept open by a sign of life."""
+    """The use cases. After `heartbeat_seconds` of silence, a connection gets a heartbeat."""
 
     agents: Agents
     sessions: Sessions

@@ -1,4 +1,4 @@
-"""Results of calls that were awaited together."""
+"""Results of calls that were awaited concurrently."""
 
 from typing import TypeVar
 
@@ -6,7 +6,7 @@ T = TypeVar("T")
 
 
 def value_of(outcome: T | BaseException) -> T:
-    """Give what was awaited beside other things, or raise what became of it."""
+    """Return a result of `asyncio.gather`, or raise its exception."""
     if isinstance(outcome, BaseException):
         raise outcome
     return outcome

@@ -1,4 +1,4 @@
-"""Deletions of what is marked as deleted: finished in the request, or by the worker."""
+"""Deletions of marked objects, finished in the request or by the worker."""
 
 import logging
 import time
@@ -11,28 +11,28 @@ from stint.domain.tasks import DeletionTask, ObjectKind
 logger = logging.getLogger(__name__)
 
 DeleteObject = Callable[[DeletionTask, float], bool]
-"""Deletes the object of a task until a deadline on the monotonic clock, and returns whether nothing is left to do."""
+"""A function that deletes a task's object until a deadline on the monotonic clock, and returns whether it is done."""
 
 SendTask = Callable[[DeletionTask], None]
-"""Sends a task to the worker's queue, where it is done at least once. Raises StoreUnavailable."""
+"""A function that sends a task to the worker's queue, which delivers it at least once. Raises StoreUnavailable."""
 
 REQUEST_SECONDS = 20.0
-"""How long a request waits for its deletion before the worker gets the rest."""
+"""Maximum seconds of a deletion in a request, before the worker gets the rest."""
 
 
 @dataclass(frozen=True, slots=True)
 class Deletions:
-    """Deletes objects of the kinds that the composition passes in. The worker gets what takes too long."""
+    """Deletes objects of the kinds that the composition passes in. The worker finishes those that take too long."""
 
     kinds: Mapping[ObjectKind, DeleteObject]
     send: SendTask
     request_seconds: float = REQUEST_SECONDS
 
     def start_deletion(self, task: DeletionTask) -> None:
-        """Delete for `request_seconds` at most; the worker gets what is left, also when the store fails.
+        """Delete for `request_seconds` at most. The worker gets the rest, also if the store fails.
 
         Raises:
-            StoreUnavailable: the queue does not take the task.
+            StoreUnavailable: the queue does not accept the task.
         """
         try:
             self.continue_deletion(task, self.request_seconds)

@@ -1,4 +1,4 @@
-"""The documents of a turn, read before the turn begins."""
+"""Reading of a turn's documents before the turn starts."""
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -18,17 +18,17 @@ PlacedImage = tuple[str, ImageSource]
 
 @dataclass(frozen=True, slots=True)
 class DocumentReader:
-    """Turns documents into text, whether they were sent along or lie behind a URL, and looks at images."""
+    """Converts documents in requests and at URLs to text, and checks images."""
 
     fetch: Fetch
     check_url: CheckUrl
     limits: Limits = field(default_factory=Limits)
 
     async def read(self, documents: Sequence[Document]) -> list[DocumentText]:
-        """Give the texts of documents: what is stored, and what later turns see again.
+        """Return the texts of documents, which are stored for this turn and later ones.
 
         Raises:
-            InvalidRequest: one of them cannot be read; names it.
+            InvalidRequest: one of them cannot be read. The message names it.
         """
         if not documents:
             return []
@@ -37,12 +37,12 @@ class DocumentReader:
         return [DocumentText(text=text, mime_type=document.mime_type) for document, text in pairs]
 
     async def check_images(self, images: Iterable[PlacedImage]) -> None:
-        """Refuse images that no provider could read, since each later turn of the session would send them again, and
-        images where callers may not reach: a provider in the private network would fetch them.
+        """Refuse images that no provider can read, because each later turn of the session would send them again, and
+        images at URLs that are not allowed, because a provider in the private network would fetch them.
 
         Raises:
-            InvalidRequest: there are too many, or one is bad; names its place. A host that does not resolve is left to
-                the provider.
+            InvalidRequest: there are too many, or one is invalid. The message names its location. A host that does not
+                resolve is left to the provider.
         """
         urls: set[str] = set()
         for count, (place, source) in enumerate(images):
@@ -61,7 +61,7 @@ class DocumentReader:
 
 @contextmanager
 def named(place: str) -> Iterator[None]:
-    """Name the field of an image in the errors about it."""
+    """Set the field of an image in its errors."""
     try:
         yield
     except InvalidRequest as error:
@@ -73,7 +73,7 @@ def too_many_images(limit: str) -> InvalidRequest:
 
 
 def images_of(field: str, contents: Iterable[Content]) -> Iterator[PlacedImage]:
-    """Yield the images of the contents in a field, with their places: `messages[0].content[1].image.data`."""
+    """Yield the images of a field's contents, with locations such as `messages[0].content[1].image.data`."""
     for place, content in enumerate(contents):
         for index, item in enumerate(items_of(content)):
             if isinstance(item, ImageContentItem):

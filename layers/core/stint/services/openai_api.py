@@ -1,4 +1,4 @@
-"""The use cases of one tenant behind the OpenAI API, as the routes call them."""
+"""The use cases of one tenant that the OpenAI API's routes call."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ from stint.services.responses.responses import Responses
 
 @dataclass(frozen=True, slots=True)
 class OpenAIServices:
-    """`heartbeat_seconds` is the silence after which a connection is kept open by a sign of life."""
+    """The use cases. After `heartbeat_seconds` of silence, a connection gets a heartbeat."""
 
     responses: Responses
     background: Background

@@ -9,18 +9,18 @@ from stint.store.table import Table
 from stint.store.tombstones import is_live, mark_deleted
 
 LONGEST_NAME = 200
-"""Characters of a name in a list entry, which stays below 1 KB: one write unit."""
+"""Characters of a name in a list entry, so that the entry stays below 1 KB, one write unit."""
 
 
 class AgentStore:
-    """An agent exists while its list entry does and is not marked; ids that name none raise NotFound."""
+    """Agents. One exists while its list entry exists and is not marked as deleted; else methods raise NotFound."""
 
     def __init__(self, table: Table, documents: Documents) -> None:
         self._table = table
         self._documents = documents
 
     def create(self, tenant: str, agent: Agent) -> None:
-        """Store an agent under its own new id: the document first, so that what is listed can be read."""
+        """Store an agent under its new id. The document comes first, so that every listed agent can be read."""
         key = keys.agent_config(tenant, agent.agent_id)
         self._documents.put_new(key._asdict(), agent, keys.agent_blobs(tenant, agent.agent_id))
         entry = keys.agent(tenant, agent.agent_id)._asdict()
@@ -28,7 +28,7 @@ class AgentStore:
         self._table.put_new(entry | name | {"size": len(agent.model_dump_json().encode())})
 
     def get(self, tenant: str, agent_id: str) -> Agent:
-        """Read an agent: entry and document in one call."""
+        """Read an agent: its entry and document, in one call."""
         entry, config = keys.agent(tenant, agent_id), keys.agent_config(tenant, agent_id)
         found = self._table.get_many([entry, config])
         if config not in found or not is_live(found.get(entry)):
@@ -39,7 +39,7 @@ class AgentStore:
     def require(self, tenant: str, agent_id: str) -> str | None:
         """Return the first 200 characters of an agent's name, for log lines: one strongly consistent read of one unit.
 
-        None when it has no name, or was stored before list entries had one. Raise NotFound unless the agent exists.
+        None if it has no name, or was stored before list entries had one. Raises NotFound.
         """
         entry = self._table.get(keys.agent(tenant, agent_id))
         if entry is None or not is_live(entry):
@@ -49,7 +49,7 @@ class AgentStore:
     def list(self, tenant: str, window: Window) -> Page[Agent]:
         """List agents in creation order, up to MAX_BYTES of JSON, at least one.
 
-        One that is deleted between the two reads is left out.
+        An agent that is deleted between the two reads is omitted.
         """
         entries, more = self._table.live_page(keys.agents(tenant), window)
         shown = fitting([entry["size"] for entry in entries])
@@ -59,7 +59,7 @@ class AgentStore:
         return Page([Agent.model_validate_json(raw) for raw in documents], more or shown < len(entries))
 
     def mark_deleted(self, tenant: str, agent_id: str) -> None:
-        """Hide an agent from every read at once; marking it again is no error."""
+        """Hide an agent from all reads at once. It may be repeated."""
         if mark_deleted(self._table, keys.agent(tenant, agent_id)) is None:
             raise NotFound("Agent", agent_id)
 

@@ -1,4 +1,4 @@
-"""Responses that run in the background: who runs one, whether it is to stop, and the events it has sent so far."""
+"""Background responses: the lease of the worker, the cancellation, and the stored events."""
 
 import time
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ from stint.store.table import NEW, Table
 from stint.store.tombstones import new_seal
 
 MAX_ATTEMPTS = 3
-"""How often a response may be taken up: as often as the queue gives a message out."""
+"""Maximum attempts to run a response, as many as the queue's deliveries of a message."""
 
 UNCANCELLED = "attribute_not_exists(sealed_at) AND attribute_not_exists(cancelled_at)"
 UNCLAIMED = (
@@ -32,10 +32,10 @@ UNWRITTEN = f"{NEW} OR attribute_exists(frozen_at)"
 
 @dataclass(frozen=True, slots=True)
 class LeaseState:
-    """What the lease record says; all is None and 0 where nobody has taken the response up yet.
+    """The state in the lease record. All fields are None or 0 if no worker has run the response so far.
 
     `lease_until` is in milliseconds, `cancelled_at` and `requeued_at` are in seconds of the epoch. `requeued_at` is the
-    last time at which the response was queued again although nobody had taken it up.
+    last time at which the response was queued again before any attempt.
     """
 
     attempts: int = 0
@@ -50,18 +50,18 @@ class LeaseState:
 
     @property
     def lapsed(self) -> bool:
-        """Tell whether someone took the response up and let the lease run out."""
+        """Return whether a worker acquired the lease and let it lapse."""
         return self.lease_until is not None and not self.held
 
     @property
     def exhausted(self) -> bool:
-        """Tell whether the response was taken up as often as it may be, and nobody runs it."""
+        """Return whether all attempts are used and no worker runs the response."""
         return self.attempts >= MAX_ATTEMPTS and not self.held
 
 
 @dataclass(frozen=True, slots=True)
 class ResponseLease:
-    """The right to run a response; `attempts` counts this one too."""
+    """The right to run a response. `attempts` includes this one."""
 
     tenant: str
     response_id: str
@@ -77,19 +77,19 @@ class ResponseLease:
         return _state(self.lease.renew(seconds))
 
     def release(self) -> None:
-        """Do nothing: the response has ended, so nobody wants its lease."""
+        """Do nothing. The response has ended, so no worker needs its lease."""
 
 
 class EventBatch(Schema):
-    """Events as JSON texts; their sequence numbers follow each other."""
+    """Events as JSON texts with successive sequence numbers."""
 
     events: list[str]
 
 
 class BackgroundStore:
-    """The lease record and the stored stream of responses, in their own partitions and deleted with them.
+    """The lease records and stored streams of responses, in the responses' partitions.
 
-    Whether a response exists is not asked here. Nothing is written to one that was deleted less than an hour ago.
+    The response's existence is not checked. Nothing is written for an hour after its deletion.
     """
 
     def __init__(self, table: Table, documents: Documents) -> None:
@@ -123,7 +123,7 @@ class BackgroundStore:
         return _state(self._table.get(keys.response_lease(tenant, response_id)) or {})
 
     def cancel(self, tenant: str, response_id: str) -> LeaseState:
-        """Note that a response is to stop, whether anybody runs it or not. Raises NotFound when it was deleted."""
+        """Mark a response as cancelled, whether or not a worker runs it. Raises NotFound if it was deleted."""
         key, now = keys.response_lease(tenant, response_id), int(time.time())
         try:
             return _state(self._table.update(key, {"cancelled_at": now}, "attribute_not_exists(sealed_at)"))
@@ -131,7 +131,7 @@ class BackgroundStore:
             raise NotFound("Response", response_id) from None
 
     def claim_requeue(self, tenant: str, response_id: str, state: LeaseState) -> bool:
-        """Tell whether the caller is to queue a response again: one is for each lease that lapsed, unless cancelled."""
+        """Return whether the caller must requeue a response: one caller per lapsed lease, unless it is cancelled."""
         key, lease_id = keys.response_lease(tenant, response_id), state.lease_id
         if lease_id is None:
             return False
@@ -143,7 +143,7 @@ class BackgroundStore:
         return True
 
     def claim_waiting(self, tenant: str, response_id: str, seconds: float) -> bool:
-        """Tell whether the caller is to queue a response again that nobody has taken up: once in so many seconds."""
+        """Return whether the caller must requeue a response without attempts: one caller per period of `seconds`."""
         key, now = keys.response_lease(tenant, response_id), int(time.time())
         try:
             values = {":zero": 0, ":before": int(now - seconds)}
@@ -153,9 +153,9 @@ class BackgroundStore:
         return True
 
     def put_events(self, tenant: str, response_id: str, first_seq: int, events: list[str]) -> None:
-        """Store the events from a sequence number on: the batch follows the last one without a gap.
+        """Store a batch of events, whose first number follows the last batch.
 
-        Raises Interrupted when another worker's batch begins there, or the response was deleted.
+        Raises Interrupted if another worker's batch starts with that number, or the response was deleted.
         """
         item = keys.response_events(tenant, response_id, first_seq)._asdict() | {"event_count": len(events)}
         try:
@@ -164,9 +164,9 @@ class BackgroundStore:
             raise _lost(response_id) from None
 
     def freeze(self, tenant: str, response_id: str, first_seq: int) -> None:
-        """Let no worker store events from a sequence number on: only `end_events` may. It may be repeated.
+        """Allow only `end_events` to store events from a sequence number on. It may be repeated.
 
-        Raises Interrupted when a batch begins there, or the response was deleted.
+        Raises Interrupted if a batch starts with that number, or the response was deleted.
         """
         item = keys.response_events(tenant, response_id, first_seq)._asdict()
         try:
@@ -186,9 +186,9 @@ class BackgroundStore:
     def events(
         self, tenant: str, response_id: str, after_seq: int = -1, *, at_batch: bool = False
     ) -> Iterator[list[str]]:
-        """Read the stored events behind a sequence number, batch by batch.
+        """Read the stored events after a sequence number, batch by batch.
 
-        `at_batch` tells that the number is the last of a batch, as for whoever follows; that spares a look back.
+        `at_batch`: the number is the last one of a batch, as in a tail, so that no earlier batch is read.
         """
         pk, first = keys.response_records(tenant, response_id), max(after_seq + 1, 0)
         place = keys.response_events(tenant, response_id, first).sk
@@ -199,13 +199,13 @@ class BackgroundStore:
                 yield self._read(item)
 
     def count_events(self, tenant: str, response_id: str) -> int:
-        """Count the stored events, by the last batch."""
+        """Return the number of stored events, from the last batch."""
         pk, ends = keys.response_records(tenant, response_id), "sk, event_count"
         last = next(self._table.query(pk, newest_first=True, page=1, attributes=ends), {})
         return (keys.first_event(last.get("sk", "")) or 0) + int(last.get("event_count", 0))
 
     def _rest(self, pk: str, place: str, first: int) -> list[str]:
-        """Read the events from `first` on of the batch that begins before it, if it has any."""
+        """Read the events from `first` on in the batch that starts before it, if there are any."""
         item = next(self._table.query(pk, before=place, newest_first=True, page=1), {})
         begins = keys.first_event(item.get("sk", ""))
         if begins is None or begins + int(item["event_count"]) <= first:
@@ -217,7 +217,7 @@ class BackgroundStore:
         return EventBatch.model_validate_json(raw).events
 
     def stop(self, tenant: str, response_id: str) -> None:
-        """Seal what the worker of a response that is being deleted may write next: the lease, and the stream."""
+        """Seal the next writes of a deleted response's worker: the lease, and the stream."""
         seal = new_seal()
         self._table.put(keys.response_lease(tenant, response_id)._asdict() | seal)
         pk, ends = keys.response_records(tenant, response_id), "sk, event_count, sealed_at"
@@ -234,7 +234,7 @@ class BackgroundStore:
 
 
 def _admitted(found: Item, response_id: str) -> int:
-    """Count the attempts that a lease record shows. Raises NotFound or Conflict when no other one may follow."""
+    """Return the attempts in a lease record. Raises NotFound or Conflict if no other attempt is allowed."""
     if "sealed_at" in found:
         raise NotFound("Response", response_id)
     state = _state(found)

@@ -1,4 +1,4 @@
-"""Bodies that are too large for an item, in S3."""
+"""Bodies in S3 that are too large for an item."""
 
 import secrets
 import threading
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 
 class Blobs:
-    """Objects of one bucket, written once under a random name. Thread-safe.
+    """Objects of one bucket, each written once under a random name. Thread-safe.
 
-    `connect` makes the client at first use: most requests need none. All methods raise StoreUnavailable.
+    `connect` makes the client when first used, because most requests need none. All methods raise StoreUnavailable.
     """
 
     def __init__(self, connect: "Callable[[], S3Client]", bucket: str) -> None:
@@ -26,14 +26,14 @@ class Blobs:
         self._made: S3Client | None = None
 
     def put(self, prefix: str, body: bytes) -> str:
-        """Store a body and give its key."""
+        """Store a body, and return its key."""
         key = prefix + secrets.token_hex(16)
         with translated():
             self._client().put_object(Bucket=self._bucket, Key=key, Body=body, ContentType="application/octet-stream")
         return key
 
     def get(self, key: str, length: int, digest: bytes) -> bytes:
-        """Read a body. Raises BlobMissing, and StintError when it is not the one that was stored."""
+        """Read a body. Raises BlobMissing, and StintError if it is not the one that was stored."""
         with translated():
             body = self._client().get_object(Bucket=self._bucket, Key=key)["Body"].read()
         if len(body) != length or sha256(body).digest() != digest:
@@ -45,7 +45,7 @@ class Blobs:
             self._client().delete_object(Bucket=self._bucket, Key=key)
 
     def delete_prefix(self, prefix: str) -> Iterator[None]:
-        """Delete all objects whose keys begin so, up to 1,000 per step of the iterator."""
+        """Delete all objects with a key prefix, up to 1,000 per step of the iterator."""
         while True:
             with translated():
                 listed = self._client().list_objects_v2(Bucket=self._bucket, Prefix=prefix)

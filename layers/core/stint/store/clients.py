@@ -1,4 +1,4 @@
-"""Clients of the AWS services; region, credentials and endpoints come from the environment as botocore reads it."""
+"""Clients of AWS services. botocore reads region, credentials and endpoints from the environment."""
 
 from typing import TYPE_CHECKING, cast
 
@@ -39,5 +39,5 @@ def _make(service: str, read_timeout: float) -> object:
         max_pool_connections=POOL,
         retries={"mode": "standard", "total_max_attempts": ATTEMPTS},
     )
-    # Not boto3: its resources and its transfer manager, which nothing here uses, would be loaded at every cold start.
+    # Not boto3, which would load unused modules (resources, transfer manager) at every cold start.
     return get_session().create_client(service, config=config)

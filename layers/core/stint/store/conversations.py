@@ -1,4 +1,4 @@
-"""Conversations in the table: a record with metadata and lock, a record for each item, and a list entry."""
+"""Conversations in the table: a record with metadata and lease, a record for each item, and a list entry."""
 
 import json
 import time
@@ -25,16 +25,16 @@ Items = list[StoredItem]
 
 @dataclass(frozen=True, slots=True)
 class ItemHistory:
-    """A conversation's items, oldest first; `complete` tells that none was left out."""
+    """A conversation's items, oldest first. `complete`: none was omitted."""
 
     items: list[StoredItem]
     complete: bool
 
 
 class ConversationStore:
-    """A conversation exists while its own record does and is not marked; ids that name none raise NotFound.
+    """Conversations. One exists while its record exists and is not marked as deleted; otherwise methods raise NotFound.
 
-    Items lie in the order of their ids, which `domain.items.name_items` makes.
+    Items are in the order of their ids, which `domain.openai.items.name_items` makes.
     """
 
     def __init__(self, table: Table, documents: Documents, blobs: Blobs) -> None:
@@ -43,7 +43,7 @@ class ConversationStore:
         self._blobs = blobs
 
     def create(self, tenant: str, conversation: Conversation, first: Sequence[StoredItem] = ()) -> None:
-        """Store a conversation under its own new id, with its first items."""
+        """Store a conversation under its new id, with its first items."""
         key, entry = keys.conversation(tenant, conversation.id), keys.conversation_entry(tenant, conversation.id)
         own = {"created_at": conversation.created_at, "metadata": _metadata(conversation.metadata)}
         self._table.put_many([*self._pack(tenant, conversation.id, first), entry._asdict(), key._asdict() | own])
@@ -66,7 +66,7 @@ class ConversationStore:
     def list(
         self, tenant: str, *, after: str | None = None, limit: int = 20, order: Order = "desc"
     ) -> Page[Conversation]:
-        """List conversations by creation, those behind `after`. Raises NotFound when that is none."""
+        """List conversations by creation, starting after `after`. Raises NotFound if that does not exist."""
         if after is not None and self._table.get(keys.conversation_entry(tenant, after)) is None:
             raise NotFound("Conversation", after)
         while True:
@@ -81,10 +81,10 @@ class ConversationStore:
             after = ids[-1]
 
     def add_items(self, tenant: str, conversation_id: str, added: Sequence[StoredItem]) -> None:
-        """Add any number of items: 25 a call, a unit each when they are small, and one read.
+        """Add any number of items: 25 per call, a unit for each small one, and one read.
 
-        The conversation is asked for after the write: a deletion that begins later finds the items. Raises NotFound
-        when it began before, and takes them back.
+        The conversation's existence is checked after the write, so that a later deletion finds the items. Raises
+        NotFound after an earlier deletion, and removes the items.
         """
         packed = self._pack(tenant, conversation_id, added)
         self._table.put_many(packed)
@@ -105,9 +105,9 @@ class ConversationStore:
     def list_items(
         self, tenant: str, conversation_id: str, *, after: str | None = None, limit: int = 20, order: Order = "desc"
     ) -> Page[StoredItem]:
-        """List items, those behind `after`: up to MAX_BYTES of JSON, at least one.
+        """List items, starting after `after`: up to MAX_BYTES of JSON, at least one.
 
-        Raises NotFound when there is no such conversation, or `after` is none of its items.
+        Raises NotFound if the conversation or its item `after` does not exist.
         """
         key = keys.conversation(tenant, conversation_id)
         begin = keys.conversation_item(tenant, conversation_id, after) if after is not None else None
@@ -128,7 +128,7 @@ class ConversationStore:
         return Page(self._read(listed[:shown]), shown < len(listed))
 
     def get_item(self, tenant: str, conversation_id: str, item_id: str) -> StoredItem:
-        """Read one item: it and the conversation in one call."""
+        """Read one item and its conversation, in one call."""
         key = keys.conversation(tenant, conversation_id)
         place = keys.conversation_item(tenant, conversation_id, item_id)
         found = self._table.get_many([key, place])
@@ -147,9 +147,9 @@ class ConversationStore:
         self._documents.delete_blob(deleted)
 
     def history(self, tenant: str, conversation_id: str, max_bytes: int | None = None) -> ItemHistory:
-        """Read a conversation's items: one Query per MB, and the blobs side by side.
+        """Read a conversation's items: one Query per MB, and the blobs concurrently.
 
-        With `max_bytes` of JSON, the newest items that fit, and at least one.
+        With `max_bytes` of JSON, read the newest items that fit, at least one.
         """
         key = keys.conversation(tenant, conversation_id)
         found = self._table.query(key.pk, newest_first=True)
@@ -169,18 +169,18 @@ class ConversationStore:
         return [StoredItem.model_validate_json(raw) for raw in self._documents.read(found)]
 
     def mark_deleted(self, tenant: str, conversation_id: str) -> None:
-        """Hide a conversation from every read at once; whoever holds its lock loses it.
+        """Hide a conversation from all reads at once. A holder of its lease loses it.
 
-        Marking it again is no error. Raise NotFound when there is none.
+        It may be repeated. Raises NotFound if the conversation does not exist.
         """
         if mark_deleted(self._table, keys.conversation(tenant, conversation_id)) is None:
             raise NotFound("Conversation", conversation_id)
 
     def delete(self, tenant: str, conversation_id: str, deadline: float = float("inf")) -> bool:
-        """Delete a marked conversation with its items; return whether nothing is left to do.
+        """Delete a marked conversation with its items, and return whether nothing is left to do.
 
-        It may be stopped and repeated at any point; a conversation that is gone is done. `deadline` is on the monotonic
-        clock. Raise NotMarkedDeleted when the conversation has no mark.
+        It may be stopped and repeated at any point. `deadline` is on the monotonic clock. Raises NotMarkedDeleted if
+        the conversation exists without a mark.
         """
         key = keys.conversation(tenant, conversation_id)
         if read_marked(self._table, key, "Conversation", conversation_id) is None:

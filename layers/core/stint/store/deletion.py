@@ -1,4 +1,4 @@
-"""Deleting sessions and agents that are marked as deleted: children before parents, until done or time is over."""
+"""Deletion of marked sessions and agents, children before parents, until a deadline."""
 
 import time
 from collections.abc import Iterator
@@ -19,10 +19,10 @@ THREADS = 8
 
 
 class Deletion:
-    """Deletes what is marked. Each method may be stopped and repeated at any point; what does not exist is done.
+    """Deletes marked objects. Each method may be stopped and repeated at any point.
 
-    `deadline` is on the monotonic clock; the methods return whether nothing is left to do. They raise NotMarkedDeleted
-    for an object without a mark: `AgentStore.mark_deleted` and `SessionStore.mark_deleted` set it.
+    `deadline` is on the monotonic clock. The methods return whether nothing is left to do, and raise NotMarkedDeleted
+    for an object without a mark, which `AgentStore.mark_deleted` and `SessionStore.mark_deleted` set.
     """
 
     def __init__(self, table: Table, blobs: Blobs, agents: AgentStore, sessions: SessionStore) -> None:
@@ -37,7 +37,7 @@ class Deletion:
         return session is None or self._delete_session(tenant, agent_id, session, deadline)
 
     def delete_agent(self, tenant: str, agent_id: str, deadline: float) -> bool:
-        """Delete the sessions of a marked agent, side by side, and then its own records and blobs."""
+        """Delete the sessions of a marked agent concurrently, and then its own records and blobs."""
         if read_marked(self._table, keys.agent(tenant, agent_id), "Agent", agent_id) is None:
             return True
 
@@ -70,7 +70,7 @@ class Deletion:
         return True
 
     def _stop(self, tenant: str, agent_id: str, session_id: str, turn_id: str) -> None:
-        """Put a seal wherever the turn's writer may write next, for an hour: log, header and pending calls."""
+        """Seal the next writes of a turn's writer, for an hour: log, header and pending calls."""
         seal = new_seal()
         header = keys.turn(tenant, agent_id, session_id, turn_id)
         items = list(self._table.query(header.pk, prefix=turn_id, attributes=ENDS))
@@ -85,7 +85,7 @@ class Deletion:
         self._table.put(keys.pending(tenant, agent_id, session_id, turn_id)._asdict() | seal)
 
     def _empty_session(self, tenant: str, agent_id: str, session_id: str, *, ephemeral: bool) -> Iterator[None]:
-        """Delete what a session holds but seals, a batch per step."""
+        """Delete a session's records except seals, one batch per step."""
         for pk in (keys.turns(tenant, agent_id, session_id), keys.pending_calls(tenant, agent_id, session_id)):
             items = self._table.query(pk, attributes=ENDS)
             doomed = (keys.Key(pk, item["sk"]) for item in items if "sealed_at" not in item)

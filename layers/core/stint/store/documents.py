@@ -1,4 +1,4 @@
-"""Documents inside items: compact JSON, compressed when that saves a unit, in S3 when it is large."""
+"""Documents in items: compact JSON, compressed if that saves a unit, in S3 if it is large."""
 
 import zlib
 from bisect import bisect_right
@@ -19,7 +19,7 @@ from stint.store.table import NEW, Table
 D = TypeVar("D", bound=Schema)
 
 MAX_ITEM = 300_000
-"""Bytes of an item above which its document goes to S3; DynamoDB refuses items of more than 400 KB."""
+"""Bytes of an item above which its document is stored in S3. DynamoDB refuses items of more than 400 KB."""
 
 THREADS = 8
 
@@ -27,8 +27,8 @@ THREADS = 8
 class Documents:
     """Writes and reads documents as part of records.
 
-    An item carries its document as `doc` (text, or bytes when compressed), or `blob`, `length` and `sha256` of
-    the object in S3; `size` counts the document's bytes of JSON when `doc` is not that JSON.
+    An item has its document in `doc` (text, or compressed bytes), or the `blob`, `length` and `sha256` of an object in
+    S3. `size` is the document's bytes of JSON if `doc` is not that JSON.
     """
 
     def __init__(self, table: Table, blobs: Blobs) -> None:
@@ -36,9 +36,9 @@ class Documents:
         self._blobs = blobs
 
     def put_new(self, item: Item, document: Schema, prefix: str, *, condition: str = NEW) -> None:
-        """Write a record with a document where none is, or a condition holds; `prefix` is where a blob of it goes.
+        """Write a record with a document if there is none, or if a condition holds. `prefix` is that of its blob.
 
-        Raises ConditionFailed with the record that stands there; the blob is then taken back.
+        Raises ConditionFailed with the existing record, and then deletes the blob.
         """
         packed = self.pack(item, document, prefix)
         try:
@@ -48,11 +48,11 @@ class Documents:
             raise
 
     def put_body(self, prefix: str, body: bytes) -> str:
-        """Put a body that belongs to no record under a prefix, and give its key."""
+        """Store a body without a record under a prefix, and return its key."""
         return self._blobs.put(prefix, body)
 
     def pack(self, item: Item, document: Schema, prefix: str) -> Item:
-        """Give the item with the document in it; one that is too large is in S3 when this returns."""
+        """Return the item with its document. A document that is too large is in S3 when this returns."""
         raw = to_json(document)
         plain = item | {"doc": raw.decode()} if len(raw) <= MAX_ITEM else None
         if plain and write_units(plain) == 1:
@@ -67,9 +67,9 @@ class Documents:
         return item | {"blob": key, "length": len(body), "sha256": sha256(body).digest(), "size": len(raw)}
 
     def read(self, items: Sequence[Item]) -> list[bytes]:
-        """Give the JSON of each item's document; those in S3 are fetched side by side.
+        """Return the JSON of each item's document. Those in S3 are fetched concurrently.
 
-        Raises NotFound for a blob that was deleted meanwhile.
+        Raises NotFound for a blob that was deleted in the meantime.
         """
         large = [item for item in items if "blob" in item]
         if len(large) < 2:
@@ -80,7 +80,7 @@ class Documents:
         return [next(fetched) if "blob" in item else _inline(item["doc"]) for item in items]
 
     def delete_blob(self, item: Item) -> None:
-        """Delete the object in S3 that holds a record's document, if there is one."""
+        """Delete the object in S3 with a record's document, if there is one."""
         if "blob" in item:
             self._blobs.delete(item["blob"])
 
@@ -97,12 +97,12 @@ def _inline(doc: str | bytes) -> bytes:
 
 
 def json_size(item: Item) -> int:
-    """Count the bytes of JSON of an item's document, without reading it."""
+    """Return the bytes of JSON of an item's document, without reading it."""
     return int(item["size"]) if "size" in item else len(item["doc"].encode())
 
 
 def to_json(document: Schema) -> bytes:
-    """Return compact JSON; nulls are left out of a small document when it reads back equal without them."""
+    """Return compact JSON. A small document is written without nulls if it reads back equal."""
     short = document.to_json(exclude_none=True)
     try:
         same = len(short) <= MAX_ITEM and type(document).model_validate_json(short) == document
@@ -112,6 +112,6 @@ def to_json(document: Schema) -> bytes:
 
 
 def fitting(sizes: Iterable[int]) -> int:
-    """Count how many leading documents fit into one answer; the first one always does."""
+    """Return how many leading documents fit into one response. The first one always does."""
     totals = list(accumulate(sizes))
     return max(bisect_right(totals, MAX_BYTES), min(1, len(totals)))

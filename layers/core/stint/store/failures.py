@@ -1,4 +1,4 @@
-"""What the AWS services answer when they refuse, in the words of the domain."""
+"""Errors of AWS services as errors of the domain."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,7 +24,7 @@ TRY_AGAIN = frozenset(
 
 
 class ConditionFailed(Exception):
-    """A condition of a write did not hold. `item` is what stands in its place, None when nothing does."""
+    """The condition of a write did not hold. `item` is the existing record, None if there is none."""
 
     def __init__(self, item: dict[str, Any] | None) -> None:
         super().__init__("the condition of a write did not hold")
@@ -32,7 +32,7 @@ class ConditionFailed(Exception):
 
     @property
     def found(self) -> dict[str, Any]:
-        """What stands where something new was to be written."""
+        """Return the existing record."""
         return self.item or {}
 
 
@@ -42,9 +42,9 @@ class BlobMissing(Exception):
 
 @contextmanager
 def translated(service: str = "database") -> Iterator[None]:
-    """Turn botocore's errors into ConditionFailed (item undecoded), BlobMissing, StoreUnavailable and StintError.
+    """Convert botocore's errors to ConditionFailed (item undecoded), BlobMissing, StoreUnavailable and StintError.
 
-    `service` is what the messages call the one that refused.
+    `service` is the service's name in the messages.
     """
     try:
         yield

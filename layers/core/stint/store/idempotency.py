@@ -1,4 +1,4 @@
-"""Events that begin something: one worker at a time has the lease of each, and a repeated event finds its outcome."""
+"""Idempotency records of events. One worker at a time has an event's lease; a repeated event gets its outcome."""
 
 import time
 from contextlib import suppress
@@ -11,16 +11,16 @@ from stint.store.lease import Attempt, Lease, Leases
 from stint.store.table import NEW, Table
 
 REMEMBERED_SECONDS = 7 * 86_400
-"""How long an event is known: longer than EventBridge (a day) and Lambda (six hours) repeat one."""
+"""Seconds for which an event is known, longer than EventBridge (a day) and Lambda (six hours) retry one."""
 
 EXPIRED = "expires_at = :old_end"
 
 
 @dataclass(frozen=True, slots=True)
 class IdempotencyRecord:
-    """What is known of an event. `began` is the id of the turn or response that it has begun, or empty.
+    """The record of an event. `began` is the id of the turn or response that it started, or empty.
 
-    With an `outcome`, a JSON text, nothing is left to do, and the record gives no right.
+    With an `outcome`, a JSON text, the event is done, and the record has no lease.
     """
 
     lease: Lease
@@ -32,21 +32,21 @@ class IdempotencyRecord:
         self.lease.renew(seconds)
 
     def release(self) -> None:
-        """Let another worker take over at once; do nothing if the lease is lost."""
+        """Release the lease, so that another worker can take over at once; do nothing if it is lost."""
         self.lease.release()
 
     def put_began(self, began: str) -> None:
-        """Store what the event begins, before it does. Raises Interrupted if the lease is lost."""
+        """Store the id of the turn or response before the event starts it. Raises Interrupted if the lease is lost."""
         self.lease.update({"began": began})
 
     def put_outcome(self, outcome: str) -> None:
-        """Store that all is done; do nothing if the lease is lost."""
+        """Store the outcome; do nothing if the lease is lost."""
         with suppress(Interrupted):
             self.lease.update({"outcome": outcome})
 
 
 class IdempotencyRecords:
-    """The events of a tenant's workers: a record each, which expires."""
+    """The events of a tenant's workers, with an expiring record for each."""
 
     def __init__(self, table: Table) -> None:
         self._table = table
@@ -54,7 +54,7 @@ class IdempotencyRecords:
         self._leases = Leases(table, "lock_id", "lock_until", condition, {"lock_until": 0}, "event_running")
 
     def acquire(self, tenant: str, event_id: str, began: str, seconds: float) -> IdempotencyRecord:
-        """Acquire the lease of an event: one write if it is new. `began` counts unless it was stored before.
+        """Acquire the lease of an event: one write if it is new. An earlier `began` has priority.
 
         Raises:
             Conflict: `event_running` while another worker has the lease.

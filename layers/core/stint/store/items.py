@@ -1,4 +1,4 @@
-"""Items as DynamoDB carries them, and what they cost."""
+"""Items in DynamoDB's form, and their costs."""
 
 from typing import Any
 
@@ -9,17 +9,17 @@ WRITE_UNIT = 1024
 
 
 def encode(item: Item) -> dict[str, Any]:
-    """Give a record in DynamoDB's typed form."""
+    """Return a record in DynamoDB's typed form."""
     return {name: _typed(value) for name, value in item.items()}
 
 
 def decode(item: dict[str, Any]) -> Item:
-    """Give a record back from DynamoDB's typed form."""
+    """Return a record from DynamoDB's typed form."""
     return {name: int(typed["N"]) if "N" in typed else next(iter(typed.values())) for name, typed in item.items()}
 
 
 def size(item: Item) -> int:
-    """Count an item's bytes: names and values.
+    """Return an item's bytes, of names and values.
 
     https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/CapacityUnitCalculations.html
     """

@@ -1,7 +1,7 @@
-"""The keys of every record and blob. Nothing else knows a prefix.
+"""The keys of all records and blobs. No other module knows a prefix.
 
 `pk` without the tenant, followed by ":" and `sk`, is the key that Llama Stack's KV store uses for the same thing.
-The functions with a plural name give partitions (`pk`), the others whole keys.
+Functions with a plural name return partitions (`pk`), the others whole keys.
 """
 
 import re
@@ -11,19 +11,19 @@ from stint.domain.errors import Conflict, NotFound
 from stint.domain.ids import is_id, is_name
 
 LAST_INDEX = 9_999
-"""The highest place in a turn's log: four digits keep the order of the keys."""
+"""The highest index in a turn's log, because keys have four digits."""
 
 AFTER_TURNS = "g"
-"""Sorts behind every turn and record, and before what else a conversation's partition holds."""
+"""Sorts after all turns and records, and before the other records in a session's partition."""
 
 SHARDS = 8
-"""Partitions over which the list entries of a tenant's responses, or conversations, are spread."""
+"""Number of shards of the list entries of a tenant's responses, or conversations."""
 
 AFTER_RECORDS = "n"
-"""Sorts behind the log, the lease and the header of a response, and before its stored stream."""
+"""Sorts after the log, the lease and the header of a response, and before its stored stream."""
 
 LONGEST_PK, LONGEST_SK = 2048, 1024
-"""Bytes of UTF-8 (DynamoDB, "Quotas": partition keys and sort keys)."""
+"""Maximum bytes of a key (DynamoDB, "Quotas": partition keys and sort keys)."""
 
 EVENTS = "stream:"
 ITEMS = "item:"
@@ -41,7 +41,7 @@ def agents(tenant: str) -> str:
 
 
 def agent(tenant: str, agent_id: str) -> Key:
-    """The list entry of an agent: it exists as long as this does."""
+    """The list entry of an agent, which exists as long as its entry."""
     return Key(agents(tenant), _id("Agent", agent_id))
 
 
@@ -58,7 +58,7 @@ def session(tenant: str, agent_id: str, session_id: str) -> Key:
 
 
 def turns(tenant: str, agent_id: str, session_id: str) -> str:
-    """The conversation: headers, logs, and the session's name when that is long."""
+    """The turns of a session: headers, logs, and the session's name if it is long."""
     return ":".join(session(tenant, agent_id, session_id))
 
 
@@ -72,7 +72,7 @@ def turn(tenant: str, agent_id: str, session_id: str, turn_id: str) -> Key:
 
 
 def record(tenant: str, agent_id: str, session_id: str, turn_id: str, index: int) -> Key:
-    """One entry of a turn's log. Raises Conflict when the log is full."""
+    """One entry of a turn's log. Raises Conflict if the log is full."""
     if index > LAST_INDEX:
         raise Conflict(
             f"Turn {turn_id} has {index} records, the most it can have: create another turn.", code="turn_full"
@@ -91,7 +91,7 @@ def pending(tenant: str, agent_id: str, session_id: str, turn_id: str) -> Key:
 
 
 def agent_blobs(tenant: str, agent_id: str, *, ephemeral: bool = False) -> str:
-    """The prefix of an agent's blobs: its configuration's, and below it those of its sessions."""
+    """The prefix of the blobs of an agent's configuration and of its sessions."""
     return f"{'ephemeral' if ephemeral else 'kept'}/{_tenant(tenant)}/{_id('Agent', agent_id)}/"
 
 
@@ -104,7 +104,7 @@ def turn_blobs(tenant: str, agent_id: str, session_id: str, turn_id: str, *, eph
 
 
 def turn_of(sk: str) -> str:
-    """Give the turn to which a sort key of a conversation belongs."""
+    """Return the turn of a sort key."""
     return sk.partition(":")[0]
 
 
@@ -122,7 +122,7 @@ def registration(tenant: str, kind: str, identifier: str) -> Key:
 
 
 def is_storable(key: Key) -> bool:
-    """Return whether DynamoDB takes a key: nothing can stand under a longer one."""
+    """Return whether DynamoDB accepts a key. No record has a longer one."""
     return len(key.pk.encode()) <= LONGEST_PK and len(key.sk.encode()) <= LONGEST_SK
 
 
@@ -131,18 +131,18 @@ def registration_blobs(tenant: str) -> str:
 
 
 def split_registration(sk: str) -> tuple[str, str]:
-    """Give the kind and the identifier that a sort key names."""
+    """Return the kind and the identifier in a sort key."""
     kind, _, identifier = sk.partition(":")
     return kind, identifier
 
 
 def signing_key(tenant: str) -> Key:
-    """The key that signs what clients carry. No partition that is ever deleted holds it."""
+    """The key that signs opaque texts. Its partition is never deleted."""
     return Key(f"{_tenant(tenant)}#signing_key", "opaque")
 
 
 def responses(tenant: str) -> list[str]:
-    """The list entries, in shards: none is written to by every response of a tenant."""
+    """The shards of list entries, so that a tenant's responses are not all written to one partition."""
     return [f"{_tenant(tenant)}#response.{shard}" for shard in range(SHARDS)]
 
 
@@ -151,7 +151,7 @@ def response_entry(tenant: str, response_id: str) -> Key:
 
 
 def response_records(tenant: str, response_id: str) -> str:
-    """All of a response: header, log, lease and stored stream."""
+    """The partition of a response: header, log, lease and stored stream."""
     return f"{_tenant(tenant)}#response:{_response(response_id)}"
 
 
@@ -161,7 +161,7 @@ def response(tenant: str, response_id: str) -> Key:
 
 
 def response_record(tenant: str, response_id: str, index: int) -> Key:
-    """One entry of a response's log. Raises Conflict when the log is full."""
+    """One entry of a response's log. Raises Conflict if the log is full."""
     if index > LAST_INDEX:
         raise Conflict(
             f"Response {response_id} has {index} records, the most it can have: create another response.",
@@ -183,12 +183,12 @@ def response_lease(tenant: str, response_id: str) -> Key:
 
 
 def response_events(tenant: str, response_id: str, first: int) -> Key:
-    """The batch of stored events that begins with a sequence number."""
+    """The batch of stored events that starts with a sequence number."""
     return Key(response_records(tenant, response_id), f"{EVENTS}{first:08d}")
 
 
 def first_event(sk: str) -> int | None:
-    """Give the sequence number with which a batch begins; None for what is no batch."""
+    """Return the first sequence number of a batch; None if the key is not that of a batch."""
     return int(sk.removeprefix(EVENTS)) if sk.startswith(EVENTS) else None
 
 
@@ -197,7 +197,7 @@ def response_blobs(tenant: str, response_id: str) -> str:
 
 
 def conversations(tenant: str) -> list[str]:
-    """The list entries, in shards as those of responses."""
+    """The shards of list entries, as for responses."""
     return [f"{_tenant(tenant)}#conversation.{shard}" for shard in range(SHARDS)]
 
 
@@ -207,7 +207,7 @@ def conversation_entry(tenant: str, conversation_id: str) -> Key:
 
 
 def conversation_items(tenant: str, conversation_id: str) -> str:
-    """All of a conversation: its items, and behind them its own record."""
+    """The partition of a conversation: its items, followed by its own record."""
     return f"{_tenant(tenant)}#conversation:{_conversation(conversation_id)}"
 
 
@@ -216,7 +216,7 @@ def conversation(tenant: str, conversation_id: str) -> Key:
 
 
 def conversation_item(tenant: str, conversation_id: str, item_id: str) -> Key:
-    """An item, by what follows the prefix of its id: a UUIDv7 in hex, and the item's place in its step."""
+    """An item, by its id without the prefix: a UUIDv7 in hex, and the item's place in its step."""
     found = ITEM.fullmatch(item_id)
     if found is None:
         raise NotFound("Item", item_id)
@@ -229,7 +229,7 @@ def conversation_blobs(tenant: str, conversation_id: str) -> str:
 
 
 def event(tenant: str, event_id: str) -> Key:
-    """What is known of an event of the bus, or of a direct invocation, by its id."""
+    """The idempotency record of an event of the bus, or of a direct invocation."""
     return Key(f"{_tenant(tenant)}#event:{event_id}", "claim")
 
 
@@ -252,7 +252,7 @@ def _shard(value: str) -> int:
 
 
 def _id(kind: str, value: str) -> str:
-    """Let only ids into a key, so that none from outside reaches into another record."""
+    """Accept only ids in a key, so that no text from outside can address another record."""
     if not is_id(value):
         raise NotFound(kind, value)
     return value

@@ -1,4 +1,4 @@
-"""Leases: one holder at a time has the right to a record, until a time. A lease is in the record's own attributes."""
+"""Leases: the right of one holder to a record, until a time. A lease is in the record's own attributes."""
 
 import secrets
 import time
@@ -31,7 +31,7 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Leases:
-    """The leases of one kind of record. Each write costs what the record weighs.
+    """The leases of one kind of record. Each write costs the record's write units.
 
     `id_name`, `until_name` and `holder_name` are the attributes of a lease; its end is in milliseconds of the wall
     clock. A lease is acquired only where `condition` holds. A release writes `released`. `busy` is the code of the
@@ -49,12 +49,12 @@ class Leases:
     def acquire(self, key: Key, resource: str, seconds: float, first: Attempt, next_attempt: "NextAttempt") -> "Lease":
         """Acquire the lease of a record: one write if the first attempt succeeds.
 
-        `next_attempt` gets the record that an attempt has found, None if there is none. It returns what to try next,
-        or a lease that gives no right, or raises. `resource` names the record in messages.
+        `next_attempt` receives the record that an attempt found, None if there is none. It returns the next attempt, or
+        a lease that is not held, or raises. `resource` is the record's name in messages.
 
         Raises:
             Conflict: other requests won all attempts.
-            StoreUnavailable: the store failed; a lease whose answer was lost is taken back.
+            StoreUnavailable: the store failed. A lease whose answer was lost is released.
         """
         lease_id, attempt = secrets.token_hex(8), first
         for _ in range(ATTEMPTS):
@@ -137,5 +137,5 @@ NextAttempt = Callable[[Item | None], Attempt | Lease]
 
 
 def end_of(seconds: float) -> int:
-    """Return the end of a lease that lasts so long from now on."""
+    """Return the end of a lease that starts now."""
     return round((time.time() + seconds) * 1000)

@@ -12,16 +12,16 @@ if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
 
 TEMPORARY = ("InternalFailure", "ThrottlingException")
-"""The codes of entries that may be sent again.
+"""The codes of entries that may be retried.
 
 https://docs.aws.amazon.com/eventbridge/latest/APIReference/API_PutEventsResultEntry.html
 """
 
 
 class SqsQueue:
-    """One SQS queue by its URL; the client is made at first use.
+    """One SQS queue by its URL. The client is made when first used.
 
-    SQS keeps a message until it is done, and counts its deliveries.
+    SQS keeps a message until it is deleted, and counts its deliveries.
     """
 
     def __init__(self, connect: "Callable[[], SQSClient]", url: str) -> None:
@@ -29,14 +29,14 @@ class SqsQueue:
         self._url = url
 
     def send(self, task: Schema) -> None:
-        """Send a task as its JSON; it may arrive more than once. Raise StoreUnavailable when SQS does not take it."""
+        """Send a task as JSON. It may arrive more than once. Raises StoreUnavailable if SQS does not accept it."""
         with translated("queue"):
             self._client.send_message(QueueUrl=self._url, MessageBody=task.model_dump_json())
 
     def deliver_again_in(self, receipt_handle: str, seconds: int) -> None:
-        """Let a received message become visible again after some seconds, if nobody deletes it before.
+        """Make a received message visible again after some seconds, unless it is deleted before.
 
-        Raise StoreUnavailable when SQS does not answer: the message then returns after the queue's own timeout.
+        Raises StoreUnavailable if SQS does not answer. The message then returns after the queue's own timeout.
         """
         with translated("queue"):
             self._client.change_message_visibility(
@@ -64,21 +64,21 @@ class EventsClient(Protocol):
 
 
 class EventBridgeBus:
-    """One event bus by its name; the client is made at first use."""
+    """One event bus by its name. The client is made when first used."""
 
     def __init__(self, connect: Callable[[], EventsClient], name: str) -> None:
         self._connect = connect
         self._name = name
 
     def put(self, source: str, detail_type: str, detail: Schema) -> None:
-        """Put one event on the bus; its detail is the JSON of a document.
+        """Put one event on the bus, with a document as its detail.
 
-        Raise StoreUnavailable when EventBridge does not take it now, StintError when it never will.
+        Raises StoreUnavailable if EventBridge does not accept it now, StintError if it never will.
         """
         entry = Entry(Source=source, DetailType=detail_type, Detail=detail.model_dump_json(), EventBusName=self._name)
         with translated("event bus"):
             answer = self._client.put_events(Entries=[entry])
-        # The call succeeds although its entry failed.
+        # The call succeeds even if its entry failed.
         if answer["FailedEntryCount"]:
             [refused] = answer["Entries"]
             code = str(refused.get("ErrorCode"))

@@ -8,7 +8,7 @@ A = TypeVar("A")
 R = TypeVar("R")
 
 THREADS = 8
-"""No more than the connections that a client keeps."""
+"""Maximum threads, as many as a client's connections."""
 
 
 def map_concurrently(do: Callable[[A], R], over: Sequence[A], threads: int = THREADS) -> list[R]:

@@ -1,4 +1,4 @@
-"""What callers have registered, a small partition that is read whole."""
+"""Registrations, a small partition that is read whole."""
 
 import logging
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ from stint.store.table import Table
 logger = logging.getLogger(__name__)
 S = TypeVar("S", bound=Schema)
 Kind = Literal["model", "shield", "tool_group", "removed_tool_group"]
-"""What a registration is of; a removed toolgroup is a built-in one that was unregistered."""
+"""The kind of a registration. A removed toolgroup is a built-in one that was unregistered."""
 NAMES: Mapping[Kind, str] = {
     "model": "Model",
     "shield": "Shield",
@@ -26,14 +26,14 @@ NAMES: Mapping[Kind, str] = {
 
 
 class Registrations:
-    """Models, shields and toolgroups by kind and identifier."""
+    """Registered models, shields and toolgroups by kind and identifier."""
 
     def __init__(self, table: Table, documents: Documents) -> None:
         self._table = table
         self._documents = documents
 
     def create(self, tenant: str, kind: Kind, identifier: str, document: Schema) -> None:
-        """Store a registration; an equal one may stand there already. Raises Conflict when another one does."""
+        """Store a registration, unless an equal one exists. Raises Conflict if a different one exists."""
         key = keys.registration(tenant, kind, identifier)
         try:
             self._documents.put_new(key._asdict(), document, keys.registration_blobs(tenant))
@@ -47,7 +47,7 @@ class Registrations:
             ) from None
 
     def read(self, tenant: str) -> "dict[tuple[str, str], bytes]":
-        """Read every registration: its JSON by kind and identifier. One that cannot be read is left out and logged."""
+        """Return the JSON of all registrations by kind and identifier. Unreadable ones are skipped and logged."""
         items = list(self._table.query(keys.registrations(tenant)))
         try:
             documents: list[bytes | None] = [*self._documents.read(items)]
@@ -69,17 +69,17 @@ class Registrations:
             return None
 
     def delete(self, tenant: str, kind: Kind, identifier: str) -> None:
-        """Delete a registration, and its blob when it is a large one. Raises NotFound when there is none."""
+        """Delete a registration, and its blob if it has one. Raises NotFound."""
         key = keys.registration(tenant, kind, identifier)
         deleted = self._table.take(key) if keys.is_storable(key) else None
         if deleted is None:
             raise NotFound(NAMES[kind], identifier)
-        with suppress(StoreUnavailable):  # it is unregistered all the same, and nothing leads to its blob
+        with suppress(StoreUnavailable):  # it is unregistered anyway, and nothing refers to its blob
             self._documents.delete_blob(deleted)
 
 
 def _is(document: Schema, raw: bytes) -> bool:
-    """Tell whether what is stored is this document; what is valid no more is another one."""
+    """Return whether a stored registration equals a document. One that is no longer valid does not."""
     try:
         return type(document).model_validate_json(raw) == document
     except ValueError:

@@ -1,4 +1,4 @@
-"""Reading whole responses: their logs, and the documents in them."""
+"""Reading of whole responses: logs and their documents."""
 
 from collections.abc import Sequence
 
@@ -11,28 +11,28 @@ from stint.store.table import Table
 from stint.store.tombstones import is_live
 
 ROUND = 16
-"""Responses that are read side by side: as many as lie between two links of a chain that lead on."""
+"""Responses to read concurrently, as many as one link of a chain lists."""
 
 
 class ResponseLogs:
-    """Reads whole responses, without their stored streams: one Query per MB of each."""
+    """Reads whole responses without their stored streams, with one Query per MB of each."""
 
     def __init__(self, table: Table, documents: Documents) -> None:
         self._table = table
         self._documents = documents
 
     def find(self, tenant: str, response_id: str) -> LogItems | None:
-        """Find a response; None when there is none, or it is deleted."""
+        """Find a response; None if it does not exist or is deleted."""
         pk = keys.response_records(tenant, response_id)
         log = response_log(self._table.query(pk, before=keys.AFTER_RECORDS))
         return log if is_live(log.header) else None
 
     def find_many(self, tenant: str, ids: Sequence[str]) -> list[LogItems | None]:
-        """Find up to ROUND responses side by side."""
+        """Find up to ROUND responses concurrently."""
         return map_concurrently(lambda response_id: self.find(tenant, response_id), ids, threads=ROUND)
 
     def read(self, found: Sequence[LogItems]) -> list[StoredResponse]:
-        """Read the documents of logs; those in S3 side by side."""
+        """Read the documents of logs, with those in S3 concurrently."""
         documents = iter(self._documents.read([item for log in found for item in log.items]))
         return [
             StoredResponse(

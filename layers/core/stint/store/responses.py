@@ -1,4 +1,4 @@
-"""Responses in the table: a header, an append-only log in which every place is written once, and a list entry."""
+"""Responses in the table: a header, an append-only log whose indexes are written once, and a list entry."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -25,16 +25,16 @@ Order = Literal["asc", "desc"]
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """A response behind those that it continues from, oldest first; `complete` tells that none was left out."""
+    """A response after those that it continues, oldest first. `complete`: none was omitted."""
 
     links: list[StoredResponse]
     complete: bool
 
 
 class ResponseStore:
-    """A response exists while its header does and is not marked; ids that name none raise NotFound.
+    """Responses. One exists while its header exists and is not marked as deleted; otherwise methods raise NotFound.
 
-    It is the log that keeps writers apart: each place is given once. Records behind an ending are ignored.
+    The log separates writers, because each index is written once. Records after an ending are ignored.
     """
 
     def __init__(self, table: Table, documents: Documents, blobs: Blobs, background: BackgroundStore) -> None:
@@ -45,17 +45,17 @@ class ResponseStore:
         self._logs = ResponseLogs(table, documents)
 
     def put(self, tenant: str, header: ResponseHeader) -> None:
-        """Begin a response under its own new id: header and list entry in one call, a unit each when they are small."""
+        """Store a response under its new id: header and list entry in one call, one unit each if they are small."""
         key, entry = keys.response(tenant, header.response_id), keys.response_entry(tenant, header.response_id)
         packed = self._documents.pack(key._asdict(), header, keys.response_blobs(tenant, header.response_id))
         listed = {"model": header.model, "created_at": header.created_at}
         self._table.put_many([packed, entry._asdict() | listed])
 
     def append(self, tenant: str, response_id: str, index: int, record: ResponseRecord) -> None:
-        """Add a record at the next place of a response's log.
+        """Append a record to a response's log.
 
-        Raises Interrupted when somebody else's record stands there: the response was sealed, or deleted. Raises
-        Conflict when only the place for the ending is left.
+        Raises Interrupted if its index has another record, because the response was sealed or deleted. Raises Conflict
+        if only the index of the ending is left.
         """
         if index == keys.LAST_INDEX and record.ending is None:
             raise Conflict(
@@ -76,10 +76,10 @@ class ResponseStore:
     def seal(
         self, tenant: str, response_id: str, record_of: Callable[[StoredResponse], ResponseRecord]
     ) -> StoredResponse:
-        """End a response whose writer may be gone, and return it as it is then; one that has ended is left as it is.
+        """End a response whose writer may be dead, and return it. One that has ended is unchanged.
 
-        `record_of` makes the last record from the log before it. What the writer stores meanwhile is kept, and its next
-        record is refused. Raises NotFound.
+        `record_of` makes the last record from the log before it. Records that the writer stores in the meantime are
+        kept, and its next one is refused. Raises NotFound.
         """
         while True:
             stored = self.get(tenant, response_id)
@@ -94,14 +94,14 @@ class ResponseStore:
             return StoredResponse(stored.header, [*stored.records, record], size)
 
     def get(self, tenant: str, response_id: str) -> StoredResponse:
-        """Read a response: one Query per MB, and the blobs side by side."""
+        """Read a response: one Query per MB, and the blobs concurrently."""
         log = self._logs.find(tenant, response_id)
         if log is None:
             raise NotFound("Response", response_id)
         return self._logs.read([log])[0]
 
     def find_many(self, tenant: str, ids: Sequence[str], max_bytes: int) -> tuple[list[StoredResponse], bool]:
-        """Read responses, up to 16 side by side, and tell whether some were left out.
+        """Read responses, up to 16 concurrently, and return whether some were omitted.
 
         Those that do not exist are skipped. At most `max_bytes` of JSON are read, but at least one response.
         """
@@ -109,10 +109,10 @@ class ResponseStore:
         return self._logs.read(found), cut
 
     def chain(self, tenant: str, response_id: str, max_bytes: int | None = None) -> Chain:
-        """Read a response and those that it continues from, up to 16 side by side.
+        """Read a response and those that it continues, up to 16 concurrently.
 
-        With `max_bytes` of JSON, the newest links that fit, and at least one. Raises NotFound with the id of a link
-        that was deleted.
+        With `max_bytes` of JSON, read the newest links that fit, at least one. Raises NotFound with the id of a deleted
+        link.
         """
         chosen: list[LogItems] = []
         total, wanted = 0, [response_id]
@@ -130,9 +130,9 @@ class ResponseStore:
     def list(
         self, tenant: str, *, after: str | None = None, limit: int = 20, model: str | None = None, order: Order = "desc"
     ) -> Page[StoredResponse]:
-        """List responses by creation, those behind `after`: up to MAX_BYTES of JSON, at least one.
+        """List responses by creation, starting after `after`: up to MAX_BYTES of JSON, at least one.
 
-        One that is deleted between the reads is left out. Raises NotFound when `after` is no response.
+        A response that is deleted between the reads is omitted. Raises NotFound if `after` does not exist.
         """
         if after is not None and self._table.get(keys.response_entry(tenant, after)) is None:
             raise NotFound("Response", after)
@@ -151,7 +151,7 @@ class ResponseStore:
             after = ids[-1]
 
     def _find_fitting(self, tenant: str, ids: Sequence[str], max_bytes: int) -> tuple[Sequence[LogItems], bool]:
-        """Find the leading responses that fit into `max_bytes`, and tell whether some do not."""
+        """Return the leading responses that fit into `max_bytes`, and whether some do not."""
         chosen: list[LogItems] = []
         total = 0
         for at in range(0, len(ids), ROUND):
@@ -163,19 +163,19 @@ class ResponseStore:
         return chosen, False
 
     def keep(self, tenant: str, response_id: str, body: bytes) -> str:
-        """Put a body that belongs to no record among a response's blobs, and give its key."""
+        """Store a body without a record among a response's blobs, and return its key."""
         return self._documents.put_body(keys.response_blobs(tenant, response_id), body)
 
     def mark_deleted(self, tenant: str, response_id: str) -> None:
-        """Hide a response from every read at once; marking it again is no error. Raise NotFound when there is none."""
+        """Hide a response from all reads at once. It may be repeated. Raises NotFound."""
         if mark_deleted(self._table, keys.response(tenant, response_id)) is None:
             raise NotFound("Response", response_id)
 
     def delete(self, tenant: str, response_id: str, deadline: float = float("inf")) -> bool:
-        """Stop whoever runs a marked response, and delete it; return whether nothing is left to do.
+        """Stop and delete a marked response, and return whether nothing is left to do.
 
-        It may be stopped and repeated at any point; a response that is gone is done. `deadline` is on the monotonic
-        clock. Raise NotMarkedDeleted when the response has no mark.
+        It may be stopped and repeated at any point. `deadline` is on the monotonic clock. Raises NotMarkedDeleted if
+        the response exists without a mark.
         """
         key = keys.response(tenant, response_id)
         if read_marked(self._table, key, "Response", response_id) is None:
@@ -192,7 +192,7 @@ class ResponseStore:
         return True
 
     def _stop(self, tenant: str, response_id: str) -> None:
-        """Put a seal wherever the response's writer may write next, for an hour, unless nobody can be writing."""
+        """Seal the next writes of a response's writer, for an hour, unless there can be none."""
         pk, lease = keys.response_lease(tenant, response_id)
         items = list(self._table.query(pk, before=keys.AFTER_RECORDS, attributes=ENDS))
         running = not response_log(items).ended or any(item["sk"] == lease for item in items)
@@ -208,10 +208,10 @@ class ResponseStore:
 
 
 def place_behind(header: ResponseHeader) -> tuple[list[str], int]:
-    """Give the ancestors and the depth of a response that continues from another one.
+    """Return the ancestors and the depth of a response that continues another one.
 
-    The ancestors are the other one, those above it, and so on, newest first, up to one whose depth is a multiple of
-    ROUND: its own ones lead on, so that no header grows with the chain.
+    The ancestors are the other one, its previous one, and so on, newest first, up to one whose depth is a multiple of
+    ROUND. That one lists the next ones, so that headers do not grow with the chain.
     """
     packed = pack_name(header.response_id)
     if header.depth % ROUND == 0:

@@ -1,4 +1,4 @@
-"""The leases of sessions: one turn at a time. A lease is on the session's record and costs one unit each time."""
+"""The leases of sessions, for one turn at a time. A lease is in the session's record, and each write costs one unit."""
 
 from dataclasses import dataclass
 
@@ -19,10 +19,9 @@ IS_NEWER = "(attribute_not_exists(last_turn) OR last_turn < :set_lease_turn)"
 class SessionLease:
     """The right to write to a session.
 
-    `turn_id` may differ from the one asked for, if another machine's clock was ahead. `last` is where the session's
-    history ends: the holder keeps it up to date, and a release stores it. `taken_over_turn` is the turn of a holder
-    that let its lease lapse: seal it, and read the history again, before anything else. `expires_at` is that of the
-    session.
+    `turn_id` may differ from the requested one, if another machine's clock was ahead. `last` is the end of the
+    session's history: the holder updates it, and a release stores it. `taken_over_turn` is the turn of a holder whose
+    lease lapsed: seal it, and read the history again, before anything else. `expires_at` is that of the session.
     """
 
     tenant: str
@@ -39,7 +38,7 @@ class SessionLease:
         self.lease.renew(seconds)
 
     def release(self) -> None:
-        """Release the lease and store where the history ends; do nothing if the lease is lost."""
+        """Release the lease and store the end of the history; do nothing if the lease is lost."""
         last = self.last
         self.lease.release({"last_turn": last.turn_id, "last_records": last.records} if last else {})
 
@@ -64,7 +63,7 @@ class SessionLeases:
                 session's last one.
         """
         leases, key = self._leases, keys.session(tenant, agent_id, session_id)
-        keys.turn(tenant, agent_id, session_id, turn_id)  # refuses an id that is none
+        keys.turn(tenant, agent_id, session_id, turn_id)  # refuses an invalid id
         condition = f"attribute_exists(pk) AND {IS_LAST if resume else IS_NEWER}"
 
         def next_attempt(found: Item | None) -> Attempt:
@@ -91,7 +90,7 @@ class SessionLeases:
 
 
 def admitted(found: Item, turn_id: str, *, resume: bool) -> str:
-    """Return the id with which a turn may follow those in a session. Raises Conflict if only others may be resumed."""
+    """Return an id that sorts after a session's turns. Raises Conflict if the turn cannot be resumed."""
     lapsed, last = found.get("lease_turn"), found.get("last_turn")
     if resume:
         if turn_id not in (lapsed, last):

@@ -1,4 +1,4 @@
-"""Sessions in the table: one small record each, which also carries the lease and the last turn."""
+"""Sessions in the table: one small record each, which also has the lease and the last turn."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -16,14 +16,14 @@ from stint.store.table import Table
 from stint.store.tombstones import is_expired, is_live, mark_deleted
 
 MAX_INLINE_NAME = 200
-"""Bytes of a name that the session's record holds, so that it stays under 1 KB: every lease costs one unit."""
+"""Maximum bytes of a name in the session's record, which stays under 1 KB so that a lease costs one unit."""
 
 ENTRY_BYTES = 200
-"""What a session needs in a list beside its name, as JSON."""
+"""Bytes of a session's other fields in a list, as JSON."""
 
 
 class LastTurn(NamedTuple):
-    """Where a session's history ends: the last turn and the number of records in its log."""
+    """The end of a session's history: the last turn and the number of records in its log."""
 
     turn_id: str
     records: int
@@ -31,9 +31,9 @@ class LastTurn(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SessionRecord:
-    """A session as it is stored.
+    """A stored session.
 
-    `expires_at` is in seconds, `lease_until` in milliseconds of the epoch; the lease may have run out.
+    `expires_at` is in seconds, `lease_until` in milliseconds of the epoch. The lease may have lapsed.
     """
 
     session_id: str
@@ -52,9 +52,9 @@ class SessionName(Schema):
 
 
 class SessionStore:
-    """Ids that name no session, or a deleted or expired one, raise NotFound.
+    """Sessions. Missing, deleted and expired ones raise NotFound.
 
-    Whether the agent exists is asked only by `create`.
+    Only `create` checks that the agent exists.
     """
 
     def __init__(self, table: Table, documents: Documents) -> None:
@@ -62,10 +62,10 @@ class SessionStore:
         self._documents = documents
 
     def create(self, tenant: str, agent_id: str, session: Session, expires_at: int | None) -> None:
-        """Store a session; `expires_at` (seconds of the epoch) is the end of one that is not kept.
+        """Store a session. `expires_at` (seconds of the epoch) is the end of one without persistence.
 
-        The agent is asked for after the write: a deletion that begins later finds the session. Raises NotFound
-        when it began before.
+        The agent's existence is checked after the write, so that a later deletion finds the session. Raises NotFound
+        after an earlier deletion.
         """
         key = keys.session(tenant, agent_id, session.session_id)
         expiry = {} if expires_at is None else {"expires_at": expires_at}
@@ -98,7 +98,7 @@ class SessionStore:
         return session_record(named[0])
 
     def list(self, tenant: str, agent_id: str, window: Window) -> Page[Session]:
-        """List sessions in creation order, up to MAX_BYTES of JSON, at least one; their turns are left empty."""
+        """List sessions in creation order without turns, up to MAX_BYTES of JSON, at least one."""
         items, more = self._table.live_page(keys.sessions(tenant, agent_id), window)
         shown = fitting(ENTRY_BYTES + (item.get("name_size") or name_bytes(item["name"])) for item in items)
         named = map(session_record, self._with_names(tenant, agent_id, items[:shown]))
@@ -109,7 +109,7 @@ class SessionStore:
         return Page(data, more or shown < len(items))
 
     def _with_names(self, tenant: str, agent_id: str, items: Sequence[Item]) -> Sequence[Item]:
-        """Add the long names; a session that is deleted meanwhile is left out."""
+        """Add the long names. A session that is deleted in the meantime is omitted."""
         wanted = {item["sk"]: keys.session_name(tenant, agent_id, item["sk"]) for item in items if "name_size" in item}
         if not wanted:
             return items
@@ -127,7 +127,7 @@ class SessionStore:
         ]
 
     def mark_deleted(self, tenant: str, agent_id: str, session_id: str) -> None:
-        """Hide a session from every read at once, and let no lease be taken; marking it again is no error."""
+        """Hide a session from all reads at once, and refuse new leases. It may be repeated."""
         item = mark_deleted(self._table, keys.session(tenant, agent_id, session_id))
         if item is None or is_expired(item):
             raise NotFound("Session", session_id)
@@ -137,12 +137,12 @@ class SessionStore:
         self._table.delete(keys.session(tenant, agent_id, session_id))
 
     def ids(self, tenant: str, agent_id: str) -> Iterator[str]:
-        """Give the ids of all sessions whose records are there, deleted and expired ones too."""
+        """Yield the ids of all sessions with a record, including deleted and expired ones."""
         return (item["sk"] for item in self._table.query(keys.sessions(tenant, agent_id), attributes="sk"))
 
 
 def name_bytes(name: str) -> int:
-    """Count the bytes of a name as JSON: those of control characters are six."""
+    """Return the bytes of a name as JSON, in which control characters take six."""
     return len(SessionName(name=name).model_dump_json().encode())
 
 

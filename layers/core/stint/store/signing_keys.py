@@ -1,4 +1,4 @@
-"""The keys that sign what clients carry: one record for each tenant, made when it is first needed."""
+"""The keys that sign opaque texts: one record for each tenant, made when first needed."""
 
 import secrets
 
@@ -10,19 +10,19 @@ KEY_BYTES = 32
 
 
 class SigningKeys:
-    """Keys by tenant. A key never expires, and nothing deletes it: what it signed must stay valid."""
+    """Keys by tenant. A key never expires and is never deleted, because the texts that it signed must stay valid."""
 
     def __init__(self, table: Table) -> None:
         self._table = table
 
     def get(self, tenant: str) -> bytes:
-        """Return a tenant's key: one read, and for the first caller of all a conditional put of one unit."""
+        """Return a tenant's key: one read, and for the tenant's first caller a conditional put of one unit."""
         key = keys.signing_key(tenant)
         item = self._table.get(key)
         if item is None:
             item = key._asdict() | {"secret": secrets.token_bytes(KEY_BYTES)}
             try:
                 self._table.put_new(item)
-            except ConditionFailed as refused:  # another process was first: its key counts
+            except ConditionFailed as refused:  # another process was first, and its key is used
                 item = refused.found
         return bytes(item["secret"])

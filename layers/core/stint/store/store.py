@@ -1,4 +1,4 @@
-"""The store as a whole: what the services are given."""
+"""The store, which the services receive."""
 
 from collections.abc import Callable
 from functools import cached_property
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 class Store:
     """One table and one bucket. Each part is made when first used.
 
-    Nothing is sent, and the S3 client is made when the first blob asks for it. The parts of the OpenAI API are imported
-    when they are made: the functions that serve only agents and turns start without them.
+    Nothing is sent here, and the S3 client is made for the first blob. The parts of the OpenAI API are imported when
+    they are made, so that the functions that serve only agents and turns start without them.
     """
 
     def __init__(

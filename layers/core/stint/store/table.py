@@ -1,4 +1,4 @@
-"""The DynamoDB table: reads that see every finished write, and conditional writes that may be repeated."""
+"""The DynamoDB table: strongly consistent reads, and conditional writes that are safe to retry."""
 
 import random
 import secrets
@@ -22,22 +22,22 @@ GET_BATCH = 100
 WRITE_BATCH = 25
 BATCH_ATTEMPTS = 8
 SMALL_PAGE = 100
-"""Entries that a list reads at least at a time: hidden ones cost no call each."""
+"""Minimum entries of a read for a list, so that hidden entries do not cost a call each."""
 LARGE_PAGE = 50_000
-"""More entries than an answer holds: as much as a list reads at most at a time."""
+"""Maximum entries of a read for a list, more than a response can contain."""
 
 NEW = "attribute_not_exists(pk)"
-"""Holds where there is no record."""
+"""The condition that there is no record."""
 
 LIVE = "attribute_not_exists(deleted_at) AND (attribute_not_exists(expires_at) OR expires_at > :now)"
-"""Holds for a record that is neither marked for deletion nor expired; `:now` is in seconds."""
+"""The condition that a record is neither marked for deletion nor expired. `:now` is in seconds."""
 
 
 class Table:
     """One table with string keys `pk` and `sk`. Thread-safe.
 
-    Every read is strongly consistent. All methods raise StoreUnavailable when DynamoDB throttles or does not
-    answer, after the client's own retries.
+    All reads are strongly consistent. All methods raise StoreUnavailable if DynamoDB throttles or does not answer,
+    after the client's own retries.
     """
 
     def __init__(self, client: "DynamoDBClient", name: str) -> None:
@@ -50,7 +50,7 @@ class Table:
         return decode(answer["Item"]) if "Item" in answer else None
 
     def get_many(self, keys: Sequence[Key]) -> dict[Key, Item]:
-        """Read records side by side, up to 100 a call; those that do not exist are left out."""
+        """Read records concurrently, up to 100 per call. Missing ones are omitted."""
         parts = [keys[at : at + GET_BATCH] for at in range(0, len(keys), GET_BATCH)]
         return {key: item for found in map_concurrently(self._get_part, parts) for key, item in found}
 
@@ -80,10 +80,10 @@ class Table:
         attributes: str | None = None,
         page: int | None = None,
     ) -> Iterator[Item]:
-        """Read a partition in key order: sort keys that have a prefix, lie below `before`, or from `since` on.
+        """Read a partition in key order: sort keys with a prefix, below `before`, or from `since` on.
 
-        A call reads 1 MB, or `page` records. `after` is the sort key behind which to begin, in the order asked for.
-        `model` keeps the records that have this attribute; the others are read all the same.
+        A call reads 1 MB, or `page` records. `after` is the sort key to start after, in the requested order. `model`
+        filters the records that have this attribute; the others are read, too.
         """
         request: dict[str, Any] = {"ScanIndexForward": not newest_first}
         if attributes:
@@ -127,9 +127,9 @@ class Table:
         return dict(answer)
 
     def live_page(self, pk: str, window: Window) -> tuple[list[Item], bool]:
-        """List the live records of a partition that a window shows, and tell whether more follow.
+        """Return the live records of a partition in a window, and whether more follow.
 
-        Far entries are counted, not carried: DynamoDB reads up to 1 MB a call to skip them.
+        Entries before the window are counted, not transferred: DynamoDB reads up to 1 MB per call to skip them.
         """
         request: dict[str, Any] = {"FilterExpression": LIVE}
         values = {":now": int(time.time())}
@@ -146,22 +146,22 @@ class Table:
         return found[:limit], len(found) > limit
 
     def put(self, item: Item, *, condition: str | None = None) -> None:
-        """Write a record, in place of what stands there. Raises ConditionFailed."""
+        """Write a record, replacing an existing one. Raises ConditionFailed."""
         request: dict[str, Any] = {"ConditionExpression": condition} if condition else {}
         with translated():
             self._client.put_item(TableName=self._name, Item=encode(item), **request)
 
     def put_many(self, items: Sequence[Item]) -> None:
-        """Write records in place of what stands there, 25 a call, side by side; some may stand when this raises."""
+        """Write records, replacing existing ones, 25 per call, concurrently. After an error some may be written."""
         self._write_many([{"PutRequest": {"Item": encode(item)}} for item in items])
 
     def put_new(self, item: Item, *, condition: str = NEW) -> None:
-        """Write a record where none is, or where a condition holds.
+        """Write a record if there is none, or if a condition holds.
 
-        Raises ConditionFailed with the record that stands there.
+        Raises ConditionFailed with the existing record.
 
-        botocore repeats a write whose answer was lost; the repetition then meets its own record, which a random
-        `nonce` tells from an equal record of somebody else.
+        botocore retries a write whose answer was lost. The retry then finds its own record, which a random `nonce`
+        distinguishes from an equal record of another writer.
         """
         sent = item | {"nonce": secrets.token_bytes(6)}
         try:
@@ -180,9 +180,9 @@ class Table:
     def update(
         self, key: Key, assign: Mapping[str, Any], condition: str, values: Mapping[str, Any] | None = None
     ) -> Item:
-        """Change attributes (None removes one) and give the whole record as it is then.
+        """Change attributes (None removes one), and return the whole new record.
 
-        Raises ConditionFailed with the record as it stands, or None when there is none.
+        Raises ConditionFailed with the existing record, or None if there is none.
         """
         changed = {name: value for name, value in assign.items() if value is not None}
         removed = [name for name in assign if name not in changed]
@@ -205,19 +205,19 @@ class Table:
         return decode(answer["Attributes"])
 
     def delete(self, key: Key, *, unless: str | None = None) -> None:
-        """Delete a record, if it is there and has no attribute of the name `unless`."""
+        """Delete a record if it exists and does not have the attribute `unless`."""
         request: dict[str, Any] = {"ConditionExpression": f"attribute_not_exists({unless})"} if unless else {}
         with suppress(ConditionFailed), translated():
             self._client.delete_item(TableName=self._name, Key=_key(key), **request)
 
     def take(self, key: Key) -> Item | None:
-        """Delete a record, and give it as it was."""
+        """Delete a record, and return it."""
         with translated():
             answer = self._client.delete_item(TableName=self._name, Key=_key(key), ReturnValues="ALL_OLD")
         return decode(answer["Attributes"]) if "Attributes" in answer else None
 
     def delete_many(self, keys: Sequence[Key]) -> None:
-        """Delete records, up to 25 a call, side by side; those that do not exist are passed over."""
+        """Delete records, up to 25 per call, concurrently. Missing ones are ignored."""
         self._write_many([{"DeleteRequest": {"Key": _key(key)}} for key in keys])
 
     def _write_many(self, requests: Sequence[Any]) -> None:
@@ -239,7 +239,7 @@ def _key(key: Key) -> dict[str, Any]:
 
 
 def _attempts() -> Iterator[None]:
-    """Allow some attempts with growing pauses. Raises StoreUnavailable when none of them is the last."""
+    """Yield some attempts with growing pauses. Raises StoreUnavailable after the last one."""
     for attempt in range(BATCH_ATTEMPTS):
         if attempt:
             time.sleep(random.uniform(0, 0.025 * 2**attempt))  # noqa: S311 - spreads the load, hides nothing

@@ -1,4 +1,4 @@
-"""Which records count: neither marked for deletion nor expired, whatever DynamoDB has removed yet."""
+"""Tombstones: marks of deleted records, and seals. Records that are marked or expired do not exist for readers."""
 
 import time
 from typing import TypeGuard
@@ -10,7 +10,7 @@ from stint.store.keys import Key
 from stint.store.table import Table
 
 SEAL_SECONDS = 3_600
-"""How long the seal of something deleted stays: longer than any function that still writes to it can run."""
+"""Seconds for which a seal stays, longer than any function that still writes can run."""
 
 
 def is_live(item: Item | None) -> TypeGuard[Item]:
@@ -22,7 +22,7 @@ def is_expired(item: Item) -> bool:
 
 
 def mark_deleted(table: Table, key: Key) -> Item | None:
-    """Hide a record from every read at once and give it as it was left; None when there is none."""
+    """Hide a record from all reads at once, and return it; None if there is none."""
     try:
         return table.update(key, {"deleted_at": int(time.time())}, "attribute_exists(pk)")
     except ConditionFailed:
@@ -30,9 +30,9 @@ def mark_deleted(table: Table, key: Key) -> Item | None:
 
 
 def read_marked(table: Table, key: Key, kind: str, identifier: str) -> Item | None:
-    """Return a record that is marked as deleted; None when it is gone.
+    """Return a record that is marked as deleted; None if it no longer exists.
 
-    Raise NotMarkedDeleted when the record has no mark.
+    Raises NotMarkedDeleted if the record has no mark.
     """
     item = table.get(key)
     if item is not None and "deleted_at" not in item:
@@ -41,6 +41,6 @@ def read_marked(table: Table, key: Key, kind: str, identifier: str) -> Item | No
 
 
 def new_seal() -> Item:
-    """Make the attributes of a record that stands where a writer of something deleted may write next."""
+    """Return the attributes of a seal, a record at the key where the writer of a deleted object would write next."""
     now = int(time.time())
     return {"sealed_at": now, "expires_at": now + SEAL_SECONDS}

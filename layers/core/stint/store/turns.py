@@ -1,4 +1,4 @@
-"""Turns in the table: a header, and an append-only log in which every place is written once."""
+"""Turns in the table: a header, and an append-only log whose indexes are written once."""
 
 import time
 from collections.abc import Iterator, Set
@@ -21,7 +21,7 @@ from stint.store.tombstones import is_expired
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """A session's turns in creation order; `complete` tells that none was left out. `last` is where it ends."""
+    """A session's turns in creation order. `complete`: none was omitted. `last` is the end of the history."""
 
     turns: list[StoredTurn]
     complete: bool
@@ -29,9 +29,9 @@ class History:
 
 
 class TurnStore:
-    """Writers hold the session's lease, yet it is the log that keeps them apart: each place is given once.
+    """Turns. Writers have the session's lease, but the log separates them, because each index is written once.
 
-    A turn shows once its header is stored. Records after a failed or cancelled ending are ignored.
+    A turn exists after its header is stored. Records after a failed or cancelled ending are ignored.
     """
 
     def __init__(self, table: Table, documents: Documents) -> None:
@@ -39,7 +39,7 @@ class TurnStore:
         self._documents = documents
 
     def put_header(self, lease: SessionLease, header: TurnHeader) -> None:
-        """Begin a turn. Raises Interrupted when it was sealed before it began."""
+        """Store a turn's header. Raises Interrupted if the turn was sealed before it started."""
         key = keys.turn(lease.tenant, lease.agent_id, lease.session_id, header.turn_id)
         try:
             self._documents.put_new(_item(lease, key), header, _blobs(lease, header.turn_id))
@@ -47,10 +47,10 @@ class TurnStore:
             raise _interrupted(header.turn_id) from None
 
     def append(self, lease: SessionLease, index: int, record: TurnRecord) -> None:
-        """Add a record at the next place of the log of the lease's turn.
+        """Append a record to the log of the lease's turn.
 
-        Raises Interrupted when somebody else's record stands there: the turn was taken over, or deleted. Raises
-        Conflict when only the place for the ending is left.
+        Raises Interrupted if its index has another record, because the turn was taken over or deleted. Raises Conflict
+        if only the index of the ending is left.
         """
         if index == keys.LAST_INDEX and not record.final:
             raise Conflict(
@@ -71,12 +71,12 @@ class TurnStore:
         self._documents.put_new(item, record, _blobs(lease, turn_id))
 
     def seal(self, lease: SessionLease, turn_id: str, ending: RunOutcome) -> int:
-        """End another turn of the lease's session, whose writer may be gone, and count the records of its log.
+        """End another turn of the lease's session, whose writer may be dead, and return the number of its records.
 
-        What that writer stores meanwhile is kept, and its next record is refused. A turn that has failed or was
-        cancelled is left as it is; so is one that awaits input, unless the ending is `cancelled`. A complete turn
-        stays complete: a fence takes the place where a writer that had resumed it would store its next record. A
-        turn without a header is kept from ever beginning.
+        Records that the writer stores in the meantime are kept, and its next one is refused. A failed or cancelled turn
+        is unchanged, and so is one that awaits input, unless the ending is `cancelled`. A completed turn stays
+        completed: a fence occupies the next index of a writer that resumed it. A turn without a header can no longer
+        start.
         """
         header = keys.turn(lease.tenant, lease.agent_id, lease.session_id, turn_id)
         items = list(self._table.query(header.pk, prefix=turn_id, attributes=ENDS))
@@ -96,10 +96,10 @@ class TurnStore:
                 items.append(refused.found)
 
     def history(self, tenant: str, agent_id: str, session_id: str, max_bytes: int | None = None) -> History:
-        """Read a session's turns: one Query per MB, and the blobs side by side.
+        """Read a session's turns: one Query per MB, and the blobs concurrently.
 
-        With `max_bytes` of JSON, the newest turns that fit, and at least one. A session that does not exist has an
-        empty history; one that has expired raises NotFound.
+        With `max_bytes` of JSON, read the newest turns that fit, at least one. A session that does not exist has an
+        empty history. Raises NotFound for one that has expired.
         """
         chosen: list[LogItems] = []
         total, complete = 0, True
@@ -119,9 +119,9 @@ class TurnStore:
     def pages(
         self, tenant: str, agent_id: str, session_id: str, turn_ids: Set[str] | None = None
     ) -> Iterator[tuple[list[StoredTurn], bool]]:
-        """Yield a session's turns in creation order, about MAX_BYTES of JSON at a time; `turn_ids` picks some.
+        """Yield a session's turns in creation order, about MAX_BYTES of JSON at a time. `turn_ids` selects some.
 
-        Each page comes with whether others follow; there is one at least. Raises NotFound for a session that has
+        Each page has a flag whether others follow. There is at least one. Raises NotFound for a session that has
         expired.
         """
         chosen: list[LogItems] = []
@@ -157,11 +157,11 @@ class TurnStore:
         ]
 
     def put_body(self, lease: SessionLease, body: bytes) -> str:
-        """Put a body among the blobs of the lease's turn, and give its key."""
+        """Store a body among the blobs of the lease's turn, and return its key."""
         return self._documents.put_body(_blobs(lease, lease.turn_id), body)
 
     def put_pending(self, lease: SessionLease, pending: PendingCalls) -> None:
-        """Note which calls the lease's turn waits for. Raises Interrupted when the session was deleted."""
+        """Store the calls that the lease's turn waits for. Raises Interrupted if the session was deleted."""
         key = keys.pending(lease.tenant, lease.agent_id, lease.session_id, lease.turn_id)
         item = self._documents.pack(_item(lease, key), pending, _blobs(lease, lease.turn_id))
         try:
@@ -170,7 +170,7 @@ class TurnStore:
             raise _interrupted(lease.turn_id) from None
 
     def get_pending(self, tenant: str, agent_id: str, session_id: str, turn_id: str) -> PendingCalls | None:
-        """Read the calls that a turn waits for; None when it waits for none."""
+        """Read the calls that a turn waits for; None if there are none."""
         item = self._table.get(keys.pending(tenant, agent_id, session_id, turn_id))
         if item is None or "sealed_at" in item or is_expired(item):
             return None
@@ -178,13 +178,13 @@ class TurnStore:
         return PendingCalls.model_validate_json(raw)
 
     def delete_pending(self, lease: SessionLease, turn_id: str) -> None:
-        """Forget the calls that a turn of the lease's session waited for."""
+        """Delete the calls that a turn of the lease's session waited for."""
         key = keys.pending(lease.tenant, lease.agent_id, lease.session_id, turn_id)
         self._table.delete(key, unless="sealed_at")
 
 
 def _item(lease: SessionLease, key: keys.Key) -> Item:
-    """Begin a record that lives as long as its session."""
+    """Return a new record that expires with its session."""
     return key._asdict() | ({} if lease.expires_at is None else {"expires_at": lease.expires_at})
 
 

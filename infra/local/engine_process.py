@@ -18,7 +18,7 @@ from infra.local.web_pages import Receive, Scope, Send, refuse_web_pages
 
 @refuse_web_pages
 async def app(scope: Scope, receive: Receive, send: Send) -> None:
-    """Serve ministack behind a check of the origin; ministack itself allows every origin."""
+    """Serve ministack with a check of Host and Origin; ministack itself allows every origin."""
     await importlib.import_module("ministack.app").app(scope, receive, send)
 
 

@@ -35,7 +35,7 @@ _ERRORS = {
 def lambda_api(functions: Functions, allowed: Collection[str]) -> App:
     """Return the ASGI app. boto3's Lambda client finds it through AWS_ENDPOINT_URL_LAMBDA; web pages are refused.
 
-    Only functions named in `allowed` can be invoked, like with the roles of the deployed functions.
+    Only functions named in `allowed` can be invoked, as with the roles of the deployed functions.
     """
 
     def function_of(request: Request) -> str:

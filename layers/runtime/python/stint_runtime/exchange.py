@@ -14,7 +14,7 @@ App = Callable[
 
 
 class Exchange:
-    """The two channels of an ASGI app. It passes the app's messages to the response and enforces the protocol.
+    """The receive and send channels of an ASGI app for one request, which enforce the protocol.
 
     https://asgi.readthedocs.io/en/latest/specs/www.html
     """

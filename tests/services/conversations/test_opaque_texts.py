@@ -130,7 +130,7 @@ async def test_accepted_texts_without_a_signature_are_bounded_in_all(cloud: Clou
     assert tracemalloc.get_traced_memory()[1] < 40_000_000
     tracemalloc.stop()
     assert refused.param == "input[2].encrypted_content"
-    assert "more than 8,000,000 bytes in all" in refused.message
+    assert "more than 8,000,000 bytes in total" in refused.message
     assert "damaged" in (await refusal(lenient, reasoning(unsigned("{}")[:-3]))).message
     assert "damaged" in (await refusal(lenient, reasoning(unsigned('{"text": 5}')))).message
 

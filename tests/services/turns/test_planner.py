@@ -159,7 +159,7 @@ async def test_a_parameter_that_the_models_provider_lacks_is_refused_before_anyt
     config = {"model": "test/nova", "instructions": "", "sampling_params": {"repetition_penalty": 1.2}}
     agent = AgentConfig.model_validate(config)
 
-    with pytest.raises(InvalidRequest, match="no repetition_penalty") as refused:
+    with pytest.raises(InvalidRequest, match="does not support repetition_penalty") as refused:
         await planner.plan(agent, TurnOverrides(), {})
 
     assert refused.value.param == "sampling_params.repetition_penalty"

@@ -171,7 +171,7 @@ class Office:
         self.cloud.dynamodb.meta.events.unregister("before-call.dynamodb.*", refuse)
 
     async def lease_runs_out(self, response_id: str) -> None:
-        state = await asyncio.to_thread(self.store.background.look, self.tenant, response_id)
+        state = await asyncio.to_thread(self.store.response_leases.get_state, self.tenant, response_id)
         CLOCK.move_to(state.lease_until)
 
     async def stored(self, response_id: str) -> StoredResponse:

@@ -10,7 +10,8 @@ from tests.store.conftest import Cloud, lose_first_answer
 from tests.store.response_samples import Responder
 
 from stint.domain.errors import Conflict, Interrupted, NotFound
-from stint.store.background import BackgroundStore, LeaseState, ResponseLease
+from stint.store.background import BackgroundStore
+from stint.store.response_leases import LeaseState, ResponseLease
 
 
 class Job:
@@ -18,15 +19,16 @@ class Job:
 
     def __init__(self, cloud: Cloud, tenant: str) -> None:
         self.background: BackgroundStore = cloud.store.background
+        self.leases = cloud.store.response_leases
         self.tenant = tenant
         self.response_id = Responder(cloud.store, tenant).begin(background=True)
         self.ids = (tenant, self.response_id)
 
     def enter(self, seconds: float = 30) -> ResponseLease:
-        return self.background.enter(*self.ids, seconds)
+        return self.leases.acquire(*self.ids, seconds)
 
     def look(self) -> LeaseState:
-        return self.background.look(*self.ids)
+        return self.leases.get_state(*self.ids)
 
     def outcome(self) -> str:
         try:
@@ -131,7 +133,7 @@ def test_a_cancellation_is_noted_whether_anybody_runs_the_response(any_job: Job,
     lease = any_job.enter() if running else None
 
     with CLOCK.stop():
-        state = any_job.background.cancel(*any_job.ids)
+        state = any_job.leases.cancel(*any_job.ids)
         now = int(time.time())
 
     assert state == any_job.look()
@@ -180,7 +182,7 @@ def test_a_lapse_is_claimed_by_one_of_many(job: Job) -> None:
         job.enter(seconds=-0.001)
         state = job.look()
         with ThreadPoolExecutor(16) as threads:
-            claims = list(threads.map(lambda _, seen=state: job.background.claim_requeue(*job.ids, seen), range(16)))
+            claims = list(threads.map(lambda _, seen=state: job.leases.claim_requeue(*job.ids, seen), range(16)))
 
         assert claims.count(True) == 1, f"lapse {lapse}"
 
@@ -192,15 +194,15 @@ def test_a_lapse_that_is_over_cannot_be_claimed(any_job: Job, meanwhile: str) ->
     if meanwhile == "renewed":
         lease.renew(30)
     elif meanwhile == "cancelled":
-        any_job.background.cancel(*any_job.ids)
+        any_job.leases.cancel(*any_job.ids)
     elif meanwhile == "taken over":
         any_job.enter()
 
-    assert any_job.background.claim_requeue(*any_job.ids, state) is (meanwhile == "nothing")
+    assert any_job.leases.claim_requeue(*any_job.ids, state) is (meanwhile == "nothing")
 
 
 def test_a_response_that_nobody_took_up_cannot_be_claimed(job: Job) -> None:
-    assert not job.background.claim_requeue(*job.ids, job.look())
+    assert not job.leases.claim_requeue(*job.ids, job.look())
 
 
 @pytest.mark.parametrize(
@@ -325,6 +327,6 @@ def test_a_batch_of_small_events_costs_one_unit(cloud: Cloud, job: Job) -> None:
 
 
 def test_what_is_no_response_is_not_found(job: Job) -> None:
-    for call in (job.background.look, job.background.cancel):
+    for call in (job.leases.get_state, job.leases.cancel):
         with pytest.raises(NotFound):
             call(job.tenant, "nonsense")

@@ -35,7 +35,7 @@ def of_event(cloud: Cloud, tenant: str) -> Acquire:
 
 def of_response(cloud: Cloud, tenant: str) -> Acquire:
     response_id = Responder(cloud.store, tenant).begin(background=True)
-    return lambda seconds: cloud.store.background.enter(tenant, response_id, seconds)
+    return lambda seconds: cloud.store.response_leases.acquire(tenant, response_id, seconds)
 
 
 @pytest.fixture(params=[of_session, of_conversation, of_event, of_response])

@@ -20,7 +20,7 @@ def fill(responder: Responder) -> str:
     """Store a large response that ran in the background, with its stored stream."""
     response_id = responder.begin(secrets.token_urlsafe(300_000), background=True)
     background = responder.store.background
-    background.enter(responder.tenant, response_id, 30)
+    responder.store.response_leases.acquire(responder.tenant, response_id, 30)
     for first in range(0, 60, 2):
         background.put_events(responder.tenant, response_id, first, ["a", "b"])
     background.put_events(responder.tenant, response_id, 60, [secrets.token_urlsafe(400_000)])
@@ -110,8 +110,9 @@ def test_the_worker_of_a_deleted_response_stores_nothing_more(
     cloud: Cloud, responder: Responder, ended: bool, begun: bool
 ) -> None:
     background, tenant = responder.store.background, responder.tenant
+    leases = responder.store.response_leases
     response_id = responder.begin(background=True)
-    lease = background.enter(tenant, response_id, 30)
+    lease = leases.acquire(tenant, response_id, 30)
     if begun:
         background.put_events(tenant, response_id, 0, ["a", "b"])
     if ended:
@@ -124,9 +125,9 @@ def test_the_worker_of_a_deleted_response_stores_nothing_more(
     with pytest.raises(Interrupted):
         lease.renew(30)
     with pytest.raises(NotFound):
-        background.enter(tenant, response_id, 30)
+        leases.acquire(tenant, response_id, 30)
     with pytest.raises(NotFound):
-        background.cancel(tenant, response_id)
+        leases.cancel(tenant, response_id)
     assert list(background.events(tenant, response_id)) == []
     assert unsealed(cloud, tenant) == []
 
@@ -136,7 +137,7 @@ def test_a_worker_that_writes_while_its_response_is_deleted_leaves_only_seals(
 ) -> None:
     for _ in range(4):
         response_id = responder.begin(background=True)
-        responder.store.background.enter(responder.tenant, response_id, 30)
+        responder.store.response_leases.acquire(responder.tenant, response_id, 30)
         begun, interrupted = threading.Event(), threading.Event()
         writers = [
             threading.Thread(target=write, args=(responder, response_id, stream, begun, interrupted))

@@ -53,7 +53,7 @@ async def queued(office: Office, text: str = "first", **fields: Any) -> tuple[st
 
 async def taken_up(office: Office, response_id: str) -> None:
     """Wait until a worker has a response."""
-    await until(lambda: office.store.background.look(office.tenant, response_id).held)
+    await until(lambda: office.store.response_leases.get_state(office.tenant, response_id).held)
 
 
 async def test_a_response_that_waits_holds_its_conversation_however_long_that_takes(make_office: MakeOffice) -> None:

@@ -261,7 +261,7 @@ async def test_what_a_worker_writes_after_it_was_overtaken_is_refused(make_offic
     response_id = await office.create(stream=True)
     working = asyncio.create_task(office.run(response_id))
     await slow.opened.wait()
-    lease = office.store.background.look(office.tenant, response_id).lease_id
+    lease = office.store.response_leases.get_state(office.tenant, response_id).lease_id
     overtaken = office.beside(script(said("fast")))
     await asyncio.to_thread(expire, office, response_id)
 
@@ -296,7 +296,7 @@ async def until_stored(office: Office, response_id: str, records: int) -> None:
 
 
 async def until_taken_up(office: Office, response_id: str) -> None:
-    await until(lambda: office.store.background.look(office.tenant, response_id).held)
+    await until(lambda: office.store.response_leases.get_state(office.tenant, response_id).held)
 
 
 async def until_told(office: Office, response_id: str, text: str) -> None:

@@ -242,7 +242,7 @@ async def test_messages_that_come_while_a_response_runs_are_consumed(make_office
 
     second = asyncio.create_task(office.beside(script()).run(response_id, seconds=900))
     await keep_running(
-        second, lambda: office.store.background.look(office.tenant, response_id).lease_until, office.lease
+        second, lambda: office.store.response_leases.get_state(office.tenant, response_id).lease_until, office.lease
     )
     assert await second is None
     gate.set()

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from stint.store.conversation_leases import ConversationLeases
     from stint.store.conversations import ConversationStore
     from stint.store.idempotency import IdempotencyRecords
+    from stint.store.response_leases import ResponseLeases
     from stint.store.responses import ResponseStore
     from stint.store.signing_keys import SigningKeys
 
@@ -75,6 +76,12 @@ class Store:
         from stint.store.background import BackgroundStore  # noqa: PLC0415 - see above
 
         return BackgroundStore(self._table, self._documents)
+
+    @cached_property
+    def response_leases(self) -> "ResponseLeases":
+        from stint.store.response_leases import ResponseLeases  # noqa: PLC0415 - see above
+
+        return ResponseLeases(self._table)
 
     @cached_property
     def conversations(self) -> "ConversationStore":

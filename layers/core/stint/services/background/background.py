@@ -94,6 +94,6 @@ class Background:
                 param="response_id",
             )
         if stored.ending is None:
-            await asyncio.to_thread(self.store.background.cancel, self.tenant, response_id)
+            await asyncio.to_thread(self.store.response_leases.cancel, self.tenant, response_id)
             stored = await self.recovery.end_response(stored, cancelled)
         return to_resource(stored, self.recovery.opaque.encode)

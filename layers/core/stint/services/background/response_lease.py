@@ -6,7 +6,7 @@ from contextlib import suppress
 from stint.domain.errors import StoreUnavailable
 from stint.loop.lease_keeper import ENDING_SECONDS, LeaseKeeper
 from stint.services.background.waiting import acquire_or_wait
-from stint.store.background import BackgroundStore, ResponseLease
+from stint.store.response_leases import ResponseLease, ResponseLeases
 
 ResponseKeeper = LeaseKeeper[ResponseLease]
 
@@ -14,18 +14,18 @@ WATCH_SECONDS = 1.0
 """Seconds between checks whether a run must stop."""
 
 
-async def wait_for_stop(background: BackgroundStore, lease: ResponseLease) -> None:
+async def wait_for_stop(leases: ResponseLeases, lease: ResponseLease) -> None:
     """Return when a run must stop: the response was cancelled or deleted, or another worker runs it."""
     while True:
         await asyncio.sleep(WATCH_SECONDS)
         with suppress(StoreUnavailable):
-            state = await asyncio.to_thread(background.look, lease.tenant, lease.response_id)
+            state = await asyncio.to_thread(leases.get_state, lease.tenant, lease.response_id)
             if state.cancelled_at is not None or state.lease_id != lease.lease_id:
                 return
 
 
 async def keep_response(
-    background: BackgroundStore, tenant: str, response_id: str, seconds: float, deadline: float
+    leases: ResponseLeases, tenant: str, response_id: str, seconds: float, deadline: float
 ) -> ResponseKeeper | None:
     """Acquire the lease of a response; return None if another worker renews its own.
 
@@ -41,10 +41,10 @@ async def keep_response(
     def acquire() -> tuple[ResponseLease, float]:
         asked = clock()
         span = min(seconds, deadline + ENDING_SECONDS - asked)
-        return background.enter(tenant, response_id, span), asked + span
+        return leases.acquire(tenant, response_id, span), asked + span
 
     def held_until() -> int | None:
-        return background.look(tenant, response_id).lease_until
+        return leases.get_state(tenant, response_id).lease_until
 
     pause = min(WATCH_SECONDS, seconds / 4)
     taken = await acquire_or_wait(acquire, held_until, "response_running", pause, deadline)

@@ -88,7 +88,7 @@ class StreamTail:
     async def check_worker(self, stored: StoredResponse) -> StoredResponse:
         """Read a response again unless a worker has its lease. Raises NotFound if it was deleted."""
         response_id = stored.header.response_id
-        state = await asyncio.to_thread(self.store.background.look, self.tenant, response_id)
+        state = await asyncio.to_thread(self.store.response_leases.get_state, self.tenant, response_id)
         if state.held and state.cancelled_at is None:
             return stored
         again = await asyncio.to_thread(self.store.responses.get, self.tenant, response_id)
@@ -117,7 +117,7 @@ class StreamTail:
         """Return a response that ended without a step, marked whether it ever ran."""
         if stored.steps or stored.taken_up:
             return stored
-        state = await asyncio.to_thread(self.store.background.look, self.tenant, stored.header.response_id)
+        state = await asyncio.to_thread(self.store.response_leases.get_state, self.tenant, stored.header.response_id)
         return replace(stored, taken_up=state.attempts > 0)
 
     async def pause(self, seconds: float, deadline: float) -> None:

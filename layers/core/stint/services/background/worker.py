@@ -26,7 +26,7 @@ from stint.services.responses.recovery import (
 from stint.services.responses.replay import ReplayPosition, read_position
 from stint.services.responses.response_run import ResponseRun
 from stint.services.responses.streamed_items import StreamedItems
-from stint.store.background import MAX_ATTEMPTS, ResponseLease
+from stint.store.response_leases import MAX_ATTEMPTS, ResponseLease
 from stint.store.store import Store
 
 logger = logging.getLogger(__name__)
@@ -111,12 +111,12 @@ class Worker:
             Conflict: it was cancelled, or no attempt is left.
             Interrupted: there was no time to find out whether the other worker is alive.
         """
-        return await keep_response(self.store.background, self.tenant, response_id, self.lease_seconds, deadline)
+        return await keep_response(self.store.response_leases, self.tenant, response_id, self.lease_seconds, deadline)
 
     async def run_until_stopped(self, keeper: ResponseKeeper, stored: StoredResponse) -> StoredResponse | None:
         """Run a response until it ends, is cancelled or deleted, or another worker takes it over."""
         running = asyncio.create_task(self.run_leased(keeper, stored))
-        watching = asyncio.create_task(wait_for_stop(self.store.background, keeper.lease))
+        watching = asyncio.create_task(wait_for_stop(self.store.response_leases, keeper.lease))
         try:
             await asyncio.wait({running, watching}, return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -212,7 +212,7 @@ class Worker:
         stored = await self.load(lease.response_id)
         if stored is None or stored.ending is not None:
             return stored
-        state = await asyncio.to_thread(self.store.background.look, lease.tenant, lease.response_id)
+        state = await asyncio.to_thread(self.store.response_leases.get_state, lease.tenant, lease.response_id)
         if state.cancelled_at is not None:
             return await self.end_response(lease.response_id, cancelled)
         if state.lease_id == lease.lease_id:

@@ -22,7 +22,7 @@ from stint.services.conversations.opaque_texts import OpaqueTexts
 from stint.services.responses.closing_record import closing_record
 from stint.services.responses.replay import ReplayPosition, read_position, replay_rest
 from stint.services.responses.streamed_items import StreamedItems
-from stint.store.background import MAX_ATTEMPTS, LeaseState
+from stint.store.response_leases import MAX_ATTEMPTS, LeaseState
 from stint.store.store import Store
 
 logger = logging.getLogger(__name__)
@@ -83,7 +83,7 @@ class Recovery:
         if stored.ending is not None or not stored.header.background:
             return await mark_interrupted(self.store, self.tenant, stored)
         response_id = stored.header.response_id
-        state = await asyncio.to_thread(self.store.background.look, self.tenant, response_id)
+        state = await asyncio.to_thread(self.store.response_leases.get_state, self.tenant, response_id)
         if state.cancelled_at is not None:
             return await self.end_response(stored, cancelled)
         if state.exhausted:
@@ -91,7 +91,7 @@ class Recovery:
         if state.attempts == 0:
             return await self.reconcile_queued(stored, state)
         if state.lapsed and await asyncio.to_thread(
-            self.store.background.claim_requeue, self.tenant, response_id, state
+            self.store.response_leases.claim_requeue, self.tenant, response_id, state
         ):
             await self.queue_again(response_id, "The worker of a response is gone: it is queued again")
         return replace(stored, taken_up=True)
@@ -105,7 +105,7 @@ class Recovery:
         if now - created_at >= QUEUE_SECONDS:
             return await self.end_response(stored, never_taken_up)
         if now - max(created_at, state.requeued_at or 0) >= MESSAGE_SECONDS and await asyncio.to_thread(
-            self.store.background.claim_waiting, self.tenant, response_id, MESSAGE_SECONDS
+            self.store.response_leases.claim_waiting, self.tenant, response_id, MESSAGE_SECONDS
         ):
             await self.queue_again(response_id, "No worker has taken up a response: it is queued again")
         return stored

@@ -1,0 +1,160 @@
+"""The leases of background responses: which worker runs one, its attempts, and its cancellation."""
+
+import time
+from dataclasses import dataclass
+
+from stint.domain.errors import Conflict, NotFound
+from stint.store import keys
+from stint.store.failures import ConditionFailed
+from stint.store.items import Item
+from stint.store.lease import Attempt, Lease, Leases
+from stint.store.table import NEW, Table
+
+MAX_ATTEMPTS = 3
+"""Maximum attempts to run a response, as many as the queue's deliveries of a message."""
+
+UNCANCELLED = "attribute_not_exists(sealed_at) AND attribute_not_exists(cancelled_at)"
+UNCLAIMED = (
+    f"{UNCANCELLED} AND lease_id = :old_id AND lease_until = :old_until"
+    " AND (attribute_not_exists(requeued_for) OR requeued_for <> :old_id)"
+)
+WAITING = (
+    f"{UNCANCELLED} AND attribute_not_exists(lease_id) AND (attribute_not_exists(attempts) OR attempts = :zero)"
+    " AND (attribute_not_exists(requeued_at) OR requeued_at <= :before)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseState:
+    """The state in the lease record. All fields are None or 0 if no worker has run the response so far.
+
+    `lease_until` is in milliseconds, `cancelled_at` and `requeued_at` are in seconds of the epoch. `requeued_at` is the
+    last time at which the response was queued again before any attempt.
+    """
+
+    attempts: int = 0
+    lease_id: str | None = None
+    lease_until: int | None = None
+    cancelled_at: int | None = None
+    requeued_at: int | None = None
+
+    @property
+    def held(self) -> bool:
+        return self.lease_until is not None and self.lease_until > time.time() * 1000
+
+    @property
+    def lapsed(self) -> bool:
+        """Return whether a worker acquired the lease and let it lapse."""
+        return self.lease_until is not None and not self.held
+
+    @property
+    def exhausted(self) -> bool:
+        """Return whether all attempts are used and no worker runs the response."""
+        return self.attempts >= MAX_ATTEMPTS and not self.held
+
+
+@dataclass(frozen=True, slots=True)
+class ResponseLease:
+    """The right to run a response. `attempts` includes this one."""
+
+    tenant: str
+    response_id: str
+    attempts: int
+    lease: Lease
+
+    @property
+    def lease_id(self) -> str:
+        return self.lease.lease_id
+
+    def renew(self, seconds: float) -> LeaseState:
+        """Extend the lease, and return whether the response was cancelled. Raises Interrupted if the lease is lost."""
+        return _state(self.lease.renew(seconds))
+
+    def release(self) -> None:
+        """Do nothing. The response has ended, so no worker needs its lease."""
+
+
+class ResponseLeases:
+    """The lease records of responses, in the responses' partitions.
+
+    The response's existence is not checked. Nothing is written for an hour after its deletion.
+    """
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+        self._leases = Leases(
+            table, "lease_id", "lease_until", UNCANCELLED, released={"lease_until": 0}, busy="response_running"
+        )
+
+    def acquire(self, tenant: str, response_id: str, seconds: float) -> ResponseLease:
+        """Acquire the lease of a response: one write if nobody did before.
+
+        Raises:
+            NotFound: the response was deleted.
+            Conflict: `response_cancelled`; `response_running` while another worker has the lease;
+                `attempts_exhausted` if it was acquired MAX_ATTEMPTS times.
+        """
+        leases = self._leases
+
+        def next_attempt(found: Item | None) -> Attempt:
+            item = found or {}
+            before = _admitted(item, response_id)
+            return leases.attempt(item, {"attempts": before + 1})
+
+        key, first = keys.response_lease(tenant, response_id), Attempt(NEW, {"attempts": 1})
+        lease = leases.acquire(key, f"Response {response_id}", seconds, first, next_attempt)
+        return ResponseLease(tenant, response_id, lease.item["attempts"], lease)
+
+    def get_state(self, tenant: str, response_id: str) -> LeaseState:
+        """Read the lease record, for one unit."""
+        return _state(self._table.get(keys.response_lease(tenant, response_id)) or {})
+
+    def cancel(self, tenant: str, response_id: str) -> LeaseState:
+        """Mark a response as cancelled, whether or not a worker runs it. Raises NotFound if it was deleted."""
+        key, now = keys.response_lease(tenant, response_id), int(time.time())
+        try:
+            return _state(self._table.update(key, {"cancelled_at": now}, "attribute_not_exists(sealed_at)"))
+        except ConditionFailed:
+            raise NotFound("Response", response_id) from None
+
+    def claim_requeue(self, tenant: str, response_id: str, state: LeaseState) -> bool:
+        """Return whether the caller must requeue a response: one caller per lapsed lease, unless it is cancelled."""
+        key, lease_id = keys.response_lease(tenant, response_id), state.lease_id
+        if lease_id is None:
+            return False
+        try:
+            seen = {":old_id": lease_id, ":old_until": state.lease_until}
+            self._table.update(key, {"requeued_for": lease_id}, UNCLAIMED, seen)
+        except ConditionFailed:
+            return False
+        return True
+
+    def claim_waiting(self, tenant: str, response_id: str, seconds: float) -> bool:
+        """Return whether the caller must requeue a response without attempts: one caller per period of `seconds`."""
+        key, now = keys.response_lease(tenant, response_id), int(time.time())
+        try:
+            values = {":zero": 0, ":before": int(now - seconds)}
+            self._table.update(key, {"attempts": 0, "requeued_at": now}, WAITING, values)
+        except ConditionFailed:
+            return False
+        return True
+
+
+def _admitted(found: Item, response_id: str) -> int:
+    """Return the attempts in a lease record. Raises NotFound or Conflict if no other attempt is allowed."""
+    if "sealed_at" in found:
+        raise NotFound("Response", response_id)
+    state = _state(found)
+    if state.cancelled_at is not None:
+        raise Conflict(f"Response {response_id} was cancelled.", code="response_cancelled")
+    if state.held:
+        raise Conflict(f"Response {response_id} is being run: wait until it ends.", code="response_running")
+    if state.exhausted:
+        message = f"Response {response_id} was taken up {state.attempts} times and never ended: create it again."
+        raise Conflict(message, code="attempts_exhausted")
+    return state.attempts
+
+
+def _state(item: Item) -> LeaseState:
+    names = ("lease_id", "lease_until", "cancelled_at", "requeued_at")
+    return LeaseState(item.get("attempts", 0), *(item.get(name) for name in names))

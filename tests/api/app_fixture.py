@@ -19,6 +19,7 @@ from infra.local.engine import Engine
 from tests.api.fakes import HEARTBEAT, Faults, Faulty, Recorder
 from tests.openresponses.asgi import Watched
 from tests.services.worker_fixture import Desk
+from tests.store.tenant_records import note_partitions
 
 from stint.bootstrap.adapters import Adapters
 from stint.bootstrap.agents import compose, delete_agent_objects
@@ -56,6 +57,7 @@ class World:
         )
         config = Config(max_pool_connections=32, retries={"total_max_attempts": 1})
         self.dynamodb: Any = boto3.client("dynamodb", config=config)
+        note_partitions(self.dynamodb)
         self.s3 = boto3.client("s3", config=config)
         self.store = Store(self.dynamodb, self.settings.table, lambda: self.s3, self.settings.bucket)
         self.faults = Faults(self.dynamodb)

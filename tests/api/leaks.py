@@ -11,6 +11,7 @@ from typing import Any, Self
 from urllib.parse import unquote_plus
 
 from tests.api.app_fixture import World
+from tests.store.tenant_records import list_blobs, read_records
 
 from stint.observability import make_logger
 
@@ -39,18 +40,12 @@ def decoded(text: str) -> list[bytes]:
 
 def stored(world: World, *, but: str = "#registry") -> str:
     """Return all stored data of the tenant, decompressed, except partitions whose names end with `but`."""
-    pages = world.dynamodb.get_paginator("scan").paginate(
-        TableName=world.settings.table,
-        FilterExpression="begins_with(pk, :tenant)",
-        ExpressionAttributeValues={":tenant": {"S": f"{world.tenant}#"}},
-    )
-    own = [item for page in pages for item in page["Items"]]
+    own = read_records(world.dynamodb, world.settings.table, world.tenant)
     values = [value for item in own if not item["pk"]["S"].endswith(but) for value in item.values()]
     texts = [text_of(next(iter(typed.values()))) for typed in values]
-    for page in world.s3.get_paginator("list_objects_v2").paginate(Bucket=world.settings.bucket):
-        for blob in page.get("Contents", []):
-            if f"/{world.tenant}/" in blob["Key"] and "/registry/" not in blob["Key"]:
-                texts.append(text_of(world.s3.get_object(Bucket=world.settings.bucket, Key=blob["Key"])["Body"].read()))
+    for key in list_blobs(world.s3, world.settings.bucket, world.tenant):
+        if "/registry/" not in key:
+            texts.append(text_of(world.s3.get_object(Bucket=world.settings.bucket, Key=key)["Body"].read()))
     return "\n".join(texts)
 
 

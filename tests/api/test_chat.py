@@ -14,6 +14,7 @@ from pydantic import BaseModel
 from tests.api.api_client import assert_error, hear
 from tests.api.app_fixture import Served, World
 from tests.servers.chat_completions import ChatCompletionsServer
+from tests.store.tenant_records import read_records
 
 from stint.domain.inference import AssistantAnswer, SystemText, ToolResult, UserInput
 
@@ -312,5 +313,4 @@ def test_line_breaks_that_some_readers_know_do_not_break_an_event(http: httpx.Cl
 def test_nothing_is_stored(http: httpx.Client, world: World) -> None:
     assert ask(http, "hi").status_code == 200
 
-    pages = world.dynamodb.get_paginator("scan").paginate(TableName=world.settings.table)
-    assert not [item for page in pages for item in page["Items"] if item["pk"]["S"].startswith(world.tenant)]
+    assert read_records(world.dynamodb, world.settings.table, world.tenant) == []

@@ -11,6 +11,7 @@ from llama_stack_client import APIStatusError, BadRequestError, LlamaStackClient
 from llama_stack_client.lib.agents.agent import Agent
 from tests.api.api_client import WEATHER, assert_error, open_session, payloads, resume, say, stream, turn, turns_of
 from tests.api.app_fixture import World
+from tests.store.tenant_records import read_records
 
 from stint.domain.inference import ToolSignature
 from stint.tools.port import Invocation, Toolgroup, ToolOutcome
@@ -132,8 +133,7 @@ def test_callers_keys_reach_the_tool_and_are_neither_stored_nor_logged(
     assert invocation.arguments == {"n": 3}
     assert invocation.key.endswith(":1:call_1")
     logged = caplog.text + "".join(str(vars(record)) for record in caplog.records)
-    pages = world.dynamodb.get_paginator("scan").paginate(TableName=world.settings.table, ConsistentRead=True)
-    stored = [item for page in pages for item in page["Items"] if item["pk"]["S"].startswith(world.tenant)]
+    stored = read_records(world.dynamodb, world.settings.table, world.tenant)
     assert "call_1" in repr(stored)
     assert KEY not in response.text + http.get(session).text + logged + repr(stored)
 

@@ -6,6 +6,7 @@ import pytest
 from botocore.exceptions import ConnectionClosedError
 from infra.local.engine import Engine
 from moto import mock_aws
+from tests.store.tenant_records import list_blobs, note_partitions, read_records
 
 from stint.domain.ids import new_id
 from stint.store.clients import make_dynamodb, make_s3
@@ -25,6 +26,7 @@ class Cloud:
         self.store = Store(dynamodb, table, lambda: s3, bucket)
         self.calls: Counter[str] = Counter()
         self.units: Counter[str] = Counter()
+        note_partitions(dynamodb)
         for client in (dynamodb, s3):
             client.meta.events.register("before-call", self._count)
         dynamodb.meta.events.register("before-parameter-build", self._ask_for_units)
@@ -42,16 +44,10 @@ class Cloud:
 
     def items(self, tenant: str) -> list[dict[str, Any]]:
         """Read all records of a tenant."""
-        pages = self.dynamodb.get_paginator("scan").paginate(
-            TableName=self.table,
-            FilterExpression="begins_with(pk, :tenant)",
-            ExpressionAttributeValues={":tenant": {"S": f"{tenant}#"}},
-        )
-        return [item for page in pages for item in page["Items"]]
+        return read_records(self.dynamodb, self.table, tenant)
 
     def blobs(self, tenant: str) -> list[str]:
-        pages = self.s3.get_paginator("list_objects_v2").paginate(Bucket=self.bucket)
-        return [o["Key"] for page in pages for o in page.get("Contents", []) if f"/{tenant}/" in o["Key"]]
+        return list_blobs(self.s3, self.bucket, tenant)
 
     def _count(self, model: Any, **_: Any) -> None:
         self.calls[model.name] += 1

@@ -37,7 +37,9 @@ DYNAMIC = {
 }
 """Expressions that are put together where they are used, by file."""
 
-TREES = {path: ast.parse(path.read_text()) for path in Path(stint.__file__).parent.rglob("*.py")}
+SOURCES = {path: path.read_text() for path in Path(stint.__file__).parent.rglob("*.py")}
+TREES = {path: ast.parse(text) for path, text in SOURCES.items() if re.search(r"^ *import re$", text, re.MULTILINE)}
+METHOD = re.compile(r"\b(\w+)\.(\w+)\(")
 
 
 def calls(tree: ast.AST) -> Iterator[tuple[str, str, ast.Call]]:
@@ -52,8 +54,8 @@ def calls(tree: ast.AST) -> Iterator[tuple[str, str, ast.Call]]:
 def compiled() -> Iterator[tuple[re.Pattern[Any], frozenset[str]]]:
     """Yield the expressions that modules hold, with the methods of theirs that are called."""
     used: dict[str, set[str]] = {}
-    for tree in TREES.values():
-        for name, method, _ in calls(tree):
+    for text in SOURCES.values():
+        for name, method in METHOD.findall(text):
             used.setdefault(name, set()).add(method)
     for package in (stint, stint_runtime):
         for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):

@@ -87,14 +87,14 @@ def test_a_check_that_is_too_much_work_ends(make: Callable[[], tuple[dict[str, A
         pytest.fail(str(error))
     tracemalloc.start()
     try:
-        mismatches = find_mismatches(document, value, Budget(STEPS))
+        mismatches = find_mismatches(document, value, Budget(100_000))
     except OutOfSteps:
         mismatches = []
     finally:
         _, peak = tracemalloc.get_traced_memory()
         tracemalloc.stop()
 
-    assert peak < 50_000_000
+    assert peak < 20_000_000
     assert len(mismatches) <= 3
 
 

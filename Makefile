@@ -7,6 +7,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/uv pip install --require-hashes --no-deps
 export PYTHONPATH := layers/core:layers/runtime/python:.
+# Without bytecode, each process that a test starts would compile the product again.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help setup run invoke sam-local test test-adversarial test-local test-node test-clients bench lint types arch validate build deploy openapi lock clean

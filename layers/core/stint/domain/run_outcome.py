@@ -1,4 +1,4 @@
-"""The status of a run, and how it ended."""
+"""The status of a run, and its outcome."""
 
 from enum import StrEnum
 from typing import Literal
@@ -19,7 +19,7 @@ class RunStatus(StrEnum):
 
 
 class ErrorInfo(Schema):
-    """Why a turn failed, in the words of the API's error body."""
+    """The reason why a run failed, as in the API's error body."""
 
     message: str
     type: str
@@ -35,9 +35,9 @@ IncompleteReason = Literal["max_output_tokens", "max_tool_calls", "max_infer_ite
 
 
 class RunOutcome(Schema):
-    """How a run ended, or a part of it: a turn goes on when it is resumed after a pause, or when it was complete.
+    """The ending of a run, or of a part of it. A turn that is paused or complete can be resumed.
 
-    `incomplete_reason` is what cut a completed run short.
+    `incomplete_reason` is the reason why a completed run was cut short.
     """
 
     status: RunStatus

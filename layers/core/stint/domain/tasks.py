@@ -1,4 +1,4 @@
-"""Work for the worker function: what its queue carries."""
+"""Tasks of the worker, which its queue delivers."""
 
 from typing import Annotated, Literal, Self
 
@@ -8,7 +8,7 @@ from stint.domain.ids import TenantName
 from stint.domain.schema import Schema
 
 ObjectKind = Literal["agent", "session", "response", "conversation"]
-"""What a task can delete."""
+"""The kinds of objects that a task can delete."""
 
 
 class DeletionTask(Schema):
@@ -41,7 +41,7 @@ class DeletionTask(Schema):
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """Return the ids that name the object: its parent's first."""
+        """Return the ids of the object, its parent's first."""
         return tuple(each for each in self._named if each is not None)
 
     @property
@@ -66,4 +66,4 @@ class ResponseTask(Schema):
 
 AnyTask = Annotated[DeletionTask | ResponseTask, Field(discriminator="kind")]
 TASK: TypeAdapter[AnyTask] = TypeAdapter(AnyTask)
-"""Reads a message. A message proves nothing: what it names is deleted only if the table has it marked as deleted."""
+"""Reads a message. A message alone deletes nothing: the object must also be marked as deleted in the table."""

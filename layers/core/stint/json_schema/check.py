@@ -24,7 +24,7 @@ class ValueCheck:
     outcome: Outcome
 
     def fail(self, keyword: str, argument: Any) -> None:
-        """Note that the value does not satisfy a keyword."""
+        """Record that the value does not satisfy a keyword."""
         self.outcome.add_mismatch(self.path, keyword, argument)
 
     def sibling(self, keyword: str) -> Any:
@@ -41,7 +41,7 @@ class ValueCheck:
         return schema, self.value[key], (self.path, key), self.outcome.most
 
     def mark_evaluated(self, key: str | int) -> None:
-        """Note that a keyword has evaluated a property or an item."""
+        """Record that a keyword has evaluated a property or an item."""
         if self.run.tracks:
             self.outcome.evaluated.add(key)
 

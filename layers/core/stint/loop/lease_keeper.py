@@ -1,4 +1,4 @@
-"""Keeping a lease while something runs under it."""
+"""Renewal of a lease while something runs under it."""
 
 import asyncio
 import logging
@@ -11,14 +11,14 @@ from stint.domain.errors import Interrupted, StintError
 logger = logging.getLogger(__name__)
 
 ENDING_SECONDS = 2.0
-"""Time after a turn's deadline in which its ending is stored: the lease lasts so long, and no longer."""
+"""Seconds after a turn's deadline for storing its ending. The lease ends after them."""
 
 
 class Renewable(Protocol):
     """A lease."""
 
     def renew(self, seconds: float) -> object:
-        """Let the lease end so many seconds from now. Raises Interrupted if it is lost."""
+        """Extend the lease to `seconds` from now. Raises Interrupted if it is lost."""
         ...
 
     def release(self) -> None:
@@ -30,14 +30,14 @@ L_co = TypeVar("L_co", bound=Renewable, covariant=True)
 
 
 def lease_span(seconds: float, deadline: float) -> float:
-    """Shorten a lease so that it does not outlive the function; `deadline` is a time of the event loop's clock."""
+    """Return the seconds of a lease that ends with the function. `deadline` is a time of the event loop's clock."""
     return min(seconds, deadline + ENDING_SECONDS - asyncio.get_running_loop().time())
 
 
 class LeaseKeeper(Generic[L_co]):
     """Renews a lease in the background, at a third of its life (`seconds`), until a deadline.
 
-    It trusts its own clock, the event loop's: from `valid_until` on nothing more is written under the lease.
+    It uses the event loop's clock. After `valid_until` nothing is written under the lease.
     """
 
     def __init__(self, lease: L_co, seconds: float, deadline: float, valid_until: float) -> None:
@@ -48,10 +48,10 @@ class LeaseKeeper(Generic[L_co]):
         self.renewal = asyncio.create_task(self.keep_renewing())
 
     def check(self) -> None:
-        """Make sure that the lease is still held.
+        """Check that the lease is still valid.
 
         Raises:
-            Interrupted: it ran out, or another request has taken it over.
+            Interrupted: it lapsed, or another request has taken it over.
         """
         if asyncio.get_running_loop().time() >= self.valid_until:
             raise Interrupted(
@@ -75,15 +75,15 @@ class LeaseKeeper(Generic[L_co]):
                 self.valid_until = asked + span
 
     def stop(self) -> None:
-        """Stop renewing: a lease that is not released runs out."""
+        """Stop the renewal. A lease that is not released lapses."""
         self.renewal.cancel()
 
     async def release(self) -> None:
-        """Release the lease: from here on nothing more is written. A failure is only logged: leases run out."""
+        """Release the lease, after which nothing is written. A failure is only logged, because leases lapse."""
         await self.end_with(self.lease.release)
 
     async def let_lapse(self) -> None:
-        """Let the lease run out now, without releasing it. A failure is only logged: leases run out."""
+        """Make the lease lapse now, without releasing it. A failure is only logged, because leases lapse anyway."""
         await self.end_with(lambda: self.lease.renew(0))
 
     async def end_with(self, last: Callable[[], object]) -> None:

@@ -1,4 +1,4 @@
-"""What follows an answer of the model."""
+"""Decision about the next step after an answer of the model."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -19,12 +19,12 @@ class Finish:
 
 @dataclass(frozen=True, slots=True)
 class AwaitClient:
-    """The client has tool calls to answer."""
+    """The run waits for the client to answer tool calls."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunTools:
-    """The server runs calls; then comes `then`, or the model goes on."""
+    """The server runs calls, followed by `then`, or by a model call."""
 
     calls: list[ToolCall]
     then: Finish | AwaitClient | None = None
@@ -34,7 +34,7 @@ NextStep = Finish | AwaitClient | RunTools
 
 
 def decide(run: Run, answer: Answer) -> NextStep:
-    """Tell what follows an answer of the model."""
+    """Return the next step after an answer of the model."""
     if reason := cut_short(answer):
         return Finish(reason)
     if not answer.calls:
@@ -53,7 +53,7 @@ def decide(run: Run, answer: Answer) -> NextStep:
 
 
 def limit_reached(run: Run, *, pauses: bool) -> IncompleteReason | None:
-    """Return the limit that forbids the model call that results of tools would need.
+    """Return the limit that prevents another model call, which results of tools would need.
 
     A run that `pauses` for the client needs none.
     """
@@ -65,7 +65,7 @@ def limit_reached(run: Run, *, pauses: bool) -> IncompleteReason | None:
 
 
 def what_is_left(run: Run, calls: Sequence[ToolCall], answered: Collection[str]) -> RunTools:
-    """Tell what follows an answer whose run broke off when some of its calls, by their ids, were answered."""
+    """Return the next step of an interrupted run, given the ids of the calls that were answered."""
     server = [call for call in calls if not run.plan.toolbox.is_for_client(call)]
     allowed = server[: run.tool_calls_left() + len(answered)]
     then: Finish | AwaitClient | None = AwaitClient() if len(server) < len(calls) else None
@@ -75,7 +75,7 @@ def what_is_left(run: Run, calls: Sequence[ToolCall], answered: Collection[str])
 
 
 def cut_short(answer: Answer) -> IncompleteReason | None:
-    """Tell what broke an answer off; none of its calls is run."""
+    """Return the reason why an answer was cut short, so that none of its calls is run."""
     if answer.finish is FinishReason.content_filter:
         return "content_filter"
     return "max_output_tokens" if answer.finish is FinishReason.length else None

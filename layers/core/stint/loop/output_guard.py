@@ -1,10 +1,10 @@
-"""Holding an answer back until the shields have passed it: what they block is in no event.
+"""Buffering of an answer until the output shields have checked it. No event contains blocked text.
 
-Without a window, the whole answer is held until it is complete and checked: the first event with text comes after the
-last word of the model and the check. With a window, the text is checked in steps while it comes, each time as a whole
-from its beginning, and what passed leaves but for its end: the first event comes after `window` characters and a check.
-A step is at least a sixteenth of what was checked before, so that all checks together read the answer about 17 times
-at the most, however long it is. Tool calls leave with the end of the answer in either case.
+Without a window, the whole answer is buffered until it is complete and checked, so the first text event comes after the
+model's last word and the check. With a window, the text so far is checked repeatedly from its beginning, and the
+checked text except its end is released, so the first event comes after `window` characters and a check. Each check
+covers at least a sixteenth more text than the one before, so that all checks together read an answer at most about 17
+times. Tool calls are released at the end of the answer in either case.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -18,18 +18,18 @@ from stint.loop.screening import Screening
 from stint.shields.texts import is_in_word
 
 OVERLAP = 200
-"""Characters at the end of a text that passed which stay held: of a forbidden phrase of at most that length, as all
-those of deny lists are, nothing leaves before all of it was checked."""
+"""Characters at the end of a checked text that stay buffered, so that no part of a forbidden phrase of at most this
+length is released before the whole phrase is checked. Phrases of deny lists are not longer."""
 
 GROWTH = 16
 
 Check = Callable[[AssistantAnswer], Awaitable[Screening]]
-"""Checks an answer, or its beginning, in the light of the conversation before it: `screen` with shields."""
+"""A function that checks an answer, or its beginning, in the context of the conversation: `screen` with shields."""
 
 
 @dataclass(slots=True)
 class GuardedText:
-    """The text of an answer: how much of it was checked, and how much has left."""
+    """The text of an answer, with the lengths of its checked and released parts."""
 
     window: int | None
     overlap: int = OVERLAP
@@ -47,10 +47,10 @@ class GuardedText:
         return self.pieces[0]
 
     def due(self) -> str | None:
-        """Give the text that is to be checked before more can leave; None while less than a window is unchecked.
+        """Return the text to check before more is released; None while less than a window is unchecked.
 
-        It does not end inside a word, since none is to be judged by its beginning; one that is longer than `overlap`
-        is.
+        It does not end inside a word, because a word must not be judged by its beginning, unless the word is longer
+        than `overlap`.
         """
         if self.window is None or self.length - self.checked < max(self.window, self.checked // GROWTH):
             return None
@@ -63,7 +63,7 @@ class GuardedText:
         return text[:end] if end > self.checked else None
 
     def release(self, checked: int) -> str:
-        """Note that the first `checked` characters passed; give what may leave for it."""
+        """Mark the first `checked` characters as checked, and return the text to release."""
         self.checked = checked
         return self.leave(checked - self.overlap)
 
@@ -73,14 +73,14 @@ class GuardedText:
 
 
 class OutputGuard:
-    """Takes the deltas of one answer, and gives those that may leave.
+    """Receives the deltas of one answer, and returns those that are released.
 
-    Without a check they leave at once. When the shields object, nothing leaves any more: `blocked` is true, and
-    `screening` bears the violation. A shield that fails raises ShieldFailed, and nothing leaves either.
+    Without a check, all are released at once. After a violation nothing is released: `blocked` is true, and `screening`
+    has the violation. A failed shield raises ShieldFailed, and nothing is released.
     """
 
     def __init__(self, check: Check | None, window: int | None = None, overlap: int = OVERLAP) -> None:
-        """`window` is in characters; None holds back the whole answer."""
+        """`window` is in characters; None buffers the whole answer."""
         self.screening: Screening | None = None
         self._check = check
         self._text = GuardedText(window, overlap)
@@ -91,10 +91,10 @@ class OutputGuard:
         return self.screening is not None and self.screening.violation is not None
 
     async def take(self, delta: Delta) -> list[Delta]:
-        """Take a delta as the model gives it; give what may leave, while the shields are asked if that is due.
+        """Add a delta, run the shields if a check is due, and return the released deltas.
 
         Raises:
-            ShieldFailed: a shield gave no judgement.
+            ShieldFailed: a shield returned no verdict.
         """
         if self._check is None:
             return [delta]
@@ -108,10 +108,10 @@ class OutputGuard:
         return as_deltas(self._text.release(len(due)))
 
     async def finish(self, calls: Sequence[ToolCall] = ()) -> list[Delta]:
-        """Check the complete answer with its tool calls, unless all of it passed before; give the rest of it.
+        """Check the complete answer with its tool calls, unless all of it is checked, and return the rest.
 
         Raises:
-            ShieldFailed: a shield gave no judgement.
+            ShieldFailed: a shield returned no verdict.
         """
         if self._check is None or self.blocked:
             return []
@@ -127,7 +127,7 @@ class OutputGuard:
         return not self.blocked
 
     def redact(self, step: InferenceStep) -> InferenceStep:
-        """Leave of a blocked answer only what has left already."""
+        """Reduce a blocked answer to its released part."""
         said = self._text.whole()[: self._text.released]
         return step.model_copy(update={"model_response": CompletionMessage(content=said)})
 

@@ -101,7 +101,7 @@ class Toolbox:
             return await run_with_grace(tool.provider.invoke(tool.toolgroup, invocation), extra)
         except StintError as error:
             return failure(error.message)
-        except Exception as error:  # noqa: BLE001 - told to the model; its words may hold a caller's key
+        except Exception as error:  # noqa: BLE001 - returned to the model; its message may contain a caller's key
             where = "".join(format_tb(error.__traceback__))
             logger.error("A tool failed unexpectedly", extra=extra | {"fault": type(error).__name__, "where": where})
             return failure("The tool failed unexpectedly.")

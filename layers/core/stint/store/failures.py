@@ -37,7 +37,7 @@ class ConditionFailed(Exception):
 
 
 class BlobMissing(Exception):
-    """No object has this key."""
+    """There is no object with this key."""
 
 
 @contextmanager

@@ -87,7 +87,7 @@ class ResponseLeases:
         )
 
     def acquire(self, tenant: str, response_id: str, seconds: float) -> ResponseLease:
-        """Acquire the lease of a response: one write if nobody did before.
+        """Acquire the lease of a response: one write if it is the first attempt.
 
         Raises:
             NotFound: the response was deleted.

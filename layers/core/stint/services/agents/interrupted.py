@@ -1,4 +1,4 @@
-"""Turns whose process died: how they end, and how a reader distinguishes them from those that run."""
+"""Turns whose process died: their detection by readers, and their ending."""
 
 import asyncio
 import time
@@ -21,14 +21,13 @@ def interrupted_ending(at: datetime) -> RunOutcome:
 async def mark_interrupted(
     store: Store, tenant: str, agent_id: str, record: SessionRecord, turn: StoredTurn
 ) -> StoredTurn:
-    """Return a turn as a reader is to see it: one whose process died has failed, before the next turn seals it.
+    """Return a turn for a reader. One whose process died is failed, even before the next turn seals it.
 
-    `record` and `turn` may have been read side by side, so a turn that seems to be left behind is looked at again:
-    its log has not grown, and in between nobody held the session for it. Its time of completion is the last sign of
-    life in it.
+    `record` and `turn` may have been read concurrently, so a turn that seems dead is read again: its process is dead if
+    its log has not grown, and no lease was held for it in between. Its time of completion is the last time in its log.
 
     Raises:
-        NotFound: the session was deleted meanwhile.
+        NotFound: the session was deleted in the meantime.
     """
     ids = (tenant, agent_id, record.session_id)
     while turn.status is RunStatus.in_progress and not runs(record, turn.header.turn_id):
@@ -40,7 +39,7 @@ async def mark_interrupted(
 
 
 def runs(record: SessionRecord, turn_id: str) -> bool:
-    """Return whether a session is held for a turn."""
+    """Return whether a session's lease is held for a turn."""
     held = record.lease_until is not None and record.lease_until > time.time() * 1000
     return held and record.lease_turn == turn_id
 

@@ -99,7 +99,7 @@ class Contexts:
     async def from_conversation(
         self, conversation_id: str, response_id: str, deadline: float, *, shortens: bool, again: bool = False
     ) -> Context:
-        """Take a conversation for a response, and continue it; `again` where the response was accepted before.
+        """Acquire a conversation's lease for a response, and read its context; `again` if it had the lease.
 
         Raises:
             NotFound: there is no such conversation.

@@ -67,7 +67,7 @@ class ResponseStream:
         return make_response(self.header, self.output.all_items, status, ending)
 
     def emit_created(self, *, queued: bool = False) -> Iterator[ResponseEvent]:
-        """Yield that the response was created; one in the background is queued first."""
+        """Yield the first events. A background response is queued first."""
         status = ResponseStatus.queued if queued else ResponseStatus.in_progress
         empty = make_response(self.header, (), status)
         yield from self.number([ResponseCreated(response=empty)])
@@ -77,20 +77,20 @@ class ResponseStream:
             yield from self.emit_in_progress()
 
     def emit_in_progress(self) -> Iterator[ResponseEvent]:
-        """Yield that the response runs, and the tools that MCP servers listed for it."""
+        """Yield that the response is in progress, and the tools that MCP servers listed for it."""
         started = make_response(self.header, (), ResponseStatus.in_progress)
         yield from self.number([ResponseInProgress(response=started)])
         for item in self.output.listed:
             yield from self.number(self.items.emit_list(item))
 
     def emit_loop_event(self, event: LoopEvent, details: AnswerDetails | None = None) -> Iterator[ResponseEvent]:
-        """Yield the events that an event of the loop makes; `details` are of the answer that a completed step holds."""
+        """Yield the events for an event of the loop. `details` belong to the answer in a completed step."""
         yield from self.number(self.response_events(event, details))
 
     def emit_ending(self, stored: StoredResponse) -> Iterator[ResponseEvent]:
-        """Yield the items that the stream lacks, then how the response ended; nothing while it has no ending.
+        """Yield the items that the stream lacks, and the ending of the response; nothing without an ending.
 
-        A cancelled one ends as a failed one does, with its own status. Of a response that broke off, the log may hold
+        A cancelled response ends like a failed one, with its own status. The log of an interrupted response may have
         more than the loop announced.
         """
         ending = stored.ending
@@ -137,7 +137,7 @@ class ResponseStream:
                 pass
 
     def missing_items(self) -> Iterator[ResponseEvent]:
-        """Yield what the output holds and the stream lacks; an open item that is not in the output has broken off."""
+        """Yield the items that the stream lacks. An open item that is not in the output was interrupted."""
         items, shown = self.items, self.output.all_items
         if items.open is not None:
             begun = items.open

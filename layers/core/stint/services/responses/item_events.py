@@ -1,6 +1,6 @@
-"""Items as events: each is added, filled and done before the next one.
+"""Conversion of items to events. Each item is added, filled and done before the next one.
 
-An answer's text streams as it comes, and is done when its step is stored. Calls are emitted then, as a whole.
+An answer's text is streamed, and is done when its step is stored. Calls are then emitted as a whole.
 """
 
 from collections.abc import Generator, Iterator
@@ -74,7 +74,7 @@ class ItemStream:
             yield ReasoningSummaryTextDelta(**opened.place, summary_index=0, delta=text)
 
     def emit_reasoning_done(self, item: ReasoningItem) -> Iterator[ResponseEvent]:
-        """Close the reasoning before the answer begins: the provider is done with it."""
+        """End the reasoning before the answer starts."""
         opened = self.open
         if opened is None:
             yield from self.emit_added(
@@ -110,7 +110,7 @@ class ItemStream:
     # ---- what is emitted when a step is stored
 
     def emit_done(self, item: OutputItem) -> Iterator[ResponseEvent]:
-        """Yield the end of an item, and before that what was not emitted of it."""
+        """Yield the missing events and the end of an item."""
         match item:
             case Message():
                 yield from self.emit_message_done(item)
@@ -163,7 +163,7 @@ class ItemStream:
         yield McpCallArgumentsDone(**opened.place, arguments=item.arguments)
 
     def emit_rest(self, item: OutputItem) -> Iterator[ResponseEvent]:
-        """Yield what the stream lacks of an item: all of it, or what is missing of the open one."""
+        """Yield the events of an item that the stream lacks: all, or the rest of the open item."""
         streamed = "".join(self.open.text) if self.open is not None else ""
         match item:
             case McpListTools():
@@ -213,7 +213,7 @@ def thoughts_of(item: ReasoningItem) -> str:
 
 
 def as_begun(item: McpCall | WebSearchCall) -> McpCall | WebSearchCall:
-    """Return a call as it was when the server began to run it."""
+    """Return a call as it was when the server started to run it."""
     if isinstance(item, McpCall):
         return item.model_copy(update={"status": "in_progress", "output": None, "error": None})
     action = item.action.model_copy(update={"sources": None})

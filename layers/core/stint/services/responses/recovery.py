@@ -33,10 +33,10 @@ EXHAUSTION = (
     "finished is stored; create it again."
 )
 MESSAGE_SECONDS = 900
-"""How long a response may wait for a worker before a reader queues it again: its message may be lost."""
+"""Seconds that a response waits for a worker before a reader queues it again, because its message may be lost."""
 
 QUEUE_SECONDS = 86_400
-"""How long a response may wait for a worker before a reader ends it as failed."""
+"""Seconds that a response waits for a worker before a reader ends it as failed."""
 
 QUEUE_TIMEOUT = (
     "No worker took the response up within a day, though it was queued again. Look at the worker's log and at the "
@@ -47,17 +47,17 @@ RACES = 5
 INTERRUPTED = "The process that ran this response ended before the response did. What was finished is stored."
 
 EndingOf = Callable[[Usage | None], ResponseOutcome]
-"""Makes the ending of a response that has used so much."""
+"""A function that makes the ending of a response with this usage."""
 
 
 class WorkQueue(Protocol):
-    """The queue whose messages the worker takes up."""
+    """The queue of the worker."""
 
     def send(self, task: AnyTask) -> None:
         """Send a task; it may arrive more than once.
 
         Raises:
-            StoreUnavailable: the queue does not take it.
+            StoreUnavailable: the queue does not accept it.
         """
         ...
 
@@ -72,13 +72,13 @@ class Recovery:
     opaque: OpaqueTexts
 
     async def reconcile(self, stored: StoredResponse) -> StoredResponse:
-        """Return a response as a reader is to see it.
+        """Return a response for a reader.
 
-        One whose process died is ended. One in the background that has attempts left is queued again, once for each
-        worker that died.
+        One whose process died is ended. A background response with attempts left is queued again, once for each worker
+        that died.
 
         Raises:
-            NotFound: it was deleted meanwhile.
+            NotFound: it was deleted in the meantime.
         """
         if stored.ending is not None or not stored.header.background:
             return await mark_interrupted(self.store, self.tenant, stored)
@@ -97,9 +97,9 @@ class Recovery:
         return replace(stored, taken_up=True)
 
     async def reconcile_queued(self, stored: StoredResponse, state: LeaseState) -> StoredResponse:
-        """Return a response that no worker has taken up.
+        """Return a response that no worker has started.
 
-        It is queued again when its message seems to be lost, and ended after a day. A second message does no harm.
+        It is queued again if its message may be lost, and ended after a day. A second message has no effect.
         """
         response_id, created_at, now = stored.header.response_id, stored.header.created_at, time.time()
         if now - created_at >= QUEUE_SECONDS:
@@ -111,7 +111,7 @@ class Recovery:
         return stored
 
     async def queue_again(self, response_id: str, reason: str) -> None:
-        """Send a message for a response; should that fail, the first message comes again by itself."""
+        """Send a message for a response. If this fails, the queue redelivers the first message."""
         logger.warning(reason, extra={"response_id": response_id})
         try:
             await asyncio.to_thread(self.queue.send, ResponseTask(tenant=self.tenant, response_id=response_id))
@@ -123,8 +123,8 @@ class Recovery:
     ) -> StoredResponse:
         """End a response, unless it has ended, and its stored stream.
 
-        `streamed` are the items that the worker which runs the response has shown. Any other process leaves it out:
-        the stored stream has them, and that worker can add nothing to it from then on.
+        `streamed` has the items that the response's own worker has streamed. Other processes omit it: the stored stream
+        has these items, and that worker can no longer add to it.
 
         Raises:
             NotFound: it was deleted.
@@ -140,7 +140,7 @@ class Recovery:
         return ended
 
     async def freeze_stream(self, stored: StoredResponse) -> ReplayPosition:
-        """Let no worker add to the stored stream, which is about to be ended, and return its position."""
+        """Freeze the stored stream before it is ended, so that no worker can add to it, and return its position."""
         position, response_id = ReplayPosition(), stored.header.response_id
         for _ in range(RACES if stored.header.streamed else 0):
             position = read_position(await self.read_stream(response_id))
@@ -152,7 +152,7 @@ class Recovery:
         return position
 
     async def end_stream(self, stored: StoredResponse) -> None:
-        """Store what is missing in the stream of a response that has ended, whoever else writes to it."""
+        """Store the missing events of a response that has ended, concurrently with other writers."""
         if not stored.header.streamed:
             return
         background, response_id = self.store.background, stored.header.response_id
@@ -170,7 +170,7 @@ class Recovery:
         logger.warning("The end of a stream was not stored: it is deleted, or still written to")
 
     async def read_stream(self, response_id: str, after: int = -1, *, at_batch: bool = False) -> list[str]:
-        """Read the stored events behind a number; see the store."""
+        """Read the stored events after a number; see the store."""
 
         def read() -> list[str]:
             batches = self.store.background.events(self.tenant, response_id, after, at_batch=at_batch)
@@ -180,15 +180,15 @@ class Recovery:
 
 
 def has_outlived_process(stored: StoredResponse) -> bool:
-    """Return whether a response that runs in the foreground has outlived its time."""
+    """Return whether a foreground response is past its time, so that its process is dead."""
     return not stored.header.background and stored.ending is None and time.time() > stored.header.until
 
 
 async def mark_interrupted(store: Store, tenant: str, stored: StoredResponse) -> StoredResponse:
-    """End a response in the foreground whose process died, and return it; return any other as it is.
+    """End a foreground response whose process died. Return this or any other response.
 
     Raises:
-        NotFound: it was deleted meanwhile.
+        NotFound: it was deleted in the meantime.
     """
     if not has_outlived_process(stored):
         return stored
@@ -196,7 +196,7 @@ async def mark_interrupted(store: Store, tenant: str, stored: StoredResponse) ->
 
 
 def interrupted_record(stored: StoredResponse) -> ResponseRecord:
-    """Return the last record of a response whose process died. What its stream has shown is not known."""
+    """Return the last record of a response whose process died. Its streamed items are not known."""
     return closing_record(stored, StreamedItems(), failed(Interrupted(INTERRUPTED), stored.usage))
 
 
@@ -215,7 +215,7 @@ def exhausted(usage: Usage | None) -> ResponseOutcome:
 
 
 def never_taken_up(usage: Usage | None) -> ResponseOutcome:
-    """Return the ending of a response that no worker took up."""
+    """Return the ending of a response that no worker started."""
     return failed(StintError(QUEUE_TIMEOUT, code="queue_timeout"), usage)
 
 

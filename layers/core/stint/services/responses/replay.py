@@ -28,7 +28,7 @@ EVENTS: TypeAdapter[ResponseEvent] = TypeAdapter(ResponseEvent, config=ConfigDic
 
 @dataclass(slots=True)
 class ReplayPosition:
-    """How far a stored stream has come: the number of its events, and their items."""
+    """The position at the end of a stored stream: the number of its events, and their items."""
 
     events: int = 0
     begun: bool = False
@@ -76,7 +76,7 @@ def replay_rest(stored: StoredResponse, position: ReplayPosition, encode: Encode
 
 
 def stream_from(stored: StoredResponse, position: ReplayPosition, encode: Encode) -> ResponseStream:
-    """Return the stream of a response that goes on from a position."""
+    """Return the stream of a response that continues from a position."""
     return ResponseStream(stored.header, output_of(stored, encode), sequence=position.events, streamed=position.items)
 
 
@@ -86,7 +86,7 @@ def emit_rest(stream: ResponseStream, stored: StoredResponse, position: ReplayPo
 
 
 def emit_missing(stream: ResponseStream, stored: StoredResponse, position: ReplayPosition) -> Iterator[ResponseEvent]:
-    """Yield the events that the stream lacks of the log: an open item that is not in the log has broken off."""
+    """Yield the log's events that the stream lacks. An open item that is not in the log was interrupted."""
     if not position.begun:
         ran = stored.taken_up or bool(stored.steps)
         if not ran and (stored.ending is None or not stream.output.all_items):

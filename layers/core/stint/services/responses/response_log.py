@@ -31,13 +31,13 @@ STATUS = {
 
 @dataclass(slots=True)
 class ResponseLog:
-    """Writes a response under the leases it needs, and keeps in `response` what is stored.
+    """Writes a response under its leases, and keeps the stored state in `response`.
 
-    `keepers` keep the leases of what it works in; `lease` is the worker's on a response that runs in the background.
+    `keepers` renew the leases of its conversation and event; `lease` is the worker's lease of a background response.
 
-    With no `store`, nothing is written. What is said in a `conversation` is added to it before the response ends.
-    `used` gives the usage up to now, and `skipped` are the places of the output that were given to what broke off: the
-    next record tells both, for whoever goes on from it or ends it.
+    Without `store`, nothing is written. Items are added to a `conversation` before the response ends. `used` returns
+    the usage so far, and `skipped` the output indexes of interrupted items. The next record has both, for the process
+    that resumes or ends the response.
     """
 
     tenant: str
@@ -72,10 +72,10 @@ class ResponseLog:
     async def append(
         self, step: Step | None, ending: RunOutcome | None = None, details: AnswerDetails | None = None, /
     ) -> None:
-        """Store a record; with an ending the conversation is free again when this returns.
+        """Store a record. With an ending, release the conversation's lease before this returns.
 
         Raises:
-            Interrupted: a lease was lost, or somebody else ended the response.
+            Interrupted: a lease was lost, or another process ended the response.
         """
         record = ResponseRecord(
             step=step,
@@ -116,7 +116,7 @@ class ResponseLog:
         return [*self.keepers, *([self.lease] if self.lease is not None else [])]
 
     async def release(self) -> None:
-        """Give everything back: the response has ended."""
+        """Release all leases, because the response has ended."""
         for keeper in self.all_keepers:
             await keeper.release()
 

@@ -236,7 +236,7 @@ class Responses:
 
 @asynccontextmanager
 async def released_on_error(context: Context) -> AsyncIterator[None]:
-    """Let a conversation go again when what follows fails."""
+    """Release the conversation's lease if the body fails."""
     if context.keeper is None:
         yield
         return

@@ -43,7 +43,7 @@ class TurnLog:
         """Store a record; with an ending the session is free again when this returns.
 
         Raises:
-            Interrupted: the session was lost, or somebody else ended the turn.
+            Interrupted: the session was lost, or another process ended the turn.
         """
         self.keeper.check()
         record = TurnRecord(step=step, ending=ending)

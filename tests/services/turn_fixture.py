@@ -144,7 +144,7 @@ class ListLog:
     def check(self) -> None:
         pass
 
-    async def keep(self, content: Content) -> str:
+    async def store_result(self, content: Content) -> str:
         self.kept.append(content)
         return f"blob-{len(self.kept)}"
 

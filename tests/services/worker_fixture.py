@@ -139,7 +139,7 @@ class Office:
         """Read a response's events until its end or the deadline, and check them against the grammar of streams."""
         stream, events = Stream(after), []
         try:
-            async for text in await self.services.tail.open(response_id, after, deadline(seconds)):
+            async for text in await self.services.tail.read_events(response_id, after, deadline(seconds)):
                 event = json.loads(text)
                 stream.take(event)
                 events.append(event)

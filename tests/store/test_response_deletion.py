@@ -25,7 +25,7 @@ def fill(responder: Responder) -> str:
         background.put_events(responder.tenant, response_id, first, ["a", "b"])
     background.put_events(responder.tenant, response_id, 60, [secrets.token_urlsafe(400_000)])
     responder.append(response_id, 0, secrets.token_urlsafe(300_000), ResponseStatus.completed)
-    responder.responses.keep(responder.tenant, response_id, b"picture")
+    responder.responses.put_body(responder.tenant, response_id, b"picture")
     return response_id
 
 

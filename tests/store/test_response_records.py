@@ -205,7 +205,7 @@ def test_a_background_response_is_queued_until_its_log_begins(responder: Respond
 def test_a_body_is_kept_among_the_blobs_of_its_response(cloud: Cloud, responder: Responder) -> None:
     response_id = responder.begin()
 
-    key = responder.responses.keep(responder.tenant, response_id, b"picture")
+    key = responder.responses.put_body(responder.tenant, response_id, b"picture")
 
     assert key.startswith(f"kept/{responder.tenant}/responses/{response_id}/")
     assert cloud.blobs(responder.tenant) == [key]

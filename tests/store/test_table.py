@@ -105,7 +105,7 @@ def test_many_records_are_written_and_deleted_25_a_call(cloud: Cloud, tenant: st
 def test_a_record_that_is_taken_is_given_as_it_was(tenant: str, table: Table) -> None:
     table.put({"pk": tenant, "sk": "a", "doc": "mine"})
 
-    taken = [table.take(Key(tenant, "a")) for _ in range(2)]
+    taken = [table.pop(Key(tenant, "a")) for _ in range(2)]
 
     assert taken == [{"pk": tenant, "sk": "a", "doc": "mine"}, None]
 

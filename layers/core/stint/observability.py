@@ -107,7 +107,7 @@ class Observation:
         elapsed = self.elapsed_milliseconds()
         self.metrics.add_metric(name="TimeToFirstEvent", unit=MetricUnit.Milliseconds, value=elapsed)
 
-    async def follow(self, events: AsyncIterator[Event], used: Usage | None) -> AsyncGenerator[Event, None]:
+    async def yield_events(self, events: AsyncIterator[Event], used: Usage | None) -> AsyncGenerator[Event, None]:
         """Yield a turn's events, and record its metrics. `used` is the usage before the turn was resumed."""
         first = True
         async for event in events:

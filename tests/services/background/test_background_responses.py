@@ -156,7 +156,7 @@ async def test_only_responses_in_the_background_are_cancelled(make_office: MakeO
     with pytest.raises(InvalidRequest, match="background"):
         await office.services.background.cancel(response.response_id)
     with pytest.raises(InvalidRequest, match="background"):
-        await office.services.tail.open(response.response_id, -1, deadline(1))
+        await office.services.tail.read_events(response.response_id, -1, deadline(1))
     with pytest.raises(NotFound):
         await office.services.background.cancel("resp_" + "0" * 32)
 

@@ -213,7 +213,7 @@ async def test_a_tool_that_ignores_its_end_does_not_hold_the_turn_beyond_the_dea
 
     assert shape(events)[-1] == "failed deadline_exceeded"
     assert await stage.lease_turn() is None
-    left = [vars(record) for record in caplog.records if "does not end" in record.message]
+    left = [vars(record) for record in caplog.records if "did not end" in record.message]
     assert {entry["tool_name"] for entry in left} == {"add", "sub"}
 
 

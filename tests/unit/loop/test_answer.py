@@ -22,7 +22,7 @@ def answer_of(
     *chunks: ModelChunk,
 ) -> tuple[Answer, list[TextDelta | ToolCallDelta | ReasoningProgress | ReasoningEnded]]:
     answer = Answer(run_id="t")
-    return answer, [delta for chunk in chunks for delta in answer.take(chunk)]
+    return answer, [delta for chunk in chunks for delta in answer.add_chunk(chunk)]
 
 
 def call_of(arguments: str) -> ToolCall:
@@ -116,7 +116,7 @@ def test_only_the_first_calls_count_where_their_number_is_limited() -> None:
     deltas = [
         delta
         for chunk in (ToolCallChunk(0, "c0", "add", "{}"), ToolCallChunk(1, "c1", "add", "{}"), END)
-        for delta in answer.take(chunk)
+        for delta in answer.add_chunk(chunk)
     ]
 
     assert [call.call_id for call in answer.calls] == ["c0"]

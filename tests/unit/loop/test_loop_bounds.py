@@ -181,7 +181,7 @@ async def test_an_approved_call_is_run_before_the_model_is_called() -> None:
     echo, model = Echo(), script(said("done"))
     run = with_tools(run_of(model), echo, "a")
     call = ToolCall(call_id="mcpr_1", tool_name="a", arguments={})
-    run.transcript.add(AssistantAnswer("", (call,)))
+    run.transcript.append_message(AssistantAnswer("", (call,)))
     run.approved.append(call)
 
     async with run.opened():
@@ -197,7 +197,7 @@ def long_run(*answers: list[Any], shortens: bool) -> tuple[Run, Script]:
     run = run_of(model)
     run.plan = replace(run.plan, shortens=shortens)
     for message in (SystemText("Be brief."), UserInput("1"), AssistantAnswer("one"), UserInput("2"), UserInput("3")):
-        run.transcript.add(message)
+        run.transcript.append_message(message)
     return run, model
 
 
@@ -228,7 +228,7 @@ async def test_a_choice_holds_for_the_first_model_call_of_a_run_whatever_results
     run = with_tools(run_of(model), echo, "a", tool_config=ToolConfig(tool_choice=ToolChoice.required))
     earlier = ToolCall(call_id="e", tool_name="a", arguments={})
     for message in (AssistantAnswer("", (earlier,)), ToolResult("e", "a", "1")):
-        run.transcript.add(message)
+        run.transcript.append_message(message)
 
     await collect(run_loop(run))
 
@@ -239,7 +239,7 @@ async def test_a_choice_is_satisfied_by_calls_that_the_client_has_approved() -> 
     model, echo = script(said()), Echo()
     run = with_tools(run_of(model), echo, "a", tool_config=ToolConfig(tool_choice=ToolChoice.required))
     run.approved = [ToolCall(call_id="e", tool_name="a", arguments={})]
-    run.transcript.add(AssistantAnswer("", tuple(run.approved)))
+    run.transcript.append_message(AssistantAnswer("", tuple(run.approved)))
 
     await collect(run_loop(run))
 

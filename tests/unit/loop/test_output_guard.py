@@ -42,9 +42,9 @@ async def let_through(guard: OutputGuard, chunks: list[ModelChunk]) -> tuple[lis
     """Read an answer as the loop does: what leaves would be in an event."""
     answer, left = Answer(run_id="turn"), []
     for chunk in chunks:
-        for delta in answer.take(chunk):
+        for delta in answer.add_chunk(chunk):
             assert not isinstance(delta, ReasoningProgress | ReasoningEnded)
-            left += await guard.take(delta)
+            left += await guard.add_delta(delta)
         if guard.blocked:
             break
     left += await guard.finish(answer.calls)
@@ -119,7 +119,7 @@ async def test_without_a_window_all_is_held_until_the_whole_answer_passed() -> N
     asked: list[AssistantAnswer] = []
     guard = OutputGuard(deny("bomb", asked=asked))
 
-    during = [await guard.take(TextDelta(text=word)) for word in ("all ", "is ", "well")]
+    during = [await guard.add_delta(TextDelta(text=word)) for word in ("all ", "is ", "well")]
     left = await guard.finish()
 
     assert during == [[], [], []]
@@ -133,7 +133,7 @@ async def test_with_a_window_text_leaves_while_the_model_still_writes() -> None:
     asked: list[AssistantAnswer] = []
     guard = OutputGuard(deny("bomb", asked=asked), window=10, overlap=4)
 
-    during = [text_of(await guard.take(TextDelta(text=word))) for word in ["word "] * 6]
+    during = [text_of(await guard.add_delta(TextDelta(text=word))) for word in ["word "] * 6]
     rest = text_of(await guard.finish())
 
     assert during == ["", "word w", "", "ord word w", "", "ord word w"]
@@ -154,8 +154,8 @@ async def test_the_checks_of_a_long_answer_read_it_a_bounded_number_of_times() -
 async def test_a_text_without_spaces_is_checked_all_the_same() -> None:
     guard = OutputGuard(deny("炸弹"), window=4, overlap=2)
 
-    assert text_of(await guard.take(TextDelta(text="我喜欢茶"))) == "我喜"
-    assert text_of(await guard.take(TextDelta(text="和炸弹的书"))) == ""
+    assert text_of(await guard.add_delta(TextDelta(text="我喜欢茶"))) == "我喜"
+    assert text_of(await guard.add_delta(TextDelta(text="和炸弹的书"))) == ""
     assert guard.blocked
 
 
@@ -163,7 +163,7 @@ async def test_when_the_shields_object_nothing_more_is_asked_or_leaves() -> None
     asked: list[AssistantAnswer] = []
     guard = OutputGuard(deny("bomb", asked=asked), window=5, overlap=0)
 
-    left = [await guard.take(TextDelta(text=text)) for text in ("fine, ", "a bomb ", "and more words ")]
+    left = [await guard.add_delta(TextDelta(text=text)) for text in ("fine, ", "a bomb ", "and more words ")]
 
     assert [text_of(deltas) for deltas in left] == ["fine, ", "", ""]
     assert await guard.finish() == []
@@ -202,7 +202,7 @@ async def test_a_shield_that_fails_lets_nothing_leave() -> None:
     guard = OutputGuard(fail, window=4)
 
     with pytest.raises(ShieldFailed):
-        await guard.take(TextDelta(text="some text"))
+        await guard.add_delta(TextDelta(text="some text"))
     with pytest.raises(ShieldFailed):
         await guard.finish()
 
@@ -219,7 +219,7 @@ async def test_several_checks_are_one_screening_that_begins_with_the_first() -> 
 
     guard = OutputGuard(check, window=2, overlap=0)
     for _ in range(3):
-        await guard.take(TextDelta(text="hi "))
+        await guard.add_delta(TextDelta(text="hi "))
 
     screening = guard.screening
     assert screening is not None
@@ -231,7 +231,7 @@ async def test_without_shields_every_delta_leaves_as_it_is() -> None:
     guard = OutputGuard(None)
     deltas: list[Delta] = [TextDelta(text="a"), ToolCallDelta(tool_call="x", parse_status="failed")]
 
-    assert [await guard.take(delta) for delta in deltas] == [[delta] for delta in deltas]
+    assert [await guard.add_delta(delta) for delta in deltas] == [[delta] for delta in deltas]
     assert await guard.finish() == []
     assert not guard.blocked
     assert guard.screening is None

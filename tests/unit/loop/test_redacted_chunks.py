@@ -20,7 +20,7 @@ STOP = Finished(FinishReason.stop)
 
 def play(chunks: Sequence[ModelChunk]) -> list[ModelChunk]:
     redactor = ChunkRedactor(Redactor([KEY]))
-    return [told for chunk in chunks for told in redactor.take(chunk)]
+    return [told for chunk in chunks for told in redactor.redact_chunk(chunk)]
 
 
 def text_of(chunks: Sequence[ModelChunk], kind: type[TextChunk | RefusalChunk | ReasoningChunk] = TextChunk) -> str:

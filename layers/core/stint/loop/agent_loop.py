@@ -54,7 +54,7 @@ async def run_loop(run: Run, first: RunTools | None = None) -> AsyncGenerator[Lo
             step_id = new_id()
             yield shield_start(step_id, "user-input")
             screening = await screen_input(run, step_id)
-            ending = run.end(RunStatus.completed) if screening.violation else None
+            ending = run.make_outcome(RunStatus.completed) if screening.violation else None
             yield await store(run, screening.to_step(run.run_id), ending)
             if ending is not None:
                 yield RunEnded(ending.status)
@@ -115,11 +115,11 @@ async def read_answer(run: Run, answer: Answer, guard: OutputGuard) -> AsyncGene
     """Read the chunks of an answer until it is complete or blocked."""
     async with aclosing(run.open_inference().read(run.deadline)) as chunks:
         async for chunk in chunks:
-            for delta in answer.take(chunk):
+            for delta in answer.add_chunk(chunk):
                 if isinstance(delta, ReasoningProgress | ReasoningEnded):
                     yield delta
                     continue
-                for passed in await guard.take(delta):
+                for passed in await guard.add_delta(delta):
                     yield StepProgress(step_type="inference", step_id=answer.step_id, delta=passed)
             if guard.blocked:
                 return
@@ -196,7 +196,7 @@ async def answer_call(run: Run, call: ToolCall, slots: asyncio.Semaphore, large:
     """Run a call when a slot is free. A large result is redacted and cut before the next one is read."""
     async with slots:
         with large_answers_one_at_a_time(large):
-            return await run.plan.toolbox.respond(call, run.key_of(call), run.log.keep, run.results)
+            return await run.plan.toolbox.respond(call, run.key_of(call), run.log.store_result, run.results)
 
 
 def tool_step(

@@ -58,7 +58,7 @@ class Answer:
         """Return whether any part of the answer has arrived."""
         return bool(self.text or self.partial or self.finish or self.thoughts)
 
-    def take(self, chunk: ModelChunk) -> Iterator[Delta | ReasoningProgress | ReasoningEnded]:
+    def add_chunk(self, chunk: ModelChunk) -> Iterator[Delta | ReasoningProgress | ReasoningEnded]:
         """Add a chunk, and return its deltas. Reasoning after the first word of the answer is dropped."""
         if not isinstance(chunk, ReasoningChunk) and not self.thought:
             self.thought = True

@@ -80,13 +80,13 @@ class LeaseKeeper(Generic[L_co]):
 
     async def release(self) -> None:
         """Release the lease, after which nothing is written. A failure is only logged, because leases lapse."""
-        await self.end_with(self.lease.release)
+        await self.stop_with(self.lease.release)
 
-    async def let_lapse(self) -> None:
+    async def lapse(self) -> None:
         """Make the lease lapse now, without releasing it. A failure is only logged, because leases lapse anyway."""
-        await self.end_with(lambda: self.lease.renew(0))
+        await self.stop_with(lambda: self.lease.renew(0))
 
-    async def end_with(self, last: Callable[[], object]) -> None:
+    async def stop_with(self, last: Callable[[], object]) -> None:
         self.stop()
         await asyncio.gather(self.renewal, return_exceptions=True)
         self.valid_until = asyncio.get_running_loop().time()

@@ -60,7 +60,7 @@ class Inference:
         redactor = redactor_of_models_text()
         redacted = ChunkRedactor(redactor) if redactor else None
         while chunk is not None:
-            for each in redacted.take(chunk) if redacted else (chunk,):
+            for each in redacted.redact_chunk(chunk) if redacted else (chunk,):
                 yield each
             if isinstance(chunk, Finished):
                 return

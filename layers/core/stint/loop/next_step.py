@@ -89,8 +89,8 @@ def ending_of(run: Run, next_step: NextStep | None) -> RunOutcome | None:
     """Return the ending for the record before the next step; None if more records follow."""
     match next_step:
         case Finish(incomplete=reason):
-            return run.end(RunStatus.completed, incomplete_reason=reason)
+            return run.make_outcome(RunStatus.completed, incomplete_reason=reason)
         case AwaitClient():
-            return run.end(RunStatus.awaiting_input)
+            return run.make_outcome(RunStatus.awaiting_input)
         case _:
             return None

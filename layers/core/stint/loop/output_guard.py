@@ -38,7 +38,7 @@ class GuardedText:
     checked: int = 0
     released: int = 0
 
-    def add(self, piece: str) -> None:
+    def append_text(self, piece: str) -> None:
         self.pieces.append(piece)
         self.length += len(piece)
 
@@ -46,7 +46,7 @@ class GuardedText:
         self.pieces = ["".join(self.pieces)]
         return self.pieces[0]
 
-    def due(self) -> str | None:
+    def text_to_check(self) -> str | None:
         """Return the text to check before more is released; None while less than a window is unchecked.
 
         It does not end inside a word, because a word must not be judged by its beginning, unless the word is longer
@@ -65,9 +65,9 @@ class GuardedText:
     def release(self, checked: int) -> str:
         """Mark the first `checked` characters as checked, and return the text to release."""
         self.checked = checked
-        return self.leave(checked - self.overlap)
+        return self.release_up_to(checked - self.overlap)
 
-    def leave(self, end: int) -> str:
+    def release_up_to(self, end: int) -> str:
         start, self.released = self.released, max(end, self.released)
         return self.whole()[start : self.released]
 
@@ -90,7 +90,7 @@ class OutputGuard:
     def blocked(self) -> bool:
         return self.screening is not None and self.screening.violation is not None
 
-    async def take(self, delta: Delta) -> list[Delta]:
+    async def add_delta(self, delta: Delta) -> list[Delta]:
         """Add a delta, run the shields if a check is due, and return the released deltas.
 
         Raises:
@@ -101,8 +101,8 @@ class OutputGuard:
         if isinstance(delta, ToolCallDelta):
             self._calls.append(delta)
             return []
-        self._text.add(delta.text)
-        due = None if self.blocked else self._text.due()
+        self._text.append_text(delta.text)
+        due = None if self.blocked else self._text.text_to_check()
         if due is None or not await self._passes(self._check, AssistantAnswer(due)):
             return []
         return as_deltas(self._text.release(len(due)))
@@ -119,7 +119,7 @@ class OutputGuard:
         known = self.screening is not None and self._text.checked == len(whole) and not calls
         if not known and not await self._passes(self._check, AssistantAnswer(whole, tuple(calls))):
             return []
-        return [*as_deltas(self._text.leave(len(whole))), *self._calls]
+        return [*as_deltas(self._text.release_up_to(len(whole))), *self._calls]
 
     async def _passes(self, check: Check, answer: AssistantAnswer) -> bool:
         found, earlier = await check(answer), self.screening

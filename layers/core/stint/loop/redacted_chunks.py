@@ -20,7 +20,7 @@ class ChunkRedactor:
         self._kind: type[Written] | None = None
         self._changed = False
 
-    def take(self, chunk: ModelChunk) -> Iterator[ModelChunk]:
+    def redact_chunk(self, chunk: ModelChunk) -> Iterator[ModelChunk]:
         """Yield the chunks that can leave after a chunk."""
         if not isinstance(chunk, Written):
             yield from self.flush()

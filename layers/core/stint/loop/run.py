@@ -48,7 +48,7 @@ class Log(Protocol):
         """
         ...
 
-    async def keep(self, content: Content) -> str:
+    async def store_result(self, content: Content) -> str:
         """Store a result that is too long for a record, and return its key in the blob store."""
         ...
 
@@ -79,7 +79,7 @@ class Run:
         if self.inference is None:
             self.transcript.close()
             while self.later:
-                self.transcript.add(self.later.pop(0))
+                self.transcript.append_message(self.later.pop(0))
             called = self.iterations > 0 or self.tool_calls > 0
             request = self.plan.request(self.transcript.messages, self.output_tokens_left(), called=called)
             self.inference = Inference(self.plan.model, request)
@@ -134,7 +134,7 @@ class Run:
 
         return check if shields else None
 
-    def end(
+    def make_outcome(
         self,
         status: RunStatus,
         error: ErrorInfo | None = None,

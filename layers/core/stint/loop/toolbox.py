@@ -22,7 +22,7 @@ logger = logging.getLogger(__name__)
 STRUCTURED = 4
 """Factor for the bytes of a structured result, which take that many times the CPU time of a text's."""
 
-Keep = Callable[[Content], Awaitable[str]]
+StoreResult = Callable[[Content], Awaitable[str]]
 """A function that stores a result that is too long for the model, and returns its key in the blob store."""
 
 
@@ -67,7 +67,9 @@ class Toolbox:
         waits = call.tool_name in self.client or call.tool_name in self.approvals
         return waits and not isinstance(call.arguments, str)
 
-    async def respond(self, call: ToolCall, key: str, keep: Keep, budget: ResultBudget | None = None) -> ToolResponse:
+    async def respond(
+        self, call: ToolCall, key: str, store_result: StoreResult, budget: ResultBudget | None = None
+    ) -> ToolResponse:
         """Return the result of a call. Every failure becomes a result for the model, so that it can continue.
 
         `key` is unique to the call, see `Invocation`. The call does not run if the `budget` is used up.
@@ -81,7 +83,7 @@ class Toolbox:
             del metadata["structured_content"]  # the content is its text form, which is stored whole
         head = head_of(content, self.result_bytes)
         if head is not content:
-            metadata["full_result"] = await keep(content)
+            metadata["full_result"] = await store_result(content)
         if outcome.error:
             metadata["error"] = True
         return ToolResponse(call_id=call.call_id, tool_name=call.tool_name, content=head, metadata=metadata or None)

@@ -37,7 +37,7 @@ class Transcript:
         self.call_ids: set[str] = set()
         self.answered = False
 
-    def add(self, message: ModelMessage) -> None:
+    def append_message(self, message: ModelMessage) -> None:
         """Append a message. A result is assigned to its open call."""
         if isinstance(message, ToolResult):
             self.open.pop(message.call_id, None)
@@ -51,7 +51,7 @@ class Transcript:
     def close(self) -> None:
         """Answer every open call."""
         for call in list(self.open.values()):
-            self.add(ToolResult(call.call_id, call.tool_name, NO_RESULT))
+            self.append_message(ToolResult(call.call_id, call.tool_name, NO_RESULT))
 
     def shorten(self) -> bool:
         """Drop the older half of the messages, up to a user message, and return whether that was possible.
@@ -75,19 +75,19 @@ class Transcript:
                 text = text_of(answer.content)
                 if text or answer.tool_calls:
                     reasoning = details.reasoning if details else None
-                    self.add(AssistantAnswer(text, tuple(answer.tool_calls), reasoning))
+                    self.append_message(AssistantAnswer(text, tuple(answer.tool_calls), reasoning))
             case ToolExecutionStep(tool_responses=responses):
                 self.answered = False
                 parsed = [response for response in responses if response.call_id not in self.open]
                 for response in responses:
                     if call := self.open.get(response.call_id):
-                        self.add(ToolResult(response.call_id, call.tool_name, response.content))
+                        self.append_message(ToolResult(response.call_id, call.tool_name, response.content))
                 if parsed:
                     self.add_parsed_calls(step.step_id, parsed)
             case ShieldCallStep(violation=violation) if violation is not None:
                 if not self.answered:
                     self.blank_input()
-                self.add(AssistantAnswer(violation.user_message or REFUSAL))
+                self.append_message(AssistantAnswer(violation.user_message or REFUSAL))
             case _:
                 pass
 
@@ -102,11 +102,11 @@ class Transcript:
         last = self.messages[-1] if self.messages else None
         if isinstance(last, AssistantAnswer) and not last.tool_calls:
             self.messages.pop()
-            self.add(replace(last, tool_calls=calls))
+            self.append_message(replace(last, tool_calls=calls))
         else:
-            self.add(AssistantAnswer("", calls))
+            self.append_message(AssistantAnswer("", calls))
         for call, response in zip(calls, responses, strict=True):
-            self.add(ToolResult(call.call_id, call.tool_name, response.content))
+            self.append_message(ToolResult(call.call_id, call.tool_name, response.content))
 
     def parsed_call(self, step_id: str, place: int, response: ToolResponse) -> ToolCall:
         """Return the call of a result, with the client's id unless a provider could refuse it."""

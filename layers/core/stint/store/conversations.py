@@ -141,7 +141,7 @@ class ConversationStore:
 
     def delete_item(self, tenant: str, conversation_id: str, item_id: str) -> None:
         self.get_item(tenant, conversation_id, item_id)
-        deleted = self._table.take(keys.conversation_item(tenant, conversation_id, item_id))
+        deleted = self._table.pop(keys.conversation_item(tenant, conversation_id, item_id))
         if deleted is None:
             raise NotFound("Item", item_id)
         self._documents.delete_blob(deleted)

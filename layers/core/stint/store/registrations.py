@@ -71,7 +71,7 @@ class Registrations:
     def delete(self, tenant: str, kind: Kind, identifier: str) -> None:
         """Delete a registration, and its blob if it has one. Raises NotFound."""
         key = keys.registration(tenant, kind, identifier)
-        deleted = self._table.take(key) if keys.is_storable(key) else None
+        deleted = self._table.pop(key) if keys.is_storable(key) else None
         if deleted is None:
             raise NotFound(NAMES[kind], identifier)
         with suppress(StoreUnavailable):  # it is unregistered anyway, and nothing refers to its blob

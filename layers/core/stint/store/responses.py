@@ -162,7 +162,7 @@ class ResponseStore:
                 chosen.append(log)
         return chosen, False
 
-    def keep(self, tenant: str, response_id: str, body: bytes) -> str:
+    def put_body(self, tenant: str, response_id: str, body: bytes) -> str:
         """Store a body without a record among a response's blobs, and return its key."""
         return self._documents.put_body(keys.response_blobs(tenant, response_id), body)
 

@@ -210,7 +210,7 @@ class Table:
         with suppress(ConditionFailed), translated():
             self._client.delete_item(TableName=self._name, Key=_key(key), **request)
 
-    def take(self, key: Key) -> Item | None:
+    def pop(self, key: Key) -> Item | None:
         """Delete a record, and return it."""
         with translated():
             answer = self._client.delete_item(TableName=self._name, Key=_key(key), ReturnValues="ALL_OLD")

@@ -31,7 +31,7 @@ def completion(**fields: Any) -> Completion:
 
 
 def tell(answer: Completion, *chunks: ModelChunk) -> list[ChatCompletionChunk]:
-    return [answer.begin(), *(told for chunk in chunks for told in answer.add_chunk(chunk))]
+    return [answer.first_chunk(), *(told for chunk in chunks for told in answer.add_chunk(chunk))]
 
 
 def deltas(told: list[ChatCompletionChunk]) -> list[dict[str, Any]]:

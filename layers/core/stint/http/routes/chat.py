@@ -44,7 +44,7 @@ async def create_chat_completion(
 ) -> Response:
     """Create a chat completion. With `stream` true, the response is a stream of chunks. Nothing is stored."""
     run = await services.chat.start(body, deadline_of(request))
-    chunks = follow(request.scope["stint.observation"], services.chat, run)
+    chunks = yield_chunks(request.scope["stint.observation"], services.chat, run)
     if body.stream:
         return await stream_events(chunks, CHUNKS, services.heartbeat_seconds)
     whole = read_all(run, chunks)
@@ -53,7 +53,7 @@ async def create_chat_completion(
     )
 
 
-async def follow(observation: Observation, chat: Chat, run: ChatRun) -> Chunks:
+async def yield_chunks(observation: Observation, chat: Chat, run: ChatRun) -> Chunks:
     """Yield a completion's chunks, and record its metrics."""
     observation.count("ChatCompletions")
     first = True

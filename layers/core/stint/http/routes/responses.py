@@ -151,7 +151,7 @@ async def begin_in_background(
 
 
 async def answer_following(response_id: str, after: int, request: Request, services: OpenAIServices) -> Response:
-    events = await services.tail.open(response_id, after, deadline_of(request))
+    events = await services.tail.read_events(response_id, after, deadline_of(request))
     return stream_frames(encode_events(events, STORED_EVENTS), services.heartbeat_seconds)
 
 

@@ -48,7 +48,7 @@ router = APIRouter(tags=["Turns"], route_class=AgentRoute)
 async def answer(request: Request, services: AgentsServices, turn: TurnRun, *, stream: bool) -> Response:
     """Run a started turn, and return a response in the requested form."""
     observation: Observation = request.scope["stint.observation"]
-    events = observation.follow(services.turns.run(turn), turn.used)
+    events = observation.yield_events(services.turns.run(turn), turn.used)
     if stream:
         return await stream_events(events, StreamFormat(encode_event), services.heartbeat_seconds, turn)
     return await buffer_document(last_turn(events), services.heartbeat_seconds, turn)

@@ -23,7 +23,7 @@ class BedrockMessages:
     system: list[Block] = field(default_factory=list)
     messages: list[Block] = field(default_factory=list)
 
-    def add(self, role: str, blocks: list[Block]) -> None:
+    def append_blocks(self, role: str, blocks: list[Block]) -> None:
         """Append blocks. Roles must alternate, so blocks of the same role join the previous message."""
         if not blocks:
             return
@@ -52,14 +52,14 @@ def write_conversation(
             case SystemText(text):
                 conversation.system += _text_blocks(text)
             case UserInput(content):
-                conversation.add("user", _content_blocks(content) or [{"text": "(empty message)"}])
+                conversation.append_blocks("user", _content_blocks(content) or [{"text": "(empty message)"}])
             case AssistantAnswer(text=text, tool_calls=calls):
                 write_call = _tool_use if with_tools else _told_call
                 thoughts = write_reasoning(message.reasoning) if with_reasoning else []
                 said = [*_text_blocks(text), *(write_call(call) for call in calls)]
-                conversation.add("assistant", [*thoughts, *said] if said else [])
+                conversation.append_blocks("assistant", [*thoughts, *said] if said else [])
             case ToolResult():
-                conversation.add("user", [_tool_result(message) if with_tools else _told_result(message)])
+                conversation.append_blocks("user", [_tool_result(message) if with_tools else _told_result(message)])
     return conversation
 
 

@@ -70,7 +70,7 @@ class Background:
             ):
                 value_of(outcome)
         if prepared.context.keeper is not None:
-            await prepared.context.keeper.let_lapse()
+            await prepared.context.keeper.lapse()
         return StoredResponse(prepared.header)
 
     async def put_beginning(self, header: ResponseHeader) -> None:

@@ -42,13 +42,13 @@ class Resumer:
             plan = await self.responses.planner.plan(header.model, settings, settings.tools, NO_PROVIDER_DATA)
             context.reader.read(header.input, header.texts)
             prepared = Prepared(header, context, plan)
-            response = self.responses.begin(prepared, deadline, stored=True, records=stored.records)
+            response = self.responses.make_run(prepared, deadline, stored=True, records=stored.records)
             response.log.lease = keeper
             restore_counts(response, stored)
             return response
         except BaseException:
             if context.keeper is not None:
-                await context.keeper.let_lapse()
+                await context.keeper.lapse()
             raise
 
     async def open_context(self, header: ResponseHeader, deadline: float) -> Context:

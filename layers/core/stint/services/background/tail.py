@@ -26,7 +26,7 @@ class StreamTail:
     store: Store
     recovery: Recovery
 
-    async def open(self, response_id: str, after: int, deadline: float) -> AsyncGenerator[str, None]:
+    async def read_events(self, response_id: str, after: int, deadline: float) -> AsyncGenerator[str, None]:
         """Return the events after a number as JSON texts, up to the last one.
 
         The events of a response that was not created as a stream are made from its log, each item as a whole.

@@ -100,7 +100,7 @@ class Worker:
         try:
             return await self.run_until_stopped(keeper, stored)
         except Exception:
-            await self.give_back(keeper)
+            await self.release(keeper)
             raise
 
     async def acquire(self, response_id: str, deadline: float) -> ResponseKeeper | None:
@@ -148,7 +148,7 @@ class Worker:
             return await self.run(response, stored, keeper)
         finally:
             if response.log.response.ending is None:
-                await response.log.let_lapse()
+                await response.log.lapse()
 
     async def rebuild(self, stored: StoredResponse, keeper: ResponseKeeper) -> ResponseRun:
         """Step 3: rebuild the run from the stored response.
@@ -219,13 +219,13 @@ class Worker:
             raise Interrupted("The worker could not renew its lease of the response in time.")
         return None
 
-    async def give_back(self, keeper: ResponseKeeper) -> None:
+    async def release(self, keeper: ResponseKeeper) -> None:
         """Release a response for another attempt, or end it if its last attempt failed."""
         with suppress(StintError):
             if keeper.lease.attempts >= MAX_ATTEMPTS:
                 await self.end_response(keeper.lease.response_id, exhausted)
             else:
-                await keeper.let_lapse()
+                await keeper.lapse()
 
     async def note_failure(self, response_id: str, error: Exception, *, last: bool) -> None:
         """Log a failed attempt, and end the response if it was the last one."""

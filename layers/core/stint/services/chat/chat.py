@@ -66,7 +66,7 @@ class Chat:
                 async with aclosing(run.inference.read(run.deadline)) as chunks:
                     async for chunk in chunks:
                         if not begun:
-                            yield run.completion.begin()
+                            yield run.completion.first_chunk()
                             begun = True
                         for told in run.completion.add_chunk(chunk):
                             yield told

@@ -46,7 +46,7 @@ class Completion:
     finish_reason: ChatFinish = "stop"
     usage: Usage | None = None
 
-    def begin(self) -> ChatCompletionChunk:
+    def first_chunk(self) -> ChatCompletionChunk:
         """Yield the first chunk, which has the role."""
         return self.chunk(ChatDelta(role="assistant", content=""))
 

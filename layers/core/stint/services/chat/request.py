@@ -104,13 +104,13 @@ def read_messages(messages: Sequence[ChatMessage], texts: Iterator[str]) -> tupl
     for index, message in enumerate(messages):
         match message:
             case ChatSystemMessage():
-                transcript.add(SystemText(words_of(message.content), message.name or ""))
+                transcript.append_message(SystemText(words_of(message.content), message.name or ""))
             case ChatUserMessage():
-                transcript.add(UserInput(content_of(message.content, texts), message.name or ""))
+                transcript.append_message(UserInput(content_of(message.content, texts), message.name or ""))
             case ChatAssistantMessage():
-                transcript.add(answer_of(message))
+                transcript.append_message(answer_of(message))
             case ChatToolMessage():
-                transcript.add(result_of(message, transcript, f"messages[{index}].tool_call_id"))
+                transcript.append_message(result_of(message, transcript, f"messages[{index}].tool_call_id"))
     transcript.close()
     return tuple(transcript.messages)
 

@@ -47,7 +47,7 @@ class Conversations:
         Raises:
             InvalidRequest: a file or an image among them cannot be read. The message names its location.
         """
-        first = await self.take_in(request.items)
+        first = await self.prepare_items(request.items)
         conversation = Conversation(id=new_name("conv"), created_at=int(time.time()), metadata=request.metadata)
         await asyncio.to_thread(self.store.create, self.tenant, conversation, first)
         return conversation
@@ -82,7 +82,7 @@ class Conversations:
         Raises:
             InvalidRequest: a file or an image among them cannot be read. The message names its location.
         """
-        added = await self.take_in(items)
+        added = await self.prepare_items(items)
         await asyncio.to_thread(self.store.add_items, self.tenant, conversation_id, added)
         return ItemList.of([include_fields(stored.item, include) for stored in added], has_more=False)
 
@@ -104,7 +104,7 @@ class Conversations:
         await asyncio.to_thread(self.store.delete_item, self.tenant, conversation_id, item_id)
         return await self.get(conversation_id)
 
-    async def take_in(self, items: Sequence[InputItem]) -> Sequence[StoredItem]:
+    async def prepare_items(self, items: Sequence[InputItem]) -> Sequence[StoredItem]:
         """Check opaque texts and images, convert files to text, and assign ids."""
         await self.opaque.check(items, "items")
         await check_images(self.reader, items, "items")
@@ -116,10 +116,10 @@ def rename(items: Sequence[InputItem]) -> Sequence[Item]:
     """Assign new ids to items, also in references between them: from approvals and calls to approval requests."""
     named = [(item.id, name_item(item, anew=True)) for item in items if not isinstance(item, ItemReference)]
     new_ids = {old: item.id for old, item in named if old}
-    return [follow(item, new_ids) for _, item in named]
+    return [replace_ids(item, new_ids) for _, item in named]
 
 
-def follow(item: Item, new_ids: Mapping[str, str]) -> Item:
+def replace_ids(item: Item, new_ids: Mapping[str, str]) -> Item:
     match item:
         case McpApprovalResponse(approval_request_id=str(asked)) | McpCall(approval_request_id=str(asked)):
             return item.model_copy(update={"approval_request_id": new_ids.get(asked, asked)})

@@ -73,7 +73,7 @@ async def answer_to(inference: Inference, deadline: float) -> Answer:
     answer = Answer("")
     try:
         async for chunk in inference.read(deadline):
-            for _ in answer.take(chunk):
+            for _ in answer.add_chunk(chunk):
                 pass
     finally:
         await asyncio.shield(inference.close())

@@ -90,7 +90,7 @@ class Contexts:
         settings = link.header.settings.model_copy(update={"include": []})  # these items are not returned
         output = OutputItems(link.header.response_id, settings, self.opaque.encode, link.header.listed)
         add_records(context.reader, output, link.records)
-        context.reader.drop_approvals()
+        context.reader.flush_later()
         if link.ending is not None and link.ending.broke_off:
             context.excused |= set(context.reader.transcript.open)
         told = [*share_out(link.header.input, link.header.texts), *(StoredItem(item=item) for item in output.items)]
@@ -170,8 +170,8 @@ class Contexts:
         )
         self.refuse_excess(complete=history.complete, shortens=shortens)
         reader = MessageBuilder(Transcript(), lenient=True)
-        reader.take_in(dict(enumerate(history.items)))
-        reader.drop_approvals()
+        reader.append_items(dict(enumerate(history.items)))
+        reader.flush_later()
         reader.lenient = False
         return Context(reader, known={stored.item.id: stored for stored in history.items})
 
@@ -216,7 +216,7 @@ def add_records(reader: MessageBuilder, output: OutputItems, records: Iterable[R
     for record, calls in added:
         step = record.step
         if isinstance(step, InferenceStep):
-            reader.drop_approvals()
+            reader.flush_later()
             step = calls.in_context(step)
         if step is None or (isinstance(step, ToolExecutionStep) and not is_answer(step, reader.transcript)):
             continue

@@ -10,7 +10,7 @@ from stint.domain.openai.conversations import StoredItem
 from stint.domain.openai.items import DIGITS, PREFIXES, Item, ItemReference, is_item_id
 from stint.domain.openai.response_requests import ContextRequest
 from stint.domain.tools import ToolCall
-from stint.services.conversations.conversations import follow
+from stint.services.conversations.conversations import replace_ids
 from stint.services.conversations.item_files import check_images, read_files
 from stint.services.conversations.opaque_texts import OpaqueTexts
 from stint.services.document_reader import DocumentReader
@@ -67,7 +67,7 @@ class InputResolver:
             identifier = self.id_of(stored.item, place, taken)
             taken |= {old, identifier}
             new_ids[old] = identifier
-            named = follow(stored.item.model_copy(update={"id": identifier}), new_ids)
+            named = replace_ids(stored.item.model_copy(update={"id": identifier}), new_ids)
             resolved[place] = StoredItem(item=named, texts=stored.texts)
         return resolved
 

@@ -44,9 +44,9 @@ class Draft:
     def close(self, transcript: Transcript) -> None:
         """Add the answer to a transcript, and start another one."""
         if self.text or self.calls:
-            transcript.add(AssistantAnswer("\n".join(self.text), tuple(self.calls), self.reasoning))
+            transcript.append_message(AssistantAnswer("\n".join(self.text), tuple(self.calls), self.reasoning))
             for result in self.results:
-                transcript.add(result)
+                transcript.append_message(result)
         self.reasoning, self.text, self.calls, self.results = None, [], [], []
 
     def ends_before(self, item: Item) -> bool:
@@ -93,9 +93,9 @@ class MessageBuilder:
             InvalidRequest: an output or an approval has no call, or opaque content is not this server's. The message
                 names the location.
         """
-        self.take_in(dict(enumerate(share_out(list(items), texts))))
+        self.append_items(dict(enumerate(share_out(list(items), texts))))
 
-    def take_in(self, items: Mapping[int, StoredItem]) -> None:
+    def append_items(self, items: Mapping[int, StoredItem]) -> None:
         """Append items by their locations in the input. Raises as `read` does."""
         for place, stored in items.items():
             item, left = stored.item, iter(stored.texts)
@@ -123,7 +123,7 @@ class MessageBuilder:
             case McpApprovalRequest():
                 draft.calls.append(call_of(item.id, item.name, item.arguments))
             case McpCall(approval_request_id=str(asked)) if asked in self.transcript.open:
-                self.transcript.add(ToolResult(asked, item.name, result_of(item)))
+                self.transcript.append_message(ToolResult(asked, item.name, result_of(item)))
                 self.consented.pop(asked, None)
                 if next(iter(self.consented), None) not in self.transcript.open:
                     self.keep_approved()
@@ -140,9 +140,9 @@ class MessageBuilder:
         """Append an item that is not the assistant's."""
         match item:
             case Message(role="user"):
-                self.say(UserInput(content_of(item.content, texts)))
+                self.append_message(UserInput(content_of(item.content, texts)))
             case Message():
-                self.say(SystemText("\n".join(words_of(part) for part in item.content)))
+                self.append_message(SystemText("\n".join(words_of(part) for part in item.content)))
             case FunctionCallOutput(call_id=call_id) | McpApprovalResponse(approval_request_id=call_id) if (
                 self.lenient and call_id not in self.transcript.open
             ):
@@ -151,19 +151,19 @@ class MessageBuilder:
                 call = self.open_call(item.call_id, "output", "call_id")
                 output = item.output
                 content = output if isinstance(output, str) else content_of(output, texts)
-                self.transcript.add(ToolResult(item.call_id, call.tool_name, content))
+                self.transcript.append_message(ToolResult(item.call_id, call.tool_name, content))
             case McpApprovalResponse():
                 call = self.open_call(item.approval_request_id, "approval", "approval_request_id")
                 if item.approve:
                     self.consented[call.call_id] = call
                 else:
                     said = f"{DENIED} {item.reason}" if item.reason else DENIED
-                    self.transcript.add(ToolResult(call.call_id, call.tool_name, said))
+                    self.transcript.append_message(ToolResult(call.call_id, call.tool_name, said))
             case CompactionItem():
                 compacted = self.opaque.read(item.encrypted_content, CompactedContext)
                 for text in compacted.instructions:
-                    self.say(SystemText(text))
-                self.say(UserInput(f"{SUMMARY}\n{compacted.summary}"))
+                    self.append_message(SystemText(text))
+                self.append_message(UserInput(f"{SUMMARY}\n{compacted.summary}"))
             case _:  # the model has the tools themselves, so it needs no lists of tools
                 pass
 
@@ -171,20 +171,20 @@ class MessageBuilder:
         """Drop the approvals of calls that were run or skipped."""
         self.consented = {call.call_id: call for call in self.approved}
         if not self.consented:
-            self.drop_approvals()
+            self.flush_later()
 
-    def drop_approvals(self) -> None:
+    def flush_later(self) -> None:
         """Continue after the approved calls, which have run or will not run."""
         self.consented = {}
         for message in self.later:
-            self.transcript.add(message)
+            self.transcript.append_message(message)
         self.later = []
 
-    def say(self, message: ModelMessage) -> None:
+    def append_message(self, message: ModelMessage) -> None:
         if self.consented:
             self.later.append(message)
         else:
-            self.transcript.add(message)
+            self.transcript.append_message(message)
 
     def open_call(self, call_id: str, what: str, name: str) -> ToolCall:
         call = self.transcript.open.get(call_id)

@@ -45,8 +45,8 @@ class InputReader:
         )
         context = value_of(opened)
         value_of(read)
-        context.reader.take_in(await intake.resolve(context.known, self.contexts.find))
-        context.reader.drop_approvals()
+        context.reader.append_items(await intake.resolve(context.known, self.contexts.find))
+        context.reader.flush_later()
         context.reader.transcript.close()
         return context.reader.transcript
 

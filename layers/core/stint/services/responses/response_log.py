@@ -104,12 +104,12 @@ class ResponseLog:
         for keeper in self.all_keepers:
             keeper.check()
 
-    async def keep(self, content: Content) -> str:
+    async def store_result(self, content: Content) -> str:
         """Store a result that is too long for a record. With `store: false`, nothing is stored."""
         if self.store is None:
             return ""
         body = content.encode() if isinstance(content, str) else KeptResult(content=content).to_json()
-        return await asyncio.to_thread(self.store.keep, self.tenant, self.response_id, body)
+        return await asyncio.to_thread(self.store.put_body, self.tenant, self.response_id, body)
 
     @property
     def all_keepers(self) -> list[LeaseKeeper[Renewable]]:
@@ -120,10 +120,10 @@ class ResponseLog:
         for keeper in self.all_keepers:
             await keeper.release()
 
-    async def let_lapse(self) -> None:
+    async def lapse(self) -> None:
         """Let the leases lapse: the response has not ended, but this process no longer runs it."""
         for keeper in self.keepers:
-            await keeper.let_lapse()
+            await keeper.lapse()
 
     def stop(self) -> None:
         for keeper in self.all_keepers:

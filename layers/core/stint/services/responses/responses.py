@@ -73,7 +73,7 @@ class Responses:
         """
         prepared = await self.prepare(request, deadline, provider_data)
         async with released_on_error(prepared.context):
-            response = self.begin(prepared, deadline, stored=request.store)
+            response = self.make_run(prepared, deadline, stored=request.store)
             async with response.run.opened():
                 await response.log.put_header()
         return response
@@ -105,7 +105,7 @@ class Responses:
             unanswered = [] if request.lenient else unanswered_calls(context, resolved.values())
             if not (context.known or resolved):
                 refuse_nothing()
-            context.reader.take_in(resolved)
+            context.reader.append_items(resolved)
             refuse_too_many_approvals(context.reader.approved)
             refuse_unanswered(unanswered)
         header.input = [stored.item for stored in resolved.values()]
@@ -147,7 +147,7 @@ class Responses:
                 )
         return self.contexts.new()
 
-    def begin(
+    def make_run(
         self, prepared: Prepared, deadline: float, *, stored: bool, records: Sequence[ResponseRecord] = ()
     ) -> ResponseRun:
         """Make a run, which the caller opens.
@@ -224,7 +224,7 @@ class Responses:
             error.response_id = response.response_id
         error.param = rename_param(error.param, FIELDS)
         response.error = error
-        ending = ending_of(response.run.end(RunStatus.failed, ErrorInfo.of(error)))
+        ending = ending_of(response.run.make_outcome(RunStatus.failed, ErrorInfo.of(error)))
         record = closing_record(response.log.response, response.stream.items.streamed, ending)
         try:
             await response.log.write(record)

@@ -25,7 +25,7 @@ def transcribe(turns: Iterable[StoredTurn]) -> Transcript:
     """
     transcript = Transcript()
     for turn in turns:
-        if came_to_nothing(turn):
+        if failed_before_answer(turn):
             continue
         add_input(transcript, turn.header)
         for step in turn.steps:
@@ -43,17 +43,17 @@ def add_input(transcript: Transcript, header: TurnHeader) -> None:
         if not isinstance(message, ToolResponseMessage):
             rest.append(UserInput(message.content))
         elif call := transcript.open.get(message.call_id):
-            transcript.add(ToolResult(message.call_id, call.tool_name, message.content))
+            transcript.append_message(ToolResult(message.call_id, call.tool_name, message.content))
         else:
             note = TextContentItem(text=f"Result of tool call {message.call_id}:")
             rest.append(UserInput([note, *items_of(message.content)]))
     for document in header.documents:
-        transcript.add(UserInput(mark_document(document.text, document.mime_type)))
+        transcript.append_message(UserInput(mark_document(document.text, document.mime_type)))
     for other in rest:
-        transcript.add(other)
+        transcript.append_message(other)
 
 
-def came_to_nothing(turn: StoredTurn) -> bool:
+def failed_before_answer(turn: StoredTurn) -> bool:
     """Return whether a turn failed before the model's first answer, and its caller got the error."""
     error = turn.ending.error if turn.ending else None
     told = turn.status is RunStatus.failed and error is not None and error.code != Interrupted.code

@@ -35,7 +35,7 @@ class TurnLog:
         self.keeper.check()
         with self.begun_if_unsure():
             await asyncio.to_thread(self.store.put_header, self.keeper.lease, self.turn.header)
-        self.mark()
+        self.mark_last()
 
     async def append(
         self, step: Step | None, ending: RunOutcome | None = None, _details: AnswerDetails | None = None, /
@@ -52,7 +52,7 @@ class TurnLog:
         with self.begun_if_unsure():
             await asyncio.to_thread(self.store.append, self.keeper.lease, len(self.turn.records), record)
         self.turn.records.append(record)
-        self.mark()
+        self.mark_last()
         if ending is not None:
             await self.keeper.release()
 
@@ -70,7 +70,7 @@ class TurnLog:
         """Check that the lease is still valid. Raises Interrupted."""
         self.keeper.check()
 
-    async def keep(self, content: Content) -> str:
+    async def store_result(self, content: Content) -> str:
         """Store a result that is too long for a record among the turn's blobs."""
         body = content.encode() if isinstance(content, str) else KeptResult(content=content).to_json()
         return await asyncio.to_thread(self.store.put_body, self.keeper.lease, body)
@@ -81,7 +81,7 @@ class TurnLog:
         pending = calls_of_pause(self.turn.header.turn_id, steps, pause)
         await asyncio.to_thread(self.store.put_pending, self.keeper.lease, pending)
 
-    def mark(self) -> None:
+    def mark_last(self) -> None:
         """Record that the session's history ends here."""
         self.keeper.lease.last = LastTurn(self.turn.header.turn_id, len(self.turn.records))
 

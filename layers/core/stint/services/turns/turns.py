@@ -193,7 +193,7 @@ class Turns:
         error.turn_id = turn.turn_id
         error.param = rename_param(error.param, FIELDS)
         turn.error = error
-        ending = turn.run.end(RunStatus.failed, ErrorInfo.of(error))
+        ending = turn.run.make_outcome(RunStatus.failed, ErrorInfo.of(error))
         try:
             await turn.log.append(None, ending)
         except Exception:  # nothing may be raised here, whatever is wrong with the store

@@ -50,7 +50,7 @@ class CORSMiddleware:
 
 
 class NoRetryMiddleware:
-    """Tell clients not to retry a failed request that runs a tool, because the tool may have had its effects."""
+    """Stop clients from retrying a failed request that runs a tool, which may have had its effects."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app

@@ -2,6 +2,8 @@ import gc
 import io
 import os
 import ssl
+import subprocess
+import sys
 from collections.abc import Iterator
 from functools import cache
 from typing import Any, cast
@@ -41,6 +43,16 @@ def engine() -> Iterator[Engine]:
     """
     with Engine() as engine:
         yield engine
+
+
+@pytest.fixture(scope="session")
+def mcp_server() -> Iterator[str]:
+    """Yield the base URL of a real MCP server in a separate process."""
+    process = subprocess.Popen([sys.executable, "-m", "tests.servers.mcp_server"], stdout=subprocess.PIPE, text=True)
+    assert process.stdout
+    yield f"http://127.0.0.1:{process.stdout.readline().strip()}"
+    process.kill()
+    process.communicate()
 
 
 @pytest.fixture

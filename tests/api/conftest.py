@@ -1,7 +1,5 @@
 import asyncio
 import json
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -91,16 +89,6 @@ def chat(shared_chat: ChatCompletionsServer, world: World) -> Iterator[ChatCompl
     world.made.clear()
     yield shared_chat
     world.chat_url = ""
-
-
-@pytest.fixture(scope="session")
-def mcp_server() -> Iterator[str]:
-    """Yield the base URL of a real MCP server in a separate process."""
-    process = subprocess.Popen([sys.executable, "-m", "tests.servers.mcp_server"], stdout=subprocess.PIPE, text=True)
-    assert process.stdout
-    yield f"http://127.0.0.1:{process.stdout.readline().strip()}"
-    process.kill()
-    process.communicate()
 
 
 @pytest.fixture

@@ -83,8 +83,13 @@ def use(http: httpx.Client, watch: Watcher, session: str, **request: Any) -> Non
     )
 
 
-@pytest.mark.parametrize("path", ["/ok/", "/file/", "/fail/", "/moved/"])
-@pytest.mark.parametrize("place", DEFINITIONS)
+@pytest.mark.parametrize(
+    ("place", "path"),
+    [
+        *((place, "/ok/") for place in DEFINITIONS),
+        *((place, path) for place in ("a header", "the path") for path in ("/file/", "/fail/", "/moved/")),
+    ],
+)
 def test_an_endpoint_that_repeats_the_registrations_key_tells_nobody(
     http: httpx.Client, watch: Watcher, endpoint: ScriptedHTTPServer, place: str, path: str
 ) -> None:

@@ -235,7 +235,7 @@ ends = st.one_of(
 answers = st.builds(lambda body, end: [*body, *([end] if end else [])], st.lists(chunks, max_size=6), ends)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.lists(answers, min_size=3, max_size=3))
 async def test_every_run_stores_before_it_announces_and_ends_once(played: list[list[Part]]) -> None:
     log = ListLog()

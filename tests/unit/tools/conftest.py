@@ -1,5 +1,3 @@
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 
 import httpx
@@ -14,16 +12,6 @@ LOOPBACK = ("127.0.0.0/8", "::1/128")
 @pytest.fixture
 def guard() -> Guard:
     return Guard(LOOPBACK)
-
-
-@pytest.fixture(scope="session")
-def mcp_server() -> Iterator[str]:
-    """Yield the base URL of a real MCP server in a separate process."""
-    process = subprocess.Popen([sys.executable, "-m", "tests.servers.mcp_server"], stdout=subprocess.PIPE, text=True)
-    assert process.stdout
-    yield f"http://127.0.0.1:{process.stdout.readline().strip()}"
-    process.kill()
-    process.communicate()
 
 
 @pytest.fixture

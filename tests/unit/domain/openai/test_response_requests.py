@@ -215,7 +215,7 @@ REQUESTS: dict[type[BaseModel], Json] = {
 
 
 @given(kind=st.sampled_from(list(REQUESTS)), data=st.data())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_any_body_is_read_or_refused_by_a_field(kind: type[BaseModel], data: st.DataObject) -> None:
     body = data.draw(JSON | bodies_near(REQUESTS[kind]), label="body")
 
@@ -223,7 +223,7 @@ def test_any_body_is_read_or_refused_by_a_field(kind: type[BaseModel], data: st.
 
 
 @given(items=st.lists(items_near(), min_size=1, max_size=3), tool=st.sampled_from(FULL["tools"]).flatmap(bodies_near))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_any_item_and_tool_is_read_or_refused_by_a_field(items: list[Json], tool: Json) -> None:
     check_refusal(CreateResponse, {"model": "m", "input": items, "tools": [tool]})
 

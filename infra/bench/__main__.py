@@ -37,13 +37,13 @@ async def bench() -> None:
         print(render("Cold start", "function", "bare", await measure_starts(launch)), flush=True)
         async with launch.uvicorn("direct") as server:
             rows = await measure_streams(front, server.url)
-        print(render("Streaming, everything warm", "front", "uvicorn", rows), flush=True)
-        print(render("Responses, everything warm", "response", "turn", await measure_responses(front)), flush=True)
-        print(render("Tools, everything warm", "at once", "sum", await measure_tools(front)), flush=True)
+        print(render("Streaming, warm", "front", "uvicorn", rows), flush=True)
+        print(render("Responses, warm", "response", "turn", await measure_responses(front)), flush=True)
+        print(render("Tools, warm", "at once", "sum", await measure_tools(front)), flush=True)
         if sys.platform == "linux":
             print(render("Peak memory, turns", "function", "uvicorn", await measure_memory(launch, front)))
-        print(f"\nMedians of interleaved runs, {time.monotonic() - began:.0f} s in all.")
-        print("bare: FastAPI on uvicorn with a DynamoDB client. uvicorn: the same app, without runtime and front.")
+        print(f"\nMedians of interleaved runs, {time.monotonic() - began:.0f} s in total.")
+        print("bare: FastAPI on uvicorn with a DynamoDB client. uvicorn: the same app, without runtime and front end.")
 
 
 def silent(subject: str, line: str) -> None:

@@ -205,6 +205,6 @@ def apply_stack(cloudformation: Any, name: str, template: str) -> dict[str, str]
     if stack["StackStatus"] not in ("CREATE_COMPLETE", "UPDATE_COMPLETE"):
         reason = stack.get("StackStatusReason", "no reason given")
         raise LocalCloudError(
-            f"infra/aws/data.yaml does not fit the stored state ({stack['StackStatus']}: {reason}): start with FRESH=1"
+            f"infra/aws/data.yaml does not match the stored state ({stack['StackStatus']}: {reason}). Use FRESH=1"
         )
     return {output["OutputKey"]: output["OutputValue"] for output in stack["Outputs"]}

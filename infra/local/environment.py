@@ -49,7 +49,7 @@ def refuse_unserved(model: str) -> None:
     if provider not in _PROVIDERS or not name:
         raise LocalCloudError(
             f"STINT_DEFAULT_MODEL is {model!r}, which no provider serves: "
-            f"put {', '.join(f'{each}/' for each in _PROVIDERS)} in front of the model's name."
+            f"add a prefix to the model's name: {', '.join(f'{each}/' for each in _PROVIDERS)}."
         )
 
 
@@ -62,10 +62,10 @@ def model_note(shell: Mapping[str, str]) -> str:
     """Return a note about the default model: that it is scripted, or which variable selected it."""
     chosen, variable = shell.get("STINT_DEFAULT_MODEL", ""), openai_variable(shell)
     if chosen.startswith("scripted/") and variable:
-        return f" (not a language model; STINT_DEFAULT_MODEL chose it, although {variable} is set)"
+        return f" (not a language model; STINT_DEFAULT_MODEL selects it, although {variable} is set)"
     if chosen.startswith("scripted/") or not (chosen or variable):
         return " (not a language model; set OPENAI_API_KEY or OPENAI_BASE_URL for a real one)"
-    return "" if chosen else f" (because {variable} is set; STINT_DEFAULT_MODEL chooses another)"
+    return "" if chosen else f" (because {variable} is set; STINT_DEFAULT_MODEL selects another)"
 
 
 def parameter_overrides(translated: dict[str, Any], settings: Mapping[str, str]) -> dict[str, str]:
@@ -119,7 +119,7 @@ def check_profile(shell: Mapping[str, str]) -> None:
             _session().get_scoped_config()
         except ProfileNotFound:
             raise LocalCloudError(
-                f"AWS_PROFILE names the profile {shell['AWS_PROFILE']!r}, which your AWS configuration does not have: "
+                f"AWS_PROFILE names the profile {shell['AWS_PROFILE']!r}, which your AWS configuration does not have. "
                 "unset it, or set another one."
             ) from None
 

@@ -125,12 +125,12 @@ class Front:
                 async for chunk in chunks:
                     await answer.more(chunk)
         except TimeoutError:
-            self._log("api", f"{invocation.request_id}: the route's timeout is over, the stream is cut")
+            self._log("api", f"{invocation.request_id}: the route's timeout is reached, the stream is closed")
             return
         if invocation.error is None:
             await answer.end()
         else:
-            self._log("api", f"{invocation.request_id}: the stream is cut: {invocation.error.message}")
+            self._log("api", f"{invocation.request_id}: the stream is closed: {invocation.error.message}")
 
 
 class Answer:

@@ -127,7 +127,7 @@ def find_function(system: System, name: str) -> Function:
         if name in (function.code.name, function.logical_id, function.name):
             return function
     known = ", ".join(sorted(function.code.name for function in system.functions))
-    raise LocalCloudError(f"there is no function {name!r}: choose FUNCTION={known.replace(', ', ' or ')}")
+    raise LocalCloudError(f"there is no function {name!r}. Use FUNCTION={known.replace(', ', ' or ')}")
 
 
 def read_event(event: Path) -> bytes:

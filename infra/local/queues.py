@@ -42,7 +42,7 @@ class Queues:
         try:
             await asyncio.to_thread(lambda: self.open(arn).send(record))
         except (BotoCoreError, ClientError, LocalCloudError) as error:
-            self._log("api", f"The record of a failed event cannot be kept: {error}")
+            self._log("api", f"The record of a failed event cannot be stored: {error}")
 
     def close(self) -> None:
         """Close the connections."""

@@ -95,7 +95,7 @@ def welcome(cloud: Cloud, url: str, folder: Path, seconds: float) -> str:
             f"Stint serves {url} (ready in {seconds:.1f} s)",
             f"  model  {cloud.model}{model_note(os.environ)}",
             f"  docs   {url}/docs",
-            f"  state  {folder} (FRESH=1 make run starts empty)",
+            f"  state  {folder} (to start empty: FRESH=1 make run)",
             f"  logs   {folder / 'logs'}",
             "Create an agent:",
             f"  {shlex.join(command)}",

@@ -181,7 +181,7 @@ class RuntimeApi:
         try:
             await (self._stream if streaming else self._buffer)(peer, invocation, content_type)
         except (ConnectionError, h11.RemoteProtocolError) as error:
-            invocation.finish(FunctionError.of("Runtime.TruncatedResponse", f"The response was cut: {error}"))
+            invocation.finish(FunctionError.of("Runtime.TruncatedResponse", f"The response was interrupted: {error}"))
             raise
 
     async def _buffer(self, peer: HttpPeer, invocation: Invocation, content_type: str) -> None:

@@ -67,7 +67,7 @@ CONFIG = AgentConfig.model_validate(
         "client_tools": [
             {
                 "name": "get_weather",
-                "description": "Tells the weather in a city.",
+                "description": "Returns the weather in a city.",
                 "parameters": [{"name": "city", "parameter_type": "str", "description": "Name of the city."}],
             }
         ],
@@ -112,7 +112,7 @@ def reported() -> Iterator[None]:
     try:
         yield
     except StintError as error:
-        raise LocalCloudError(f"cannot store what the event names: {error.message}") from error
+        raise LocalCloudError(f"cannot store the records that the event names: {error.message}") from error
 
 
 @contextlib.contextmanager

@@ -32,7 +32,7 @@ class State:
             self._held.close()
             raise LocalCloudError(
                 f"{self.folder} is in use by process {holder.get('pid', 'unknown')}"
-                f" ({holder.get('url') or 'starting'}): stop that one first"
+                f" ({holder.get('url') or 'starting'}). Stop that process first"
             ) from error
         self._write({"pid": os.getpid()})
         return self

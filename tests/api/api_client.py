@@ -9,7 +9,7 @@ from tests.api.app_fixture import World
 JSON = {"content-type": "application/json"}
 WEATHER = {
     "name": "get_weather",
-    "description": "Tells the weather.",
+    "description": "Returns the weather.",
     "parameters": [{"name": "city", "parameter_type": "str", "description": "Where.", "required": True}],
 }
 STEP = ["turn_id", "step_id", "started_at", "completed_at", "step_type"]

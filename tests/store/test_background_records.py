@@ -82,7 +82,7 @@ def test_a_response_is_taken_up_with_one_write_of_one_unit(cloud: Cloud, job: Jo
 def test_a_response_that_is_being_run_is_not_taken_up(any_job: Job) -> None:
     any_job.enter()
 
-    with pytest.raises(Conflict, match="is being run") as raised:
+    with pytest.raises(Conflict, match="is running") as raised:
         any_job.enter()
 
     assert raised.value.code == "response_running"
@@ -92,7 +92,7 @@ def test_a_response_is_taken_up_three_times(any_job: Job) -> None:
     for attempt in (1, 2, 3):
         assert any_job.enter(seconds=-0.001).attempts == attempt
 
-    with pytest.raises(Conflict, match="taken up 3 times") as raised:
+    with pytest.raises(Conflict, match="started 3 times") as raised:
         any_job.enter()
 
     assert raised.value.code == "attempts_exhausted"

@@ -55,7 +55,7 @@ def test_a_lock_gives_the_record_as_it_stands_for_one_unit(cloud: Cloud, door: D
 def test_a_locked_record_names_who_holds_it(door: Door) -> None:
     door.acquire("resp_one")
 
-    with pytest.raises(Conflict, match=f"Conversation {door.ids[1]} is running resp_one: wait") as raised:
+    with pytest.raises(Conflict, match=f"Conversation {door.ids[1]} is running resp_one. Wait") as raised:
         door.acquire("resp_two")
 
     assert raised.value.code == "conversation_locked"

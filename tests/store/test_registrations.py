@@ -33,7 +33,7 @@ def test_what_is_registered_reads_back(store: Store, tenant: str) -> None:
 def test_a_taken_identifier_is_a_conflict_and_changes_nothing(store: Store, tenant: str) -> None:
     store.registrations.create(tenant, "tool_group", "g", toolgroup("g"))
 
-    with pytest.raises(Conflict, match="Toolgroup 'g' is registered already") as refused:
+    with pytest.raises(Conflict, match="Toolgroup 'g' is already registered") as refused:
         store.registrations.create(tenant, "tool_group", "g", toolgroup("other"))
 
     assert refused.value.code == "toolgroup_exists"

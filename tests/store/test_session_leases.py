@@ -51,7 +51,7 @@ def test_a_session_runs_one_turn_at_a_time(talk: Conversation) -> None:
     running = talk.acquire()
 
     for resume in (False, True):
-        with pytest.raises(Conflict, match=f"running turn {running.turn_id}: wait") as raised:
+        with pytest.raises(Conflict, match=f"running turn {running.turn_id}. Wait") as raised:
             talk.acquire(resume=resume)
         assert raised.value.code == "session_locked"
 

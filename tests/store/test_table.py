@@ -191,7 +191,7 @@ def test_a_database_that_does_not_answer_is_unavailable(monkeypatch: pytest.Monk
     monkeypatch.setattr("botocore.retries.standard.ExponentialBackoff.delay_amount", lambda *_: 0)
     client = clients.make_dynamodb()
 
-    with pytest.raises(StoreUnavailable, match="does not answer"):
+    with pytest.raises(StoreUnavailable, match="does not respond"):
         Table(client, "table").get(Key("a", "b"))
 
     client.close()

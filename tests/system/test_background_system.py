@@ -105,4 +105,4 @@ def test_a_response_whose_worker_dies_three_times_has_failed_and_lies_among_the_
 
     assert json.loads(dead["Body"])["response_id"] == queued.id
     assert done.error is not None
-    assert "taken up 3 times" in done.error.message
+    assert "started 3 times" in done.error.message

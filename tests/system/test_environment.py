@@ -36,7 +36,9 @@ def test_the_model_is_one_that_can_be_reached(shell: dict[str, str], model: str)
 
 @pytest.mark.parametrize("model", ["llama3.2", "scripted/", "azure/gpt", "/x"])
 def test_a_model_that_no_provider_serves_is_refused_at_the_start(model: str) -> None:
-    with pytest.raises(LocalCloudError, match=r"STINT_DEFAULT_MODEL is .*: put openai/, bedrock/, scripted/ in front"):
+    with pytest.raises(
+        LocalCloudError, match=r"STINT_DEFAULT_MODEL is .*: add a prefix .*: openai/, bedrock/, scripted/"
+    ):
         shell_settings({"STINT_DEFAULT_MODEL": model})
 
 
@@ -133,7 +135,7 @@ def test_a_store_that_the_shell_names_has_the_region_of_the_shell() -> None:
     ("shell", "note"),
     [
         ({}, "not a language model"),
-        ({"STINT_DEFAULT_MODEL": "scripted/x", "OPENAI_API_KEY": "k"}, "chose it, although OPENAI_API_KEY is set"),
+        ({"STINT_DEFAULT_MODEL": "scripted/x", "OPENAI_API_KEY": "k"}, "selects it, although OPENAI_API_KEY is set"),
         ({"OPENAI_API_KEY": "k"}, "because OPENAI_API_KEY is set"),
         ({"OPENAI_BASE_URL": "u", "OPENAI_API_KEY": "k"}, "because OPENAI_BASE_URL is set"),
         ({"STINT_DEFAULT_MODEL": "openai/x", "OPENAI_API_KEY": "k"}, ""),

@@ -147,7 +147,7 @@ async def test_call_ids_that_are_taken_are_refused(make_stage: MakeStage, cloud:
     before = cloud.items(stage.tenant)
 
     for call_id in ("a", theirs.call_id):
-        with pytest.raises(Conflict, match=f"{turn.turn_id}.* taken: {call_id}\\.") as caught:
+        with pytest.raises(Conflict, match=f"{turn.turn_id}.* already used: {call_id}\\.") as caught:
             await stage.resume(turn.turn_id, ("new", "3"), (call_id, "3"))
         assert caught.value.code == "turn_not_awaiting_input"
 

@@ -32,7 +32,7 @@ async def prepare(app: FastAPI) -> AsyncIterator[None]:
     try:
         app.state.make_services(TENANT)
     except Exception:  # the first request tries again, and returns the error
-        logger.exception("The services could not be made before the first request")
+        logger.exception("The services could not be created before the first request")
     yield
 
 

@@ -180,7 +180,7 @@ async def answer_http_exception(request: Request, error: HTTPException) -> JSONR
     headers = {"x-should-retry": "false"}
     body = {"message": str(error.detail), "type": "invalid_request_error", "code": "invalid_request", "param": ""}
     if error.status_code == 404:
-        message = f"There is no {where}. GET /v1/inspect/routes lists what there is."
+        message = f"There is no {where}. GET /v1/inspect/routes lists the routes."
         body |= {"message": message, "type": "not_found", "code": "route_not_found"}
     if error.status_code == 405:
         headers["allow"] = ", ".join(methods_of(request))

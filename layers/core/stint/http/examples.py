@@ -10,33 +10,33 @@ WEATHER = {
 }
 CLIENT_TOOL = {
     "name": "get_weather",
-    "description": "Tells the weather in a city.",
+    "description": "Returns the weather in a city.",
     "parameters": [{"name": "city", "parameter_type": "string", "description": "Name of the city.", "required": True}],
 }
-FUNCTION = {"type": "function", "name": "get_weather", "description": "Tells the weather.", "parameters": WEATHER}
+FUNCTION = {"type": "function", "name": "get_weather", "description": "Returns the weather.", "parameters": WEATHER}
 MESSAGE = {"type": "message", "role": "user", "content": "What is the weather in Oslo?"}
 QUESTION = {"role": "user", "content": "What is the weather in Oslo?"}
 
 EXAMPLES: dict[str, dict[str, Any]] = {
     "create_agent": {
-        "An agent with a tool of the client": {
+        "An agent with a client tool": {
             "agent_config": {"model": MODEL, "instructions": "Answer briefly.", "client_tools": [CLIENT_TOOL]}
         },
-        "An agent with tools of the server": {
+        "An agent with server tools": {
             "agent_config": {"model": MODEL, "instructions": "Answer briefly.", "toolgroups": ["builtin::websearch"]}
         },
     },
     "create_session": {"A session": {"session_name": "first"}},
     "create_turn": {"A streamed turn": {"messages": [QUESTION], "stream": True}},
     "resume_turn": {
-        "The answer to a call that the turn waits for": {
+        "The result of a waiting tool call": {
             "tool_responses": [{"call_id": "call_1", "tool_name": "get_weather", "content": "sunny"}],
             "stream": True,
         }
     },
     "create_response": {
         "A text": {"model": MODEL, "input": "What is the boiling point of water?"},
-        "A function of the client, streamed": {"model": MODEL, "input": [MESSAGE], "tools": [FUNCTION], "stream": True},
+        "A client function, streamed": {"model": MODEL, "input": [MESSAGE], "tools": [FUNCTION], "stream": True},
         "An MCP server": {
             "model": MODEL,
             "input": "What does the documentation say about streams?",
@@ -51,8 +51,10 @@ EXAMPLES: dict[str, dict[str, Any]] = {
         },
         "In the background": {"model": MODEL, "input": "Write a long report.", "background": True},
     },
-    "compact_response": {"A response's conversation in short": {"model": MODEL, "previous_response_id": "resp_..."}},
-    "count_input_tokens": {"The tokens of a text": {"model": MODEL, "input": "What is the boiling point of water?"}},
+    "compact_response": {"Compact the context of a response": {"model": MODEL, "previous_response_id": "resp_..."}},
+    "count_input_tokens": {
+        "Count the tokens of a text": {"model": MODEL, "input": "What is the boiling point of water?"}
+    },
     "create_conversation": {
         "A conversation with its first item": {"items": [MESSAGE], "metadata": {"topic": "weather"}}
     },
@@ -63,7 +65,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
         "A streamed chat": {"model": MODEL, "messages": [QUESTION], "stream": True},
     },
     "register_model": {
-        "Another name for a model": {"model_id": "fast", "provider_id": "openai", "provider_model_id": "gpt-4.1-mini"}
+        "An alias of a model": {"model_id": "fast", "provider_id": "openai", "provider_model_id": "gpt-4.1-mini"}
     },
     "register_toolgroup": {
         "An MCP server": {
@@ -86,7 +88,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
         }
     },
     "run_shield": {
-        "A check of a message": {
+        "Check a message": {
             "shield_id": "secrets",
             "messages": [{"role": "user", "content": "What is the launch code?"}],
             "params": {},

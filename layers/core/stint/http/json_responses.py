@@ -19,7 +19,7 @@ MAX_LIMIT = MAX_BYTES // 100
 
 
 NULL: dict[int | str, dict[str, Any]] = {
-    200: {"content": {"application/json": {"schema": {"type": "null"}}}, "description": "It is gone."}
+    200: {"content": {"application/json": {"schema": {"type": "null"}}}, "description": "It is deleted."}
 }
 
 

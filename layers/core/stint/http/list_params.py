@@ -17,7 +17,7 @@ Order = Annotated[Literal["asc", "desc"], Query()]
 
 
 def limit_of(
-    limit: Annotated[int | None, Query(ge=-1, description="-1, or none: as many as one answer holds")] = None,
+    limit: Annotated[int | None, Query(ge=-1, description="-1, or none: as many as fit into one response")] = None,
 ) -> int:
     """Return the maximum number of entries."""
     return MAX_ENTRIES if limit is None or limit == -1 else min(limit, MAX_ENTRIES)

@@ -55,8 +55,8 @@ class LeaseKeeper(Generic[L_co]):
         """
         if asyncio.get_running_loop().time() >= self.valid_until:
             raise Interrupted(
-                "This run lost its hold on what it works on: it could not renew its lease in time, and another request "
-                "may have taken over. What was finished is stored."
+                "This run lost its lease, because it could not renew it in time. Another request "
+                "may have taken over. Finished steps are stored."
             )
 
     async def keep_renewing(self) -> None:
@@ -93,7 +93,7 @@ class LeaseKeeper(Generic[L_co]):
         try:
             await asyncio.to_thread(last)
         except StintError as error:
-            logger.warning("The lease could not be released; it runs out by itself", extra={"error": error.message})
+            logger.warning("The lease could not be released; it will expire", extra={"error": error.message})
 
     @asynccontextmanager
     async def released_on_error(self) -> AsyncIterator[None]:

@@ -37,7 +37,7 @@ class Deletions:
         try:
             self.continue_deletion(task, self.request_seconds)
         except StintError as error:
-            logger.warning("The deletion failed: the worker tries again", extra={"error": error.message})
+            logger.warning("The deletion failed: the worker will retry it", extra={"error": error.message})
             self.send(task)
 
     def continue_deletion(self, task: DeletionTask, seconds: float) -> None:
@@ -49,5 +49,5 @@ class Deletions:
         """
         if not self.kinds[task.object_kind](task, time.monotonic() + seconds):
             extra = task.model_dump(exclude={"kind", "tenant"}, exclude_none=True)
-            logger.info("The deletion goes on in the worker", extra=extra)
+            logger.info("The worker continues the deletion", extra=extra)
             self.send(task)

@@ -69,7 +69,9 @@ def named(place: str) -> Iterator[None]:
 
 
 def too_many_images(limit: str) -> InvalidRequest:
-    return InvalidRequest(f"A request has at most {limit}: send the others with another one.", code="too_many_images")
+    return InvalidRequest(
+        f"A request may have at most {limit}. Send the others in another request.", code="too_many_images"
+    )
 
 
 def images_of(field: str, contents: Iterable[Content]) -> Iterator[PlacedImage]:

@@ -59,7 +59,7 @@ class Blobs:
     def _delete(self, objects: list[dict[str, str]]) -> None:
         answer = self._client().delete_objects(Bucket=self._bucket, Delete={"Objects": objects, "Quiet": True})  # type: ignore[typeddict-item]  # the stubs want their own class
         if answer.get("Errors"):
-            raise StintError(f"{len(answer['Errors'])} stored documents could not be deleted: try again.")
+            raise StintError(f"{len(answer['Errors'])} stored documents could not be deleted. Try again.")
 
     def _client(self) -> "S3Client":
         with self._lock:

@@ -45,7 +45,7 @@ class ConversationLeases:
                 raise NotFound("Conversation", conversation_id)
             holder = found.get("lock_holder")
             if holder is not None and (leases.is_held(found) or waits(holder)):
-                message = f"Conversation {conversation_id} is running {holder}: wait until it ends, or try again later."
+                message = f"Conversation {conversation_id} is running {holder}. Wait until it ends, or try again later."
                 raise Conflict(message, code="conversation_locked")
             return leases.attempt(found, assign)
 

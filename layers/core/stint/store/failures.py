@@ -27,7 +27,7 @@ class ConditionFailed(Exception):
     """The condition of a write did not hold. `item` is the existing record, None if there is none."""
 
     def __init__(self, item: dict[str, Any] | None) -> None:
-        super().__init__("the condition of a write did not hold")
+        super().__init__("the condition of a write failed")
         self.item = item
 
     @property
@@ -51,7 +51,7 @@ def translated(service: str = "database") -> Iterator[None]:
     except ClientError as error:
         raise _translate(error, service) from error
     except BotoCoreError as error:
-        raise StoreUnavailable(f"The {service} does not answer: try again.", unsure=True) from error
+        raise StoreUnavailable(f"The {service} does not respond. Try again.", unsure=True) from error
 
 
 def _translate(error: ClientError, service: str) -> Exception:
@@ -63,5 +63,5 @@ def _translate(error: ClientError, service: str) -> Exception:
         return BlobMissing()
     status = error.response["ResponseMetadata"].get("HTTPStatusCode", 500)
     if code in TRY_AGAIN or status >= 500:
-        return StoreUnavailable(f"The {service} is overloaded or down: try again.", unsure=status >= 500)
+        return StoreUnavailable(f"The {service} is overloaded or down. Try again.", unsure=status >= 500)
     return StintError(f"The {service} refused the request ({code}).")

@@ -70,7 +70,7 @@ class IdempotencyRecords:
             if "outcome" in found:
                 return Lease(leases, key, resource, "", found)
             if leases.is_held(found):
-                raise Conflict(f"Event {event_id} is being worked on.", code="event_running")
+                raise Conflict(f"Event {event_id} is being processed.", code="event_running")
             return leases.attempt(found, {})
 
         lease = leases.acquire(key, resource, seconds, Attempt(NEW, new), next_attempt)

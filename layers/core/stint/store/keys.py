@@ -74,9 +74,7 @@ def turn(tenant: str, agent_id: str, session_id: str, turn_id: str) -> Key:
 def record(tenant: str, agent_id: str, session_id: str, turn_id: str, index: int) -> Key:
     """One entry of a turn's log. Raises Conflict if the log is full."""
     if index > LAST_INDEX:
-        raise Conflict(
-            f"Turn {turn_id} has {index} records, the most it can have: create another turn.", code="turn_full"
-        )
+        raise Conflict(f"Turn {turn_id} has {index} records, the maximum. Create another turn.", code="turn_full")
     pk, sk = turn(tenant, agent_id, session_id, turn_id)
     return Key(pk, f"{sk}:{index:04d}")
 
@@ -164,7 +162,7 @@ def response_record(tenant: str, response_id: str, index: int) -> Key:
     """One entry of a response's log. Raises Conflict if the log is full."""
     if index > LAST_INDEX:
         raise Conflict(
-            f"Response {response_id} has {index} records, the most it can have: create another response.",
+            f"Response {response_id} has {index} records, the maximum. Create another response.",
             code="response_full",
         )
     return Key(response_records(tenant, response_id), f"{index:04d}")
@@ -260,5 +258,5 @@ def _id(kind: str, value: str) -> str:
 
 def _tenant(value: str) -> str:
     if not value or "#" in value or "/" in value:
-        raise ValueError(f"{value!r} cannot name a tenant: it is empty or holds '#' or '/'")
+        raise ValueError(f"{value!r} is not a valid tenant: it is empty or contains '#' or '/'")
     return value

@@ -65,7 +65,7 @@ class Leases:
             if isinstance(following, Lease):
                 return following
             attempt = following
-        raise Conflict(f"{resource} is wanted by many requests: try again later.", code=self.busy)
+        raise Conflict(f"{resource} is requested too often. Try again later.", code=self.busy)
 
     def _try(self, key: Key, lease_id: str, seconds: float, attempt: Attempt) -> Item | None:
         """Try to acquire a lease, and return the record as it then is."""

@@ -83,7 +83,7 @@ class EventBridgeBus:
             [refused] = answer["Entries"]
             code = str(refused.get("ErrorCode"))
             if code in TEMPORARY:
-                raise StoreUnavailable(f"The event bus did not take event {detail_type!r} ({code}): try again.")
+                raise StoreUnavailable(f"The event bus did not accept event {detail_type!r} ({code}). Try again.")
             raise StintError(f"The event bus refused event {detail_type!r} ({code}): {refused.get('ErrorMessage')}.")
 
     @cached_property

@@ -42,7 +42,7 @@ class Registrations:
             if any(_is(document, raw) for raw in found):
                 return
             raise Conflict(
-                f"{NAMES[kind]} {identifier!r} is registered already: unregister it first, or choose another name.",
+                f"{NAMES[kind]} {identifier!r} is already registered. Unregister it first, or choose another name.",
                 code=f"{NAMES[kind].lower()}_exists",
             ) from None
 
@@ -65,7 +65,7 @@ class Registrations:
             raise
         except StintError as error:
             extra = {"registration": item["sk"], "error": error.message}
-            logger.error("A stored registration cannot be read and is left out: register it anew", extra=extra)
+            logger.error("A stored registration cannot be read and is ignored. Register it again", extra=extra)
             return None
 
     def delete(self, tenant: str, kind: Kind, identifier: str) -> None:

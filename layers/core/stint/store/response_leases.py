@@ -148,9 +148,9 @@ def _admitted(found: Item, response_id: str) -> int:
     if state.cancelled_at is not None:
         raise Conflict(f"Response {response_id} was cancelled.", code="response_cancelled")
     if state.held:
-        raise Conflict(f"Response {response_id} is being run: wait until it ends.", code="response_running")
+        raise Conflict(f"Response {response_id} is running. Wait until it ends.", code="response_running")
     if state.exhausted:
-        message = f"Response {response_id} was taken up {state.attempts} times and never ended: create it again."
+        message = f"Response {response_id} was started {state.attempts} times and never ended. Create it again."
         raise Conflict(message, code="attempts_exhausted")
     return state.attempts
 

@@ -59,7 +59,7 @@ class ResponseStore:
         """
         if index == keys.LAST_INDEX and record.ending is None:
             raise Conflict(
-                f"Response {response_id} has {index} records, the most it can have: create another response.",
+                f"Response {response_id} has {index} records, the maximum. Create another response.",
                 code="response_full",
             )
         try:

@@ -70,8 +70,8 @@ class SessionLeases:
             if not is_live(found):
                 raise NotFound("Session", session_id)
             if leases.is_held(found):
-                running = f"turn {found['lease_turn']}: wait until it ends, or try again later"
-                raise Conflict(f"Session {session_id} is running {running}.", code="session_locked")
+                message = f"Session {session_id} is running turn {found['lease_turn']}. "
+                raise Conflict(f"{message}Wait until it ends, or try again later.", code="session_locked")
             return leases.attempt(found, {"lease_turn": admitted(found, turn_id, resume=resume)}, condition)
 
         first = leases.attempt({}, {"lease_turn": turn_id}, condition)
@@ -94,7 +94,7 @@ def admitted(found: Item, turn_id: str, *, resume: bool) -> str:
     lapsed, last = found.get("lease_turn"), found.get("last_turn")
     if resume:
         if turn_id not in (lapsed, last):
-            message = f"Turn {turn_id} is not the last one of session {found['sk']}: only that can be resumed."
+            message = f"Turn {turn_id} is not the last one of session {found['sk']}: only the last turn can be resumed."
             raise Conflict(message, code="not_last_turn")
         return turn_id
     latest = max(lapsed or "", last or "")

@@ -244,4 +244,4 @@ def _attempts() -> Iterator[None]:
         if attempt:
             time.sleep(random.uniform(0, 0.025 * 2**attempt))  # noqa: S311 - spreads the load, hides nothing
         yield
-    raise StoreUnavailable("The database is overloaded: try again.")
+    raise StoreUnavailable("The database is overloaded. Try again.")

@@ -54,7 +54,7 @@ class TurnStore:
         """
         if index == keys.LAST_INDEX and not record.final:
             raise Conflict(
-                f"Turn {lease.turn_id} has {index} records, the most it can have: create another turn.",
+                f"Turn {lease.turn_id} has {index} records, the maximum. Create another turn.",
                 code="turn_full",
             )
         try:

@@ -101,7 +101,7 @@ class RuntimeApi:
         try:
             answer = await self._call("POST", path, body, headers)
         except OSError as error:
-            log("ERROR", f"The Runtime API did not take POST {path}: {error}")
+            log("ERROR", f"The Runtime API did not accept POST {path}: {error}")
         else:
             _log_refusal(path, answer)
 

@@ -49,7 +49,7 @@ async def read_answer(reader: asyncio.StreamReader) -> Answer:
         else:
             body = await reader.read()
     except (asyncio.IncompleteReadError, asyncio.LimitOverrunError, ValueError) as error:
-        raise ProtocolError(f"The Runtime API's answer is cut or malformed: {error}") from error
+        raise ProtocolError(f"The Runtime API's response is incomplete or malformed: {error}") from error
     return Answer(status, headers, body)
 
 

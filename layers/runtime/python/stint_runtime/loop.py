@@ -70,7 +70,7 @@ async def _run_app(app: App, scope: Scope, body: bytes, response: Response) -> N
         failure = await _before_deadline(task, context)
     except asyncio.CancelledError:
         await _cancel(task)
-        await _settle(exchange, response, Stopped("The process was told to end."), context)
+        await _settle(exchange, response, Stopped("The process received a signal to end."), context)
         raise
     await _settle(exchange, response, failure, context)
     if isinstance(failure, SystemExit | KeyboardInterrupt) or not task.done():
@@ -92,7 +92,7 @@ async def _before_deadline(task: asyncio.Task[BaseException | None], context: La
     if task.done():
         return task.result()
     await _cancel(task)
-    return DeadlineExceeded(f"The app was still at work {MARGIN} s before the deadline and was cancelled.")
+    return DeadlineExceeded(f"The app was still running {MARGIN} s before the deadline and was cancelled.")
 
 
 async def _cancel(task: asyncio.Task[BaseException | None]) -> None:

@@ -108,9 +108,13 @@ async def test_a_files_name_wins_over_a_server_that_does_not_know_it() -> None:
 @pytest.mark.parametrize(
     ("fields", "code", "words"),
     [
-        ({"file_data": WORDS}, "unsupported_document", "No filename tells what the file is"),
-        ({"file_data": WORDS, "filename": "photo.png"}, "unsupported_document", "The name 'photo.png' tells"),
-        ({"file_data": f"data:application/octet-stream;base64,{WORDS}"}, "unsupported_document", "No filename"),
+        ({"file_data": WORDS}, "unsupported_document", "there is no filename"),
+        ({"file_data": WORDS, "filename": "photo.png"}, "unsupported_document", "the filename 'photo.png' has no"),
+        (
+            {"file_data": f"data:application/octet-stream;base64,{WORDS}"},
+            "unsupported_document",
+            "there is no filename",
+        ),
         ({"file_data": "data:image/png;base64,AAAA"}, "unsupported_document", "'image/png' is not supported"),
         ({"file_data": "data:text/plain;base64,====x"}, "unreadable_document", "base64"),
         ({"file_data": "data:%%%/;base64,AAAA"}, "unsupported_document", "is not a MIME type"),

@@ -85,8 +85,8 @@ class ResponseSizeMiddleware:
         await self.app(scope, receive, hold)
         size = carried_size(b"".join(message.get("body", b"") for message in held).decode())
         if size > MAX_BUFFERED_BYTES:
-            advice = "Ask for less at a time with start_index and limit."
-            error = TooLarge(f"The answer has {size} bytes; at most {MAX_BUFFERED_BYTES} fit. {advice}")
+            advice = "Request less at a time with start_index and limit."
+            error = TooLarge(f"The response has {size} bytes; at most {MAX_BUFFERED_BYTES} are possible. {advice}")
             await respond(error)(scope, receive, send)
             return
         for message in held:

@@ -20,16 +20,16 @@ from stint.http.sse import StreamError
 
 router = APIRouter(prefix="/v1", tags=["Registry"])
 ERRORS: dict[int | str, dict[str, Any]] = {
-    "4XX": {"model": ErrorResponse, "description": "The request is at fault."},
-    "5XX": {"model": ErrorResponse, "description": "The server, or a model's provider, is at fault."},
+    "4XX": {"model": ErrorResponse, "description": "The request is invalid."},
+    "5XX": {"model": ErrorResponse, "description": "The server, or a model's provider, failed."},
 }
 DESCRIPTION = """\
 Two APIs over one agent loop.
 
 * **Llama Stack's Agents API**, below `/v1`: agents, sessions, turns, tools, shields, models.
-  `llama-stack-client` takes the server's URL as its `base_url`.
-* **OpenAI's API**, below `/v1` and, where Llama Stack has it, `/v1/openai/v1`: responses, conversations,
-  chat completions, models. `openai` takes either one as its `base_url`.
+  Set `base_url` of `llama-stack-client` to the server's URL.
+* **OpenAI's API**, below `/v1` and, as in Llama Stack, `/v1/openai/v1`: responses, conversations,
+  chat completions, models. Set `base_url` of `openai` to either address.
 """
 LLAMA_STACK_API, OPENAI_API = "Llama Stack's Agents API", "OpenAI's API"
 TAGS = [
@@ -38,7 +38,10 @@ TAGS = [
     {"name": "Turns", "description": f"{LLAMA_STACK_API}: turns of a session, streamed or not, and their steps."},
     {"name": "Tools", "description": f"{LLAMA_STACK_API}: toolgroups, their tools, and the tool runtime."},
     {"name": "Shields", "description": f"{LLAMA_STACK_API}: shields."},
-    {"name": "Registry", "description": f"{LLAMA_STACK_API}: models (OpenAI's, too), providers, health, version."},
+    {
+        "name": "Registry",
+        "description": f"{LLAMA_STACK_API}: models (also for OpenAI's API), providers, health, version.",
+    },
     {"name": "Responses", "description": f"{OPENAI_API}: responses, at /v1 and at /v1/openai/v1."},
     {"name": "Conversations", "description": f"{OPENAI_API}: conversations, at /v1 and at /v1/openai/v1."},
     {"name": "Chat", "description": f"{OPENAI_API}: chat completions, at /v1 and at /v1/openai/v1."},
@@ -93,7 +96,7 @@ def addresses_of(route: APIRoute) -> list[str]:
 def describe_api_at(url: str) -> dict[str, Any]:
     """Return the OpenAPI document with the servers at a URL. The operations of OpenAI's API have two paths."""
     own = {"url": url, "description": "Both APIs"}
-    alias = {"url": f"{url}/v1/openai", "description": "OpenAI's API at Llama Stack's address: /v1/openai/v1"}
+    alias = {"url": f"{url}/v1/openai", "description": "OpenAI's API at Llama Stack's address, /v1/openai/v1"}
     described = describe_api()
     paths = {
         path: {method: operation | {"servers": [own, alias]} for method, operation in item.items()}

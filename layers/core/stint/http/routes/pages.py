@@ -42,7 +42,7 @@ HOME = """<!doctype html>
   <table><tbody>
     <tr><th>llama-stack-client</th><td><code>base_url="{url}"</code></td></tr>
     <tr><th>openai</th><td><code>base_url="{url}/v1"</code></td></tr>
-    <tr><th>openai, as Llama Stack has it</th><td><code>base_url="{url}/v1/openai/v1"</code></td></tr>
+    <tr><th>openai, at Llama Stack's address</th><td><code>base_url="{url}/v1/openai/v1"</code></td></tr>
     <tr><th>Models</th><td>{models}</td></tr>
   </tbody></table>
   <p><a href="{path}/docs">API reference</a> · <a href="{path}/v1/openapi.json">OpenAPI document</a></p>

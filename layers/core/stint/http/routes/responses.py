@@ -88,7 +88,7 @@ async def list_responses(
     """List responses, newest first."""
     if {"upgrade", "sec-websocket-key"} & set(request.headers):  # API Gateway removes the Upgrade header
         raise InvalidRequest(
-            "WebSocket is not offered: POST /v1/responses with stream true.", code="websocket_not_supported"
+            "WebSocket is not supported. Use POST /v1/responses with stream true.", code="websocket_not_supported"
         )
     return page(await services.stored_responses.list(after, limit, model, order), request)
 
@@ -106,7 +106,7 @@ async def get_response(
     if stream:
         return await answer_following(response_id, -1 if starting_after is None else starting_after, request, services)
     if starting_after is not None:
-        raise InvalidRequest("starting_after goes with stream true: send both, or none.", param="starting_after")
+        raise InvalidRequest("starting_after needs stream true. Send both, or neither.", param="starting_after")
     return document(await services.stored_responses.get(response_id, include))
 
 
@@ -172,7 +172,7 @@ def leave_unfinished(error: Exception) -> tuple[()]:
     """Write nothing after an error. A client without the end marker reconnects after its last event."""
     if not isinstance(error, StintError):
         raise error
-    logger.info("A stream is left before its end", extra={"error_code": error.code})
+    logger.info("A stream was closed before its end", extra={"error_code": error.code})
     return ()
 
 

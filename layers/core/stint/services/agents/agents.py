@@ -44,7 +44,7 @@ class Agents:
         refuse_masked_args(config.toolgroups, "agent_config.toolgroups")
         size = carried_size(config.model_dump_json())
         if size > MAX_BYTES:
-            raise TooLarge(f"The agent_config has {size} bytes; at most {MAX_BYTES} fit.", param="agent_config")
+            raise TooLarge(f"The agent_config has {size} bytes; at most {MAX_BYTES} are allowed.", param="agent_config")
         agent = Agent(agent_id=new_id(), agent_config=config, created_at=now())
         await asyncio.to_thread(self.store.create, self.tenant, agent)
         return agent.agent_id

@@ -10,7 +10,7 @@ from stint.domain.run_outcome import ErrorInfo, RunOutcome, RunStatus
 from stint.store.sessions import SessionRecord
 from stint.store.store import Store
 
-INTERRUPTED = "The process that ran this turn ended before the turn did. What was finished is stored."
+INTERRUPTED = "The process that ran this turn ended before the turn did. Finished steps are stored."
 
 
 def interrupted_ending(at: datetime) -> RunOutcome:

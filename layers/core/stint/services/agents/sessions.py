@@ -41,7 +41,7 @@ class Sessions:
         """
         size = carried_size(session_name)
         if size > MAX_BYTES:
-            raise TooLarge(f"The session_name has {size} bytes; at most {MAX_BYTES} fit.", param="session_name")
+            raise TooLarge(f"The session_name has {size} bytes; at most {MAX_BYTES} are allowed.", param="session_name")
         config = await self.agents.config(agent_id)
         session = Session(session_id=new_id(), session_name=session_name, started_at=now())
         expires_at = None

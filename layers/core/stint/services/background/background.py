@@ -40,7 +40,7 @@ class Background:
         """
         if provider_data:
             raise InvalidRequest(
-                "X-LlamaStack-Provider-Data is not stored, so a response in the background has none of it: leave out "
+                "X-LlamaStack-Provider-Data is not stored, so a background response cannot use it. Remove "
                 "the header, or background.",
                 param="X-LlamaStack-Provider-Data",
             )
@@ -88,8 +88,8 @@ class Background:
         stored = await asyncio.to_thread(self.store.responses.get, self.tenant, response_id)
         if not stored.header.background:
             raise InvalidRequest(
-                f"Response {response_id} does not run in the background, and only such responses can be cancelled: "
-                "close its connection.",
+                f"Response {response_id} is not a background response, and only those can be cancelled. "
+                "Close its connection instead.",
                 code="not_in_background",
                 param="response_id",
             )

@@ -42,4 +42,4 @@ class CompletionEvents:
         except StoreUnavailable:
             raise
         except StintError as error:
-            logger.error("The event bus refuses a completion event", extra={"error": error.message})
+            logger.error("The event bus refused a completion event", extra={"error": error.message})

@@ -39,8 +39,8 @@ class StreamTail:
         stored = await asyncio.to_thread(self.store.responses.get, self.tenant, response_id)
         if not stored.header.background:
             raise InvalidRequest(
-                f"Response {response_id} was not created with background true, so its events are sent only once: "
-                "leave out stream to read it as it is.",
+                f"Response {response_id} was not created with background true, so its events are sent only once. "
+                "Remove stream to read the response.",
                 code="not_in_background",
                 param="stream",
             )

@@ -32,7 +32,7 @@ from stint.store.store import Store
 logger = logging.getLogger(__name__)
 
 TIME_IS_OVER = (
-    "The worker's time was over before the response ended. What was finished is stored; ask for less in one response, "
+    "The time limit of the worker was reached before the response ended. Finished steps are stored. Request less, "
     "or raise WorkerTimeoutSeconds in the template."
 )
 

@@ -15,7 +15,7 @@ from stint.services.document_reader import DocumentReader
 from stint.services.registry.registry import Registry
 
 TIME_IS_OVER = (
-    "The time for this request was over before the answer ended. Ask for a shorter one, or raise StreamTimeoutSeconds "
+    "The time limit of this request was reached before the answer ended. Request less, or raise StreamTimeoutSeconds "
     "in the template."
 )
 FIELDS = {"reasoning.effort": "reasoning_effort"}

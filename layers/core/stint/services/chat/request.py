@@ -126,8 +126,8 @@ def result_of(message: ChatToolMessage, transcript: Transcript, where: str) -> T
     call = transcript.open.get(message.tool_call_id)
     if call is None:
         raise InvalidRequest(
-            f"{where}: {message.tool_call_id!r} is no call that waits for an answer: a message of role tool follows "
-            "the message of the assistant that has the call among its tool_calls.",
+            f"{where}: {message.tool_call_id!r} is not a call that waits for an answer. A message of role tool must "
+            "follow the assistant message with that call in its tool_calls.",
             param=where,
         )
     return ToolResult(call.call_id, call.tool_name, words_of(message.content))
@@ -161,7 +161,7 @@ def signatures_of(tools: Sequence[ChatTool]) -> tuple[ToolSignature, ...]:
     functions = [tool.function for tool in tools]
     for name, count in Counter(function.name for function in functions).items():
         if count > 1:
-            message = f"Tool {name!r} is declared {count} times; names of tools must differ."
+            message = f"Tool {name!r} is declared {count} times. Tool names must be unique."
             raise InvalidRequest(message, code="duplicate_tool", param="tools")
     return tuple(
         ToolSignature(each.name, each.description or "", each.parameters or NO_PARAMETERS, each.strict)

@@ -89,10 +89,10 @@ def document_of(place: str, part: InputFile) -> Document:
 
 
 def unknown_type(place: str, part: InputFile) -> InvalidRequest:
-    name = f"The name {part.filename[:80]!r}" if part.filename else "No filename"
+    fault = f"the filename {part.filename[:80]!r} has no known extension" if part.filename else "there is no filename"
     return InvalidRequest(
-        f"{place}: {name} tells what the file is: name it as a kind that can be read (.txt, .md, .html, .pdf, .json, "
-        "..), or send a data URL that says it, as data:application/pdf;base64,...",
+        f"{place}: {fault}. Use an extension that can be read (.txt, .md, .html, .pdf, .json, ..), or a data URL with "
+        "the type, such as data:application/pdf;base64,...",
         code="unsupported_document",
         param=place,
     )

@@ -25,8 +25,8 @@ from stint.store.signing_keys import SigningKeys
 
 AnyItem = Item | InputItem | ItemReference
 UNSIGNED = (
-    "It was made before this server signed what it returns, and such texts are not accepted (any more): leave the item "
-    "out, or let the operator set STINT_UNSIGNED_CONTENT_UNTIL."
+    "It is unsigned, from an older version of this server, and is not accepted (any more). Remove the "
+    "item, or ask the operator to set STINT_UNSIGNED_CONTENT_UNTIL."
 )
 
 

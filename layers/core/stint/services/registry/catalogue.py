@@ -79,7 +79,7 @@ def read_all(stored: Stored, kind: str, schema: type[S]) -> Iterator[tuple[str, 
         except ValidationError as error:
             faults = [f"{'.'.join(map(str, fault['loc']))}: {fault['type']}" for fault in error.errors()]
             extra = {"kind": kind, "identifier": identifier, "faults": faults}
-            logger.error("A stored registration is not valid any more and is left out: register it anew", extra=extra)
+            logger.error("A stored registration is no longer valid and is ignored. Register it again", extra=extra)
 
 
 def model_of(request: ModelRegisterRequest, provider_id: str, provider_model_id: str) -> Model:

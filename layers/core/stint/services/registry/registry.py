@@ -195,7 +195,7 @@ class Registry:
             )
         if kind != "tool_group" and document.identifier in self.configured.of(kind):
             raise Conflict(
-                f"{document.identifier!r} is part of the configuration: choose another name.", code="identifier_taken"
+                f"{document.identifier!r} is part of the configuration. Choose another name.", code="identifier_taken"
             )
         await asyncio.to_thread(self.store.create, self.tenant, kind, document.identifier, document)
         self.cached = None
@@ -232,7 +232,9 @@ class Registry:
 
     async def refuse_short_id(self, identifier: str) -> None:
         for model in await self.find_models(identifier):
-            raise Conflict(f"{identifier!r} is a short id of {model.identifier!r}: unregister that.", code="short_id")
+            raise Conflict(
+                f"{identifier!r} is a short id of {model.identifier!r}. Unregister that model.", code="short_id"
+            )
 
 
 def is_embedding(document: Model | ToolGroup | RegisteredShield) -> bool:
@@ -243,7 +245,7 @@ def refuse_embedding(model: Model) -> None:
     """Raise InvalidRequest for an embedding model, which writes no answers."""
     if model.model_type == "embedding":
         raise InvalidRequest(
-            f"Model {model.identifier!r} is an embedding model: name one with model_type llm.",
+            f"Model {model.identifier!r} is an embedding model. Use a model with model_type llm.",
             code="model_not_supported",
             param="model",
         )

@@ -34,7 +34,7 @@ class Shields:
         """
         names = list(names)
         if len(names) > MOST_SHIELDS:
-            message = f"{param} has {len(names)} shields; at most {MOST_SHIELDS} are asked at once."
+            message = f"{param} has {len(names)} shields; at most {MOST_SHIELDS} are allowed."
             raise InvalidRequest(message, param=param)
         return tuple([await self.bind(name, param) for name in names])
 
@@ -42,14 +42,14 @@ class Shields:
         registered = await self.registry.find_shield(name)
         if registered is None:
             raise InvalidRequest(
-                f"Shield {name!r} is not registered. GET /v1/shields lists those that are.",
+                f"Shield {name!r} is not registered. GET /v1/shields lists the registered ones.",
                 code="shield_not_found",
                 param=param,
             )
         provider = self.providers.get(registered.provider_id)
         if provider is None:
             raise InvalidRequest(
-                f"Shield {name!r} uses the provider {registered.provider_id!r}, which does not exist: check "
+                f"Shield {name!r} uses the provider {registered.provider_id!r}, which does not exist. Check "
                 "STINT_REGISTRY.",
                 code="provider_not_found",
                 param=param,

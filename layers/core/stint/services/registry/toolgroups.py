@@ -133,7 +133,7 @@ class Toolgroups:
             async with asyncio.timeout(LIST_SECONDS):
                 return describe(group, await self.tools.signatures(group, provider_data))
         except TimeoutError:
-            failure: StintError = naming(group, ToolUnavailable(f"It did not answer within {LIST_SECONDS:g} s"))
+            failure: StintError = naming(group, ToolUnavailable(f"It did not respond within {LIST_SECONDS:g} s"))
         except StintError as error:
             failure = error
         extra = {"toolgroup_id": group.identifier, "error": failure.message}
@@ -214,7 +214,7 @@ def the_one(name: str, found: Sequence[Tool]) -> Tool:
     if len(found) > 1:
         names = " or ".join(repr(f"{tool.toolgroup_id}/{tool.identifier}") for tool in found)
         raise InvalidRequest(
-            f"Several toolgroups have a tool {name!r}: name the one that you mean, {names}.",
+            f"Several toolgroups have a tool {name!r}. Use {names}.",
             code="ambiguous_tool",
             param="tool_name",
         )
@@ -226,7 +226,7 @@ def unfindable(name: str, failures: Sequence[StintError]) -> StintError:
     kinds: tuple[type[StintError], ...] = (ToolUnauthorized, UnresolvableURL)
     kind = next((kind for kind in kinds if all(isinstance(each, kind) for each in failures)), ToolUnavailable)
     reasons = "; ".join(failure.message for failure in failures)
-    return kind(f"No toolgroup that answers has a tool {name!r}, and these do not answer: {reasons}")
+    return kind(f"No reachable toolgroup has a tool {name!r}, and these are not reachable: {reasons}")
 
 
 def describe(group: ToolGroup, signatures: Sequence[ToolSignature]) -> Sequence[Tool]:

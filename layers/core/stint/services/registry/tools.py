@@ -69,7 +69,7 @@ class Tools:
             refuse_not_offered(name)
             refuse_rag(name)
             raise InvalidRequest(
-                f"Toolgroup {name!r} is not registered. GET /v1/toolgroups lists those that are.",
+                f"Toolgroup {name!r} is not registered. GET /v1/toolgroups lists the registered ones.",
                 code="toolgroup_not_found",
                 param="toolgroups",
             )
@@ -102,7 +102,7 @@ class Tools:
         provider = self.providers.get(group.provider_id)
         if provider is None:
             raise ToolUnavailable(
-                f"Toolgroup {group.identifier!r} uses the provider {group.provider_id!r}, which does not exist: check "
+                f"Toolgroup {group.identifier!r} uses the provider {group.provider_id!r}, which does not exist. Check "
                 "STINT_REGISTRY."
             )
         return provider
@@ -133,7 +133,8 @@ def add_tool(server: dict[str, ServerTool], tool: ServerTool, client: Mapping[st
     if name in client or (other is not None and other.toolgroup.toolgroup_id != tool.toolgroup.toolgroup_id):
         owner = "a client tool" if other is None else f"toolgroup {other.toolgroup.toolgroup_id!r}"
         raise InvalidRequest(
-            f"Tool {name!r} of toolgroup {tool.toolgroup.toolgroup_id!r} has the name of {owner}; names must differ.",
+            f"Tool {name!r} of toolgroup {tool.toolgroup.toolgroup_id!r} has the same name as {owner}. "
+            "Tool names must be unique.",
             code="duplicate_tool",
             param="toolgroups",
         )

@@ -29,8 +29,8 @@ def refuse_rag(name: str) -> None:
     """Refuse the use of Llama Stack's search in vector stores. Raises InvalidRequest."""
     if name.partition("/")[0] == RAG or name in RAG_TOOLS:
         raise InvalidRequest(
-            f"{name!r} is not offered: {NO_VECTOR_STORES}. Register a toolgroup of this name that searches "
-            "(an MCP server, say), give the turn documents, or leave it out.",
+            f"{name!r} is not offered: {NO_VECTOR_STORES}. Register a toolgroup with this name that searches "
+            "(such as an MCP server), send documents with the turn, or remove it.",
             code="not_offered",
             param="toolgroups",
         )

@@ -24,9 +24,9 @@ from stint.services.responses.planner import ResponsePlanner
 from stint.tools.port import NO_PROVIDER_DATA, ProviderData
 
 TASK = (
-    "Write a summary of the conversation so far that takes its place: whoever goes on will see nothing else of it. "
-    "Keep names, numbers, decisions, what the user wants, what tools have found, and what is still open. "
-    "Write the summary only."
+    "Write a summary that replaces the conversation so far. The next reader sees nothing else of it. "
+    "Keep names, numbers, decisions, the user's goals, the results of tools, and open questions. "
+    "Write only the summary."
 )
 
 
@@ -55,7 +55,7 @@ class Compaction:
         answer = await answer_to(Inference(model, asked), deadline)
         summary = text_of(answer.to_step().model_response.content)
         if not summary:
-            raise ModelError("The model wrote no summary: try again, or with another model.")
+            raise ModelError("The model wrote no summary. Try again, or use another model.")
         instructions = [message.text for message in transcript.messages if isinstance(message, SystemText)]
         context = CompactedContext(summary=summary, instructions=instructions)
         opaque = self.inputs.contexts.opaque

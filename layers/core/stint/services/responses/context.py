@@ -178,8 +178,8 @@ class Contexts:
     def refuse_excess(self, *, complete: bool, shortens: bool) -> None:
         if not complete and not shortens:
             raise ContextLengthExceeded(
-                f"What came before has more than {self.history_bytes} bytes (STINT_HISTORY_BYTES): send truncation "
-                "auto to leave out its older part, or begin anew from POST /v1/responses/compact."
+                f"The context has more than {self.history_bytes} bytes (STINT_HISTORY_BYTES). Send truncation "
+                "auto to drop its older part, or start again from POST /v1/responses/compact."
             )
 
     async def find(self, ids: Sequence[str]) -> dict[str, StoredItem]:
@@ -192,8 +192,8 @@ class Contexts:
         found, cut = await asyncio.to_thread(self.store.responses.find_many, self.tenant, owners, self.history_bytes)
         if cut:
             raise ContextLengthExceeded(
-                f"The responses whose items the input refers to have more than {self.history_bytes} bytes together "
-                "(STINT_HISTORY_BYTES): send the items themselves, or a part of them."
+                f"The responses whose items the input refers to have more than {self.history_bytes} bytes in total "
+                "(STINT_HISTORY_BYTES). Send the items themselves, or only some of them."
             )
         items: dict[str, StoredItem] = {}
         for stored in found:

@@ -110,7 +110,7 @@ def refuse_too_many_approvals(approved: Sequence[ToolCall]) -> None:
     """Raise InvalidRequest if a request approves too many calls."""
     if len(approved) > MAX_APPROVED_CALLS:
         raise InvalidRequest(
-            f"input: At most {MAX_APPROVED_CALLS} approved calls are run for a response, not {len(approved):,}.",
+            f"input: At most {MAX_APPROVED_CALLS} approved calls are allowed, not {len(approved):,}.",
             code="too_many_approvals",
             param="input",
         )

@@ -29,7 +29,7 @@ from stint.services.responses.hosted_tools import WEB_SEARCH
 
 DENIED = "The user did not approve this call."
 SUMMARY = "Summary of the conversation so far:"
-NO_PAGES = "What was found is not kept in this conversation."
+NO_PAGES = "The search results are not stored in this conversation."
 
 
 @dataclass(slots=True)
@@ -190,7 +190,7 @@ class MessageBuilder:
         call = self.transcript.open.get(call_id)
         if call is None or self.consented.get(call_id) is call:
             raise ValueError(
-                f"The {what} belongs to no call that waits for one: there is no open call of the "
+                f"The {what} does not match an open call: there is no open call of the "
                 f"{name} {call_id!r} in the conversation."
             )
         return call

@@ -180,8 +180,8 @@ def refuse_repeated(names: Sequence[str]) -> None:
     for name, count in Counter(names).items():
         if count > 1:
             raise InvalidRequest(
-                f"Tool {name!r} is there {count} times, among functions, MCP servers and web search: names must "
-                "differ. Leave one out with allowed_tools, or name the function otherwise.",
+                f"Tool {name!r} is declared {count} times among functions, MCP servers and web search. Names must "
+                "be unique. Exclude one with allowed_tools, or rename the function.",
                 code="duplicate_tool",
                 param="tools",
             )

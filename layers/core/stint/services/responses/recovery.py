@@ -29,8 +29,8 @@ logger = logging.getLogger(__name__)
 
 ATTEMPTS_EXHAUSTED = "attempts_exhausted"
 EXHAUSTION = (
-    f"The response was taken up {MAX_ATTEMPTS} times and none of them ended it: its workers failed or died. What was "
-    "finished is stored; create it again."
+    f"The response was started {MAX_ATTEMPTS} times and never ended: its workers failed or died. Its finished steps "
+    "are stored. Create it again."
 )
 MESSAGE_SECONDS = 900
 """Seconds that a response waits for a worker before a reader queues it again, because its message may be lost."""
@@ -39,12 +39,12 @@ QUEUE_SECONDS = 86_400
 """Seconds that a response waits for a worker before a reader ends it as failed."""
 
 QUEUE_TIMEOUT = (
-    "No worker took the response up within a day, though it was queued again. Look at the worker's log and at the "
-    "dead-letter queue of the stack (WorkDeadLetters); create the response again."
+    "No worker started the response within a day, although it was queued again. Check the worker's log and the "
+    "dead-letter queue of the stack (WorkDeadLetters). Create the response again."
 )
 RACES = 5
 
-INTERRUPTED = "The process that ran this response ended before the response did. What was finished is stored."
+INTERRUPTED = "The process that ran this response ended before the response did. Finished steps are stored."
 
 EndingOf = Callable[[Usage | None], ResponseOutcome]
 """A function that makes the ending of a response with this usage."""
@@ -93,7 +93,7 @@ class Recovery:
         if state.lapsed and await asyncio.to_thread(
             self.store.response_leases.claim_requeue, self.tenant, response_id, state
         ):
-            await self.queue_again(response_id, "The worker of a response is gone: it is queued again")
+            await self.queue_again(response_id, "The worker of a response died: the response is queued again")
         return replace(stored, taken_up=True)
 
     async def reconcile_queued(self, stored: StoredResponse, state: LeaseState) -> StoredResponse:
@@ -107,7 +107,7 @@ class Recovery:
         if now - max(created_at, state.requeued_at or 0) >= MESSAGE_SECONDS and await asyncio.to_thread(
             self.store.response_leases.claim_waiting, self.tenant, response_id, MESSAGE_SECONDS
         ):
-            await self.queue_again(response_id, "No worker has taken up a response: it is queued again")
+            await self.queue_again(response_id, "No worker has started a response: it is queued again")
         return stored
 
     async def queue_again(self, response_id: str, reason: str) -> None:
@@ -167,7 +167,7 @@ class Recovery:
             except Interrupted:
                 continue
             return
-        logger.warning("The end of a stream was not stored: it is deleted, or still written to")
+        logger.warning("The end of a stream was not stored: it was deleted, or is still being written")
 
     async def read_stream(self, response_id: str, after: int = -1, *, at_batch: bool = False) -> list[str]:
         """Read the stored events after a number; see the store."""

@@ -130,9 +130,7 @@ class Responses:
 
     def refuse_unstored(self, request: CreateResponse) -> None:
         if request.conversation is not None and not request.store:
-            raise InvalidRequest(
-                "A conversation keeps what is said in it: leave out conversation, or store false.", param="store"
-            )
+            raise InvalidRequest("A conversation stores its items. Remove conversation, or store false.", param="store")
 
     async def open_context(self, header: ResponseHeader, deadline: float, *, again: bool = False) -> Context:
         """Read what a response continues from; a conversation is held for it, `again` by a worker."""
@@ -229,7 +227,7 @@ class Responses:
         try:
             await response.log.write(record)
         except Exception:  # nothing may be raised here, whatever is wrong with the store
-            logger.warning("The end of a failed response was not stored", exc_info=True)
+            logger.warning("The outcome of a failed response was not stored", exc_info=True)
             response.log.response.records.append(record)
             await response.log.release()
 

@@ -129,8 +129,8 @@ def refuse_unusable_names(names: Iterable[str]) -> None:
     for name in names:
         if not is_tool_name(name):
             raise InvalidRequest(
-                f"Tool {name[:100]!r} cannot be called so: providers take names of 1 to {LONGEST_TOOL_NAME} letters, "
-                "digits, _ and -. Give it another name.",
+                f"Tool {name[:100]!r} has an invalid name: providers accept names of 1 to {LONGEST_TOOL_NAME} letters, "
+                "digits, _ and -. Rename it.",
                 code="invalid_tool_name",
                 param="client_tools",
             )
@@ -140,7 +140,7 @@ def refuse_repeated_names(names: Iterable[str]) -> None:
     for name, count in Counter(names).items():
         if count > 1:
             raise InvalidRequest(
-                f"Tool {name!r} is declared {count} times; names of tools must differ.",
+                f"Tool {name!r} is declared {count} times. Tool names must be unique.",
                 code="duplicate_tool",
                 param="client_tools",
             )

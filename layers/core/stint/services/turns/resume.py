@@ -23,7 +23,7 @@ def not_waiting(turn: Turn) -> Conflict:
     """Make the error for a turn that cannot be resumed."""
     return Conflict(
         f"Turn {turn.turn_id} does not wait for tool responses: its status is {turn.status.value}. Only the last turn "
-        "of a session can be resumed, while its status is awaiting_input or completed. Begin a new turn.",
+        "of a session can be resumed, while its status is awaiting_input or completed. Start a new turn.",
         code="turn_not_awaiting_input",
     )
 

@@ -57,8 +57,9 @@ def check_new_responses(turn_id: str, taken: Collection[str], responses: list[To
     repeated = [call_id for call_id in counts if call_id in taken]
     if repeated:
         raise Conflict(
-            f"Turn {turn_id} does not wait for these tool responses: its status is completed, and call ids are taken: "
-            f"{shorten(repeated)}. Answer the calls of its output message under new ids, or begin a new turn.",
+            f"Turn {turn_id} does not wait for these tool responses: its status is completed, and these call ids "
+            f"are already used: {shorten(repeated)}. "
+            "Answer the calls of its output message with new ids, or start a new turn.",
             code="turn_not_awaiting_input",
         )
 

@@ -110,7 +110,7 @@ class Turns:
         try:
             await asyncio.to_thread(self.store.turns.delete_pending, lease, turn_id)
         except StintError as error:
-            logger.warning("A note of answered calls was left behind", extra={"error": error.message})
+            logger.warning("A record of answered calls was not removed", extra={"error": error.message})
 
     async def resume(
         self,
@@ -197,7 +197,7 @@ class Turns:
         try:
             await turn.log.append(None, ending)
         except Exception:  # nothing may be raised here, whatever is wrong with the store
-            logger.warning("The end of a failed turn was not stored", exc_info=True)
+            logger.warning("The outcome of a failed turn was not stored", exc_info=True)
             turn.log.turn.records.append(TurnRecord(ending=ending))
             await turn.log.keeper.release()
         return TurnFailed(error, turn.log.turn.to_turn())

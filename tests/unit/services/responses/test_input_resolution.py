@@ -46,7 +46,7 @@ async def resolve(
     items: list[Any], shelf: Shelf, known: Sequence[StoredItem] = (), *, anew: bool = False
 ) -> tuple[str, dict[int, StoredItem]]:
     response_id = new_name("resp")
-    intake = InputResolver(INPUT.validate_python(items), response_id, anew=anew)
+    intake = InputResolver(INPUT.validate_python(items), response_id, renew=anew)
     return response_id, await intake.resolve({each.item.id: each for each in known}, shelf.find)
 
 

@@ -188,9 +188,9 @@ def is_item_id(kind: str, identifier: str) -> bool:
     return prefix == PREFIXES[kind] and DIGITS.fullmatch(digits) is not None
 
 
-def name_item(item: Item, *, anew: bool = False) -> Item:
-    """Set the id of an item that has none of this server's; with `anew`, of any item."""
-    if not anew and is_item_id(item.type, item.id):
+def name_item(item: Item, *, renew: bool = False) -> Item:
+    """Set the id of an item that has none of this server's; with `renew`, of any item."""
+    if not renew and is_item_id(item.type, item.id):
         return item
     return item.model_copy(update={"id": new_name(PREFIXES[item.type])})
 
@@ -200,7 +200,7 @@ def name_items(items: list[Item]) -> list[Item]:
     seen: set[str] = set()
     named = []
     for item in items:
-        item = name_item(item, anew=item.id in seen)
+        item = name_item(item, renew=item.id in seen)
         seen.add(item.id)
         named.append(item)
     return named

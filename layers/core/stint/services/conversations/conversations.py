@@ -114,7 +114,7 @@ class Conversations:
 
 def rename(items: Sequence[InputItem]) -> Sequence[Item]:
     """Assign new ids to items, also in references between them: from approvals and calls to approval requests."""
-    named = [(item.id, name_item(item, anew=True)) for item in items if not isinstance(item, ItemReference)]
+    named = [(item.id, name_item(item, renew=True)) for item in items if not isinstance(item, ItemReference)]
     new_ids = {old: item.id for old, item in named if old}
     return [replace_ids(item, new_ids) for _, item in named]
 

@@ -23,13 +23,13 @@ Find = Callable[[Sequence[str]], Awaitable[Known]]
 class InputResolver:
     """The input of one request.
 
-    An item keeps its id if it is this server's and unique. With `anew`, each gets a new one, as in a conversation,
+    An item keeps its id if it is this server's and unique. With `renew`, each gets a new one, as in a conversation,
     whose order is that of the ids. New ids sort before the response's.
     """
 
-    def __init__(self, items: Sequence[Item | ItemReference], response_id: str, *, anew: bool = False) -> None:
+    def __init__(self, items: Sequence[Item | ItemReference], response_id: str, *, renew: bool = False) -> None:
         self.items = items
-        self.anew = anew
+        self.renew = renew
         self.spare = [hex_of(new) for new in new_ids_before(response_id.partition("_")[2], len(items))]
         self.texts: list[list[str]] = [[] for _ in items]
 
@@ -87,7 +87,7 @@ class InputResolver:
                 )
 
     def id_of(self, item: Item, place: int, taken: set[str]) -> str:
-        if not self.anew and is_item_id(item.type, item.id) and item.id not in taken:
+        if not self.renew and is_item_id(item.type, item.id) and item.id not in taken:
             return item.id
         return f"{PREFIXES[item.type]}_{self.spare[place]}"
 

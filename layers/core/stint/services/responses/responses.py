@@ -89,7 +89,7 @@ class Responses:
         self.refuse_unstored(request)
         require_input(request)
         header = self.new_header(request, response_id or new_name("resp"), deadline)
-        intake = InputResolver(request.input, header.response_id, anew=request.conversation is not None)
+        intake = InputResolver(request.input, header.response_id, renew=request.conversation is not None)
         opened, read, planned, _ = await asyncio.gather(
             self.open_context(header, deadline),
             intake.read(self.reader, self.contexts.opaque),

@@ -77,7 +77,7 @@ CONFIG = AgentConfig.model_validate(
 # A Lambda function of docs/examples/tools, which the local cloud has unless it is told of others.
 BOILING_POINT = {
     "name": "get_boiling_point",
-    "description": "Tells the boiling point of a liquid.",
+    "description": "Returns the boiling point of a liquid.",
     "parameters": {
         "type": "object",
         "properties": {

@@ -15,7 +15,7 @@ MODEL = "scripted/demo"
 BOILING_POINT: FunctionToolParam = {
     "type": "function",
     "name": "get_boiling_point",
-    "description": "Tells the boiling point of a liquid.",
+    "description": "Return the boiling point of a liquid.",
     "parameters": {"type": "object", "properties": {"liquid": {"type": "string"}}, "required": ["liquid"]},
     "strict": False,
 }

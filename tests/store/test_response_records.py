@@ -186,7 +186,7 @@ def write_until_interrupted(responder: Responder, response_id: str) -> int:
 def test_the_last_place_of_a_responses_log_is_for_the_ending(responder: Responder) -> None:
     response_id = responder.begin()
 
-    with pytest.raises(Conflict, match="create another response"):
+    with pytest.raises(Conflict, match="Create another response"):
         responder.append(response_id, LAST_INDEX)
     responder.append(response_id, LAST_INDEX, status=ResponseStatus.completed)
 

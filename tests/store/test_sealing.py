@@ -110,7 +110,7 @@ def test_a_complete_turn_whose_log_is_full_is_left_as_it_is(
     count = store.turns.seal(lease, turn_id, ending(RunStatus.failed))
 
     assert (count, talk.statuses()) == (1, [RunStatus.completed])
-    with pytest.raises(Conflict, match="create another turn"):
+    with pytest.raises(Conflict, match="Create another turn"):
         store.turns.append(lease, 1, record(turn_id))
 
 
@@ -144,7 +144,7 @@ def test_a_turn_sealed_before_it_began_never_begins(talk: Conversation, store: S
 def test_the_last_place_of_a_log_is_for_the_ending(talk: Conversation, store: Store) -> None:
     lease = talk.begin()
 
-    with pytest.raises(Conflict, match="create another turn"):
+    with pytest.raises(Conflict, match="Create another turn"):
         store.turns.append(lease, LAST_INDEX, record(lease.turn_id))
     store.turns.append(lease, LAST_INDEX, record(lease.turn_id, status=RunStatus.completed))
 

@@ -4,6 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, TypeAdapter, model_validator
 
+from stint.domain.fields import Omitted
 from stint.domain.ids import TenantName
 from stint.domain.schema import Schema
 
@@ -19,10 +20,10 @@ class DeletionTask(Schema):
 
     kind: Literal["delete", "delete_response", "delete_conversation"] = "delete"
     tenant: TenantName
-    agent_id: str | None = None
-    session_id: str | None = None
-    response_id: str | None = None
-    conversation_id: str | None = None
+    agent_id: Omitted[str] = None
+    session_id: Omitted[str] = None
+    response_id: Omitted[str] = None
+    conversation_id: Omitted[str] = None
 
     @model_validator(mode="after")
     def require_ids(self) -> Self:

@@ -48,6 +48,6 @@ class Deletions:
             StintError: the store failed.
         """
         if not self.kinds[task.object_kind](task, time.monotonic() + seconds):
-            extra = task.model_dump(exclude={"kind", "tenant"}, exclude_none=True)
+            extra = task.model_dump(exclude={"kind", "tenant"})
             logger.info("The worker continues the deletion", extra=extra)
             self.send(task)

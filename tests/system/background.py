@@ -83,17 +83,24 @@ class System:
         """Return the worker's log lines that contain a text."""
         return [line for line in self.log().splitlines() if text in line]
 
-    def receive(self, queue: str, within: float = 60) -> dict[str, Any]:
-        """Receive and delete the next message of a queue. `queue` is the name of its output in infra/aws/data.yaml."""
+    def receive(self, queue: str, containing: str, within: float = 60) -> dict[str, Any]:
+        """Receive and delete the next message of a queue whose body contains a text.
+
+        `queue` is the name of its output in infra/aws/data.yaml. The queue may have messages of earlier tests.
+        """
         sqs: Any = self.engine.client("sqs")
         url = self.engine.outputs[queue]
+
+        def receive() -> list[dict[str, Any]]:
+            found = sqs.receive_message(QueueUrl=url).get("Messages", [])
+            return [message for message in found if containing in message["Body"]]
+
         try:
-            messages = eventually(lambda: sqs.receive_message(QueueUrl=url).get("Messages"), bool, within)
+            messages = eventually(receive, bool, within)
             sqs.delete_message(QueueUrl=url, ReceiptHandle=messages[0]["ReceiptHandle"])
         finally:
             sqs.close()
-        message: dict[str, Any] = messages[0]
-        return message
+        return messages[0]
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from typing import Any
 
 import pytest
 from tests.services.conftest import MakeOffice
@@ -11,7 +12,10 @@ from tests.services.worker_fixture import FUNCTION, MCP_TOOL, Office, text_of, t
 
 from stint.domain.errors import StoreUnavailable
 from stint.domain.inference import AssistantAnswer, Finished, FinishReason, TextChunk, ToolResult, Usage
+from stint.services.background import response_lease, worker
+from stint.services.background.response_lease import ResponseKeeper
 from stint.services.background.worker import AttemptsExhausted
+from stint.services.responses.recovery import exhausted
 
 
 async def test_steps_that_are_stored_are_not_run_again(make_office: MakeOffice) -> None:
@@ -223,6 +227,28 @@ async def test_the_last_delivery_of_a_message_ends_the_response(make_office: Mak
         await office.run(response_id, last=True)
 
     assert await office.status(response_id) == "failed"
+
+
+async def test_a_worker_whose_response_another_one_has_exhausted_meanwhile_keeps_its_message(
+    make_office: MakeOffice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    office = make_office(script([asyncio.Event()]))
+    response_id = await office.create()
+    async with office.dying(response_id):
+        await until_taken_up(office, response_id)
+    heir = office.beside(script())
+
+    async def keep_response(*arguments: Any) -> ResponseKeeper | None:
+        keeper = await response_lease.keep_response(*arguments)
+        await office.worker.end_response(response_id, exhausted)
+        return keeper
+
+    monkeypatch.setattr(worker, "keep_response", keep_response)
+
+    with pytest.raises(AttemptsExhausted):
+        await heir.run(response_id)
+
+    assert [end.status for end in office.desk.ends] == ["failed"]
 
 
 async def test_the_last_delivery_ends_a_response_that_nobody_could_even_take_up(make_office: MakeOffice) -> None:

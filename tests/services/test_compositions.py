@@ -1,7 +1,8 @@
 """Two compositions in one process, each of settings of its own."""
 
 import json
-from typing import Any
+from contextlib import suppress
+from typing import Any, NoReturn
 
 import pytest
 from tests.servers import brave
@@ -12,17 +13,25 @@ from tests.store.conftest import Cloud
 
 from stint.bootstrap.adapters import Adapters
 from stint.bootstrap.agents import compose, delete_agent_objects
-from stint.bootstrap.openai import compose_responses
+from stint.bootstrap.openai import OpenAIComposition, compose_responses
 from stint.domain.content import URL
 from stint.domain.errors import InvalidRequest, StintError
 from stint.domain.llama_stack.registrations import ToolGroupRegisterRequest
 from stint.domain.openai.chat import ChatCompletionRequest
 from stint.services.agents_api import AgentsServices
 from stint.services.deletions import Deletions
-from stint.settings import Settings
+from stint.settings import Settings, load_settings
 from stint.tools.port import Invocation, Toolgroup
 
 LOOPBACK = "127.0.0.1"
+CALLS = {
+    "model-context-protocol": "mcp_tool",
+    "remote-execution": "get",
+    "tavily-search": "web_search",
+    "brave-search": "web_search",
+    "wolfram-alpha": "wolfram_alpha",
+}
+"""A tool of each provider that sends requests through the guard."""
 
 
 class Composed:
@@ -34,6 +43,13 @@ class Composed:
         deletions = Deletions(delete_agent_objects(cloud.store), desk.send)
         self.services: AgentsServices = compose(tenant, self.adapters, cloud.store, deletions)
         self.responses = compose_responses(tenant, self.adapters, cloud.store, self.services, desk)
+
+    async def call(self, provider: str, url: str) -> None:
+        """Call a tool of a provider at an address. The result does not matter."""
+        toolgroup = Toolgroup("g", provider, url, {"tools": [{"name": "get", "url": url}]})
+        invocation = Invocation(CALLS[provider], {"query": "tea"}, "call_1")
+        with suppress(StintError):
+            await self.adapters.tool_providers[provider].invoke(toolgroup, invocation)
 
     async def search(self) -> str:
         """Search the web by the built-in toolgroup's provider."""
@@ -65,6 +81,34 @@ async def test_a_host_that_one_composition_allows_is_closed_to_the_other(cloud: 
         with pytest.raises(InvalidRequest):
             await closed.services.toolgroups.register(mcp)
         assert (await opened.services.toolgroups.register(mcp)).identifier == "mcp::own"
+
+
+@pytest.mark.parametrize("provider", CALLS)
+async def test_tools_reach_a_host_only_if_their_own_composition_allows_it(
+    cloud: Cloud, tenant: str, provider: str
+) -> None:
+    keys = dict.fromkeys(("TAVILY_SEARCH_API_KEY", "BRAVE_SEARCH_API_KEY", "WOLFRAM_ALPHA_API_KEY"), "some-long-key")
+    with ScriptedHTTPServer(lambda _: Reply((b"{}",), 400)) as server:
+        urls = dict.fromkeys(("tavily_base_url", "brave_base_url", "wolfram_base_url"), server.url)
+        closed = Composed(cloud, tenant, **keys, **urls)
+        opened = Composed(cloud, tenant, **keys, **urls, allowed_hosts=LOOPBACK)
+
+        await closed.call(provider, server.url)
+        assert server.requests == []
+
+        await opened.call(provider, server.url)
+        assert server.requests != []
+
+
+async def test_each_composition_refuses_its_own_functions_as_tools(cloud: Cloud, tenant: str) -> None:
+    def toolgroup_of(function: str) -> Toolgroup:
+        return Toolgroup("lambda::g", "lambda-function", config={"tools": [{"name": "t", "function": function}]})
+
+    for own, other in (("stint-a", "stint-b"), ("stint-b", "stint-a")):
+        provider = Composed(cloud, tenant, own_functions=own).adapters.tool_providers["lambda-function"]
+        await provider.check(toolgroup_of(other))
+        with pytest.raises(InvalidRequest):
+            await provider.check(toolgroup_of(own))
 
 
 async def test_each_composition_calls_its_own_search_engine_with_its_own_key(cloud: Cloud, tenant: str) -> None:
@@ -105,5 +149,28 @@ async def test_each_composition_has_its_own_providers_shields_and_limits(cloud: 
 
     assert ["scripted/demo" in models for models in listed] == [False, True]
     assert boxes == [10, 20]
-    guards = [each.adapters.shield_providers["llama-guard"] for each in (plain, demo)]
-    assert guards[0] is not guards[1]
+
+    for mappings in ("tool_providers", "shield_providers"):
+        one, other = (getattr(each.adapters, mappings) for each in (plain, demo))
+        assert [name for name in one if one[name] is other[name]] == []
+
+
+def test_parts_are_made_without_the_environment(monkeypatch: pytest.MonkeyPatch, tenant: str) -> None:
+    """Every provider, model and use case is made after the settings were read, when reading them again fails."""
+
+    def refuse(*_: object, **__: object) -> NoReturn:
+        raise AssertionError("the environment was read again")
+
+    for name in ("AWS_DEFAULT_REGION", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "us-east-1")
+    settings = Settings.model_validate({"scripted_models": True})
+    load_settings.cache_clear()
+    monkeypatch.setattr(Settings, "__init__", refuse)
+    composition = OpenAIComposition(lambda: settings)
+
+    composition.make_event_requests(tenant)
+
+    adapters = composition.adapters
+    assert len([*adapters.tool_providers.values(), *adapters.shield_providers.values()]) == 9
+    for model in ("scripted/demo", "openai/m", "bedrock/m"):
+        adapters.router.resolve(model)

@@ -83,6 +83,15 @@ def test_importing_the_package_reads_no_environment_and_makes_no_client() -> Non
     assert int(done.stdout) > 60
 
 
+def test_only_the_settings_read_the_environment() -> None:
+    """The entry points pass `load_settings` to the compositions; all other modules receive a Settings object."""
+    package = ROOT / "layers" / "core" / "stint"
+    sources = {path: path.read_text() for path in package.rglob("*.py") if path != package / "settings.py"}
+    reads = re.compile(r"os\.environ|getenv|\bSettings\(|import [^\n]*\bload_settings\b")
+
+    assert [str(path.relative_to(package)) for path, source in sources.items() if reads.search(source)] == []
+
+
 def test_a_side_effect_at_import_would_be_seen() -> None:
     effects = {
         "from stint.settings import load_settings; load_settings()": "the environment was read",
@@ -134,7 +143,14 @@ def test_agents_and_turns_load_nothing_of_responses(function: str) -> None:
     of_responses = [
         *("domain.openai", "domain.notifications", "store.responses", "store.conversations", "store.background"),
         *("store.conversation_leases", "store.response_leases", "store.idempotency"),
-        *("services.responses", "services.openai_api"),
+        *("services.background", "services.chat", "services.conversations", "services.responses"),
+        *(
+            "services.openai_api",
+            "bootstrap.openai",
+            "http.openai_dependencies",
+            "store.response_logs",
+            "store.signing_keys",
+        ),
     ]
 
     loaded = {name for name in modules_of(function) for each in of_responses if name.startswith(f"stint.{each}")}

@@ -17,6 +17,16 @@ def test_every_file_that_the_map_names_exists() -> None:
     assert missing == set()
 
 
+def test_every_file_that_a_document_names_exists() -> None:
+    documents = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]
+    bases = (ROOT / "layers" / "core" / "stint", ROOT, ROOT / "docs")
+    pattern = re.compile(r"`((?:[\w.-]+/)+[\w-]+\.(?:py|yaml|md|json|toml|mjs))`")
+    named = [(path.name, name) for path in documents for name in pattern.findall(path.read_text())]
+
+    assert len(named) > 40
+    assert [each for each in named if not any((base / each[1]).exists() for base in bases)] == []
+
+
 def test_every_folder_of_the_package_is_on_the_map() -> None:
     package = ROOT / "layers" / "core" / "stint"
     folders = {path.name for path in package.iterdir() if (path / "__init__.py").exists()}

@@ -303,6 +303,30 @@ async def test_what_a_worker_writes_after_it_was_overtaken_is_refused(make_offic
     await office.follow(response_id)
 
 
+async def test_an_overtaken_worker_adds_no_event_after_its_successor_read_the_stream(
+    make_office: MakeOffice,
+) -> None:
+    late, early = asyncio.Event(), asyncio.Event()
+    slow, fast = script([late, TextChunk("slow"), asyncio.Event()]), script([early, *said("fast")])
+    office = make_office(slow)
+    response_id = await office.create(stream=True)
+    working = asyncio.create_task(office.run(response_id))
+    await slow.opened.wait()
+    successor = office.beside(fast)
+    await asyncio.to_thread(expire, office, response_id)
+
+    winning = asyncio.create_task(successor.run(response_id))
+    await fast.opened.wait()
+    late.set()
+    await asyncio.wait({working})
+    early.set()
+    winner = await winning
+
+    assert winner is not None
+    assert winner.status == "completed"
+    assert text_of(await office.follow(response_id)) == "fast"
+
+
 def expire(office: Office, response_id: str) -> None:
     """Let the lease of a worker that lives run out, as one does whose process is stopped for a while."""
     from stint.store import keys

@@ -14,6 +14,7 @@ from stint.store.table import NEW, Table
 from stint.store.tombstones import new_seal
 
 UNWRITTEN = f"{NEW} OR attribute_exists(frozen_at)"
+UNWRITTEN_OR_OWN = f"{NEW} OR frozen_by = :lease_id"
 
 
 class EventBatch(Schema):
@@ -32,25 +33,30 @@ class BackgroundStore:
         self._table = table
         self._documents = documents
 
-    def put_events(self, tenant: str, response_id: str, first_seq: int, events: list[str]) -> None:
+    def put_events(self, tenant: str, response_id: str, first_seq: int, events: list[str], lease_id: str = "") -> None:
         """Store a batch of events, whose first number follows the last batch.
 
-        Raises Interrupted if another worker's batch starts with that number, or the response was deleted.
+        Raises Interrupted if another worker's batch starts with that number, the stream is frozen there for another
+        lease, or the response was deleted.
         """
         item = keys.response_events(tenant, response_id, first_seq)._asdict() | {"event_count": len(events)}
+        blobs, owner = keys.response_blobs(tenant, response_id), {":lease_id": lease_id}
         try:
-            self._documents.put_new(item, EventBatch(events=events), keys.response_blobs(tenant, response_id))
+            self._documents.put_new(item, EventBatch(events=events), blobs, condition=UNWRITTEN_OR_OWN, values=owner)
         except ConditionFailed:
             raise _lost(response_id) from None
 
-    def freeze(self, tenant: str, response_id: str, first_seq: int) -> None:
-        """Allow only `end_events` to store events from a sequence number on. It may be repeated.
+    def freeze(self, tenant: str, response_id: str, first_seq: int, lease_id: str | None = None) -> None:
+        """Allow only `end_events`, and the worker with a lease, to store events from a sequence number on.
+
+        It may be repeated, also for another lease.
 
         Raises Interrupted if a batch starts with that number, or the response was deleted.
         """
         item = keys.response_events(tenant, response_id, first_seq)._asdict()
+        owner = {"frozen_by": lease_id} if lease_id else {}
         try:
-            self._table.put_new(item | {"event_count": 0, "frozen_at": int(time.time())}, condition=UNWRITTEN)
+            self._table.put_new(item | {"event_count": 0, "frozen_at": int(time.time())} | owner, condition=UNWRITTEN)
         except ConditionFailed:
             raise _lost(response_id) from None
 

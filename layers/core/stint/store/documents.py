@@ -35,14 +35,16 @@ class Documents:
         self._table = table
         self._blobs = blobs
 
-    def put_new(self, item: Item, document: Schema, prefix: str, *, condition: str = NEW) -> None:
+    def put_new(
+        self, item: Item, document: Schema, prefix: str, *, condition: str = NEW, values: Item | None = None
+    ) -> None:
         """Write a record with a document if there is none, or if a condition holds. `prefix` is that of its blob.
 
         Raises ConditionFailed with the existing record, and then deletes the blob.
         """
         packed = self.pack(item, document, prefix)
         try:
-            self._table.put_new(packed, condition=condition)
+            self._table.put_new(packed, condition=condition, values=values)
         except ConditionFailed:
             self.delete_blob(packed)
             raise

@@ -155,7 +155,7 @@ class Table:
         """Write records, replacing existing ones, 25 per call, concurrently. After an error some may be written."""
         self._write_many([{"PutRequest": {"Item": encode(item)}} for item in items])
 
-    def put_new(self, item: Item, *, condition: str = NEW) -> None:
+    def put_new(self, item: Item, *, condition: str = NEW, values: Item | None = None) -> None:
         """Write a record if there is none, or if a condition holds.
 
         Raises ConditionFailed with the existing record.
@@ -164,6 +164,7 @@ class Table:
         distinguishes from an equal record of another writer.
         """
         sent = item | {"nonce": secrets.token_bytes(6)}
+        bound: Any = {"ExpressionAttributeValues": encode(values)} if values else {}
         try:
             with translated():
                 self._client.put_item(
@@ -171,6 +172,7 @@ class Table:
                     Item=encode(sent),
                     ConditionExpression=condition,
                     ReturnValuesOnConditionCheckFailure="ALL_OLD",
+                    **bound,
                 )
         except ConditionFailed as refused:
             found = decode(refused.found)

@@ -28,11 +28,14 @@ class StreamWriter:
     Without `background`, none is stored.
     """
 
-    def __init__(self, background: BackgroundStore | None, tenant: str, response_id: str, first: int) -> None:
+    def __init__(
+        self, background: BackgroundStore | None, tenant: str, response_id: str, first: int, lease_id: str = ""
+    ) -> None:
         self.background = background
         self.tenant = tenant
         self.response_id = response_id
         self.next = first
+        self.lease_id = lease_id
         self.pending: list[ResponseEvent] = []
         self.closing = asyncio.Event()
         self.error: StintError | None = None
@@ -94,7 +97,9 @@ class StreamWriter:
         for number, event in enumerate(events, self.next):
             event.sequence_number = number
         texts = [event.model_dump_json() for event in events]
-        await asyncio.to_thread(self.background.put_events, self.tenant, self.response_id, self.next, texts)
+        await asyncio.to_thread(
+            self.background.put_events, self.tenant, self.response_id, self.next, texts, self.lease_id
+        )
         self.next += len(events)
 
 

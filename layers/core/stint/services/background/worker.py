@@ -160,11 +160,13 @@ class Worker:
 
     async def run(self, response: ResponseRun, stored: StoredResponse, keeper: ResponseKeeper) -> StoredResponse:
         """Step 4: run the response to its end, and store its events if it is streamed."""
-        position = ReplayPosition()
-        if stored.header.streamed:
+        position, lease = ReplayPosition(), keeper.lease
+        if lease.attempts > 1:  # an overtaken worker may still be running
+            position = await self.recovery.freeze_stream(stored, lease.lease_id)
+        elif stored.header.streamed:
             position = read_position(await self.recovery.read_stream(response.response_id))
         background = self.store.background if stored.header.streamed else None
-        writer = StreamWriter(background, self.tenant, response.response_id, position.events)
+        writer = StreamWriter(background, self.tenant, response.response_id, position.events, lease.lease_id)
         try:
             async with writer.flushing():
                 writer.add_events(continue_stream(response, stored, position))

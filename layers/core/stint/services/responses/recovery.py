@@ -139,15 +139,17 @@ class Recovery:
         await self.end_stream(ended)
         return ended
 
-    async def freeze_stream(self, stored: StoredResponse) -> ReplayPosition:
-        """Freeze the stored stream before it is ended, so that no worker can add to it, and return its position."""
+    async def freeze_stream(self, stored: StoredResponse, lease_id: str | None = None) -> ReplayPosition:
+        """Freeze the stored stream, so that only a worker with this lease can add to it, and return its position."""
         position, response_id = ReplayPosition(), stored.header.response_id
         for _ in range(RACES if stored.header.streamed else 0):
             position = read_position(await self.read_stream(response_id))
             if position.ended:
                 break
             with suppress(Interrupted):
-                await asyncio.to_thread(self.store.background.freeze, self.tenant, response_id, position.events)
+                await asyncio.to_thread(
+                    self.store.background.freeze, self.tenant, response_id, position.events, lease_id
+                )
                 break
         return position
 

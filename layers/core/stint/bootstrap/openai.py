@@ -96,7 +96,7 @@ def compose_responses(
 
 def compose_worker(tenant: str, settings: Settings, store: Store, services: OpenAIServices, bus: EventBus) -> Worker:
     """Make the worker of a tenant."""
-    resumer = Resumer(services.responses, patience(settings))
+    resumer = Resumer(services.responses, lock_wait_seconds(settings))
     completion_events = CompletionEvents(bus)
     return Worker(tenant, store, resumer, services.background.recovery, completion_events, settings.lease_seconds)
 
@@ -118,10 +118,10 @@ def compose_event_requests(
         worker=worker,
         completion_events=worker.completion_events,
         lease_seconds=settings.lease_seconds,
-        patience=patience(settings),
+        lock_wait_seconds=lock_wait_seconds(settings),
     )
 
 
-def patience(settings: Settings) -> float:
+def lock_wait_seconds(settings: Settings) -> float:
     """Return the seconds to wait for a session or conversation in use, whose holder may have died."""
     return max(LOCKED_SECONDS, 2 * settings.lease_seconds)

@@ -70,9 +70,9 @@ async def _run_app(app: App, scope: Scope, body: bytes, response: Response) -> N
         failure = await _before_deadline(task, context)
     except asyncio.CancelledError:
         await _cancel(task)
-        await _settle(exchange, response, Stopped("The process received a signal to end."), context)
+        await _finish(exchange, response, Stopped("The process received a signal to end."), context)
         raise
-    await _settle(exchange, response, failure, context)
+    await _finish(exchange, response, failure, context)
     if isinstance(failure, SystemExit | KeyboardInterrupt) or not task.done():
         raise SystemExit(1)
 
@@ -100,7 +100,7 @@ async def _cancel(task: asyncio.Task[BaseException | None]) -> None:
     await asyncio.wait({task}, timeout=GRACE)
 
 
-async def _settle(
+async def _finish(
     exchange: Exchange, response: Response, failure: BaseException | None, context: LambdaContext
 ) -> None:
     """Log a failure, and end the response if the app has not."""

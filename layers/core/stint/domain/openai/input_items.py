@@ -90,15 +90,15 @@ def read_item(item: Any) -> Any:
     return KNOWN_ITEMS(item)
 
 
-def settle_item(item: Any) -> Any:
+def to_stored_class(item: Any) -> Any:
     """Convert an item within the input limits to the class in which it is stored."""
-    settled = next((kind for kind in SETTLED if isinstance(item, kind)), None)
-    if settled is None:
+    stored_class = next((kind for kind in STORED_CLASSES if isinstance(item, kind)), None)
+    if stored_class is None:
         return item
-    return settled.model_construct(**{name: getattr(item, name) for name in settled.model_fields})
+    return stored_class.model_construct(**{name: getattr(item, name) for name in stored_class.model_fields})
 
 
-SETTLED: tuple[type[Request], ...] = (FunctionCall, FunctionCallOutput, ReasoningItem, CompactionItem)
+STORED_CLASSES: tuple[type[Request], ...] = (FunctionCall, FunctionCallOutput, ReasoningItem, CompactionItem)
 InputItem = Annotated[
     Annotated[
         Message
@@ -115,7 +115,7 @@ InputItem = Annotated[
         Field(discriminator="type"),
     ],
     BeforeValidator(read_item),
-    AfterValidator(settle_item),
+    AfterValidator(to_stored_class),
 ]
 
 

@@ -34,7 +34,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class EventRequests:
-    """Handles the events of a tenant. It waits `patience` seconds for a session or conversation in use."""
+    """Handles the events of a tenant. It waits `lock_wait_seconds` seconds for a session or conversation in use."""
 
     tenant: str
     records: IdempotencyRecords
@@ -43,7 +43,7 @@ class EventRequests:
     worker: Worker
     completion_events: CompletionEvents
     lease_seconds: float
-    patience: float
+    lock_wait_seconds: float
 
     async def handle(self, request: RequestEvent, event_id: str, deadline: float) -> CompletionEvent | None:
         """Run what an event requests, publish its completion event, and return that.
@@ -149,7 +149,7 @@ class EventRequests:
         async def start() -> TurnRun:
             return await self.turns.start(request.agent_id, request.session_id, request, deadline, note=note)
 
-        run = await retry_while_locked(start, self.patience, deadline)
+        run = await retry_while_locked(start, self.lock_wait_seconds, deadline)
         async for event in self.turns.run(run):
             if isinstance(event, TurnComplete | TurnAwaitingInput | TurnFailed):
                 return event.turn
@@ -178,7 +178,7 @@ class EventRequests:
         """Store a response; publish a refusal as its completion event, and return that. Raise StoreUnavailable."""
         try:
             await retry_while_locked(
-                lambda: self.background.put(request, deadline, response_id), self.patience, deadline
+                lambda: self.background.put(request, deadline, response_id), self.lock_wait_seconds, deadline
             )
         except StoreUnavailable:
             raise

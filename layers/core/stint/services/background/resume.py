@@ -23,10 +23,10 @@ from stint.tools.port import NO_PROVIDER_DATA
 
 @dataclass(frozen=True, slots=True)
 class Resumer:
-    """Rebuilds the runs of a tenant's responses. It waits `patience` seconds for a conversation in use."""
+    """Rebuilds the runs of a tenant's responses. It waits `lock_wait_seconds` seconds for a conversation in use."""
 
     responses: Responses
-    patience: float
+    lock_wait_seconds: float
 
     async def rebuild(self, stored: StoredResponse, keeper: ResponseKeeper) -> ResponseRun:
         """Read everything that a response needs, as at its creation, and restore the state in its log.
@@ -53,7 +53,7 @@ class Resumer:
 
     async def open_context(self, header: ResponseHeader, deadline: float) -> Context:
         return await retry_while_locked(
-            lambda: self.responses.open_context(header, deadline, again=True), self.patience, deadline
+            lambda: self.responses.open_context(header, deadline, again=True), self.lock_wait_seconds, deadline
         )
 
 

@@ -42,14 +42,14 @@ async def acquire_or_wait(
         await asyncio.sleep(pause)
 
 
-async def retry_while_locked(begin: Callable[[], Awaitable[T]], patience: float, deadline: float) -> T:
+async def retry_while_locked(begin: Callable[[], Awaitable[T]], lock_wait_seconds: float, deadline: float) -> T:
     """Retry a start while its session or conversation is in use, until the deadline."""
     clock = asyncio.get_running_loop().time
-    given_up = min(clock() + patience, deadline)
+    until = min(clock() + lock_wait_seconds, deadline)
     while True:
         try:
             return await begin()
         except Conflict as conflict:
-            if conflict.code not in LOCKED or clock() + PAUSE_SECONDS >= given_up:
+            if conflict.code not in LOCKED or clock() + PAUSE_SECONDS >= until:
                 raise
         await asyncio.sleep(PAUSE_SECONDS)

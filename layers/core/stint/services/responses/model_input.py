@@ -37,15 +37,15 @@ class InputReader:
             Conflict: the response still runs.
             ContextLengthExceeded: the messages are too long.
         """
-        intake = InputResolver(items, new_name("resp"))
+        resolver = InputResolver(items, new_name("resp"))
         opened, read = await asyncio.gather(
             self.open_context(previous_response_id, conversation_id, shortens=shortens),
-            intake.read(self.reader, self.contexts.opaque),
+            resolver.read(self.reader, self.contexts.opaque),
             return_exceptions=True,
         )
         context = value_of(opened)
         value_of(read)
-        context.reader.append_items(await intake.resolve(context.known, self.contexts.find))
+        context.reader.append_items(await resolver.resolve(context.known, self.contexts.find))
         context.reader.flush_later()
         context.reader.transcript.close()
         return context.reader.transcript

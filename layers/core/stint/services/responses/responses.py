@@ -89,10 +89,10 @@ class Responses:
         self.refuse_unstored(request)
         require_input(request)
         header = self.new_header(request, response_id or new_name("resp"), deadline)
-        intake = InputResolver(request.input, header.response_id, renew=request.conversation is not None)
+        resolver = InputResolver(request.input, header.response_id, renew=request.conversation is not None)
         opened, read, planned, _ = await asyncio.gather(
             self.open_context(header, deadline),
-            intake.read(self.reader, self.contexts.opaque),
+            resolver.read(self.reader, self.contexts.opaque),
             self.planner.plan(header.model, header.settings, request.tools, provider_data),
             self.contexts.opaque.warm_if(ENCRYPTED_REASONING in header.settings.include),
             return_exceptions=True,
@@ -101,7 +101,7 @@ class Responses:
         async with released_on_error(context):
             value_of(read)
             plan = value_of(planned)
-            resolved = await intake.resolve(context.known, self.contexts.find)
+            resolved = await resolver.resolve(context.known, self.contexts.find)
             unanswered = [] if request.lenient else unanswered_calls(context, resolved.values())
             if not (context.known or resolved):
                 refuse_nothing()

@@ -52,10 +52,10 @@ def terminal_event(turn: TurnRun, end: RunEnded) -> TerminalEvent:
 
 
 def make_header(
-    opening: OpenSession, request: TurnCreateRequest, documents: list[DocumentText], overrides: TurnOverrides
+    session: OpenSession, request: TurnCreateRequest, documents: list[DocumentText], overrides: TurnOverrides
 ) -> TurnHeader:
     """Return the first record of a turn."""
-    lease = opening.keeper.lease
+    lease = session.keeper.lease
     return TurnHeader(
         turn_id=lease.turn_id,
         session_id=lease.session_id,

@@ -79,31 +79,31 @@ class Turns:
             self.planner.prepare(),
             return_exceptions=True,
         )
-        opening = value_of(opened)
-        async with opening.keeper.released_on_error():
+        session = value_of(opened)
+        async with session.keeper.released_on_error():
             overrides = TurnOverrides(**{name: getattr(request, name) for name in TurnOverrides.model_fields})
-            plan = await self.planner.plan(opening.config, overrides, provider_data)
-            header = make_header(opening, request, documents, overrides)
+            plan = await self.planner.plan(session.config, overrides, provider_data)
+            header = make_header(session, request, documents, overrides)
             if note is not None:
                 await note(header.turn_id)
-            log = TurnLog(self.store.turns, opening.keeper, StoredTurn(header))
-            transcript = transcribe(opening.turns)
+            log = TurnLog(self.store.turns, session.keeper, StoredTurn(header))
+            transcript = transcribe(session.turns)
             add_input(transcript, header)
             run = Run(header.turn_id, plan, transcript, log, deadline)
             async with run.opened():
-                await self.cancel_waiting(opening)
+                await self.cancel_waiting(session)
                 await log.put_header()
         return TurnRun(run, log, TurnStart(turn_id=run.run_id))
 
-    async def cancel_waiting(self, opening: OpenSession) -> None:
+    async def cancel_waiting(self, session: OpenSession) -> None:
         """Cancel a turn that waits for its client, because the client starts another one."""
-        last = opening.last
+        last = session.last
         if last is None or last.ending is None or last.status is not RunStatus.awaiting_input:
             return
         ending = RunOutcome(status=RunStatus.cancelled, completed_at=now(), usage=last.ending.usage)
         turn_id = last.header.turn_id
-        await asyncio.to_thread(self.store.turns.seal, opening.keeper.lease, turn_id, ending)
-        await self.forget_calls(opening.keeper.lease, turn_id)
+        await asyncio.to_thread(self.store.turns.seal, session.keeper.lease, turn_id, ending)
+        await self.forget_calls(session.keeper.lease, turn_id)
 
     async def forget_calls(self, lease: SessionLease, turn_id: str) -> None:
         """Delete the record of the calls that a turn waited for. A failure is only logged, as no one reads it."""
@@ -132,13 +132,13 @@ class Turns:
             InvalidRequest: the responses do not match the calls. Nothing is changed.
         """
         await self.reader.check_images(images_of("tool_responses", [each.content for each in request.tool_responses]))
-        opening, turn, noted = await self.open_last(agent_id, session_id, turn_id, deadline)
-        async with opening.keeper.released_on_error():
+        session, turn, noted = await self.open_last(agent_id, session_id, turn_id, deadline)
+        async with session.keeper.released_on_error():
             waited = turn.status is RunStatus.awaiting_input
-            step = answer_turn(turn, opening.turns, noted, request.tool_responses)
-            log = TurnLog(self.store.turns, opening.keeper, turn)
-            plan = await self.planner.plan(opening.config, turn.header.overrides, provider_data)
-            transcript = transcribe(opening.turns)
+            step = answer_turn(turn, session.turns, noted, request.tool_responses)
+            log = TurnLog(self.store.turns, session.keeper, turn)
+            plan = await self.planner.plan(session.config, turn.header.overrides, provider_data)
+            transcript = transcribe(session.turns)
             transcript.add_step(step)
             run = resumed_run(turn, plan, transcript, log, deadline)
             async with run.opened():
@@ -160,12 +160,12 @@ class Turns:
         )
         if isinstance(opened, Conflict) and opened.code == "not_last_turn":
             raise not_waiting(await self.get(agent_id, session_id, turn_id))
-        opening = value_of(opened)
-        async with opening.keeper.released_on_error():
-            last = opening.last
+        session = value_of(opened)
+        async with session.keeper.released_on_error():
+            last = session.last
             if last is None or last.header.turn_id != turn_id or last.status not in RESUMABLE:
                 raise not_waiting(await self.get(agent_id, session_id, turn_id))
-            return opening, last, value_of(noted)
+            return session, last, value_of(noted)
 
     async def run(self, turn: TurnRun) -> AsyncGenerator[Event, None]:
         """Run a started turn. The last event is the terminal one, and nothing is raised.

@@ -46,8 +46,8 @@ async def resolve(
     items: list[Any], shelf: Shelf, known: Sequence[StoredItem] = (), *, anew: bool = False
 ) -> tuple[str, dict[int, StoredItem]]:
     response_id = new_name("resp")
-    intake = InputResolver(INPUT.validate_python(items), response_id, renew=anew)
-    return response_id, await intake.resolve({each.item.id: each for each in known}, shelf.find)
+    resolver = InputResolver(INPUT.validate_python(items), response_id, renew=anew)
+    return response_id, await resolver.resolve({each.item.id: each for each in known}, shelf.find)
 
 
 def words(items: Mapping[int, StoredItem]) -> list[str]:

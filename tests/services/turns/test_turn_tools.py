@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
+from tests.clock import CLOCK
 from tests.services.turn_fixture import Script, Stage, called, deadline, said, script, shape
 from tests.store.conftest import Cloud
 
@@ -173,6 +174,7 @@ async def test_the_deadline_ends_the_turn_and_its_tools(making: Making) -> None:
     cancelled = asyncio.Event()
 
     async def sleep(_: Invocation) -> ToolOutcome:
+        CLOCK.move(5)
         try:
             await asyncio.sleep(60)
         except asyncio.CancelledError:
@@ -183,7 +185,7 @@ async def test_the_deadline_ends_the_turn_and_its_tools(making: Making) -> None:
     making.workshop.act = sleep
     stage = await making.stage(script(called("add")))
 
-    events = await stage.play(await stage.start(seconds=1))
+    events = await stage.play(await stage.start(seconds=5))
 
     assert shape(events)[-1] == "failed deadline_exceeded"
     assert cancelled.is_set()
@@ -197,6 +199,7 @@ async def test_a_tool_that_ignores_its_end_does_not_hold_the_turn_beyond_the_dea
     released = asyncio.Event()
 
     async def persist(invocation: Invocation) -> ToolOutcome:
+        CLOCK.move(2.5)
         while not released.is_set():
             with suppress(asyncio.CancelledError):
                 await released.wait()
@@ -207,7 +210,7 @@ async def test_a_tool_that_ignores_its_end_does_not_hold_the_turn_beyond_the_dea
 
     try:
         async with asyncio.timeout(30):
-            events = await stage.play(await stage.start(seconds=1))
+            events = await stage.play(await stage.start(seconds=5))
     finally:
         released.set()
 
@@ -495,12 +498,13 @@ async def test_what_a_later_tool_has_done_is_stored_when_time_runs_out_for_an_ea
     async def act(invocation: Invocation) -> ToolOutcome:
         if invocation.tool_name == "add":
             await asyncio.sleep(60)
+        asyncio.get_running_loop().call_soon(CLOCK.move, 5)
         return ToolOutcome(content="done and paid")
 
     making.workshop.act = act
     stage = await making.stage(script(called("add", "sub")))
 
-    events = await stage.play(await stage.start(seconds=1))
+    events = await stage.play(await stage.start(seconds=5))
 
     assert shape(events)[-1] == "failed deadline_exceeded"
     [turn] = await stage.stored()

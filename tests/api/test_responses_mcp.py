@@ -208,7 +208,7 @@ def test_a_response_calls_its_model_as_often_as_its_tools_need(http: httpx.Clien
     assert types_of(response).count("mcp_call") == 12
 
 
-def test_a_model_that_calls_tools_for_ever_is_stopped_after_the_allowed_calls(http: httpx.Client, hosted: Hosted) -> None:
+def test_a_model_that_calls_tools_for_ever_is_stopped_at_its_limit(http: httpx.Client, hosted: Hosted) -> None:
     final = follow(http, f"{ADD}\nrepeat: 200", tools=[hosted()], max_infer_iters=5)[-1]["response"]
 
     assert (final["status"], final["incomplete_details"]) == ("incomplete", {"reason": "max_infer_iters"})

@@ -2,7 +2,7 @@ import secrets
 
 import pytest
 from tests.store.conftest import Cloud
-from tests.store.samples import PROSE, agent
+from tests.store.record_samples import PROSE, agent
 
 from stint.domain.errors import NotFound
 from stint.domain.ids import new_id

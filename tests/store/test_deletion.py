@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.clock import CLOCK
 from tests.store.conftest import Cloud
-from tests.store.samples import Conversation, agent, header, pending, record, session
+from tests.store.record_samples import Conversation, agent, header, pending, record, session
 
 from stint.domain.errors import Interrupted, NotFound, NotMarkedDeleted
 from stint.domain.paging import Window

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 from tests.store.conftest import Cloud
-from tests.store.samples import PROSE, agent, record
+from tests.store.record_samples import PROSE, agent, record
 
 from stint.domain.errors import NotFound, StintError
 from stint.domain.ids import new_id

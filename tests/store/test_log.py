@@ -5,7 +5,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 from tests.store.conftest import Cloud
-from tests.store.samples import Conversation, ending, header, pending, record
+from tests.store.record_samples import Conversation, ending, header, pending, record
 
 from stint.domain.errors import Conflict, Interrupted
 from stint.domain.llama_stack.stored_turns import TurnRecord

@@ -6,8 +6,8 @@ import pytest
 from tests.clock import CLOCK
 from tests.services.faults import failing
 from tests.store.conftest import Cloud
+from tests.store.record_samples import Conversation
 from tests.store.response_samples import Responder, conversation
-from tests.store.samples import Conversation
 
 from stint.domain.errors import Conflict, StoreUnavailable
 from stint.domain.ids import new_name

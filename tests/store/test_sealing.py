@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from tests.store.conftest import Cloud, lose_first_answer
-from tests.store.samples import Conversation, ending, header, record
+from tests.store.record_samples import Conversation, ending, header, record
 
 from stint.domain.errors import Conflict, Interrupted, NotFound
 from stint.domain.llama_stack.stored_turns import TurnRecord

@@ -4,7 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from tests.clock import CLOCK
 from tests.store.conftest import Cloud, lose_first_answer
-from tests.store.samples import Conversation, ending, record
+from tests.store.record_samples import Conversation, ending, record
 
 from stint.domain.errors import Conflict, Interrupted, NotFound
 from stint.domain.ids import new_id

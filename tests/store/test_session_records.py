@@ -3,7 +3,7 @@ import time
 import pytest
 from tests.clock import CLOCK
 from tests.store.conftest import Cloud
-from tests.store.samples import Conversation, agent, session
+from tests.store.record_samples import Conversation, agent, session
 
 from stint.domain.errors import NotFound
 from stint.domain.ids import new_id

@@ -3,7 +3,7 @@ import time
 
 import pytest
 from tests.store.conftest import Cloud
-from tests.store.samples import PROSE, Conversation, header, pending, record
+from tests.store.record_samples import PROSE, Conversation, header, pending, record
 
 from stint.domain.errors import NotFound
 from stint.domain.ids import new_id

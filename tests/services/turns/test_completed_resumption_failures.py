@@ -9,7 +9,7 @@ from tests.services.faults import failing
 from tests.services.turn_fixture import Stage, called, die, run_out, said, script, shape
 from tests.services.turns.test_completed_resumptions import USAGE, counted, parsed
 from tests.store.conftest import Cloud
-from tests.store.samples import record
+from tests.store.record_samples import record
 
 from stint.domain.errors import Conflict, Interrupted, InvalidRequest, ModelError, NotFound, StoreUnavailable
 from stint.domain.inference import AssistantAnswer, ToolResult, UserInput

@@ -7,7 +7,7 @@ from openai.types.chat import ChatCompletion as OpenAICompletion
 from openai.types.chat import ChatCompletionChunk as OpenAIChunk
 from openai.types.chat import completion_create_params
 from pydantic import ValidationError
-from tests.unit.domain.openai.bodies import IMAGE, JSON, Json, bodies_near, check_refusal
+from tests.unit.domain.openai.request_bodies import IMAGE, JSON, Json, bodies_near, check_refusal
 
 from stint.domain.fields import Only, Refused
 from stint.domain.inference import Usage

@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter, ValidationError
 from tests.openresponses.bodies import check_item
-from tests.unit.domain.openai.bodies import INPUT_ITEMS, REFERENCES, Json
+from tests.unit.domain.openai.request_bodies import INPUT_ITEMS, REFERENCES, Json
 
 from stint.domain.openai.input_items import REFUSED_ITEMS, Input
 from stint.domain.openai.items import Item, Message, name_items

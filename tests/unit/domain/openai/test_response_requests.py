@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from openai.types.responses import response_create_params
 from pydantic import BaseModel, ValidationError
-from tests.unit.domain.openai.bodies import INPUT_ITEMS, JSON, Json, bodies_near, check_refusal, items_near
+from tests.unit.domain.openai.request_bodies import INPUT_ITEMS, JSON, Json, bodies_near, check_refusal, items_near
 
 from stint.domain.fields import Refused
 from stint.domain.openai.conversations import CreateConversation, CreateItems, UpdateConversation

@@ -28,7 +28,7 @@ def hear(sqs: Any, events: Any) -> str:
     return url
 
 
-def wait_for_end(sqs: Any, url: str) -> dict[str, Any]:
+def wait_for_completion(sqs: Any, url: str) -> dict[str, Any]:
     """Wait for the next completion event, and return it."""
     while True:
         for message in sqs.receive_message(QueueUrl=url, WaitTimeSeconds=1).get("Messages", []):
@@ -47,7 +47,7 @@ def main() -> None:
     began = time.monotonic()
     entry = {"Source": "shop", "DetailType": "Stint Response Requested", "Detail": json.dumps(REQUEST)}
     events.put_events(Entries=[entry | {"EventBusName": BUS}])
-    end = wait_for_end(sqs, url)
+    end = wait_for_completion(sqs, url)
     print(f"{end['detail-type']} after {time.monotonic() - began:.1f} s: {end['detail']['status']}")
     with urllib.request.urlopen(f"{base}/v1/responses/{end['detail']['response_id']}") as answer:  # noqa: S310
         response = json.load(answer)

@@ -53,8 +53,8 @@ def joined_file_names(files: Files) -> Iterator[str]:
 
 
 def docstring_openings(files: Files) -> Iterator[str]:
-    """Yield docstrings that begin with a word such as Give, Tell or What."""
-    for path, tree in parse(files):
+    """Yield docstrings, also in tests, that begin with a word such as Give, Tell or What."""
+    for path, tree in parse(files, excluded=()):
         for node in ast.walk(tree):
             if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
                 docstring = ast.get_docstring(node) or ""
@@ -88,10 +88,10 @@ def functions(tree: ast.Module) -> Iterator[tuple[str, int, int]]:
             yield node.name, node.lineno, (node.end_lineno or node.lineno) - node.lineno + 1
 
 
-def parse(files: Files) -> Iterator[tuple[str, ast.Module]]:
-    """Yield the syntax tree of each Python file except tests and examples."""
+def parse(files: Files, excluded: tuple[str, ...] = ("tests/", "docs/")) -> Iterator[tuple[str, ast.Module]]:
+    """Yield the syntax tree of each Python file, by default except tests and examples."""
     for path, text in files.items():
-        if path.endswith(".py") and not path.startswith(("tests/", "docs/")):
+        if path.endswith(".py") and not path.startswith(excluded):
             yield path, ast.parse(text)
 
 

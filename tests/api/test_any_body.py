@@ -1,4 +1,4 @@
-"""Whatever JSON is sent: never a 5xx, and what is taken can be read back."""
+"""Any JSON body: never a 5xx, and accepted objects can be read back."""
 
 import json
 from typing import Any

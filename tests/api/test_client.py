@@ -16,7 +16,7 @@ from tests.api.app_fixture import Served, World
 
 @client_tool
 def boiling_point(liquid: str, celsius: bool = True) -> int:
-    """Tells the boiling point of a liquid.
+    """Return the boiling point of a liquid.
 
     :param liquid: the liquid's name
     :param celsius: whether in Celsius
@@ -27,7 +27,7 @@ def boiling_point(liquid: str, celsius: bool = True) -> int:
 
 @client_tool
 async def melting_point(liquid: str) -> int:
-    """Tells the melting point of a liquid.
+    """Return the melting point of a liquid.
 
     :param liquid: the liquid's name
     """

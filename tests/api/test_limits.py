@@ -1,4 +1,4 @@
-"""What a request may bring at most: each limit is an error that names the field and the number."""
+"""Limits of requests. Each error names the field and the number."""
 
 from collections.abc import Iterator
 from typing import Any

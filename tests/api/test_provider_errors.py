@@ -1,4 +1,4 @@
-"""What a model's provider refuses keeps its meaning in every API, streamed or not."""
+"""A provider's refusal has the same meaning in every API, streamed or not."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -281,7 +281,7 @@ class TestClients:
 
 
 class TestFaultsOfCallers:
-    """What a request names that is not there, or may not be reached, is named by its field."""
+    """An error about a missing or unreachable object names the request's field."""
 
     @pytest.mark.parametrize(
         ("fields", "status", "param"),

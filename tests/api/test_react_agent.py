@@ -22,7 +22,7 @@ from tests.servers.chat_completions import ChatCompletionsServer, find_fault
 
 @client_tool
 def freezing_point(liquid: str) -> int:
-    """Tells the freezing point of a liquid.
+    """Return the freezing point of a liquid.
 
     :param liquid: the liquid's name
     """
@@ -30,7 +30,7 @@ def freezing_point(liquid: str) -> int:
 
 
 def thought(tool: str | None = None, answer: str | None = None, **params: Any) -> str:
-    """What a model says to a ReAct agent: an action, or the answer."""
+    """A model's message to a ReAct agent: an action, or the answer."""
     given = [{"name": name, "value": value} for name, value in (params or {"liquid": "polyjuice"}).items()]
     action = {"tool_name": tool, "tool_params": given} if tool else None
     return json.dumps({"thought": "So.", "action": action, "answer": answer})

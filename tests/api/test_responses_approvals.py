@@ -59,10 +59,10 @@ def begin(http: httpx.Client, hosted: Hosted, way: str) -> Callable[..., Body]:
 
 
 @pytest.fixture
-def go_on(http: httpx.Client, hosted: Hosted, way: str) -> Continue:
+def resume(http: httpx.Client, hosted: Hosted, way: str) -> Continue:
     """Answer what a response asked for."""
 
-    def go_on(asked: Body, answers: list[Body]) -> Body:
+    def resume(asked: Body, answers: list[Body]) -> Body:
         tools, conversation = [hosted()], asked["conversation"]
         match way:
             case "previous_response_id":
@@ -75,7 +75,7 @@ def go_on(http: httpx.Client, hosted: Hosted, way: str) -> Continue:
                 told = [{"type": "item_reference", "id": item["id"]} for item in asked["output"]]
                 return respond(http, [user("go"), *told, *answers], tools=tools)
 
-    return go_on
+    return resume
 
 
 def answer_to(request: Body, approve: bool = True, **fields: Any) -> Body:
@@ -86,11 +86,11 @@ def asks_of(response: Body) -> list[Body]:
     return [item for item in response["output"] if item["type"] == "mcp_approval_request"]
 
 
-def test_an_approved_call_is_run(begin: Callable[..., Body], go_on: Continue) -> None:
+def test_an_approved_call_is_run(begin: Callable[..., Body], resume: Continue) -> None:
     asked = begin(ADD)
     [request] = asks_of(asked)
 
-    answered = go_on(asked, [answer_to(request)])
+    answered = resume(asked, [answer_to(request)])
 
     assert types_of(asked) == ["mcp_list_tools", "mcp_approval_request"]
     assert asked["status"] == "completed"
@@ -101,52 +101,52 @@ def test_an_approved_call_is_run(begin: Callable[..., Body], go_on: Continue) ->
     assert text_of(answered) == "add answered: 3"
 
 
-def test_a_call_that_is_not_approved_is_not_run(begin: Callable[..., Body], go_on: Continue) -> None:
+def test_a_call_that_is_not_approved_is_not_run(begin: Callable[..., Body], resume: Continue) -> None:
     asked = begin(ADD)
 
-    answered = go_on(asked, [answer_to(asks_of(asked)[0], approve=False, reason="Too dear.")])
+    answered = resume(asked, [answer_to(asks_of(asked)[0], approve=False, reason="Too dear.")])
 
     assert types_of(answered) == ["mcp_list_tools", "message"]
     assert "did not approve this call. Too dear." in text_of(answered)
 
 
-def test_of_two_calls_one_may_be_approved(begin: Callable[..., Body], go_on: Continue) -> None:
+def test_of_two_calls_one_may_be_approved(begin: Callable[..., Body], resume: Continue) -> None:
     asked = begin(f"{ADD}\n{TOTAL}")
     first, second = asks_of(asked)
 
-    answered = go_on(asked, [answer_to(second), answer_to(first, approve=False)])
+    answered = resume(asked, [answer_to(second), answer_to(first, approve=False)])
 
     assert item_of(answered, "mcp_call")["name"] == "total"
     assert "did not approve" in text_of(answered)
 
 
-def test_what_else_is_said_with_the_consent_follows_the_result(begin: Callable[..., Body], go_on: Continue) -> None:
+def test_what_else_is_said_with_the_consent_follows_the_result(begin: Callable[..., Body], resume: Continue) -> None:
     asked = begin(ADD)
 
-    answered = go_on(asked, [answer_to(asks_of(asked)[0]), user("say: And now this")])
+    answered = resume(asked, [answer_to(asks_of(asked)[0]), user("say: And now this")])
 
     assert item_of(answered, "mcp_call")["output"] == "3"
     assert text_of(answered) == "And now this"
 
 
-def test_a_consent_is_good_for_one_run(begin: Callable[..., Body], go_on: Continue, world: World) -> None:
+def test_a_consent_is_good_for_one_run(begin: Callable[..., Body], resume: Continue, world: World) -> None:
     asked = begin(ADD)
-    answered = go_on(asked, [answer_to(asks_of(asked)[0])])
+    answered = resume(asked, [answer_to(asks_of(asked)[0])])
     if answered["store"]:
-        later = go_on(answered, [user("say: More")])
+        later = resume(answered, [user("say: More")])
     else:
         consent = answer_to(asks_of(asked)[0])
-        later = go_on(asked, [consent, *answered["output"], user("say: More")])
+        later = resume(asked, [consent, *answered["output"], user("say: More")])
 
     assert (types_of(later), text_of(later)) == (["mcp_list_tools", "message"], "More")
 
 
 def test_a_call_without_consent_is_given_up_when_the_client_goes_on(
-    begin: Callable[..., Body], go_on: Continue
+    begin: Callable[..., Body], resume: Continue
 ) -> None:
     asked = begin(ADD)
 
-    answered = go_on(asked, [user("say: Never mind")])
+    answered = resume(asked, [user("say: Never mind")])
 
     assert (types_of(answered), text_of(answered)) == (["mcp_list_tools", "message"], "Never mind")
 

@@ -27,7 +27,7 @@ from stint.domain.inference import AssistantAnswer, SystemText, ToolResult
 
 
 def words(world: World) -> list[str]:
-    """What the recorded model was told last."""
+    """Return the last message that the recorded model received."""
     return [words_of(message) for message in world.last_request.messages]
 
 

@@ -1,4 +1,4 @@
-"""What models think: shown, encrypted, and sent back to them."""
+"""Reasoning of models: returned, encrypted, and sent back to them."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -56,7 +56,7 @@ def bedrock(
     world.models.clear()
 
 
-def go_on(http: httpx.Client, asked: Body, way: str, **fields: Any) -> Body:
+def resume(http: httpx.Client, asked: Body, way: str, **fields: Any) -> Body:
     """Answer the call of a response, in one of the ways in which clients carry on."""
     output = output_for(item_of(asked, "function_call"))
     if way == "items":
@@ -77,7 +77,7 @@ def test_thoughts_go_back_with_their_signature(http: httpx.Client, world: World,
     conversation = http.post("/v1/conversations").json()["id"] if way == "conversation" else None
     asked = respond(http, THINK, tools=[WEATHER], include=[ENCRYPTED], store=way != "items", conversation=conversation)
 
-    answered = go_on(http, asked, way, model="recorded/m")
+    answered = resume(http, asked, way, model="recorded/m")
 
     answer = next(message for message in world.last_request.messages if isinstance(message, AssistantAnswer))
     assert answer.reasoning is not None
@@ -94,7 +94,7 @@ def test_claude_gets_its_signed_thoughts_back(http: httpx.Client, bedrock: Conve
     fields: Body = {"model": CLAUDE, "reasoning": LOW, "tools": [WEATHER], "max_output_tokens": 4000}
     asked = respond(http, "go", include=[ENCRYPTED], store=way != "items", conversation=conversation, **fields)
 
-    answered = go_on(http, asked, way, model=CLAUDE, reasoning=LOW, max_output_tokens=4000)
+    answered = resume(http, asked, way, model=CLAUDE, reasoning=LOW, max_output_tokens=4000)
 
     assert types_of(asked) == ["reasoning", "function_call"]
     assert item_of(asked, "reasoning")["summary"] == [{"type": "summary_text", "text": "Well now"}]
@@ -112,7 +112,7 @@ def test_thoughts_that_were_hidden_go_back_too(http: httpx.Client, bedrock: Conv
     fields: Body = {"model": CLAUDE, "reasoning": LOW, "max_output_tokens": 4000}
 
     events = follow(http, "go", tools=[WEATHER], include=[ENCRYPTED], **fields)
-    go_on(http, events[-1]["response"], "items", **fields)
+    resume(http, events[-1]["response"], "items", **fields)
 
     assert kinds(events)[2:4] == ["output_item.added", "output_item.done"]
     assert item_of(events[-1]["response"], "reasoning")["summary"] == []
@@ -125,7 +125,7 @@ def test_a_chat_completions_server_thinks_aloud(http: httpx.Client, chat: ChatCo
 
     events = follow(http, "go", tools=[WEATHER], model="openai/m", include=[ENCRYPTED], store=False)
     asked = events[-1]["response"]
-    answered = go_on(http, asked, "items", model="openai/m")
+    answered = resume(http, asked, "items", model="openai/m")
 
     deltas = [event["delta"] for event in events if event["type"] == "response.reasoning_summary_text.delta"]
     assert deltas == ["Well ", "now"]

@@ -1,4 +1,4 @@
-"""What a request for a response may not hold: each is a 400 that names its place."""
+"""Refused requests for responses. Each is a 400 that names the location."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What a streamed response tells, and in which order. Every stream is held against the grammar of Open Responses."""
+"""Events of a streamed response, and their order. Every stream is checked against the grammar of Open Responses."""
 
 from typing import Any
 

@@ -65,10 +65,10 @@ def assert_paired(messages: tuple[ModelMessage, ...]) -> None:
 
 
 @pytest.fixture
-def go_on(mcp: str) -> Callable[..., Body]:
+def resume(mcp: str) -> Callable[..., Body]:
     """Continue a talk in one of the ways in which clients do; `told` is all that was said in it so far."""
 
-    def go_on(http: httpx.Client, way: str, told: list[Body], last: Body, said: list[Body], **fields: Any) -> Body:
+    def resume(http: httpx.Client, way: str, told: list[Body], last: Body, said: list[Body], **fields: Any) -> Body:
         match way:
             case "previous_response_id":
                 return respond(http, said, previous_response_id=last["id"], **fields)
@@ -80,7 +80,7 @@ def go_on(mcp: str) -> Callable[..., Body]:
                 references = [{"type": "item_reference", "id": item["id"]} for item in last["output"]]
                 return respond(http, [*told, *references, *said], **fields)
 
-    return go_on
+    return resume
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -90,7 +90,7 @@ def test_a_talk_goes_on(
     llama_stack: httpx.Client,
     mcp_server: str,
     world: World,
-    go_on: Callable[..., Body],
+    resume: Callable[..., Body],
     way: str,
     seed: int,
 ) -> None:
@@ -102,9 +102,9 @@ def test_a_talk_goes_on(
     answer = post(http, ask(chance), stream=True, conversation=conversation, **fields)
     first = events_of(answer.text)[-1]["response"]
     said = answers_to(first, chance)
-    second = go_on(http, way, [user("go")], first, said, **fields)
+    second = resume(http, way, [user("go")], first, said, **fields)
     told = [user("go"), *first["output"], *said]
-    third = go_on(llama_stack, way, told, second, [user("say: more")], model="recorded/m", tools=fields["tools"])
+    third = resume(llama_stack, way, told, second, [user("say: more")], model="recorded/m", tools=fields["tools"])
 
     assert get(http, first["id"]) == first
     assert get(http, second["id"]) == second

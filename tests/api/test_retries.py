@@ -1,4 +1,4 @@
-"""What the real client repeats. It tries three times, and has no key by which a server could know a repetition.
+"""Retries of the real client. It tries three times, and sends no key by which a server could detect a retry.
 
 A provider's 429 is in test_provider_errors.py; API Gateway and Lambda answer 429 before the app is called.
 """

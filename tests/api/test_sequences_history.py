@@ -1,4 +1,4 @@
-"""What models are sent, against what Llama Stack 0.2.12 was recorded to send to a chat-completions server."""
+"""Messages to models, compared with recordings of Llama Stack 0.2.12 and a chat completions server."""
 
 import base64
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ def said(role: str, text: str) -> Message:
 
 
 def sent(chat: ChatCompletionsServer) -> list[Message]:
-    """Give the messages of the last model call."""
+    """Return the messages of the last model call."""
     messages: list[Message] = chat.bodies[-1]["messages"]
     return messages
 

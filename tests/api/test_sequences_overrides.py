@@ -1,4 +1,4 @@
-"""What a turn may change of its agent, and the events that follow, against what Llama Stack 0.2.12 was seen to do."""
+"""Overrides of a turn, and its events, compared with the observed behaviour of Llama Stack 0.2.12."""
 
 from typing import Any
 

@@ -84,7 +84,7 @@ async def stream_through_app(writes: list[bytes]) -> None:
 
 @pytest.fixture
 def tap() -> Iterator[Tap]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Answers)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), AnswerHandler)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     tap = Tap(server.server_port)
@@ -95,8 +95,8 @@ def tap() -> Iterator[Tap]:
     thread.join()
 
 
-class Answers(BaseHTTPRequestHandler):
-    """Answers with what the request's body says, and notes what came of a stream."""
+class AnswerHandler(BaseHTTPRequestHandler):
+    """AnswerHandler with what the request's body says, and notes what came of a stream."""
 
     protocol_version = "HTTP/1.1"
     hung_up = threading.Event()
@@ -142,7 +142,7 @@ def test_a_client_that_hangs_up_is_gone_for_the_server_too(tap: Tap) -> None:
     ):
         next(answer.iter_bytes())
 
-    assert Answers.hung_up.wait(10)
+    assert AnswerHandler.hung_up.wait(10)
     assert take_complaints() == []
 
 

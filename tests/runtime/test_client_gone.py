@@ -14,7 +14,7 @@ from tests.runtime.harness import APPS, RUNTIME_LAYER, proxy_event
 
 @dataclass
 class DroppingApi:
-    """Gives out the events, then ends; treats each response as `manner` says."""
+    """Returns the events, then ends; handles each response as `manner` says."""
 
     manner: str
     events: list[bytes]

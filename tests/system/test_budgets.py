@@ -1,4 +1,4 @@
-"""What the streaming function may cost. What takes time is measured by `make bench`."""
+"""Limits on the costs of the streaming function. `make bench` measures its times."""
 
 import json
 import os

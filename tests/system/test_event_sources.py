@@ -46,7 +46,7 @@ class Sources:
         assert self.events.put_events(Entries=[entry])["FailedEntryCount"] == 0
 
     async def noted(self, name: str, count: int = 1, within: float = 10) -> list[Mark]:
-        """What the function got under this name, once it got as much."""
+        """Wait for a number of events of the function, and return them."""
         await eventually(lambda: len(self.noted_so_far(name)) >= count, within)
         return self.noted_so_far(name)
 

@@ -27,7 +27,7 @@ WEATHER = {
 
 @dataclass(frozen=True)
 class Client:
-    """What the suite's runner sends, and how it reads."""
+    """The suite's runner: its requests, and its reading of streams."""
 
     http: httpx.AsyncClient
 
@@ -206,7 +206,7 @@ CASES: dict[str, Callable[[Client], Awaitable[None]]] = {
 
 @pytest.fixture(scope="module")
 def outcomes(responses_run: Run) -> dict[str, BaseException | None]:
-    """What came of each case, all begun at once as the suite's runner does."""
+    """Return the outcome of each case. All are started at once, as in the suite's runner."""
     return asyncio.run(begin_all(responses_run.url))
 
 

@@ -32,7 +32,7 @@ class Sum(BaseModel):
 
 @function_tool
 def get_weather(city: str) -> str:
-    """Tell the weather of a city."""
+    """Return the weather of a city."""
     return f"rain in {city}"
 
 

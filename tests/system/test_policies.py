@@ -1,4 +1,4 @@
-"""Who may invoke a function, write to the queue, and put events on the bus: all that the policies grant."""
+"""Grants of the policies: invoking functions, writing to the queue, putting events on the bus."""
 
 import copy
 import json

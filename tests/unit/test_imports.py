@@ -1,4 +1,4 @@
-"""What happens when the package and the functions are imported: little, and nothing outside the process."""
+"""Imports of the package and the functions: few modules, and no effect outside the process."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""What README says is what there is."""
+"""Statements of the README are true."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What docs/responses.md says of OpenAI's API is what the code does, and it says it of everything."""
+"""Statements of docs/responses.md about OpenAI's API are true and complete."""
 
 import re
 from collections.abc import Iterable
@@ -62,7 +62,7 @@ def types_of(classes: Iterable[Any]) -> set[str]:
 
 
 def fields_of(kind: type[BaseModel]) -> dict[str, bool]:
-    """Tell of each field of a request whether it is honoured."""
+    """Return for each field of a request whether it is supported."""
     return {
         name: not any(isinstance(each, Refused) for each in field.metadata) for name, field in kind.model_fields.items()
     }

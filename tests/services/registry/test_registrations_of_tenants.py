@@ -1,4 +1,4 @@
-"""What one process registers and unregisters, as another one that is warm sees it."""
+"""Registrations of one process, as another warm process sees them."""
 
 from dataclasses import dataclass
 from typing import Any

@@ -1,4 +1,4 @@
-"""What the registry shows of toolgroups, and the tools that are run outside a turn."""
+"""Toolgroups in the registry, and calls of tools outside a turn."""
 
 import asyncio
 import logging

@@ -1,4 +1,4 @@
-"""What becomes of a complete turn whose resumption dies, fails, or loses its session."""
+"""A completed turn whose resumption dies, fails, or loses its session."""
 
 import asyncio
 from typing import Any

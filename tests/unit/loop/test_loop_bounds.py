@@ -1,4 +1,4 @@
-"""What bounds a run besides its iterations: tokens, tool calls, the model's context."""
+"""Limits of a run besides its iterations: tokens, tool calls, the model's context."""
 
 import asyncio
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""What a chat completions server is asked again without, or in another way, once it has refused it."""
+"""Requests that are adapted and sent again after a chat completions server refused a field."""
 
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
@@ -50,7 +50,7 @@ async def refused(model: OpenAICompatible, request: InferenceRequest) -> str:
 
 
 def details(*location: str | int) -> dict[str, Any]:
-    """What FastAPI servers that forbid further fields answer, Mistral's among them."""
+    """The answer of FastAPI servers that forbid additional fields, such as Mistral's."""
     return {
         "detail": [{"type": "extra_forbidden", "loc": ["body", *location], "msg": "Extra inputs are not permitted"}]
     }

@@ -18,7 +18,7 @@ from stint.services.registry.registry import Registry
 
 
 class Endless:
-    """Says a word and then nothing any more; it tells whether its call was ended."""
+    """A model that sends one word, then waits, and records whether its call was ended."""
 
     def __init__(self, refused: str | None = None) -> None:
         self.refused = refused

@@ -16,7 +16,7 @@ PNG = "data:image/png;base64,iVBORw0KGgo="
 
 
 class Web:
-    """What lies behind URLs, and which of them were asked for."""
+    """Documents by URL, with a record of the URLs that were fetched."""
 
     def __init__(self, **served: Raw) -> None:
         self.served = served

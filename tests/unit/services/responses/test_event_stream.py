@@ -63,7 +63,7 @@ def stream(listed: tuple[McpListTools, ...] = (), **settings: Any) -> ResponseSt
 def told(
     stream: ResponseStream, *happened: Happened | tuple[Happened, AnswerDetails], end: ResponseOutcome = DONE
 ) -> list[ResponseEvent]:
-    """What a stream tells of what happened in a run, held against the grammar."""
+    """Streams of runs, checked against the grammar."""
     events, records = list(stream.emit_created()), list[ResponseRecord]()
     for each in happened:
         event, details = each if isinstance(each, tuple) else (each, None)

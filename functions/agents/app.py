@@ -9,6 +9,6 @@ from stint.settings import load_settings
 
 composition = AgentsComposition(load_settings)
 app = create_app(
-    "agents", agents.router, make_services=composition.make_services, load_settings=load_settings, buffered=True
+    "agents", agents.router, make_services=composition.make_services, read_settings=load_settings, buffered=True
 )
 handler = Mangum(app, lifespan="off")

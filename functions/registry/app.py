@@ -10,6 +10,6 @@ from stint.settings import load_settings
 composition = AgentsComposition(load_settings)
 routers = (registry.router, tools.router, shields.router, inspection.router, pages.router)
 app = create_app(
-    "registry", *routers, make_services=composition.make_services, load_settings=load_settings, buffered=True
+    "registry", *routers, make_services=composition.make_services, read_settings=load_settings, buffered=True
 )
 handler = Mangum(app, lifespan="off")

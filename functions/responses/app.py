@@ -12,6 +12,6 @@ app = create_app(
     conversations.router,
     chat.router,
     make_services=composition.make_openai_services,
-    load_settings=load_settings,
+    read_settings=load_settings,
     buffered=False,
 )

@@ -7,5 +7,5 @@ from stint.settings import load_settings
 
 composition = AgentsComposition(load_settings)
 app = create_app(
-    "turns", turns.router, make_services=composition.make_services, load_settings=load_settings, buffered=False
+    "turns", turns.router, make_services=composition.make_services, read_settings=load_settings, buffered=False
 )

@@ -11,6 +11,6 @@ app = create_app(
     turns.router,
     agents.router,
     make_services=composition.make_services,
-    load_settings=load_settings,
+    read_settings=load_settings,
     buffered=False,
 )

@@ -48,7 +48,7 @@ def main(descriptor: str, outputs: str, chat_url: str) -> None:
     world.chat_url = chat_url
     world.models["fetched"] = lambda: FetchedImages(OpenAICompatible(chat_url), Adapters(world.settings).fetch)
     app = create_app(
-        "all", *list_parts(), make_services=world.make_services, load_settings=lambda: world.settings, buffered=False
+        "all", *list_parts(), make_services=world.make_services, read_settings=lambda: world.settings, buffered=False
     )
     warm_up(app)
     for thread in threading.enumerate():

@@ -121,7 +121,7 @@ class World:
             "all",
             *parts,
             make_services=self.make_services,
-            load_settings=lambda: self.settings,
+            read_settings=lambda: self.settings,
             buffered=buffered or everything,
         )
         app.add_middleware(Watched)

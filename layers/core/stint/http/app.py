@@ -40,7 +40,7 @@ def create_app(
     function: str,
     *routers: APIRouter,
     make_services: MakeServices,
-    load_settings: Callable[[], Settings],
+    read_settings: Callable[[], Settings],
     buffered: bool,
 ) -> FastAPI:
     """Make the app of a route group. `buffered` groups keep their responses within Lambda's limit.
@@ -70,7 +70,7 @@ def create_app(
     app.add_middleware(ServerErrorMiddleware)
     app.add_middleware(NoRetryMiddleware)
     app.add_middleware(TrailingSlashMiddleware)
-    app.add_middleware(CORSMiddleware, load_settings=load_settings)
+    app.add_middleware(CORSMiddleware, read_settings=read_settings)
     app.add_middleware(ResponseHeadersMiddleware)
     app.add_middleware(RequestLoggingMiddleware, function=function)
     return app

@@ -31,12 +31,12 @@ class ResponseHeadersMiddleware:
 class CORSMiddleware:
     """Allow browsers of one origin to read responses (STINT_CORS_ORIGIN). API Gateway answers preflight requests."""
 
-    def __init__(self, app: ASGIApp, load_settings: Callable[[], Settings]) -> None:
+    def __init__(self, app: ASGIApp, read_settings: Callable[[], Settings]) -> None:
         self.app = app
-        self.load_settings = load_settings
+        self.read_settings = read_settings
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        origin = self.load_settings().cors_origin
+        origin = self.read_settings().cors_origin
 
         async def send_with_origin(message: Message) -> None:
             if origin and message["type"] == "http.response.start":

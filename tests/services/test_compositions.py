@@ -163,7 +163,7 @@ def test_parts_are_made_without_the_environment(monkeypatch: pytest.MonkeyPatch,
 
     for name in ("AWS_DEFAULT_REGION", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "us-east-1")
-    settings = Settings.model_validate({"scripted_models": True})
+    settings = Settings.model_validate({"scripted_models": True, "OPENAI_BASE_URL": "http://127.0.0.1:9/v1"})
     load_settings.cache_clear()
     monkeypatch.setattr(Settings, "__init__", refuse)
     composition = OpenAIComposition(lambda: settings)

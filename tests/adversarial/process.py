@@ -25,7 +25,7 @@ from functions.worker.app import handler
 from infra.local.engine import Engine
 from tests.adversarial.case import Answer, Event, Request, get, post
 from tests.adversarial.meter import Meter
-from tests.api.app_fixture import World
+from tests.api.app_fixture import AppFixture
 
 from stint.bootstrap.adapters import Adapters
 from stint.domain.ids import new_id
@@ -44,7 +44,7 @@ MOST_ANSWER = 1_000_000
 def main(descriptor: str, outputs: str, chat_url: str) -> None:
     engine = Engine()
     engine.outputs = json.loads(outputs)
-    world = World(engine)
+    world = AppFixture(engine)
     world.chat_url = chat_url
     world.models["fetched"] = lambda: FetchedImages(OpenAICompatible(chat_url), Adapters(world.settings).fetch)
     app = create_app(
@@ -69,7 +69,7 @@ def warm_up(app: FastAPI) -> None:
         asyncio.run(send(app, request))
 
 
-def fork(connection: socket.socket, world: World, app: FastAPI) -> None:
+def fork(connection: socket.socket, world: AppFixture, app: FastAPI) -> None:
     """Serve one case in a child process, and reap the children that have ended."""
     if os.fork() == 0:
         try:

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import httpx
-from tests.api.app_fixture import World
+from tests.api.app_fixture import AppFixture
 
 JSON = {"content-type": "application/json"}
 WEATHER = {
@@ -49,7 +49,7 @@ def say(http: httpx.Client, session: str, content: Any, **body: Any) -> httpx.Re
     return http.post(f"{session}/turn", json={"messages": [user(content)]} | body)
 
 
-def hear(http: httpx.Client, world: World, path: str, body: dict[str, Any]) -> httpx.Response:
+def hear(http: httpx.Client, world: AppFixture, path: str, body: dict[str, Any]) -> httpx.Response:
     """Send a request to a `faulty/slow` model, which is silent until the client has received two heartbeats."""
     beat = ": keep-alive\n\n" if body.get("stream") else " "
     heard = ""

@@ -18,7 +18,7 @@ from fastapi import FastAPI
 from infra.local.engine import Engine
 from tests.api.fakes import HEARTBEAT, Faults, Faulty, Recorder
 from tests.openresponses.asgi import Watched
-from tests.services.worker_fixture import Desk
+from tests.services.worker_fixture import FakeQueue
 from tests.store.tenant_records import note_partitions
 
 from stint.bootstrap.adapters import Adapters
@@ -43,7 +43,7 @@ from stint.tools.port import ToolProvider
 LEASE = 300.0
 
 
-class World:
+class AppFixture:
     """The services of the routes. Each test has its own `tenant`, for which nothing is stored at first."""
 
     def __init__(self, engine: Engine) -> None:
@@ -68,7 +68,7 @@ class World:
         self.models: dict[str, Callable[[], ChatModel]] = {}
         self.tool_providers: Mapping[str, ToolProvider] | None = None
         self.made: dict[str, Any] = {}
-        self.desk = Desk()
+        self.desk = FakeQueue()
 
     def make_services(self, _: str) -> Any:
         """Return one object with the services of all functions."""

@@ -9,7 +9,7 @@ from infra.local.engine import Engine
 from llama_stack_client import LlamaStackClient
 from mangum import Mangum
 from tests.api.api_client import open_session
-from tests.api.app_fixture import Served, World
+from tests.api.app_fixture import AppFixture, Served
 from tests.servers.chat_completions import ChatCompletionsServer
 
 from stint.domain.ids import new_id
@@ -18,23 +18,23 @@ from stint.tools.mcp.provider import McpTools
 
 
 @pytest.fixture(scope="session")
-def shared_world(engine: Engine) -> Iterator[World]:
+def shared_world(engine: Engine) -> Iterator[AppFixture]:
     with pytest.MonkeyPatch.context() as patch:
         for name, value in engine.environment().items():
             patch.setenv(name, value)
-        world = World(engine)
+        world = AppFixture(engine)
     yield world
     world.close()
 
 
 @pytest.fixture(scope="session")
-def shared_server(shared_world: World) -> Iterator[Served]:
+def shared_server(shared_world: AppFixture) -> Iterator[Served]:
     with Served(shared_world.app()) as served:
         yield served
 
 
 @pytest.fixture
-def world(shared_world: World) -> World:
+def world(shared_world: AppFixture) -> AppFixture:
     shared_world.tenant = f"t{new_id()[-12:]}"
     shared_world.recorder.requests.clear()
     shared_world.faulty.silence.clear()
@@ -43,7 +43,7 @@ def world(shared_world: World) -> World:
 
 
 @pytest.fixture
-def server(shared_server: Served, world: World) -> Iterator[Served]:
+def server(shared_server: Served, world: AppFixture) -> Iterator[Served]:
     shared_server.posts.clear()
     yield shared_server
     shared_server.settle()
@@ -82,7 +82,7 @@ def shared_chat() -> Iterator[ChatCompletionsServer]:
 
 
 @pytest.fixture
-def chat(shared_chat: ChatCompletionsServer, world: World) -> Iterator[ChatCompletionsServer]:
+def chat(shared_chat: ChatCompletionsServer, world: AppFixture) -> Iterator[ChatCompletionsServer]:
     """Yield the chat-completions server of the `openai/` models."""
     shared_chat.forget()
     world.chat_url = shared_chat.base_url
@@ -92,7 +92,7 @@ def chat(shared_chat: ChatCompletionsServer, world: World) -> Iterator[ChatCompl
 
 
 @pytest.fixture
-def mcp(mcp_server: str, world: World) -> Iterator[str]:
+def mcp(mcp_server: str, world: AppFixture) -> Iterator[str]:
     """Yield the toolgroup of that server, which is configured from the start."""
     group = {
         "toolgroup_id": "mcp::peer",
@@ -108,7 +108,7 @@ def mcp(mcp_server: str, world: World) -> Iterator[str]:
 
 
 @pytest.fixture
-def through_mangum(world: World) -> Iterator[Callable[..., dict[str, Any]]]:
+def through_mangum(world: AppFixture) -> Iterator[Callable[..., dict[str, Any]]]:
     """Yield a function that calls the agents app like Lambda. It returns the body, the status and Lambda's size."""
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)

@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import Any, Self
 from urllib.parse import unquote_plus
 
-from tests.api.app_fixture import World
+from tests.api.app_fixture import AppFixture
 from tests.store.tenant_records import list_blobs, read_records
 
 from stint.observability import make_logger
@@ -38,7 +38,7 @@ def decoded(text: str) -> list[bytes]:
     return found
 
 
-def stored(world: World, *, but: str = "#registry") -> str:
+def stored(world: AppFixture, *, but: str = "#registry") -> str:
     """Return all stored data of the tenant, decompressed, except partitions whose names end with `but`."""
     own = read_records(world.dynamodb, world.settings.table, world.tenant)
     values = [value for item in own if not item["pk"]["S"].endswith(but) for value in item.values()]
@@ -60,7 +60,7 @@ def text_of(value: Any) -> str:
 class Watcher:
     """Recorder of all output: responses passed to it, log lines, and stored data."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: AppFixture) -> None:
         self.world = world
         self.answers: list[str] = []
         self.lines = io.StringIO()

@@ -12,7 +12,7 @@ from openai import APIError, BadRequestError, InternalServerError, OpenAI
 from openai.types.chat import ChatCompletion, ChatCompletionMessageParam
 from pydantic import BaseModel
 from tests.api.api_client import assert_error, hear
-from tests.api.app_fixture import Served, World
+from tests.api.app_fixture import AppFixture, Served
 from tests.servers.chat_completions import ChatCompletionsServer
 from tests.store.tenant_records import read_records
 
@@ -61,7 +61,7 @@ def complete(client: OpenAI, words: str, **fields: Any) -> ChatCompletion:
     return completion
 
 
-def test_the_client_gets_a_completion(openai: OpenAI, world: World) -> None:
+def test_the_client_gets_a_completion(openai: OpenAI, world: AppFixture) -> None:
     completion = complete(openai, "say: Hello there", metadata={"topic": "plums"})
 
     assert completion.id.startswith("chatcmpl_")
@@ -92,7 +92,7 @@ def test_the_client_gets_a_stream_that_says_the_same(openai: OpenAI) -> None:
     assert len({chunk.id for chunk in chunks}) == 1
 
 
-def test_the_client_runs_a_tool_and_goes_on(openai: OpenAI, world: World) -> None:
+def test_the_client_runs_a_tool_and_goes_on(openai: OpenAI, world: AppFixture) -> None:
     messages = says("Please get_weather of Bern")
     with openai.chat.completions.stream(model="recorded/m", messages=messages, tools=[WEATHER]) as stream:
         asked = stream.get_final_completion().choices[0]
@@ -110,7 +110,7 @@ def test_the_client_runs_a_tool_and_goes_on(openai: OpenAI, world: World) -> Non
     assert answer.tool_calls[0].call_id == answered.call_id == call.id
 
 
-def test_the_client_parses_an_answer_of_a_schema(openai: OpenAI, world: World) -> None:
+def test_the_client_parses_an_answer_of_a_schema(openai: OpenAI, world: AppFixture) -> None:
     completion = openai.chat.completions.parse(
         model="recorded/m", messages=says("Work 3 on monday"), response_format=Plan
     )
@@ -153,7 +153,7 @@ def test_a_refusal_is_told_as_one(openai: OpenAI) -> None:
     assert (message.refusal, message.content) == ("I will not", None)
 
 
-def test_instructions_are_the_models(http: httpx.Client, world: World) -> None:
+def test_instructions_are_the_models(http: httpx.Client, world: AppFixture) -> None:
     messages = [{"role": "developer", "content": "Be brief."}, *says("hi")]
 
     assert http.post(CHAT, json={"model": "recorded/m", "messages": messages}).status_code == 200
@@ -275,7 +275,7 @@ def test_a_model_that_fails_behind_its_first_word_ends_the_stream_with_an_error(
     assert done == "[DONE]"
 
 
-def test_a_silent_model_is_waited_for_with_signs_of_life(http: httpx.Client, world: World) -> None:
+def test_a_silent_model_is_waited_for_with_signs_of_life(http: httpx.Client, world: AppFixture) -> None:
     body = {"model": "faulty/slow", "messages": says("Hello")}
 
     streamed = hear(http, world, CHAT, body | {"stream": True})
@@ -288,7 +288,7 @@ def test_a_silent_model_is_waited_for_with_signs_of_life(http: httpx.Client, wor
     assert buffered.json()["choices"][0]["message"]["content"] == "awake"
 
 
-def test_a_silent_model_that_fails_says_so_although_the_status_has_left(http: httpx.Client, world: World) -> None:
+def test_a_silent_model_that_fails_says_so_although_the_status_has_left(http: httpx.Client, world: AppFixture) -> None:
     body = {"model": "faulty/slow-failure", "messages": says("Hello")}
 
     streamed = hear(http, world, CHAT, body | {"stream": True})
@@ -310,7 +310,7 @@ def test_line_breaks_that_some_readers_know_do_not_break_an_event(http: httpx.Cl
     assert "".join(texts) == "one\u2028two\u0085three\u2029four\nfive\rsix"
 
 
-def test_nothing_is_stored(http: httpx.Client, world: World) -> None:
+def test_nothing_is_stored(http: httpx.Client, world: AppFixture) -> None:
     assert ask(http, "hi").status_code == 200
 
     assert read_records(world.dynamodb, world.settings.table, world.tenant) == []

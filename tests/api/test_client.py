@@ -11,7 +11,7 @@ from llama_stack_client.lib.agents.agent import Agent, AsyncAgent
 from llama_stack_client.lib.agents.client_tool import client_tool
 from llama_stack_client.lib.agents.event_logger import EventLogger
 from tests.api.api_client import turns_of
-from tests.api.app_fixture import Served, World
+from tests.api.app_fixture import AppFixture, Served
 
 
 @client_tool
@@ -51,7 +51,7 @@ async def async_client(server: Served) -> AsyncIterator[AsyncLlamaStackClient]:
         yield async_client
 
 
-def test_an_agent_runs_its_tool_and_goes_on_streaming(agent: Agent, world: World, server: Served) -> None:
+def test_an_agent_runs_its_tool_and_goes_on_streaming(agent: Agent, world: AppFixture, server: Served) -> None:
     session = agent.create_session("lab")
 
     chunks: list[Any] = list(agent.create_turn(hello("boiling_point of polyjuice"), session_id=session))

@@ -6,7 +6,7 @@ import pytest
 from llama_stack_client import LlamaStackClient
 from llama_stack_client.lib.agents.agent import Agent
 from llama_stack_client.lib.agents.client_tool import client_tool
-from tests.api.app_fixture import World
+from tests.api.app_fixture import AppFixture
 
 ORDER = 'call: order {"items": [{"name": "bolt", "sizes": [1, 2]}], "to": {"address": {"street": "Mews"}}}'
 
@@ -36,7 +36,7 @@ def test_a_tool_of_the_client_gets_objects_in_lists_and_objects(client: LlamaSta
     assert turn.output_message.content == 'order answered: "bolt to Mews"'
 
 
-def test_the_model_reads_in_a_later_turn_what_it_called(client: LlamaStackClient, world: World) -> None:
+def test_the_model_reads_in_a_later_turn_what_it_called(client: LlamaStackClient, world: AppFixture) -> None:
     agent = Agent(client, model="recorded/model", instructions="", tools=[order])
     session = agent.create_session("desk")
     agent.create_turn(say(ORDER), session_id=session, stream=False)

@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import pytest
 from tests.api.api_client import WEATHER, assert_error, data, open_session, say, turn, turns_of
-from tests.api.app_fixture import World
+from tests.api.app_fixture import AppFixture
 from tests.api.sequences import last_turn, outline, says, sequence
 from tests.servers import chat_completions, converse_stream
 from tests.servers.chat_completions import ChatCompletionsServer
@@ -158,7 +158,7 @@ def test_a_failing_model_is_told_and_the_answer_before_stays(
 
 
 @pytest.fixture
-def bedrock(world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[ConverseStreamServer]:
+def bedrock(world: AppFixture, monkeypatch: pytest.MonkeyPatch) -> Iterator[ConverseStreamServer]:
     with ConverseStreamServer() as server:
         monkeypatch.setenv("AWS_ENDPOINT_URL_BEDROCK_RUNTIME", server.url)
         monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")

@@ -6,7 +6,7 @@ import httpx
 import pytest
 from starlette.routing import Route
 from tests.api.api_client import agent_config, assert_error, create_agent, open_session, say
-from tests.api.app_fixture import World
+from tests.api.app_fixture import AppFixture
 from tests.api.responses_client import respond
 
 from stint.domain.ids import new_id
@@ -69,7 +69,7 @@ def test_a_request_without_a_body_needs_no_content_type(http: httpx.Client, kind
     assert "background" in cancelled.json()["error"]["message"]
 
 
-def test_no_browser_guesses_the_type_of_an_answer_and_no_cache_keeps_it(http: httpx.Client, world: World) -> None:
+def test_no_browser_guesses_the_type_of_an_answer_and_no_cache_keeps_it(http: httpx.Client, world: AppFixture) -> None:
     agent = create_agent(http)
     session = open_session(http)
     body = {"model": "scripted/demo", "input": "Hello", "stream": True}

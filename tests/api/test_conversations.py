@@ -8,7 +8,7 @@ import httpx2
 import pytest
 from openai import APIStatusError, OpenAI
 from tests.api.api_client import assert_error
-from tests.api.app_fixture import Served, World
+from tests.api.app_fixture import AppFixture, Served
 
 NOWHERE = "conv_" + "0" * 32
 NOTHING = "msg_" + "0" * 32
@@ -163,7 +163,7 @@ def test_a_file_or_an_image_that_cannot_be_read_is_refused_by_its_place(http: ht
     assert words(http, conversation) == []
 
 
-def test_a_file_comes_back_as_it_was_sent(http: httpx.Client, world: World) -> None:
+def test_a_file_comes_back_as_it_was_sent(http: httpx.Client, world: AppFixture) -> None:
     part = {"type": "input_file", "filename": "bees.txt", "file_data": "data:text/plain,Bees%20dance."}
     conversation = create(http, {"role": "user", "content": [part]})
 
@@ -214,7 +214,7 @@ def test_a_long_conversation_is_read_page_by_page(http: httpx.Client) -> None:
     assert newest_first == expected[::-1]
 
 
-def test_a_conversation_is_deleted_while_a_response_runs_in_it(http: httpx.Client, world: World) -> None:
+def test_a_conversation_is_deleted_while_a_response_runs_in_it(http: httpx.Client, world: AppFixture) -> None:
     conversation = create(http, said("one"))
     body = {"model": "faulty/gated", "input": "late", "conversation": conversation, "stream": True}
 

@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 from tests.api.api_client import assert_error, create_agent, create_session, open_session, say
-from tests.api.app_fixture import World
+from tests.api.app_fixture import AppFixture
 from tests.api.leaks import Watcher, leaks
 from tests.api.responses_client import item_of
 from tests.servers import echo
@@ -38,7 +38,7 @@ def server_of_tools() -> Iterator[ScriptedHTTPServer]:
 
 
 @pytest.fixture
-def watch(world: World, http: httpx.Client) -> Iterator[Watcher]:
+def watch(world: AppFixture, http: httpx.Client) -> Iterator[Watcher]:
     guard = Guard(["127.0.0.1"])
     world.tool_providers = {HTTP: HttpEndpoints(guard), MCP: McpTools(guard)}
     world.made.clear()
@@ -205,7 +205,7 @@ def test_a_responses_mcp_server_that_repeats_its_key_tells_nobody(
 
 
 def test_a_key_in_the_url_of_a_background_responses_server_is_stored_for_the_worker_and_shown_to_nobody(
-    http: httpx.Client, watch: Watcher, server_of_tools: ScriptedHTTPServer, world: World
+    http: httpx.Client, watch: Watcher, server_of_tools: ScriptedHTTPServer, world: AppFixture
 ) -> None:
     tool = hosted(f"{server_of_tools.url}/{OTHER}/mcp?token={KEY.replace('/', '%2F').replace('+', '%2B')}")
     body = {"model": "scripted/demo", "input": 'call: echo {"q": "tea"}', "tools": [tool], "background": True}

@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import pytest
 from tests.api.api_client import assert_error, open_session, say, turn, turns_of
-from tests.api.app_fixture import World
+from tests.api.app_fixture import AppFixture
 
 from stint.domain.inference import UserInput
 
@@ -16,7 +16,7 @@ def document(content: Any, mime_type: str = "text/plain") -> dict[str, Any]:
 
 
 def test_unlike_the_original_a_document_stands_apart_and_the_message_stays_what_the_user_sent(
-    http: httpx.Client, world: World
+    http: httpx.Client, world: AppFixture
 ) -> None:
     session = open_session(http, model="recorded/m")
     html = base64.b64encode(b"<p>Bees <b>dance</b>.</p><script>no()</script>").decode()

@@ -13,7 +13,7 @@ from tests.api.api_client import (
     turn,
     turns_of,
 )
-from tests.api.app_fixture import World
+from tests.api.app_fixture import AppFixture
 
 from stint.domain.ids import new_id
 
@@ -56,7 +56,7 @@ def test_a_session_belongs_to_one_agent(http: httpx.Client, session: str) -> Non
     assert len(turns_of(http, session)) == 1
 
 
-def test_a_second_turn_is_409_while_one_runs(http: httpx.Client, world: World) -> None:
+def test_a_second_turn_is_409_while_one_runs(http: httpx.Client, world: AppFixture) -> None:
     session = open_session(http, model="faulty/gated")
     body = {"messages": [{"role": "user", "content": "first"}], "stream": True}
 
@@ -131,7 +131,7 @@ def test_clients_of_every_version_are_served(http: httpx.Client, version: str) -
     assert response.status_code == 200
 
 
-def test_every_answer_bears_a_request_id_and_a_trace_id(http: httpx.Client, session: str, world: World) -> None:
+def test_every_answer_bears_a_request_id_and_a_trace_id(http: httpx.Client, session: str, world: AppFixture) -> None:
     amazon = "Root=1-67891233-abcdef012345678912345678;Sampled=1"
 
     answers = [
@@ -152,7 +152,7 @@ def test_every_answer_bears_a_request_id_and_a_trace_id(http: httpx.Client, sess
 
 
 def test_browsers_of_one_origin_may_read_every_answer(
-    http: httpx.Client, world: World, monkeypatch: pytest.MonkeyPatch
+    http: httpx.Client, world: AppFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     agent = create_agent(http)
     session = create_session(http, agent)
@@ -171,7 +171,7 @@ def test_browsers_of_one_origin_may_read_every_answer(
         assert answer.headers["vary"] == "origin"
 
 
-def test_a_fault_of_the_store_is_500_and_its_throttling_503(http: httpx.Client, world: World) -> None:
+def test_a_fault_of_the_store_is_500_and_its_throttling_503(http: httpx.Client, world: AppFixture) -> None:
     agent = create_agent(http)
 
     with world.faults.fail("BatchGetItem", "AccessDeniedException"):

@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 from tests.api.api_client import WEATHER, assert_error, open_session, say, turn
-from tests.api.app_fixture import World
+from tests.api.app_fixture import AppFixture
 from tests.servers.scripted_http import Reply, ScriptedHTTPServer
 
 from stint.bootstrap.adapters import Adapters
@@ -173,7 +173,7 @@ def test_an_image_at_a_host_that_does_not_resolve_here_is_left_to_its_provider(h
 
 
 @pytest.fixture
-def lost(world: World) -> Iterator[None]:
+def lost(world: AppFixture) -> Iterator[None]:
     """Toolgroups of the configuration whose host does not resolve."""
     endpoint = {"uri": "http://nowhere.invalid/mcp"}
     tools = [{"name": "ping", "url": "http://nowhere.invalid/ping"}]
@@ -211,7 +211,7 @@ def test_in_the_middle_of_a_turn_a_host_that_does_not_resolve_is_told_to_the_mod
 
 
 @pytest.fixture
-def redirecting(world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+def redirecting(world: AppFixture, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """The URL of a server that callers may reach, which redirects to an invalid URL.
 
     Toolgroups of the configuration are there as well.

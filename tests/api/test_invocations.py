@@ -7,7 +7,7 @@ import httpx
 import llama_stack_client
 import pytest
 from llama_stack_client import LlamaStackClient
-from tests.api.app_fixture import Served, World
+from tests.api.app_fixture import AppFixture, Served
 
 from stint.domain.errors import ToolUnavailable
 from stint.domain.inference import ToolSignature
@@ -36,7 +36,7 @@ class Breaking:
 
 
 @pytest.fixture
-def breaking(world: World, request: pytest.FixtureRequest) -> Iterator[Breaking]:
+def breaking(world: AppFixture, request: pytest.FixtureRequest) -> Iterator[Breaking]:
     breaking = Breaking(request.param)
     world.tool_providers = {"remote-execution": breaking}
     yield breaking

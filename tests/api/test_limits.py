@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import pytest
 from tests.api.api_client import agent_config, assert_error, open_session, say, user
-from tests.api.app_fixture import World
+from tests.api.app_fixture import AppFixture
 from tests.api.test_tools import KIND, Bench
 
 from stint.domain.inference import ToolSignature
@@ -208,7 +208,7 @@ class Listing(Bench):
 
 
 @pytest.fixture
-def bench(world: World) -> Iterator[Listing]:
+def bench(world: AppFixture) -> Iterator[Listing]:
     listing = Listing()
     world.tool_providers = {KIND: listing, "model-context-protocol": listing}
     yield listing

@@ -4,7 +4,7 @@ from typing import Any
 import httpx
 import pytest
 from tests.api.api_client import create_agent, create_session, say
-from tests.api.app_fixture import World
+from tests.api.app_fixture import AppFixture
 
 from stint.domain.ids import new_id
 from stint.domain.llama_stack.agents import Agent, AgentConfig
@@ -83,7 +83,7 @@ def test_what_is_deleted_or_created_behind_a_page_does_not_move_it(http: httpx.C
     assert second == [sessions[2], added]
 
 
-def test_a_list_without_limit_ends_at_a_thousand_entries(http: httpx.Client, world: World) -> None:
+def test_a_list_without_limit_ends_at_a_thousand_entries(http: httpx.Client, world: AppFixture) -> None:
     agent = create_agent(http)
     session = create_session(http, agent).rpartition("/")[2]
     copy_item(world, keys.session(world.tenant, agent, session), 1_001)
@@ -97,7 +97,7 @@ def test_a_list_without_limit_ends_at_a_thousand_entries(http: httpx.Client, wor
     assert len(http.get(f"/v1/agents/{agent}/sessions?limit=1001").json()["data"]) == 1_001
 
 
-def copy_item(world: World, key: keys.Key, times: int) -> None:
+def copy_item(world: AppFixture, key: keys.Key, times: int) -> None:
     """Store copies of a record under new ids, beside the API."""
     table = world.settings.table
     item = decode(world.dynamodb.get_item(TableName=table, Key=encode(key._asdict()))["Item"])
@@ -136,7 +136,7 @@ def test_no_answer_of_a_buffered_function_exceeds_its_limit(through_mangum: Call
     assert listed["size"] < 5_500_000
 
 
-def test_an_answer_that_cannot_fit_is_an_error_that_says_what_to_do(through_mangum: Call, world: World) -> None:
+def test_an_answer_that_cannot_fit_is_an_error_that_says_what_to_do(through_mangum: Call, world: AppFixture) -> None:
     config = AgentConfig(model="m", instructions="x" * 6_000_000)
     agent = Agent(agent_id=new_id(), agent_config=config, created_at=now())
     world.store.agents.create(world.tenant, agent)

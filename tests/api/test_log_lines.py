@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 from tests.api.api_client import JSON, create_agent, create_session, open_session, resume, say, turn
-from tests.api.app_fixture import Served, World
+from tests.api.app_fixture import AppFixture, Served
 
 from stint.log_keys import add_log_keys, begin_log_keys, end_log_keys
 from stint.observability import make_logger
@@ -80,7 +80,7 @@ def test_a_turn_that_is_refused_names_agent_and_session(
 
 @pytest.mark.parametrize("warm", [True, False])
 def test_every_route_below_an_agent_names_it_in_its_lines(
-    http: httpx.Client, server: Served, world: World, written: io.StringIO, warm: bool
+    http: httpx.Client, server: Served, world: AppFixture, written: io.StringIO, warm: bool
 ) -> None:
     session = open_session(http, name="shop")
     agent_id, session_id = ids_of(session)
@@ -105,7 +105,7 @@ def test_every_route_below_an_agent_names_it_in_its_lines(
 
 
 def test_an_invalid_request_names_the_agent_that_this_process_knows(
-    http: httpx.Client, server: Served, world: World, written: io.StringIO
+    http: httpx.Client, server: Served, world: AppFixture, written: io.StringIO
 ) -> None:
     session = open_session(http, name="shop")
     turn_id = turn(http, session, "hi")["turn_id"]

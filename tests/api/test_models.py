@@ -5,7 +5,7 @@ from typing import Any
 import httpx
 import pytest
 from tests.api.api_client import assert_error, create_session, open_session, say, turn, turns_of
-from tests.api.app_fixture import Served, World
+from tests.api.app_fixture import AppFixture, Served
 from tests.api.responses_client import openai_client
 
 CHAT = "/v1/chat/completions"
@@ -20,7 +20,7 @@ def register(http: httpx.Client, model_id: str, **fields: Any) -> httpx.Response
     return http.post("/v1/models", json={"model_id": model_id} | fields)
 
 
-def configure(world: World, *models: str) -> None:
+def configure(world: AppFixture, *models: str) -> None:
     world.settings = world.settings.model_copy(update={"models": ",".join(models)})
     world.made.clear()
 
@@ -54,7 +54,9 @@ def test_a_model_is_served_by_its_short_id_and_answers_by_it(http: httpx.Client)
     assert answered.json()["output_message"]["content"] == "Hi"
 
 
-def test_a_short_id_that_several_models_have_is_neither_listed_nor_served(http: httpx.Client, world: World) -> None:
+def test_a_short_id_that_several_models_have_is_neither_listed_nor_served(
+    http: httpx.Client, world: AppFixture
+) -> None:
     settings = world.settings
     configure(world, "recorded/demo", "recorded/other")
 
@@ -69,7 +71,7 @@ def test_a_short_id_that_several_models_have_is_neither_listed_nor_served(http: 
         assert "'scripted/demo', 'recorded/demo'" in error["message"]
 
 
-def test_demo_is_the_scripted_model_where_no_list_names_it(http: httpx.Client, world: World) -> None:
+def test_demo_is_the_scripted_model_where_no_list_names_it(http: httpx.Client, world: AppFixture) -> None:
     settings = world.settings
     world.settings = settings.model_copy(update={"default_model": "recorded/m", "models": "scripted/other"})
 
@@ -87,7 +89,7 @@ def test_demo_is_the_scripted_model_where_no_list_names_it(http: httpx.Client, w
         assert_error(answer, 400, "model_not_found")
 
 
-def test_another_listed_model_may_be_called_demo(http: httpx.Client, world: World) -> None:
+def test_another_listed_model_may_be_called_demo(http: httpx.Client, world: AppFixture) -> None:
     settings = world.settings
     world.settings = settings.model_copy(update={"default_model": "recorded/demo"})
 
@@ -97,7 +99,7 @@ def test_another_listed_model_may_be_called_demo(http: httpx.Client, world: Worl
     assert [request.model for request in world.recorder.requests] == ["demo"] * 4
 
 
-def test_a_short_id_never_takes_the_place_of_another_id(http: httpx.Client, world: World) -> None:
+def test_a_short_id_never_takes_the_place_of_another_id(http: httpx.Client, world: AppFixture) -> None:
     settings = world.settings
     configure(world, "recorded/scripted/demo", "recorded/plums")
     assert register(http, "plums", provider_model_id="scripted/demo").status_code == 200
@@ -120,7 +122,7 @@ def test_a_registered_model_has_a_short_id_which_is_not_to_be_unregistered(http:
     assert listed(http) == ["scripted/demo", "demo"]
 
 
-def test_a_shield_may_ask_a_model_by_its_short_id(http: httpx.Client, world: World) -> None:
+def test_a_shield_may_ask_a_model_by_its_short_id(http: httpx.Client, world: AppFixture) -> None:
     shield = {"shield_id": "guard", "provider_id": "llama-guard", "provider_shield_id": "demo"}
 
     assert http.post("/v1/shields", json=shield).status_code == 200

@@ -3,7 +3,7 @@ from typing import Any
 import httpx
 import pytest
 from tests.api.api_client import WEATHER, open_session, resume, say, turn, turns_of
-from tests.api.app_fixture import World
+from tests.api.app_fixture import AppFixture
 
 from stint.domain.inference import Decoding
 
@@ -18,7 +18,7 @@ def test_nulls_and_unknown_fields_of_a_turn_change_nothing(http: httpx.Client) -
 
 
 def test_only_fields_of_a_turn_that_are_present_and_not_null_override_the_agents(
-    http: httpx.Client, world: World
+    http: httpx.Client, world: AppFixture
 ) -> None:
     sampling = {"strategy": {"type": "top_k", "top_k": 3}, "max_tokens": 50, "repetition_penalty": 1.2, "stop": ["X"]}
     tool_config = {"tool_choice": "none", "tool_prompt_format": "json"}
@@ -54,7 +54,7 @@ def test_only_fields_of_a_turn_that_are_present_and_not_null_override_the_agents
     assert not_at_all.messages[0] == partly.messages[0] != wholly.messages[0]
 
 
-def test_a_turns_overrides_hold_after_its_pause(http: httpx.Client, world: World) -> None:
+def test_a_turns_overrides_hold_after_its_pause(http: httpx.Client, world: AppFixture) -> None:
     session = open_session(http, model="recorded/model", client_tools=[WEATHER])
     paused = turn(http, session, "get_weather in Ulm", instructions="Override.", sampling_params={"max_tokens": 99})
 

@@ -11,7 +11,7 @@ import httpx
 import pytest
 from jsonschema import Draft202012Validator
 from mangum import Mangum
-from tests.api.app_fixture import World
+from tests.api.app_fixture import AppFixture
 from tests.api.conftest import Invocation
 
 BROWSER = {"accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
@@ -190,7 +190,7 @@ def test_examples_are_served(http: httpx.Client, described: dict[str, Any], name
 
 
 @pytest.fixture
-def whole_app(world: World) -> Iterator[Callable[[dict[str, Any]], dict[str, Any]]]:
+def whole_app(world: AppFixture) -> Iterator[Callable[[dict[str, Any]], dict[str, Any]]]:
     """The app as Lambda calls it, with an event of API Gateway."""
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)

@@ -4,7 +4,7 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.api.app_fixture import Served, World
+from tests.api.app_fixture import AppFixture, Served
 from tests.api.responses_client import (
     RESPONSES,
     UNKNOWN,
@@ -78,7 +78,7 @@ def test_a_response_to_a_plain_request_has_every_key_with_its_default(http: http
     assert created["usage"]["total_tokens"] == created["usage"]["input_tokens"] + created["usage"]["output_tokens"] > 0
 
 
-def test_what_is_asked_of_the_model_reaches_it(http: httpx.Client, world: World) -> None:
+def test_what_is_asked_of_the_model_reaches_it(http: httpx.Client, world: AppFixture) -> None:
     respond(http, **(ECHOED | {"tool_choice": {"type": "function", "name": "get_weather"}}), model="recorded/m")
 
     request = world.last_request
@@ -92,7 +92,7 @@ def test_what_is_asked_of_the_model_reaches_it(http: httpx.Client, world: World)
     assert request.model == "m"
 
 
-def test_what_is_left_out_is_left_to_the_provider(http: httpx.Client, world: World) -> None:
+def test_what_is_left_out_is_left_to_the_provider(http: httpx.Client, world: AppFixture) -> None:
     respond(http, model="recorded/m")
 
     request = world.last_request
@@ -150,13 +150,13 @@ def test_every_operation_is_under_both_addresses(server: Served, base: str) -> N
         assert [model.id for model in openai.models.list()]
 
 
-def test_a_response_without_a_model_is_answered_by_the_servers(http: httpx.Client, world: World) -> None:
+def test_a_response_without_a_model_is_answered_by_the_servers(http: httpx.Client, world: AppFixture) -> None:
     assert respond(http, model=None)["model"] == world.settings.default_model
 
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_response_that_is_not_to_be_stored_leaves_nothing_behind(
-    http: httpx.Client, world: World, stream: bool
+    http: httpx.Client, world: AppFixture, stream: bool
 ) -> None:
     with world.faults.watch() as sent:
         if stream:

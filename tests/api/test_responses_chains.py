@@ -4,7 +4,7 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.api.app_fixture import World
+from tests.api.app_fixture import AppFixture
 from tests.api.responses_client import (
     RESPONSES,
     TIME,
@@ -26,7 +26,7 @@ from tests.services.turn_fixture import words_of
 from stint.domain.inference import AssistantAnswer, SystemText, ToolResult
 
 
-def words(world: World) -> list[str]:
+def words(world: AppFixture) -> list[str]:
     """Return the last message that the recorded model received."""
     return [words_of(message) for message in world.last_request.messages]
 
@@ -38,7 +38,7 @@ def chain(http: httpx.Client, *said: str, **fields: Any) -> Body:
     return last
 
 
-def test_the_model_sees_the_chain_from_its_beginning_to_the_new_input(http: httpx.Client, world: World) -> None:
+def test_the_model_sees_the_chain_from_its_beginning_to_the_new_input(http: httpx.Client, world: AppFixture) -> None:
     last = chain(http, "one", "two")
 
     response = respond(http, "three", previous_response_id=last["id"], model="recorded/m")
@@ -47,7 +47,7 @@ def test_the_model_sees_the_chain_from_its_beginning_to_the_new_input(http: http
     assert response["previous_response_id"] == last["id"]
 
 
-def test_a_chain_forks_freely(http: httpx.Client, world: World) -> None:
+def test_a_chain_forks_freely(http: httpx.Client, world: AppFixture) -> None:
     root = chain(http, "root")
     left, right = (respond(http, f"say: {side}", previous_response_id=root["id"])["id"] for side in ("left", "right"))
 
@@ -57,7 +57,7 @@ def test_a_chain_forks_freely(http: httpx.Client, world: World) -> None:
         assert words(world) == told
 
 
-def test_a_long_chain_is_told_whole(http: httpx.Client, world: World) -> None:
+def test_a_long_chain_is_told_whole(http: httpx.Client, world: AppFixture) -> None:
     last = chain(http, *map(str, range(24)))
 
     respond(http, "end", previous_response_id=last["id"], model="recorded/m")
@@ -65,7 +65,7 @@ def test_a_long_chain_is_told_whole(http: httpx.Client, world: World) -> None:
     assert words(world)[::2] == [*(f"say: re {n}" for n in range(24)), "end"]
 
 
-def test_instructions_are_those_of_the_request_alone(http: httpx.Client, world: World) -> None:
+def test_instructions_are_those_of_the_request_alone(http: httpx.Client, world: AppFixture) -> None:
     first = respond(http, "one", instructions="Be brief.", model="recorded/m")
     respond(http, "two", previous_response_id=first["id"], model="recorded/m")
     without = [message for message in world.last_request.messages if isinstance(message, SystemText)]
@@ -76,7 +76,7 @@ def test_instructions_are_those_of_the_request_alone(http: httpx.Client, world: 
     assert "Be brief." not in words(world)
 
 
-def test_calls_and_their_outputs_are_told_again(http: httpx.Client, world: World) -> None:
+def test_calls_and_their_outputs_are_told_again(http: httpx.Client, world: AppFixture) -> None:
     asked = respond(http, "say: Look\ncall: get_weather {}\ncall: get_time {}", tools=[WEATHER, TIME])
     weather, clock = (item for item in asked["output"] if item["type"] == "function_call")
     told = respond(http, [output_for(clock, "noon"), output_for(weather)], previous_response_id=asked["id"])
@@ -92,7 +92,7 @@ def test_calls_and_their_outputs_are_told_again(http: httpx.Client, world: World
 
 
 def test_at_llama_stacks_address_a_call_that_was_not_answered_is_closed_for_the_model(
-    http: httpx.Client, llama_stack: httpx.Client, world: World
+    http: httpx.Client, llama_stack: httpx.Client, world: AppFixture
 ) -> None:
     asked = respond(http, "call: get_weather {}", tools=[WEATHER])
 
@@ -135,7 +135,7 @@ def test_what_was_never_there_is_not_continued(http: httpx.Client) -> None:
         assert UNKNOWN in assert_refused(answer, 400, "previous_response_not_found")["message"]
 
 
-def test_a_response_that_runs_is_not_continued(http: httpx.Client, world: World) -> None:
+def test_a_response_that_runs_is_not_continued(http: httpx.Client, world: AppFixture) -> None:
     body = {"model": "faulty/gated", "input": "first", "stream": True}
     with http.stream("POST", RESPONSES, json=body) as running:
         lines = running.iter_lines()
@@ -150,7 +150,7 @@ def test_a_response_that_runs_is_not_continued(http: httpx.Client, world: World)
     assert respond(http, previous_response_id=response_id)["status"] == "completed"
 
 
-def test_a_failed_response_is_continued_with_what_was_kept_of_it(http: httpx.Client, world: World) -> None:
+def test_a_failed_response_is_continued_with_what_was_kept_of_it(http: httpx.Client, world: AppFixture) -> None:
     failed = follow(http, "say: one two three\nfail: after 2 words")[-1]["response"]
 
     respond(http, "go on", previous_response_id=failed["id"], model="recorded/m")
@@ -158,7 +158,7 @@ def test_a_failed_response_is_continued_with_what_was_kept_of_it(http: httpx.Cli
     assert words(world) == ["say: one two three\nfail: after 2 words", "go on"]
 
 
-def test_what_is_not_to_be_stored_may_continue_what_is(http: httpx.Client, world: World) -> None:
+def test_what_is_not_to_be_stored_may_continue_what_is(http: httpx.Client, world: AppFixture) -> None:
     first = chain(http, "one")
 
     respond(http, "two", previous_response_id=first["id"], store=False, model="recorded/m")
@@ -169,7 +169,7 @@ def test_what_is_not_to_be_stored_may_continue_what_is(http: httpx.Client, world
 
 @pytest.mark.parametrize(("truncation", "status"), [("disabled", 400), (None, 400), ("auto", 200)])
 def test_a_chain_that_is_too_long_is_cut_only_where_that_is_wished(
-    http: httpx.Client, world: World, truncation: str | None, status: int
+    http: httpx.Client, world: AppFixture, truncation: str | None, status: int
 ) -> None:
     settings = world.settings
     world.settings = settings.model_copy(update={"history_bytes": 2500})

@@ -5,7 +5,7 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.api.app_fixture import LEASE, World
+from tests.api.app_fixture import LEASE, AppFixture
 from tests.api.responses_client import (
     RESPONSES,
     WEATHER,
@@ -41,7 +41,7 @@ def ids_of(items: list[Body]) -> list[str]:
     return [item["id"] for item in items]
 
 
-def words(world: World) -> list[str]:
+def words(world: AppFixture) -> list[str]:
     return [words_of(message) for message in world.last_request.messages]
 
 
@@ -57,7 +57,7 @@ def test_what_is_said_is_added_in_order_by_the_ids_of_the_response(http: httpx.C
     assert get(http, second["id"])["conversation"] == {"id": conversation}
 
 
-def test_the_model_sees_the_conversation(http: httpx.Client, conversation: str, world: World) -> None:
+def test_the_model_sees_the_conversation(http: httpx.Client, conversation: str, world: AppFixture) -> None:
     http.post(f"/v1/conversations/{conversation}/items", json={"items": [user("one")]})
     respond(http, "say: two", conversation=conversation)
 
@@ -67,7 +67,7 @@ def test_the_model_sees_the_conversation(http: httpx.Client, conversation: str, 
 
 
 def test_calls_go_round_in_a_conversation_with_the_thoughts_before_them(
-    http: httpx.Client, conversation: str, world: World
+    http: httpx.Client, conversation: str, world: AppFixture
 ) -> None:
     asked = respond(http, "think: Hm\ncall: get_weather {}", conversation=conversation, tools=[WEATHER])
     output = output_for(item_of(asked, "function_call"))
@@ -95,7 +95,7 @@ def test_an_incomplete_response_adds_what_there_is_of_it(http: httpx.Client, con
 
 
 def test_a_conversation_is_locked_while_a_response_runs_in_it(
-    http: httpx.Client, conversation: str, world: World
+    http: httpx.Client, conversation: str, world: AppFixture
 ) -> None:
     body = {"model": "faulty/gated", "input": "first", "stream": True, "conversation": conversation}
     with http.stream("POST", RESPONSES, json=body) as running:
@@ -139,7 +139,7 @@ def test_a_refused_response_leaves_the_conversation_free(http: httpx.Client, con
 
 
 def test_the_lock_of_a_process_that_died_runs_out_and_its_response_has_failed(
-    http: httpx.Client, conversation: str, world: World
+    http: httpx.Client, conversation: str, world: AppFixture
 ) -> None:
     dead = ResponseHeader(response_id="resp_" + "0" * 32, created_at=1, model="m", until=time.time() + 900)
     world.store.responses.put(world.tenant, dead)
@@ -159,7 +159,7 @@ def test_a_conversation_that_is_not_there_is_not_found(http: httpx.Client) -> No
         assert_refused(post(http, conversation=missing), 404, "conversation_not_found")
 
 
-def test_an_item_that_was_deleted_is_not_told(http: httpx.Client, conversation: str, world: World) -> None:
+def test_an_item_that_was_deleted_is_not_told(http: httpx.Client, conversation: str, world: AppFixture) -> None:
     said = respond(http, "say: plums", conversation=conversation)
     http.delete(f"/v1/conversations/{conversation}/items/{said['output'][0]['id']}")
 

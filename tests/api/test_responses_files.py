@@ -6,7 +6,7 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.api.app_fixture import Served, World
+from tests.api.app_fixture import AppFixture, Served
 from tests.api.responses_client import (
     RESPONSES,
     WEATHER,
@@ -34,7 +34,7 @@ JAM = base64.b64encode(b"plum jam").decode()
 
 
 @pytest.fixture
-def shelf(world: World) -> Iterator[ScriptedHTTPServer]:
+def shelf(world: AppFixture) -> Iterator[ScriptedHTTPServer]:
     """A server of files that callers may reach."""
 
     def answer(received: Received) -> Reply:
@@ -60,7 +60,7 @@ def file(**fields: Any) -> dict[str, Any]:
         {"file_data": base64.b64encode(b"<p>plum <b>jam</b></p>").decode(), "filename": "a.html"},
     ],
 )
-def test_a_file_is_told_as_text_under_its_name(http: httpx.Client, world: World, source: dict[str, Any]) -> None:
+def test_a_file_is_told_as_text_under_its_name(http: httpx.Client, world: AppFixture, source: dict[str, Any]) -> None:
     respond(http, [user([file(**source), {"type": "input_text", "text": "What?"}])], model="recorded/m")
 
     [message] = world.last_request.messages
@@ -71,7 +71,7 @@ def test_a_file_is_told_as_text_under_its_name(http: httpx.Client, world: World,
 
 
 def test_a_file_behind_a_url_is_fetched_once_for_the_whole_chain(
-    http: httpx.Client, world: World, shelf: ScriptedHTTPServer
+    http: httpx.Client, world: AppFixture, shelf: ScriptedHTTPServer
 ) -> None:
     first = respond(http, [user([file(file_url=f"{shelf.url}/shelf.txt")])])
     second = respond(http, "more", previous_response_id=first["id"])
@@ -83,7 +83,7 @@ def test_a_file_behind_a_url_is_fetched_once_for_the_whole_chain(
     assert kept["content"][0]["file_url"] == f"{shelf.url}/shelf.txt"
 
 
-def test_several_files_of_several_items_keep_their_texts(http: httpx.Client, world: World) -> None:
+def test_several_files_of_several_items_keep_their_texts(http: httpx.Client, world: AppFixture) -> None:
     def of(word: str) -> dict[str, Any]:
         return file(filename=f"{word}.txt", file_data=base64.b64encode(f"about {word}".encode()).decode())
 
@@ -118,7 +118,7 @@ def test_files_that_are_too_long_or_unreadable_are_named(http: httpx.Client) -> 
         assert answer.json()["error"]["param"] == "input[1].content[1]", answer.text
 
 
-def test_an_image_reaches_the_model_and_the_chain(http: httpx.Client, world: World) -> None:
+def test_an_image_reaches_the_model_and_the_chain(http: httpx.Client, world: AppFixture) -> None:
     image = {"type": "input_image", "image_url": PIXEL, "detail": "low"}
     first = respond(http, [user([{"type": "input_text", "text": "What?"}, image])], model="recorded/m")
     respond(http, "more", previous_response_id=first["id"], model="recorded/m")
@@ -154,7 +154,7 @@ def test_an_image_that_no_model_may_read_is_named(http: httpx.Client, url: str, 
     assert (asked["param"], answered["param"]) == ("input[0].content[0].image_url", "input[1].output[0].image_url")
 
 
-def test_openais_client_sends_files(server: Served, world: World) -> None:
+def test_openais_client_sends_files(server: Served, world: AppFixture) -> None:
     with openai_client(server) as openai:
         content: Any = [
             {"type": "input_file", "filename": "a.txt", "file_data": f"data:text/plain;base64,{JAM}"},

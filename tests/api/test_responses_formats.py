@@ -5,7 +5,7 @@ from typing import Any, Literal
 import httpx
 import pytest
 from pydantic import BaseModel
-from tests.api.app_fixture import Served, World
+from tests.api.app_fixture import AppFixture, Served
 from tests.api.responses_client import WEATHER, Body, follow, get, kinds, openai_client, respond, text_of
 from tests.servers.chat_completions import ChatCompletionsServer, stream, words
 
@@ -27,7 +27,7 @@ def schema(**fields: Any) -> Body:
 @pytest.mark.parametrize(
     "fields", [{"strict": True}, {"strict": False}, {}, {"strict": None, "description": "How warm."}]
 )
-def test_the_schema_reaches_the_model_and_is_shown(http: httpx.Client, world: World, fields: Body) -> None:
+def test_the_schema_reaches_the_model_and_is_shown(http: httpx.Client, world: AppFixture, fields: Body) -> None:
     response = respond(http, "It is 7", text=schema(**fields), model="recorded/m")
 
     asked = world.last_request.response_format
@@ -50,7 +50,7 @@ def test_the_schema_reaches_the_model_and_is_shown(http: httpx.Client, world: Wo
     ],
 )
 def test_any_object_will_do_where_there_is_no_schema(
-    http: httpx.Client, world: World, asked: Body, form: type[AnswerFormat]
+    http: httpx.Client, world: AppFixture, asked: Body, form: type[AnswerFormat]
 ) -> None:
     response = respond(http, "It is 7", text={"format": asked}, model="recorded/m")
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.api.app_fixture import Served, World
+from tests.api.app_fixture import AppFixture, Served
 from tests.api.responses_client import RESPONSES, UNKNOWN, assert_refused, get, openai_client, post, respond, user
 
 from stint.domain.openai.stored_responses import ResponseHeader
@@ -101,7 +101,7 @@ def test_input_items_outlive_what_the_response_continued(http: httpx.Client) -> 
     assert item["content"][0]["text"] == "two"
 
 
-def test_a_response_whose_process_died_is_shown_as_failed_for_good(http: httpx.Client, world: World) -> None:
+def test_a_response_whose_process_died_is_shown_as_failed_for_good(http: httpx.Client, world: AppFixture) -> None:
     dead = ResponseHeader(response_id=UNKNOWN, created_at=1, model="m", until=time.time() - 1)
     alive = dead.model_copy(update={"response_id": f"resp_{'1' * 32}", "until": time.time() + 60})
     for header in (dead, alive):

@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.api.app_fixture import World
+from tests.api.app_fixture import AppFixture
 from tests.api.responses_client import (
     RESPONSES,
     WEATHER,
@@ -77,7 +77,7 @@ def test_a_stream_tells_the_list_and_the_calls(http: httpx.Client, hosted: Hoste
 
 @pytest.mark.parametrize("allowed", [["add", "total"], {"tool_names": ["add", "total"]}])
 def test_of_a_servers_tools_those_that_are_allowed_are_shown(
-    http: httpx.Client, hosted: Hosted, world: World, allowed: Any
+    http: httpx.Client, hosted: Hosted, world: AppFixture, allowed: Any
 ) -> None:
     response = respond(http, tools=[hosted(allowed_tools=allowed)], model="recorded/m")
 
@@ -147,7 +147,7 @@ KIND_OF = {"get_weather": "function_call", "add": "mcp_call", "total": "mcp_appr
 
 @pytest.mark.parametrize("order", [*permutations(KIND_OF), ("add", "total", "add", "get_weather", "add")])
 def test_items_stand_in_the_order_of_the_models_calls(
-    http: httpx.Client, hosted: Hosted, world: World, order: tuple[str, ...]
+    http: httpx.Client, hosted: Hosted, world: AppFixture, order: tuple[str, ...]
 ) -> None:
     tools = [WEATHER, hosted(require_approval={"always": {"tool_names": ["total"]}})]
     arguments = {"get_weather": "{}", "add": '{"a": 1, "b": 2}', "total": '{"numbers": [1, 2]}'}
@@ -173,7 +173,9 @@ def approval_of(request: Body) -> Body:
     return {"type": "mcp_approval_response", "approval_request_id": request["id"], "approve": True}
 
 
-def test_a_finished_call_is_a_round_of_its_own_for_the_model(http: httpx.Client, hosted: Hosted, world: World) -> None:
+def test_a_finished_call_is_a_round_of_its_own_for_the_model(
+    http: httpx.Client, hosted: Hosted, world: AppFixture
+) -> None:
     done = respond(http, ADD, tools=[hosted()])
 
     respond(http, [user("and?")], previous_response_id=done["id"], model="recorded/m")
@@ -230,7 +232,7 @@ def test_the_last_model_call_may_leave_calls_to_the_client(http: httpx.Client, h
 @pytest.mark.parametrize("bound", [{"max_infer_iters": 1}, {"max_tool_calls": 1}])
 @pytest.mark.parametrize("way", ["previous_response_id", "conversation"])
 def test_what_continues_from_a_limit_knows_nothing_of_the_calls_that_were_not_run(
-    http: httpx.Client, hosted: Hosted, world: World, bound: Body, way: str
+    http: httpx.Client, hosted: Hosted, world: AppFixture, bound: Body, way: str
 ) -> None:
     begun = {"conversation": http.post("/v1/conversations").json()["id"]} if way == "conversation" else {}
     ended = respond(http, f"say: Look\n{ADD}\n{ADD}", tools=[hosted()], **bound, **begun)
@@ -246,7 +248,7 @@ def test_what_continues_from_a_limit_knows_nothing_of_the_calls_that_were_not_ru
 @pytest.mark.parametrize("path", ["/private/mcp", "/private/sse"])
 @pytest.mark.parametrize("place", ["authorization", "headers"])
 def test_credentials_reach_the_server_and_nobody_else(
-    http: httpx.Client, hosted: Hosted, world: World, caplog: pytest.LogCaptureFixture, path: str, place: str
+    http: httpx.Client, hosted: Hosted, world: AppFixture, caplog: pytest.LogCaptureFixture, path: str, place: str
 ) -> None:
     secret = {"authorization": TOKEN} if place == "authorization" else {"headers": {"Authorization": f"Bearer {TOKEN}"}}
     caplog.set_level(logging.DEBUG)

@@ -5,7 +5,7 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.api.app_fixture import World
+from tests.api.app_fixture import AppFixture
 from tests.api.responses_client import (
     RESPONSES,
     WEATHER,
@@ -43,7 +43,7 @@ def endpoint() -> Iterator[ConverseStreamServer]:
 
 @pytest.fixture
 def bedrock(
-    endpoint: ConverseStreamServer, world: World, monkeypatch: pytest.MonkeyPatch
+    endpoint: ConverseStreamServer, world: AppFixture, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[ConverseStreamServer]:
     """The Bedrock runtime behind `bedrock/` models."""
     monkeypatch.setenv("AWS_ENDPOINT_URL_BEDROCK_RUNTIME", endpoint.url)
@@ -73,7 +73,7 @@ WAYS = ["items", "references", "conversation", "previous_response_id"]
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_thoughts_go_back_with_their_signature(http: httpx.Client, world: World, way: str) -> None:
+def test_thoughts_go_back_with_their_signature(http: httpx.Client, world: AppFixture, way: str) -> None:
     conversation = http.post("/v1/conversations").json()["id"] if way == "conversation" else None
     asked = respond(http, THINK, tools=[WEATHER], include=[ENCRYPTED], store=way != "items", conversation=conversation)
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.api.app_fixture import World
+from tests.api.app_fixture import AppFixture
 from tests.api.responses_client import (
     MODEL,
     RESPONSES,
@@ -32,7 +32,7 @@ def reference(item: Body) -> Body:
     return {"type": "item_reference", "id": item["id"]}
 
 
-def words(world: World) -> list[str]:
+def words(world: AppFixture) -> list[str]:
     return [words_of(message) for message in world.last_request.messages]
 
 
@@ -41,7 +41,7 @@ def input_of(http: httpx.Client, response: Body, query: str = "") -> list[Body]:
     return list(page["data"])
 
 
-def test_the_output_of_a_stored_response_is_referred_to_in_a_new_request(http: httpx.Client, world: World) -> None:
+def test_the_output_of_a_stored_response_is_referred_to_in_a_new_request(http: httpx.Client, world: AppFixture) -> None:
     asked = respond(http, THOUGHT, tools=[WEATHER])
     output = output_for(item_of(asked, "function_call"))
     told = [user("go"), *map(reference, asked["output"]), output]
@@ -57,7 +57,7 @@ def test_the_output_of_a_stored_response_is_referred_to_in_a_new_request(http: h
     assert [item["id"] for item in input_of(http, answered)][1:4] == [item["id"] for item in asked["output"]]
 
 
-def test_a_reference_may_do_without_a_type(http: httpx.Client, world: World) -> None:
+def test_a_reference_may_do_without_a_type(http: httpx.Client, world: AppFixture) -> None:
     said = respond(http, "say: Plums")["output"][0]
 
     respond(http, [{"id": said["id"]}, {"type": None, "id": said["id"]}, user("go")], model="recorded/m")
@@ -78,7 +78,7 @@ def test_reasoning_that_is_referred_to_is_shown_whole_only_to_who_asks(http: htt
     assert shown["encrypted_content"]
 
 
-def test_the_input_of_an_earlier_response_of_the_chain_is_referred_to(http: httpx.Client, world: World) -> None:
+def test_the_input_of_an_earlier_response_of_the_chain_is_referred_to(http: httpx.Client, world: AppFixture) -> None:
     first = respond(http, [user("plums"), user("pears")])
     [plums, _] = input_of(http, first)
 
@@ -88,7 +88,7 @@ def test_the_input_of_an_earlier_response_of_the_chain_is_referred_to(http: http
     assert [word for word in words(world) if word == "plums"] == ["plums"]
 
 
-def test_what_the_chain_has_told_already_is_not_told_twice(http: httpx.Client, world: World) -> None:
+def test_what_the_chain_has_told_already_is_not_told_twice(http: httpx.Client, world: AppFixture) -> None:
     first = respond(http, "call: get_weather {}", tools=[WEATHER])
     call = item_of(first, "function_call")
 
@@ -102,7 +102,7 @@ def test_what_the_chain_has_told_already_is_not_told_twice(http: httpx.Client, w
         ]
 
 
-def test_a_message_that_is_referred_to_brings_its_files(http: httpx.Client, world: World) -> None:
+def test_a_message_that_is_referred_to_brings_its_files(http: httpx.Client, world: AppFixture) -> None:
     file = {"type": "input_file", "filename": "a.txt", "file_data": base64.b64encode(b"plum jam").decode()}
     conversation = http.post("/v1/conversations", json={"items": [user([file])]}).json()["id"]
     [message] = http.get(f"/v1/conversations/{conversation}/items").json()["data"]
@@ -166,7 +166,7 @@ def test_items_of_a_chain_count_for_no_limit(http: httpx.Client, monkeypatch: py
 
 
 def test_references_to_large_responses_are_refused(
-    http: httpx.Client, world: World, monkeypatch: pytest.MonkeyPatch
+    http: httpx.Client, world: AppFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(world, "settings", world.settings.model_copy(update={"history_bytes": 3_000}))
     said = [respond(http, "say: Plums" + "\n" + "x" * 2_000)["output"][0] for _ in range(2)]

@@ -5,7 +5,7 @@ from typing import Any
 import httpx
 import pytest
 from tests.api.api_client import hear
-from tests.api.app_fixture import Served, World
+from tests.api.app_fixture import AppFixture, Served
 from tests.api.responses_client import (
     RESPONSES,
     TIME,
@@ -179,7 +179,7 @@ def test_a_response_that_fails_without_a_stream_shows_what_had_come_of_it(http: 
     assert (message["status"], message["content"][0]["text"]) == ("incomplete", "one two ")
 
 
-def test_a_slow_response_that_fails_is_told_as_a_failed_one(http: httpx.Client, world: World) -> None:
+def test_a_slow_response_that_fails_is_told_as_a_failed_one(http: httpx.Client, world: AppFixture) -> None:
     answer = hear(http, world, RESPONSES, {"model": "faulty/slow-failure", "input": "Hello"})
 
     body = answer.json()
@@ -187,7 +187,7 @@ def test_a_slow_response_that_fails_is_told_as_a_failed_one(http: httpx.Client, 
     assert get(http, body["id"]) == body
 
 
-def test_a_silent_stream_is_kept_open_by_comments(http: httpx.Client, world: World) -> None:
+def test_a_silent_stream_is_kept_open_by_comments(http: httpx.Client, world: AppFixture) -> None:
     answer = hear(http, world, RESPONSES, {"model": "faulty/slow", "input": "Hello", "stream": True})
 
     assert ": keep-alive\n\n" in answer.text

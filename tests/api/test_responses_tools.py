@@ -4,7 +4,7 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.api.app_fixture import World
+from tests.api.app_fixture import AppFixture
 from tests.api.responses_client import (
     TIME,
     WEATHER,
@@ -47,7 +47,7 @@ def names(response: Body) -> list[str]:
         ),
     ],
 )
-def test_the_model_is_told_how_to_choose(http: httpx.Client, world: World, choice: Any, told: str) -> None:
+def test_the_model_is_told_how_to_choose(http: httpx.Client, world: AppFixture, choice: Any, told: str) -> None:
     response = respond(http, tools=TOOLS, tool_choice=choice, model="recorded/m")
 
     assert world.last_request.tool_choice == told
@@ -73,7 +73,9 @@ def test_each_request_that_asks_for_a_call_gets_one(http: httpx.Client) -> None:
 
 
 @pytest.mark.parametrize("mode", ["auto", "required"])
-def test_only_allowed_tools_are_called_whatever_the_model_wants(http: httpx.Client, world: World, mode: str) -> None:
+def test_only_allowed_tools_are_called_whatever_the_model_wants(
+    http: httpx.Client, world: AppFixture, mode: str
+) -> None:
     choice = {"type": "allowed_tools", "mode": mode, "tools": WEATHER_ONLY}
 
     events = follow(http, BOTH, tools=TOOLS, tool_choice=choice, model="recorded/m")

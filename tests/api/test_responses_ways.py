@@ -6,7 +6,7 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.api.app_fixture import World
+from tests.api.app_fixture import AppFixture
 from tests.api.responses_client import RESPONSES, TIME, WEATHER, Body, events_of, get, output_for, post, respond, user
 
 from stint.domain.inference import AssistantAnswer, ModelMessage, ToolResult
@@ -89,7 +89,7 @@ def test_a_talk_goes_on(
     http: httpx.Client,
     llama_stack: httpx.Client,
     mcp_server: str,
-    world: World,
+    world: AppFixture,
     resume: Callable[..., Body],
     way: str,
     seed: int,

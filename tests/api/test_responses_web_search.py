@@ -6,7 +6,7 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.api.app_fixture import World
+from tests.api.app_fixture import AppFixture
 from tests.api.responses_client import RESPONSES, WEATHER, follow, get, item_of, kinds, respond, text_of, types_of, user
 from tests.servers import tavily
 from tests.servers.scripted_http import ScriptedHTTPServer
@@ -27,7 +27,7 @@ def shared_tavily() -> Iterator[ScriptedHTTPServer]:
 
 
 @pytest.fixture
-def searches(shared_tavily: ScriptedHTTPServer, world: World) -> Iterator[ScriptedHTTPServer]:
+def searches(shared_tavily: ScriptedHTTPServer, world: AppFixture) -> Iterator[ScriptedHTTPServer]:
     shared_tavily.forget()
     search = WebSearch(Tavily(Guard(["127.0.0.1"]), base_url=shared_tavily.url), tavily.KEY)
     world.tool_providers = {"tavily-search": search}
@@ -98,7 +98,7 @@ def test_a_search_that_fails_is_told_to_the_model(http: httpx.Client, searches: 
     assert tavily.KEY not in str(response)
 
 
-def test_a_search_goes_back_as_an_item(http: httpx.Client, searches: ScriptedHTTPServer, world: World) -> None:
+def test_a_search_goes_back_as_an_item(http: httpx.Client, searches: ScriptedHTTPServer, world: AppFixture) -> None:
     done = respond(http, SEARCH, tools=[TOOL])
     again: list[Any] = [user("go"), *done["output"], user("and?")]
 

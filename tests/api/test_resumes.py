@@ -1,11 +1,11 @@
 import httpx
 from tests.api.api_client import STEP, TIME, WEATHER, answers_to, open_session, payloads, resume, stream, turn, turns_of
-from tests.api.app_fixture import World
+from tests.api.app_fixture import AppFixture
 
 from stint.domain.inference import AssistantAnswer, ToolResult
 
 
-def test_text_beside_a_tool_call_is_kept_everywhere(http: httpx.Client, world: World) -> None:
+def test_text_beside_a_tool_call_is_kept_everywhere(http: httpx.Client, world: AppFixture) -> None:
     session = open_session(http, model="recorded/model", client_tools=[WEATHER])
 
     paused = turn(http, session, "say: Let me look.\nget_weather in Ulm")
@@ -19,7 +19,7 @@ def test_text_beside_a_tool_call_is_kept_everywhere(http: httpx.Client, world: W
 
 
 def test_several_calls_at_once_are_answered_in_one_resume_whatever_their_order(
-    http: httpx.Client, world: World
+    http: httpx.Client, world: AppFixture
 ) -> None:
     session = open_session(http, model="recorded/model", client_tools=[WEATHER, TIME])
     paused = turn(http, session, "get_weather for Ulm and get_time")

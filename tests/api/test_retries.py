@@ -11,7 +11,7 @@ import llama_stack_client
 import pytest
 from llama_stack_client import LlamaStackClient
 from tests.api.api_client import WEATHER, answers_to, open_session, turn, turns_of
-from tests.api.app_fixture import Served, World
+from tests.api.app_fixture import AppFixture, Served
 
 ALL_ATTEMPTS = 3
 Create = Callable[..., Any]
@@ -66,7 +66,7 @@ def test_404_is_posted_once(client: LlamaStackClient, http: httpx.Client, server
 
 
 def test_409_while_another_turn_runs_is_posted_once(
-    client: LlamaStackClient, http: httpx.Client, server: Served, world: World
+    client: LlamaStackClient, http: httpx.Client, server: Served, world: AppFixture
 ) -> None:
     session = open_session(http, model="faulty/gated")
     body = {"messages": [{"role": "user", "content": "Hello"}], "stream": True}
@@ -138,7 +138,7 @@ def test_what_fails_inside_a_stream_is_posted_once(
 
 @pytest.mark.parametrize(("code", "status"), [("AccessDeniedException", 500), ("ThrottlingException", 503)])
 def test_what_fails_before_anything_was_written_is_repeated_until_the_client_gives_up(
-    client: LlamaStackClient, http: httpx.Client, server: Served, world: World, code: str, status: int
+    client: LlamaStackClient, http: httpx.Client, server: Served, world: AppFixture, code: str, status: int
 ) -> None:
     session = open_session(http)
 
@@ -153,7 +153,7 @@ def test_what_fails_before_anything_was_written_is_repeated_until_the_client_giv
 
 @pytest.mark.parametrize(("operation", "times"), [("UpdateItem", 1), ("PutItem", 1), ("Query", 2)])
 def test_a_turn_that_a_repetition_begins_is_begun_once(
-    client: LlamaStackClient, http: httpx.Client, server: Served, world: World, operation: str, times: int
+    client: LlamaStackClient, http: httpx.Client, server: Served, world: AppFixture, operation: str, times: int
 ) -> None:
     """Two Queries read history and registry side by side; the registry alone would be read again."""
     session = open_session(http)
@@ -165,7 +165,7 @@ def test_a_turn_that_a_repetition_begins_is_begun_once(
     assert [each["turn_id"] for each in turns_of(http, session)] == [answer.turn_id]
 
 
-def test_a_lease_whose_answer_was_lost_does_not_keep_the_session(http: httpx.Client, world: World) -> None:
+def test_a_lease_whose_answer_was_lost_does_not_keep_the_session(http: httpx.Client, world: AppFixture) -> None:
     session = open_session(http)
     body = {"messages": [{"role": "user", "content": "say: hi"}]}
 
@@ -177,7 +177,7 @@ def test_a_lease_whose_answer_was_lost_does_not_keep_the_session(http: httpx.Cli
 
 
 def test_a_turn_whose_first_write_may_have_happened_is_not_begun_again(
-    client: LlamaStackClient, http: httpx.Client, server: Served, world: World
+    client: LlamaStackClient, http: httpx.Client, server: Served, world: AppFixture
 ) -> None:
     session = open_session(http)
 
@@ -193,7 +193,7 @@ def test_a_turn_whose_first_write_may_have_happened_is_not_begun_again(
 
 
 def test_a_resume_whose_first_write_may_have_happened_is_not_repeated(
-    client: LlamaStackClient, http: httpx.Client, server: Served, world: World
+    client: LlamaStackClient, http: httpx.Client, server: Served, world: AppFixture
 ) -> None:
     session = open_session(http, client_tools=[WEATHER])
     paused = turn(http, session, "get_weather in Ulm")

@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 from tests.api.api_client import TIME, WEATHER, open_session, resume, say, turn
-from tests.api.app_fixture import World
+from tests.api.app_fixture import AppFixture
 from tests.api.sequences import ADD, calls, last_turn, says, sequence
 from tests.servers import tavily
 from tests.servers.chat_completions import ChatCompletionsServer
@@ -172,7 +172,7 @@ def test_what_comes_of_a_call_is_told_to_the_model_and_a_failure_ends_no_turn_as
 
 
 @pytest.fixture
-def web_search(world: World) -> Iterator[str]:
+def web_search(world: AppFixture) -> Iterator[str]:
     """Web search by Tavily, which stands on loopback."""
     with ScriptedHTTPServer(tavily.answer) as service:
         engine = Tavily(Guard(["127.0.0.1"]), base_url=service.url)

@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 from tests.api.api_client import WEATHER, assert_error, open_session, payloads, resume, say, stream, turn, turns_of
-from tests.api.app_fixture import World
+from tests.api.app_fixture import AppFixture
 
 from stint.domain.inference import AssistantAnswer
 
@@ -28,7 +28,7 @@ def forbid(http: httpx.Client, name: str, *phrases: str, **params: Any) -> str:
 
 
 @pytest.fixture
-def window(world: World) -> Iterator[int]:
+def window(world: AppFixture) -> Iterator[int]:
     """Output shields check every forty characters."""
     settings = world.settings
     world.settings = settings.model_copy(update={"output_shield_window": 40})
@@ -46,7 +46,7 @@ def kinds(events: list[dict[str, Any]]) -> list[str]:
 
 
 def test_blocked_input_reaches_the_model_neither_now_nor_in_a_later_turn(
-    http: httpx.Client, words: str, world: World
+    http: httpx.Client, words: str, world: AppFixture
 ) -> None:
     session = open_session(http, model="recorded/m", input_shields=[words])
 
@@ -64,7 +64,7 @@ def test_blocked_input_reaches_the_model_neither_now_nor_in_a_later_turn(
 
 
 def test_a_blocked_answer_is_in_no_event_no_record_and_no_later_call(
-    http: httpx.Client, words: str, world: World
+    http: httpx.Client, words: str, world: AppFixture
 ) -> None:
     session = open_session(http, model="recorded/m", output_shields=[words])
 
@@ -137,7 +137,7 @@ def test_a_shield_asks_the_model_behind_a_registered_name(http: httpx.Client) ->
     assert_error(late, 400, "model_not_found")
 
 
-def test_results_of_client_tools_are_screened_on_resume(http: httpx.Client, words: str, world: World) -> None:
+def test_results_of_client_tools_are_screened_on_resume(http: httpx.Client, words: str, world: AppFixture) -> None:
     session = open_session(http, model="recorded/m", client_tools=[WEATHER], input_shields=[words])
     paused = turn(http, session, "get_weather in Ulm")
 

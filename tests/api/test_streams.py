@@ -16,7 +16,7 @@ from tests.api.api_client import (
     turns_of,
     user,
 )
-from tests.api.app_fixture import World
+from tests.api.app_fixture import AppFixture
 
 EVENTS = {
     "turn_start": ["event_type", "turn_id"],
@@ -134,7 +134,7 @@ def test_line_breaks_of_every_kind_stay_inside_their_event(http: httpx.Client) -
     assert turn(http, session, "Hello")["output_message"]["content"] == text
 
 
-def test_events_arrive_while_the_model_still_thinks(http: httpx.Client, world: World) -> None:
+def test_events_arrive_while_the_model_still_thinks(http: httpx.Client, world: AppFixture) -> None:
     session = open_session(http, model="faulty/slow")
     body = {"messages": [user("Hello")], "stream": True}
 
@@ -148,7 +148,7 @@ def test_events_arrive_while_the_model_still_thinks(http: httpx.Client, world: W
     assert "turn_complete" in rest[-2]
 
 
-def test_a_silent_stream_gets_a_comment_and_an_empty_line(http: httpx.Client, world: World) -> None:
+def test_a_silent_stream_gets_a_comment_and_an_empty_line(http: httpx.Client, world: AppFixture) -> None:
     session = open_session(http, model="faulty/slow")
 
     response = hear(http, world, f"{session}/turn", {"messages": [user("Hello")], "stream": True})
@@ -195,7 +195,7 @@ def test_a_fault_of_the_server_in_a_stream_tells_nothing_of_its_inside(http: htt
     assert "adapter" not in response.text
 
 
-def test_a_slow_answer_begins_with_spaces(http: httpx.Client, world: World) -> None:
+def test_a_slow_answer_begins_with_spaces(http: httpx.Client, world: AppFixture) -> None:
     quick = say(http, open_session(http), "say: done")
     slow = hear(http, world, f"{open_session(http, model='faulty/slow')}/turn", {"messages": [user("Hello")]})
 
@@ -205,7 +205,7 @@ def test_a_slow_answer_begins_with_spaces(http: httpx.Client, world: World) -> N
     assert slow.json()["output_message"]["content"] == "awake"
 
 
-def test_a_failure_after_the_first_space_is_a_failed_turn(http: httpx.Client, world: World) -> None:
+def test_a_failure_after_the_first_space_is_a_failed_turn(http: httpx.Client, world: AppFixture) -> None:
     session = open_session(http, model="faulty/slow-failure")
 
     response = hear(http, world, f"{session}/turn", {"messages": [user("Hello")]})

@@ -6,13 +6,13 @@ from typing import Any
 import httpx
 import pytest
 from tests.api.api_client import assert_error, data, open_session, say, turn, turns_of
-from tests.api.app_fixture import World
+from tests.api.app_fixture import AppFixture
 
 SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
 FORMAT = {"type": "json_schema", "json_schema": SCHEMA}
 
 
-def test_an_answer_of_the_form_that_the_turn_asks_for_completes_it(http: httpx.Client, world: World) -> None:
+def test_an_answer_of_the_form_that_the_turn_asks_for_completes_it(http: httpx.Client, world: AppFixture) -> None:
     session = open_session(http, model="recorded/m")
 
     done = turn(http, session, "three is 3", response_format=FORMAT)

@@ -10,7 +10,7 @@ import pytest
 from llama_stack_client import APIStatusError, BadRequestError, LlamaStackClient
 from llama_stack_client.lib.agents.agent import Agent
 from tests.api.api_client import WEATHER, assert_error, open_session, payloads, resume, say, stream, turn, turns_of
-from tests.api.app_fixture import World
+from tests.api.app_fixture import AppFixture
 from tests.store.tenant_records import read_records
 
 from stint.domain.inference import ToolSignature
@@ -44,7 +44,7 @@ class Bench:
 
 
 @pytest.fixture
-def bench(world: World) -> Iterator[Bench]:
+def bench(world: AppFixture) -> Iterator[Bench]:
     bench = Bench()
     world.tool_providers = {KIND: bench}
     yield bench
@@ -75,7 +75,7 @@ def words(events: list[dict[str, Any]]) -> list[str]:
 
 
 def test_a_mix_of_server_and_client_calls_pauses_for_the_clients_and_goes_on_with_both(
-    http: httpx.Client, tools: Bench, world: World
+    http: httpx.Client, tools: Bench, world: AppFixture
 ) -> None:
     session = open_session(http, model="recorded/m", toolgroups=["rest::desk"], client_tools=[WEATHER])
 
@@ -116,7 +116,7 @@ def test_iterations_before_a_pause_count_after_it(http: httpx.Client, tools: Ben
 
 
 def test_callers_keys_reach_the_tool_and_are_neither_stored_nor_logged(
-    http: httpx.Client, tools: Bench, world: World, caplog: pytest.LogCaptureFixture
+    http: httpx.Client, tools: Bench, world: AppFixture, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
     session = open_session(http, toolgroups=["rest::desk"])
@@ -313,7 +313,7 @@ def test_the_client_registers_an_embedding_model(client: LlamaStackClient) -> No
     assert [each.api_model_type for each in client.models.list() if each.identifier == "embed"] == ["embedding"]
 
 
-def test_a_registered_model_is_another_name_of_a_providers(http: httpx.Client, world: World) -> None:
+def test_a_registered_model_is_another_name_of_a_providers(http: httpx.Client, world: AppFixture) -> None:
     body = {"model_id": "fast", "provider_id": "scripted", "provider_model_id": "demo"}
     registered = http.post("/v1/models", json=body)
     session = open_session(http, model="fast")

@@ -3,7 +3,7 @@ from typing import Any
 import httpx
 import pytest
 from tests.api.api_client import STEP, WEATHER, open_session, say, turn, turns_of, user
-from tests.api.app_fixture import World
+from tests.api.app_fixture import AppFixture
 
 from stint.domain.inference import UserInput
 
@@ -129,7 +129,7 @@ def test_a_turn_needs_messages_and_may_have_none_in_them(http: httpx.Client) -> 
     assert (empty.status_code, empty.json()["input_messages"]) == (200, [])
 
 
-def test_documents_reach_the_model_and_are_not_mixed_into_the_message(http: httpx.Client, world: World) -> None:
+def test_documents_reach_the_model_and_are_not_mixed_into_the_message(http: httpx.Client, world: AppFixture) -> None:
     session = open_session(http, model="recorded/model")
     documents = [
         {"content": "Rule one.", "mime_type": "text/plain"},
@@ -147,7 +147,7 @@ def test_documents_reach_the_model_and_are_not_mixed_into_the_message(http: http
     assert answer["input_messages"][0]["content"] == "say: read"
 
 
-def test_images_reach_the_model_and_every_later_call(http: httpx.Client, world: World) -> None:
+def test_images_reach_the_model_and_every_later_call(http: httpx.Client, world: AppFixture) -> None:
     session = open_session(http, model="recorded/model")
     image = {"type": "image", "image": {"data": DOT}}
 

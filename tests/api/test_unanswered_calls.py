@@ -4,7 +4,7 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.api.app_fixture import World
+from tests.api.app_fixture import AppFixture
 from tests.api.responses_client import WEATHER, assert_refused, post, respond, text_of, user
 
 Body = dict[str, Any]
@@ -108,7 +108,7 @@ def test_a_conversation_is_free_again_after_the_refusal(http: httpx.Client) -> N
     assert post(http, outputs(asked), conversation=conversation).status_code == 200
 
 
-def test_counting_and_compacting_take_what_is_open(http: httpx.Client, world: World) -> None:
+def test_counting_and_compacting_take_what_is_open(http: httpx.Client, world: AppFixture) -> None:
     asked = respond(http, ASK, tools=[WEATHER])
     body = {"model": "scripted/demo", "previous_response_id": asked["id"], "input": "well?"}
 

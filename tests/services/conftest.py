@@ -2,15 +2,15 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from infra.local.engine import Engine
-from tests.services.turn_fixture import Stage
-from tests.services.worker_fixture import Office
+from tests.services.turn_fixture import TurnFixture
+from tests.services.worker_fixture import WorkerFixture
 from tests.store.conftest import Cloud, connect
 
 from stint.domain.ids import new_id
 from stint.models.port import ChatModel
 
-MakeStage = Callable[..., Stage]
-MakeOffice = Callable[..., Office]
+MakeTurnFixture = Callable[..., TurnFixture]
+MakeWorkerFixture = Callable[..., WorkerFixture]
 
 
 @pytest.fixture(scope="session")
@@ -38,20 +38,20 @@ def tenant() -> str:
 
 
 @pytest.fixture
-def make_stage(cloud: Cloud, tenant: str) -> MakeStage:
+def make_stage(cloud: Cloud, tenant: str) -> MakeTurnFixture:
     """Return a function that creates a stage for a model; `lease` is in seconds, `history` in bytes."""
 
-    def make(model: ChatModel, lease: float = 30, history: int = 4_000_000) -> Stage:
-        return Stage(cloud.store, tenant, model, lease, history)
+    def make(model: ChatModel, lease: float = 30, history: int = 4_000_000) -> TurnFixture:
+        return TurnFixture(cloud.store, tenant, model, lease, history)
 
     return make
 
 
 @pytest.fixture
-def make_office(cloud: Cloud, tenant: str) -> MakeOffice:
+def make_office(cloud: Cloud, tenant: str) -> MakeWorkerFixture:
     """Return a function that creates an office for a model; `lease` is in seconds."""
 
-    def make(model: ChatModel, lease: float = 30) -> Office:
-        return Office(cloud, tenant, model, lease)
+    def make(model: ChatModel, lease: float = 30) -> WorkerFixture:
+        return WorkerFixture(cloud, tenant, model, lease)
 
     return make

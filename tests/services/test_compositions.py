@@ -8,7 +8,7 @@ import pytest
 from tests.servers import brave
 from tests.servers.scripted_http import Received, Reply, ScriptedHTTPServer
 from tests.services.turn_fixture import deadline
-from tests.services.worker_fixture import Desk
+from tests.services.worker_fixture import FakeQueue
 from tests.store.conftest import Cloud
 
 from stint.bootstrap.adapters import Adapters
@@ -38,7 +38,7 @@ class Composed:
     """A tenant's services, all made of these settings."""
 
     def __init__(self, cloud: Cloud, tenant: str, **settings: Any) -> None:
-        desk = Desk()
+        desk = FakeQueue()
         self.adapters = Adapters(Settings.model_validate(settings))
         deletions = Deletions(delete_agent_objects(cloud.store), desk.send)
         self.services: AgentsServices = compose(tenant, self.adapters, cloud.store, deletions)

@@ -2,9 +2,9 @@ import asyncio
 from dataclasses import replace
 
 import pytest
-from tests.services.conftest import MakeStage
+from tests.services.conftest import MakeTurnFixture
 from tests.services.faults import failing
-from tests.services.turn_fixture import Stage, called, ended, said, script, shape
+from tests.services.turn_fixture import TurnFixture, called, ended, said, script, shape
 from tests.store.conftest import Cloud
 
 from stint.domain.errors import NotFound
@@ -12,7 +12,7 @@ from stint.domain.llama_stack.turns import TurnStatus
 from stint.domain.tasks import DeletionTask
 
 
-async def assert_gone(stage: Stage, turn_id: str) -> None:
+async def assert_gone(stage: TurnFixture, turn_id: str) -> None:
     for reading in (
         stage.sessions.get(stage.agent_id, stage.session_id),
         stage.get(turn_id),
@@ -23,7 +23,9 @@ async def assert_gone(stage: Stage, turn_id: str) -> None:
             await reading
 
 
-async def test_deleting_a_session_takes_its_turns_and_their_notes_along(make_stage: MakeStage, cloud: Cloud) -> None:
+async def test_deleting_a_session_takes_its_turns_and_their_notes_along(
+    make_stage: MakeTurnFixture, cloud: Cloud
+) -> None:
     stage = await make_stage(script(said(), called("add"))).open("add")
     await stage.turn()
     paused = await stage.turn()
@@ -38,7 +40,7 @@ async def test_deleting_a_session_takes_its_turns_and_their_notes_along(make_sta
 
 
 async def test_a_turn_that_runs_while_its_session_is_deleted_ends_and_writes_nothing_more(
-    make_stage: MakeStage, cloud: Cloud
+    make_stage: MakeTurnFixture, cloud: Cloud
 ) -> None:
     gate = asyncio.Event()
     stage = await make_stage(script([gate, *called("add")])).open("add")
@@ -56,7 +58,7 @@ async def test_a_turn_that_runs_while_its_session_is_deleted_ends_and_writes_not
     await assert_gone(stage, turn.turn_id)
 
 
-async def test_deleting_an_agent_takes_its_sessions_along(make_stage: MakeStage, cloud: Cloud) -> None:
+async def test_deleting_an_agent_takes_its_sessions_along(make_stage: MakeTurnFixture, cloud: Cloud) -> None:
     stage = await make_stage(script(said())).open()
     turn = await stage.turn()
     for name in ("second", "third"):
@@ -70,7 +72,9 @@ async def test_deleting_an_agent_takes_its_sessions_along(make_stage: MakeStage,
         await stage.agents.delete(stage.agent_id)
 
 
-async def test_no_turn_begins_on_a_deleted_agent_whose_configuration_a_process_still_has(make_stage: MakeStage) -> None:
+async def test_no_turn_begins_on_a_deleted_agent_whose_configuration_a_process_still_has(
+    make_stage: MakeTurnFixture,
+) -> None:
     stage = await make_stage(script(said())).open()
     await stage.turn()
     assert stage.agents.cache
@@ -85,7 +89,7 @@ async def test_no_turn_begins_on_a_deleted_agent_whose_configuration_a_process_s
 
 @pytest.mark.parametrize("kind", ["session", "agent"])
 async def test_what_is_not_finished_in_time_is_hidden_and_left_to_the_worker(
-    make_stage: MakeStage, cloud: Cloud, kind: str
+    make_stage: MakeTurnFixture, cloud: Cloud, kind: str
 ) -> None:
     stage = await make_stage(script(said())).open()
     turn = await stage.turn()
@@ -106,7 +110,7 @@ async def test_what_is_not_finished_in_time_is_hidden_and_left_to_the_worker(
 
 
 async def test_a_deletion_that_fails_is_left_to_the_worker(own_cloud: Cloud, tenant: str) -> None:
-    stage = await Stage(own_cloud.store, tenant, script(said())).open()
+    stage = await TurnFixture(own_cloud.store, tenant, script(said())).open()
     turn = await stage.turn()
 
     with failing(own_cloud, "BatchWriteItem"):

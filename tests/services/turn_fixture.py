@@ -157,7 +157,7 @@ def run_of(
     return Run("t", plan, Transcript(), log or ListLog(), asyncio.get_running_loop().time() + seconds)
 
 
-class Inbox:
+class IdleQueue:
     """A queue whose tasks are not processed."""
 
     def __init__(self) -> None:
@@ -172,7 +172,7 @@ def tool(name: str) -> ToolDef:
     return ToolDef(name=name, description="", parameters=parameters)
 
 
-class Stage:
+class TurnFixture:
     """A process that serves one session of one agent. Two stages with the same ids are two processes."""
 
     def __init__(
@@ -186,7 +186,7 @@ class Stage:
         **settings: Any,
     ) -> None:
         self.store, self.tenant, self.model = store, tenant, model
-        self.inbox = Inbox()
+        self.inbox = IdleQueue()
         self.deletions = Deletions(delete_agent_objects(store), self.inbox.leave)
         settings = {"default_model": "scripted/demo"} | settings
         chosen = Settings(lease_seconds=lease, history_bytes=history, **settings)
@@ -201,16 +201,16 @@ class Stage:
         )
         self.agent_id = self.session_id = ""
 
-    async def open(self, *tools: str, **config: Any) -> "Stage":
+    async def open(self, *tools: str, **config: Any) -> "TurnFixture":
         """Create the agent, with client tools of these names, and the session."""
         config = {"model": "test/m", "instructions": "", "client_tools": [tool(name) for name in tools]} | config
         self.agent_id = await self.agents.create(AgentConfig(**config))
         self.session_id = await self.sessions.create(self.agent_id, "talk")
         return self
 
-    def beside(self, model: ChatModel, lease: float = 30, history: int = 4_000_000) -> "Stage":
+    def beside(self, model: ChatModel, lease: float = 30, history: int = 4_000_000) -> "TurnFixture":
         """Return another process that serves the same session."""
-        other = Stage(self.store, self.tenant, model, lease, history)
+        other = TurnFixture(self.store, self.tenant, model, lease, history)
         other.agent_id, other.session_id = self.agent_id, self.session_id
         return other
 

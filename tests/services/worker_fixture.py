@@ -36,7 +36,7 @@ FUNCTION = {"type": "function", "name": "ask_user", "parameters": {"type": "obje
 
 
 @dataclass
-class Desk:
+class FakeQueue:
     """A queue and an event bus that record what they receive. While `refuses` is true, they raise an error."""
 
     tasks: list[ResponseTask] = field(default_factory=list)
@@ -63,7 +63,7 @@ class Desk:
 
 
 @dataclass
-class Shop:
+class FakeMcp:
     """An MCP provider with the tools `buy` and `sell`. A call of a tool in `gates` waits for its event."""
 
     calls: list[str] = field(default_factory=list)
@@ -87,13 +87,13 @@ class Shop:
         return ToolOutcome(f"{invocation.tool_name} is done")
 
 
-class Office:
+class WorkerFixture:
     """A process of the system. Two offices with the same tenant and desk are two processes. `lease` is in seconds."""
 
     def __init__(
-        self, cloud: Cloud, tenant: str, model: ChatModel, lease: float = 30, desk: Desk | None = None
+        self, cloud: Cloud, tenant: str, model: ChatModel, lease: float = 30, desk: FakeQueue | None = None
     ) -> None:
-        self.cloud, self.tenant, self.desk, self.shop, self.lease = cloud, tenant, desk or Desk(), Shop(), lease
+        self.cloud, self.tenant, self.desk, self.shop, self.lease = cloud, tenant, desk or FakeQueue(), FakeMcp(), lease
         self.store = cloud.store
         settings = Settings(lease_seconds=lease, default_model="scripted/demo")
         router = Router({"test": lambda: model, "scripted": lambda: Scripted(0)}, "test/m")
@@ -107,9 +107,9 @@ class Office:
         self.worker = compose_worker(tenant, settings, self.store, self.services, self.desk)
         self.event_requests = compose_event_requests(tenant, settings, self.store, base, self.services, self.worker)
 
-    def beside(self, model: ChatModel) -> "Office":
+    def beside(self, model: ChatModel) -> "WorkerFixture":
         """Return another process of the same system."""
-        return Office(self.cloud, self.tenant, model, self.lease, self.desk)
+        return WorkerFixture(self.cloud, self.tenant, model, self.lease, self.desk)
 
     async def create(self, text: str = "Hello", **fields: Any) -> str:
         """Create a background response, and return its id."""

@@ -17,7 +17,7 @@ from stint.store.documents import to_json
 from stint.store.store import Store
 
 
-class Talk:
+class ConversationFixture:
     """A stored conversation, and what is done to it."""
 
     def __init__(self, store: Store, tenant: str, *texts: str) -> None:
@@ -37,17 +37,17 @@ class Talk:
 
 
 @pytest.fixture
-def talk(cloud: Cloud, tenant: str) -> Talk:
-    return Talk(cloud.store, tenant, "one", "two")
+def talk(cloud: Cloud, tenant: str) -> ConversationFixture:
+    return ConversationFixture(cloud.store, tenant, "one", "two")
 
 
 @pytest.fixture(params=["cloud", "mocked"])
-def any_talk(request: pytest.FixtureRequest, tenant: str) -> Talk:
+def any_talk(request: pytest.FixtureRequest, tenant: str) -> ConversationFixture:
     """Two implementations of DynamoDB that know nothing of each other."""
-    return Talk(request.getfixturevalue(request.param).store, tenant, "one", "two")
+    return ConversationFixture(request.getfixturevalue(request.param).store, tenant, "one", "two")
 
 
-def test_a_conversation_reads_back_with_its_first_items(any_talk: Talk) -> None:
+def test_a_conversation_reads_back_with_its_first_items(any_talk: ConversationFixture) -> None:
     assert any_talk.all.get(*any_talk.ids) == any_talk.created
     assert any_talk.history() == any_talk.first
 
@@ -55,13 +55,13 @@ def test_a_conversation_reads_back_with_its_first_items(any_talk: Talk) -> None:
 def test_a_conversation_is_created_in_one_call(cloud: Cloud, tenant: str) -> None:
     cloud.forget()
 
-    Talk(cloud.store, tenant, "one", "two")
+    ConversationFixture(cloud.store, tenant, "one", "two")
 
     assert cloud.calls == {"BatchWriteItem": 1}
     assert cloud.units == {"BatchWriteItem": 4}
 
 
-def test_the_metadata_of_a_conversation_is_replaced(any_talk: Talk) -> None:
+def test_the_metadata_of_a_conversation_is_replaced(any_talk: ConversationFixture) -> None:
     updated = any_talk.all.update(*any_talk.ids, {"mood": "höflich"})
 
     assert updated.metadata == {"mood": "höflich"}
@@ -70,7 +70,7 @@ def test_the_metadata_of_a_conversation_is_replaced(any_talk: Talk) -> None:
     assert any_talk.history() == any_talk.first
 
 
-def test_items_of_every_kind_read_back_in_the_order_of_their_ids(any_talk: Talk) -> None:
+def test_items_of_every_kind_read_back_in_the_order_of_their_ids(any_talk: ConversationFixture) -> None:
     question, step = message("What does it cost?"), new_id()
     made: list[Item] = [
         question,
@@ -88,7 +88,7 @@ def test_items_of_every_kind_read_back_in_the_order_of_their_ids(any_talk: Talk)
     assert any_talk.history() == any_talk.first + added
 
 
-def test_items_are_added_for_a_unit_each_and_one_read(cloud: Cloud, talk: Talk) -> None:
+def test_items_are_added_for_a_unit_each_and_one_read(cloud: Cloud, talk: ConversationFixture) -> None:
     cloud.forget()
 
     talk.add(*stored(*("Hello",) * 20))
@@ -97,13 +97,13 @@ def test_items_are_added_for_a_unit_each_and_one_read(cloud: Cloud, talk: Talk) 
     assert cloud.units == {"BatchWriteItem": 20, "GetItem": 1}
 
 
-def test_any_number_of_items_is_added(talk: Talk) -> None:
+def test_any_number_of_items_is_added(talk: ConversationFixture) -> None:
     added = talk.add(*stored(*map(str, range(130))))
 
     assert talk.history() == talk.first + added
 
 
-def test_concurrent_additions_lose_nothing_and_keep_their_own_order(talk: Talk) -> None:
+def test_concurrent_additions_lose_nothing_and_keep_their_own_order(talk: ConversationFixture) -> None:
     batches = [stored(*(f"{writer}.{number}" for number in range(30))) for writer in range(8)]
 
     with ThreadPoolExecutor(8) as threads:
@@ -117,7 +117,7 @@ def test_concurrent_additions_lose_nothing_and_keep_their_own_order(talk: Talk) 
 
 
 @pytest.mark.parametrize("size", [400_000, 2_000_000])
-def test_an_item_may_be_of_any_size(cloud: Cloud, talk: Talk, size: int) -> None:
+def test_an_item_may_be_of_any_size(cloud: Cloud, talk: ConversationFixture, size: int) -> None:
     [large] = talk.add(*stored(secrets.token_urlsafe(size)))
 
     assert talk.all.get_item(*talk.ids, large.item.id) == large
@@ -125,7 +125,7 @@ def test_an_item_may_be_of_any_size(cloud: Cloud, talk: Talk, size: int) -> None
     assert len(cloud.blobs(talk.tenant)) == 1
 
 
-def test_items_are_listed_in_either_order(any_talk: Talk) -> None:
+def test_items_are_listed_in_either_order(any_talk: ConversationFixture) -> None:
     made = any_talk.first + any_talk.add(*stored("three", "four"))
 
     newest = any_talk.all.list_items(*any_talk.ids)
@@ -137,7 +137,7 @@ def test_items_are_listed_in_either_order(any_talk: Talk) -> None:
 
 
 @pytest.mark.parametrize("oldest_first", [False, True])
-def test_pages_of_items_join_without_gaps(any_talk: Talk, oldest_first: bool) -> None:
+def test_pages_of_items_join_without_gaps(any_talk: ConversationFixture, oldest_first: bool) -> None:
     made = any_talk.first + any_talk.add(*stored("three", "four", "five"))
     shown: list[StoredItem] = []
     after, more = None, True
@@ -150,7 +150,7 @@ def test_pages_of_items_join_without_gaps(any_talk: Talk, oldest_first: bool) ->
     assert shown == (made if oldest_first else made[::-1])
 
 
-def test_a_page_of_items_takes_two_calls(cloud: Cloud, talk: Talk) -> None:
+def test_a_page_of_items_takes_two_calls(cloud: Cloud, talk: ConversationFixture) -> None:
     talk.add(*stored(*map(str, range(50))))
     cloud.forget()
 
@@ -160,7 +160,7 @@ def test_a_page_of_items_takes_two_calls(cloud: Cloud, talk: Talk) -> None:
     assert cloud.calls == {"BatchGetItem": 1, "Query": 1}
 
 
-def test_a_list_of_large_items_ends_where_the_answer_is_full(talk: Talk) -> None:
+def test_a_list_of_large_items_ends_where_the_answer_is_full(talk: ConversationFixture) -> None:
     added = talk.add(*stored(*(secrets.token_hex(900_000) for _ in range(3))))
 
     page = talk.all.list_items(*talk.ids)
@@ -169,13 +169,13 @@ def test_a_list_of_large_items_ends_where_the_answer_is_full(talk: Talk) -> None
     assert page.has_more
 
 
-def test_items_behind_one_that_is_not_there_are_not_found(talk: Talk) -> None:
+def test_items_behind_one_that_is_not_there_are_not_found(talk: ConversationFixture) -> None:
     for after in (new_name("msg"), "nonsense"):
         with pytest.raises(NotFound, match="Item"):
             talk.all.list_items(*talk.ids, after=after)
 
 
-def test_one_item_is_read_in_one_call(cloud: Cloud, talk: Talk) -> None:
+def test_one_item_is_read_in_one_call(cloud: Cloud, talk: ConversationFixture) -> None:
     cloud.forget()
 
     found = talk.all.get_item(*talk.ids, talk.first[1].item.id)
@@ -184,7 +184,7 @@ def test_one_item_is_read_in_one_call(cloud: Cloud, talk: Talk) -> None:
     assert cloud.calls == {"BatchGetItem": 1}
 
 
-def test_an_item_is_found_by_its_whole_id(talk: Talk) -> None:
+def test_an_item_is_found_by_its_whole_id(talk: ConversationFixture) -> None:
     digits = talk.first[0].item.id.removeprefix("msg")
 
     for call in (talk.all.get_item, talk.all.delete_item):
@@ -195,7 +195,7 @@ def test_an_item_is_found_by_its_whole_id(talk: Talk) -> None:
     assert talk.history() == talk.first
 
 
-def test_a_deleted_item_is_gone_with_its_blob(cloud: Cloud, any_talk: Talk) -> None:
+def test_a_deleted_item_is_gone_with_its_blob(cloud: Cloud, any_talk: ConversationFixture) -> None:
     [large] = any_talk.add(*stored(secrets.token_urlsafe(400_000)))
 
     any_talk.all.delete_item(*any_talk.ids, large.item.id)
@@ -206,7 +206,7 @@ def test_a_deleted_item_is_gone_with_its_blob(cloud: Cloud, any_talk: Talk) -> N
         any_talk.all.delete_item(*any_talk.ids, large.item.id)
 
 
-def test_a_bounded_history_of_items_is_the_newest_ones_that_fit(any_talk: Talk) -> None:
+def test_a_bounded_history_of_items_is_the_newest_ones_that_fit(any_talk: ConversationFixture) -> None:
     made = any_talk.first + any_talk.add(*stored(*(f"{number}" * 500 for number in range(6))))
     sizes = [len(to_json(one)) for one in made]
 
@@ -220,7 +220,9 @@ def test_a_bounded_history_of_items_is_the_newest_ones_that_fit(any_talk: Talk) 
     assert shown(0) == (made[-1:], False)
 
 
-def test_a_history_is_read_in_one_call_and_reads_no_blob_that_it_leaves_out(cloud: Cloud, talk: Talk) -> None:
+def test_a_history_is_read_in_one_call_and_reads_no_blob_that_it_leaves_out(
+    cloud: Cloud, talk: ConversationFixture
+) -> None:
     talk.add(*stored(secrets.token_urlsafe(400_000)), *stored("three", "four"))
     cloud.forget()
 
@@ -231,15 +233,15 @@ def test_a_history_is_read_in_one_call_and_reads_no_blob_that_it_leaves_out(clou
 
 
 def test_the_history_of_an_empty_conversation_is_empty(cloud: Cloud, tenant: str) -> None:
-    talk = Talk(cloud.store, tenant)
+    talk = ConversationFixture(cloud.store, tenant)
 
     history = talk.all.history(*talk.ids)
 
     assert (history.items, history.complete) == ([], True)
 
 
-def test_conversations_are_listed_newest_or_oldest_first(any_talk: Talk) -> None:
-    made = [any_talk.created, *(Talk(any_talk.store, any_talk.tenant, "x").created for _ in range(11))]
+def test_conversations_are_listed_newest_or_oldest_first(any_talk: ConversationFixture) -> None:
+    made = [any_talk.created, *(ConversationFixture(any_talk.store, any_talk.tenant, "x").created for _ in range(11))]
 
     newest = any_talk.all.list(any_talk.tenant)
     first = any_talk.all.list(any_talk.tenant, limit=7, order="asc")
@@ -250,26 +252,26 @@ def test_conversations_are_listed_newest_or_oldest_first(any_talk: Talk) -> None
     assert (newest.has_more, first.has_more, rest.has_more) == (False, True, False)
 
 
-def test_conversations_behind_one_that_is_not_there_are_not_found(talk: Talk) -> None:
+def test_conversations_behind_one_that_is_not_there_are_not_found(talk: ConversationFixture) -> None:
     for after in (new_name("conv"), "nonsense"):
         with pytest.raises(NotFound, match="Conversation"):
             talk.all.list(talk.tenant, after=after)
 
 
-def delete(talk: Talk, deadline: float = float("inf")) -> bool:
+def delete(talk: ConversationFixture, deadline: float = float("inf")) -> bool:
     """Delete a conversation as a request does: marked first."""
     talk.all.mark_deleted(*talk.ids)
     return talk.all.delete(*talk.ids, deadline)
 
 
-def test_a_conversation_that_is_not_marked_is_not_deleted(talk: Talk) -> None:
+def test_a_conversation_that_is_not_marked_is_not_deleted(talk: ConversationFixture) -> None:
     with pytest.raises(NotMarkedDeleted, match=f"Conversation '{talk.created.id}' is not marked"):
         talk.all.delete(*talk.ids)
 
     assert talk.history() == talk.first
 
 
-def missing(conversation_id: str) -> list[Callable[[Talk], object]]:
+def missing(conversation_id: str) -> list[Callable[[ConversationFixture], object]]:
     """All that can be asked of a conversation."""
     [one] = stored("x")
     return [
@@ -286,15 +288,15 @@ def missing(conversation_id: str) -> list[Callable[[Talk], object]]:
 
 
 @pytest.mark.parametrize("conversation_id", [f"conv_{hex_of('01990000-0000-7000-8000-000000000000')}", "nonsense", ""])
-def test_a_conversation_that_is_not_there_is_not_found(talk: Talk, conversation_id: str) -> None:
+def test_a_conversation_that_is_not_there_is_not_found(talk: ConversationFixture, conversation_id: str) -> None:
     for call in missing(conversation_id):
         with pytest.raises(NotFound) as raised:
             call(talk)
         assert raised.value.code == "conversation_not_found"
 
 
-def test_a_deleted_conversation_leaves_nothing_and_is_not_found(cloud: Cloud, talk: Talk) -> None:
-    other = Talk(talk.store, talk.tenant, "other")
+def test_a_deleted_conversation_leaves_nothing_and_is_not_found(cloud: Cloud, talk: ConversationFixture) -> None:
+    other = ConversationFixture(talk.store, talk.tenant, "other")
     talk.add(*stored(*map(str, range(60))), *stored(secrets.token_urlsafe(400_000)))
 
     done = delete(talk)
@@ -310,7 +312,7 @@ def test_a_deleted_conversation_leaves_nothing_and_is_not_found(cloud: Cloud, ta
     assert talk.all.list(talk.tenant).data == [other.created]
 
 
-def test_what_is_added_to_a_deleted_conversation_is_taken_back(cloud: Cloud, talk: Talk) -> None:
+def test_what_is_added_to_a_deleted_conversation_is_taken_back(cloud: Cloud, talk: ConversationFixture) -> None:
     delete(talk)
 
     with pytest.raises(NotFound):
@@ -322,7 +324,7 @@ def test_what_is_added_to_a_deleted_conversation_is_taken_back(cloud: Cloud, tal
 
 def test_additions_while_a_conversation_is_deleted_leave_nothing(cloud: Cloud, tenant: str) -> None:
     for _ in range(5):
-        talk = Talk(cloud.store, tenant)
+        talk = ConversationFixture(cloud.store, tenant)
         begun = threading.Event()
         writer = threading.Thread(target=add_until_refused, args=(talk, begun))
         writer.start()
@@ -335,7 +337,7 @@ def test_additions_while_a_conversation_is_deleted_leave_nothing(cloud: Cloud, t
         assert cloud.items(tenant) == []
 
 
-def add_until_refused(talk: Talk, begun: threading.Event) -> None:
+def add_until_refused(talk: ConversationFixture, begun: threading.Event) -> None:
     try:
         for number in range(500):
             talk.add(*stored("a", "b"))
@@ -345,7 +347,9 @@ def add_until_refused(talk: Talk, begun: threading.Event) -> None:
         return
 
 
-def test_the_deletion_of_a_conversation_stops_at_its_deadline_and_goes_on_later(cloud: Cloud, talk: Talk) -> None:
+def test_the_deletion_of_a_conversation_stops_at_its_deadline_and_goes_on_later(
+    cloud: Cloud, talk: ConversationFixture
+) -> None:
     done = delete(talk, deadline=0)
 
     assert not done
@@ -355,7 +359,7 @@ def test_the_deletion_of_a_conversation_stops_at_its_deadline_and_goes_on_later(
     assert cloud.items(talk.tenant) == []
 
 
-def test_a_conversation_is_locked_by_one_response(talk: Talk) -> None:
+def test_a_conversation_is_locked_by_one_response(talk: ConversationFixture) -> None:
     lock = talk.store.conversation_leases.acquire(*talk.ids, "resp_1", 30)
 
     with pytest.raises(Conflict, match=f"Conversation {talk.created.id} is running resp_1") as raised:
@@ -366,7 +370,7 @@ def test_a_conversation_is_locked_by_one_response(talk: Talk) -> None:
     assert talk.store.conversation_leases.acquire(*talk.ids, "resp_2", 30).taken_over is None
 
 
-def test_whoever_holds_a_deleted_conversation_loses_it(talk: Talk) -> None:
+def test_whoever_holds_a_deleted_conversation_loses_it(talk: ConversationFixture) -> None:
     lock = talk.store.conversation_leases.acquire(*talk.ids, "resp_1", 30)
 
     delete(talk)

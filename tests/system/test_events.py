@@ -15,7 +15,7 @@ from tests.system.background import System, eventually, running_system
 from tests.system.run_process import clean_shell
 
 
-class Office:
+class EventBusFixture:
     """A bus, and a queue that hears of all that the worker tells."""
 
     def __init__(self, system: System) -> None:
@@ -53,8 +53,8 @@ def system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
 
 
 @pytest.fixture(scope="module")
-def office(system: System) -> Iterator[Office]:
-    office = Office(system)
+def office(system: System) -> Iterator[EventBusFixture]:
+    office = EventBusFixture(system)
     yield office
     office.close()
 
@@ -73,7 +73,7 @@ def invoke(system: System, event: Path) -> Any:
     return json.loads(done.stdout)
 
 
-def test_an_event_of_the_bus_begins_a_turn(office: Office, http: httpx.Client) -> None:
+def test_an_event_of_the_bus_begins_a_turn(office: EventBusFixture, http: httpx.Client) -> None:
     agent = http.post("/v1/agents", json={"agent_config": {"model": "scripted/demo", "instructions": ""}}).json()
     path = f"/v1/agents/{agent['agent_id']}/session"
     session = http.post(path, json={"session_name": "orders"}).json()
@@ -92,7 +92,7 @@ def test_an_event_of_the_bus_begins_a_turn(office: Office, http: httpx.Client) -
     assert turn["output_message"]["content"] == "Order 7 was paid."
 
 
-def test_an_event_of_the_bus_begins_a_response(office: Office, system: System) -> None:
+def test_an_event_of_the_bus_begins_a_response(office: EventBusFixture, system: System) -> None:
     office.put("Stint Response Requested", {"model": "scripted/demo", "input": "say: Thank you."})
 
     end = office.hear()
@@ -102,7 +102,7 @@ def test_an_event_of_the_bus_begins_a_response(office: Office, system: System) -
     assert (response.status, response.output_text) == ("completed", "Thank you.")
 
 
-def test_an_invocation_that_comes_again_begins_nothing(office: Office, system: System, tmp_path: Path) -> None:
+def test_an_invocation_that_comes_again_begins_nothing(office: EventBusFixture, system: System, tmp_path: Path) -> None:
     event = tmp_path / "event.json"
     asked = {"model": "scripted/demo", "input": "say: Once."}
     event.write_text(json.dumps({"id": "only-once", "detail-type": "Stint Response Requested", "detail": asked}))
@@ -115,7 +115,7 @@ def test_an_invocation_that_comes_again_begins_nothing(office: Office, system: S
     assert system.client.responses.retrieve(first["response_id"]).output_text == "Once."
 
 
-def test_an_event_that_cannot_be_read_is_dropped(office: Office, system: System) -> None:
+def test_an_event_that_cannot_be_read_is_dropped(office: EventBusFixture, system: System) -> None:
     office.put("Stint Turn Requested", {"agent_id": "none"})
 
     lines = eventually(lambda: system.lines("is dropped"), bool, 15)
@@ -124,7 +124,9 @@ def test_an_event_that_cannot_be_read_is_dropped(office: Office, system: System)
     assert "Traceback" not in system.log()
 
 
-def test_the_tenant_is_set_by_the_rule_and_nothing_that_the_sender_writes(office: Office, system: System) -> None:
+def test_the_tenant_is_set_by_the_rule_and_nothing_that_the_sender_writes(
+    office: EventBusFixture, system: System
+) -> None:
     event = {"model": "scripted/demo", "input": "say: Mine.", "tenant": "victim", "metadata": {"number": "8"}}
 
     office.put("Stint Response Requested", event, source="victim")
@@ -134,7 +136,7 @@ def test_the_tenant_is_set_by_the_rule_and_nothing_that_the_sender_writes(office
     assert system.tenants() == {"default"}
 
 
-def test_events_of_another_bus_and_completion_events_start_nothing(office: Office, system: System) -> None:
+def test_events_of_another_bus_and_completion_events_start_nothing(office: EventBusFixture, system: System) -> None:
     event = {"model": "scripted/demo", "input": "say: Nothing.", "metadata": {"number": "7"}}
 
     office.put("Stint Response Requested", event, bus="default")
@@ -147,7 +149,7 @@ def test_events_of_another_bus_and_completion_events_start_nothing(office: Offic
     assert system.begun("number", "7") == []
 
 
-def test_the_end_of_a_response_in_the_background_is_told_too(office: Office, system: System) -> None:
+def test_the_end_of_a_response_in_the_background_is_told_too(office: EventBusFixture, system: System) -> None:
     queued = system.client.responses.create(model="scripted/demo", input="fail: before", background=True)
 
     end = office.hear()
@@ -157,7 +159,7 @@ def test_the_end_of_a_response_in_the_background_is_told_too(office: Office, sys
     assert end["detail"]["error"]["code"]
 
 
-def test_a_response_of_an_event_survives_its_worker(office: Office, system: System) -> None:
+def test_a_response_of_an_event_survives_its_worker(office: EventBusFixture, system: System) -> None:
     event = {"model": "scripted/demo", "input": "slow: 2\nsay: At last.", "metadata": {"number": "9"}}
     event_id = office.put("Stint Response Requested", event)
     [response_id] = eventually(lambda: system.begun("number", "9"), bool, 20)

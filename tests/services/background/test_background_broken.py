@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 from tests.clock import CLOCK
-from tests.services.conftest import MakeOffice
+from tests.services.conftest import MakeWorkerFixture
 from tests.services.turn_fixture import STOP, Part, called, said, script, until, words_of
-from tests.services.worker_fixture import FUNCTION, MCP_TOOL, Office, text_of, types_of
+from tests.services.worker_fixture import FUNCTION, MCP_TOOL, WorkerFixture, text_of, types_of
 
 from stint.domain.errors import DeadlineExceeded, ModelError
 from stint.domain.inference import (
@@ -29,7 +29,7 @@ USAGE = Usage(input_tokens=5, output_tokens=3, total_tokens=8)
 BOUGHT: list[Part] = [*called("buy")[:-1], Finished(FinishReason.tool_calls, USAGE)]
 
 
-async def seen(office: Office, response_id: str) -> Response:
+async def seen(office: WorkerFixture, response_id: str) -> Response:
     """Read a response that has ended; its stream, held against the grammar, ends with the same."""
     response = await office.get(response_id)
     events = await office.follow(response_id)
@@ -59,7 +59,7 @@ def shown(response: Response) -> list[tuple[str, str | None]]:
 )
 @pytest.mark.parametrize("error", [ModelError("Busy."), DeadlineExceeded("Over.")])
 async def test_what_had_come_of_an_answer_that_failed_is_shown_as_incomplete(
-    make_office: MakeOffice, streamed: bool, broken: list[Part], expected: list[Any], error: Exception
+    make_office: MakeWorkerFixture, streamed: bool, broken: list[Part], expected: list[Any], error: Exception
 ) -> None:
     office = make_office(script(BOUGHT, [*broken, error]))
     response_id = await office.create(stream=streamed, tools=[MCP_TOOL, FUNCTION])
@@ -75,7 +75,7 @@ async def test_what_had_come_of_an_answer_that_failed_is_shown_as_incomplete(
 
 @pytest.mark.parametrize("streamed", [True, False])
 async def test_a_response_that_is_cancelled_while_its_tools_run_shows_their_calls(
-    make_office: MakeOffice, streamed: bool
+    make_office: MakeWorkerFixture, streamed: bool
 ) -> None:
     office = make_office(script(called("ask_user", "buy", "ask_user", "sell")))
     office.shop.gates["sell"] = asyncio.Event()
@@ -95,7 +95,9 @@ async def test_a_response_that_is_cancelled_while_its_tools_run_shows_their_call
     ]
 
 
-async def test_a_cancelled_answer_keeps_what_was_told_of_it_and_nothing_is_told_after(make_office: MakeOffice) -> None:
+async def test_a_cancelled_answer_keeps_what_was_told_of_it_and_nothing_is_told_after(
+    make_office: MakeWorkerFixture,
+) -> None:
     gate = asyncio.Event()
     office = make_office(script(BOUGHT, [TextChunk("Half "), gate, TextChunk("more"), STOP]))
     response_id = await office.create(stream=True, tools=[MCP_TOOL])
@@ -114,7 +116,7 @@ async def test_a_cancelled_answer_keeps_what_was_told_of_it_and_nothing_is_told_
 
 
 async def test_words_that_a_worker_stores_while_its_response_is_cancelled_are_shown(
-    make_office: MakeOffice, monkeypatch: pytest.MonkeyPatch
+    make_office: MakeWorkerFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     office = make_office(script([TextChunk("Half "), asyncio.Event()]))
     response_id = await office.create(stream=True)
@@ -139,7 +141,9 @@ async def test_words_that_a_worker_stores_while_its_response_is_cancelled_are_sh
     assert cancelled.output[0].model_dump()["content"][0]["text"] == "Half more and more"
 
 
-async def test_a_response_that_fails_after_a_worker_died_shows_what_both_had_told(make_office: MakeOffice) -> None:
+async def test_a_response_that_fails_after_a_worker_died_shows_what_both_had_told(
+    make_office: MakeWorkerFixture,
+) -> None:
     office = make_office(script(BOUGHT, [ReasoningChunk("Hm"), TextChunk("one "), asyncio.Event()]))
     response_id = await office.create(stream=True, tools=[MCP_TOOL, FUNCTION])
     async with office.dying(response_id):
@@ -162,7 +166,7 @@ async def test_a_response_that_fails_after_a_worker_died_shows_what_both_had_tol
     ]
 
 
-async def test_a_response_that_no_attempt_ended_shows_what_all_had_told(make_office: MakeOffice) -> None:
+async def test_a_response_that_no_attempt_ended_shows_what_all_had_told(make_office: MakeWorkerFixture) -> None:
     office = make_office(script(BOUGHT, [TextChunk("one "), asyncio.Event()]))
     response_id = await office.create(stream=True, tools=[MCP_TOOL])
     async with office.dying(response_id):
@@ -183,7 +187,7 @@ async def test_a_response_that_no_attempt_ended_shows_what_all_had_told(make_off
     assert shown(response) == [("mcp_call", "completed"), *broken, ("mcp_call", "incomplete")]
 
 
-async def test_what_was_told_of_an_approved_call_is_shown_when_it_does_not_end(make_office: MakeOffice) -> None:
+async def test_what_was_told_of_an_approved_call_is_shown_when_it_does_not_end(make_office: MakeWorkerFixture) -> None:
     asking = {**MCP_TOOL, "require_approval": "always"}
     office = make_office(script(called("buy")))
     office.shop.gates["buy"] = asyncio.Event()
@@ -202,7 +206,7 @@ async def test_what_was_told_of_an_approved_call_is_shown_when_it_does_not_end(m
     assert (call.status, call.arguments, call.approval_request_id) == ("incomplete", "{}", first.output[-1].id)
 
 
-async def test_no_model_call_that_follows_knows_an_answer_that_broke_off(make_office: MakeOffice) -> None:
+async def test_no_model_call_that_follows_knows_an_answer_that_broke_off(make_office: MakeWorkerFixture) -> None:
     broken: list[Part] = [ReasoningChunk("Hm"), TextChunk("Half"), ModelError("Busy.")]
     model = script(called("buy", text="I look."), broken, said())
     office = make_office(model)
@@ -222,7 +226,7 @@ async def test_no_model_call_that_follows_knows_an_answer_that_broke_off(make_of
     assert kinds == ["message", "mcp_list_tools", "message", "mcp_call", "message"]
 
 
-async def until_told(office: Office, response_id: str, text: str, times: int = 1) -> None:
+async def until_told(office: WorkerFixture, response_id: str, text: str, times: int = 1) -> None:
     """Wait until so many events of a stored stream have a text in them."""
 
     def told() -> bool:

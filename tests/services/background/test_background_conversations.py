@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 from tests.clock import CLOCK
-from tests.services.conftest import MakeOffice
+from tests.services.conftest import MakeWorkerFixture
 from tests.services.faults import failing
 from tests.services.responses.responder import Responder
 from tests.services.turn_fixture import STOP, Part, called, said, script, until, words_of
-from tests.services.worker_fixture import MCP_TOOL, Office
+from tests.services.worker_fixture import MCP_TOOL, WorkerFixture
 
 from stint.domain.errors import Conflict, ModelError, StoreUnavailable
 from stint.domain.inference import TextChunk
@@ -19,7 +19,7 @@ from stint.services.responses.recovery import MESSAGE_SECONDS, QUEUE_SECONDS
 HOUR = 3_600
 
 
-async def is_locked(office: Office, conversation: str) -> bool:
+async def is_locked(office: WorkerFixture, conversation: str) -> bool:
     """Ask for the conversation in the foreground and in the background, which is to make no difference."""
     refusals = []
     try:
@@ -38,25 +38,27 @@ async def is_locked(office: Office, conversation: str) -> bool:
     return bool(refusals)
 
 
-async def told_in(office: Office, conversation: str) -> list[str]:
+async def told_in(office: WorkerFixture, conversation: str) -> list[str]:
     """The texts of a conversation, in their order."""
     page = await office.services.conversations.list_items(conversation, None, 20, "asc")
     messages = [item for item in page.data if isinstance(item, Message)]
     return ["".join(getattr(part, "text", "") for part in message.content) for message in messages]
 
 
-async def queued(office: Office, text: str = "first", **fields: Any) -> tuple[str, str]:
+async def queued(office: WorkerFixture, text: str = "first", **fields: Any) -> tuple[str, str]:
     """Make a conversation, and queue a response in it."""
     conversation = await office.conversation()
     return conversation, await office.create(text, conversation=conversation, **fields)
 
 
-async def taken_up(office: Office, response_id: str) -> None:
+async def taken_up(office: WorkerFixture, response_id: str) -> None:
     """Wait until a worker has a response."""
     await until(lambda: office.store.response_leases.get_state(office.tenant, response_id).held)
 
 
-async def test_a_response_that_waits_holds_its_conversation_however_long_that_takes(make_office: MakeOffice) -> None:
+async def test_a_response_that_waits_holds_its_conversation_however_long_that_takes(
+    make_office: MakeWorkerFixture,
+) -> None:
     model = script(said("one"), said("two"))
     office = make_office(model)
     conversation, first = await queued(office)
@@ -73,7 +75,7 @@ async def test_a_response_that_waits_holds_its_conversation_however_long_that_ta
     assert await told_in(office, conversation) == ["first", "one", "second", "two"]
 
 
-async def test_of_many_requests_at_once_one_is_accepted(make_office: MakeOffice) -> None:
+async def test_of_many_requests_at_once_one_is_accepted(make_office: MakeWorkerFixture) -> None:
     office = make_office(script(said()))
     conversation = await office.conversation()
 
@@ -86,7 +88,9 @@ async def test_of_many_requests_at_once_one_is_accepted(make_office: MakeOffice)
     assert [task.response_id for task in office.desk.tasks] == [accepted]
 
 
-async def test_a_response_that_runs_holds_its_conversation_until_its_items_are_in_it(make_office: MakeOffice) -> None:
+async def test_a_response_that_runs_holds_its_conversation_until_its_items_are_in_it(
+    make_office: MakeWorkerFixture,
+) -> None:
     gate = asyncio.Event()
     model = script([gate, *said("Hi")], [])
     office = make_office(model)
@@ -105,7 +109,7 @@ async def test_a_response_that_runs_holds_its_conversation_until_its_items_are_i
 
 @pytest.mark.parametrize("streamed", [True, False])
 async def test_a_response_that_is_cancelled_in_the_queue_lets_its_conversation_go(
-    make_office: MakeOffice, streamed: bool
+    make_office: MakeWorkerFixture, streamed: bool
 ) -> None:
     office = make_office(script([]))
     conversation, response_id = await queued(office, stream=streamed)
@@ -116,7 +120,7 @@ async def test_a_response_that_is_cancelled_in_the_queue_lets_its_conversation_g
     assert await told_in(office, conversation) == []
 
 
-async def test_a_response_that_is_deleted_in_the_queue_lets_its_conversation_go(make_office: MakeOffice) -> None:
+async def test_a_response_that_is_deleted_in_the_queue_lets_its_conversation_go(make_office: MakeWorkerFixture) -> None:
     office = make_office(script([]))
     conversation, response_id = await queued(office)
 
@@ -127,7 +131,7 @@ async def test_a_response_that_is_deleted_in_the_queue_lets_its_conversation_go(
 
 @pytest.mark.parametrize("end", ["cancel", "delete"])
 async def test_a_response_that_is_stopped_while_it_runs_lets_its_conversation_go_with_its_worker(
-    make_office: MakeOffice, end: str
+    make_office: MakeWorkerFixture, end: str
 ) -> None:
     model = script([TextChunk("Half"), asyncio.Event()], [])
     office = make_office(model)
@@ -147,7 +151,7 @@ async def test_a_response_that_is_stopped_while_it_runs_lets_its_conversation_go
 
 @pytest.mark.parametrize("at_the_model", [True, False])
 async def test_a_response_that_fails_lets_its_conversation_go(
-    make_office: MakeOffice, monkeypatch: pytest.MonkeyPatch, at_the_model: bool
+    make_office: MakeWorkerFixture, monkeypatch: pytest.MonkeyPatch, at_the_model: bool
 ) -> None:
     answers: list[list[Part]] = [[ModelError("Busy.")], []]
     office = make_office(script(*answers[not at_the_model :]))
@@ -167,7 +171,7 @@ async def test_a_response_that_fails_lets_its_conversation_go(
     assert not await is_locked(office, conversation)
 
 
-async def test_nothing_is_read_to_take_a_conversation_whose_response_has_failed(make_office: MakeOffice) -> None:
+async def test_nothing_is_read_to_take_a_conversation_whose_response_has_failed(make_office: MakeWorkerFixture) -> None:
     office = make_office(script([ModelError("Busy.")]))
     conversation, response_id = await queued(office)
     await office.run(response_id)
@@ -178,7 +182,9 @@ async def test_nothing_is_read_to_take_a_conversation_whose_response_has_failed(
     assert office.cloud.calls == {"UpdateItem": 2, "Query": 1, "BatchWriteItem": 1}
 
 
-async def test_a_response_in_the_background_takes_its_conversation_with_one_write(make_office: MakeOffice) -> None:
+async def test_a_response_in_the_background_takes_its_conversation_with_one_write(
+    make_office: MakeWorkerFixture,
+) -> None:
     office = make_office(script(said()))
     await office.create()
     conversation = await office.conversation()
@@ -197,7 +203,7 @@ async def test_a_response_in_the_background_takes_its_conversation_with_one_writ
 
 @pytest.mark.parametrize("lost", [False, True])
 async def test_a_response_whose_header_is_not_stored_lets_its_conversation_go(
-    make_office: MakeOffice, lost: bool
+    make_office: MakeWorkerFixture, lost: bool
 ) -> None:
     office = make_office(script([]))
     conversation = await office.conversation()
@@ -210,7 +216,7 @@ async def test_a_response_whose_header_is_not_stored_lets_its_conversation_go(
     assert not await is_locked(office, conversation)
 
 
-async def test_a_response_that_the_queue_does_not_take_lets_its_conversation_go(make_office: MakeOffice) -> None:
+async def test_a_response_that_the_queue_does_not_take_lets_its_conversation_go(make_office: MakeWorkerFixture) -> None:
     office = make_office(script([]))
     conversation = await office.conversation()
     office.desk.refuses = True
@@ -222,7 +228,9 @@ async def test_a_response_that_the_queue_does_not_take_lets_its_conversation_go(
     assert not await is_locked(office, conversation)
 
 
-async def test_a_process_that_dies_before_the_header_is_stored_locks_nothing_for_good(make_office: MakeOffice) -> None:
+async def test_a_process_that_dies_before_the_header_is_stored_locks_nothing_for_good(
+    make_office: MakeWorkerFixture,
+) -> None:
     office = make_office(script([]))
     conversation = await office.conversation()
     office.store.conversation_leases.acquire(office.tenant, conversation, f"resp_{'0' * 32}", office.lease)
@@ -234,7 +242,7 @@ async def test_a_process_that_dies_before_the_header_is_stored_locks_nothing_for
     assert not await is_locked(office, conversation)
 
 
-async def test_a_lock_that_could_not_be_left_runs_out_and_is_kept_by_the_record(make_office: MakeOffice) -> None:
+async def test_a_lock_that_could_not_be_left_runs_out_and_is_kept_by_the_record(make_office: MakeWorkerFixture) -> None:
     office = make_office(script(said("Hi")))
     conversation = await office.conversation()
     with failing(office.cloud, "UpdateItem", "lock_id = :held"):
@@ -249,7 +257,7 @@ async def test_a_lock_that_could_not_be_left_runs_out_and_is_kept_by_the_record(
 
 
 async def test_a_response_whose_worker_died_keeps_its_conversation_and_is_queued_by_who_wants_it(
-    make_office: MakeOffice,
+    make_office: MakeWorkerFixture,
 ) -> None:
     office = make_office(script([TextChunk("half"), asyncio.Event()]))
     conversation, response_id = await queued(office)
@@ -268,7 +276,7 @@ async def test_a_response_whose_worker_died_keeps_its_conversation_and_is_queued
     assert await told_in(office, conversation) == ["first", "whole"]
 
 
-async def test_a_response_that_another_attempt_follows_keeps_its_conversation(make_office: MakeOffice) -> None:
+async def test_a_response_that_another_attempt_follows_keeps_its_conversation(make_office: MakeWorkerFixture) -> None:
     fault: list[Part] = [ValueError("a fault")]
     office = make_office(script(fault, fault, fault, []))
     conversation, response_id = await queued(office)
@@ -283,7 +291,9 @@ async def test_a_response_that_another_attempt_follows_keeps_its_conversation(ma
     assert await office.status(response_id) == "failed"
 
 
-async def test_workers_that_die_three_times_are_noticed_by_who_wants_the_conversation(make_office: MakeOffice) -> None:
+async def test_workers_that_die_three_times_are_noticed_by_who_wants_the_conversation(
+    make_office: MakeWorkerFixture,
+) -> None:
     office = make_office(script([]))
     conversation, response_id = await queued(office)
     for _ in range(3):
@@ -296,7 +306,7 @@ async def test_workers_that_die_three_times_are_noticed_by_who_wants_the_convers
     assert await office.status(response_id) == "failed"
 
 
-async def test_the_last_delivery_of_a_message_lets_the_conversation_go(make_office: MakeOffice) -> None:
+async def test_the_last_delivery_of_a_message_lets_the_conversation_go(make_office: MakeWorkerFixture) -> None:
     office = make_office(script([]))
     conversation, response_id = await queued(office)
 
@@ -308,7 +318,7 @@ async def test_the_last_delivery_of_a_message_lets_the_conversation_go(make_offi
 
 @pytest.mark.parametrize("reader", ["who wants the conversation", "who reads the response"])
 async def test_a_response_whose_message_was_lost_is_queued_again_and_again(
-    make_office: MakeOffice, reader: str
+    make_office: MakeWorkerFixture, reader: str
 ) -> None:
     office = make_office(script(said("Hi"), []))
     conversation, response_id = await queued(office)
@@ -334,7 +344,7 @@ async def test_a_response_whose_message_was_lost_is_queued_again_and_again(
     assert not await is_locked(office, conversation)
 
 
-async def test_a_response_that_no_worker_takes_up_within_a_day_has_failed(make_office: MakeOffice) -> None:
+async def test_a_response_that_no_worker_takes_up_within_a_day_has_failed(make_office: MakeWorkerFixture) -> None:
     model = script([])
     office = make_office(model)
     conversation, response_id = await queued(office, stream=True)
@@ -351,7 +361,9 @@ async def test_a_response_that_no_worker_takes_up_within_a_day_has_failed(make_o
     assert stored.status == "failed"
 
 
-async def test_a_response_waits_for_a_conversation_that_another_one_has_after_all(make_office: MakeOffice) -> None:
+async def test_a_response_waits_for_a_conversation_that_another_one_has_after_all(
+    make_office: MakeWorkerFixture,
+) -> None:
     office = make_office(script(said("first"), said("second")))
     (one, patient), (other, hasty) = [await queued(office) for _ in range(2)]
     lock = office.store.conversation_leases.acquire(office.tenant, one, "resp_other", 30)
@@ -369,7 +381,7 @@ async def test_a_response_waits_for_a_conversation_that_another_one_has_after_al
     assert (failed.status, failed.error.code) == ("failed", "conversation_locked")
 
 
-async def test_the_next_response_sees_all_that_the_one_before_it_said(make_office: MakeOffice) -> None:
+async def test_the_next_response_sees_all_that_the_one_before_it_said(make_office: MakeWorkerFixture) -> None:
     model = script(called("buy"), [TextChunk("one"), STOP], said("two"))
     office = make_office(model)
     conversation, response_id = await queued(office, tools=[MCP_TOOL])

@@ -5,10 +5,10 @@ import time
 from typing import Any
 
 import pytest
-from tests.services.conftest import MakeOffice
+from tests.services.conftest import MakeWorkerFixture
 from tests.services.faults import failing
 from tests.services.turn_fixture import STOP, Part, called, said, script, until
-from tests.services.worker_fixture import FUNCTION, MCP_TOOL, Office, text_of, types_of
+from tests.services.worker_fixture import FUNCTION, MCP_TOOL, WorkerFixture, text_of, types_of
 
 from stint.domain.errors import StoreUnavailable
 from stint.domain.inference import AssistantAnswer, Finished, FinishReason, TextChunk, ToolResult, Usage
@@ -18,7 +18,7 @@ from stint.services.background.worker import AttemptsExhausted
 from stint.services.responses.recovery import exhausted
 
 
-async def test_steps_that_are_stored_are_not_run_again(make_office: MakeOffice) -> None:
+async def test_steps_that_are_stored_are_not_run_again(make_office: MakeWorkerFixture) -> None:
     usage = Usage(input_tokens=5, output_tokens=3, total_tokens=8)
     asked = [*called("buy")[:-1], Finished(FinishReason.tool_calls, usage)]
     office = make_office(script(asked, [TextChunk("half "), asyncio.Event()]))
@@ -47,7 +47,7 @@ async def test_steps_that_are_stored_are_not_run_again(make_office: MakeOffice) 
 
 
 async def test_calls_of_the_last_answer_that_have_no_result_are_run_first_with_their_keys(
-    make_office: MakeOffice,
+    make_office: MakeWorkerFixture,
 ) -> None:
     model = script(called("buy", "sell"))
     office = make_office(model)
@@ -69,7 +69,7 @@ async def test_calls_of_the_last_answer_that_have_no_result_are_run_first_with_t
     assert (await heir.get(response_id)).output[-1].type == "message"
 
 
-async def test_a_pause_for_the_client_in_the_same_answer_still_comes(make_office: MakeOffice) -> None:
+async def test_a_pause_for_the_client_in_the_same_answer_still_comes(make_office: MakeWorkerFixture) -> None:
     office = make_office(script(called("buy", "ask_user")))
     office.shop.gates["buy"] = asyncio.Event()
     response_id = await office.create(tools=[MCP_TOOL, FUNCTION])
@@ -86,7 +86,7 @@ async def test_a_pause_for_the_client_in_the_same_answer_still_comes(make_office
     assert model.requests == []
 
 
-async def test_calls_that_the_client_approved_are_run_once(make_office: MakeOffice) -> None:
+async def test_calls_that_the_client_approved_are_run_once(make_office: MakeWorkerFixture) -> None:
     asking = {**MCP_TOOL, "require_approval": "always"}
     office = make_office(script(called("buy"), [asyncio.Event()]))
     first = await office.finished(tools=[asking])
@@ -102,7 +102,7 @@ async def test_calls_that_the_client_approved_are_run_once(make_office: MakeOffi
     assert [item.type for item in (await heir.get(response_id)).output] == ["mcp_list_tools", "mcp_call", "message"]
 
 
-async def test_the_bounds_of_a_response_count_what_was_done_before(make_office: MakeOffice) -> None:
+async def test_the_bounds_of_a_response_count_what_was_done_before(make_office: MakeWorkerFixture) -> None:
     office = make_office(script(called("buy"), [asyncio.Event()]))
     response_id = await office.create(tools=[MCP_TOOL], max_tool_calls=1)
     async with office.dying(response_id):
@@ -117,7 +117,7 @@ async def test_the_bounds_of_a_response_count_what_was_done_before(make_office: 
     assert heir.shop.calls == []
 
 
-async def test_what_was_stored_and_not_told_is_told_by_the_next_worker(make_office: MakeOffice) -> None:
+async def test_what_was_stored_and_not_told_is_told_by_the_next_worker(make_office: MakeWorkerFixture) -> None:
     model = script(called("buy", text="Let me see."), [asyncio.Event()])
     office = make_office(model)
     response_id = await office.create(stream=True, tools=[MCP_TOOL])
@@ -137,7 +137,7 @@ async def test_what_was_stored_and_not_told_is_told_by_the_next_worker(make_offi
     assert text_of(events) == "Let me see.Done"
 
 
-async def test_a_response_survives_two_deaths(make_office: MakeOffice) -> None:
+async def test_a_response_survives_two_deaths(make_office: MakeWorkerFixture) -> None:
     office = make_office(script([TextChunk("one "), asyncio.Event()]))
     response_id = await office.create(stream=True)
     async with office.dying(response_id):
@@ -155,7 +155,7 @@ async def test_a_response_survives_two_deaths(make_office: MakeOffice) -> None:
     assert message.id == [event["item"]["id"] for event in events if event["type"] == "response.output_item.done"][2]
 
 
-async def test_whoever_reads_a_response_without_worker_queues_it_again_once(make_office: MakeOffice) -> None:
+async def test_whoever_reads_a_response_without_worker_queues_it_again_once(make_office: MakeWorkerFixture) -> None:
     office = make_office(script([asyncio.Event()]))
     response_id = await office.create()
     async with office.dying(response_id):
@@ -168,7 +168,7 @@ async def test_whoever_reads_a_response_without_worker_queues_it_again_once(make
     assert [task.response_id for task in office.desk.tasks] == [response_id] * 2
 
 
-async def test_a_message_waits_for_the_lease_of_a_worker_that_died(make_office: MakeOffice) -> None:
+async def test_a_message_waits_for_the_lease_of_a_worker_that_died(make_office: MakeWorkerFixture) -> None:
     office = make_office(script([asyncio.Event()]))
     response_id = await office.create()
     async with office.dying(response_id):
@@ -180,7 +180,9 @@ async def test_a_message_waits_for_the_lease_of_a_worker_that_died(make_office: 
     assert stored.status == "completed"
 
 
-async def test_after_three_attempts_a_response_has_failed_and_its_message_is_not_done(make_office: MakeOffice) -> None:
+async def test_after_three_attempts_a_response_has_failed_and_its_message_is_not_done(
+    make_office: MakeWorkerFixture,
+) -> None:
     fault: list[Part] = [ValueError("a fault")]
     office = make_office(script(fault, fault, fault))
     response_id = await office.create(stream=True)
@@ -202,7 +204,7 @@ async def test_after_three_attempts_a_response_has_failed_and_its_message_is_not
     assert {end.status for end in office.desk.ends} == {"failed"}
 
 
-async def test_workers_that_die_three_times_are_noticed_by_whoever_reads(make_office: MakeOffice) -> None:
+async def test_workers_that_die_three_times_are_noticed_by_whoever_reads(make_office: MakeWorkerFixture) -> None:
     office = make_office(script([asyncio.Event()]))
     response_id = await office.create(stream=True)
     for _ in range(3):
@@ -219,7 +221,7 @@ async def test_workers_that_die_three_times_are_noticed_by_whoever_reads(make_of
         await office.run(response_id)
 
 
-async def test_the_last_delivery_of_a_message_ends_the_response(make_office: MakeOffice) -> None:
+async def test_the_last_delivery_of_a_message_ends_the_response(make_office: MakeWorkerFixture) -> None:
     office = make_office(script([ValueError("a fault")]))
     response_id = await office.create()
 
@@ -230,7 +232,7 @@ async def test_the_last_delivery_of_a_message_ends_the_response(make_office: Mak
 
 
 async def test_a_worker_whose_response_another_one_has_exhausted_meanwhile_keeps_its_message(
-    make_office: MakeOffice, monkeypatch: pytest.MonkeyPatch
+    make_office: MakeWorkerFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     office = make_office(script([asyncio.Event()]))
     response_id = await office.create()
@@ -251,7 +253,7 @@ async def test_a_worker_whose_response_another_one_has_exhausted_meanwhile_keeps
     assert [end.status for end in office.desk.ends] == ["failed"]
 
 
-async def test_the_last_delivery_ends_a_response_that_nobody_could_even_take_up(make_office: MakeOffice) -> None:
+async def test_the_last_delivery_ends_a_response_that_nobody_could_even_take_up(make_office: MakeWorkerFixture) -> None:
     office = make_office(script())
     response_id = await office.create()
 
@@ -261,7 +263,7 @@ async def test_the_last_delivery_ends_a_response_that_nobody_could_even_take_up(
     assert await office.status(response_id) == "failed"
 
 
-async def test_an_attempt_that_the_store_fails_may_follow_at_once(make_office: MakeOffice) -> None:
+async def test_an_attempt_that_the_store_fails_may_follow_at_once(make_office: MakeWorkerFixture) -> None:
     gate = asyncio.Event()
     model = script([gate, *said("lost")])
     office = make_office(model)
@@ -280,7 +282,7 @@ async def test_an_attempt_that_the_store_fails_may_follow_at_once(make_office: M
     assert stored.status == "completed"
 
 
-async def test_what_a_worker_writes_after_it_was_overtaken_is_refused(make_office: MakeOffice) -> None:
+async def test_what_a_worker_writes_after_it_was_overtaken_is_refused(make_office: MakeWorkerFixture) -> None:
     gate = asyncio.Event()
     slow = script([TextChunk("slow"), gate, STOP])
     office = make_office(slow)
@@ -304,7 +306,7 @@ async def test_what_a_worker_writes_after_it_was_overtaken_is_refused(make_offic
 
 
 async def test_an_overtaken_worker_adds_no_event_after_its_successor_read_the_stream(
-    make_office: MakeOffice,
+    make_office: MakeWorkerFixture,
 ) -> None:
     late, early = asyncio.Event(), asyncio.Event()
     slow, fast = script([late, TextChunk("slow"), asyncio.Event()]), script([early, *said("fast")])
@@ -327,7 +329,7 @@ async def test_an_overtaken_worker_adds_no_event_after_its_successor_read_the_st
     assert text_of(await office.follow(response_id)) == "fast"
 
 
-def expire(office: Office, response_id: str) -> None:
+def expire(office: WorkerFixture, response_id: str) -> None:
     """Let the lease of a worker that lives run out, as one does whose process is stopped for a while."""
     from stint.store import keys
 
@@ -340,21 +342,21 @@ def expire(office: Office, response_id: str) -> None:
     )
 
 
-async def until_stored(office: Office, response_id: str, records: int) -> None:
+async def until_stored(office: WorkerFixture, response_id: str, records: int) -> None:
     """Wait until a response has so many records."""
     await until(lambda: len(office.store.responses.get(office.tenant, response_id).records) >= records)
 
 
-async def until_taken_up(office: Office, response_id: str) -> None:
+async def until_taken_up(office: WorkerFixture, response_id: str) -> None:
     await until(lambda: office.store.response_leases.get_state(office.tenant, response_id).held)
 
 
-async def until_told(office: Office, response_id: str, text: str) -> None:
+async def until_told(office: WorkerFixture, response_id: str, text: str) -> None:
     """Wait until a stored stream has a text in it."""
     await until(lambda: text in str(list(office.store.background.events(office.tenant, response_id))))
 
 
-async def test_an_answer_in_the_log_reaches_the_model_as_it_was_said(make_office: MakeOffice) -> None:
+async def test_an_answer_in_the_log_reaches_the_model_as_it_was_said(make_office: MakeWorkerFixture) -> None:
     office = make_office(script(called("buy", text="Let me see."), [asyncio.Event()]))
     response_id = await office.create("Please", tools=[MCP_TOOL])
     async with office.dying(response_id):

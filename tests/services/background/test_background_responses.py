@@ -1,9 +1,9 @@
 import asyncio
 
 import pytest
-from tests.services.conftest import MakeOffice
+from tests.services.conftest import MakeWorkerFixture
 from tests.services.turn_fixture import called, deadline, keep_running, said, script, until
-from tests.services.worker_fixture import MCP_TOOL, Office
+from tests.services.worker_fixture import MCP_TOOL, WorkerFixture
 
 from stint.domain.errors import InvalidRequest, NotFound, StoreUnavailable
 from stint.domain.inference import ToolResult
@@ -11,7 +11,7 @@ from stint.domain.openai.response_requests import CreateResponse
 from stint.services.background.response_lease import WATCH_SECONDS
 
 
-async def test_a_response_waits_in_the_queue_until_a_worker_takes_it_up(make_office: MakeOffice) -> None:
+async def test_a_response_waits_in_the_queue_until_a_worker_takes_it_up(make_office: MakeWorkerFixture) -> None:
     gate = asyncio.Event()
     model = script([gate, *said("Hi")])
     office = make_office(model)
@@ -33,7 +33,7 @@ async def test_a_response_waits_in_the_queue_until_a_worker_takes_it_up(make_off
     assert [item.type for item in done.output] == ["message"]
 
 
-async def test_what_is_wrong_with_a_request_is_found_before_anything_is_stored(make_office: MakeOffice) -> None:
+async def test_what_is_wrong_with_a_request_is_found_before_anything_is_stored(make_office: MakeWorkerFixture) -> None:
     office = make_office(script())
     keys = {"api_key": "secret"}
     request = CreateResponse.model_validate({"model": "test/m", "input": "Hi", "background": True})
@@ -49,7 +49,7 @@ async def test_what_is_wrong_with_a_request_is_found_before_anything_is_stored(m
     assert office.desk.tasks == []
 
 
-async def test_of_a_response_that_the_queue_does_not_take_nothing_is_left(make_office: MakeOffice) -> None:
+async def test_of_a_response_that_the_queue_does_not_take_nothing_is_left(make_office: MakeWorkerFixture) -> None:
     office = make_office(script())
     office.desk.refuses = True
 
@@ -61,7 +61,7 @@ async def test_of_a_response_that_the_queue_does_not_take_nothing_is_left(make_o
     assert (await office.services.stored_responses.list(None, 10, None, "desc")).data == []
 
 
-async def test_a_model_that_fails_ends_the_response_and_nobody_tries_again(make_office: MakeOffice) -> None:
+async def test_a_model_that_fails_ends_the_response_and_nobody_tries_again(make_office: MakeWorkerFixture) -> None:
     office = make_office(script([ValueError("a fault")], said()))
     response_id = await office.create("fail: before", model="scripted/demo")
 
@@ -74,7 +74,7 @@ async def test_a_model_that_fails_ends_the_response_and_nobody_tries_again(make_
     assert office.desk.kinds == [("stint", "Stint Response Failed")]
 
 
-async def test_the_end_is_announced_with_its_ids_and_status(make_office: MakeOffice) -> None:
+async def test_the_end_is_announced_with_its_ids_and_status(make_office: MakeWorkerFixture) -> None:
     office = make_office(script(said()))
     conversation = await office.conversation()
 
@@ -88,7 +88,7 @@ async def test_the_end_is_announced_with_its_ids_and_status(make_office: MakeOff
 
 
 async def test_an_end_that_could_not_be_announced_is_announced_when_the_message_comes_again(
-    make_office: MakeOffice,
+    make_office: MakeWorkerFixture,
 ) -> None:
     model = script(said())
     office = make_office(model)
@@ -104,7 +104,7 @@ async def test_an_end_that_could_not_be_announced_is_announced_when_the_message_
     assert [end.status for end in office.desk.ends] == ["completed"]
 
 
-async def test_a_response_that_waits_is_cancelled_and_its_message_does_nothing(make_office: MakeOffice) -> None:
+async def test_a_response_that_waits_is_cancelled_and_its_message_does_nothing(make_office: MakeWorkerFixture) -> None:
     model = script(said())
     office = make_office(model)
     response_id = await office.create()
@@ -118,7 +118,7 @@ async def test_a_response_that_waits_is_cancelled_and_its_message_does_nothing(m
     assert [end.status for end in office.desk.ends] == ["cancelled"]
 
 
-async def test_a_response_that_runs_is_cancelled_at_the_next_look(make_office: MakeOffice) -> None:
+async def test_a_response_that_runs_is_cancelled_at_the_next_look(make_office: MakeWorkerFixture) -> None:
     model = script([asyncio.Event()])
     office = make_office(model)
     conversation = await office.conversation()
@@ -137,7 +137,7 @@ async def test_a_response_that_runs_is_cancelled_at_the_next_look(make_office: M
     await office.create(conversation=conversation)
 
 
-async def test_a_response_that_has_ended_stays_as_it_is_when_it_is_cancelled(make_office: MakeOffice) -> None:
+async def test_a_response_that_has_ended_stays_as_it_is_when_it_is_cancelled(make_office: MakeWorkerFixture) -> None:
     office = make_office(script(said("Hi")))
     done = await office.finished()
 
@@ -146,7 +146,7 @@ async def test_a_response_that_has_ended_stays_as_it_is_when_it_is_cancelled(mak
     assert cancelled == done
 
 
-async def test_only_responses_in_the_background_are_cancelled(make_office: MakeOffice) -> None:
+async def test_only_responses_in_the_background_are_cancelled(make_office: MakeWorkerFixture) -> None:
     office = make_office(script(said()))
     request = CreateResponse.model_validate({"model": "test/m", "input": "Hi"})
     response = await office.services.responses.start(request, deadline(30))
@@ -161,7 +161,7 @@ async def test_only_responses_in_the_background_are_cancelled(make_office: MakeO
         await office.services.background.cancel("resp_" + "0" * 32)
 
 
-async def test_a_response_that_is_deleted_stops_and_leaves_nothing_but_seals(make_office: MakeOffice) -> None:
+async def test_a_response_that_is_deleted_stops_and_leaves_nothing_but_seals(make_office: MakeWorkerFixture) -> None:
     model = script([asyncio.Event()])
     office = make_office(model)
     response_id = await office.create(stream=True)
@@ -178,7 +178,7 @@ async def test_a_response_that_is_deleted_stops_and_leaves_nothing_but_seals(mak
     assert office.desk.ends == []
 
 
-async def test_tools_run_in_the_background_and_their_results_reach_the_model(make_office: MakeOffice) -> None:
+async def test_tools_run_in_the_background_and_their_results_reach_the_model(make_office: MakeWorkerFixture) -> None:
     model = script(called("buy"), said("Bought"))
     office = make_office(model)
 
@@ -189,7 +189,7 @@ async def test_tools_run_in_the_background_and_their_results_reach_the_model(mak
     assert isinstance(model.requests[1].messages[-1], ToolResult)
 
 
-async def test_a_response_whose_worker_has_no_time_left_fails_and_says_why(make_office: MakeOffice) -> None:
+async def test_a_response_whose_worker_has_no_time_left_fails_and_says_why(make_office: MakeWorkerFixture) -> None:
     office = make_office(script([asyncio.Event()]))
     response_id = await office.create()
 
@@ -201,7 +201,7 @@ async def test_a_response_whose_worker_has_no_time_left_fails_and_says_why(make_
     assert "WorkerTimeoutSeconds" in response.error.message
 
 
-async def test_a_plain_response_in_the_background_costs_four_write_units(make_office: MakeOffice) -> None:
+async def test_a_plain_response_in_the_background_costs_four_write_units(make_office: MakeWorkerFixture) -> None:
     office = make_office(script(said("Hi")))
     await office.create()
     office.cloud.forget()
@@ -214,12 +214,12 @@ async def test_a_plain_response_in_the_background_costs_four_write_units(make_of
     assert written(office) - created == 2  # the lease, and the step with the ending
 
 
-def written(office: Office) -> float:
+def written(office: WorkerFixture) -> float:
     return sum(office.cloud.units[name] for name in ("PutItem", "UpdateItem", "BatchWriteItem", "DeleteItem"))
 
 
 async def test_a_streamed_response_in_the_background_costs_a_write_for_each_batch_of_events(
-    make_office: MakeOffice,
+    make_office: MakeWorkerFixture,
 ) -> None:
     office = make_office(script(said("Hi")))
     office.cloud.forget()
@@ -232,7 +232,7 @@ async def test_a_streamed_response_in_the_background_costs_a_write_for_each_batc
     assert written(office) <= 4 + 2 * len(batches)
 
 
-async def test_messages_that_come_while_a_response_runs_are_consumed(make_office: MakeOffice) -> None:
+async def test_messages_that_come_while_a_response_runs_are_consumed(make_office: MakeWorkerFixture) -> None:
     gate = asyncio.Event()
     model = script([gate, *said()])
     office = make_office(model)

@@ -2,7 +2,7 @@ import asyncio
 import json
 
 import pytest
-from tests.services.conftest import MakeOffice
+from tests.services.conftest import MakeWorkerFixture
 from tests.services.turn_fixture import STOP, called, said, script, until
 from tests.services.worker_fixture import FUNCTION, MCP_TOOL, text_of, types_of
 
@@ -12,7 +12,7 @@ from stint.services.responses.closing_record import closing_record
 from stint.services.responses.recovery import cancelled
 
 
-async def test_the_words_of_one_text_are_stored_as_few_events(make_office: MakeOffice) -> None:
+async def test_the_words_of_one_text_are_stored_as_few_events(make_office: MakeWorkerFixture) -> None:
     words = [TextChunk(f"word{number} ") for number in range(200)]
     office = make_office(script([*words, STOP]))
     response_id = await office.create(stream=True)
@@ -26,7 +26,7 @@ async def test_the_words_of_one_text_are_stored_as_few_events(make_office: MakeO
     assert [event["sequence_number"] for event in events] == list(range(len(events)))
 
 
-async def test_who_follows_sees_each_event_soon_and_the_end(make_office: MakeOffice) -> None:
+async def test_who_follows_sees_each_event_soon_and_the_end(make_office: MakeWorkerFixture) -> None:
     gate = asyncio.Event()
     office = make_office(script([TextChunk("one "), gate, TextChunk("two"), STOP]))
     response_id = await office.create(stream=True)
@@ -45,7 +45,7 @@ async def test_who_follows_sees_each_event_soon_and_the_end(make_office: MakeOff
 
 
 @pytest.mark.parametrize("streamed", [True, False])
-async def test_the_events_behind_any_number_are_the_same(make_office: MakeOffice, streamed: bool) -> None:
+async def test_the_events_behind_any_number_are_the_same(make_office: MakeWorkerFixture, streamed: bool) -> None:
     answer = [ReasoningChunk("Hm."), *called("ask_user", "buy", text="Let me see.")]
     office = make_office(script(answer, said("Done")))
     response_id = await office.create(stream=streamed, tools=[MCP_TOOL, FUNCTION])
@@ -62,7 +62,7 @@ async def test_the_events_behind_any_number_are_the_same(make_office: MakeOffice
         assert refused.value.param == "starting_after"
 
 
-async def test_a_response_that_was_not_created_as_a_stream_is_told_item_by_item(make_office: MakeOffice) -> None:
+async def test_a_response_that_was_not_created_as_a_stream_is_told_item_by_item(make_office: MakeWorkerFixture) -> None:
     gate = asyncio.Event()
     office = make_office(script(called("buy"), [gate, *said("Bought it")]))
     response_id = await office.create(tools=[MCP_TOOL])
@@ -83,7 +83,7 @@ async def test_a_response_that_was_not_created_as_a_stream_is_told_item_by_item(
 
 
 @pytest.mark.parametrize("streamed", [True, False])
-async def test_the_stream_of_a_response_that_was_cancelled_ends(make_office: MakeOffice, streamed: bool) -> None:
+async def test_the_stream_of_a_response_that_was_cancelled_ends(make_office: MakeWorkerFixture, streamed: bool) -> None:
     model = script([TextChunk("half "), asyncio.Event()])
     office = make_office(model)
     response_id = await office.create(stream=streamed)
@@ -104,7 +104,7 @@ async def test_the_stream_of_a_response_that_was_cancelled_ends(make_office: Mak
 
 @pytest.mark.parametrize("streamed", [True, False])
 async def test_the_stream_of_a_response_that_was_cancelled_in_the_queue_ends(
-    make_office: MakeOffice, streamed: bool
+    make_office: MakeWorkerFixture, streamed: bool
 ) -> None:
     office = make_office(script())
     response_id = await office.create(stream=streamed, tools=[MCP_TOOL])
@@ -117,7 +117,7 @@ async def test_the_stream_of_a_response_that_was_cancelled_in_the_queue_ends(
 
 @pytest.mark.parametrize("part", [ReasoningChunk("I think "), RefusalChunk("I will not ")])
 async def test_an_item_that_broke_off_is_closed_with_what_was_told_of_it(
-    make_office: MakeOffice, part: ReasoningChunk | RefusalChunk
+    make_office: MakeWorkerFixture, part: ReasoningChunk | RefusalChunk
 ) -> None:
     office = make_office(script([part, asyncio.Event()]))
     response_id = await office.create(stream=True)
@@ -133,7 +133,7 @@ async def test_an_item_that_broke_off_is_closed_with_what_was_told_of_it(
     assert part.text in json.dumps(done)
 
 
-async def test_an_end_that_no_worker_told_is_told_to_who_follows(make_office: MakeOffice) -> None:
+async def test_an_end_that_no_worker_told_is_told_to_who_follows(make_office: MakeWorkerFixture) -> None:
     office = make_office(script([TextChunk("Hello "), asyncio.Event()]))
     response_id = await office.create(stream=True)
     async with office.dying(response_id):
@@ -150,7 +150,7 @@ async def test_an_end_that_no_worker_told_is_told_to_who_follows(make_office: Ma
     assert [event["type"] for event in await office.stored_events(response_id)] == [event["type"] for event in events]
 
 
-async def test_a_step_that_is_stored_is_told_whole_behind_what_was_told_of_it(make_office: MakeOffice) -> None:
+async def test_a_step_that_is_stored_is_told_whole_behind_what_was_told_of_it(make_office: MakeWorkerFixture) -> None:
     office = make_office(script([TextChunk("Hello "), asyncio.Event()]))
     response_id = await office.create(stream=True)
     async with office.dying(response_id):
@@ -167,7 +167,7 @@ async def test_a_step_that_is_stored_is_told_whole_behind_what_was_told_of_it(ma
     assert text_of(events) == "Hello world"
 
 
-async def test_who_follows_a_response_that_is_deleted_comes_to_an_end(make_office: MakeOffice) -> None:
+async def test_who_follows_a_response_that_is_deleted_comes_to_an_end(make_office: MakeWorkerFixture) -> None:
     model = script([asyncio.Event()])
     office = make_office(model)
     response_id = await office.create(stream=True)
@@ -183,7 +183,7 @@ async def test_who_follows_a_response_that_is_deleted_comes_to_an_end(make_offic
         await following
 
 
-async def test_obfuscation_pads_what_is_stored(make_office: MakeOffice) -> None:
+async def test_obfuscation_pads_what_is_stored(make_office: MakeWorkerFixture) -> None:
     office = make_office(script([TextChunk("one "), TextChunk("two"), STOP]))
     response_id = await office.create(stream=True, stream_options={"include_obfuscation": True})
 

@@ -3,9 +3,9 @@ from typing import Any
 
 import pytest
 from tests.clock import CLOCK
-from tests.services.conftest import MakeOffice
+from tests.services.conftest import MakeWorkerFixture
 from tests.services.turn_fixture import called, deadline, keep_running, said, script, tool, until
-from tests.services.worker_fixture import Office
+from tests.services.worker_fixture import WorkerFixture
 
 from stint.domain.errors import StoreUnavailable
 from stint.domain.ids import new_id
@@ -19,7 +19,7 @@ from stint.models.port import ChatModel
 class Events:
     """Events that ask for turns of one session, and for responses."""
 
-    def __init__(self, office: Office) -> None:
+    def __init__(self, office: WorkerFixture) -> None:
         self.office = office
         self.agent_id = self.session_id = ""
 
@@ -58,7 +58,7 @@ class Events:
         return [kind for _, kind in self.office.desk.kinds]
 
 
-async def test_an_event_begins_a_turn_that_can_be_read_and_its_end_is_announced(make_office: MakeOffice) -> None:
+async def test_an_event_begins_a_turn_that_can_be_read_and_its_end_is_announced(make_office: MakeWorkerFixture) -> None:
     events = await Events(make_office(script(said("Hi")))).open()
 
     ended = await events.turn("e1")
@@ -72,7 +72,9 @@ async def test_an_event_begins_a_turn_that_can_be_read_and_its_end_is_announced(
     assert (ended.event_id, ended.agent_id, ended.session_id) == ("e1", events.agent_id, events.session_id)
 
 
-async def test_an_event_begins_a_response_that_can_be_read_and_its_end_is_announced(make_office: MakeOffice) -> None:
+async def test_an_event_begins_a_response_that_can_be_read_and_its_end_is_announced(
+    make_office: MakeWorkerFixture,
+) -> None:
     events = Events(make_office(script(said("Hi"))))
 
     ended = await events.response("e1", metadata={"order": "7"})
@@ -86,7 +88,7 @@ async def test_an_event_begins_a_response_that_can_be_read_and_its_end_is_announ
     assert events.office.desk.tasks == []
 
 
-async def test_an_event_that_comes_again_begins_nothing_and_ends_the_same(make_office: MakeOffice) -> None:
+async def test_an_event_that_comes_again_begins_nothing_and_ends_the_same(make_office: MakeWorkerFixture) -> None:
     events = await Events(make_office(script(said("Hi"), said("Hi")))).open()
     turn, response = await events.turn("e1"), await events.response("e2")
 
@@ -96,7 +98,7 @@ async def test_an_event_that_comes_again_begins_nothing_and_ends_the_same(make_o
     assert len(events.kinds) == 2
 
 
-async def test_events_at_the_same_time_begin_one_thing(make_office: MakeOffice) -> None:
+async def test_events_at_the_same_time_begin_one_thing(make_office: MakeWorkerFixture) -> None:
     gate = asyncio.Event()
     model = script([gate, *said()])
     events = await Events(make_office(model)).open()
@@ -115,7 +117,7 @@ async def test_events_at_the_same_time_begin_one_thing(make_office: MakeOffice) 
     assert len(await all_turns(events)) == 1
 
 
-async def test_a_turn_whose_worker_died_is_told_as_failed_and_not_begun_again(make_office: MakeOffice) -> None:
+async def test_a_turn_whose_worker_died_is_told_as_failed_and_not_begun_again(make_office: MakeWorkerFixture) -> None:
     model = script([asyncio.Event()])
     events = await Events(make_office(model)).open()
     working = asyncio.create_task(events.turn("e1"))
@@ -136,7 +138,7 @@ async def test_a_turn_whose_worker_died_is_told_as_failed_and_not_begun_again(ma
     assert events.kinds == ["Stint Turn Failed"]
 
 
-async def test_a_response_whose_worker_died_is_gone_on_with(make_office: MakeOffice) -> None:
+async def test_a_response_whose_worker_died_is_gone_on_with(make_office: MakeWorkerFixture) -> None:
     model = script([asyncio.Event()])
     events = Events(make_office(model))
     working = asyncio.create_task(events.response("e1"))
@@ -155,7 +157,7 @@ async def test_a_response_whose_worker_died_is_gone_on_with(make_office: MakeOff
     assert [response.id for response in listed.data] == [ended.response_id]
 
 
-async def test_what_is_refused_is_announced_as_failed_and_not_tried_again(make_office: MakeOffice) -> None:
+async def test_what_is_refused_is_announced_as_failed_and_not_tried_again(make_office: MakeWorkerFixture) -> None:
     events = await Events(make_office(script())).open()
 
     no_agent = await events.turn("e1", agent_id=new_id())
@@ -172,7 +174,7 @@ async def test_what_is_refused_is_announced_as_failed_and_not_tried_again(make_o
     assert await events.turn("e1", agent_id=no_agent.agent_id) == no_agent
 
 
-async def test_a_turn_waits_for_its_session(make_office: MakeOffice) -> None:
+async def test_a_turn_waits_for_its_session(make_office: MakeWorkerFixture) -> None:
     gate = asyncio.Event()
     model = script([gate, *said("first")], said("second"))
     events = await Events(make_office(model)).open()
@@ -187,7 +189,7 @@ async def test_a_turn_waits_for_its_session(make_office: MakeOffice) -> None:
     assert [end.status for end in ends if end] == ["completed", "completed"]
 
 
-async def test_a_failing_store_is_raised_and_the_event_may_be_tried_at_once(make_office: MakeOffice) -> None:
+async def test_a_failing_store_is_raised_and_the_event_may_be_tried_at_once(make_office: MakeWorkerFixture) -> None:
     events = await Events(make_office(script(said(), said()))).open()
     events.office.desk.refuses = True
     with pytest.raises(StoreUnavailable):
@@ -201,7 +203,9 @@ async def test_a_failing_store_is_raised_and_the_event_may_be_tried_at_once(make
     assert len(await all_turns(events)) == 1
 
 
-async def test_a_turn_that_waits_for_its_client_is_complete_as_far_as_the_event_goes(make_office: MakeOffice) -> None:
+async def test_a_turn_that_waits_for_its_client_is_complete_as_far_as_the_event_goes(
+    make_office: MakeWorkerFixture,
+) -> None:
     events = await Events(make_office(script(called("add")))).open()
 
     ended = await events.turn("e1", client_tools=[tool("add").model_dump()])
@@ -211,7 +215,7 @@ async def test_a_turn_that_waits_for_its_client_is_complete_as_far_as_the_event_
     assert events.kinds == ["Stint Turn Completed"]
 
 
-async def test_an_event_costs_three_units_for_a_turn_and_two_for_a_response(make_office: MakeOffice) -> None:
+async def test_an_event_costs_three_units_for_a_turn_and_two_for_a_response(make_office: MakeWorkerFixture) -> None:
     events = await Events(make_office(script(said("Hi"), said("Hi")))).open()
     events.office.cloud.forget()
 
@@ -223,7 +227,7 @@ async def test_an_event_costs_three_units_for_a_turn_and_two_for_a_response(make
     assert written(events.office) - response == 4 + 3
 
 
-def written(office: Office) -> float:
+def written(office: WorkerFixture) -> float:
     return sum(office.cloud.units[name] for name in ("PutItem", "UpdateItem", "BatchWriteItem", "DeleteItem"))
 
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 from functions.worker import app
-from tests.services.conftest import MakeOffice, MakeStage
+from tests.services.conftest import MakeTurnFixture, MakeWorkerFixture
 from tests.services.faults import failing
-from tests.services.turn_fixture import Part, Stage, said, script
-from tests.services.worker_fixture import Office
+from tests.services.turn_fixture import Part, TurnFixture, said, script
+from tests.services.worker_fixture import WorkerFixture
 from tests.store.conftest import Cloud
 
 from stint.domain.errors import ModelError, StoreUnavailable
@@ -74,7 +74,9 @@ def deliver(task: Any, milliseconds: int = 60_000) -> Any:
     return app.handler({"Records": [message(task)]}, Context(milliseconds))
 
 
-async def left_to_the_worker(stage: Stage, monkeypatch: pytest.MonkeyPatch, kind: str = "agent") -> dict[str, Any]:
+async def left_to_the_worker(
+    stage: TurnFixture, monkeypatch: pytest.MonkeyPatch, kind: str = "agent"
+) -> dict[str, Any]:
     """Mark an agent, or its session, as deleted, and return the task that finishes the deletion."""
     monkeypatch.setitem(vars(app.composition), "deletions", stage.deletions)
     await stage.turn()
@@ -88,7 +90,7 @@ async def left_to_the_worker(stage: Stage, monkeypatch: pytest.MonkeyPatch, kind
 
 
 async def test_a_deletion_is_finished_and_its_message_may_come_again(
-    make_stage: MakeStage, cloud: Cloud, monkeypatch: pytest.MonkeyPatch
+    make_stage: MakeTurnFixture, cloud: Cloud, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stage = await make_stage(script(said())).open()
     task = await left_to_the_worker(stage, monkeypatch)
@@ -101,7 +103,7 @@ async def test_a_deletion_is_finished_and_its_message_may_come_again(
 
 
 async def test_a_deletion_without_time_goes_back_to_the_queue(
-    make_stage: MakeStage, monkeypatch: pytest.MonkeyPatch
+    make_stage: MakeTurnFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stage = await make_stage(script(said())).open()
     task = await left_to_the_worker(stage, monkeypatch)
@@ -114,7 +116,7 @@ async def test_a_deletion_without_time_goes_back_to_the_queue(
 
 @pytest.mark.parametrize("kind", ["agent", "session"])
 async def test_a_deletion_that_came_before_its_mark_deletes_nothing_and_is_delivered_again(
-    make_stage: MakeStage, cloud: Cloud, monkeypatch: pytest.MonkeyPatch, queue: WorkQueue, kind: str
+    make_stage: MakeTurnFixture, cloud: Cloud, monkeypatch: pytest.MonkeyPatch, queue: WorkQueue, kind: str
 ) -> None:
     stage = await make_stage(script(said())).open()
     monkeypatch.setitem(vars(app.composition), "deletions", stage.deletions)
@@ -135,7 +137,7 @@ async def test_a_deletion_that_came_before_its_mark_deletes_nothing_and_is_deliv
 
 
 async def test_a_deletion_before_its_mark_comes_again_though_the_queue_does_not_answer(
-    make_stage: MakeStage, monkeypatch: pytest.MonkeyPatch, queue: WorkQueue
+    make_stage: MakeTurnFixture, monkeypatch: pytest.MonkeyPatch, queue: WorkQueue
 ) -> None:
     stage = await make_stage(script(said())).open()
     monkeypatch.setitem(vars(app.composition), "deletions", stage.deletions)
@@ -160,7 +162,7 @@ async def test_a_deletion_before_its_mark_comes_again_though_the_queue_does_not_
     ids=["no JSON", "list", "empty", "other kind", "wrong type", "no id", "no tenant", "no kind"],
 )
 async def test_a_message_that_can_never_be_done_is_logged_and_not_tried_again(
-    make_stage: MakeStage, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, task: Any
+    make_stage: MakeTurnFixture, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, task: Any
 ) -> None:
     stage = make_stage(script())
     monkeypatch.setitem(vars(app.composition), "deletions", stage.deletions)
@@ -174,7 +176,7 @@ async def test_a_message_that_can_never_be_done_is_logged_and_not_tried_again(
 
 
 async def test_a_direct_invocation_deletes_nothing(
-    make_stage: MakeStage, cloud: Cloud, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    make_stage: MakeTurnFixture, cloud: Cloud, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     stage = await make_stage(script(said())).open()
     task = await left_to_the_worker(stage, monkeypatch)
@@ -191,7 +193,7 @@ async def test_a_direct_invocation_deletes_nothing(
 async def test_a_failing_store_fails_the_message(
     own_cloud: Cloud, tenant: str, monkeypatch: pytest.MonkeyPatch, queue: WorkQueue
 ) -> None:
-    stage = await Stage(own_cloud.store, tenant, script(said())).open()
+    stage = await TurnFixture(own_cloud.store, tenant, script(said())).open()
     task = await left_to_the_worker(stage, monkeypatch)
 
     with failing(own_cloud, "BatchWriteItem"):
@@ -200,14 +202,14 @@ async def test_a_failing_store_fails_the_message(
     assert queue.again == []
 
 
-Seat = Callable[[Office], None]
+Seat = Callable[[WorkerFixture], None]
 
 
 @pytest.fixture
 def office_of_the_worker(monkeypatch: pytest.MonkeyPatch) -> Seat:
     """Let the worker's function work for an office."""
 
-    def seat(office: Office) -> None:
+    def seat(office: WorkerFixture) -> None:
         monkeypatch.setattr(app.composition, "make_worker", lambda _: office.worker)
         monkeypatch.setattr(app.composition, "make_event_requests", lambda _: office.event_requests)
         monkeypatch.setitem(vars(app.composition), "deletions", office.deletions)
@@ -220,7 +222,7 @@ async def handle(event: Any, milliseconds: int = 60_000) -> Any:
     return await asyncio.to_thread(app.handler, event, Context(milliseconds))
 
 
-async def test_a_message_is_worked_on(make_office: MakeOffice, office_of_the_worker: Seat) -> None:
+async def test_a_message_is_worked_on(make_office: MakeWorkerFixture, office_of_the_worker: Seat) -> None:
     office = make_office(script(said()))
     office_of_the_worker(office)
     response_id = await office.create()
@@ -233,7 +235,7 @@ async def test_a_message_is_worked_on(make_office: MakeOffice, office_of_the_wor
 
 
 async def test_of_several_messages_only_those_that_failed_come_again(
-    make_office: MakeOffice, office_of_the_worker: Seat, caplog: pytest.LogCaptureFixture
+    make_office: MakeWorkerFixture, office_of_the_worker: Seat, caplog: pytest.LogCaptureFixture
 ) -> None:
     fault: list[Part] = [ValueError("a fault")]
     office = make_office(script(fault, said()))
@@ -250,7 +252,7 @@ async def test_of_several_messages_only_those_that_failed_come_again(
 
 
 async def test_the_third_delivery_ends_a_response_that_cannot_be_run(
-    make_office: MakeOffice, office_of_the_worker: Seat
+    make_office: MakeWorkerFixture, office_of_the_worker: Seat
 ) -> None:
     fault: list[Part] = [ValueError("a fault")]
     office = make_office(script(fault))
@@ -265,7 +267,7 @@ async def test_the_third_delivery_ends_a_response_that_cannot_be_run(
 
 
 async def test_a_message_of_a_response_that_is_gone_is_done(
-    make_office: MakeOffice, office_of_the_worker: Seat, caplog: pytest.LogCaptureFixture
+    make_office: MakeWorkerFixture, office_of_the_worker: Seat, caplog: pytest.LogCaptureFixture
 ) -> None:
     office = make_office(script())
     office_of_the_worker(office)
@@ -281,7 +283,7 @@ async def test_a_message_of_a_response_that_is_gone_is_done(
 
 
 async def test_an_event_of_the_bus_and_a_direct_invocation_are_worked_on(
-    make_office: MakeOffice, office_of_the_worker: Seat
+    make_office: MakeWorkerFixture, office_of_the_worker: Seat
 ) -> None:
     office = make_office(script(said("one"), said("two")))
     office_of_the_worker(office)
@@ -296,7 +298,7 @@ async def test_an_event_of_the_bus_and_a_direct_invocation_are_worked_on(
 
 
 async def test_the_lines_of_each_event_name_its_own_agent_session_and_turn(
-    make_office: MakeOffice, office_of_the_worker: Seat, written: io.StringIO
+    make_office: MakeWorkerFixture, office_of_the_worker: Seat, written: io.StringIO
 ) -> None:
     office = make_office(script([ModelError("no")], [ModelError("no")]))
     office_of_the_worker(office)
@@ -323,7 +325,7 @@ async def test_the_lines_of_each_event_name_its_own_agent_session_and_turn(
 
 
 async def test_the_lines_of_an_event_that_comes_again_name_its_turn(
-    make_office: MakeOffice, office_of_the_worker: Seat, written: io.StringIO
+    make_office: MakeWorkerFixture, office_of_the_worker: Seat, written: io.StringIO
 ) -> None:
     office = make_office(script(said("one")))
     office_of_the_worker(office)
@@ -363,7 +365,7 @@ async def test_the_lines_of_an_event_that_comes_again_name_its_turn(
     ],
 )
 async def test_an_event_that_asks_for_nothing_known_is_logged_without_a_trace_and_dropped(
-    make_office: MakeOffice, office_of_the_worker: Seat, caplog: pytest.LogCaptureFixture, event: Any
+    make_office: MakeWorkerFixture, office_of_the_worker: Seat, caplog: pytest.LogCaptureFixture, event: Any
 ) -> None:
     office = make_office(script())
     office_of_the_worker(office)
@@ -380,7 +382,7 @@ async def test_an_event_that_asks_for_nothing_known_is_logged_without_a_trace_an
 
 @pytest.mark.parametrize("kind", ["response", "conversation"])
 async def test_what_is_left_of_a_deletion_is_deleted_once_it_is_marked(
-    make_office: MakeOffice, office_of_the_worker: Seat, queue: WorkQueue, kind: str
+    make_office: MakeWorkerFixture, office_of_the_worker: Seat, queue: WorkQueue, kind: str
 ) -> None:
     office = make_office(script(said()))
     office_of_the_worker(office)
@@ -404,7 +406,7 @@ async def test_what_is_left_of_a_deletion_is_deleted_once_it_is_marked(
 
 
 async def test_the_tenant_of_an_event_is_what_the_rule_says_and_no_detail(
-    make_office: MakeOffice, monkeypatch: pytest.MonkeyPatch
+    make_office: MakeWorkerFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     office = make_office(script(said("one"), said("two")))
     asked: list[str] = []

@@ -20,7 +20,7 @@ from stint.services.deletions import Deletions
 from stint.services.document_reader import DocumentReader
 
 
-class Desk:
+class ConversationFixture:
     """The service over the local engine, with a web of one page and a worker that does nothing."""
 
     def __init__(self, cloud: Cloud, tenant: str) -> None:
@@ -56,8 +56,8 @@ class Desk:
 
 
 @pytest.fixture
-def desk(cloud: Cloud, tenant: str) -> Desk:
-    return Desk(cloud, tenant)
+def desk(cloud: Cloud, tenant: str) -> ConversationFixture:
+    return ConversationFixture(cloud, tenant)
 
 
 def say(words: str, **fields: Any) -> dict[str, Any]:
@@ -71,7 +71,7 @@ def words_of(item: Item) -> str:
     return part.text
 
 
-async def test_a_conversation_is_read_changed_and_deleted(desk: Desk) -> None:
+async def test_a_conversation_is_read_changed_and_deleted(desk: ConversationFixture) -> None:
     created = await desk.create(topic="plums")
     changed = await desk.service.update(created.id, UpdateConversation(metadata={"topic": "pears"}))
 
@@ -84,7 +84,7 @@ async def test_a_conversation_is_read_changed_and_deleted(desk: Desk) -> None:
     assert desk.cloud.items(desk.tenant) == []
 
 
-async def test_conversations_are_listed_in_pages(desk: Desk) -> None:
+async def test_conversations_are_listed_in_pages(desk: ConversationFixture) -> None:
     ids = [(await desk.create()).id for _ in range(3)]
 
     newest = await desk.service.list(None, 2, "desc")
@@ -97,7 +97,7 @@ async def test_conversations_are_listed_in_pages(desk: Desk) -> None:
     assert (newest.first_id, newest.last_id) == (ids[2], ids[1])
 
 
-async def test_items_are_in_the_order_of_adding_whatever_their_ids_were(desk: Desk) -> None:
+async def test_items_are_in_the_order_of_adding_whatever_their_ids_were(desk: ConversationFixture) -> None:
     late, early = "msg_" + "f" * 32, "msg_" + "0" * 32
     conversation = (await desk.create(say("one", id=late))).id
 
@@ -108,7 +108,7 @@ async def test_items_are_in_the_order_of_adding_whatever_their_ids_were(desk: De
     assert len({item.id for item in added}) == 3
 
 
-async def test_items_are_read_and_deleted_one_by_one(desk: Desk) -> None:
+async def test_items_are_read_and_deleted_one_by_one(desk: ConversationFixture) -> None:
     conversation = (await desk.create(say("one"), topic="plums")).id
     [two, three] = await desk.add(conversation, say("two"), say("three"))
 
@@ -125,7 +125,7 @@ async def test_items_are_read_and_deleted_one_by_one(desk: Desk) -> None:
         await desk.service.list_items(conversation, two.id, 20, "asc")
 
 
-async def test_items_are_listed_in_pages(desk: Desk) -> None:
+async def test_items_are_listed_in_pages(desk: ConversationFixture) -> None:
     conversation = (await desk.create()).id
     added = await desk.add(conversation, *(say(str(number)) for number in range(5)))
 
@@ -137,7 +137,7 @@ async def test_items_are_listed_in_pages(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("missing", ["conv_" + "0" * 32, "nonsense", "conv_#"])
-async def test_a_conversation_that_is_none_is_named(desk: Desk, missing: str) -> None:
+async def test_a_conversation_that_is_none_is_named(desk: ConversationFixture, missing: str) -> None:
     item = "msg_" + "0" * 32
 
     for call in (
@@ -157,7 +157,7 @@ async def test_a_conversation_that_is_none_is_named(desk: Desk, missing: str) ->
     assert desk.cloud.items(desk.tenant) == []
 
 
-async def test_a_file_is_fetched_once_when_its_item_is_added(desk: Desk) -> None:
+async def test_a_file_is_fetched_once_when_its_item_is_added(desk: ConversationFixture) -> None:
     conversation = (await desk.create()).id
     file = {"type": "input_file", "file_url": "https://example.com/bees"}
 
@@ -170,7 +170,7 @@ async def test_a_file_is_fetched_once_when_its_item_is_added(desk: Desk) -> None
     assert desk.fetched == ["https://example.com/bees"]
 
 
-async def test_what_cannot_be_read_is_refused_and_nothing_is_added(desk: Desk) -> None:
+async def test_what_cannot_be_read_is_refused_and_nothing_is_added(desk: ConversationFixture) -> None:
     conversation = (await desk.create()).id
     image = {"type": "input_image", "image_url": "https://forbidden/x.png"}
     output = {"type": "function_call_output", "call_id": "c", "output": [image]}
@@ -182,7 +182,7 @@ async def test_what_cannot_be_read_is_refused_and_nothing_is_added(desk: Desk) -
     assert await desk.words(conversation) == []
 
 
-async def test_consents_and_calls_follow_the_new_id_of_what_asked_for_them(desk: Desk) -> None:
+async def test_consents_and_calls_follow_the_new_id_of_what_asked_for_them(desk: ConversationFixture) -> None:
     call = {"server_label": "s", "name": "n", "arguments": "{}"}
     conversation = (await desk.create()).id
 
@@ -204,7 +204,7 @@ async def test_consents_and_calls_follow_the_new_id_of_what_asked_for_them(desk:
     assert other.approval_request_id == "mcpr_2"
 
 
-async def test_what_is_shown_on_request_is_stored_all_the_same(desk: Desk) -> None:
+async def test_what_is_shown_on_request_is_stored_all_the_same(desk: ConversationFixture) -> None:
     conversation = (await desk.create()).id
     sources = [{"type": "url", "url": "https://example.com"}]
     search = {"type": "web_search_call", "action": {"type": "search", "query": "q", "sources": sources}}
@@ -218,7 +218,7 @@ async def test_what_is_shown_on_request_is_stored_all_the_same(desk: Desk) -> No
     assert json.loads(whole.model_dump_json())["action"]["sources"] == sources
 
 
-async def test_deleting_takes_a_conversation_from_the_response_that_runs_in_it(desk: Desk) -> None:
+async def test_deleting_takes_a_conversation_from_the_response_that_runs_in_it(desk: ConversationFixture) -> None:
     conversation = (await desk.create(say("hello"))).id
     lease = desk.leases.acquire(desk.tenant, conversation, "resp_1", 30)
     with pytest.raises(Conflict) as caught:
@@ -235,7 +235,7 @@ async def test_deleting_takes_a_conversation_from_the_response_that_runs_in_it(d
     assert desk.left == []
 
 
-async def test_what_takes_too_long_to_delete_is_left_to_the_worker_who_ends_it(desk: Desk) -> None:
+async def test_what_takes_too_long_to_delete_is_left_to_the_worker_who_ends_it(desk: ConversationFixture) -> None:
     conversation = (await desk.create(*(say(str(number)) for number in range(20)))).id
     task = DeletionTask(kind="delete_conversation", tenant=desk.tenant, conversation_id=conversation)
     desk.service.deletions = replace(desk.deletions, request_seconds=-1.0)
@@ -251,7 +251,7 @@ async def test_what_takes_too_long_to_delete_is_left_to_the_worker_who_ends_it(d
     assert len(desk.left) == 1
 
 
-async def test_outputs_of_calls_are_items(desk: Desk) -> None:
+async def test_outputs_of_calls_are_items(desk: ConversationFixture) -> None:
     conversation = (await desk.create()).id
     output = {"type": "function_call_output", "call_id": "c", "output": "rain"}
 
@@ -261,7 +261,7 @@ async def test_outputs_of_calls_are_items(desk: Desk) -> None:
     assert added.id.startswith("fco_")
 
 
-async def test_appends_at_the_same_time_all_stay_and_each_keeps_its_order(desk: Desk) -> None:
+async def test_appends_at_the_same_time_all_stay_and_each_keeps_its_order(desk: ConversationFixture) -> None:
     conversation = (await desk.create()).id
     batches = [[f"{writer}.{place}" for place in range(5)] for writer in range(8)]
 

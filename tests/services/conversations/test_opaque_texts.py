@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from tests.clock import CLOCK
-from tests.services.conftest import MakeOffice
+from tests.services.conftest import MakeWorkerFixture
 from tests.services.responses.responder import Responder
 from tests.services.turn_fixture import called, said, script
 from tests.store.conftest import Cloud
@@ -135,7 +135,7 @@ async def test_accepted_texts_without_a_signature_are_bounded_in_all(cloud: Clou
     assert "damaged" in (await refusal(lenient, reasoning(unsigned('{"text": 5}')))).message
 
 
-async def test_a_plain_response_never_asks_for_the_key(make_office: MakeOffice) -> None:
+async def test_a_plain_response_never_asks_for_the_key(make_office: MakeWorkerFixture) -> None:
     responder = Responder(make_office(script(said())))
     responder.cloud.forget()
 
@@ -144,7 +144,7 @@ async def test_a_plain_response_never_asks_for_the_key(make_office: MakeOffice) 
     assert "GetItem" not in responder.cloud.calls
 
 
-async def test_the_key_is_read_beside_what_a_response_continues(make_office: MakeOffice) -> None:
+async def test_the_key_is_read_beside_what_a_response_continues(make_office: MakeWorkerFixture) -> None:
     responder = Responder(make_office(script(said(), said(), said())))
     first = (await responder.respond()).response.id
     await responder.respond(previous_response_id=first, include=[ENCRYPTED])
@@ -155,7 +155,7 @@ async def test_the_key_is_read_beside_what_a_response_continues(make_office: Mak
     assert responder.cloud.calls == {"Query": 1, "BatchWriteItem": 1, "PutItem": 1}
 
 
-async def test_what_is_stored_stays_readable_whatever_the_setting(make_office: MakeOffice) -> None:
+async def test_what_is_stored_stays_readable_whatever_the_setting(make_office: MakeWorkerFixture) -> None:
     """A conversation holds texts that were checked when they came in, signed or older."""
     responder = Responder(make_office(script(said(), called("x"))))
     office = responder.office

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from tests.services.turn_fixture import Script, Stage, said, script
+from tests.services.turn_fixture import Script, TurnFixture, said, script
 from tests.store.conftest import Cloud
 
 from stint.domain.errors import InvalidRequest, NotFound
@@ -37,7 +37,7 @@ class Shelf:
 class Processes:
     """Two processes of a tenant: `warm` has read the registry, `other` changes it."""
 
-    warm: Stage
+    warm: TurnFixture
     model: Script
     other: AgentsServices
 
@@ -53,8 +53,8 @@ class Processes:
 @pytest.fixture
 def processes(cloud: Cloud, tenant: str) -> Processes:
     model = script(said(), said())
-    warm = Stage(cloud.store, tenant, model, providers={KIND: Shelf()})
-    return Processes(warm, model, Stage(cloud.store, tenant, script(), providers={KIND: Shelf()}).services)
+    warm = TurnFixture(cloud.store, tenant, model, providers={KIND: Shelf()})
+    return Processes(warm, model, TurnFixture(cloud.store, tenant, script(), providers={KIND: Shelf()}).services)
 
 
 async def test_a_toolgroup_that_was_registered_anew_has_its_new_tools_in_the_next_turn(processes: Processes) -> None:

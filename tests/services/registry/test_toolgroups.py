@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from tests.services.turn_fixture import Stage, said, script
+from tests.services.turn_fixture import TurnFixture, said, script
 from tests.store.conftest import Cloud
 
 from stint.domain.content import URL
@@ -54,7 +54,7 @@ class Workshop:
 
 @dataclass
 class Place:
-    stage: Stage
+    stage: TurnFixture
     remote: Workshop
 
     @property
@@ -74,7 +74,7 @@ class Place:
 def place(cloud: Cloud, tenant: str) -> Place:
     local, remote = Workshop(), Workshop(remote=True)
     providers = {LOCAL: local, REMOTE: remote, "tavily-search": local, "wolfram-alpha": local}
-    return Place(Stage(cloud.store, tenant, script(said()), providers=providers), remote)
+    return Place(TurnFixture(cloud.store, tenant, script(said()), providers=providers), remote)
 
 
 async def test_what_needs_no_server_is_found_without_asking_one(place: Place) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 from tests.openresponses.grammar import Stream
 from tests.services.turn_fixture import deadline
-from tests.services.worker_fixture import Office
+from tests.services.worker_fixture import WorkerFixture
 
 from stint.domain.openai.conversations import CreateConversation
 from stint.domain.openai.response_events import ResponseEvent
@@ -35,7 +35,7 @@ class Answered:
 class Responder:
     """Client that creates responses like the routes."""
 
-    def __init__(self, office: Office) -> None:
+    def __init__(self, office: WorkerFixture) -> None:
         self.office = office
         self.responses = office.services.responses
         self.cloud = office.cloud

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 from pydantic import TypeAdapter
-from tests.services.conftest import MakeOffice
+from tests.services.conftest import MakeWorkerFixture
 from tests.services.responses.responder import Responder
 from tests.services.turn_fixture import STOP, Script, called, deadline, said, script, words_of
 from tests.store.conftest import Cloud
@@ -44,7 +44,7 @@ def told(model: Script) -> list[str]:
     return [words_of(message) for message in model.requests[-1].messages]
 
 
-async def test_a_model_writes_the_summary_and_the_systems_words_stay(make_office: MakeOffice) -> None:
+async def test_a_model_writes_the_summary_and_the_systems_words_stay(make_office: MakeWorkerFixture) -> None:
     model = script(said("They like plums."))
 
     compacted = await compact(Responder(make_office(model)), input=TALK, instructions="Be exact.")
@@ -54,7 +54,7 @@ async def test_a_model_writes_the_summary_and_the_systems_words_stay(make_office
     assert compacted.object == "response.compaction"
 
 
-async def test_a_chain_is_compacted_with_what_is_said_behind_it(make_office: MakeOffice) -> None:
+async def test_a_chain_is_compacted_with_what_is_said_behind_it(make_office: MakeWorkerFixture) -> None:
     model = script(said("one"), said("Short."))
     responder = Responder(make_office(model))
     first = (await responder.respond("first")).response.id
@@ -64,7 +64,7 @@ async def test_a_chain_is_compacted_with_what_is_said_behind_it(make_office: Mak
     assert told(model) == ["first", "one", "second", TASK]
 
 
-async def test_what_was_compacted_goes_on_as_input(make_office: MakeOffice) -> None:
+async def test_what_was_compacted_goes_on_as_input(make_office: MakeWorkerFixture) -> None:
     model = script(said("They like plums."), said("Yes."))
     responder = Responder(make_office(model))
     compacted = await compact(responder, input=TALK)
@@ -75,7 +75,7 @@ async def test_what_was_compacted_goes_on_as_input(make_office: MakeOffice) -> N
     assert told(model) == ["Answer in French.", "Summary of the conversation so far:\nThey like plums.", "And pears?"]
 
 
-async def test_what_was_compacted_is_compacted_again(make_office: MakeOffice) -> None:
+async def test_what_was_compacted_is_compacted_again(make_office: MakeWorkerFixture) -> None:
     model = script(said("They like plums."), said("Plums."))
     responder = Responder(make_office(model))
     [item] = (await compact(responder, input=TALK)).output
@@ -85,7 +85,7 @@ async def test_what_was_compacted_is_compacted_again(make_office: MakeOffice) ->
     assert context_of(again) == CompactedContext(summary="Plums.", instructions=["Answer in French."])
 
 
-async def test_calls_that_are_open_are_closed(make_office: MakeOffice) -> None:
+async def test_calls_that_are_open_are_closed(make_office: MakeWorkerFixture) -> None:
     model = script(said("Short."))
 
     await compact(
@@ -97,7 +97,7 @@ async def test_calls_that_are_open_are_closed(make_office: MakeOffice) -> None:
 
 
 async def test_nothing_but_the_key_is_stored_and_what_the_summary_took_is_counted(
-    make_office: MakeOffice, cloud: Cloud, tenant: str
+    make_office: MakeWorkerFixture, cloud: Cloud, tenant: str
 ) -> None:
     usage = Usage(input_tokens=3, output_tokens=2, total_tokens=5)
 
@@ -109,7 +109,7 @@ async def test_nothing_but_the_key_is_stored_and_what_the_summary_took_is_counte
     assert [item["pk"]["S"] for item in cloud.items(tenant)] == [f"{tenant}#signing_key"]
 
 
-async def test_a_model_that_writes_nothing_or_fails_makes_no_summary(make_office: MakeOffice) -> None:
+async def test_a_model_that_writes_nothing_or_fails_makes_no_summary(make_office: MakeWorkerFixture) -> None:
     model = script([STOP], [ModelError("Busy.")], called("f"))
     responder = Responder(make_office(model))
 
@@ -120,7 +120,7 @@ async def test_a_model_that_writes_nothing_or_fails_makes_no_summary(make_office
     assert model.closed == 3
 
 
-async def test_a_summary_has_to_be_there_in_time(make_office: MakeOffice) -> None:
+async def test_a_summary_has_to_be_there_in_time(make_office: MakeWorkerFixture) -> None:
     with pytest.raises(DeadlineExceeded):
         await compact(Responder(make_office(script(said()))), seconds=0, input="Hello")
 
@@ -128,14 +128,14 @@ async def test_a_summary_has_to_be_there_in_time(make_office: MakeOffice) -> Non
 @pytest.mark.parametrize(
     ("fields", "param"), [({}, "input"), ({"model": "nobody/m", "input": "Hi"}, "model"), ({"input": []}, "input")]
 )
-async def test_what_cannot_be_compacted_is_refused(make_office: MakeOffice, fields: Any, param: str) -> None:
+async def test_what_cannot_be_compacted_is_refused(make_office: MakeWorkerFixture, fields: Any, param: str) -> None:
     with pytest.raises(InvalidRequest) as refused:
         await compact(Responder(make_office(script())), **fields)
 
     assert refused.value.param == param
 
 
-async def test_tokens_are_counted_as_a_response_would_send_them(make_office: MakeOffice) -> None:
+async def test_tokens_are_counted_as_a_response_would_send_them(make_office: MakeWorkerFixture) -> None:
     responder = Responder(make_office(script(said("one"))))
     first = (await responder.respond("first")).response.id
 
@@ -144,7 +144,7 @@ async def test_tokens_are_counted_as_a_response_would_send_them(make_office: Mak
     assert counted == 4  # these models count messages
 
 
-async def test_a_conversation_is_counted_without_taking_it(make_office: MakeOffice) -> None:
+async def test_a_conversation_is_counted_without_taking_it(make_office: MakeWorkerFixture) -> None:
     responder = Responder(make_office(script(said("one"))))
     conversation = await responder.conversation()
     run = await responder.start("first", conversation=conversation)
@@ -154,7 +154,7 @@ async def test_a_conversation_is_counted_without_taking_it(make_office: MakeOffi
     assert await count(responder, conversation=conversation, input="second") == 3
 
 
-async def test_tools_of_servers_are_counted(make_office: MakeOffice) -> None:
+async def test_tools_of_servers_are_counted(make_office: MakeWorkerFixture) -> None:
     tool = {"type": "mcp", "server_label": "shop", "server_url": "http://127.0.0.1:9/mcp"}
     responder = Responder(make_office(script()))
 

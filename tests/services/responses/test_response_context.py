@@ -1,7 +1,7 @@
 from typing import Any
 
 import pytest
-from tests.services.conftest import MakeOffice
+from tests.services.conftest import MakeWorkerFixture
 from tests.services.responses.responder import Responder
 from tests.services.turn_fixture import called, said, script, words_of
 from tests.services.worker_fixture import FUNCTION, MCP_TOOL
@@ -31,7 +31,7 @@ def calls(message: ModelMessage) -> list[str]:
     return [call.call_id for call in message.tool_calls]
 
 
-async def test_a_chain_is_the_messages_of_all_its_links(make_office: MakeOffice) -> None:
+async def test_a_chain_is_the_messages_of_all_its_links(make_office: MakeWorkerFixture) -> None:
     responder = Responder(make_office(script(said("one"), said("two"))))
     first = (await responder.respond("first")).response.id
     second = (await responder.respond("second", previous_response_id=first)).response.id
@@ -43,7 +43,7 @@ async def test_a_chain_is_the_messages_of_all_its_links(make_office: MakeOffice)
     assert len(context.known) == 4
 
 
-async def test_steps_of_a_link_are_told_as_they_were(make_office: MakeOffice) -> None:
+async def test_steps_of_a_link_are_told_as_they_were(make_office: MakeWorkerFixture) -> None:
     responder = Responder(make_office(script(called("buy"), called("ask_user"))))
     last = (await responder.respond("go", tools=[MCP_TOOL, FUNCTION])).response
 
@@ -53,7 +53,7 @@ async def test_steps_of_a_link_are_told_as_they_were(make_office: MakeOffice) ->
     assert list(context.reader.transcript.open) == ["c0"]
 
 
-async def test_a_call_that_waits_for_consent_is_known_by_the_item_that_asks(make_office: MakeOffice) -> None:
+async def test_a_call_that_waits_for_consent_is_known_by_the_item_that_asks(make_office: MakeWorkerFixture) -> None:
     responder = Responder(make_office(script(called("buy"))))
     asked = (await responder.respond("go", tools=[MCP_TOOL | {"require_approval": "always"}])).response
 
@@ -62,7 +62,7 @@ async def test_a_call_that_waits_for_consent_is_known_by_the_item_that_asks(make
     assert calls(context.reader.transcript.messages[-1]) == [asked.output[-1].id]
 
 
-async def test_the_newest_links_that_fit_are_told_where_the_rest_may_go(make_office: MakeOffice) -> None:
+async def test_the_newest_links_that_fit_are_told_where_the_rest_may_go(make_office: MakeWorkerFixture) -> None:
     responder = Responder(make_office(script(*(said(f"re {n}") for n in range(4)))))
     last: dict[str, Any] = {}
     for number in range(4):
@@ -78,7 +78,7 @@ async def test_the_newest_links_that_fit_are_told_where_the_rest_may_go(make_off
         await contexts.from_response(response.id, shortens=False)
 
 
-async def test_a_result_of_a_call_that_is_left_out_is_left_out_too(make_office: MakeOffice) -> None:
+async def test_a_result_of_a_call_that_is_left_out_is_left_out_too(make_office: MakeWorkerFixture) -> None:
     long = '{"words": "' + "x" * 5000 + '"}'
     responder = Responder(make_office(script(called("buy", arguments=long), said("Bought"))))
     tools = [MCP_TOOL | {"require_approval": "always"}]
@@ -93,7 +93,7 @@ async def test_a_result_of_a_call_that_is_left_out_is_left_out_too(make_office: 
         context.reader.read([FunctionCallOutput(call_id="c9", output="?")])
 
 
-async def test_a_missing_link_is_named(make_office: MakeOffice) -> None:
+async def test_a_missing_link_is_named(make_office: MakeWorkerFixture) -> None:
     responder = Responder(make_office(script(said(), said())))
     first = (await responder.respond()).response.id
     second = (await responder.respond(previous_response_id=first)).response.id
@@ -105,7 +105,7 @@ async def test_a_missing_link_is_named(make_office: MakeOffice) -> None:
     assert (refused.value.code, refused.value.param) == ("previous_response_not_found", "previous_response_id")
 
 
-async def test_a_response_that_runs_or_waits_is_not_continued(make_office: MakeOffice) -> None:
+async def test_a_response_that_runs_or_waits_is_not_continued(make_office: MakeWorkerFixture) -> None:
     responder = Responder(make_office(script(said())))
     queued = await responder.office.create()
     running = await responder.start()
@@ -117,7 +117,7 @@ async def test_a_response_that_runs_or_waits_is_not_continued(make_office: MakeO
     await responder.play(running)
 
 
-async def test_a_conversation_is_held_while_it_is_continued(make_office: MakeOffice) -> None:
+async def test_a_conversation_is_held_while_it_is_continued(make_office: MakeWorkerFixture) -> None:
     responder = Responder(make_office(script(said("one"))))
     conversation = await responder.conversation()
     await responder.respond("first", conversation=conversation)
@@ -133,7 +133,7 @@ async def test_a_conversation_is_held_while_it_is_continued(make_office: MakeOff
     await context.keeper.release()
 
 
-async def test_a_conversation_that_is_too_long_is_let_go_again(make_office: MakeOffice) -> None:
+async def test_a_conversation_that_is_too_long_is_let_go_again(make_office: MakeWorkerFixture) -> None:
     responder = Responder(make_office(script(said("x" * 3000), said("one"))))
     conversation = await responder.conversation()
     await responder.respond("y" * 3000, conversation=conversation)
@@ -150,7 +150,9 @@ async def test_a_conversation_that_is_too_long_is_let_go_again(make_office: Make
         await contexts_of(responder).from_conversation("conv_x", UNKNOWN, 10_000_000_000, shortens=False)
 
 
-async def test_a_conversation_whose_older_part_is_left_out_may_begin_with_an_output(make_office: MakeOffice) -> None:
+async def test_a_conversation_whose_older_part_is_left_out_may_begin_with_an_output(
+    make_office: MakeWorkerFixture,
+) -> None:
     long = '{"words": "' + "x" * 5000 + '"}'
     responder = Responder(make_office(script(called("ask_user", arguments=long), said("Fine"))))
     conversation = await responder.conversation()

@@ -1,7 +1,7 @@
 import asyncio
 
 import pytest
-from tests.services.conftest import MakeOffice
+from tests.services.conftest import MakeWorkerFixture
 from tests.services.faults import held_in_rounds
 from tests.services.responses.responder import Responder
 from tests.services.turn_fixture import called, said, script
@@ -16,7 +16,7 @@ def write_units(cloud: Cloud) -> float:
 
 
 @pytest.fixture
-async def warm(make_office: MakeOffice) -> Responder:
+async def warm(make_office: MakeWorkerFixture) -> Responder:
     """A process that has answered before."""
     responder = Responder(make_office(script(*(said() for _ in range(60)))))
     await responder.respond(store=False)
@@ -48,7 +48,7 @@ async def test_a_response_that_is_not_stored_costs_nothing(warm: Responder) -> N
     assert warm.cloud.calls == {}
 
 
-async def test_a_step_more_costs_a_unit_more(make_office: MakeOffice) -> None:
+async def test_a_step_more_costs_a_unit_more(make_office: MakeWorkerFixture) -> None:
     responder = Responder(make_office(script(said(), called("buy"), said())))
     await responder.respond(store=False)
     responder.cloud.forget()

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 from pydantic import TypeAdapter
-from tests.services.conftest import MakeOffice
+from tests.services.conftest import MakeWorkerFixture
 from tests.services.turn_fixture import Script, script
 
 from stint.domain.errors import InvalidRequest
@@ -116,13 +116,13 @@ def test_strict_answers_are_checked_against_their_schema(wanted: Any, checked: A
     assert (form is None) == (wanted is None or wanted["type"] == "text")
 
 
-async def planned(make_office: MakeOffice, model: Script | None = None, **fields: Any) -> ResponsePlan:
+async def planned(make_office: MakeWorkerFixture, model: Script | None = None, **fields: Any) -> ResponsePlan:
     planner = make_office(model or script()).services.responses.planner
     request = CreateResponse.model_validate({"model": "test/m", "input": "Hello"} | fields)
     return await planner.plan("test/m", request.to_settings(), request.tools, {})
 
 
-async def test_a_plan_bounds_the_whole_response(make_office: MakeOffice) -> None:
+async def test_a_plan_bounds_the_whole_response(make_office: MakeWorkerFixture) -> None:
     fields: dict[str, Any] = {"max_output_tokens": 100, "max_tool_calls": 2, "max_infer_iters": 3, "truncation": "auto"}
 
     plan = (await planned(make_office, reasoning={"effort": "low"}, parallel_tool_calls=False, **fields)).plan
@@ -132,7 +132,7 @@ async def test_a_plan_bounds_the_whole_response(make_office: MakeOffice) -> None
     assert (await planned(make_office)).plan.max_infer_iters == 100
 
 
-async def test_tools_are_the_clients_or_the_servers_and_lists_are_kept(make_office: MakeOffice) -> None:
+async def test_tools_are_the_clients_or_the_servers_and_lists_are_kept(make_office: MakeWorkerFixture) -> None:
     plan = await planned(make_office, tools=[FUNCTION, SHOP | {"allowed_tools": ["buy"]}])
 
     toolbox = plan.plan.toolbox
@@ -144,14 +144,14 @@ async def test_tools_are_the_clients_or_the_servers_and_lists_are_kept(make_offi
     ("tools", "code"),
     [([FUNCTION | {"name": "buy"}, SHOP], "duplicate_tool"), ([SHOP, SHOP | {"server_label": "b"}], "duplicate_tool")],
 )
-async def test_two_tools_of_one_name_are_refused(make_office: MakeOffice, tools: Any, code: str) -> None:
+async def test_two_tools_of_one_name_are_refused(make_office: MakeWorkerFixture, tools: Any, code: str) -> None:
     with pytest.raises(InvalidRequest, match="'buy'") as refused:
         await planned(make_office, tools=tools)
 
     assert (refused.value.code, refused.value.param) == (code, "tools")
 
 
-async def test_what_a_provider_lacks_is_refused_in_words_of_the_request(make_office: MakeOffice) -> None:
+async def test_what_a_provider_lacks_is_refused_in_words_of_the_request(make_office: MakeWorkerFixture) -> None:
     class Picky(Script):
         def check(self, request: InferenceRequest) -> None:
             raise InvalidRequest("No such format here.", param="response_format")

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from tests.clock import CLOCK
-from tests.services.conftest import MakeOffice
+from tests.services.conftest import MakeWorkerFixture
 from tests.services.faults import failing, watching
 from tests.services.responses.responder import Responder
 from tests.services.turn_fixture import STOP, Part, called, said, script, until
@@ -18,7 +18,7 @@ from stint.domain.openai.response_resource import Response
 from stint.domain.openai.stored_responses import ResponseStatus
 
 
-async def test_the_model_is_called_while_the_header_is_being_stored(make_office: MakeOffice) -> None:
+async def test_the_model_is_called_while_the_header_is_being_stored(make_office: MakeWorkerFixture) -> None:
     model = script(said(), said())
     responder = Responder(make_office(model))
     await responder.respond()
@@ -37,7 +37,7 @@ async def test_the_model_is_called_while_the_header_is_being_stored(make_office:
     assert (await responder.play(run)).response.status is ResponseStatus.completed
 
 
-async def test_a_header_that_cannot_be_stored_begins_nothing(make_office: MakeOffice) -> None:
+async def test_a_header_that_cannot_be_stored_begins_nothing(make_office: MakeWorkerFixture) -> None:
     model = script(said(), said())
     responder = Responder(make_office(model))
     conversation = await responder.conversation()
@@ -50,7 +50,7 @@ async def test_a_header_that_cannot_be_stored_begins_nothing(make_office: MakeOf
     assert (await responder.respond(conversation=conversation)).response.status is ResponseStatus.completed
 
 
-async def test_a_response_is_stored_before_its_last_event_leaves(make_office: MakeOffice) -> None:
+async def test_a_response_is_stored_before_its_last_event_leaves(make_office: MakeWorkerFixture) -> None:
     responder = Responder(make_office(script(said())))
     run = await responder.start()
 
@@ -62,7 +62,7 @@ async def test_a_response_is_stored_before_its_last_event_leaves(make_office: Ma
     assert (await responder.get(run.response_id)).status is ResponseStatus.completed
 
 
-async def test_each_step_is_stored_before_it_is_told(make_office: MakeOffice) -> None:
+async def test_each_step_is_stored_before_it_is_told(make_office: MakeWorkerFixture) -> None:
     responder = Responder(make_office(script(called("buy"), said())))
     run = await responder.start(tools=[MCP_TOOL])
 
@@ -72,7 +72,7 @@ async def test_each_step_is_stored_before_it_is_told(make_office: MakeOffice) ->
             assert event.item in known
 
 
-async def test_a_store_that_fails_in_the_middle_fails_the_response(make_office: MakeOffice) -> None:
+async def test_a_store_that_fails_in_the_middle_fails_the_response(make_office: MakeWorkerFixture) -> None:
     responder = Responder(make_office(script(called("buy"), said("Hi"))))
     run = await responder.start(tools=[MCP_TOOL])
 
@@ -89,7 +89,7 @@ async def test_a_store_that_fails_in_the_middle_fails_the_response(make_office: 
 
 
 async def test_a_store_that_is_gone_is_told_and_seals_the_response_later(
-    make_office: MakeOffice,
+    make_office: MakeWorkerFixture,
 ) -> None:
     responder = Responder(make_office(script(said())))
     run = await responder.start()
@@ -104,7 +104,9 @@ async def test_a_store_that_is_gone_is_told_and_seals_the_response_later(
 
 
 @pytest.mark.parametrize("error", [DeadlineExceeded("Over."), ModelError("Busy."), ZeroDivisionError("a fault")])
-async def test_a_response_that_fails_shows_what_its_stream_has_shown(make_office: MakeOffice, error: Exception) -> None:
+async def test_a_response_that_fails_shows_what_its_stream_has_shown(
+    make_office: MakeWorkerFixture, error: Exception
+) -> None:
     usage = Usage(input_tokens=5, output_tokens=3, total_tokens=8)
     asked = [*called("buy", text="Let me see.")[:-1], Finished(FinishReason.tool_calls, usage)]
     broken: list[Part] = [ReasoningChunk("Hm."), TextChunk("Half "), TextChunk("an answer"), error]
@@ -132,7 +134,7 @@ def shown(response: Response) -> list[tuple[str, str | None]]:
 
 
 async def test_a_response_whose_process_died_shows_all_calls_of_its_last_answer_in_their_order(
-    make_office: MakeOffice,
+    make_office: MakeWorkerFixture,
 ) -> None:
     office = make_office(script(called("buy", "ask_user", "sell", "ask_user")))
     office.shop.gates["buy"] = asyncio.Event()
@@ -156,7 +158,7 @@ async def test_a_response_whose_process_died_shows_all_calls_of_its_last_answer_
 
 
 async def test_calls_that_ended_before_the_time_was_over_are_shown_behind_the_one_that_did_not(
-    make_office: MakeOffice,
+    make_office: MakeWorkerFixture,
 ) -> None:
     office = make_office(script(called("buy", "ask_user", "sell")))
     office.shop.gates["buy"] = asyncio.Event()
@@ -179,7 +181,7 @@ async def test_calls_that_ended_before_the_time_was_over_are_shown_behind_the_on
 
 @pytest.mark.parametrize("answered", [False, True])
 async def test_calls_of_a_response_that_failed_may_be_answered_and_need_not_be(
-    make_office: MakeOffice, answered: bool
+    make_office: MakeWorkerFixture, answered: bool
 ) -> None:
     office = make_office(script(called("ask_user", "buy"), said("Sorry")))
     office.shop.gates["buy"] = asyncio.Event()
@@ -198,7 +200,7 @@ async def test_calls_of_a_response_that_failed_may_be_answered_and_need_not_be(
     assert again.response.status is ResponseStatus.completed
 
 
-async def test_usage_is_that_of_all_model_calls(make_office: MakeOffice) -> None:
+async def test_usage_is_that_of_all_model_calls(make_office: MakeWorkerFixture) -> None:
     responder = Responder(make_office(script(called("buy"), said("Hi"))))
 
     response = (await responder.respond(tools=[MCP_TOOL])).response
@@ -208,7 +210,7 @@ async def test_usage_is_that_of_all_model_calls(make_office: MakeOffice) -> None
 
 
 async def test_a_response_that_is_deleted_while_it_runs_ends_and_leaves_nothing(
-    make_office: MakeOffice, tenant: str
+    make_office: MakeWorkerFixture, tenant: str
 ) -> None:
     gate = asyncio.Event()
     responder = Responder(make_office(script([TextChunk("Hi"), gate, STOP])))
@@ -226,7 +228,7 @@ async def test_a_response_that_is_deleted_while_it_runs_ends_and_leaves_nothing(
         await responder.get(run.response_id)
 
 
-async def test_a_conversation_that_is_taken_over_fails_the_response(make_office: MakeOffice) -> None:
+async def test_a_conversation_that_is_taken_over_fails_the_response(make_office: MakeWorkerFixture) -> None:
     gate = asyncio.Event()
     responder = Responder(make_office(script([TextChunk("Hi"), gate, STOP])))
     conversation = await responder.conversation()
@@ -245,7 +247,7 @@ async def test_a_conversation_that_is_taken_over_fails_the_response(make_office:
     assert items.data == []
 
 
-async def test_a_conversation_that_is_deleted_meanwhile_fails_the_response(make_office: MakeOffice) -> None:
+async def test_a_conversation_that_is_deleted_meanwhile_fails_the_response(make_office: MakeWorkerFixture) -> None:
     gate = asyncio.Event()
     model = script([TextChunk("Hi"), gate, STOP])
     responder = Responder(make_office(model))
@@ -262,7 +264,7 @@ async def test_a_conversation_that_is_deleted_meanwhile_fails_the_response(make_
     assert (await responder.get(answered.response.id)).status is ResponseStatus.failed
 
 
-async def test_a_fault_of_an_adapter_is_told_without_its_words(make_office: MakeOffice) -> None:
+async def test_a_fault_of_an_adapter_is_told_without_its_words(make_office: MakeWorkerFixture) -> None:
     responder = Responder(make_office(script([ZeroDivisionError("secret")])))
 
     response = (await responder.respond()).response
@@ -271,7 +273,7 @@ async def test_a_fault_of_an_adapter_is_told_without_its_words(make_office: Make
     assert (response.error.code, "secret" in response.error.message) == ("server_error", False)
 
 
-async def test_an_error_of_a_models_request_names_the_field_of_a_response(make_office: MakeOffice) -> None:
+async def test_an_error_of_a_models_request_names_the_field_of_a_response(make_office: MakeWorkerFixture) -> None:
     wrong = InvalidRequest("An image is none.", param="messages")
     responder = Responder(make_office(script([wrong], [ModelError("Busy.")])))
 
@@ -283,7 +285,7 @@ async def test_an_error_of_a_models_request_names_the_field_of_a_response(make_o
 
 
 @pytest.mark.parametrize("fields", [{"previous_response_id": "resp_x"}, {"tools": [FUNCTION, FUNCTION]}])
-async def test_what_is_refused_calls_no_model(make_office: MakeOffice, fields: dict[str, Any]) -> None:
+async def test_what_is_refused_calls_no_model(make_office: MakeWorkerFixture, fields: dict[str, Any]) -> None:
     model = script(said())
     responder = Responder(make_office(model))
 
@@ -293,7 +295,7 @@ async def test_what_is_refused_calls_no_model(make_office: MakeOffice, fields: d
     assert model.requests == []
 
 
-async def test_one_response_runs_in_a_conversation_at_a_time(make_office: MakeOffice) -> None:
+async def test_one_response_runs_in_a_conversation_at_a_time(make_office: MakeWorkerFixture) -> None:
     responder = Responder(make_office(script(said(), said())))
     conversation = await responder.conversation()
 

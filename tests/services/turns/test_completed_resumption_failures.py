@@ -4,9 +4,9 @@ import asyncio
 from typing import Any
 
 import pytest
-from tests.services.conftest import MakeStage
+from tests.services.conftest import MakeTurnFixture
 from tests.services.faults import failing
-from tests.services.turn_fixture import Stage, called, die, run_out, said, script, shape
+from tests.services.turn_fixture import TurnFixture, called, die, run_out, said, script, shape
 from tests.services.turns.test_completed_resumptions import USAGE, counted, parsed
 from tests.store.conftest import Cloud
 from tests.store.record_samples import record
@@ -16,7 +16,9 @@ from stint.domain.inference import AssistantAnswer, ToolResult, UserInput
 from stint.domain.llama_stack.turns import TurnStatus
 
 
-async def test_one_that_died_while_it_went_on_has_failed_and_keeps_the_answer_it_had(make_stage: MakeStage) -> None:
+async def test_one_that_died_while_it_went_on_has_failed_and_keeps_the_answer_it_had(
+    make_stage: MakeTurnFixture,
+) -> None:
     model = script(counted("CALL t"), [asyncio.Event()], said("fine"))
     stage = await make_stage(model).open("t")
     first = await stage.turn("one")
@@ -42,7 +44,9 @@ async def test_one_that_died_while_it_went_on_has_failed_and_keeps_the_answer_it
     )
 
 
-async def test_a_model_that_fails_then_fails_the_turn_which_keeps_the_answer_it_had(make_stage: MakeStage) -> None:
+async def test_a_model_that_fails_then_fails_the_turn_which_keeps_the_answer_it_had(
+    make_stage: MakeTurnFixture,
+) -> None:
     stage = await make_stage(script(said("CALL t"), [ModelError("no")])).open("t")
     first = await stage.turn()
 
@@ -55,7 +59,7 @@ async def test_a_model_that_fails_then_fails_the_turn_which_keeps_the_answer_it_
         await stage.resume(first.turn_id, ("b", "3"))
 
 
-async def test_one_that_was_cancelled_later_keeps_the_answer_it_had(make_stage: MakeStage) -> None:
+async def test_one_that_was_cancelled_later_keeps_the_answer_it_had(make_stage: MakeTurnFixture) -> None:
     stage = await make_stage(script(said("CALL t"), called("t"), said("two"))).open("t")
     first = await stage.turn()
     await stage.resumed(first.turn_id, ("a", "3"))
@@ -66,7 +70,7 @@ async def test_one_that_was_cancelled_later_keeps_the_answer_it_had(make_stage: 
     assert (cancelled.status, cancelled.output_message) == (TurnStatus.cancelled, first.output_message)
 
 
-async def hold_to_resume(stage: Stage, turn_id: str) -> Any:
+async def hold_to_resume(stage: TurnFixture, turn_id: str) -> Any:
     """Take the lease to resume a turn, let it run out, and return it."""
     lease = stage.store.session_leases.acquire(*stage.ids, turn_id, resume=True, seconds=0.01)
     await stage.lease_runs_out()
@@ -74,7 +78,7 @@ async def hold_to_resume(stage: Stage, turn_id: str) -> Any:
 
 
 async def test_one_whose_resumption_died_before_it_stored_anything_is_complete_and_can_be_resumed(
-    make_stage: MakeStage,
+    make_stage: MakeTurnFixture,
 ) -> None:
     stage = await make_stage(script(said("CALL t"), said("done"))).open("t")
     first = await stage.turn()
@@ -88,7 +92,9 @@ async def test_one_whose_resumption_died_before_it_stored_anything_is_complete_a
 
 
 @pytest.mark.parametrize("resume", [False, True])
-async def test_a_resumption_that_lost_its_session_writes_nothing_more(make_stage: MakeStage, resume: bool) -> None:
+async def test_a_resumption_that_lost_its_session_writes_nothing_more(
+    make_stage: MakeTurnFixture, resume: bool
+) -> None:
     stage = await make_stage(script(said("CALL t"), said("next"))).open("t")
     first = await stage.turn()
     lease = await hold_to_resume(stage, first.turn_id)
@@ -105,7 +111,9 @@ async def test_a_resumption_that_lost_its_session_writes_nothing_more(make_stage
     assert turns[0].output_message.content == ("next" if resume else "CALL t")
 
 
-async def test_a_new_turn_that_could_not_begin_leaves_the_complete_one_to_be_resumed(make_stage: MakeStage) -> None:
+async def test_a_new_turn_that_could_not_begin_leaves_the_complete_one_to_be_resumed(
+    make_stage: MakeTurnFixture,
+) -> None:
     stage = await make_stage(script(said("CALL t"), said("done"))).open("t")
     first = await stage.turn()
     await hold_to_resume(stage, first.turn_id)
@@ -118,7 +126,7 @@ async def test_a_new_turn_that_could_not_begin_leaves_the_complete_one_to_be_res
 
 
 async def test_a_resumption_whose_lease_ran_out_while_it_ran_ends_and_a_new_turn_finds_it_failed(
-    make_stage: MakeStage,
+    make_stage: MakeTurnFixture,
 ) -> None:
     gate = asyncio.Event()
     stage = await make_stage(script(said("CALL t"), [gate, *said("late")], said("two"))).open("t")
@@ -136,7 +144,7 @@ async def test_a_resumption_whose_lease_ran_out_while_it_ran_ends_and_a_new_turn
 
 
 async def test_responses_that_cannot_be_stored_leave_the_turn_complete(own_cloud: Cloud, tenant: str) -> None:
-    stage = await Stage(own_cloud.store, tenant, script(said("CALL t"), said(), said("done"))).open("t")
+    stage = await TurnFixture(own_cloud.store, tenant, script(said("CALL t"), said(), said("done"))).open("t")
     first = await stage.turn()
 
     with failing(own_cloud, "PutItem"), pytest.raises(StoreUnavailable):
@@ -151,7 +159,7 @@ async def test_responses_that_cannot_be_stored_leave_the_turn_complete(own_cloud
 async def test_an_end_that_cannot_be_stored_frees_the_session_and_the_answer_stays(
     own_cloud: Cloud, tenant: str
 ) -> None:
-    stage = await Stage(own_cloud.store, tenant, script(said("CALL t"), said("lost"), said("two"))).open("t")
+    stage = await TurnFixture(own_cloud.store, tenant, script(said("CALL t"), said("lost"), said("two"))).open("t")
     first = await stage.turn()
     turn = await stage.resume(first.turn_id, ("a", "3"))
 
@@ -166,7 +174,7 @@ async def test_an_end_that_cannot_be_stored_frees_the_session_and_the_answer_sta
 
 
 async def test_a_session_that_is_deleted_meanwhile_is_gone_and_nothing_more_is_written(
-    make_stage: MakeStage, cloud: Cloud
+    make_stage: MakeTurnFixture, cloud: Cloud
 ) -> None:
     gate = asyncio.Event()
     stage = await make_stage(script(said("CALL t"), [gate, *said("late")])).open("t")

@@ -5,9 +5,9 @@ from contextlib import aclosing
 from typing import Any
 
 import pytest
-from tests.services.conftest import MakeStage
+from tests.services.conftest import MakeTurnFixture
 from tests.services.faults import held_together
-from tests.services.turn_fixture import Stage, called, collect, die, ended, said, script, shape
+from tests.services.turn_fixture import TurnFixture, called, collect, die, ended, said, script, shape
 from tests.store.conftest import Cloud
 
 from stint.domain.errors import Conflict, InvalidRequest
@@ -28,7 +28,7 @@ def counted(text: str) -> list[Any]:
     return [TextChunk(text), Finished(FinishReason.stop, USAGE)]
 
 
-async def test_a_complete_turn_goes_on_under_the_same_id(make_stage: MakeStage) -> None:
+async def test_a_complete_turn_goes_on_under_the_same_id(make_stage: MakeTurnFixture) -> None:
     model = script(said("CALL t"), said("It is 3."))
     stage = await make_stage(model).open("t")
     first = await stage.turn()
@@ -60,7 +60,7 @@ async def test_a_complete_turn_goes_on_under_the_same_id(make_stage: MakeStage) 
 
 
 async def test_it_goes_on_as_often_as_its_client_finds_calls_and_the_next_turn_sees_all_in_order(
-    make_stage: MakeStage,
+    make_stage: MakeTurnFixture,
 ) -> None:
     model = script(said("CALL t"), said("CALL t again"), said("It is 7."), said("Bye"))
     stage = await make_stage(model).open("t")
@@ -84,7 +84,7 @@ async def test_it_goes_on_as_often_as_its_client_finds_calls_and_the_next_turn_s
     )
 
 
-async def test_the_model_may_call_the_clients_tools_itself_in_what_follows(make_stage: MakeStage) -> None:
+async def test_the_model_may_call_the_clients_tools_itself_in_what_follows(make_stage: MakeTurnFixture) -> None:
     stage = await make_stage(script(said("CALL t"), called("t"), said("CALL t"), said("done"))).open("t")
     turn = await stage.turn()
 
@@ -97,7 +97,7 @@ async def test_the_model_may_call_the_clients_tools_itself_in_what_follows(make_
     assert len(done.steps) == 7
 
 
-async def test_calls_that_the_model_was_left_without_an_answer_to_can_be_answered(make_stage: MakeStage) -> None:
+async def test_calls_that_the_model_was_left_without_an_answer_to_can_be_answered(make_stage: MakeTurnFixture) -> None:
     model = script(called("t"), said("done"))
     stage = await make_stage(model).open("t", max_infer_iters=1)
     turn = await stage.turn()
@@ -111,7 +111,7 @@ async def test_calls_that_the_model_was_left_without_an_answer_to_can_be_answere
     assert done.output_message.content == "done"
 
 
-async def test_usage_is_counted_over_all_parts(make_stage: MakeStage) -> None:
+async def test_usage_is_counted_over_all_parts(make_stage: MakeTurnFixture) -> None:
     stage = await make_stage(script(counted("CALL t"), counted("CALL t"), counted("done"))).open("t")
     turn = await stage.turn()
 
@@ -125,7 +125,7 @@ async def test_usage_is_counted_over_all_parts(make_stage: MakeStage) -> None:
     "given", [[], ["a", "b", "a"], [str(n) for n in range(129)]], ids=["none", "twice", "too many"]
 )
 async def test_responses_that_answer_no_calls_change_nothing(
-    make_stage: MakeStage, cloud: Cloud, given: list[str]
+    make_stage: MakeTurnFixture, cloud: Cloud, given: list[str]
 ) -> None:
     stage = await make_stage(script(said("CALL t"))).open("t")
     turn = await stage.turn()
@@ -138,7 +138,7 @@ async def test_responses_that_answer_no_calls_change_nothing(
     assert cloud.items(stage.tenant) == before
 
 
-async def test_call_ids_that_are_taken_are_refused(make_stage: MakeStage, cloud: Cloud) -> None:
+async def test_call_ids_that_are_taken_are_refused(make_stage: MakeTurnFixture, cloud: Cloud) -> None:
     stage = await make_stage(script(called("t"), said("CALL t"), said("CALL t"))).open("t")
     given_up = await stage.turn()
     turn = await stage.turn()
@@ -154,7 +154,7 @@ async def test_call_ids_that_are_taken_are_refused(make_stage: MakeStage, cloud:
     assert cloud.items(stage.tenant) == before
 
 
-async def test_only_the_last_turn_goes_on(make_stage: MakeStage) -> None:
+async def test_only_the_last_turn_goes_on(make_stage: MakeTurnFixture) -> None:
     stage = await make_stage(script(said("CALL t"), said("CALL t"))).open("t")
     first = await stage.turn()
     await stage.turn()
@@ -167,7 +167,7 @@ async def test_only_the_last_turn_goes_on(make_stage: MakeStage) -> None:
     assert await stage.lease_turn() is None
 
 
-async def test_of_many_resumes_at_once_one_wins(make_stage: MakeStage) -> None:
+async def test_of_many_resumes_at_once_one_wins(make_stage: MakeTurnFixture) -> None:
     stage = await make_stage(script(said("CALL t"), *[said("done")] * 5)).open("t")
     turn = await stage.turn()
 
@@ -180,7 +180,7 @@ async def test_of_many_resumes_at_once_one_wins(make_stage: MakeStage) -> None:
     assert len((await stage.get(turn.turn_id)).steps) == 3
 
 
-async def test_of_a_resume_and_new_turns_at_once_one_wins(make_stage: MakeStage) -> None:
+async def test_of_a_resume_and_new_turns_at_once_one_wins(make_stage: MakeTurnFixture) -> None:
     gate = asyncio.Event()
     stage = await make_stage(script(said("CALL t"), *[[gate, *said("done")]] * 4)).open("t")
     turn = await stage.turn()
@@ -199,7 +199,7 @@ async def test_of_a_resume_and_new_turns_at_once_one_wins(make_stage: MakeStage)
     assert await stage.lease_turn() is None
 
 
-async def test_while_it_goes_on_it_is_in_progress_and_keeps_the_answer_it_had(make_stage: MakeStage) -> None:
+async def test_while_it_goes_on_it_is_in_progress_and_keeps_the_answer_it_had(make_stage: MakeTurnFixture) -> None:
     stage = await make_stage(script(counted("CALL t"), [asyncio.Event()])).open("t")
     first = await stage.turn()
 
@@ -213,7 +213,7 @@ async def test_while_it_goes_on_it_is_in_progress_and_keeps_the_answer_it_had(ma
     await die(turn)
 
 
-async def test_a_client_resumes_from_inside_the_stream_of_a_complete_turn(make_stage: MakeStage) -> None:
+async def test_a_client_resumes_from_inside_the_stream_of_a_complete_turn(make_stage: MakeTurnFixture) -> None:
     stage = await make_stage(script(said("CALL t"), said("done"))).open("t")
     turn = await stage.start()
     resumed = None
@@ -230,7 +230,7 @@ async def test_a_client_resumes_from_inside_the_stream_of_a_complete_turn(make_s
 async def test_each_resume_of_a_complete_turn_costs_four_write_units_and_one_storage_round_trip_before_the_model(
     own_cloud: Cloud, tenant: str
 ) -> None:
-    stage = await Stage(own_cloud.store, tenant, script(said("CALL t"), said("CALL t"), said("done"))).open("t")
+    stage = await TurnFixture(own_cloud.store, tenant, script(said("CALL t"), said("CALL t"), said("done"))).open("t")
     first = await stage.turn()
     await stage.resumed(first.turn_id, ("a", "3"))
     own_cloud.forget()

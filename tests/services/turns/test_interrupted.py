@@ -6,8 +6,8 @@ from contextlib import aclosing
 from pathlib import Path
 
 from infra.local.engine import Engine
-from tests.services.conftest import MakeStage
-from tests.services.turn_fixture import Stage, called, die, said, script, shape
+from tests.services.conftest import MakeTurnFixture
+from tests.services.turn_fixture import TurnFixture, called, die, said, script, shape
 
 from stint.domain.llama_stack.turns import Turn, TurnStatus
 from stint.domain.run_outcome import RunStatus
@@ -18,11 +18,11 @@ ROOT = Path(__file__).parents[3]
 PROCESS = Path(__file__).with_name("turn_process.py")
 
 
-async def in_session(stage: Stage) -> list[Turn]:
+async def in_session(stage: TurnFixture) -> list[Turn]:
     return (await stage.sessions.get(stage.agent_id, stage.session_id)).turns
 
 
-async def with_one_step(stage: Stage) -> TurnRun:
+async def with_one_step(stage: TurnFixture) -> TurnRun:
     """Begin a turn, and stop reading it behind its first stored step; its lease is renewed no more."""
     turn = await stage.start()
     async with aclosing(stage.turns.run(turn)) as events:
@@ -32,7 +32,7 @@ async def with_one_step(stage: Stage) -> TurnRun:
     return turn
 
 
-async def test_a_turn_is_shown_in_progress_while_its_session_is_held(make_stage: MakeStage) -> None:
+async def test_a_turn_is_shown_in_progress_while_its_session_is_held(make_stage: MakeTurnFixture) -> None:
     stage = await make_stage(script(called("nosuch"))).open()
 
     turn = await with_one_step(stage)
@@ -43,7 +43,9 @@ async def test_a_turn_is_shown_in_progress_while_its_session_is_held(make_stage:
     await die(turn)
 
 
-async def test_a_turn_whose_process_died_is_shown_as_failed_at_once_and_always_the_same(make_stage: MakeStage) -> None:
+async def test_a_turn_whose_process_died_is_shown_as_failed_at_once_and_always_the_same(
+    make_stage: MakeTurnFixture,
+) -> None:
     stage = await make_stage(script(called("nosuch"))).open()
     turn = await with_one_step(stage)
 
@@ -56,7 +58,7 @@ async def test_a_turn_whose_process_died_is_shown_as_failed_at_once_and_always_t
     assert await in_session(stage) == [shown] == [await stage.get(turn.turn_id)]
 
 
-async def test_a_turn_that_ended_between_two_reads_is_shown_as_it_ended(make_stage: MakeStage) -> None:
+async def test_a_turn_that_ended_between_two_reads_is_shown_as_it_ended(make_stage: MakeTurnFixture) -> None:
     stage = await make_stage(script(called("nosuch"), said())).open()
     turn = await stage.start()
     before = stage.store.turns.get(*stage.ids, turn.turn_id)
@@ -68,7 +70,7 @@ async def test_a_turn_that_ended_between_two_reads_is_shown_as_it_ended(make_sta
     assert shown.status is RunStatus.completed
 
 
-async def test_a_turn_that_was_resumed_between_two_reads_is_shown_in_progress(make_stage: MakeStage) -> None:
+async def test_a_turn_that_was_resumed_between_two_reads_is_shown_in_progress(make_stage: MakeTurnFixture) -> None:
     stage = await make_stage(script(called("add"), [asyncio.Event()])).open("add")
     record = stage.store.sessions.get(*stage.ids)
     paused = await stage.turn()
@@ -94,7 +96,7 @@ async def read_until(process: asyncio.subprocess.Process, word: str, times: int)
 
 
 async def test_a_killed_process_leaves_its_finished_steps_and_the_next_turn_works(
-    make_stage: MakeStage, engine: Engine
+    make_stage: MakeTurnFixture, engine: Engine
 ) -> None:
     model = script(said("two"))
     stage = await make_stage(model).open()

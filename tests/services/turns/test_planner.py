@@ -2,7 +2,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
-from tests.services.conftest import MakeStage
+from tests.services.conftest import MakeTurnFixture
 
 from stint.domain.errors import InvalidRequest
 from stint.domain.inference import SystemText, UserInput
@@ -19,7 +19,7 @@ WEATHER = {"name": "get_weather", "parameters": []}
 
 
 @pytest.fixture
-def plan(make_stage: MakeStage) -> MakePlan:
+def plan(make_stage: MakeTurnFixture) -> MakePlan:
     planner = make_stage(Scripted(0)).turns.planner
 
     async def plan(overrides: dict[str, Any] | None = None, **config: Any) -> Plan:
@@ -153,7 +153,7 @@ async def test_what_nobody_knows_is_refused(
 
 
 async def test_a_parameter_that_the_models_provider_lacks_is_refused_before_anything_is_asked(
-    make_stage: MakeStage,
+    make_stage: MakeTurnFixture,
 ) -> None:
     planner = make_stage(Bedrock()).turns.planner
     config = {"model": "test/nova", "instructions": "", "sampling_params": {"repetition_penalty": 1.2}}

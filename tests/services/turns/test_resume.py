@@ -2,9 +2,9 @@ import asyncio
 from typing import Any
 
 import pytest
-from tests.services.conftest import MakeStage
+from tests.services.conftest import MakeTurnFixture
 from tests.services.faults import failing, watching
-from tests.services.turn_fixture import Stage, called, deadline, die, ended, run_out, said, script, shape
+from tests.services.turn_fixture import TurnFixture, called, deadline, die, ended, run_out, said, script, shape
 from tests.store.conftest import Cloud
 
 from stint.domain.errors import Conflict, InvalidRequest, ModelError, NotFound, StoreUnavailable
@@ -14,11 +14,11 @@ from stint.domain.llama_stack.turns import TurnResumeRequest, TurnStatus
 from stint.domain.steps import ToolExecutionStep
 
 
-async def pending_of(stage: Stage, turn_id: str) -> Any:
+async def pending_of(stage: TurnFixture, turn_id: str) -> Any:
     return await asyncio.to_thread(stage.store.turns.get_pending, *stage.ids, turn_id)
 
 
-async def test_a_resumed_turn_goes_on_where_it_paused(make_stage: MakeStage) -> None:
+async def test_a_resumed_turn_goes_on_where_it_paused(make_stage: MakeTurnFixture) -> None:
     model = script(called("add", "sub", text="So"), said("3 and 1"))
     stage = await make_stage(model).open("add", "sub")
     paused = await stage.turn()
@@ -51,7 +51,7 @@ async def test_a_resumed_turn_goes_on_where_it_paused(make_stage: MakeStage) -> 
     assert [each.call_id for each in model.requests[1].messages if isinstance(each, ToolResult)] == ["c0", "c1"]
 
 
-async def test_what_a_paused_turn_shows_asks_its_client_to_resume(make_stage: MakeStage) -> None:
+async def test_what_a_paused_turn_shows_asks_its_client_to_resume(make_stage: MakeTurnFixture) -> None:
     stage = await make_stage(script(called("add", "nosuch", text="So"))).open("add")
 
     turn = await stage.turn()
@@ -63,7 +63,7 @@ async def test_what_a_paused_turn_shows_asks_its_client_to_resume(make_stage: Ma
 
 
 async def test_the_waiting_calls_are_noted_before_the_pause_is_visible(own_cloud: Cloud, tenant: str) -> None:
-    stage = await Stage(own_cloud.store, tenant, script(called("add"))).open("add")
+    stage = await TurnFixture(own_cloud.store, tenant, script(called("add"))).open("add")
     writes: list[str] = []
 
     def see(operation: str, body: str, context: dict[str, Any]) -> None:
@@ -82,7 +82,7 @@ async def test_the_waiting_calls_are_noted_before_the_pause_is_visible(own_cloud
     ids=["missing", "unknown", "twice", "none"],
 )
 async def test_a_resume_with_wrong_call_ids_changes_nothing(
-    make_stage: MakeStage, cloud: Cloud, given: list[str], ids: str
+    make_stage: MakeTurnFixture, cloud: Cloud, given: list[str], ids: str
 ) -> None:
     stage = await make_stage(script(called("add", "sub"))).open("add", "sub")
     paused = await stage.turn()
@@ -95,7 +95,7 @@ async def test_a_resume_with_wrong_call_ids_changes_nothing(
     assert cloud.items(stage.tenant) == before
 
 
-async def test_failed_cancelled_and_earlier_turns_cannot_be_resumed(make_stage: MakeStage, cloud: Cloud) -> None:
+async def test_failed_cancelled_and_earlier_turns_cannot_be_resumed(make_stage: MakeTurnFixture, cloud: Cloud) -> None:
     model = script(said(), [ModelError("no")], called("add"), said())
     stage = await make_stage(model).open("add")
     for text in ("completed", "failed", "cancelled", "completed"):
@@ -113,7 +113,7 @@ async def test_failed_cancelled_and_earlier_turns_cannot_be_resumed(make_stage: 
     assert await stage.lease_turn() is None
 
 
-async def test_a_running_turn_cannot_be_resumed(make_stage: MakeStage) -> None:
+async def test_a_running_turn_cannot_be_resumed(make_stage: MakeTurnFixture) -> None:
     stage = await make_stage(script([asyncio.Event()])).open()
     turn = await stage.start()
 
@@ -124,7 +124,7 @@ async def test_a_running_turn_cannot_be_resumed(make_stage: MakeStage) -> None:
     await die(turn)
 
 
-async def test_unknown_turns_are_not_found(make_stage: MakeStage) -> None:
+async def test_unknown_turns_are_not_found(make_stage: MakeTurnFixture) -> None:
     stage = await make_stage(script(called("add"))).open("add")
     for unknown in (new_id(), "x"):
         with pytest.raises(NotFound):
@@ -138,7 +138,7 @@ async def test_unknown_turns_are_not_found(make_stage: MakeStage) -> None:
     assert (await stage.get(paused.turn_id)).status is TurnStatus.awaiting_input
 
 
-async def test_of_many_resumes_at_once_one_wins(make_stage: MakeStage) -> None:
+async def test_of_many_resumes_at_once_one_wins(make_stage: MakeTurnFixture) -> None:
     stage = await make_stage(script(called("add"), said(), said(), said())).open("add")
     paused = await stage.turn()
 
@@ -151,7 +151,7 @@ async def test_of_many_resumes_at_once_one_wins(make_stage: MakeStage) -> None:
     assert len((await stage.get(paused.turn_id)).steps) == 3
 
 
-async def test_another_process_resumes_with_the_turns_own_overrides(make_stage: MakeStage) -> None:
+async def test_another_process_resumes_with_the_turns_own_overrides(make_stage: MakeTurnFixture) -> None:
     stage = await make_stage(script(called("add"))).open("add")
     paused = await stage.turn(instructions="Sing.", sampling_params={"max_tokens": 7})
     model = script(said())
@@ -163,7 +163,7 @@ async def test_another_process_resumes_with_the_turns_own_overrides(make_stage: 
     assert request.decoding.max_tokens == 7
 
 
-async def test_iterations_and_usage_are_counted_across_resumes(make_stage: MakeStage) -> None:
+async def test_iterations_and_usage_are_counted_across_resumes(make_stage: MakeTurnFixture) -> None:
     usage = Usage(input_tokens=1, output_tokens=2, total_tokens=3)
     answer: list[Any] = [ToolCallChunk(0, "c0", "add", "{}"), Finished(FinishReason.tool_calls, usage)]
     stage = await make_stage(script(answer, answer, answer)).open("add", max_infer_iters=3)
@@ -179,7 +179,7 @@ async def test_iterations_and_usage_are_counted_across_resumes(make_stage: MakeS
     assert (turn.output_message.stop_reason, turn.output_message.tool_calls) == ("end_of_turn", [])
 
 
-async def test_a_turn_whose_resumption_died_has_failed_with_the_answers_kept(make_stage: MakeStage) -> None:
+async def test_a_turn_whose_resumption_died_has_failed_with_the_answers_kept(make_stage: MakeTurnFixture) -> None:
     stage = await make_stage(script(called("add"), [asyncio.Event()])).open("add")
     paused = await stage.turn()
     await die(await stage.resume(paused.turn_id, ("c0", "3")))
@@ -193,7 +193,7 @@ async def test_a_turn_whose_resumption_died_has_failed_with_the_answers_kept(mak
 
 async def test_a_resume_that_cannot_be_stored_leaves_the_turn_waiting(own_cloud: Cloud, tenant: str) -> None:
     model = script(called("add"), said(), said())
-    stage = await Stage(own_cloud.store, tenant, model).open("add")
+    stage = await TurnFixture(own_cloud.store, tenant, model).open("add")
     paused = await stage.turn()
 
     with failing(own_cloud, "PutItem"), pytest.raises(StoreUnavailable):
@@ -206,7 +206,7 @@ async def test_a_resume_that_cannot_be_stored_leaves_the_turn_waiting(own_cloud:
 
 async def test_a_note_that_is_left_behind_or_lost_is_no_matter(own_cloud: Cloud, tenant: str) -> None:
     second: list[Any] = [ToolCallChunk(0, "d0", "add", "{}"), Finished(FinishReason.tool_calls)]
-    stage = await Stage(own_cloud.store, tenant, script(called("add"), second, said())).open("add")
+    stage = await TurnFixture(own_cloud.store, tenant, script(called("add"), second, said())).open("add")
     paused = await stage.turn()
     outdated = await pending_of(stage, paused.turn_id)
 
@@ -221,7 +221,7 @@ async def test_a_note_that_is_left_behind_or_lost_is_no_matter(own_cloud: Cloud,
     assert done.status is TurnStatus.completed
 
 
-async def test_a_turn_that_waits_outlives_one_that_never_began(make_stage: MakeStage) -> None:
+async def test_a_turn_that_waits_outlives_one_that_never_began(make_stage: MakeTurnFixture) -> None:
     stage = await make_stage(script(called("add"), said())).open("add")
     paused = await stage.turn()
     stage.store.session_leases.acquire(*stage.ids, new_id(), resume=False, seconds=0.01)
@@ -232,7 +232,7 @@ async def test_a_turn_that_waits_outlives_one_that_never_began(make_stage: MakeS
     assert done.status is TurnStatus.completed
 
 
-async def test_a_turn_that_was_given_up_cannot_be_resumed_when_its_successor_died(make_stage: MakeStage) -> None:
+async def test_a_turn_that_was_given_up_cannot_be_resumed_when_its_successor_died(make_stage: MakeTurnFixture) -> None:
     stage = await make_stage(script(called("add"), [asyncio.Event()])).open("add")
     paused = await stage.turn()
     await die(await stage.start())
@@ -247,7 +247,7 @@ async def test_a_turn_that_was_given_up_cannot_be_resumed_when_its_successor_die
 async def test_the_name_of_a_turn_that_was_given_up_does_not_resume_its_successor(
     own_cloud: Cloud, tenant: str
 ) -> None:
-    stage = await Stage(own_cloud.store, tenant, script(called("add"), called("add"))).open("add")
+    stage = await TurnFixture(own_cloud.store, tenant, script(called("add"), called("add"))).open("add")
     given_up = await stage.turn()
     successor = await stage.start()
     with failing(own_cloud, "UpdateItem", "REMOVE"):
@@ -260,7 +260,7 @@ async def test_the_name_of_a_turn_that_was_given_up_does_not_resume_its_successo
     assert await stage.get(paused.turn_id) == paused
 
 
-async def test_nothing_is_resumed_in_unknown_agents_and_sessions(make_stage: MakeStage) -> None:
+async def test_nothing_is_resumed_in_unknown_agents_and_sessions(make_stage: MakeTurnFixture) -> None:
     stage = await make_stage(script()).open()
     body = TurnResumeRequest(tool_responses=[])
 

@@ -3,9 +3,9 @@ import time
 
 import pytest
 from tests.clock import CLOCK
-from tests.services.conftest import MakeStage
+from tests.services.conftest import MakeTurnFixture
 from tests.services.faults import failing
-from tests.services.turn_fixture import Stage, die, ended, run_out, said, script, shape, until
+from tests.services.turn_fixture import TurnFixture, die, ended, run_out, said, script, shape, until
 from tests.store.conftest import Cloud
 
 from stint.domain.errors import Conflict, Interrupted
@@ -25,11 +25,11 @@ async def renewed(turn: TurnRun) -> None:
     await until(lambda: keeper.valid_until > begun)
 
 
-def lease_end(stage: Stage) -> int:
+def lease_end(stage: TurnFixture) -> int:
     return stage.store.sessions.get(*stage.ids).lease_until or 0
 
 
-async def test_a_turn_that_outlasts_its_lease_keeps_the_session(make_stage: MakeStage) -> None:
+async def test_a_turn_that_outlasts_its_lease_keeps_the_session(make_stage: MakeTurnFixture) -> None:
     gate = asyncio.Event()
     stage = await make_stage(script([TextChunk("a"), gate, *said("b")]), lease=LEASE).open()
     turn = await stage.start(seconds=10 * LEASE)
@@ -46,7 +46,7 @@ async def test_a_turn_that_outlasts_its_lease_keeps_the_session(make_stage: Make
 async def test_a_renewal_that_fails_is_tried_again(
     own_cloud: Cloud, tenant: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    stage = await Stage(own_cloud.store, tenant, script([asyncio.Event()]), lease=LEASE).open()
+    stage = await TurnFixture(own_cloud.store, tenant, script([asyncio.Event()]), lease=LEASE).open()
     turn = await stage.start(seconds=10 * LEASE)
     begun = lease_end(stage)
 
@@ -62,7 +62,7 @@ async def test_a_renewal_that_fails_is_tried_again(
 
 async def test_a_turn_whose_renewals_fail_stops_writing(own_cloud: Cloud, tenant: str) -> None:
     gate = asyncio.Event()
-    stage = await Stage(own_cloud.store, tenant, script([gate, *said()]), lease=LEASE).open()
+    stage = await TurnFixture(own_cloud.store, tenant, script([gate, *said()]), lease=LEASE).open()
     turn = await stage.start(seconds=10 * LEASE)
     before = own_cloud.items(tenant)
 
@@ -75,7 +75,7 @@ async def test_a_turn_whose_renewals_fail_stops_writing(own_cloud: Cloud, tenant
     assert own_cloud.items(tenant) == before
 
 
-async def test_a_session_that_was_taken_over_is_noticed_by_the_next_renewal(make_stage: MakeStage) -> None:
+async def test_a_session_that_was_taken_over_is_noticed_by_the_next_renewal(make_stage: MakeTurnFixture) -> None:
     stage = await make_stage(script([asyncio.Event()]), lease=LEASE).open()
     turn = await stage.start(seconds=10 * LEASE)
     await asyncio.to_thread(turn.log.keeper.lease.release)
@@ -88,7 +88,7 @@ async def test_a_session_that_was_taken_over_is_noticed_by_the_next_renewal(make
     await turn.run.close_inference()
 
 
-async def test_a_lease_never_outlives_the_function(make_stage: MakeStage) -> None:
+async def test_a_lease_never_outlives_the_function(make_stage: MakeTurnFixture) -> None:
     stage = await make_stage(script([asyncio.Event()]), lease=10 * LEASE).open()
 
     turn = await stage.start(seconds=LEASE)
@@ -100,7 +100,7 @@ async def test_a_lease_never_outlives_the_function(make_stage: MakeStage) -> Non
 
 
 async def test_a_release_that_fails_does_not_spoil_the_turn(own_cloud: Cloud, tenant: str) -> None:
-    stage = await Stage(own_cloud.store, tenant, script(said(), said())).open()
+    stage = await TurnFixture(own_cloud.store, tenant, script(said(), said())).open()
     turn = await stage.start()
 
     with failing(own_cloud, "UpdateItem", "REMOVE"):

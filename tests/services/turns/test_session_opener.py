@@ -5,9 +5,9 @@ from contextlib import aclosing
 from typing import Any
 
 import pytest
-from tests.services.conftest import MakeStage
+from tests.services.conftest import MakeTurnFixture
 from tests.services.faults import watching
-from tests.services.turn_fixture import Stage, called, die, ended, run_out, said, script, shape
+from tests.services.turn_fixture import TurnFixture, called, die, ended, run_out, said, script, shape
 from tests.store.conftest import Cloud
 
 from stint.domain.errors import Conflict
@@ -18,7 +18,7 @@ from stint.loop.answer import Answer
 from stint.services.turns.turn_run import TurnRun
 
 
-async def test_a_second_turn_at_once_is_refused_and_told_which_one_runs(make_stage: MakeStage) -> None:
+async def test_a_second_turn_at_once_is_refused_and_told_which_one_runs(make_stage: MakeTurnFixture) -> None:
     gate = asyncio.Event()
     stage = await make_stage(script([gate, *said()])).open()
     turn = await stage.start()
@@ -31,7 +31,7 @@ async def test_a_second_turn_at_once_is_refused_and_told_which_one_runs(make_sta
     assert ended(await stage.play(turn)).status is TurnStatus.completed
 
 
-async def test_of_many_turns_at_once_one_begins(make_stage: MakeStage) -> None:
+async def test_of_many_turns_at_once_one_begins(make_stage: MakeTurnFixture) -> None:
     stage = await make_stage(script(*[said()] * 4)).open()
 
     outcomes = await asyncio.gather(*(stage.start() for _ in range(4)), return_exceptions=True)
@@ -42,7 +42,7 @@ async def test_of_many_turns_at_once_one_begins(make_stage: MakeStage) -> None:
     assert len(await stage.stored()) == 1
 
 
-async def after_first_step(stage: Stage) -> TurnRun:
+async def after_first_step(stage: TurnFixture) -> TurnRun:
     """Begin a turn whose process dies behind its first stored step."""
     turn = await stage.start("one")
     async with aclosing(stage.turns.run(turn)) as events:
@@ -53,7 +53,7 @@ async def after_first_step(stage: Stage) -> TurnRun:
     return turn
 
 
-async def test_the_turn_of_a_dead_process_is_sealed_and_stays_in_the_history(make_stage: MakeStage) -> None:
+async def test_the_turn_of_a_dead_process_is_sealed_and_stays_in_the_history(make_stage: MakeTurnFixture) -> None:
     dead = await make_stage(script(called("nosuch", text="So"))).open()
     turn = await after_first_step(dead)
     model = script(said())
@@ -72,10 +72,10 @@ async def test_the_turn_of_a_dead_process_is_sealed_and_stays_in_the_history(mak
 
 
 async def test_what_a_dead_process_stored_until_its_turn_was_sealed_is_seen(
-    make_stage: MakeStage, own_cloud: Cloud, tenant: str
+    make_stage: MakeTurnFixture, own_cloud: Cloud, tenant: str
 ) -> None:
     model = script(said("two"))
-    stage = await Stage(own_cloud.store, tenant, model).open()
+    stage = await TurnFixture(own_cloud.store, tenant, model).open()
     dead = make_stage(script([asyncio.Event()]))
     dead.agent_id, dead.session_id = stage.agent_id, stage.session_id
     turn = await dead.start("one")
@@ -97,7 +97,7 @@ async def test_what_a_dead_process_stored_until_its_turn_was_sealed_is_seen(
 
 @pytest.mark.parametrize("frozen", [False, True], ids=["that knows", "whose clock stood still"])
 async def test_a_writer_that_comes_back_after_a_takeover_is_refused(
-    make_stage: MakeStage, cloud: Cloud, frozen: bool
+    make_stage: MakeTurnFixture, cloud: Cloud, frozen: bool
 ) -> None:
     gate = asyncio.Event()
     late = await make_stage(script([gate, *said("late")])).open()
@@ -115,7 +115,7 @@ async def test_a_writer_that_comes_back_after_a_takeover_is_refused(
     assert cloud.items(late.tenant) == before
 
 
-async def test_a_takeover_may_be_taken_over(make_stage: MakeStage) -> None:
+async def test_a_takeover_may_be_taken_over(make_stage: MakeTurnFixture) -> None:
     first = await make_stage(script([asyncio.Event()])).open()
     second, third = first.beside(script([asyncio.Event()])), first.beside(script(said()))
 
@@ -126,7 +126,7 @@ async def test_a_takeover_may_be_taken_over(make_stage: MakeStage) -> None:
     assert [turn.status.value for turn in await first.stored()] == ["failed", "failed", "completed"]
 
 
-async def test_a_pause_that_was_stored_survives_a_death_before_the_release(make_stage: MakeStage) -> None:
+async def test_a_pause_that_was_stored_survives_a_death_before_the_release(make_stage: MakeTurnFixture) -> None:
     stage = await make_stage(script(called("add"), said())).open("add")
     paused = await stage.turn()
     stage.store.session_leases.acquire(*stage.ids, paused.turn_id, resume=True, seconds=0.05)
@@ -138,10 +138,10 @@ async def test_a_pause_that_was_stored_survives_a_death_before_the_release(make_
 
 
 async def test_a_history_that_was_read_before_another_turn_ended_is_read_again(
-    make_stage: MakeStage, own_cloud: Cloud, tenant: str
+    make_stage: MakeTurnFixture, own_cloud: Cloud, tenant: str
 ) -> None:
     model = script(said())
-    slow = await Stage(own_cloud.store, tenant, model).open()
+    slow = await TurnFixture(own_cloud.store, tenant, model).open()
     fast = make_stage(script(said("between")))
     fast.agent_id, fast.session_id = slow.agent_id, slow.session_id
     read, go_on = threading.Event(), threading.Event()
@@ -164,7 +164,7 @@ async def test_a_history_that_was_read_before_another_turn_ended_is_read_again(
 
 
 async def test_older_turns_are_left_out_at_a_turns_boundary_with_a_log_line(
-    make_stage: MakeStage, caplog: pytest.LogCaptureFixture
+    make_stage: MakeTurnFixture, caplog: pytest.LogCaptureFixture
 ) -> None:
     model = script(said("a"), said("b"), said("c"), said("d"))
     stage = await make_stage(model, history=3800).open()
@@ -181,7 +181,7 @@ async def test_older_turns_are_left_out_at_a_turns_boundary_with_a_log_line(
     assert "STINT_HISTORY_BYTES" in caplog.text
 
 
-async def test_a_turn_that_is_too_large_to_be_seen_is_still_resumed_and_cancelled(make_stage: MakeStage) -> None:
+async def test_a_turn_that_is_too_large_to_be_seen_is_still_resumed_and_cancelled(make_stage: MakeTurnFixture) -> None:
     model = script(called("add"), called("add"), said())
     stage = await make_stage(model, history=100).open("add")
     text = "x" * 1000

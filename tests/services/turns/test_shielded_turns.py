@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from tests.services.turn_fixture import Part, Script, Stage, called, said, script, shape
+from tests.services.turn_fixture import Part, Script, TurnFixture, called, said, script, shape
 from tests.store.conftest import Cloud
 
 from stint.domain.content import URL, Document, ImageContentItem, ImageSource
@@ -20,9 +20,9 @@ SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}, "required"
 JSON_FORMAT = {"type": "json_schema", "json_schema": SCHEMA}
 
 
-async def shielded(cloud: Cloud, tenant: str, model: Script, window: int = 0, **config: Any) -> Stage:
+async def shielded(cloud: Cloud, tenant: str, model: Script, window: int = 0, **config: Any) -> TurnFixture:
     """A session whose agent may use the shields `words` (forbids "dynamite" and "SECRET-7") and `broken`."""
-    stage = Stage(cloud.store, tenant, model, output_shield_window=window)
+    stage = TurnFixture(cloud.store, tenant, model, output_shield_window=window)
     params = {"phrases": ["dynamite", "SECRET-7"], "user_message": SORRY}
     await stage.services.shields.register(ShieldRegisterRequest(shield_id="words", params=params))
     broken = ShieldRegisterRequest(
@@ -244,7 +244,7 @@ async def test_a_turn_replaces_tools_iterations_and_form(cloud: Cloud, tenant: s
 
 async def test_a_shield_whose_provider_there_is_not_is_named(cloud: Cloud, tenant: str) -> None:
     configured = '{"shields": [{"shield_id": "s", "provider_id": "nosuch"}]}'
-    stage = await Stage(cloud.store, tenant, script(), registry=configured).open(input_shields=["s"])
+    stage = await TurnFixture(cloud.store, tenant, script(), registry=configured).open(input_shields=["s"])
 
     with pytest.raises(InvalidRequest, match="'nosuch'"):
         await stage.start()

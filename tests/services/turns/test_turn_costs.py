@@ -2,9 +2,9 @@ import asyncio
 import threading
 from typing import Any
 
-from tests.services.conftest import MakeStage
+from tests.services.conftest import MakeTurnFixture
 from tests.services.faults import held_together, watching
-from tests.services.turn_fixture import Stage, called, said, script
+from tests.services.turn_fixture import TurnFixture, called, said, script
 from tests.store.conftest import Cloud
 
 
@@ -12,7 +12,9 @@ def write_units(cloud: Cloud) -> float:
     return cloud.units["PutItem"] + cloud.units["UpdateItem"] + cloud.units["DeleteItem"]
 
 
-async def test_a_simple_warm_turn_costs_four_write_units_and_one_query(make_stage: MakeStage, cloud: Cloud) -> None:
+async def test_a_simple_warm_turn_costs_four_write_units_and_one_query(
+    make_stage: MakeTurnFixture, cloud: Cloud
+) -> None:
     stage = await make_stage(script(said(), said())).open()
     await stage.turn()
     cloud.forget()
@@ -24,7 +26,7 @@ async def test_a_simple_warm_turn_costs_four_write_units_and_one_query(make_stag
 
 
 async def test_a_turn_with_one_client_call_costs_ten_write_units_five_before_the_pause(
-    make_stage: MakeStage, cloud: Cloud
+    make_stage: MakeTurnFixture, cloud: Cloud
 ) -> None:
     stage = await make_stage(script(said(), called("add"), said())).open("add")
     await stage.turn()
@@ -42,7 +44,7 @@ async def test_the_model_is_called_after_one_storage_round_trip_and_before_the_h
     own_cloud: Cloud, tenant: str
 ) -> None:
     model = script(said(), said())
-    stage = await Stage(own_cloud.store, tenant, model).open()
+    stage = await TurnFixture(own_cloud.store, tenant, model).open()
     await stage.turn()
     model.opened.clear()
     opened, seen_at_opening = threading.Event(), []
@@ -62,7 +64,7 @@ async def test_the_model_is_called_after_one_storage_round_trip_and_before_the_h
 
 
 async def test_a_resumed_turn_reads_all_in_one_storage_round_trip(own_cloud: Cloud, tenant: str) -> None:
-    stage = await Stage(own_cloud.store, tenant, script(called("add"), said())).open("add")
+    stage = await TurnFixture(own_cloud.store, tenant, script(called("add"), said())).open("add")
     paused = await stage.turn()
 
     with held_together(own_cloud, "UpdateItem", "GetItem", "GetItem", "Query") as seen:

@@ -3,9 +3,9 @@ import threading
 from typing import Any
 
 import pytest
-from tests.services.conftest import MakeStage
+from tests.services.conftest import MakeTurnFixture
 from tests.services.faults import failing, watching
-from tests.services.turn_fixture import Stage, called, ended, said, script, shape, tool, words_of
+from tests.services.turn_fixture import TurnFixture, called, ended, said, script, shape, tool, words_of
 from tests.store.conftest import Cloud
 
 from stint.domain.content import Document
@@ -20,7 +20,7 @@ from stint.store.session_leases import SessionLease
 HEADER, ENDING = "input_messages", "ended_as"
 
 
-async def test_a_failing_model_fails_the_turn_and_keeps_its_steps(make_stage: MakeStage) -> None:
+async def test_a_failing_model_fails_the_turn_and_keeps_its_steps(make_stage: MakeTurnFixture) -> None:
     stage = await make_stage(script(called("nosuch"), [TextChunk("I"), ModelOverloaded("busy")])).open()
 
     events = await stage.play(await stage.start())
@@ -35,7 +35,7 @@ async def test_a_failing_model_fails_the_turn_and_keeps_its_steps(make_stage: Ma
     assert events[-1].error.turn_id == turn.turn_id
 
 
-async def test_an_unexpected_exception_is_a_server_error_without_its_details(make_stage: MakeStage) -> None:
+async def test_an_unexpected_exception_is_a_server_error_without_its_details(make_stage: MakeTurnFixture) -> None:
     stage = await make_stage(script([RuntimeError("password 1234")])).open()
 
     turn = await stage.turn()
@@ -46,7 +46,7 @@ async def test_an_unexpected_exception_is_a_server_error_without_its_details(mak
 
 
 async def test_the_deadline_fails_the_turn_and_keeps_its_steps_though_the_lease_ends_with_it(
-    make_stage: MakeStage,
+    make_stage: MakeTurnFixture,
 ) -> None:
     stage = await make_stage(script(called("nosuch"), [asyncio.Event()]), lease=1).open()
 
@@ -59,9 +59,9 @@ async def test_the_deadline_fails_the_turn_and_keeps_its_steps_though_the_lease_
 
 
 async def test_a_step_that_cannot_be_stored_fails_the_turn(
-    make_stage: MakeStage, own_cloud: Cloud, tenant: str
+    make_stage: MakeTurnFixture, own_cloud: Cloud, tenant: str
 ) -> None:
-    stage = await Stage(own_cloud.store, tenant, script(said())).open()
+    stage = await TurnFixture(own_cloud.store, tenant, script(said())).open()
     turn = await stage.start()
 
     with failing(own_cloud, "PutItem", ENDING, times=1):
@@ -75,7 +75,7 @@ async def test_a_step_that_cannot_be_stored_fails_the_turn(
 async def test_an_end_that_cannot_be_stored_frees_the_session_and_the_next_turn_seals_the_lost_one(
     own_cloud: Cloud, tenant: str
 ) -> None:
-    stage = await Stage(own_cloud.store, tenant, script(called("nosuch"), said(), said("next"))).open()
+    stage = await TurnFixture(own_cloud.store, tenant, script(called("nosuch"), said(), said("next"))).open()
     turn = await stage.start()
 
     with failing(own_cloud, "PutItem", ENDING):
@@ -90,7 +90,7 @@ async def test_an_end_that_cannot_be_stored_frees_the_session_and_the_next_turn_
 
 
 async def test_an_end_whose_answer_was_lost_is_not_ended_twice(own_cloud: Cloud, tenant: str) -> None:
-    stage = await Stage(own_cloud.store, tenant, script(said(), said("next"))).open()
+    stage = await TurnFixture(own_cloud.store, tenant, script(said(), said("next"))).open()
     turn = await stage.start()
 
     with failing(own_cloud, "PutItem", ENDING, lost=True, times=1):
@@ -113,7 +113,7 @@ async def test_an_end_whose_answer_was_lost_is_not_ended_twice(own_cloud: Cloud,
     ],
 )
 async def test_what_is_wrong_with_a_request_leaves_no_trace(
-    make_stage: MakeStage, cloud: Cloud, config: dict[str, Any], request_: dict[str, Any], code: str
+    make_stage: MakeTurnFixture, cloud: Cloud, config: dict[str, Any], request_: dict[str, Any], code: str
 ) -> None:
     stage = await make_stage(script()).open(**config)
     before = cloud.items(stage.tenant)
@@ -125,7 +125,7 @@ async def test_what_is_wrong_with_a_request_leaves_no_trace(
     assert cloud.items(stage.tenant) == before
 
 
-async def test_unknown_agents_and_sessions_are_not_found(make_stage: MakeStage) -> None:
+async def test_unknown_agents_and_sessions_are_not_found(make_stage: MakeTurnFixture) -> None:
     stage = await make_stage(script()).open()
     known = stage.agent_id, stage.session_id
 
@@ -143,7 +143,7 @@ async def test_a_turn_that_cannot_be_begun_drops_the_model_call_and_frees_the_se
     own_cloud: Cloud, tenant: str
 ) -> None:
     model = script([asyncio.Event()])
-    stage = await Stage(own_cloud.store, tenant, model).open()
+    stage = await TurnFixture(own_cloud.store, tenant, model).open()
     opened = threading.Event()
 
     def wait_for_model(operation: str, body: str, context: dict[str, Any]) -> None:
@@ -163,7 +163,7 @@ async def test_a_turn_that_cannot_be_begun_drops_the_model_call_and_frees_the_se
 
 async def test_a_turn_that_was_begun_unknowingly_never_runs_and_is_sealed(own_cloud: Cloud, tenant: str) -> None:
     model = script([asyncio.Event()], said())
-    stage = await Stage(own_cloud.store, tenant, model).open()
+    stage = await TurnFixture(own_cloud.store, tenant, model).open()
 
     with failing(own_cloud, "PutItem", HEADER, lost=True, times=1), pytest.raises(StoreUnavailable):
         await stage.start("one")
@@ -177,7 +177,7 @@ async def test_a_turn_that_was_begun_unknowingly_never_runs_and_is_sealed(own_cl
 
 
 async def test_failures_of_reads_beside_the_lease_free_the_session(own_cloud: Cloud, tenant: str) -> None:
-    stage = await Stage(own_cloud.store, tenant, script()).open()
+    stage = await TurnFixture(own_cloud.store, tenant, script()).open()
 
     for operation in ("GetItem", "Query"):
         with failing(own_cloud, operation), pytest.raises(StoreUnavailable):
@@ -185,7 +185,7 @@ async def test_failures_of_reads_beside_the_lease_free_the_session(own_cloud: Cl
         assert await stage.lease_turn() is None
 
 
-async def test_a_turn_that_the_model_refused_does_not_fail_those_behind_it(make_stage: MakeStage) -> None:
+async def test_a_turn_that_the_model_refused_does_not_fail_those_behind_it(make_stage: MakeTurnFixture) -> None:
     model = script([ContextLengthExceeded("too long")], said(), said())
     stage = await make_stage(model).open()
 
@@ -200,7 +200,7 @@ async def test_a_turn_that_the_model_refused_does_not_fail_those_behind_it(make_
 
 
 async def test_a_fault_after_the_end_was_stored_adds_nothing_to_the_log(
-    make_stage: MakeStage, monkeypatch: pytest.MonkeyPatch
+    make_stage: MakeTurnFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stage = await make_stage(script(said("kept"))).open()
     turn = await stage.start()

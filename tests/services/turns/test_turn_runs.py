@@ -3,7 +3,7 @@ import asyncio
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.services.conftest import MakeStage
+from tests.services.conftest import MakeTurnFixture
 from tests.services.turn_fixture import Part, Script, called, ended, said, script, shape
 from tests.unit.loop.test_agent_loop import answers
 
@@ -17,7 +17,7 @@ from stint.domain.run_outcome import RunStatus
 from stint.models.scripted.model import Scripted
 
 
-async def test_a_turn_is_announced_streamed_and_stored(make_stage: MakeStage) -> None:
+async def test_a_turn_is_announced_streamed_and_stored(make_stage: MakeTurnFixture) -> None:
     stage = await make_stage(script([TextChunk("Hel"), *said("lo")])).open()
 
     events = await stage.play(await stage.start())
@@ -36,7 +36,7 @@ async def test_a_turn_is_announced_streamed_and_stored(make_stage: MakeStage) ->
     assert turn.completed_at is not None
 
 
-async def test_the_scripted_model_holds_a_conversation(make_stage: MakeStage) -> None:
+async def test_the_scripted_model_holds_a_conversation(make_stage: MakeTurnFixture) -> None:
     stage = await make_stage(Scripted(word_delay=0, names=("m",))).open("get_weather")
 
     paused = await stage.turn("get_weather in Oslo")
@@ -49,7 +49,7 @@ async def test_the_scripted_model_holds_a_conversation(make_stage: MakeStage) ->
 
 
 async def test_every_step_and_the_end_are_stored_and_the_session_free_before_they_are_told(
-    make_stage: MakeStage,
+    make_stage: MakeTurnFixture,
 ) -> None:
     stage = await make_stage(script(called("nosuch"), said())).open()
     turn = await stage.start()
@@ -69,7 +69,7 @@ async def test_every_step_and_the_end_are_stored_and_the_session_free_before_the
 @pytest.mark.parametrize(
     "answer", [said(), called("add"), [ModelError("no")]], ids=["turn_complete", "turn_awaiting_input", "failed"]
 )
-async def test_a_client_goes_on_from_inside_the_stream(make_stage: MakeStage, answer: list[Part]) -> None:
+async def test_a_client_goes_on_from_inside_the_stream(make_stage: MakeTurnFixture, answer: list[Part]) -> None:
     stage = await make_stage(script(answer, said("next"))).open("add")
     turn = await stage.start()
     following = None
@@ -83,7 +83,7 @@ async def test_a_client_goes_on_from_inside_the_stream(make_stage: MakeStage, an
     assert following.output_message.content == "next"
 
 
-async def test_a_client_resumes_from_inside_the_stream(make_stage: MakeStage) -> None:
+async def test_a_client_resumes_from_inside_the_stream(make_stage: MakeTurnFixture) -> None:
     stage = await make_stage(script(called("add"), said("3"))).open("add")
     turn = await stage.start()
     resumed = None
@@ -96,7 +96,7 @@ async def test_a_client_resumes_from_inside_the_stream(make_stage: MakeStage) ->
     assert resumed.status is TurnStatus.completed
 
 
-async def test_a_new_turn_ends_the_one_that_waits_as_cancelled(make_stage: MakeStage) -> None:
+async def test_a_new_turn_ends_the_one_that_waits_as_cancelled(make_stage: MakeTurnFixture) -> None:
     model = script(called("add", text="So"), said("new"))
     stage = await make_stage(model).open("add")
     waiting = await stage.turn("one")
@@ -114,7 +114,7 @@ async def test_a_new_turn_ends_the_one_that_waits_as_cancelled(make_stage: MakeS
     assert caught.value.code == "turn_not_awaiting_input"
 
 
-async def test_a_turn_changes_its_agents_configuration_for_itself_alone(make_stage: MakeStage) -> None:
+async def test_a_turn_changes_its_agents_configuration_for_itself_alone(make_stage: MakeTurnFixture) -> None:
     model = script(said(), said())
     stage = await make_stage(model).open(instructions="Be brief.")
 
@@ -126,7 +126,7 @@ async def test_a_turn_changes_its_agents_configuration_for_itself_alone(make_sta
     assert [each.decoding.max_tokens for each in (first, second)] == [5, None]
 
 
-async def test_steps_are_read_by_their_ids(make_stage: MakeStage) -> None:
+async def test_steps_are_read_by_their_ids(make_stage: MakeTurnFixture) -> None:
     stage = await make_stage(script(called("nosuch"), said())).open()
     turn = await stage.turn()
 
@@ -140,7 +140,7 @@ async def test_steps_are_read_by_their_ids(make_stage: MakeStage) -> None:
 @settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.lists(answers, min_size=3, max_size=3))
 async def test_whatever_a_model_does_a_turn_ends_once_as_stored_and_leaves_the_session_free(
-    make_stage: MakeStage, played: list[list[Part]]
+    make_stage: MakeTurnFixture, played: list[list[Part]]
 ) -> None:
     stage = await make_stage(Script(played)).open("add", max_infer_iters=3)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from tests.clock import CLOCK
-from tests.services.turn_fixture import Script, Stage, called, deadline, said, script, shape
+from tests.services.turn_fixture import Script, TurnFixture, called, deadline, said, script, shape
 from tests.store.conftest import Cloud
 
 from stint.domain.errors import Conflict, InvalidRequest, NotSupported, ToolUnavailable
@@ -58,13 +58,15 @@ class Making:
     tenant: str
     workshop: Workshop
 
-    async def stage(self, model: Script, *client_tools: str, **config: Any) -> Stage:
+    async def stage(self, model: Script, *client_tools: str, **config: Any) -> TurnFixture:
         """Open a session of an agent with the toolgroup `math`, which has the tools add, sub and mul."""
-        stage = Stage(self.cloud.store, self.tenant, model, providers={KIND: self.workshop}, tool_result_bytes=1_000)
+        stage = TurnFixture(
+            self.cloud.store, self.tenant, model, providers={KIND: self.workshop}, tool_result_bytes=1_000
+        )
         await self.register(stage, "math", tools=["add", "sub", "mul"])
         return await stage.open(*client_tools, **({"toolgroups": ["math"]} | config))
 
-    async def register(self, stage: Stage, name: str, **args: Any) -> None:
+    async def register(self, stage: TurnFixture, name: str, **args: Any) -> None:
         request = ToolGroupRegisterRequest(toolgroup_id=name, provider_id=KIND, args=args)
         await stage.services.toolgroups.register(request)
 
@@ -272,7 +274,7 @@ async def test_steps_and_tools_keep_the_real_name_of_a_tool_that_the_model_knows
     making: Making,
 ) -> None:
     model = script(called("math_add"), said())
-    stage = Stage(making.cloud.store, making.tenant, PlainToolNames(model), providers={KIND: making.workshop})
+    stage = TurnFixture(making.cloud.store, making.tenant, PlainToolNames(model), providers={KIND: making.workshop})
     await making.register(stage, "dotted", tools=["math.add"])
     await making.register(stage, "plain", tools=["math_add"])
     await stage.open(toolgroups=["dotted"])
@@ -407,7 +409,7 @@ async def test_k_parallel_calls_cost_k_and_one_further_units(making: Making) -> 
 
 async def test_a_cold_turn_reads_the_registry_beside_the_rest(making: Making) -> None:
     stage = await making.stage(script(said()))
-    cold = Stage(making.cloud.store, making.tenant, script(said()), providers={KIND: making.workshop})
+    cold = TurnFixture(making.cloud.store, making.tenant, script(said()), providers={KIND: making.workshop})
     cold.agent_id, cold.session_id = stage.agent_id, stage.session_id
     making.cloud.forget()
 
@@ -419,7 +421,7 @@ async def test_a_cold_turn_reads_the_registry_beside_the_rest(making: Making) ->
 async def test_a_registration_of_another_process_is_found_at_once(making: Making) -> None:
     stage = await making.stage(script(said()))
     await stage.turn()
-    other = Stage(making.cloud.store, making.tenant, script(), providers={KIND: making.workshop})
+    other = TurnFixture(making.cloud.store, making.tenant, script(), providers={KIND: making.workshop})
     await making.register(other, "fresh", tools=["new"])
     model = script(said())
     stage.model.answers += model.answers  # type: ignore[attr-defined]  # the script goes on
@@ -459,7 +461,7 @@ async def test_a_turn_may_choose_a_server_tool(making: Making) -> None:
 @pytest.mark.parametrize("name", ["web_search", "brave_search"])
 async def test_a_search_is_chosen_by_either_of_its_names(making: Making, name: str) -> None:
     model, whole = script(said()), f"builtin::websearch/{name}"
-    stage = await Stage(making.cloud.store, making.tenant, model).open(toolgroups=[whole])
+    stage = await TurnFixture(making.cloud.store, making.tenant, model).open(toolgroups=[whole])
 
     await stage.turn()
     listed = await stage.services.toolgroups.tools_of(whole, {})
@@ -513,7 +515,7 @@ async def test_what_a_later_tool_has_done_is_stored_when_time_runs_out_for_an_ea
 
 async def test_a_provider_that_there_is_not_is_named(cloud: Cloud, tenant: str) -> None:
     configured = '{"toolgroups": [{"toolgroup_id": "oops", "provider_id": "nosuch"}]}'
-    stage = await Stage(cloud.store, tenant, script(), registry=configured).open(toolgroups=["oops"])
+    stage = await TurnFixture(cloud.store, tenant, script(), registry=configured).open(toolgroups=["oops"])
 
     with pytest.raises(ToolUnavailable, match="'nosuch'"):
         await stage.start()
@@ -523,7 +525,7 @@ async def test_a_provider_that_there_is_not_is_named(cloud: Cloud, tenant: str) 
 
 async def test_a_toolgroup_that_hangs_hides_no_other(making: Making, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("stint.services.registry.toolgroups.LIST_SECONDS", 0.05)
-    other = Stage(making.cloud.store, making.tenant, script())
+    other = TurnFixture(making.cloud.store, making.tenant, script())
     stage = await making.stage(script())
     making.workshop.list_tools = hang  # type: ignore[method-assign]  # from now on
     providers = dict(other.services.toolgroups.tools.providers) | {KIND: making.workshop}
@@ -614,7 +616,7 @@ async def test_an_alias_of_a_model_that_another_process_registered_is_found_at_o
     model = script(said(), said())
     stage = await making.stage(model)
     await stage.turn()
-    other = Stage(making.cloud.store, making.tenant, model)
+    other = TurnFixture(making.cloud.store, making.tenant, model)
     request = ModelRegisterRequest(model_id="quick", provider_model_id="test/m2", provider_id="scripted")
     await other.services.registry.register_model(request)
 

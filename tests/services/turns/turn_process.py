@@ -3,7 +3,7 @@
 import asyncio
 import sys
 
-from tests.services.turn_fixture import Stage, called, script, shape
+from tests.services.turn_fixture import TurnFixture, called, script, shape
 
 from stint.store.clients import make_dynamodb, make_s3
 from stint.store.store import Store
@@ -11,7 +11,7 @@ from stint.store.store import Store
 
 async def main(table: str, bucket: str, tenant: str, agent_id: str, session_id: str) -> None:
     model = script(called("nosuch", text="So"), [asyncio.Event()])
-    stage = Stage(Store(make_dynamodb(), table, make_s3, bucket), tenant, model)
+    stage = TurnFixture(Store(make_dynamodb(), table, make_s3, bucket), tenant, model)
     stage.agent_id, stage.session_id = agent_id, session_id
     turn = await stage.start("one")
     print(turn.turn_id, flush=True)

@@ -49,7 +49,7 @@ def say(http: httpx.Client, session: str, content: Any, **body: Any) -> httpx.Re
     return http.post(f"{session}/turn", json={"messages": [user(content)]} | body)
 
 
-def hear(http: httpx.Client, world: AppFixture, path: str, body: dict[str, Any]) -> httpx.Response:
+def hear(http: httpx.Client, app_fixture: AppFixture, path: str, body: dict[str, Any]) -> httpx.Response:
     """Send a request to a `faulty/slow` model, which is silent until the client has received two heartbeats."""
     beat = ": keep-alive\n\n" if body.get("stream") else " "
     heard = ""
@@ -57,7 +57,7 @@ def hear(http: httpx.Client, world: AppFixture, path: str, body: dict[str, Any])
         for text in response.iter_text():
             heard += text
             if heard.count(beat) >= 2:
-                world.faulty.silence.set()
+                app_fixture.faulty.silence.set()
     return httpx.Response(response.status_code, headers=response.headers, text=heard)
 
 

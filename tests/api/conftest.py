@@ -18,32 +18,32 @@ from stint.tools.mcp.provider import McpTools
 
 
 @pytest.fixture(scope="session")
-def shared_world(engine: Engine) -> Iterator[AppFixture]:
+def shared_app_fixture(engine: Engine) -> Iterator[AppFixture]:
     with pytest.MonkeyPatch.context() as patch:
         for name, value in engine.environment().items():
             patch.setenv(name, value)
-        world = AppFixture(engine)
-    yield world
-    world.close()
+        app_fixture = AppFixture(engine)
+    yield app_fixture
+    app_fixture.close()
 
 
 @pytest.fixture(scope="session")
-def shared_server(shared_world: AppFixture) -> Iterator[Served]:
-    with Served(shared_world.app()) as served:
+def shared_server(shared_app_fixture: AppFixture) -> Iterator[Served]:
+    with Served(shared_app_fixture.app()) as served:
         yield served
 
 
 @pytest.fixture
-def world(shared_world: AppFixture) -> AppFixture:
-    shared_world.tenant = f"t{new_id()[-12:]}"
-    shared_world.recorder.requests.clear()
-    shared_world.faulty.silence.clear()
-    shared_world.desk.tasks.clear()
-    return shared_world
+def app_fixture(shared_app_fixture: AppFixture) -> AppFixture:
+    shared_app_fixture.tenant = f"t{new_id()[-12:]}"
+    shared_app_fixture.recorder.requests.clear()
+    shared_app_fixture.faulty.silence.clear()
+    shared_app_fixture.desk.tasks.clear()
+    return shared_app_fixture
 
 
 @pytest.fixture
-def server(shared_server: Served, world: AppFixture) -> Iterator[Served]:
+def server(shared_server: Served, app_fixture: AppFixture) -> Iterator[Served]:
     shared_server.posts.clear()
     yield shared_server
     shared_server.settle()
@@ -82,37 +82,37 @@ def shared_chat() -> Iterator[ChatCompletionsServer]:
 
 
 @pytest.fixture
-def chat(shared_chat: ChatCompletionsServer, world: AppFixture) -> Iterator[ChatCompletionsServer]:
+def chat(shared_chat: ChatCompletionsServer, app_fixture: AppFixture) -> Iterator[ChatCompletionsServer]:
     """Yield the chat-completions server of the `openai/` models."""
     shared_chat.forget()
-    world.chat_url = shared_chat.base_url
-    world.made.clear()
+    app_fixture.chat_url = shared_chat.base_url
+    app_fixture.made.clear()
     yield shared_chat
-    world.chat_url = ""
+    app_fixture.chat_url = ""
 
 
 @pytest.fixture
-def mcp(mcp_server: str, world: AppFixture) -> Iterator[str]:
+def mcp(mcp_server: str, app_fixture: AppFixture) -> Iterator[str]:
     """Yield the toolgroup of that server, which is configured from the start."""
     group = {
         "toolgroup_id": "mcp::peer",
         "provider_id": "model-context-protocol",
         "mcp_endpoint": {"uri": f"{mcp_server}/mcp"},
     }
-    settings = world.settings
-    world.settings = settings.model_copy(update={"registry": json.dumps({"toolgroups": [group]})})
-    world.tool_providers = {"model-context-protocol": McpTools(Guard(["127.0.0.1"]))}
-    world.made.clear()
+    settings = app_fixture.settings
+    app_fixture.settings = settings.model_copy(update={"registry": json.dumps({"toolgroups": [group]})})
+    app_fixture.tool_providers = {"model-context-protocol": McpTools(Guard(["127.0.0.1"]))}
+    app_fixture.made.clear()
     yield "mcp::peer"
-    world.settings, world.tool_providers = settings, None
+    app_fixture.settings, app_fixture.tool_providers = settings, None
 
 
 @pytest.fixture
-def through_mangum(world: AppFixture) -> Iterator[Callable[..., dict[str, Any]]]:
+def through_mangum(app_fixture: AppFixture) -> Iterator[Callable[..., dict[str, Any]]]:
     """Yield a function that calls the agents app like Lambda. It returns the body, the status and Lambda's size."""
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)
-    handler: Any = Mangum(world.app(buffered=True), lifespan="off")
+    handler: Any = Mangum(app_fixture.app(buffered=True), lifespan="off")
 
     def call(method: str, path: str, body: Any = None) -> dict[str, Any]:
         event = {

@@ -38,14 +38,14 @@ def decoded(text: str) -> list[bytes]:
     return found
 
 
-def stored(world: AppFixture, *, but: str = "#registry") -> str:
+def stored(app_fixture: AppFixture, *, but: str = "#registry") -> str:
     """Return all stored data of the tenant, decompressed, except partitions whose names end with `but`."""
-    own = read_records(world.dynamodb, world.settings.table, world.tenant)
+    own = read_records(app_fixture.dynamodb, app_fixture.settings.table, app_fixture.tenant)
     values = [value for item in own if not item["pk"]["S"].endswith(but) for value in item.values()]
     texts = [text_of(next(iter(typed.values()))) for typed in values]
-    for key in list_blobs(world.s3, world.settings.bucket, world.tenant):
+    for key in list_blobs(app_fixture.s3, app_fixture.settings.bucket, app_fixture.tenant):
         if "/registry/" not in key:
-            texts.append(text_of(world.s3.get_object(Bucket=world.settings.bucket, Key=key)["Body"].read()))
+            texts.append(text_of(app_fixture.s3.get_object(Bucket=app_fixture.settings.bucket, Key=key)["Body"].read()))
     return "\n".join(texts)
 
 
@@ -60,8 +60,8 @@ def text_of(value: Any) -> str:
 class Watcher:
     """Recorder of all output: responses passed to it, log lines, and stored data."""
 
-    def __init__(self, world: AppFixture) -> None:
-        self.world = world
+    def __init__(self, app_fixture: AppFixture) -> None:
+        self.app_fixture = app_fixture
         self.answers: list[str] = []
         self.lines = io.StringIO()
         self.handler = logging.StreamHandler(self.lines)
@@ -83,7 +83,7 @@ class Watcher:
         """Assert that the keys are not found. If `stores` is false, the table may contain them."""
         places = {"answer": "\n".join(self.answers), "log": self.lines.getvalue()}
         if stores:
-            places["table"] = stored(self.world)
+            places["table"] = stored(self.app_fixture)
         assert '"message":"Request"' in places["log"]
         for key in keys:
             for place, text in places.items():

@@ -21,11 +21,11 @@ from tests.api.responses_client import (
 
 
 @pytest.mark.parametrize("base", ["/v1", "/v1/openai/v1"])
-def test_a_response_is_answered_at_once_and_ends_later(http: httpx.Client, world: AppFixture, base: str) -> None:
+def test_a_response_is_answered_at_once_and_ends_later(http: httpx.Client, app_fixture: AppFixture, base: str) -> None:
     body = {"model": "scripted/demo", "input": "say: Later.", "background": True, "metadata": {"order": "7"}}
 
     queued = http.post(f"{base}/responses", json=body).json()
-    world.work_off()
+    app_fixture.work_off()
     done = http.get(f"{base}/responses/{queued['id']}").json()
 
     assert (queued["status"], queued["background"], queued["output"]) == ("queued", True, [])
@@ -34,10 +34,10 @@ def test_a_response_is_answered_at_once_and_ends_later(http: httpx.Client, world
     assert [each["status"] for each in listed] == ["completed"]
 
 
-def test_a_response_goes_on_from_one_in_the_background(http: httpx.Client, world: AppFixture) -> None:
+def test_a_response_goes_on_from_one_in_the_background(http: httpx.Client, app_fixture: AppFixture) -> None:
     first = respond(http, "My name is Ada.", background=True)
     too_soon = post(http, "And mine?", previous_response_id=first["id"])
-    world.work_off()
+    app_fixture.work_off()
 
     second = respond(http, "say: Hello, Ada.", previous_response_id=first["id"])
 
@@ -45,7 +45,7 @@ def test_a_response_goes_on_from_one_in_the_background(http: httpx.Client, world
     assert second["status"] == "completed"
 
 
-def test_keys_of_tools_are_refused_by_the_name_of_their_header(http: httpx.Client, world: AppFixture) -> None:
+def test_keys_of_tools_are_refused_by_the_name_of_their_header(http: httpx.Client, app_fixture: AppFixture) -> None:
     body = {"model": "scripted/demo", "input": "Hello", "background": True}
     keys = {"X-LlamaStack-Provider-Data": '{"tavily_search_api_key": "secret"}'}
 
@@ -53,7 +53,7 @@ def test_keys_of_tools_are_refused_by_the_name_of_their_header(http: httpx.Clien
 
     error = assert_refused(answer, 400, "invalid_request")
     assert error["param"] == "X-LlamaStack-Provider-Data"
-    assert world.desk.tasks == []
+    assert app_fixture.desk.tasks == []
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,9 @@ def test_keys_of_tools_are_refused_by_the_name_of_their_header(http: httpx.Clien
     [{"authorization": "secret"}, {"headers": {"X-Key": "secret"}}],
     ids=["authorization", "headers"],
 )
-def test_credentials_of_mcp_servers_are_refused(http: httpx.Client, world: AppFixture, tool: dict[str, Any]) -> None:
+def test_credentials_of_mcp_servers_are_refused(
+    http: httpx.Client, app_fixture: AppFixture, tool: dict[str, Any]
+) -> None:
     server = {"type": "mcp", "server_label": "a", "server_url": "http://127.0.0.1:9/mcp"} | tool
 
     answer = post(http, "Hello", background=True, tools=[server])
@@ -90,19 +92,19 @@ def test_a_response_that_is_not_there_is_404(http: httpx.Client, path: str) -> N
     assert_refused(http.request(method, f"{RESPONSES}/{UNKNOWN}{path}"), 404, "response_not_found")
 
 
-def test_a_response_that_waits_is_cancelled(http: httpx.Client, world: AppFixture) -> None:
+def test_a_response_that_waits_is_cancelled(http: httpx.Client, app_fixture: AppFixture) -> None:
     queued = respond(http, background=True)
 
     cancelled = http.post(f"{RESPONSES}/{queued['id']}/cancel").json()
-    world.work_off()
+    app_fixture.work_off()
 
     assert cancelled == get(http, queued["id"])
     assert (cancelled["status"], cancelled["error"], cancelled["output"]) == ("cancelled", None, [])
 
 
-def test_a_stream_follows_the_worker_and_can_be_taken_up_anywhere(http: httpx.Client, world: AppFixture) -> None:
+def test_a_stream_follows_the_worker_and_can_be_taken_up_anywhere(http: httpx.Client, app_fixture: AppFixture) -> None:
     body = {"model": "scripted/demo", "input": "long: 30 words", "background": True, "stream": True}
-    with world.working():
+    with app_fixture.working():
         answer = http.post(RESPONSES, json=body)
 
     events = events_of(answer.text)
@@ -116,16 +118,16 @@ def test_a_stream_follows_the_worker_and_can_be_taken_up_anywhere(http: httpx.Cl
     assert events_of(http.get(f"{RESPONSES}/{response_id}?stream=true").text) == events
 
 
-def test_a_silent_stream_gets_signs_of_life(http: httpx.Client, world: AppFixture) -> None:
+def test_a_silent_stream_gets_signs_of_life(http: httpx.Client, app_fixture: AppFixture) -> None:
     body = {"model": "faulty/slow", "input": "Hello", "background": True, "stream": True}
-    with world.working():
-        answer = hear(http, world, RESPONSES, body)
+    with app_fixture.working():
+        answer = hear(http, app_fixture, RESPONSES, body)
 
     assert ":" in [block[:1] for block in answer.text.split("\n\n")]
 
 
-def test_openai_takes_up_a_stream_where_it_left_it(server: Served, world: AppFixture) -> None:
-    with openai_client(server) as client, world.working():
+def test_openai_takes_up_a_stream_where_it_left_it(server: Served, app_fixture: AppFixture) -> None:
+    with openai_client(server) as client, app_fixture.working():
         with client.responses.create(
             model="scripted/demo", input="long: 20 words", background=True, stream=True
         ) as stream:
@@ -138,11 +140,11 @@ def test_openai_takes_up_a_stream_where_it_left_it(server: Served, world: AppFix
         assert rest[-1].type == "response.completed"
 
 
-def test_a_deleted_response_is_gone_whatever_the_queue_holds(http: httpx.Client, world: AppFixture) -> None:
+def test_a_deleted_response_is_gone_whatever_the_queue_holds(http: httpx.Client, app_fixture: AppFixture) -> None:
     queued = respond(http, background=True)
 
     deleted = http.delete(f"{RESPONSES}/{queued['id']}").json()
-    world.work_off()
+    app_fixture.work_off()
 
     assert deleted["deleted"] is True
     assert_refused(http.get(f"{RESPONSES}/{queued['id']}"), 404, "response_not_found")

@@ -61,7 +61,7 @@ def complete(client: OpenAI, words: str, **fields: Any) -> ChatCompletion:
     return completion
 
 
-def test_the_client_gets_a_completion(openai: OpenAI, world: AppFixture) -> None:
+def test_the_client_gets_a_completion(openai: OpenAI, app_fixture: AppFixture) -> None:
     completion = complete(openai, "say: Hello there", metadata={"topic": "plums"})
 
     assert completion.id.startswith("chatcmpl_")
@@ -71,7 +71,7 @@ def test_the_client_gets_a_completion(openai: OpenAI, world: AppFixture) -> None
     assert (choice.message.role, choice.message.content, choice.finish_reason) == ("assistant", "Hello there", "stop")
     assert completion.usage
     assert completion.usage.total_tokens == completion.usage.prompt_tokens + completion.usage.completion_tokens
-    assert world.last_request.messages == (UserInput("say: Hello there"),)
+    assert app_fixture.last_request.messages == (UserInput("say: Hello there"),)
 
 
 def test_the_client_gets_a_stream_that_says_the_same(openai: OpenAI) -> None:
@@ -92,7 +92,7 @@ def test_the_client_gets_a_stream_that_says_the_same(openai: OpenAI) -> None:
     assert len({chunk.id for chunk in chunks}) == 1
 
 
-def test_the_client_runs_a_tool_and_goes_on(openai: OpenAI, world: AppFixture) -> None:
+def test_the_client_runs_a_tool_and_goes_on(openai: OpenAI, app_fixture: AppFixture) -> None:
     messages = says("Please get_weather of Bern")
     with openai.chat.completions.stream(model="recorded/m", messages=messages, tools=[WEATHER]) as stream:
         asked = stream.get_final_completion().choices[0]
@@ -104,13 +104,13 @@ def test_the_client_runs_a_tool_and_goes_on(openai: OpenAI, world: AppFixture) -
     assert asked.finish_reason == "tool_calls"
     assert (call.function.name, json.loads(call.function.arguments)) == ("get_weather", {"city": "Bern"})
     assert final.choices[0].message.content == "get_weather answered: rain"
-    [_, answer, answered] = world.last_request.messages
+    [_, answer, answered] = app_fixture.last_request.messages
     assert isinstance(answer, AssistantAnswer)
     assert isinstance(answered, ToolResult)
     assert answer.tool_calls[0].call_id == answered.call_id == call.id
 
 
-def test_the_client_parses_an_answer_of_a_schema(openai: OpenAI, world: AppFixture) -> None:
+def test_the_client_parses_an_answer_of_a_schema(openai: OpenAI, app_fixture: AppFixture) -> None:
     completion = openai.chat.completions.parse(
         model="recorded/m", messages=says("Work 3 on monday"), response_format=Plan
     )
@@ -118,7 +118,7 @@ def test_the_client_parses_an_answer_of_a_schema(openai: OpenAI, world: AppFixtu
     plan = completion.choices[0].message.parsed
     assert plan
     assert plan.hours == 3
-    assert world.last_request.response_format
+    assert app_fixture.last_request.response_format
 
 
 @pytest.mark.parametrize("stream", [True, False])
@@ -153,11 +153,11 @@ def test_a_refusal_is_told_as_one(openai: OpenAI) -> None:
     assert (message.refusal, message.content) == ("I will not", None)
 
 
-def test_instructions_are_the_models(http: httpx.Client, world: AppFixture) -> None:
+def test_instructions_are_the_models(http: httpx.Client, app_fixture: AppFixture) -> None:
     messages = [{"role": "developer", "content": "Be brief."}, *says("hi")]
 
     assert http.post(CHAT, json={"model": "recorded/m", "messages": messages}).status_code == 200
-    assert world.last_request.messages == (SystemText("Be brief."), UserInput("hi"))
+    assert app_fixture.last_request.messages == (SystemText("Be brief."), UserInput("hi"))
 
 
 def test_a_real_provider_is_asked_what_was_asked_here(openai: OpenAI, chat: ChatCompletionsServer) -> None:
@@ -275,12 +275,12 @@ def test_a_model_that_fails_behind_its_first_word_ends_the_stream_with_an_error(
     assert done == "[DONE]"
 
 
-def test_a_silent_model_is_waited_for_with_signs_of_life(http: httpx.Client, world: AppFixture) -> None:
+def test_a_silent_model_is_waited_for_with_signs_of_life(http: httpx.Client, app_fixture: AppFixture) -> None:
     body = {"model": "faulty/slow", "messages": says("Hello")}
 
-    streamed = hear(http, world, CHAT, body | {"stream": True})
-    world.faulty.silence.clear()
-    buffered = hear(http, world, CHAT, body)
+    streamed = hear(http, app_fixture, CHAT, body | {"stream": True})
+    app_fixture.faulty.silence.clear()
+    buffered = hear(http, app_fixture, CHAT, body)
 
     assert streamed.text.startswith(": keep-alive\n\n")
     assert data_of(streamed)[-1] == "[DONE]"
@@ -288,12 +288,14 @@ def test_a_silent_model_is_waited_for_with_signs_of_life(http: httpx.Client, wor
     assert buffered.json()["choices"][0]["message"]["content"] == "awake"
 
 
-def test_a_silent_model_that_fails_says_so_although_the_status_has_left(http: httpx.Client, world: AppFixture) -> None:
+def test_a_silent_model_that_fails_says_so_although_the_status_has_left(
+    http: httpx.Client, app_fixture: AppFixture
+) -> None:
     body = {"model": "faulty/slow-failure", "messages": says("Hello")}
 
-    streamed = hear(http, world, CHAT, body | {"stream": True})
-    world.faulty.silence.clear()
-    buffered = hear(http, world, CHAT, body)
+    streamed = hear(http, app_fixture, CHAT, body | {"stream": True})
+    app_fixture.faulty.silence.clear()
+    buffered = hear(http, app_fixture, CHAT, body)
 
     [error, done] = data_of(streamed)
     assert json.loads(error)["error"]["message"] == "the model gave up"
@@ -310,7 +312,7 @@ def test_line_breaks_that_some_readers_know_do_not_break_an_event(http: httpx.Cl
     assert "".join(texts) == "one\u2028two\u0085three\u2029four\nfive\rsix"
 
 
-def test_nothing_is_stored(http: httpx.Client, world: AppFixture) -> None:
+def test_nothing_is_stored(http: httpx.Client, app_fixture: AppFixture) -> None:
     assert ask(http, "hi").status_code == 200
 
-    assert read_records(world.dynamodb, world.settings.table, world.tenant) == []
+    assert read_records(app_fixture.dynamodb, app_fixture.settings.table, app_fixture.tenant) == []

@@ -51,7 +51,7 @@ async def async_client(server: Served) -> AsyncIterator[AsyncLlamaStackClient]:
         yield async_client
 
 
-def test_an_agent_runs_its_tool_and_goes_on_streaming(agent: Agent, world: AppFixture, server: Served) -> None:
+def test_an_agent_runs_its_tool_and_goes_on_streaming(agent: Agent, app_fixture: AppFixture, server: Served) -> None:
     session = agent.create_session("lab")
 
     chunks: list[Any] = list(agent.create_turn(hello("boiling_point of polyjuice"), session_id=session))
@@ -62,7 +62,7 @@ def test_an_agent_runs_its_tool_and_goes_on_streaming(agent: Agent, world: AppFi
     assert kinds[-1] == "turn_complete"
     assert chunks[-1].event.payload.turn.output_message.content == "boiling_point answered: -100"
     assert (server.posts["turn"], server.posts["resume"]) == (1, 1)
-    [tool] = world.recorder.requests[0].tools
+    [tool] = app_fixture.recorder.requests[0].tools
     assert tool.parameters == {
         "type": "object",
         "properties": {

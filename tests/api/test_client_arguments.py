@@ -36,14 +36,16 @@ def test_a_tool_of_the_client_gets_objects_in_lists_and_objects(client: LlamaSta
     assert turn.output_message.content == 'order answered: "bolt to Mews"'
 
 
-def test_the_model_reads_in_a_later_turn_what_it_called(client: LlamaStackClient, world: AppFixture) -> None:
+def test_the_model_reads_in_a_later_turn_what_it_called(client: LlamaStackClient, app_fixture: AppFixture) -> None:
     agent = Agent(client, model="recorded/model", instructions="", tools=[order])
     session = agent.create_session("desk")
     agent.create_turn(say(ORDER), session_id=session, stream=False)
 
     agent.create_turn(say("Thanks"), session_id=session, stream=False)
 
-    [call] = [call for message in world.recorder.requests[-1].messages for call in getattr(message, "tool_calls", ())]
+    [call] = [
+        call for message in app_fixture.recorder.requests[-1].messages for call in getattr(message, "tool_calls", ())
+    ]
     assert call.arguments == {
         "items": [{"name": "bolt", "sizes": [1, 2]}],
         "to": {"address": {"street": "Mews"}},

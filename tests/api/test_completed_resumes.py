@@ -158,16 +158,16 @@ def test_a_failing_model_is_told_and_the_answer_before_stays(
 
 
 @pytest.fixture
-def bedrock(world: AppFixture, monkeypatch: pytest.MonkeyPatch) -> Iterator[ConverseStreamServer]:
+def bedrock(app_fixture: AppFixture, monkeypatch: pytest.MonkeyPatch) -> Iterator[ConverseStreamServer]:
     with ConverseStreamServer() as server:
         monkeypatch.setenv("AWS_ENDPOINT_URL_BEDROCK_RUNTIME", server.url)
         monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")
         monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
         model = Bedrock(lambda: connect("eu-central-1"))
-        world.models = {"bedrock": lambda: model}
-        world.made.clear()
+        app_fixture.models = {"bedrock": lambda: model}
+        app_fixture.made.clear()
         yield server
-        world.models = {}
+        app_fixture.models = {}
 
 
 @pytest.mark.parametrize("tools", [[WEATHER], []], ids=["with tools", "without tools"])

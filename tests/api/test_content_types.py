@@ -69,7 +69,9 @@ def test_a_request_without_a_body_needs_no_content_type(http: httpx.Client, kind
     assert "background" in cancelled.json()["error"]["message"]
 
 
-def test_no_browser_guesses_the_type_of_an_answer_and_no_cache_keeps_it(http: httpx.Client, world: AppFixture) -> None:
+def test_no_browser_guesses_the_type_of_an_answer_and_no_cache_keeps_it(
+    http: httpx.Client, app_fixture: AppFixture
+) -> None:
     agent = create_agent(http)
     session = open_session(http)
     body = {"model": "scripted/demo", "input": "Hello", "stream": True}
@@ -87,7 +89,7 @@ def test_no_browser_guesses_the_type_of_an_answer_and_no_cache_keeps_it(http: ht
         http.post("/v1/chat/completions", json=body | {"messages": [{"role": "user", "content": "Hello"}]}),
         http.get(f"/v1/responses/{new_id()}"),
     ]
-    with world.faults.fail("BatchGetItem", "NobodyExpectsThis"):
+    with app_fixture.faults.fail("BatchGetItem", "NobodyExpectsThis"):
         answers.append(http.get(f"/v1/agents/{create_agent(http)}"))
 
     assert sorted({answer.status_code for answer in answers}) == [200, 307, 404, 405, 415, 500]

@@ -163,12 +163,12 @@ def test_a_file_or_an_image_that_cannot_be_read_is_refused_by_its_place(http: ht
     assert words(http, conversation) == []
 
 
-def test_a_file_comes_back_as_it_was_sent(http: httpx.Client, world: AppFixture) -> None:
+def test_a_file_comes_back_as_it_was_sent(http: httpx.Client, app_fixture: AppFixture) -> None:
     part = {"type": "input_file", "filename": "bees.txt", "file_data": "data:text/plain,Bees%20dance."}
     conversation = create(http, {"role": "user", "content": [part]})
 
     [item] = http.get(f"/v1/conversations/{conversation}/items").json()["data"]
-    [stored] = world.store.conversations.history(world.tenant, conversation).items
+    [stored] = app_fixture.store.conversations.history(app_fixture.tenant, conversation).items
 
     assert item["content"] == [part]
     assert stored.texts == ["Bees dance."]
@@ -214,7 +214,7 @@ def test_a_long_conversation_is_read_page_by_page(http: httpx.Client) -> None:
     assert newest_first == expected[::-1]
 
 
-def test_a_conversation_is_deleted_while_a_response_runs_in_it(http: httpx.Client, world: AppFixture) -> None:
+def test_a_conversation_is_deleted_while_a_response_runs_in_it(http: httpx.Client, app_fixture: AppFixture) -> None:
     conversation = create(http, said("one"))
     body = {"model": "faulty/gated", "input": "late", "conversation": conversation, "stream": True}
 
@@ -223,7 +223,7 @@ def test_a_conversation_is_deleted_while_a_response_runs_in_it(http: httpx.Clien
         begun = next(lines)
         locked = http.post("/v1/responses", json=body | {"input": "me too"})
         deleted = http.delete(f"/v1/conversations/{conversation}")
-        world.faulty.silence.set()
+        app_fixture.faulty.silence.set()
         events = [line.removeprefix("event: ") for line in lines if line.startswith("event: ")]
 
     assert begun == "event: response.created"

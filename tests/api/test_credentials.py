@@ -38,14 +38,14 @@ def server_of_tools() -> Iterator[ScriptedHTTPServer]:
 
 
 @pytest.fixture
-def watch(world: AppFixture, http: httpx.Client) -> Iterator[Watcher]:
+def watch(app_fixture: AppFixture, http: httpx.Client) -> Iterator[Watcher]:
     guard = Guard(["127.0.0.1"])
-    world.tool_providers = {HTTP: HttpEndpoints(guard), MCP: McpTools(guard)}
-    world.made.clear()
-    with Watcher(world) as watcher:
+    app_fixture.tool_providers = {HTTP: HttpEndpoints(guard), MCP: McpTools(guard)}
+    app_fixture.made.clear()
+    with Watcher(app_fixture) as watcher:
         yield watcher
-    world.tool_providers = None
-    world.made.clear()
+    app_fixture.tool_providers = None
+    app_fixture.made.clear()
 
 
 DEFINITIONS: dict[str, dict[str, Any]] = {
@@ -205,16 +205,16 @@ def test_a_responses_mcp_server_that_repeats_its_key_tells_nobody(
 
 
 def test_a_key_in_the_url_of_a_background_responses_server_is_stored_for_the_worker_and_shown_to_nobody(
-    http: httpx.Client, watch: Watcher, server_of_tools: ScriptedHTTPServer, world: AppFixture
+    http: httpx.Client, watch: Watcher, server_of_tools: ScriptedHTTPServer, app_fixture: AppFixture
 ) -> None:
     tool = hosted(f"{server_of_tools.url}/{OTHER}/mcp?token={KEY.replace('/', '%2F').replace('+', '%2B')}")
     body = {"model": "scripted/demo", "input": 'call: echo {"q": "tea"}', "tools": [tool], "background": True}
 
     queued = watch(http.post("/v1/responses", json=body)).json()
-    world.work_off()
+    app_fixture.work_off()
     answer = watch(http.get(f"/v1/responses/{queued['id']}")).json()
     watch(http.get(f"/v1/responses/{queued['id']}?stream=true"))
-    with world.working():
+    with app_fixture.working():
         watch(http.post("/v1/responses", json=body | {"stream": True}))
     watch(http.get("/v1/responses"))
 

@@ -16,14 +16,14 @@ def document(content: Any, mime_type: str = "text/plain") -> dict[str, Any]:
 
 
 def test_unlike_the_original_a_document_stands_apart_and_the_message_stays_what_the_user_sent(
-    http: httpx.Client, world: AppFixture
+    http: httpx.Client, app_fixture: AppFixture
 ) -> None:
     session = open_session(http, model="recorded/m")
     html = base64.b64encode(b"<p>Bees <b>dance</b>.</p><script>no()</script>").decode()
     documents = [document("Ants march."), document({"uri": f"data:text/html;base64,{html}"}, "text/html")]
 
     turn(http, session, "say: read", documents=documents)
-    first = world.last_request
+    first = app_fixture.last_request
     turn(http, session, "say: again")
 
     said = [message.content for message in first.messages if isinstance(message, UserInput)]
@@ -31,7 +31,7 @@ def test_unlike_the_original_a_document_stands_apart_and_the_message_stays_what_
     assert "Ants march." in str(said[0])
     assert "Bees dance." in str(said[1])
     assert "no()" not in repr(first)
-    assert world.last_request.messages[: len(first.messages)] == first.messages
+    assert app_fixture.last_request.messages[: len(first.messages)] == first.messages
     assert [each["content"] for each in turns_of(http, session)[0]["input_messages"]] == ["say: read"]
 
 

@@ -56,7 +56,7 @@ def test_a_session_belongs_to_one_agent(http: httpx.Client, session: str) -> Non
     assert len(turns_of(http, session)) == 1
 
 
-def test_a_second_turn_is_409_while_one_runs(http: httpx.Client, world: AppFixture) -> None:
+def test_a_second_turn_is_409_while_one_runs(http: httpx.Client, app_fixture: AppFixture) -> None:
     session = open_session(http, model="faulty/gated")
     body = {"messages": [{"role": "user", "content": "first"}], "stream": True}
 
@@ -65,7 +65,7 @@ def test_a_second_turn_is_409_while_one_runs(http: httpx.Client, world: AppFixtu
         next(lines)
         assert_error(say(http, session, "second", stream=True), 409, "session_locked")
         assert_error(say(http, session, "second"), 409, "session_locked")
-        world.faulty.silence.set()
+        app_fixture.faulty.silence.set()
         list(lines)
 
     assert [each["output_message"]["content"] for each in turns_of(http, session)] == ["awake"]
@@ -131,7 +131,9 @@ def test_clients_of_every_version_are_served(http: httpx.Client, version: str) -
     assert response.status_code == 200
 
 
-def test_every_answer_bears_a_request_id_and_a_trace_id(http: httpx.Client, session: str, world: AppFixture) -> None:
+def test_every_answer_bears_a_request_id_and_a_trace_id(
+    http: httpx.Client, session: str, app_fixture: AppFixture
+) -> None:
     amazon = "Root=1-67891233-abcdef012345678912345678;Sampled=1"
 
     answers = [
@@ -141,7 +143,7 @@ def test_every_answer_bears_a_request_id_and_a_trace_id(http: httpx.Client, sess
         http.post("/v1/agents", content=b"{", headers=JSON),
         say(http, session, "Hello", stream=True),
     ]
-    with world.faults.fail("BatchGetItem", "NobodyExpectsThis"):
+    with app_fixture.faults.fail("BatchGetItem", "NobodyExpectsThis"):
         answers.append(http.get(session.rpartition("/session/")[0]))
 
     assert answers[-1].status_code == 500
@@ -152,16 +154,16 @@ def test_every_answer_bears_a_request_id_and_a_trace_id(http: httpx.Client, sess
 
 
 def test_browsers_of_one_origin_may_read_every_answer(
-    http: httpx.Client, world: AppFixture, monkeypatch: pytest.MonkeyPatch
+    http: httpx.Client, app_fixture: AppFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     agent = create_agent(http)
     session = create_session(http, agent)
     without = http.get("/v1/health")
-    allowing = world.settings.model_copy(update={"cors_origin": "https://app.example"})
-    monkeypatch.setattr(world, "settings", allowing)
+    allowing = app_fixture.settings.model_copy(update={"cors_origin": "https://app.example"})
+    monkeypatch.setattr(app_fixture, "settings", allowing)
 
     answers = [http.get("/v1/health"), http.get("/v1/nope"), say(http, session, "Hello", stream=True)]
-    with world.faults.fail("BatchGetItem", "NobodyExpectsThis"):
+    with app_fixture.faults.fail("BatchGetItem", "NobodyExpectsThis"):
         answers.append(http.get(f"/v1/agents/{agent}"))
 
     assert "access-control-allow-origin" not in without.headers
@@ -171,12 +173,12 @@ def test_browsers_of_one_origin_may_read_every_answer(
         assert answer.headers["vary"] == "origin"
 
 
-def test_a_fault_of_the_store_is_500_and_its_throttling_503(http: httpx.Client, world: AppFixture) -> None:
+def test_a_fault_of_the_store_is_500_and_its_throttling_503(http: httpx.Client, app_fixture: AppFixture) -> None:
     agent = create_agent(http)
 
-    with world.faults.fail("BatchGetItem", "AccessDeniedException"):
+    with app_fixture.faults.fail("BatchGetItem", "AccessDeniedException"):
         fault = http.get(f"/v1/agents/{agent}")
-    with world.faults.fail("BatchGetItem", "ThrottlingException"):
+    with app_fixture.faults.fail("BatchGetItem", "ThrottlingException"):
         busy = http.get(f"/v1/agents/{agent}")
 
     assert (fault.status_code, fault.json()["error"]["code"]) == (500, "server_error")

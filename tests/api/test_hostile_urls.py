@@ -173,7 +173,7 @@ def test_an_image_at_a_host_that_does_not_resolve_here_is_left_to_its_provider(h
 
 
 @pytest.fixture
-def lost(world: AppFixture) -> Iterator[None]:
+def lost(app_fixture: AppFixture) -> Iterator[None]:
     """Toolgroups of the configuration whose host does not resolve."""
     endpoint = {"uri": "http://nowhere.invalid/mcp"}
     tools = [{"name": "ping", "url": "http://nowhere.invalid/ping"}]
@@ -181,10 +181,10 @@ def lost(world: AppFixture) -> Iterator[None]:
         {"toolgroup_id": "mcp::lost", "provider_id": "model-context-protocol", "mcp_endpoint": endpoint},
         {"toolgroup_id": "http::lost", "provider_id": "remote-execution", "args": {"tools": tools}},
     ]
-    settings = world.settings
-    world.settings = settings.model_copy(update={"registry": json.dumps({"toolgroups": groups})})
+    settings = app_fixture.settings
+    app_fixture.settings = settings.model_copy(update={"registry": json.dumps({"toolgroups": groups})})
     yield
-    world.settings = settings
+    app_fixture.settings = settings
 
 
 @pytest.mark.usefixtures("lost")
@@ -211,7 +211,7 @@ def test_in_the_middle_of_a_turn_a_host_that_does_not_resolve_is_told_to_the_mod
 
 
 @pytest.fixture
-def redirecting(world: AppFixture, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+def redirecting(app_fixture: AppFixture, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """The URL of a server that callers may reach, which redirects to an invalid URL.
 
     Toolgroups of the configuration are there as well.
@@ -219,7 +219,7 @@ def redirecting(world: AppFixture, monkeypatch: pytest.MonkeyPatch) -> Iterator[
     with ScriptedHTTPServer(lambda _: Reply(status=302, headers={"Location": "http://xn--a/"})) as server:
         guard = Guard(["127.0.0.1"])
         monkeypatch.setattr(
-            world,
+            app_fixture,
             "tool_providers",
             {"model-context-protocol": McpTools(guard), "remote-execution": HttpEndpoints(guard)},
         )
@@ -230,10 +230,14 @@ def redirecting(world: AppFixture, monkeypatch: pytest.MonkeyPatch) -> Iterator[
         ]
         registry = json.dumps({"toolgroups": groups})
         monkeypatch.setattr(
-            world, "settings", world.settings.model_copy(update={"registry": registry, "allowed_hosts": "127.0.0.1"})
+            app_fixture,
+            "settings",
+            app_fixture.settings.model_copy(update={"registry": registry, "allowed_hosts": "127.0.0.1"}),
         )
         chat = OpenAICompatible(server.url, repeats=0)
-        monkeypatch.setitem(world.models, "fetched", lambda: FetchedImages(chat, Adapters(world.settings).fetch))
+        monkeypatch.setitem(
+            app_fixture.models, "fetched", lambda: FetchedImages(chat, Adapters(app_fixture.settings).fetch)
+        )
         yield server.url
 
 

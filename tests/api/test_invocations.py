@@ -36,11 +36,11 @@ class Breaking:
 
 
 @pytest.fixture
-def breaking(world: AppFixture, request: pytest.FixtureRequest) -> Iterator[Breaking]:
+def breaking(app_fixture: AppFixture, request: pytest.FixtureRequest) -> Iterator[Breaking]:
     breaking = Breaking(request.param)
-    world.tool_providers = {"remote-execution": breaking}
+    app_fixture.tool_providers = {"remote-execution": breaking}
     yield breaking
-    world.tool_providers = None
+    app_fixture.tool_providers = None
 
 
 @pytest.mark.parametrize(

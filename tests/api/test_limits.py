@@ -208,11 +208,11 @@ class Listing(Bench):
 
 
 @pytest.fixture
-def bench(world: AppFixture) -> Iterator[Listing]:
+def bench(app_fixture: AppFixture) -> Iterator[Listing]:
     listing = Listing()
-    world.tool_providers = {KIND: listing, "model-context-protocol": listing}
+    app_fixture.tool_providers = {KIND: listing, "model-context-protocol": listing}
     yield listing
-    world.tool_providers = None
+    app_fixture.tool_providers = None
 
 
 def test_the_servers_of_a_turn_list_512_tools_at_most(http: httpx.Client, bench: Listing) -> None:

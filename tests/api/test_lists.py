@@ -83,10 +83,10 @@ def test_what_is_deleted_or_created_behind_a_page_does_not_move_it(http: httpx.C
     assert second == [sessions[2], added]
 
 
-def test_a_list_without_limit_ends_at_a_thousand_entries(http: httpx.Client, world: AppFixture) -> None:
+def test_a_list_without_limit_ends_at_a_thousand_entries(http: httpx.Client, app_fixture: AppFixture) -> None:
     agent = create_agent(http)
     session = create_session(http, agent).rpartition("/")[2]
-    copy_item(world, keys.session(world.tenant, agent, session), 1_001)
+    copy_item(app_fixture, keys.session(app_fixture.tenant, agent, session), 1_001)
 
     for query in ("", "?limit=-1"):
         listed = http.get(f"/v1/agents/{agent}/sessions{query}").json()
@@ -97,13 +97,13 @@ def test_a_list_without_limit_ends_at_a_thousand_entries(http: httpx.Client, wor
     assert len(http.get(f"/v1/agents/{agent}/sessions?limit=1001").json()["data"]) == 1_001
 
 
-def copy_item(world: AppFixture, key: keys.Key, times: int) -> None:
+def copy_item(app_fixture: AppFixture, key: keys.Key, times: int) -> None:
     """Store copies of a record under new ids, beside the API."""
-    table = world.settings.table
-    item = decode(world.dynamodb.get_item(TableName=table, Key=encode(key._asdict()))["Item"])
+    table = app_fixture.settings.table
+    item = decode(app_fixture.dynamodb.get_item(TableName=table, Key=encode(key._asdict()))["Item"])
     copies = [{"PutRequest": {"Item": encode(item | {"sk": new_id()})}} for _ in range(times)]
     for at in range(0, times, 25):
-        world.dynamodb.batch_write_item(RequestItems={table: copies[at : at + 25]})
+        app_fixture.dynamodb.batch_write_item(RequestItems={table: copies[at : at + 25]})
 
 
 def test_a_list_ends_at_four_megabytes(http: httpx.Client) -> None:
@@ -136,10 +136,12 @@ def test_no_answer_of_a_buffered_function_exceeds_its_limit(through_mangum: Call
     assert listed["size"] < 5_500_000
 
 
-def test_an_answer_that_cannot_fit_is_an_error_that_says_what_to_do(through_mangum: Call, world: AppFixture) -> None:
+def test_an_answer_that_cannot_fit_is_an_error_that_says_what_to_do(
+    through_mangum: Call, app_fixture: AppFixture
+) -> None:
     config = AgentConfig(model="m", instructions="x" * 6_000_000)
     agent = Agent(agent_id=new_id(), agent_config=config, created_at=now())
-    world.store.agents.create(world.tenant, agent)
+    app_fixture.store.agents.create(app_fixture.tenant, agent)
 
     answer = through_mangum("GET", f"/v1/agents/{agent.agent_id}")
 

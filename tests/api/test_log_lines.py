@@ -80,7 +80,7 @@ def test_a_turn_that_is_refused_names_agent_and_session(
 
 @pytest.mark.parametrize("warm", [True, False])
 def test_every_route_below_an_agent_names_it_in_its_lines(
-    http: httpx.Client, server: Served, world: AppFixture, written: io.StringIO, warm: bool
+    http: httpx.Client, server: Served, app_fixture: AppFixture, written: io.StringIO, warm: bool
 ) -> None:
     session = open_session(http, name="shop")
     agent_id, session_id = ids_of(session)
@@ -96,7 +96,7 @@ def test_every_route_below_an_agent_names_it_in_its_lines(
 
     for path, ids in paths.items():
         if not warm:
-            world.made.clear()
+            app_fixture.made.clear()
         [line] = lines_of_request(written, server, http.get(path))
         assert [line.get(key) for key in TURN_KEYS] == ["shop", agent_id, *ids], path
     made = http.post(f"/v1/agents/{agent_id}/session", json={"session_name": "talk"})
@@ -105,7 +105,7 @@ def test_every_route_below_an_agent_names_it_in_its_lines(
 
 
 def test_an_invalid_request_names_the_agent_that_this_process_knows(
-    http: httpx.Client, server: Served, world: AppFixture, written: io.StringIO
+    http: httpx.Client, server: Served, app_fixture: AppFixture, written: io.StringIO
 ) -> None:
     session = open_session(http, name="shop")
     turn_id = turn(http, session, "hi")["turn_id"]
@@ -117,7 +117,7 @@ def test_an_invalid_request_names_the_agent_that_this_process_knows(
                 [line] = lines_of_request(written, server, refused)
                 assert line["status"] in (400, 415)
                 assert (line.get("agent_name"), line["agent_id"], line["session_id"]) == (name, *ids_of(session))
-        world.made.clear()
+        app_fixture.made.clear()
 
 
 def test_an_agent_without_a_name_has_none_in_its_lines(

@@ -20,9 +20,9 @@ def register(http: httpx.Client, model_id: str, **fields: Any) -> httpx.Response
     return http.post("/v1/models", json={"model_id": model_id} | fields)
 
 
-def configure(world: AppFixture, *models: str) -> None:
-    world.settings = world.settings.model_copy(update={"models": ",".join(models)})
-    world.made.clear()
+def configure(app_fixture: AppFixture, *models: str) -> None:
+    app_fixture.settings = app_fixture.settings.model_copy(update={"models": ",".join(models)})
+    app_fixture.made.clear()
 
 
 def ask(http: httpx.Client, model: str) -> list[httpx.Response]:
@@ -55,13 +55,13 @@ def test_a_model_is_served_by_its_short_id_and_answers_by_it(http: httpx.Client)
 
 
 def test_a_short_id_that_several_models_have_is_neither_listed_nor_served(
-    http: httpx.Client, world: AppFixture
+    http: httpx.Client, app_fixture: AppFixture
 ) -> None:
-    settings = world.settings
-    configure(world, "recorded/demo", "recorded/other")
+    settings = app_fixture.settings
+    configure(app_fixture, "recorded/demo", "recorded/other")
 
     ids, refused = listed(http), ask(http, "demo")
-    world.settings = settings
+    app_fixture.settings = settings
 
     assert ids == ["scripted/demo", "recorded/demo", "recorded/other", "other"]
     assert http.get("/v1/models/demo").status_code == 404
@@ -71,15 +71,15 @@ def test_a_short_id_that_several_models_have_is_neither_listed_nor_served(
         assert "'scripted/demo', 'recorded/demo'" in error["message"]
 
 
-def test_demo_is_the_scripted_model_where_no_list_names_it(http: httpx.Client, world: AppFixture) -> None:
-    settings = world.settings
-    world.settings = settings.model_copy(update={"default_model": "recorded/m", "models": "scripted/other"})
+def test_demo_is_the_scripted_model_where_no_list_names_it(http: httpx.Client, app_fixture: AppFixture) -> None:
+    settings = app_fixture.settings
+    app_fixture.settings = settings.model_copy(update={"default_model": "recorded/m", "models": "scripted/other"})
 
     ids, answers = listed(http), ask(http, "demo")
-    off = world.settings = settings.model_copy(update={"default_model": "recorded/m", "scripted_models": False})
-    world.made.clear()
+    off = app_fixture.settings = settings.model_copy(update={"default_model": "recorded/m", "scripted_models": False})
+    app_fixture.made.clear()
     refused = ask(http, "demo")
-    world.settings = settings
+    app_fixture.settings = settings
 
     assert ids == ["recorded/m", "scripted/other", "m", "other"]
     assert [answer.status_code for answer in answers] == [200] * 5
@@ -89,23 +89,23 @@ def test_demo_is_the_scripted_model_where_no_list_names_it(http: httpx.Client, w
         assert_error(answer, 400, "model_not_found")
 
 
-def test_another_listed_model_may_be_called_demo(http: httpx.Client, world: AppFixture) -> None:
-    settings = world.settings
-    world.settings = settings.model_copy(update={"default_model": "recorded/demo"})
+def test_another_listed_model_may_be_called_demo(http: httpx.Client, app_fixture: AppFixture) -> None:
+    settings = app_fixture.settings
+    app_fixture.settings = settings.model_copy(update={"default_model": "recorded/demo"})
 
     ask(http, "demo")
-    world.settings = settings
+    app_fixture.settings = settings
 
-    assert [request.model for request in world.recorder.requests] == ["demo"] * 4
+    assert [request.model for request in app_fixture.recorder.requests] == ["demo"] * 4
 
 
-def test_a_short_id_never_takes_the_place_of_another_id(http: httpx.Client, world: AppFixture) -> None:
-    settings = world.settings
-    configure(world, "recorded/scripted/demo", "recorded/plums")
+def test_a_short_id_never_takes_the_place_of_another_id(http: httpx.Client, app_fixture: AppFixture) -> None:
+    settings = app_fixture.settings
+    configure(app_fixture, "recorded/scripted/demo", "recorded/plums")
     assert register(http, "plums", provider_model_id="scripted/demo").status_code == 200
 
     ids = listed(http)
-    world.settings = settings
+    app_fixture.settings = settings
 
     assert sorted(ids) == ["demo", "plums", "recorded/plums", "recorded/scripted/demo", "scripted/demo"]
     assert http.get("/v1/models/plums").json()["provider_id"] == "scripted"
@@ -122,7 +122,7 @@ def test_a_registered_model_has_a_short_id_which_is_not_to_be_unregistered(http:
     assert listed(http) == ["scripted/demo", "demo"]
 
 
-def test_a_shield_may_ask_a_model_by_its_short_id(http: httpx.Client, world: AppFixture) -> None:
+def test_a_shield_may_ask_a_model_by_its_short_id(http: httpx.Client, app_fixture: AppFixture) -> None:
     shield = {"shield_id": "guard", "provider_id": "llama-guard", "provider_shield_id": "demo"}
 
     assert http.post("/v1/shields", json=shield).status_code == 200

@@ -18,7 +18,7 @@ def test_nulls_and_unknown_fields_of_a_turn_change_nothing(http: httpx.Client) -
 
 
 def test_only_fields_of_a_turn_that_are_present_and_not_null_override_the_agents(
-    http: httpx.Client, world: AppFixture
+    http: httpx.Client, app_fixture: AppFixture
 ) -> None:
     sampling = {"strategy": {"type": "top_k", "top_k": 3}, "max_tokens": 50, "repetition_penalty": 1.2, "stop": ["X"]}
     tool_config = {"tool_choice": "none", "tool_prompt_format": "json"}
@@ -31,7 +31,7 @@ def test_only_fields_of_a_turn_that_are_present_and_not_null_override_the_agents
     )
 
     turn(http, session, "say: a", sampling_params={"max_tokens": 7, "stop": None}, tool_config={"tool_choice": None})
-    partly = world.last_request
+    partly = app_fixture.last_request
     turn(
         http,
         session,
@@ -40,9 +40,9 @@ def test_only_fields_of_a_turn_that_are_present_and_not_null_override_the_agents
         sampling_params={"strategy": {"type": "greedy"}, "stop": []},
         tool_config={"tool_choice": "auto"},
     )
-    wholly = world.last_request
+    wholly = app_fixture.last_request
     turn(http, session, "say: c")
-    not_at_all = world.last_request
+    not_at_all = app_fixture.last_request
 
     assert partly.decoding == Decoding(top_k=3, max_tokens=7, repetition_penalty=1.2, stop=("X",))
     assert partly.tool_choice == "none"
@@ -54,13 +54,13 @@ def test_only_fields_of_a_turn_that_are_present_and_not_null_override_the_agents
     assert not_at_all.messages[0] == partly.messages[0] != wholly.messages[0]
 
 
-def test_a_turns_overrides_hold_after_its_pause(http: httpx.Client, world: AppFixture) -> None:
+def test_a_turns_overrides_hold_after_its_pause(http: httpx.Client, app_fixture: AppFixture) -> None:
     session = open_session(http, model="recorded/model", client_tools=[WEATHER])
     paused = turn(http, session, "get_weather in Ulm", instructions="Override.", sampling_params={"max_tokens": 99})
 
     resume(http, session, paused, "sunny")
 
-    first, second = world.recorder.requests
+    first, second = app_fixture.recorder.requests
     assert first.messages[0] == second.messages[0]
     assert first.decoding == second.decoding
     assert second.decoding.max_tokens == 99

@@ -190,11 +190,11 @@ def test_examples_are_served(http: httpx.Client, described: dict[str, Any], name
 
 
 @pytest.fixture
-def whole_app(world: AppFixture) -> Iterator[Callable[[dict[str, Any]], dict[str, Any]]]:
+def whole_app(app_fixture: AppFixture) -> Iterator[Callable[[dict[str, Any]], dict[str, Any]]]:
     """The app as Lambda calls it, with an event of API Gateway."""
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)
-    handler: Any = Mangum(world.app(everything=True), lifespan="off")
+    handler: Any = Mangum(app_fixture.app(everything=True), lifespan="off")
     yield lambda event: handler(event, Invocation())
     asyncio.set_event_loop(None)
     loop.close()

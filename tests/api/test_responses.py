@@ -78,10 +78,10 @@ def test_a_response_to_a_plain_request_has_every_key_with_its_default(http: http
     assert created["usage"]["total_tokens"] == created["usage"]["input_tokens"] + created["usage"]["output_tokens"] > 0
 
 
-def test_what_is_asked_of_the_model_reaches_it(http: httpx.Client, world: AppFixture) -> None:
+def test_what_is_asked_of_the_model_reaches_it(http: httpx.Client, app_fixture: AppFixture) -> None:
     respond(http, **(ECHOED | {"tool_choice": {"type": "function", "name": "get_weather"}}), model="recorded/m")
 
-    request = world.last_request
+    request = app_fixture.last_request
     decoding = request.decoding
     assert (decoding.temperature, decoding.top_p, decoding.max_tokens) == (0.25, 0.5, 100)
     assert (decoding.presence_penalty, decoding.frequency_penalty) == (0.5, -0.5)
@@ -92,10 +92,10 @@ def test_what_is_asked_of_the_model_reaches_it(http: httpx.Client, world: AppFix
     assert request.model == "m"
 
 
-def test_what_is_left_out_is_left_to_the_provider(http: httpx.Client, world: AppFixture) -> None:
+def test_what_is_left_out_is_left_to_the_provider(http: httpx.Client, app_fixture: AppFixture) -> None:
     respond(http, model="recorded/m")
 
-    request = world.last_request
+    request = app_fixture.last_request
     assert set(request.decoding.__slots__) == {
         name for name in request.decoding.__slots__ if getattr(request.decoding, name) is None
     }
@@ -150,15 +150,15 @@ def test_every_operation_is_under_both_addresses(server: Served, base: str) -> N
         assert [model.id for model in openai.models.list()]
 
 
-def test_a_response_without_a_model_is_answered_by_the_servers(http: httpx.Client, world: AppFixture) -> None:
-    assert respond(http, model=None)["model"] == world.settings.default_model
+def test_a_response_without_a_model_is_answered_by_the_servers(http: httpx.Client, app_fixture: AppFixture) -> None:
+    assert respond(http, model=None)["model"] == app_fixture.settings.default_model
 
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_response_that_is_not_to_be_stored_leaves_nothing_behind(
-    http: httpx.Client, world: AppFixture, stream: bool
+    http: httpx.Client, app_fixture: AppFixture, stream: bool
 ) -> None:
-    with world.faults.watch() as sent:
+    with app_fixture.faults.watch() as sent:
         if stream:
             created = follow(http, "Please get_weather", tools=[WEATHER], store=False)[-1]["response"]
         else:

@@ -129,7 +129,7 @@ def test_what_else_is_said_with_the_consent_follows_the_result(begin: Callable[.
     assert text_of(answered) == "And now this"
 
 
-def test_a_consent_is_good_for_one_run(begin: Callable[..., Body], resume: Continue, world: AppFixture) -> None:
+def test_a_consent_is_good_for_one_run(begin: Callable[..., Body], resume: Continue, app_fixture: AppFixture) -> None:
     asked = begin(ADD)
     answered = resume(asked, [answer_to(asks_of(asked)[0])])
     if answered["store"]:

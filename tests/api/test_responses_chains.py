@@ -26,9 +26,9 @@ from tests.services.turn_fixture import words_of
 from stint.domain.inference import AssistantAnswer, SystemText, ToolResult
 
 
-def words(world: AppFixture) -> list[str]:
+def words(app_fixture: AppFixture) -> list[str]:
     """Return the last message that the recorded model received."""
-    return [words_of(message) for message in world.last_request.messages]
+    return [words_of(message) for message in app_fixture.last_request.messages]
 
 
 def chain(http: httpx.Client, *said: str, **fields: Any) -> Body:
@@ -38,52 +38,54 @@ def chain(http: httpx.Client, *said: str, **fields: Any) -> Body:
     return last
 
 
-def test_the_model_sees_the_chain_from_its_beginning_to_the_new_input(http: httpx.Client, world: AppFixture) -> None:
+def test_the_model_sees_the_chain_from_its_beginning_to_the_new_input(
+    http: httpx.Client, app_fixture: AppFixture
+) -> None:
     last = chain(http, "one", "two")
 
     response = respond(http, "three", previous_response_id=last["id"], model="recorded/m")
 
-    assert words(world) == ["say: re one", "re one", "say: re two", "re two", "three"]
+    assert words(app_fixture) == ["say: re one", "re one", "say: re two", "re two", "three"]
     assert response["previous_response_id"] == last["id"]
 
 
-def test_a_chain_forks_freely(http: httpx.Client, world: AppFixture) -> None:
+def test_a_chain_forks_freely(http: httpx.Client, app_fixture: AppFixture) -> None:
     root = chain(http, "root")
     left, right = (respond(http, f"say: {side}", previous_response_id=root["id"])["id"] for side in ("left", "right"))
 
     for fork, side in ((left, "left"), (right, "right"), (root["id"], None)):
         respond(http, "leaf", previous_response_id=fork, model="recorded/m")
         told = ["say: re root", "re root", *([f"say: {side}", side] if side else []), "leaf"]
-        assert words(world) == told
+        assert words(app_fixture) == told
 
 
-def test_a_long_chain_is_told_whole(http: httpx.Client, world: AppFixture) -> None:
+def test_a_long_chain_is_told_whole(http: httpx.Client, app_fixture: AppFixture) -> None:
     last = chain(http, *map(str, range(24)))
 
     respond(http, "end", previous_response_id=last["id"], model="recorded/m")
 
-    assert words(world)[::2] == [*(f"say: re {n}" for n in range(24)), "end"]
+    assert words(app_fixture)[::2] == [*(f"say: re {n}" for n in range(24)), "end"]
 
 
-def test_instructions_are_those_of_the_request_alone(http: httpx.Client, world: AppFixture) -> None:
+def test_instructions_are_those_of_the_request_alone(http: httpx.Client, app_fixture: AppFixture) -> None:
     first = respond(http, "one", instructions="Be brief.", model="recorded/m")
     respond(http, "two", previous_response_id=first["id"], model="recorded/m")
-    without = [message for message in world.last_request.messages if isinstance(message, SystemText)]
+    without = [message for message in app_fixture.last_request.messages if isinstance(message, SystemText)]
     respond(http, "two", previous_response_id=first["id"], instructions="Be long.", model="recorded/m")
 
     assert without == []
-    assert words(world)[0] == "Be long."
-    assert "Be brief." not in words(world)
+    assert words(app_fixture)[0] == "Be long."
+    assert "Be brief." not in words(app_fixture)
 
 
-def test_calls_and_their_outputs_are_told_again(http: httpx.Client, world: AppFixture) -> None:
+def test_calls_and_their_outputs_are_told_again(http: httpx.Client, app_fixture: AppFixture) -> None:
     asked = respond(http, "say: Look\ncall: get_weather {}\ncall: get_time {}", tools=[WEATHER, TIME])
     weather, clock = (item for item in asked["output"] if item["type"] == "function_call")
     told = respond(http, [output_for(clock, "noon"), output_for(weather)], previous_response_id=asked["id"])
 
     respond(http, "more", previous_response_id=told["id"], model="recorded/m")
 
-    _, answer, *results, final, _ = world.last_request.messages
+    _, answer, *results, final, _ = app_fixture.last_request.messages
     assert isinstance(answer, AssistantAnswer)
     assert (answer.text, [call.tool_name for call in answer.tool_calls]) == ("Look", ["get_weather", "get_time"])
     named = [(each.tool_name, each.content) for each in results if isinstance(each, ToolResult)]
@@ -92,13 +94,13 @@ def test_calls_and_their_outputs_are_told_again(http: httpx.Client, world: AppFi
 
 
 def test_at_llama_stacks_address_a_call_that_was_not_answered_is_closed_for_the_model(
-    http: httpx.Client, llama_stack: httpx.Client, world: AppFixture
+    http: httpx.Client, llama_stack: httpx.Client, app_fixture: AppFixture
 ) -> None:
     asked = respond(http, "call: get_weather {}", tools=[WEATHER])
 
     respond(llama_stack, "never mind", previous_response_id=asked["id"], model="recorded/m")
 
-    assert "There is no result for this call." in words(world)
+    assert "There is no result for this call." in words(app_fixture)
 
 
 def test_an_output_to_no_call_is_refused(http: httpx.Client) -> None:
@@ -135,7 +137,7 @@ def test_what_was_never_there_is_not_continued(http: httpx.Client) -> None:
         assert UNKNOWN in assert_refused(answer, 400, "previous_response_not_found")["message"]
 
 
-def test_a_response_that_runs_is_not_continued(http: httpx.Client, world: AppFixture) -> None:
+def test_a_response_that_runs_is_not_continued(http: httpx.Client, app_fixture: AppFixture) -> None:
     body = {"model": "faulty/gated", "input": "first", "stream": True}
     with http.stream("POST", RESPONSES, json=body) as running:
         lines = running.iter_lines()
@@ -143,49 +145,49 @@ def test_a_response_that_runs_is_not_continued(http: httpx.Client, world: AppFix
         response_id = created.partition('"id":"')[2].partition('"')[0]
 
         refused = assert_refused(post(http, previous_response_id=response_id), 409, "response_in_progress")
-        world.faulty.silence.set()
+        app_fixture.faulty.silence.set()
         list(lines)
 
     assert response_id in refused["message"]
     assert respond(http, previous_response_id=response_id)["status"] == "completed"
 
 
-def test_a_failed_response_is_continued_with_what_was_kept_of_it(http: httpx.Client, world: AppFixture) -> None:
+def test_a_failed_response_is_continued_with_what_was_kept_of_it(http: httpx.Client, app_fixture: AppFixture) -> None:
     failed = follow(http, "say: one two three\nfail: after 2 words")[-1]["response"]
 
     respond(http, "go on", previous_response_id=failed["id"], model="recorded/m")
 
-    assert words(world) == ["say: one two three\nfail: after 2 words", "go on"]
+    assert words(app_fixture) == ["say: one two three\nfail: after 2 words", "go on"]
 
 
-def test_what_is_not_to_be_stored_may_continue_what_is(http: httpx.Client, world: AppFixture) -> None:
+def test_what_is_not_to_be_stored_may_continue_what_is(http: httpx.Client, app_fixture: AppFixture) -> None:
     first = chain(http, "one")
 
     respond(http, "two", previous_response_id=first["id"], store=False, model="recorded/m")
 
-    assert words(world) == ["say: re one", "re one", "two"]
+    assert words(app_fixture) == ["say: re one", "re one", "two"]
     assert len(http.get(RESPONSES).json()["data"]) == 1
 
 
 @pytest.mark.parametrize(("truncation", "status"), [("disabled", 400), (None, 400), ("auto", 200)])
 def test_a_chain_that_is_too_long_is_cut_only_where_that_is_wished(
-    http: httpx.Client, world: AppFixture, truncation: str | None, status: int
+    http: httpx.Client, app_fixture: AppFixture, truncation: str | None, status: int
 ) -> None:
-    settings = world.settings
-    world.settings = settings.model_copy(update={"history_bytes": 2500})
-    world.made.clear()
+    settings = app_fixture.settings
+    app_fixture.settings = settings.model_copy(update={"history_bytes": 2500})
+    app_fixture.made.clear()
     last = chain(http, "one" * 500, "two", truncation="auto")
     last = respond(http, "say: " + "three" * 300, previous_response_id=last["id"], truncation="auto")
 
     answer = post(http, "end", previous_response_id=last["id"], truncation=truncation, model="recorded/m")
 
-    world.settings = settings
+    app_fixture.settings = settings
     assert answer.status_code == status, answer.text
     if status == 400:
         assert "truncation" in assert_refused(answer, 400, "context_length_exceeded")["message"]
     else:
-        assert "one" not in "".join(words(world))
-        assert words(world)[-1] == "end"
+        assert "one" not in "".join(words(app_fixture))
+        assert words(app_fixture)[-1] == "end"
 
 
 @pytest.mark.parametrize("truncation", ["disabled", "auto"])

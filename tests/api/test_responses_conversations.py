@@ -41,8 +41,8 @@ def ids_of(items: list[Body]) -> list[str]:
     return [item["id"] for item in items]
 
 
-def words(world: AppFixture) -> list[str]:
-    return [words_of(message) for message in world.last_request.messages]
+def words(app_fixture: AppFixture) -> list[str]:
+    return [words_of(message) for message in app_fixture.last_request.messages]
 
 
 def test_what_is_said_is_added_in_order_by_the_ids_of_the_response(http: httpx.Client, conversation: str) -> None:
@@ -57,23 +57,23 @@ def test_what_is_said_is_added_in_order_by_the_ids_of_the_response(http: httpx.C
     assert get(http, second["id"])["conversation"] == {"id": conversation}
 
 
-def test_the_model_sees_the_conversation(http: httpx.Client, conversation: str, world: AppFixture) -> None:
+def test_the_model_sees_the_conversation(http: httpx.Client, conversation: str, app_fixture: AppFixture) -> None:
     http.post(f"/v1/conversations/{conversation}/items", json={"items": [user("one")]})
     respond(http, "say: two", conversation=conversation)
 
     respond(http, "three", conversation=conversation, model="recorded/m")
 
-    assert words(world) == ["one", "say: two", "two", "three"]
+    assert words(app_fixture) == ["one", "say: two", "two", "three"]
 
 
 def test_calls_go_round_in_a_conversation_with_the_thoughts_before_them(
-    http: httpx.Client, conversation: str, world: AppFixture
+    http: httpx.Client, conversation: str, app_fixture: AppFixture
 ) -> None:
     asked = respond(http, "think: Hm\ncall: get_weather {}", conversation=conversation, tools=[WEATHER])
     output = output_for(item_of(asked, "function_call"))
     respond(http, [output], conversation=conversation, tools=[WEATHER], model="recorded/m")
 
-    [_, answer, _] = world.last_request.messages
+    [_, answer, _] = app_fixture.last_request.messages
     assert isinstance(answer, AssistantAnswer)
     assert answer.reasoning is not None
     assert (answer.reasoning.text, bool(answer.reasoning.signature)) == ("Hm", True)
@@ -95,7 +95,7 @@ def test_an_incomplete_response_adds_what_there_is_of_it(http: httpx.Client, con
 
 
 def test_a_conversation_is_locked_while_a_response_runs_in_it(
-    http: httpx.Client, conversation: str, world: AppFixture
+    http: httpx.Client, conversation: str, app_fixture: AppFixture
 ) -> None:
     body = {"model": "faulty/gated", "input": "first", "stream": True, "conversation": conversation}
     with http.stream("POST", RESPONSES, json=body) as running:
@@ -104,7 +104,7 @@ def test_a_conversation_is_locked_while_a_response_runs_in_it(
         for stream in (False, True):
             assert_refused(post(http, "second", conversation=conversation, stream=stream), 409, "conversation_locked")
         added = http.post(f"/v1/conversations/{conversation}/items", json={"items": [user("meanwhile")]})
-        world.faulty.silence.set()
+        app_fixture.faulty.silence.set()
         list(lines)
 
     assert added.status_code == 200
@@ -139,11 +139,11 @@ def test_a_refused_response_leaves_the_conversation_free(http: httpx.Client, con
 
 
 def test_the_lock_of_a_process_that_died_runs_out_and_its_response_has_failed(
-    http: httpx.Client, conversation: str, world: AppFixture
+    http: httpx.Client, conversation: str, app_fixture: AppFixture
 ) -> None:
     dead = ResponseHeader(response_id="resp_" + "0" * 32, created_at=1, model="m", until=time.time() + 900)
-    world.store.responses.put(world.tenant, dead)
-    world.store.conversation_leases.acquire(world.tenant, conversation, dead.response_id, LEASE)
+    app_fixture.store.responses.put(app_fixture.tenant, dead)
+    app_fixture.store.conversation_leases.acquire(app_fixture.tenant, conversation, dead.response_id, LEASE)
 
     assert_refused(post(http, conversation=conversation), 409, "conversation_locked")
     assert http.get(f"/v1/responses/{dead.response_id}").json()["status"] == "in_progress"
@@ -159,13 +159,13 @@ def test_a_conversation_that_is_not_there_is_not_found(http: httpx.Client) -> No
         assert_refused(post(http, conversation=missing), 404, "conversation_not_found")
 
 
-def test_an_item_that_was_deleted_is_not_told(http: httpx.Client, conversation: str, world: AppFixture) -> None:
+def test_an_item_that_was_deleted_is_not_told(http: httpx.Client, conversation: str, app_fixture: AppFixture) -> None:
     said = respond(http, "say: plums", conversation=conversation)
     http.delete(f"/v1/conversations/{conversation}/items/{said['output'][0]['id']}")
 
     respond(http, "go", conversation=conversation, model="recorded/m")
 
-    assert words(world) == ["say: plums", "go"]
+    assert words(app_fixture) == ["say: plums", "go"]
 
 
 def test_items_that_are_sent_again_get_ids_of_their_own(http: httpx.Client, conversation: str) -> None:

@@ -34,14 +34,14 @@ JAM = base64.b64encode(b"plum jam").decode()
 
 
 @pytest.fixture
-def shelf(world: AppFixture) -> Iterator[ScriptedHTTPServer]:
+def shelf(app_fixture: AppFixture) -> Iterator[ScriptedHTTPServer]:
     """A server of files that callers may reach."""
 
     def answer(received: Received) -> Reply:
         return Reply((b"plum jam of " + received.path.encode(),), headers={"Content-Type": "text/plain"})
 
     guard = Guard(["127.0.0.1"])
-    services: Any = world.make_services("")
+    services: Any = app_fixture.make_services("")
     services.responses.reader = DocumentReader(guard.fetch, guard.check)
     with ScriptedHTTPServer(answer) as server:
         yield server
@@ -60,10 +60,12 @@ def file(**fields: Any) -> dict[str, Any]:
         {"file_data": base64.b64encode(b"<p>plum <b>jam</b></p>").decode(), "filename": "a.html"},
     ],
 )
-def test_a_file_is_told_as_text_under_its_name(http: httpx.Client, world: AppFixture, source: dict[str, Any]) -> None:
+def test_a_file_is_told_as_text_under_its_name(
+    http: httpx.Client, app_fixture: AppFixture, source: dict[str, Any]
+) -> None:
     respond(http, [user([file(**source), {"type": "input_text", "text": "What?"}])], model="recorded/m")
 
-    [message] = world.last_request.messages
+    [message] = app_fixture.last_request.messages
     told = words_of(message)
     assert "plum jam" in " ".join(told.split())
     assert source.get("filename", "") in told
@@ -71,19 +73,19 @@ def test_a_file_is_told_as_text_under_its_name(http: httpx.Client, world: AppFix
 
 
 def test_a_file_behind_a_url_is_fetched_once_for_the_whole_chain(
-    http: httpx.Client, world: AppFixture, shelf: ScriptedHTTPServer
+    http: httpx.Client, app_fixture: AppFixture, shelf: ScriptedHTTPServer
 ) -> None:
     first = respond(http, [user([file(file_url=f"{shelf.url}/shelf.txt")])])
     second = respond(http, "more", previous_response_id=first["id"])
     respond(http, "and more", previous_response_id=second["id"], model="recorded/m")
 
-    assert "plum jam of /shelf.txt" in words_of(world.last_request.messages[0])
+    assert "plum jam of /shelf.txt" in words_of(app_fixture.last_request.messages[0])
     assert [received.path for received in shelf.requests] == ["/shelf.txt"]
     [kept] = http.get(f"{RESPONSES}/{first['id']}/input_items").json()["data"]
     assert kept["content"][0]["file_url"] == f"{shelf.url}/shelf.txt"
 
 
-def test_several_files_of_several_items_keep_their_texts(http: httpx.Client, world: AppFixture) -> None:
+def test_several_files_of_several_items_keep_their_texts(http: httpx.Client, app_fixture: AppFixture) -> None:
     def of(word: str) -> dict[str, Any]:
         return file(filename=f"{word}.txt", file_data=base64.b64encode(f"about {word}".encode()).decode())
 
@@ -96,7 +98,7 @@ def test_several_files_of_several_items_keep_their_texts(http: httpx.Client, wor
         model="recorded/m",
     )
 
-    told = [words_of(message) for message in world.last_request.messages]
+    told = [words_of(message) for message in app_fixture.last_request.messages]
     assert "about one" in told[0]
     assert told[0].index("about one") < told[0].index("two.txt") < told[0].index("about two")
     assert "about three" in told[3]
@@ -118,12 +120,12 @@ def test_files_that_are_too_long_or_unreadable_are_named(http: httpx.Client) -> 
         assert answer.json()["error"]["param"] == "input[1].content[1]", answer.text
 
 
-def test_an_image_reaches_the_model_and_the_chain(http: httpx.Client, world: AppFixture) -> None:
+def test_an_image_reaches_the_model_and_the_chain(http: httpx.Client, app_fixture: AppFixture) -> None:
     image = {"type": "input_image", "image_url": PIXEL, "detail": "low"}
     first = respond(http, [user([{"type": "input_text", "text": "What?"}, image])], model="recorded/m")
     respond(http, "more", previous_response_id=first["id"], model="recorded/m")
 
-    for request in world.recorder.requests:
+    for request in app_fixture.recorder.requests:
         message = request.messages[0]
         assert isinstance(message, UserInput)
         assert isinstance(message.content, list)
@@ -154,7 +156,7 @@ def test_an_image_that_no_model_may_read_is_named(http: httpx.Client, url: str, 
     assert (asked["param"], answered["param"]) == ("input[0].content[0].image_url", "input[1].output[0].image_url")
 
 
-def test_openais_client_sends_files(server: Served, world: AppFixture) -> None:
+def test_openais_client_sends_files(server: Served, app_fixture: AppFixture) -> None:
     with openai_client(server) as openai:
         content: Any = [
             {"type": "input_file", "filename": "a.txt", "file_data": f"data:text/plain;base64,{JAM}"},
@@ -163,4 +165,4 @@ def test_openais_client_sends_files(server: Served, world: AppFixture) -> None:
         ]
         openai.responses.create(model="recorded/m", input=[{"role": "user", "content": content}])
 
-    assert "plum jam" in words_of(world.last_request.messages[0])
+    assert "plum jam" in words_of(app_fixture.last_request.messages[0])

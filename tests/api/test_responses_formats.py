@@ -27,10 +27,10 @@ def schema(**fields: Any) -> Body:
 @pytest.mark.parametrize(
     "fields", [{"strict": True}, {"strict": False}, {}, {"strict": None, "description": "How warm."}]
 )
-def test_the_schema_reaches_the_model_and_is_shown(http: httpx.Client, world: AppFixture, fields: Body) -> None:
+def test_the_schema_reaches_the_model_and_is_shown(http: httpx.Client, app_fixture: AppFixture, fields: Body) -> None:
     response = respond(http, "It is 7", text=schema(**fields), model="recorded/m")
 
-    asked = world.last_request.response_format
+    asked = app_fixture.last_request.response_format
     assert isinstance(asked, JsonSchemaResponseFormat)
     strict = bool(fields.get("strict"))
     assert asked.json_schema["schema"] == SCHEMA
@@ -50,12 +50,12 @@ def test_the_schema_reaches_the_model_and_is_shown(http: httpx.Client, world: Ap
     ],
 )
 def test_any_object_will_do_where_there_is_no_schema(
-    http: httpx.Client, world: AppFixture, asked: Body, form: type[AnswerFormat]
+    http: httpx.Client, app_fixture: AppFixture, asked: Body, form: type[AnswerFormat]
 ) -> None:
     response = respond(http, "It is 7", text={"format": asked}, model="recorded/m")
 
     assert text_of(response) == "{}"
-    assert isinstance(world.last_request.response_format, form)
+    assert isinstance(app_fixture.last_request.response_format, form)
     assert response["text"]["format"]["type"] == asked["type"]
 
 

@@ -77,12 +77,12 @@ def test_a_stream_tells_the_list_and_the_calls(http: httpx.Client, hosted: Hoste
 
 @pytest.mark.parametrize("allowed", [["add", "total"], {"tool_names": ["add", "total"]}])
 def test_of_a_servers_tools_those_that_are_allowed_are_shown(
-    http: httpx.Client, hosted: Hosted, world: AppFixture, allowed: Any
+    http: httpx.Client, hosted: Hosted, app_fixture: AppFixture, allowed: Any
 ) -> None:
     response = respond(http, tools=[hosted(allowed_tools=allowed)], model="recorded/m")
 
     assert [tool["name"] for tool in response["output"][0]["tools"]] == ["add", "total"]
-    assert [tool.name for tool in world.last_request.tools] == ["add", "total"]
+    assert [tool.name for tool in app_fixture.last_request.tools] == ["add", "total"]
     assert response["tools"][0]["allowed_tools"] == allowed
 
 
@@ -147,7 +147,7 @@ KIND_OF = {"get_weather": "function_call", "add": "mcp_call", "total": "mcp_appr
 
 @pytest.mark.parametrize("order", [*permutations(KIND_OF), ("add", "total", "add", "get_weather", "add")])
 def test_items_stand_in_the_order_of_the_models_calls(
-    http: httpx.Client, hosted: Hosted, world: AppFixture, order: tuple[str, ...]
+    http: httpx.Client, hosted: Hosted, app_fixture: AppFixture, order: tuple[str, ...]
 ) -> None:
     tools = [WEATHER, hosted(require_approval={"always": {"tool_names": ["total"]}})]
     arguments = {"get_weather": "{}", "add": '{"a": 1, "b": 2}', "total": '{"numbers": [1, 2]}'}
@@ -163,7 +163,7 @@ def test_items_stand_in_the_order_of_the_models_calls(
     assert types_of(asked) == ["mcp_list_tools", *(KIND_OF[name] for name in order)]
     assert added == [item["id"] for item in asked["output"]]
     assert get(http, asked["id"]) == asked
-    said = [each for request in world.recorder.requests for each in request.messages]
+    said = [each for request in app_fixture.recorder.requests for each in request.messages]
     answered = [each for each in said if isinstance(each, AssistantAnswer)]
     assert [tuple(call.tool_name for call in each.tool_calls) for each in answered] == [order, order]
 
@@ -174,14 +174,14 @@ def approval_of(request: Body) -> Body:
 
 
 def test_a_finished_call_is_a_round_of_its_own_for_the_model(
-    http: httpx.Client, hosted: Hosted, world: AppFixture
+    http: httpx.Client, hosted: Hosted, app_fixture: AppFixture
 ) -> None:
     done = respond(http, ADD, tools=[hosted()])
 
     respond(http, [user("and?")], previous_response_id=done["id"], model="recorded/m")
     respond(http, [user(ADD), *done["output"], user("and?")], model="recorded/m")
 
-    shapes = [[type(message).__name__ for message in request.messages] for request in world.recorder.requests]
+    shapes = [[type(message).__name__ for message in request.messages] for request in app_fixture.recorder.requests]
     assert shapes == [["UserInput", "AssistantAnswer", "ToolResult", "AssistantAnswer", "UserInput"]] * 2
 
 
@@ -232,7 +232,7 @@ def test_the_last_model_call_may_leave_calls_to_the_client(http: httpx.Client, h
 @pytest.mark.parametrize("bound", [{"max_infer_iters": 1}, {"max_tool_calls": 1}])
 @pytest.mark.parametrize("way", ["previous_response_id", "conversation"])
 def test_what_continues_from_a_limit_knows_nothing_of_the_calls_that_were_not_run(
-    http: httpx.Client, hosted: Hosted, world: AppFixture, bound: Body, way: str
+    http: httpx.Client, hosted: Hosted, app_fixture: AppFixture, bound: Body, way: str
 ) -> None:
     begun = {"conversation": http.post("/v1/conversations").json()["id"]} if way == "conversation" else {}
     ended = respond(http, f"say: Look\n{ADD}\n{ADD}", tools=[hosted()], **bound, **begun)
@@ -240,7 +240,7 @@ def test_what_continues_from_a_limit_knows_nothing_of_the_calls_that_were_not_ru
     respond(http, "go on", model="recorded/m", **(begun or {way: ended["id"]}))
 
     assert ended["status"] == "incomplete"
-    [answer] = [each for each in world.last_request.messages if isinstance(each, AssistantAnswer)]
+    [answer] = [each for each in app_fixture.last_request.messages if isinstance(each, AssistantAnswer)]
     ran = [item for item in ended["output"] if item["type"] == "mcp_call"]
     assert (answer.text, len(answer.tool_calls)) == ("Look", len(ran))
 
@@ -248,14 +248,14 @@ def test_what_continues_from_a_limit_knows_nothing_of_the_calls_that_were_not_ru
 @pytest.mark.parametrize("path", ["/private/mcp", "/private/sse"])
 @pytest.mark.parametrize("place", ["authorization", "headers"])
 def test_credentials_reach_the_server_and_nobody_else(
-    http: httpx.Client, hosted: Hosted, world: AppFixture, caplog: pytest.LogCaptureFixture, path: str, place: str
+    http: httpx.Client, hosted: Hosted, app_fixture: AppFixture, caplog: pytest.LogCaptureFixture, path: str, place: str
 ) -> None:
     secret = {"authorization": TOKEN} if place == "authorization" else {"headers": {"Authorization": f"Bearer {TOKEN}"}}
     caplog.set_level(logging.DEBUG)
 
     answer = post(http, ADD, tools=[hosted(path, **secret)], stream=True)
     listed = http.get(RESPONSES)
-    stored = world.store.responses.get(world.tenant, listed.json()["first_id"])
+    stored = app_fixture.store.responses.get(app_fixture.tenant, listed.json()["first_id"])
     records = "".join(each.model_dump_json() for each in (stored.header, *stored.records))
 
     assert "add answered: 3" in answer.text

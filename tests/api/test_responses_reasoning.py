@@ -43,7 +43,7 @@ def endpoint() -> Iterator[ConverseStreamServer]:
 
 @pytest.fixture
 def bedrock(
-    endpoint: ConverseStreamServer, world: AppFixture, monkeypatch: pytest.MonkeyPatch
+    endpoint: ConverseStreamServer, app_fixture: AppFixture, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[ConverseStreamServer]:
     """The Bedrock runtime behind `bedrock/` models."""
     monkeypatch.setenv("AWS_ENDPOINT_URL_BEDROCK_RUNTIME", endpoint.url)
@@ -51,9 +51,9 @@ def bedrock(
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
     client = connect("eu-central-1")
     endpoint.forget()
-    world.models["bedrock"] = lambda: Bedrock(lambda: client)
+    app_fixture.models["bedrock"] = lambda: Bedrock(lambda: client)
     yield endpoint
-    world.models.clear()
+    app_fixture.models.clear()
 
 
 def resume(http: httpx.Client, asked: Body, way: str, **fields: Any) -> Body:
@@ -73,13 +73,13 @@ WAYS = ["items", "references", "conversation", "previous_response_id"]
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_thoughts_go_back_with_their_signature(http: httpx.Client, world: AppFixture, way: str) -> None:
+def test_thoughts_go_back_with_their_signature(http: httpx.Client, app_fixture: AppFixture, way: str) -> None:
     conversation = http.post("/v1/conversations").json()["id"] if way == "conversation" else None
     asked = respond(http, THINK, tools=[WEATHER], include=[ENCRYPTED], store=way != "items", conversation=conversation)
 
     answered = resume(http, asked, way, model="recorded/m")
 
-    answer = next(message for message in world.last_request.messages if isinstance(message, AssistantAnswer))
+    answer = next(message for message in app_fixture.last_request.messages if isinstance(message, AssistantAnswer))
     assert answer.reasoning is not None
     assert (answer.reasoning.text, answer.reasoning.signature[:9]) == ("Well now", "scripted-")
     assert text_of(answered) == "get_weather answered: sunny"

@@ -32,8 +32,8 @@ def reference(item: Body) -> Body:
     return {"type": "item_reference", "id": item["id"]}
 
 
-def words(world: AppFixture) -> list[str]:
-    return [words_of(message) for message in world.last_request.messages]
+def words(app_fixture: AppFixture) -> list[str]:
+    return [words_of(message) for message in app_fixture.last_request.messages]
 
 
 def input_of(http: httpx.Client, response: Body, query: str = "") -> list[Body]:
@@ -41,14 +41,16 @@ def input_of(http: httpx.Client, response: Body, query: str = "") -> list[Body]:
     return list(page["data"])
 
 
-def test_the_output_of_a_stored_response_is_referred_to_in_a_new_request(http: httpx.Client, world: AppFixture) -> None:
+def test_the_output_of_a_stored_response_is_referred_to_in_a_new_request(
+    http: httpx.Client, app_fixture: AppFixture
+) -> None:
     asked = respond(http, THOUGHT, tools=[WEATHER])
     output = output_for(item_of(asked, "function_call"))
     told = [user("go"), *map(reference, asked["output"]), output]
 
     answered = respond(http, told, tools=[WEATHER], model="recorded/m")
 
-    [_, answer, _] = world.last_request.messages
+    [_, answer, _] = app_fixture.last_request.messages
     assert isinstance(answer, AssistantAnswer)
     assert (answer.text, [call.tool_name for call in answer.tool_calls]) == ("Look", ["get_weather"])
     assert isinstance(answer.reasoning, Reasoning)
@@ -57,13 +59,13 @@ def test_the_output_of_a_stored_response_is_referred_to_in_a_new_request(http: h
     assert [item["id"] for item in input_of(http, answered)][1:4] == [item["id"] for item in asked["output"]]
 
 
-def test_a_reference_may_do_without_a_type(http: httpx.Client, world: AppFixture) -> None:
+def test_a_reference_may_do_without_a_type(http: httpx.Client, app_fixture: AppFixture) -> None:
     said = respond(http, "say: Plums")["output"][0]
 
     respond(http, [{"id": said["id"]}, {"type": None, "id": said["id"]}, user("go")], model="recorded/m")
 
-    assert words(world)[-1] == "go"
-    assert "Plums" in words(world)[0]
+    assert words(app_fixture)[-1] == "go"
+    assert "Plums" in words(app_fixture)[0]
 
 
 def test_reasoning_that_is_referred_to_is_shown_whole_only_to_who_asks(http: httpx.Client) -> None:
@@ -78,31 +80,33 @@ def test_reasoning_that_is_referred_to_is_shown_whole_only_to_who_asks(http: htt
     assert shown["encrypted_content"]
 
 
-def test_the_input_of_an_earlier_response_of_the_chain_is_referred_to(http: httpx.Client, world: AppFixture) -> None:
+def test_the_input_of_an_earlier_response_of_the_chain_is_referred_to(
+    http: httpx.Client, app_fixture: AppFixture
+) -> None:
     first = respond(http, [user("plums"), user("pears")])
     [plums, _] = input_of(http, first)
 
     respond(http, [reference(plums), user("go")], previous_response_id=first["id"], model="recorded/m")
 
-    assert words(world)[-1] == "go"
-    assert [word for word in words(world) if word == "plums"] == ["plums"]
+    assert words(app_fixture)[-1] == "go"
+    assert [word for word in words(app_fixture) if word == "plums"] == ["plums"]
 
 
-def test_what_the_chain_has_told_already_is_not_told_twice(http: httpx.Client, world: AppFixture) -> None:
+def test_what_the_chain_has_told_already_is_not_told_twice(http: httpx.Client, app_fixture: AppFixture) -> None:
     first = respond(http, "call: get_weather {}", tools=[WEATHER])
     call = item_of(first, "function_call")
 
     for again in (reference(call), {name: call[name] for name in ("type", "call_id", "name", "arguments")}):
         respond(http, [again, output_for(call)], previous_response_id=first["id"], model="recorded/m")
 
-        assert [type(message).__name__ for message in world.last_request.messages] == [
+        assert [type(message).__name__ for message in app_fixture.last_request.messages] == [
             "UserInput",
             "AssistantAnswer",
             "ToolResult",
         ]
 
 
-def test_a_message_that_is_referred_to_brings_its_files(http: httpx.Client, world: AppFixture) -> None:
+def test_a_message_that_is_referred_to_brings_its_files(http: httpx.Client, app_fixture: AppFixture) -> None:
     file = {"type": "input_file", "filename": "a.txt", "file_data": base64.b64encode(b"plum jam").decode()}
     conversation = http.post("/v1/conversations", json={"items": [user([file])]}).json()["id"]
     [message] = http.get(f"/v1/conversations/{conversation}/items").json()["data"]
@@ -113,7 +117,7 @@ def test_a_message_that_is_referred_to_brings_its_files(http: httpx.Client, worl
     respond(http, in_conversation, conversation=conversation, model="recorded/m")
     respond(http, [reference(own), user("go")], previous_response_id=first["id"], model="recorded/m")
 
-    for request in world.recorder.requests:
+    for request in app_fixture.recorder.requests:
         assert "plum jam" in words_of(request.messages[0])
 
 
@@ -166,9 +170,9 @@ def test_items_of_a_chain_count_for_no_limit(http: httpx.Client, monkeypatch: py
 
 
 def test_references_to_large_responses_are_refused(
-    http: httpx.Client, world: AppFixture, monkeypatch: pytest.MonkeyPatch
+    http: httpx.Client, app_fixture: AppFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(world, "settings", world.settings.model_copy(update={"history_bytes": 3_000}))
+    monkeypatch.setattr(app_fixture, "settings", app_fixture.settings.model_copy(update={"history_bytes": 3_000}))
     said = [respond(http, "say: Plums" + "\n" + "x" * 2_000)["output"][0] for _ in range(2)]
 
     assert post(http, [reference(said[0]), user("go")]).status_code == 200

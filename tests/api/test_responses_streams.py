@@ -179,16 +179,16 @@ def test_a_response_that_fails_without_a_stream_shows_what_had_come_of_it(http: 
     assert (message["status"], message["content"][0]["text"]) == ("incomplete", "one two ")
 
 
-def test_a_slow_response_that_fails_is_told_as_a_failed_one(http: httpx.Client, world: AppFixture) -> None:
-    answer = hear(http, world, RESPONSES, {"model": "faulty/slow-failure", "input": "Hello"})
+def test_a_slow_response_that_fails_is_told_as_a_failed_one(http: httpx.Client, app_fixture: AppFixture) -> None:
+    answer = hear(http, app_fixture, RESPONSES, {"model": "faulty/slow-failure", "input": "Hello"})
 
     body = answer.json()
     assert (answer.status_code, answer.text[0], body["status"]) == (200, " ", "failed")
     assert get(http, body["id"]) == body
 
 
-def test_a_silent_stream_is_kept_open_by_comments(http: httpx.Client, world: AppFixture) -> None:
-    answer = hear(http, world, RESPONSES, {"model": "faulty/slow", "input": "Hello", "stream": True})
+def test_a_silent_stream_is_kept_open_by_comments(http: httpx.Client, app_fixture: AppFixture) -> None:
+    answer = hear(http, app_fixture, RESPONSES, {"model": "faulty/slow", "input": "Hello", "stream": True})
 
     assert ": keep-alive\n\n" in answer.text
     assert text_of(events_of(answer.text)[-1]["response"]) == "awake"

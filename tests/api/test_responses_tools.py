@@ -47,11 +47,11 @@ def names(response: Body) -> list[str]:
         ),
     ],
 )
-def test_the_model_is_told_how_to_choose(http: httpx.Client, world: AppFixture, choice: Any, told: str) -> None:
+def test_the_model_is_told_how_to_choose(http: httpx.Client, app_fixture: AppFixture, choice: Any, told: str) -> None:
     response = respond(http, tools=TOOLS, tool_choice=choice, model="recorded/m")
 
-    assert world.last_request.tool_choice == told
-    assert isinstance(world.last_request.tool_choice, ToolChoice) == (told in ("auto", "none", "required"))
+    assert app_fixture.last_request.tool_choice == told
+    assert isinstance(app_fixture.last_request.tool_choice, ToolChoice) == (told in ("auto", "none", "required"))
     assert response["tool_choice"] == (choice or "auto")
 
 
@@ -74,7 +74,7 @@ def test_each_request_that_asks_for_a_call_gets_one(http: httpx.Client) -> None:
 
 @pytest.mark.parametrize("mode", ["auto", "required"])
 def test_only_allowed_tools_are_called_whatever_the_model_wants(
-    http: httpx.Client, world: AppFixture, mode: str
+    http: httpx.Client, app_fixture: AppFixture, mode: str
 ) -> None:
     choice = {"type": "allowed_tools", "mode": mode, "tools": WEATHER_ONLY}
 
@@ -82,7 +82,7 @@ def test_only_allowed_tools_are_called_whatever_the_model_wants(
 
     response = events[-1]["response"]
     assert names(response) == ["get_weather"]
-    assert [tool.name for tool in world.last_request.tools] == ["get_weather"]
+    assert [tool.name for tool in app_fixture.last_request.tools] == ["get_weather"]
     assert [tool["name"] for tool in response["tools"]] == ["get_weather", "get_time"]
     assert response["tool_choice"] == choice
 

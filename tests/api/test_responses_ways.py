@@ -89,7 +89,7 @@ def test_a_talk_goes_on(
     http: httpx.Client,
     llama_stack: httpx.Client,
     mcp_server: str,
-    world: AppFixture,
+    app_fixture: AppFixture,
     resume: Callable[..., Body],
     way: str,
     seed: int,
@@ -109,5 +109,5 @@ def test_a_talk_goes_on(
     assert get(http, first["id"]) == first
     assert get(http, second["id"]) == second
     assert http.get(f"{RESPONSES}/{third['id']}/input_items?limit=100").status_code == 200
-    assert_paired(world.last_request.messages)
+    assert_paired(app_fixture.last_request.messages)
     assert [item for item in third["output"] if item["type"] == "mcp_call"] == []

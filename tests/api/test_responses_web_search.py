@@ -27,12 +27,12 @@ def shared_tavily() -> Iterator[ScriptedHTTPServer]:
 
 
 @pytest.fixture
-def searches(shared_tavily: ScriptedHTTPServer, world: AppFixture) -> Iterator[ScriptedHTTPServer]:
+def searches(shared_tavily: ScriptedHTTPServer, app_fixture: AppFixture) -> Iterator[ScriptedHTTPServer]:
     shared_tavily.forget()
     search = WebSearch(Tavily(Guard(["127.0.0.1"]), base_url=shared_tavily.url), tavily.KEY)
-    world.tool_providers = {"tavily-search": search}
+    app_fixture.tool_providers = {"tavily-search": search}
     yield shared_tavily
-    world.tool_providers = None
+    app_fixture.tool_providers = None
 
 
 def test_a_search_runs_here_and_the_model_reads_what_it_found(http: httpx.Client, searches: ScriptedHTTPServer) -> None:
@@ -98,14 +98,16 @@ def test_a_search_that_fails_is_told_to_the_model(http: httpx.Client, searches: 
     assert tavily.KEY not in str(response)
 
 
-def test_a_search_goes_back_as_an_item(http: httpx.Client, searches: ScriptedHTTPServer, world: AppFixture) -> None:
+def test_a_search_goes_back_as_an_item(
+    http: httpx.Client, searches: ScriptedHTTPServer, app_fixture: AppFixture
+) -> None:
     done = respond(http, SEARCH, tools=[TOOL])
     again: list[Any] = [user("go"), *done["output"], user("and?")]
 
     respond(http, again, tools=[TOOL], store=False, model="recorded/m")
     respond(http, "and?", previous_response_id=done["id"], model="recorded/m")
 
-    shapes = [[type(message).__name__ for message in request.messages] for request in world.recorder.requests]
+    shapes = [[type(message).__name__ for message in request.messages] for request in app_fixture.recorder.requests]
     assert shapes == [["UserInput", "AssistantAnswer", "ToolResult", "AssistantAnswer", "UserInput"]] * 2
 
 

@@ -5,7 +5,7 @@ from tests.api.app_fixture import AppFixture
 from stint.domain.inference import AssistantAnswer, ToolResult
 
 
-def test_text_beside_a_tool_call_is_kept_everywhere(http: httpx.Client, world: AppFixture) -> None:
+def test_text_beside_a_tool_call_is_kept_everywhere(http: httpx.Client, app_fixture: AppFixture) -> None:
     session = open_session(http, model="recorded/model", client_tools=[WEATHER])
 
     paused = turn(http, session, "say: Let me look.\nget_weather in Ulm")
@@ -13,13 +13,13 @@ def test_text_beside_a_tool_call_is_kept_everywhere(http: httpx.Client, world: A
 
     assert paused["output_message"]["content"] == "Let me look."
     assert paused["steps"][0]["model_response"]["content"] == "Let me look."
-    [answer] = [message for message in world.last_request.messages if isinstance(message, AssistantAnswer)]
+    [answer] = [message for message in app_fixture.last_request.messages if isinstance(message, AssistantAnswer)]
     assert (answer.text, len(answer.tool_calls)) == ("Let me look.", 1)
     assert done["steps"][0] == paused["steps"][0]
 
 
 def test_several_calls_at_once_are_answered_in_one_resume_whatever_their_order(
-    http: httpx.Client, world: AppFixture
+    http: httpx.Client, app_fixture: AppFixture
 ) -> None:
     session = open_session(http, model="recorded/model", client_tools=[WEATHER, TIME])
     paused = turn(http, session, "get_weather for Ulm and get_time")
@@ -35,7 +35,7 @@ def test_several_calls_at_once_are_answered_in_one_resume_whatever_their_order(
     assert [call["tool_name"] for call in message["tool_calls"]] == ["get_weather", "get_time"]
     assert list(message["tool_calls"][0]) == ["call_id", "tool_name", "arguments", "arguments_json"]
     assert paused["steps"][0]["model_response"]["stop_reason"] == "end_of_turn"
-    results = [each for each in world.last_request.messages if isinstance(each, ToolResult)]
+    results = [each for each in app_fixture.last_request.messages if isinstance(each, ToolResult)]
     assert [(each.call_id, each.content) for each in results] == [
         (answers[0]["call_id"], "sunny"),
         (answers[1]["call_id"], "noon"),

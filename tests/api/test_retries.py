@@ -66,7 +66,7 @@ def test_404_is_posted_once(client: LlamaStackClient, http: httpx.Client, server
 
 
 def test_409_while_another_turn_runs_is_posted_once(
-    client: LlamaStackClient, http: httpx.Client, server: Served, world: AppFixture
+    client: LlamaStackClient, http: httpx.Client, server: Served, app_fixture: AppFixture
 ) -> None:
     session = open_session(http, model="faulty/gated")
     body = {"messages": [{"role": "user", "content": "Hello"}], "stream": True}
@@ -77,7 +77,7 @@ def test_409_while_another_turn_runs_is_posted_once(
         server.posts.clear()
         with pytest.raises(llama_stack_client.ConflictError):
             create(client, session, "Hello", stream=True)
-        world.faulty.silence.set()
+        app_fixture.faulty.silence.set()
         list(lines)
 
     assert server.posts["turn"] == 1
@@ -138,11 +138,11 @@ def test_what_fails_inside_a_stream_is_posted_once(
 
 @pytest.mark.parametrize(("code", "status"), [("AccessDeniedException", 500), ("ThrottlingException", 503)])
 def test_what_fails_before_anything_was_written_is_repeated_until_the_client_gives_up(
-    client: LlamaStackClient, http: httpx.Client, server: Served, world: AppFixture, code: str, status: int
+    client: LlamaStackClient, http: httpx.Client, server: Served, app_fixture: AppFixture, code: str, status: int
 ) -> None:
     session = open_session(http)
 
-    with world.faults.fail("UpdateItem", code), pytest.raises(llama_stack_client.InternalServerError) as refused:
+    with app_fixture.faults.fail("UpdateItem", code), pytest.raises(llama_stack_client.InternalServerError) as refused:
         create(client, session, "Hello", stream=True)
 
     assert refused.value.status_code == status
@@ -153,23 +153,23 @@ def test_what_fails_before_anything_was_written_is_repeated_until_the_client_giv
 
 @pytest.mark.parametrize(("operation", "times"), [("UpdateItem", 1), ("PutItem", 1), ("Query", 2)])
 def test_a_turn_that_a_repetition_begins_is_begun_once(
-    client: LlamaStackClient, http: httpx.Client, server: Served, world: AppFixture, operation: str, times: int
+    client: LlamaStackClient, http: httpx.Client, server: Served, app_fixture: AppFixture, operation: str, times: int
 ) -> None:
     """Two Queries read history and registry side by side; the registry alone would be read again."""
     session = open_session(http)
 
-    with world.faults.fail(operation, times=times):
+    with app_fixture.faults.fail(operation, times=times):
         answer = create(client, session, "say: once", stream=False)
 
     assert server.posts["turn"] == 2
     assert [each["turn_id"] for each in turns_of(http, session)] == [answer.turn_id]
 
 
-def test_a_lease_whose_answer_was_lost_does_not_keep_the_session(http: httpx.Client, world: AppFixture) -> None:
+def test_a_lease_whose_answer_was_lost_does_not_keep_the_session(http: httpx.Client, app_fixture: AppFixture) -> None:
     session = open_session(http)
     body = {"messages": [{"role": "user", "content": "say: hi"}]}
 
-    with world.faults.fail("UpdateItem", "InternalServerError", times=1, performed=True):
+    with app_fixture.faults.fail("UpdateItem", "InternalServerError", times=1, performed=True):
         refused = http.post(f"{session}/turn", json=body)
 
     assert refused.status_code == 503
@@ -177,12 +177,12 @@ def test_a_lease_whose_answer_was_lost_does_not_keep_the_session(http: httpx.Cli
 
 
 def test_a_turn_whose_first_write_may_have_happened_is_not_begun_again(
-    client: LlamaStackClient, http: httpx.Client, server: Served, world: AppFixture
+    client: LlamaStackClient, http: httpx.Client, server: Served, app_fixture: AppFixture
 ) -> None:
     session = open_session(http)
 
     with (
-        world.faults.fail("PutItem", "InternalServerError", times=1, performed=True),
+        app_fixture.faults.fail("PutItem", "InternalServerError", times=1, performed=True),
         pytest.raises(llama_stack_client.InternalServerError),
     ):
         create(client, session, "say: once", stream=True)
@@ -193,14 +193,14 @@ def test_a_turn_whose_first_write_may_have_happened_is_not_begun_again(
 
 
 def test_a_resume_whose_first_write_may_have_happened_is_not_repeated(
-    client: LlamaStackClient, http: httpx.Client, server: Served, world: AppFixture
+    client: LlamaStackClient, http: httpx.Client, server: Served, app_fixture: AppFixture
 ) -> None:
     session = open_session(http, client_tools=[WEATHER])
     paused = turn(http, session, "get_weather in Ulm")
     answers: Any = answers_to(paused, "sunny")
 
     with (
-        world.faults.fail("PutItem", "InternalServerError", times=1, performed=True),
+        app_fixture.faults.fail("PutItem", "InternalServerError", times=1, performed=True),
         pytest.raises(llama_stack_client.InternalServerError),
     ):
         client.agents.turn.resume(**parts(session), turn_id=paused["turn_id"], tool_responses=answers, stream=True)

@@ -172,14 +172,14 @@ def test_what_comes_of_a_call_is_told_to_the_model_and_a_failure_ends_no_turn_as
 
 
 @pytest.fixture
-def web_search(world: AppFixture) -> Iterator[str]:
+def web_search(app_fixture: AppFixture) -> Iterator[str]:
     """Web search by Tavily, which stands on loopback."""
     with ScriptedHTTPServer(tavily.answer) as service:
         engine = Tavily(Guard(["127.0.0.1"]), base_url=service.url)
-        world.tool_providers = {"tavily-search": WebSearch(engine, tavily.KEY)}
-        world.made.clear()
+        app_fixture.tool_providers = {"tavily-search": WebSearch(engine, tavily.KEY)}
+        app_fixture.made.clear()
         yield "builtin::websearch"
-    world.tool_providers = None
+    app_fixture.tool_providers = None
 
 
 def test_web_search_is_brave_search_to_the_model_and_in_steps_as_recorded(

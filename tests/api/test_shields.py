@@ -28,12 +28,12 @@ def forbid(http: httpx.Client, name: str, *phrases: str, **params: Any) -> str:
 
 
 @pytest.fixture
-def window(world: AppFixture) -> Iterator[int]:
+def window(app_fixture: AppFixture) -> Iterator[int]:
     """Output shields check every forty characters."""
-    settings = world.settings
-    world.settings = settings.model_copy(update={"output_shield_window": 40})
+    settings = app_fixture.settings
+    app_fixture.settings = settings.model_copy(update={"output_shield_window": 40})
     yield 40
-    world.settings = settings
+    app_fixture.settings = settings
 
 
 def texts(events: list[dict[str, Any]]) -> list[str]:
@@ -46,7 +46,7 @@ def kinds(events: list[dict[str, Any]]) -> list[str]:
 
 
 def test_blocked_input_reaches_the_model_neither_now_nor_in_a_later_turn(
-    http: httpx.Client, words: str, world: AppFixture
+    http: httpx.Client, words: str, app_fixture: AppFixture
 ) -> None:
     session = open_session(http, model="recorded/m", input_shields=[words])
 
@@ -58,13 +58,13 @@ def test_blocked_input_reaches_the_model_neither_now_nor_in_a_later_turn(
     ended = events[-1]["turn"]
     assert (ended["status"], ended["output_message"]["content"]) == ("completed", SORRY)
     assert (ended["output_message"]["stop_reason"], ended["error"]) == ("end_of_turn", None)
-    [request] = world.recorder.requests
+    [request] = app_fixture.recorder.requests
     assert "dynamite" not in repr(request)
     assert SORRY in repr(request)
 
 
 def test_a_blocked_answer_is_in_no_event_no_record_and_no_later_call(
-    http: httpx.Client, words: str, world: AppFixture
+    http: httpx.Client, words: str, app_fixture: AppFixture
 ) -> None:
     session = open_session(http, model="recorded/m", output_shields=[words])
 
@@ -81,7 +81,7 @@ def test_a_blocked_answer_is_in_no_event_no_record_and_no_later_call(
     assert events[-1]["turn"]["output_message"]["content"] == SORRY
     assert [step["model_response"]["content"] for step in events[-1]["turn"]["steps"][:1]] == [""]
     assert shown["output_message"]["content"] == "fine"
-    answers = [each.text for each in world.last_request.messages if isinstance(each, AssistantAnswer)]
+    answers = [each.text for each in app_fixture.last_request.messages if isinstance(each, AssistantAnswer)]
     assert answers == [SORRY]
 
 
@@ -137,7 +137,9 @@ def test_a_shield_asks_the_model_behind_a_registered_name(http: httpx.Client) ->
     assert_error(late, 400, "model_not_found")
 
 
-def test_results_of_client_tools_are_screened_on_resume(http: httpx.Client, words: str, world: AppFixture) -> None:
+def test_results_of_client_tools_are_screened_on_resume(
+    http: httpx.Client, words: str, app_fixture: AppFixture
+) -> None:
     session = open_session(http, model="recorded/m", client_tools=[WEATHER], input_shields=[words])
     paused = turn(http, session, "get_weather in Ulm")
 
@@ -151,7 +153,7 @@ def test_results_of_client_tools_are_screened_on_resume(http: httpx.Client, word
         "turn_complete",
     ]
     assert events[-1]["turn"]["output_message"]["content"] == SORRY
-    assert "dynamite" not in repr(world.last_request)
+    assert "dynamite" not in repr(app_fixture.last_request)
 
 
 def test_several_shields_are_one_step_and_warnings_pass(http: httpx.Client, words: str) -> None:

@@ -134,24 +134,24 @@ def test_line_breaks_of_every_kind_stay_inside_their_event(http: httpx.Client) -
     assert turn(http, session, "Hello")["output_message"]["content"] == text
 
 
-def test_events_arrive_while_the_model_still_thinks(http: httpx.Client, world: AppFixture) -> None:
+def test_events_arrive_while_the_model_still_thinks(http: httpx.Client, app_fixture: AppFixture) -> None:
     session = open_session(http, model="faulty/slow")
     body = {"messages": [user("Hello")], "stream": True}
 
     with http.stream("POST", f"{session}/turn", json=body) as response:
         lines = response.iter_lines()
         first = next(lines)
-        world.faulty.silence.set()  # until then the model says nothing
+        app_fixture.faulty.silence.set()  # until then the model says nothing
         rest = list(lines)
 
     assert "turn_start" in first
     assert "turn_complete" in rest[-2]
 
 
-def test_a_silent_stream_gets_a_comment_and_an_empty_line(http: httpx.Client, world: AppFixture) -> None:
+def test_a_silent_stream_gets_a_comment_and_an_empty_line(http: httpx.Client, app_fixture: AppFixture) -> None:
     session = open_session(http, model="faulty/slow")
 
-    response = hear(http, world, f"{session}/turn", {"messages": [user("Hello")], "stream": True})
+    response = hear(http, app_fixture, f"{session}/turn", {"messages": [user("Hello")], "stream": True})
 
     assert response.text.count(": keep-alive\n\n") >= 2
     assert all(line.startswith(("data: ", ":")) for line in response.text.split("\n") if line)
@@ -195,9 +195,9 @@ def test_a_fault_of_the_server_in_a_stream_tells_nothing_of_its_inside(http: htt
     assert "adapter" not in response.text
 
 
-def test_a_slow_answer_begins_with_spaces(http: httpx.Client, world: AppFixture) -> None:
+def test_a_slow_answer_begins_with_spaces(http: httpx.Client, app_fixture: AppFixture) -> None:
     quick = say(http, open_session(http), "say: done")
-    slow = hear(http, world, f"{open_session(http, model='faulty/slow')}/turn", {"messages": [user("Hello")]})
+    slow = hear(http, app_fixture, f"{open_session(http, model='faulty/slow')}/turn", {"messages": [user("Hello")]})
 
     assert quick.text.startswith("{")
     assert slow.text.startswith("  ")
@@ -205,10 +205,10 @@ def test_a_slow_answer_begins_with_spaces(http: httpx.Client, world: AppFixture)
     assert slow.json()["output_message"]["content"] == "awake"
 
 
-def test_a_failure_after_the_first_space_is_a_failed_turn(http: httpx.Client, world: AppFixture) -> None:
+def test_a_failure_after_the_first_space_is_a_failed_turn(http: httpx.Client, app_fixture: AppFixture) -> None:
     session = open_session(http, model="faulty/slow-failure")
 
-    response = hear(http, world, f"{session}/turn", {"messages": [user("Hello")]})
+    response = hear(http, app_fixture, f"{session}/turn", {"messages": [user("Hello")]})
 
     assert (response.status_code, response.text[:2]) == (200, "  ")
     assert response.json() == turns_of(http, session)[0]

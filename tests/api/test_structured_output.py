@@ -12,13 +12,13 @@ SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}, "required"
 FORMAT = {"type": "json_schema", "json_schema": SCHEMA}
 
 
-def test_an_answer_of_the_form_that_the_turn_asks_for_completes_it(http: httpx.Client, world: AppFixture) -> None:
+def test_an_answer_of_the_form_that_the_turn_asks_for_completes_it(http: httpx.Client, app_fixture: AppFixture) -> None:
     session = open_session(http, model="recorded/m")
 
     done = turn(http, session, "three is 3", response_format=FORMAT)
 
     assert isinstance(json.loads(done["output_message"]["content"])["n"], int)
-    assert world.last_request.response_format is not None
+    assert app_fixture.last_request.response_format is not None
     assert turn(http, session, "say: free text")["status"] == "completed"
 
 

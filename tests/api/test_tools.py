@@ -44,11 +44,11 @@ class Bench:
 
 
 @pytest.fixture
-def bench(world: AppFixture) -> Iterator[Bench]:
+def bench(app_fixture: AppFixture) -> Iterator[Bench]:
     bench = Bench()
-    world.tool_providers = {KIND: bench}
+    app_fixture.tool_providers = {KIND: bench}
     yield bench
-    world.tool_providers = None
+    app_fixture.tool_providers = None
 
 
 def register(http: httpx.Client, name: str, *tools: str, headers: dict[str, str] | None = None) -> dict[str, Any]:
@@ -75,7 +75,7 @@ def words(events: list[dict[str, Any]]) -> list[str]:
 
 
 def test_a_mix_of_server_and_client_calls_pauses_for_the_clients_and_goes_on_with_both(
-    http: httpx.Client, tools: Bench, world: AppFixture
+    http: httpx.Client, tools: Bench, app_fixture: AppFixture
 ) -> None:
     session = open_session(http, model="recorded/m", toolgroups=["rest::desk"], client_tools=[WEATHER])
 
@@ -116,7 +116,7 @@ def test_iterations_before_a_pause_count_after_it(http: httpx.Client, tools: Ben
 
 
 def test_callers_keys_reach_the_tool_and_are_neither_stored_nor_logged(
-    http: httpx.Client, tools: Bench, world: AppFixture, caplog: pytest.LogCaptureFixture
+    http: httpx.Client, tools: Bench, app_fixture: AppFixture, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
     session = open_session(http, toolgroups=["rest::desk"])
@@ -133,7 +133,7 @@ def test_callers_keys_reach_the_tool_and_are_neither_stored_nor_logged(
     assert invocation.arguments == {"n": 3}
     assert invocation.key.endswith(":1:call_1")
     logged = caplog.text + "".join(str(vars(record)) for record in caplog.records)
-    stored = read_records(world.dynamodb, world.settings.table, world.tenant)
+    stored = read_records(app_fixture.dynamodb, app_fixture.settings.table, app_fixture.tenant)
     assert "call_1" in repr(stored)
     assert KEY not in response.text + http.get(session).text + logged + repr(stored)
 
@@ -313,7 +313,7 @@ def test_the_client_registers_an_embedding_model(client: LlamaStackClient) -> No
     assert [each.api_model_type for each in client.models.list() if each.identifier == "embed"] == ["embedding"]
 
 
-def test_a_registered_model_is_another_name_of_a_providers(http: httpx.Client, world: AppFixture) -> None:
+def test_a_registered_model_is_another_name_of_a_providers(http: httpx.Client, app_fixture: AppFixture) -> None:
     body = {"model_id": "fast", "provider_id": "scripted", "provider_model_id": "demo"}
     registered = http.post("/v1/models", json=body)
     session = open_session(http, model="fast")

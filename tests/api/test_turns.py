@@ -129,7 +129,9 @@ def test_a_turn_needs_messages_and_may_have_none_in_them(http: httpx.Client) -> 
     assert (empty.status_code, empty.json()["input_messages"]) == (200, [])
 
 
-def test_documents_reach_the_model_and_are_not_mixed_into_the_message(http: httpx.Client, world: AppFixture) -> None:
+def test_documents_reach_the_model_and_are_not_mixed_into_the_message(
+    http: httpx.Client, app_fixture: AppFixture
+) -> None:
     session = open_session(http, model="recorded/model")
     documents = [
         {"content": "Rule one.", "mime_type": "text/plain"},
@@ -139,7 +141,7 @@ def test_documents_reach_the_model_and_are_not_mixed_into_the_message(http: http
     answer = turn(http, session, "say: read", documents=documents)
     turn(http, session, "say: again")
 
-    for request in world.recorder.requests:
+    for request in app_fixture.recorder.requests:
         inputs = [message.content for message in request.messages if isinstance(message, UserInput)]
         assert ["Rule one." in str(content) for content in inputs[:2]] == [True, False]
         assert "Rule two." in str(inputs[1])
@@ -147,14 +149,14 @@ def test_documents_reach_the_model_and_are_not_mixed_into_the_message(http: http
     assert answer["input_messages"][0]["content"] == "say: read"
 
 
-def test_images_reach_the_model_and_every_later_call(http: httpx.Client, world: AppFixture) -> None:
+def test_images_reach_the_model_and_every_later_call(http: httpx.Client, app_fixture: AppFixture) -> None:
     session = open_session(http, model="recorded/model")
     image = {"type": "image", "image": {"data": DOT}}
 
     turn(http, session, [{"type": "text", "text": "say: seen"}, image])
     turn(http, session, "say: still seen")
 
-    for request in world.recorder.requests:
+    for request in app_fixture.recorder.requests:
         [shown] = [message.content for message in request.messages if isinstance(message, UserInput)][:1]
         assert isinstance(shown, list)
         assert shown[1].model_dump(exclude_none=True) == image

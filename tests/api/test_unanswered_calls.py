@@ -108,7 +108,7 @@ def test_a_conversation_is_free_again_after_the_refusal(http: httpx.Client) -> N
     assert post(http, outputs(asked), conversation=conversation).status_code == 200
 
 
-def test_counting_and_compacting_take_what_is_open(http: httpx.Client, world: AppFixture) -> None:
+def test_counting_and_compacting_take_what_is_open(http: httpx.Client, app_fixture: AppFixture) -> None:
     asked = respond(http, ASK, tools=[WEATHER])
     body = {"model": "scripted/demo", "previous_response_id": asked["id"], "input": "well?"}
 

@@ -38,7 +38,7 @@ def tenant() -> str:
 
 
 @pytest.fixture
-def make_stage(cloud: Cloud, tenant: str) -> MakeTurnFixture:
+def make_turn_fixture(cloud: Cloud, tenant: str) -> MakeTurnFixture:
     """Return a function that creates a stage for a model; `lease` is in seconds, `history` in bytes."""
 
     def make(model: ChatModel, lease: float = 30, history: int = 4_000_000) -> TurnFixture:
@@ -48,7 +48,7 @@ def make_stage(cloud: Cloud, tenant: str) -> MakeTurnFixture:
 
 
 @pytest.fixture
-def make_office(cloud: Cloud, tenant: str) -> MakeWorkerFixture:
+def make_worker_fixture(cloud: Cloud, tenant: str) -> MakeWorkerFixture:
     """Return a function that creates an office for a model; `lease` is in seconds."""
 
     def make(model: ChatModel, lease: float = 30) -> WorkerFixture:

@@ -93,13 +93,19 @@ class WorkerFixture:
     def __init__(
         self, cloud: Cloud, tenant: str, model: ChatModel, lease: float = 30, desk: FakeQueue | None = None
     ) -> None:
-        self.cloud, self.tenant, self.desk, self.shop, self.lease = cloud, tenant, desk or FakeQueue(), FakeMcp(), lease
+        self.cloud, self.tenant, self.desk, self.fake_mcp, self.lease = (
+            cloud,
+            tenant,
+            desk or FakeQueue(),
+            FakeMcp(),
+            lease,
+        )
         self.store = cloud.store
         settings = Settings(lease_seconds=lease, default_model="scripted/demo")
         router = Router({"test": lambda: model, "scripted": lambda: Scripted(0)}, "test/m")
         kinds = delete_agent_objects(cloud.store) | delete_response_objects(self.store)
         self.deletions = Deletions(kinds, self.desk.send)
-        providers = {"model-context-protocol": self.shop}
+        providers = {"model-context-protocol": self.fake_mcp}
         adapters = Adapters(settings, router=router, tool_providers=providers)
         base = compose(tenant, adapters, cloud.store, self.deletions)
         self.turns = base

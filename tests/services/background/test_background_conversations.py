@@ -19,375 +19,389 @@ from stint.services.responses.recovery import MESSAGE_SECONDS, QUEUE_SECONDS
 HOUR = 3_600
 
 
-async def is_locked(office: WorkerFixture, conversation: str) -> bool:
+async def is_locked(worker_fixture: WorkerFixture, conversation: str) -> bool:
     """Ask for the conversation in the foreground and in the background, which is to make no difference."""
     refusals = []
     try:
-        run = await Responder(office).start("locked?", conversation=conversation)
+        run = await Responder(worker_fixture).start("locked?", conversation=conversation)
         await run.run.close_inference()
         await run.log.release()
     except Conflict as conflict:
         refusals.append(conflict.code)
     try:
-        response_id = await office.create("locked?", conversation=conversation)
-        await office.services.background.cancel(response_id)
-        office.desk.tasks.pop()
+        response_id = await worker_fixture.create("locked?", conversation=conversation)
+        await worker_fixture.services.background.cancel(response_id)
+        worker_fixture.desk.tasks.pop()
     except Conflict as conflict:
         refusals.append(conflict.code)
     assert refusals in ([], ["conversation_locked"] * 2)
     return bool(refusals)
 
 
-async def told_in(office: WorkerFixture, conversation: str) -> list[str]:
+async def told_in(worker_fixture: WorkerFixture, conversation: str) -> list[str]:
     """The texts of a conversation, in their order."""
-    page = await office.services.conversations.list_items(conversation, None, 20, "asc")
+    page = await worker_fixture.services.conversations.list_items(conversation, None, 20, "asc")
     messages = [item for item in page.data if isinstance(item, Message)]
     return ["".join(getattr(part, "text", "") for part in message.content) for message in messages]
 
 
-async def queued(office: WorkerFixture, text: str = "first", **fields: Any) -> tuple[str, str]:
+async def queued(worker_fixture: WorkerFixture, text: str = "first", **fields: Any) -> tuple[str, str]:
     """Make a conversation, and queue a response in it."""
-    conversation = await office.conversation()
-    return conversation, await office.create(text, conversation=conversation, **fields)
+    conversation = await worker_fixture.conversation()
+    return conversation, await worker_fixture.create(text, conversation=conversation, **fields)
 
 
-async def taken_up(office: WorkerFixture, response_id: str) -> None:
+async def taken_up(worker_fixture: WorkerFixture, response_id: str) -> None:
     """Wait until a worker has a response."""
-    await until(lambda: office.store.response_leases.get_state(office.tenant, response_id).held)
+    await until(lambda: worker_fixture.store.response_leases.get_state(worker_fixture.tenant, response_id).held)
 
 
 async def test_a_response_that_waits_holds_its_conversation_however_long_that_takes(
-    make_office: MakeWorkerFixture,
+    make_worker_fixture: MakeWorkerFixture,
 ) -> None:
     model = script(said("one"), said("two"))
-    office = make_office(model)
-    conversation, first = await queued(office)
+    worker_fixture = make_worker_fixture(model)
+    conversation, first = await queued(worker_fixture)
 
-    locked = [await is_locked(office, conversation)]
+    locked = [await is_locked(worker_fixture, conversation)]
     CLOCK.move(HOUR)
-    locked.append(await is_locked(office, conversation))
-    await office.run(first)
-    second = await office.create("second", conversation=conversation)
-    await office.run(second)
+    locked.append(await is_locked(worker_fixture, conversation))
+    await worker_fixture.run(first)
+    second = await worker_fixture.create("second", conversation=conversation)
+    await worker_fixture.run(second)
 
     assert locked == [True, True]
     assert [words_of(message) for message in model.requests[1].messages] == ["first", "one", "second"]
-    assert await told_in(office, conversation) == ["first", "one", "second", "two"]
+    assert await told_in(worker_fixture, conversation) == ["first", "one", "second", "two"]
 
 
-async def test_of_many_requests_at_once_one_is_accepted(make_office: MakeWorkerFixture) -> None:
-    office = make_office(script(said()))
-    conversation = await office.conversation()
+async def test_of_many_requests_at_once_one_is_accepted(make_worker_fixture: MakeWorkerFixture) -> None:
+    worker_fixture = make_worker_fixture(script(said()))
+    conversation = await worker_fixture.conversation()
 
     outcomes = await asyncio.gather(
-        *(office.create(conversation=conversation) for _ in range(8)), return_exceptions=True
+        *(worker_fixture.create(conversation=conversation) for _ in range(8)), return_exceptions=True
     )
 
     [accepted] = [each for each in outcomes if isinstance(each, str)]
     assert all(isinstance(each, Conflict) for each in outcomes if each != accepted)
-    assert [task.response_id for task in office.desk.tasks] == [accepted]
+    assert [task.response_id for task in worker_fixture.desk.tasks] == [accepted]
 
 
 async def test_a_response_that_runs_holds_its_conversation_until_its_items_are_in_it(
-    make_office: MakeWorkerFixture,
+    make_worker_fixture: MakeWorkerFixture,
 ) -> None:
     gate = asyncio.Event()
     model = script([gate, *said("Hi")], [])
-    office = make_office(model)
-    conversation, response_id = await queued(office)
-    working = asyncio.create_task(office.run(response_id))
+    worker_fixture = make_worker_fixture(model)
+    conversation, response_id = await queued(worker_fixture)
+    working = asyncio.create_task(worker_fixture.run(response_id))
     await model.opened.wait()
 
-    locked = await is_locked(office, conversation)
+    locked = await is_locked(worker_fixture, conversation)
     gate.set()
     await working
 
     assert locked
-    assert not await is_locked(office, conversation)
-    assert await told_in(office, conversation) == ["first", "Hi"]
+    assert not await is_locked(worker_fixture, conversation)
+    assert await told_in(worker_fixture, conversation) == ["first", "Hi"]
 
 
 @pytest.mark.parametrize("streamed", [True, False])
 async def test_a_response_that_is_cancelled_in_the_queue_lets_its_conversation_go(
-    make_office: MakeWorkerFixture, streamed: bool
+    make_worker_fixture: MakeWorkerFixture, streamed: bool
 ) -> None:
-    office = make_office(script([]))
-    conversation, response_id = await queued(office, stream=streamed)
+    worker_fixture = make_worker_fixture(script([]))
+    conversation, response_id = await queued(worker_fixture, stream=streamed)
 
-    await office.services.background.cancel(response_id)
+    await worker_fixture.services.background.cancel(response_id)
 
-    assert not await is_locked(office, conversation)
-    assert await told_in(office, conversation) == []
+    assert not await is_locked(worker_fixture, conversation)
+    assert await told_in(worker_fixture, conversation) == []
 
 
-async def test_a_response_that_is_deleted_in_the_queue_lets_its_conversation_go(make_office: MakeWorkerFixture) -> None:
-    office = make_office(script([]))
-    conversation, response_id = await queued(office)
+async def test_a_response_that_is_deleted_in_the_queue_lets_its_conversation_go(
+    make_worker_fixture: MakeWorkerFixture,
+) -> None:
+    worker_fixture = make_worker_fixture(script([]))
+    conversation, response_id = await queued(worker_fixture)
 
-    await office.services.stored_responses.delete(response_id)
+    await worker_fixture.services.stored_responses.delete(response_id)
 
-    assert not await is_locked(office, conversation)
+    assert not await is_locked(worker_fixture, conversation)
 
 
 @pytest.mark.parametrize("end", ["cancel", "delete"])
 async def test_a_response_that_is_stopped_while_it_runs_lets_its_conversation_go_with_its_worker(
-    make_office: MakeWorkerFixture, end: str
+    make_worker_fixture: MakeWorkerFixture, end: str
 ) -> None:
     model = script([TextChunk("Half"), asyncio.Event()], [])
-    office = make_office(model)
-    conversation, response_id = await queued(office)
-    working = asyncio.create_task(office.run(response_id))
+    worker_fixture = make_worker_fixture(model)
+    conversation, response_id = await queued(worker_fixture)
+    working = asyncio.create_task(worker_fixture.run(response_id))
     await model.opened.wait()
 
     if end == "cancel":
-        await office.services.background.cancel(response_id)
+        await worker_fixture.services.background.cancel(response_id)
     else:
-        await office.services.stored_responses.delete(response_id)
+        await worker_fixture.services.stored_responses.delete(response_id)
     await working
 
-    assert not await is_locked(office, conversation)
-    assert await told_in(office, conversation) == []
+    assert not await is_locked(worker_fixture, conversation)
+    assert await told_in(worker_fixture, conversation) == []
 
 
 @pytest.mark.parametrize("at_the_model", [True, False])
 async def test_a_response_that_fails_lets_its_conversation_go(
-    make_office: MakeWorkerFixture, monkeypatch: pytest.MonkeyPatch, at_the_model: bool
+    make_worker_fixture: MakeWorkerFixture, monkeypatch: pytest.MonkeyPatch, at_the_model: bool
 ) -> None:
     answers: list[list[Part]] = [[ModelError("Busy.")], []]
-    office = make_office(script(*answers[not at_the_model :]))
-    conversation, response_id = await queued(office, tools=[MCP_TOOL])
+    worker_fixture = make_worker_fixture(script(*answers[not at_the_model :]))
+    conversation, response_id = await queued(worker_fixture, tools=[MCP_TOOL])
     if not at_the_model:
-        planner = type(office.services.responses.planner)
+        planner = type(worker_fixture.services.responses.planner)
 
         async def refuse(*_: Any) -> None:
             raise ModelError("The tools cannot be listed.")
 
         monkeypatch.setattr(planner, "plan", refuse)
 
-    await office.run(response_id)
+    await worker_fixture.run(response_id)
     monkeypatch.undo()
 
-    assert await office.status(response_id) == "failed"
-    assert not await is_locked(office, conversation)
+    assert await worker_fixture.status(response_id) == "failed"
+    assert not await is_locked(worker_fixture, conversation)
 
 
-async def test_nothing_is_read_to_take_a_conversation_whose_response_has_failed(make_office: MakeWorkerFixture) -> None:
-    office = make_office(script([ModelError("Busy.")]))
-    conversation, response_id = await queued(office)
-    await office.run(response_id)
-    office.cloud.forget()
+async def test_nothing_is_read_to_take_a_conversation_whose_response_has_failed(
+    make_worker_fixture: MakeWorkerFixture,
+) -> None:
+    worker_fixture = make_worker_fixture(script([ModelError("Busy.")]))
+    conversation, response_id = await queued(worker_fixture)
+    await worker_fixture.run(response_id)
+    worker_fixture.cloud.forget()
 
-    await office.create(conversation=conversation)
+    await worker_fixture.create(conversation=conversation)
 
-    assert office.cloud.calls == {"UpdateItem": 2, "Query": 1, "BatchWriteItem": 1}
+    assert worker_fixture.cloud.calls == {"UpdateItem": 2, "Query": 1, "BatchWriteItem": 1}
 
 
 async def test_a_response_in_the_background_takes_its_conversation_with_one_write(
-    make_office: MakeWorkerFixture,
+    make_worker_fixture: MakeWorkerFixture,
 ) -> None:
-    office = make_office(script(said()))
-    await office.create()
-    conversation = await office.conversation()
-    office.cloud.forget()
+    worker_fixture = make_worker_fixture(script(said()))
+    await worker_fixture.create()
+    conversation = await worker_fixture.conversation()
+    worker_fixture.cloud.forget()
 
-    response_id = await office.create(conversation=conversation)
-    created = dict(office.cloud.calls)
-    office.cloud.forget()
-    await office.run(response_id)
+    response_id = await worker_fixture.create(conversation=conversation)
+    created = dict(worker_fixture.cloud.calls)
+    worker_fixture.cloud.forget()
+    await worker_fixture.run(response_id)
 
     assert created == {"UpdateItem": 2, "Query": 1, "BatchWriteItem": 1}
     # Its own lease, the conversation's lock and release; its items, and the conversation asked for after them.
     writes = ("UpdateItem", "BatchWriteItem", "PutItem")
-    assert [office.cloud.calls[name] for name in writes] == [3, 1, 1]
+    assert [worker_fixture.cloud.calls[name] for name in writes] == [3, 1, 1]
 
 
 @pytest.mark.parametrize("lost", [False, True])
 async def test_a_response_whose_header_is_not_stored_lets_its_conversation_go(
-    make_office: MakeWorkerFixture, lost: bool
+    make_worker_fixture: MakeWorkerFixture, lost: bool
 ) -> None:
-    office = make_office(script([]))
-    conversation = await office.conversation()
+    worker_fixture = make_worker_fixture(script([]))
+    conversation = await worker_fixture.conversation()
 
-    with failing(office.cloud, "BatchWriteItem", lost=lost), pytest.raises(StoreUnavailable):
-        await office.create(conversation=conversation)
+    with failing(worker_fixture.cloud, "BatchWriteItem", lost=lost), pytest.raises(StoreUnavailable):
+        await worker_fixture.create(conversation=conversation)
 
-    listed = await office.services.stored_responses.list(None, 10, None, "desc")
+    listed = await worker_fixture.services.stored_responses.list(None, 10, None, "desc")
     assert listed.data == []
-    assert not await is_locked(office, conversation)
+    assert not await is_locked(worker_fixture, conversation)
 
 
-async def test_a_response_that_the_queue_does_not_take_lets_its_conversation_go(make_office: MakeWorkerFixture) -> None:
-    office = make_office(script([]))
-    conversation = await office.conversation()
-    office.desk.refuses = True
+async def test_a_response_that_the_queue_does_not_take_lets_its_conversation_go(
+    make_worker_fixture: MakeWorkerFixture,
+) -> None:
+    worker_fixture = make_worker_fixture(script([]))
+    conversation = await worker_fixture.conversation()
+    worker_fixture.desk.refuses = True
 
     with pytest.raises(StoreUnavailable):
-        await office.create(conversation=conversation)
-    office.desk.refuses = False
+        await worker_fixture.create(conversation=conversation)
+    worker_fixture.desk.refuses = False
 
-    assert not await is_locked(office, conversation)
+    assert not await is_locked(worker_fixture, conversation)
 
 
 async def test_a_process_that_dies_before_the_header_is_stored_locks_nothing_for_good(
-    make_office: MakeWorkerFixture,
+    make_worker_fixture: MakeWorkerFixture,
 ) -> None:
-    office = make_office(script([]))
-    conversation = await office.conversation()
-    office.store.conversation_leases.acquire(office.tenant, conversation, f"resp_{'0' * 32}", office.lease)
+    worker_fixture = make_worker_fixture(script([]))
+    conversation = await worker_fixture.conversation()
+    worker_fixture.store.conversation_leases.acquire(
+        worker_fixture.tenant, conversation, f"resp_{'0' * 32}", worker_fixture.lease
+    )
 
-    locked = await is_locked(office, conversation)
-    CLOCK.move(office.lease)
-
-    assert locked
-    assert not await is_locked(office, conversation)
-
-
-async def test_a_lock_that_could_not_be_left_runs_out_and_is_kept_by_the_record(make_office: MakeWorkerFixture) -> None:
-    office = make_office(script(said("Hi")))
-    conversation = await office.conversation()
-    with failing(office.cloud, "UpdateItem", "lock_id = :held"):
-        response_id = await office.create("first", conversation=conversation)
-
-    CLOCK.move(office.lease)
-    locked = await is_locked(office, conversation)
-    await office.run(response_id)
+    locked = await is_locked(worker_fixture, conversation)
+    CLOCK.move(worker_fixture.lease)
 
     assert locked
-    assert await told_in(office, conversation) == ["first", "Hi"]
+    assert not await is_locked(worker_fixture, conversation)
+
+
+async def test_a_lock_that_could_not_be_left_runs_out_and_is_kept_by_the_record(
+    make_worker_fixture: MakeWorkerFixture,
+) -> None:
+    worker_fixture = make_worker_fixture(script(said("Hi")))
+    conversation = await worker_fixture.conversation()
+    with failing(worker_fixture.cloud, "UpdateItem", "lock_id = :held"):
+        response_id = await worker_fixture.create("first", conversation=conversation)
+
+    CLOCK.move(worker_fixture.lease)
+    locked = await is_locked(worker_fixture, conversation)
+    await worker_fixture.run(response_id)
+
+    assert locked
+    assert await told_in(worker_fixture, conversation) == ["first", "Hi"]
 
 
 async def test_a_response_whose_worker_died_keeps_its_conversation_and_is_queued_by_who_wants_it(
-    make_office: MakeWorkerFixture,
+    make_worker_fixture: MakeWorkerFixture,
 ) -> None:
-    office = make_office(script([TextChunk("half"), asyncio.Event()]))
-    conversation, response_id = await queued(office)
-    async with office.dying(response_id):
-        await taken_up(office, response_id)
-    await office.lease_runs_out(response_id)
+    worker_fixture = make_worker_fixture(script([TextChunk("half"), asyncio.Event()]))
+    conversation, response_id = await queued(worker_fixture)
+    async with worker_fixture.dying(response_id):
+        await taken_up(worker_fixture, response_id)
+    await worker_fixture.lease_runs_out(response_id)
 
-    locked = await is_locked(office, conversation)
-    tasks = [task.response_id for task in office.desk.tasks]
-    heir = office.beside(script(said("whole"), []))
-    await heir.run(response_id)
+    locked = await is_locked(worker_fixture, conversation)
+    tasks = [task.response_id for task in worker_fixture.desk.tasks]
+    successor = worker_fixture.beside(script(said("whole"), []))
+    await successor.run(response_id)
 
     assert locked
     assert tasks == [response_id] * 2
-    assert not await is_locked(heir, conversation)
-    assert await told_in(office, conversation) == ["first", "whole"]
+    assert not await is_locked(successor, conversation)
+    assert await told_in(worker_fixture, conversation) == ["first", "whole"]
 
 
-async def test_a_response_that_another_attempt_follows_keeps_its_conversation(make_office: MakeWorkerFixture) -> None:
+async def test_a_response_that_another_attempt_follows_keeps_its_conversation(
+    make_worker_fixture: MakeWorkerFixture,
+) -> None:
     fault: list[Part] = [ValueError("a fault")]
-    office = make_office(script(fault, fault, fault, []))
-    conversation, response_id = await queued(office)
+    worker_fixture = make_worker_fixture(script(fault, fault, fault, []))
+    conversation, response_id = await queued(worker_fixture)
 
     locked = []
     for _ in range(3):
         with pytest.raises(ValueError, match="a fault"):
-            await office.run(response_id)
-        locked.append(await is_locked(office, conversation))
+            await worker_fixture.run(response_id)
+        locked.append(await is_locked(worker_fixture, conversation))
 
     assert locked == [True, True, False]
-    assert await office.status(response_id) == "failed"
+    assert await worker_fixture.status(response_id) == "failed"
 
 
 async def test_workers_that_die_three_times_are_noticed_by_who_wants_the_conversation(
-    make_office: MakeWorkerFixture,
+    make_worker_fixture: MakeWorkerFixture,
 ) -> None:
-    office = make_office(script([]))
-    conversation, response_id = await queued(office)
+    worker_fixture = make_worker_fixture(script([]))
+    conversation, response_id = await queued(worker_fixture)
     for _ in range(3):
-        worker = office.beside(script([asyncio.Event()]))
+        worker = worker_fixture.beside(script([asyncio.Event()]))
         async with worker.dying(response_id):
-            await taken_up(office, response_id)
-        await office.lease_runs_out(response_id)
+            await taken_up(worker_fixture, response_id)
+        await worker_fixture.lease_runs_out(response_id)
 
-    assert not await is_locked(office, conversation)
-    assert await office.status(response_id) == "failed"
+    assert not await is_locked(worker_fixture, conversation)
+    assert await worker_fixture.status(response_id) == "failed"
 
 
-async def test_the_last_delivery_of_a_message_lets_the_conversation_go(make_office: MakeWorkerFixture) -> None:
-    office = make_office(script([]))
-    conversation, response_id = await queued(office)
+async def test_the_last_delivery_of_a_message_lets_the_conversation_go(make_worker_fixture: MakeWorkerFixture) -> None:
+    worker_fixture = make_worker_fixture(script([]))
+    conversation, response_id = await queued(worker_fixture)
 
-    with failing(office.cloud, "UpdateItem"), pytest.raises(StoreUnavailable):
-        await office.run(response_id, last=True)
+    with failing(worker_fixture.cloud, "UpdateItem"), pytest.raises(StoreUnavailable):
+        await worker_fixture.run(response_id, last=True)
 
-    assert not await is_locked(office, conversation)
+    assert not await is_locked(worker_fixture, conversation)
 
 
 @pytest.mark.parametrize("reader", ["who wants the conversation", "who reads the response"])
 async def test_a_response_whose_message_was_lost_is_queued_again_and_again(
-    make_office: MakeWorkerFixture, reader: str
+    make_worker_fixture: MakeWorkerFixture, reader: str
 ) -> None:
-    office = make_office(script(said("Hi"), []))
-    conversation, response_id = await queued(office)
-    office.desk.tasks.clear()
+    worker_fixture = make_worker_fixture(script(said("Hi"), []))
+    conversation, response_id = await queued(worker_fixture)
+    worker_fixture.desk.tasks.clear()
 
     async def look() -> int:
         for _ in range(2):
             if reader == "who reads the response":
-                assert await office.status(response_id) == "queued"
+                assert await worker_fixture.status(response_id) == "queued"
             else:
-                assert await is_locked(office, conversation)
-        return len(office.desk.tasks)
+                assert await is_locked(worker_fixture, conversation)
+        return len(worker_fixture.desk.tasks)
 
     soon = await look()
     CLOCK.move(MESSAGE_SECONDS)
     later = await look()
     CLOCK.move(MESSAGE_SECONDS + 1)
     last = await look()
-    await office.run(office.desk.tasks.pop().response_id)
+    await worker_fixture.run(worker_fixture.desk.tasks.pop().response_id)
 
     assert (soon, later, last) == (0, 1, 2)
-    assert await office.status(response_id) == "completed"
-    assert not await is_locked(office, conversation)
+    assert await worker_fixture.status(response_id) == "completed"
+    assert not await is_locked(worker_fixture, conversation)
 
 
-async def test_a_response_that_no_worker_takes_up_within_a_day_has_failed(make_office: MakeWorkerFixture) -> None:
+async def test_a_response_that_no_worker_takes_up_within_a_day_has_failed(
+    make_worker_fixture: MakeWorkerFixture,
+) -> None:
     model = script([])
-    office = make_office(model)
-    conversation, response_id = await queued(office, stream=True)
+    worker_fixture = make_worker_fixture(model)
+    conversation, response_id = await queued(worker_fixture, stream=True)
 
     CLOCK.move(QUEUE_SECONDS)
 
-    assert not await is_locked(office, conversation)
-    response = await office.get(response_id)
+    assert not await is_locked(worker_fixture, conversation)
+    response = await worker_fixture.get(response_id)
     assert response.error is not None
     assert (response.status, response.error.code) == ("failed", "queue_timeout")
-    assert (await office.follow(response_id))[-1]["response"]["status"] == "failed"
-    stored = await office.run(response_id)
+    assert (await worker_fixture.follow(response_id))[-1]["response"]["status"] == "failed"
+    stored = await worker_fixture.run(response_id)
     assert stored is not None
     assert stored.status == "failed"
 
 
 async def test_a_response_waits_for_a_conversation_that_another_one_has_after_all(
-    make_office: MakeWorkerFixture,
+    make_worker_fixture: MakeWorkerFixture,
 ) -> None:
-    office = make_office(script(said("first"), said("second")))
-    (one, patient), (other, hasty) = [await queued(office) for _ in range(2)]
-    lock = office.store.conversation_leases.acquire(office.tenant, one, "resp_other", 30)
+    worker_fixture = make_worker_fixture(script(said("first"), said("second")))
+    (one, patient), (other, hasty) = [await queued(worker_fixture) for _ in range(2)]
+    lock = worker_fixture.store.conversation_leases.acquire(worker_fixture.tenant, one, "resp_other", 30)
 
-    working = asyncio.create_task(office.run(patient))
-    await taken_up(office, patient)
+    working = asyncio.create_task(worker_fixture.run(patient))
+    await taken_up(worker_fixture, patient)
     lock.release()
     await working
-    office.store.conversation_leases.acquire(office.tenant, other, "resp_other", 30)
-    await office.run(hasty, seconds=0.5)
+    worker_fixture.store.conversation_leases.acquire(worker_fixture.tenant, other, "resp_other", 30)
+    await worker_fixture.run(hasty, seconds=0.5)
 
-    assert await office.status(patient) == "completed"
-    failed = await office.get(hasty)
+    assert await worker_fixture.status(patient) == "completed"
+    failed = await worker_fixture.get(hasty)
     assert failed.error is not None
     assert (failed.status, failed.error.code) == ("failed", "conversation_locked")
 
 
-async def test_the_next_response_sees_all_that_the_one_before_it_said(make_office: MakeWorkerFixture) -> None:
+async def test_the_next_response_sees_all_that_the_one_before_it_said(make_worker_fixture: MakeWorkerFixture) -> None:
     model = script(called("buy"), [TextChunk("one"), STOP], said("two"))
-    office = make_office(model)
-    conversation, response_id = await queued(office, tools=[MCP_TOOL])
-    await office.run(response_id)
+    worker_fixture = make_worker_fixture(model)
+    conversation, response_id = await queued(worker_fixture, tools=[MCP_TOOL])
+    await worker_fixture.run(response_id)
 
-    await Responder(office).respond("second", conversation=conversation)
+    await Responder(worker_fixture).respond("second", conversation=conversation)
 
     words = [words_of(message) for message in model.requests[2].messages]
     assert words == ["first", "", "buy is done", "one", "second"]

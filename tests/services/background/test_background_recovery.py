@@ -18,23 +18,23 @@ from stint.services.background.worker import AttemptsExhausted
 from stint.services.responses.recovery import exhausted
 
 
-async def test_steps_that_are_stored_are_not_run_again(make_office: MakeWorkerFixture) -> None:
+async def test_steps_that_are_stored_are_not_run_again(make_worker_fixture: MakeWorkerFixture) -> None:
     usage = Usage(input_tokens=5, output_tokens=3, total_tokens=8)
     asked = [*called("buy")[:-1], Finished(FinishReason.tool_calls, usage)]
-    office = make_office(script(asked, [TextChunk("half "), asyncio.Event()]))
-    response_id = await office.create(stream=True, tools=[MCP_TOOL])
-    async with office.dying(response_id):
-        await until_told(office, response_id, "half ")
-    heir = office.beside(script([TextChunk("whole"), Finished(FinishReason.stop, usage)]))
+    worker_fixture = make_worker_fixture(script(asked, [TextChunk("half "), asyncio.Event()]))
+    response_id = await worker_fixture.create(stream=True, tools=[MCP_TOOL])
+    async with worker_fixture.dying(response_id):
+        await until_told(worker_fixture, response_id, "half ")
+    successor = worker_fixture.beside(script([TextChunk("whole"), Finished(FinishReason.stop, usage)]))
 
-    await heir.run(response_id)
+    await successor.run(response_id)
 
-    response = await heir.get(response_id)
-    assert (office.shop.calls, heir.shop.calls) == (["buy"], [])
+    response = await successor.get(response_id)
+    assert (worker_fixture.fake_mcp.calls, successor.fake_mcp.calls) == (["buy"], [])
     assert [item.type for item in response.output] == ["mcp_list_tools", "mcp_call", "message"]
     assert response.usage is not None
     assert response.usage.total_tokens == 16
-    events = await heir.follow(response_id)
+    events = await successor.follow(response_id)
     assert text_of(events) == "half whole"
     done = [event["item"] for event in events if event["type"] == "response.output_item.done"]
     assert [(item["type"], item.get("status")) for item in done] == [
@@ -47,88 +47,92 @@ async def test_steps_that_are_stored_are_not_run_again(make_office: MakeWorkerFi
 
 
 async def test_calls_of_the_last_answer_that_have_no_result_are_run_first_with_their_keys(
-    make_office: MakeWorkerFixture,
+    make_worker_fixture: MakeWorkerFixture,
 ) -> None:
     model = script(called("buy", "sell"))
-    office = make_office(model)
-    office.shop.gates["sell"] = asyncio.Event()
-    response_id = await office.create(stream=True, tools=[MCP_TOOL])
-    async with office.dying(response_id):
-        await until_stored(office, response_id, 2)
+    worker_fixture = make_worker_fixture(model)
+    worker_fixture.fake_mcp.gates["sell"] = asyncio.Event()
+    response_id = await worker_fixture.create(stream=True, tools=[MCP_TOOL])
+    async with worker_fixture.dying(response_id):
+        await until_stored(worker_fixture, response_id, 2)
     continuation = script(said("Both"))
-    heir = office.beside(continuation)
+    successor = worker_fixture.beside(continuation)
 
-    await heir.run(response_id)
+    await successor.run(response_id)
 
-    assert (office.shop.calls, heir.shop.calls) == (["buy", "sell"], ["sell"])
-    assert heir.shop.keys == office.shop.keys[1:]
+    assert (worker_fixture.fake_mcp.calls, successor.fake_mcp.calls) == (["buy", "sell"], ["sell"])
+    assert successor.fake_mcp.keys == worker_fixture.fake_mcp.keys[1:]
     results = [each for each in continuation.requests[0].messages if isinstance(each, ToolResult)]
     assert [each.content for each in results] == ["buy is done", "sell is done"]
-    events = await heir.follow(response_id)
+    events = await successor.follow(response_id)
     assert types_of(events)[-1] == "completed"
-    assert (await heir.get(response_id)).output[-1].type == "message"
+    assert (await successor.get(response_id)).output[-1].type == "message"
 
 
-async def test_a_pause_for_the_client_in_the_same_answer_still_comes(make_office: MakeWorkerFixture) -> None:
-    office = make_office(script(called("buy", "ask_user")))
-    office.shop.gates["buy"] = asyncio.Event()
-    response_id = await office.create(tools=[MCP_TOOL, FUNCTION])
-    async with office.dying(response_id):
-        await until_stored(office, response_id, 1)
+async def test_a_pause_for_the_client_in_the_same_answer_still_comes(make_worker_fixture: MakeWorkerFixture) -> None:
+    worker_fixture = make_worker_fixture(script(called("buy", "ask_user")))
+    worker_fixture.fake_mcp.gates["buy"] = asyncio.Event()
+    response_id = await worker_fixture.create(tools=[MCP_TOOL, FUNCTION])
+    async with worker_fixture.dying(response_id):
+        await until_stored(worker_fixture, response_id, 1)
     model = script()
-    heir = office.beside(model)
+    successor = worker_fixture.beside(model)
 
-    await heir.run(response_id)
+    await successor.run(response_id)
 
-    response = await heir.get(response_id)
+    response = await successor.get(response_id)
     assert response.status == "completed"
     assert [item.type for item in response.output] == ["mcp_list_tools", "mcp_call", "function_call"]
     assert model.requests == []
 
 
-async def test_calls_that_the_client_approved_are_run_once(make_office: MakeWorkerFixture) -> None:
+async def test_calls_that_the_client_approved_are_run_once(make_worker_fixture: MakeWorkerFixture) -> None:
     asking = {**MCP_TOOL, "require_approval": "always"}
-    office = make_office(script(called("buy"), [asyncio.Event()]))
-    first = await office.finished(tools=[asking])
+    worker_fixture = make_worker_fixture(script(called("buy"), [asyncio.Event()]))
+    first = await worker_fixture.finished(tools=[asking])
     approval = {"type": "mcp_approval_response", "approval_request_id": first.output[-1].id, "approve": True}
-    response_id = await office.create([approval], previous_response_id=first.id, tools=[asking])  # type: ignore[arg-type]  # items in place of a text
-    async with office.dying(response_id):
-        await until_stored(office, response_id, 1)
-    heir = office.beside(script(said("Bought")))
+    response_id = await worker_fixture.create([approval], previous_response_id=first.id, tools=[asking])  # type: ignore[arg-type]  # items in place of a text
+    async with worker_fixture.dying(response_id):
+        await until_stored(worker_fixture, response_id, 1)
+    successor = worker_fixture.beside(script(said("Bought")))
 
-    await heir.run(response_id)
+    await successor.run(response_id)
 
-    assert (office.shop.calls, heir.shop.calls) == (["buy"], [])
-    assert [item.type for item in (await heir.get(response_id)).output] == ["mcp_list_tools", "mcp_call", "message"]
+    assert (worker_fixture.fake_mcp.calls, successor.fake_mcp.calls) == (["buy"], [])
+    assert [item.type for item in (await successor.get(response_id)).output] == [
+        "mcp_list_tools",
+        "mcp_call",
+        "message",
+    ]
 
 
-async def test_the_bounds_of_a_response_count_what_was_done_before(make_office: MakeWorkerFixture) -> None:
-    office = make_office(script(called("buy"), [asyncio.Event()]))
-    response_id = await office.create(tools=[MCP_TOOL], max_tool_calls=1)
-    async with office.dying(response_id):
-        await until_stored(office, response_id, 2)
-    heir = office.beside(script(called("buy")))
+async def test_the_bounds_of_a_response_count_what_was_done_before(make_worker_fixture: MakeWorkerFixture) -> None:
+    worker_fixture = make_worker_fixture(script(called("buy"), [asyncio.Event()]))
+    response_id = await worker_fixture.create(tools=[MCP_TOOL], max_tool_calls=1)
+    async with worker_fixture.dying(response_id):
+        await until_stored(worker_fixture, response_id, 2)
+    successor = worker_fixture.beside(script(called("buy")))
 
-    await heir.run(response_id)
+    await successor.run(response_id)
 
-    response = await heir.get(response_id)
+    response = await successor.get(response_id)
     assert response.incomplete_details is not None
     assert (response.status, response.incomplete_details.reason) == ("incomplete", "max_tool_calls")
-    assert heir.shop.calls == []
+    assert successor.fake_mcp.calls == []
 
 
-async def test_what_was_stored_and_not_told_is_told_by_the_next_worker(make_office: MakeWorkerFixture) -> None:
+async def test_what_was_stored_and_not_told_is_told_by_the_next_worker(make_worker_fixture: MakeWorkerFixture) -> None:
     model = script(called("buy", text="Let me see."), [asyncio.Event()])
-    office = make_office(model)
-    response_id = await office.create(stream=True, tools=[MCP_TOOL])
-    async with office.dying(response_id):
-        await until_stored(office, response_id, 2)
-    heir = office.beside(script(said("Done")))
+    worker_fixture = make_worker_fixture(model)
+    response_id = await worker_fixture.create(stream=True, tools=[MCP_TOOL])
+    async with worker_fixture.dying(response_id):
+        await until_stored(worker_fixture, response_id, 2)
+    successor = worker_fixture.beside(script(said("Done")))
 
-    await heir.run(response_id)
+    await successor.run(response_id)
 
-    events = await heir.follow(response_id)
-    assert [item.type for item in (await heir.get(response_id)).output] == [
+    events = await successor.follow(response_id)
+    assert [item.type for item in (await successor.get(response_id)).output] == [
         "mcp_list_tools",
         "message",
         "mcp_call",
@@ -137,161 +141,167 @@ async def test_what_was_stored_and_not_told_is_told_by_the_next_worker(make_offi
     assert text_of(events) == "Let me see.Done"
 
 
-async def test_a_response_survives_two_deaths(make_office: MakeWorkerFixture) -> None:
-    office = make_office(script([TextChunk("one "), asyncio.Event()]))
-    response_id = await office.create(stream=True)
-    async with office.dying(response_id):
-        await until_told(office, response_id, "one ")
-    second = office.beside(script([TextChunk("two "), asyncio.Event()]))
+async def test_a_response_survives_two_deaths(make_worker_fixture: MakeWorkerFixture) -> None:
+    worker_fixture = make_worker_fixture(script([TextChunk("one "), asyncio.Event()]))
+    response_id = await worker_fixture.create(stream=True)
+    async with worker_fixture.dying(response_id):
+        await until_told(worker_fixture, response_id, "one ")
+    second = worker_fixture.beside(script([TextChunk("two "), asyncio.Event()]))
     async with second.dying(response_id):
-        await until_told(office, response_id, "two ")
-    heir = office.beside(script(said("three")))
+        await until_told(worker_fixture, response_id, "two ")
+    successor = worker_fixture.beside(script(said("three")))
 
-    await heir.run(response_id)
+    await successor.run(response_id)
 
-    events = await heir.follow(response_id)
+    events = await successor.follow(response_id)
     assert text_of(events) == "one two three"
-    message = (await heir.get(response_id)).output[0]
+    message = (await successor.get(response_id)).output[0]
     assert message.id == [event["item"]["id"] for event in events if event["type"] == "response.output_item.done"][2]
 
 
-async def test_whoever_reads_a_response_without_worker_queues_it_again_once(make_office: MakeWorkerFixture) -> None:
-    office = make_office(script([asyncio.Event()]))
-    response_id = await office.create()
-    async with office.dying(response_id):
-        await until_taken_up(office, response_id)
-    await office.lease_runs_out(response_id)
+async def test_whoever_reads_a_response_without_worker_queues_it_again_once(
+    make_worker_fixture: MakeWorkerFixture,
+) -> None:
+    worker_fixture = make_worker_fixture(script([asyncio.Event()]))
+    response_id = await worker_fixture.create()
+    async with worker_fixture.dying(response_id):
+        await until_taken_up(worker_fixture, response_id)
+    await worker_fixture.lease_runs_out(response_id)
 
-    statuses = [await office.status(response_id) for _ in range(3)]
+    statuses = [await worker_fixture.status(response_id) for _ in range(3)]
 
     assert statuses == ["in_progress"] * 3
-    assert [task.response_id for task in office.desk.tasks] == [response_id] * 2
+    assert [task.response_id for task in worker_fixture.desk.tasks] == [response_id] * 2
 
 
-async def test_a_message_waits_for_the_lease_of_a_worker_that_died(make_office: MakeWorkerFixture) -> None:
-    office = make_office(script([asyncio.Event()]))
-    response_id = await office.create()
-    async with office.dying(response_id):
-        await until_taken_up(office, response_id)
+async def test_a_message_waits_for_the_lease_of_a_worker_that_died(make_worker_fixture: MakeWorkerFixture) -> None:
+    worker_fixture = make_worker_fixture(script([asyncio.Event()]))
+    response_id = await worker_fixture.create()
+    async with worker_fixture.dying(response_id):
+        await until_taken_up(worker_fixture, response_id)
 
-    stored = await office.beside(script(said())).run(response_id)
+    stored = await worker_fixture.beside(script(said())).run(response_id)
 
     assert stored is not None
     assert stored.status == "completed"
 
 
 async def test_after_three_attempts_a_response_has_failed_and_its_message_is_not_done(
-    make_office: MakeWorkerFixture,
+    make_worker_fixture: MakeWorkerFixture,
 ) -> None:
     fault: list[Part] = [ValueError("a fault")]
-    office = make_office(script(fault, fault, fault))
-    response_id = await office.create(stream=True)
+    worker_fixture = make_worker_fixture(script(fault, fault, fault))
+    response_id = await worker_fixture.create(stream=True)
 
     for _ in range(2):
         with pytest.raises(ValueError, match="a fault"):
-            await office.run(response_id)
-    between = await office.status(response_id)
+            await worker_fixture.run(response_id)
+    between = await worker_fixture.status(response_id)
     with pytest.raises(ValueError, match="a fault"):
-        await office.run(response_id)
+        await worker_fixture.run(response_id)
 
-    response = await office.get(response_id)
+    response = await worker_fixture.get(response_id)
     assert between == "in_progress"
     assert response.error is not None
     assert (response.status, response.error.code) == ("failed", "attempts_exhausted")
-    assert types_of(await office.follow(response_id))[-2:] == ["error", "failed"]
+    assert types_of(await worker_fixture.follow(response_id))[-2:] == ["error", "failed"]
     with pytest.raises(AttemptsExhausted):
-        await office.run(response_id)
-    assert {end.status for end in office.desk.ends} == {"failed"}
+        await worker_fixture.run(response_id)
+    assert {end.status for end in worker_fixture.desk.ends} == {"failed"}
 
 
-async def test_workers_that_die_three_times_are_noticed_by_whoever_reads(make_office: MakeWorkerFixture) -> None:
-    office = make_office(script([asyncio.Event()]))
-    response_id = await office.create(stream=True)
+async def test_workers_that_die_three_times_are_noticed_by_whoever_reads(
+    make_worker_fixture: MakeWorkerFixture,
+) -> None:
+    worker_fixture = make_worker_fixture(script([asyncio.Event()]))
+    response_id = await worker_fixture.create(stream=True)
     for _ in range(3):
-        worker = office.beside(script([asyncio.Event()]))
+        worker = worker_fixture.beside(script([asyncio.Event()]))
         async with worker.dying(response_id):
-            await until_taken_up(office, response_id)
-        await office.lease_runs_out(response_id)
+            await until_taken_up(worker_fixture, response_id)
+        await worker_fixture.lease_runs_out(response_id)
 
-    response = await office.get(response_id)
+    response = await worker_fixture.get(response_id)
 
     assert response.error is not None
     assert (response.status, response.error.code) == ("failed", "attempts_exhausted")
     with pytest.raises(AttemptsExhausted):
-        await office.run(response_id)
+        await worker_fixture.run(response_id)
 
 
-async def test_the_last_delivery_of_a_message_ends_the_response(make_office: MakeWorkerFixture) -> None:
-    office = make_office(script([ValueError("a fault")]))
-    response_id = await office.create()
+async def test_the_last_delivery_of_a_message_ends_the_response(make_worker_fixture: MakeWorkerFixture) -> None:
+    worker_fixture = make_worker_fixture(script([ValueError("a fault")]))
+    response_id = await worker_fixture.create()
 
     with pytest.raises(ValueError, match="a fault"):
-        await office.run(response_id, last=True)
+        await worker_fixture.run(response_id, last=True)
 
-    assert await office.status(response_id) == "failed"
+    assert await worker_fixture.status(response_id) == "failed"
 
 
 async def test_a_worker_whose_response_another_one_has_exhausted_meanwhile_keeps_its_message(
-    make_office: MakeWorkerFixture, monkeypatch: pytest.MonkeyPatch
+    make_worker_fixture: MakeWorkerFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    office = make_office(script([asyncio.Event()]))
-    response_id = await office.create()
-    async with office.dying(response_id):
-        await until_taken_up(office, response_id)
-    heir = office.beside(script())
+    worker_fixture = make_worker_fixture(script([asyncio.Event()]))
+    response_id = await worker_fixture.create()
+    async with worker_fixture.dying(response_id):
+        await until_taken_up(worker_fixture, response_id)
+    successor = worker_fixture.beside(script())
 
     async def keep_response(*arguments: Any) -> ResponseKeeper | None:
         keeper = await response_lease.keep_response(*arguments)
-        await office.worker.end_response(response_id, exhausted)
+        await worker_fixture.worker.end_response(response_id, exhausted)
         return keeper
 
     monkeypatch.setattr(worker, "keep_response", keep_response)
 
     with pytest.raises(AttemptsExhausted):
-        await heir.run(response_id)
+        await successor.run(response_id)
 
-    assert [end.status for end in office.desk.ends] == ["failed"]
-
-
-async def test_the_last_delivery_ends_a_response_that_nobody_could_even_take_up(make_office: MakeWorkerFixture) -> None:
-    office = make_office(script())
-    response_id = await office.create()
-
-    with failing(office.cloud, "UpdateItem"), pytest.raises(StoreUnavailable):
-        await office.run(response_id, last=True)
-
-    assert await office.status(response_id) == "failed"
+    assert [end.status for end in worker_fixture.desk.ends] == ["failed"]
 
 
-async def test_an_attempt_that_the_store_fails_may_follow_at_once(make_office: MakeWorkerFixture) -> None:
+async def test_the_last_delivery_ends_a_response_that_nobody_could_even_take_up(
+    make_worker_fixture: MakeWorkerFixture,
+) -> None:
+    worker_fixture = make_worker_fixture(script())
+    response_id = await worker_fixture.create()
+
+    with failing(worker_fixture.cloud, "UpdateItem"), pytest.raises(StoreUnavailable):
+        await worker_fixture.run(response_id, last=True)
+
+    assert await worker_fixture.status(response_id) == "failed"
+
+
+async def test_an_attempt_that_the_store_fails_may_follow_at_once(make_worker_fixture: MakeWorkerFixture) -> None:
     gate = asyncio.Event()
     model = script([gate, *said("lost")])
-    office = make_office(model)
-    response_id = await office.create()
-    working = asyncio.create_task(office.run(response_id))
+    worker_fixture = make_worker_fixture(model)
+    response_id = await worker_fixture.create()
+    working = asyncio.create_task(worker_fixture.run(response_id))
     await model.opened.wait()
 
     gate.set()
-    with failing(office.cloud, "PutItem"), pytest.raises(StoreUnavailable):
+    with failing(worker_fixture.cloud, "PutItem"), pytest.raises(StoreUnavailable):
         await working
 
-    assert await office.status(response_id) == "in_progress"
-    assert len(office.desk.tasks) == 2
-    stored = await office.beside(script(said("kept"))).run(response_id)
+    assert await worker_fixture.status(response_id) == "in_progress"
+    assert len(worker_fixture.desk.tasks) == 2
+    stored = await worker_fixture.beside(script(said("kept"))).run(response_id)
     assert stored is not None
     assert stored.status == "completed"
 
 
-async def test_what_a_worker_writes_after_it_was_overtaken_is_refused(make_office: MakeWorkerFixture) -> None:
+async def test_what_a_worker_writes_after_it_was_overtaken_is_refused(make_worker_fixture: MakeWorkerFixture) -> None:
     gate = asyncio.Event()
     slow = script([TextChunk("slow"), gate, STOP])
-    office = make_office(slow)
-    response_id = await office.create(stream=True)
-    working = asyncio.create_task(office.run(response_id))
+    worker_fixture = make_worker_fixture(slow)
+    response_id = await worker_fixture.create(stream=True)
+    working = asyncio.create_task(worker_fixture.run(response_id))
     await slow.opened.wait()
-    lease = office.store.response_leases.get_state(office.tenant, response_id).lease_id
-    overtaken = office.beside(script(said("fast")))
-    await asyncio.to_thread(expire, office, response_id)
+    lease = worker_fixture.store.response_leases.get_state(worker_fixture.tenant, response_id).lease_id
+    overtaken = worker_fixture.beside(script(said("fast")))
+    await asyncio.to_thread(expire, worker_fixture, response_id)
 
     winner = await overtaken.run(response_id)
     gate.set()
@@ -300,22 +310,22 @@ async def test_what_a_worker_writes_after_it_was_overtaken_is_refused(make_offic
     assert lease is not None
     assert winner is not None
     assert loser is None or loser.status == "completed"
-    response = await office.get(response_id)
+    response = await worker_fixture.get(response_id)
     assert "fast" in response.model_dump_json()
-    await office.follow(response_id)
+    await worker_fixture.follow(response_id)
 
 
 async def test_an_overtaken_worker_adds_no_event_after_its_successor_read_the_stream(
-    make_office: MakeWorkerFixture,
+    make_worker_fixture: MakeWorkerFixture,
 ) -> None:
     late, early = asyncio.Event(), asyncio.Event()
     slow, fast = script([late, TextChunk("slow"), asyncio.Event()]), script([early, *said("fast")])
-    office = make_office(slow)
-    response_id = await office.create(stream=True)
-    working = asyncio.create_task(office.run(response_id))
+    worker_fixture = make_worker_fixture(slow)
+    response_id = await worker_fixture.create(stream=True)
+    working = asyncio.create_task(worker_fixture.run(response_id))
     await slow.opened.wait()
-    successor = office.beside(fast)
-    await asyncio.to_thread(expire, office, response_id)
+    successor = worker_fixture.beside(fast)
+    await asyncio.to_thread(expire, worker_fixture, response_id)
 
     winning = asyncio.create_task(successor.run(response_id))
     await fast.opened.wait()
@@ -326,44 +336,44 @@ async def test_an_overtaken_worker_adds_no_event_after_its_successor_read_the_st
 
     assert winner is not None
     assert winner.status == "completed"
-    assert text_of(await office.follow(response_id)) == "fast"
+    assert text_of(await worker_fixture.follow(response_id)) == "fast"
 
 
-def expire(office: WorkerFixture, response_id: str) -> None:
+def expire(worker_fixture: WorkerFixture, response_id: str) -> None:
     """Let the lease of a worker that lives run out, as one does whose process is stopped for a while."""
     from stint.store import keys
 
-    key = keys.response_lease(office.tenant, response_id)
-    office.cloud.dynamodb.update_item(
-        TableName=office.cloud.table,
+    key = keys.response_lease(worker_fixture.tenant, response_id)
+    worker_fixture.cloud.dynamodb.update_item(
+        TableName=worker_fixture.cloud.table,
         Key={name: {"S": value} for name, value in key._asdict().items()},
         UpdateExpression="SET lease_until = :past, lease_id = :other",
         ExpressionAttributeValues={":past": {"N": str(round(time.time() * 1000) - 1)}, ":other": {"S": "other"}},
     )
 
 
-async def until_stored(office: WorkerFixture, response_id: str, records: int) -> None:
+async def until_stored(worker_fixture: WorkerFixture, response_id: str, records: int) -> None:
     """Wait until a response has so many records."""
-    await until(lambda: len(office.store.responses.get(office.tenant, response_id).records) >= records)
+    await until(lambda: len(worker_fixture.store.responses.get(worker_fixture.tenant, response_id).records) >= records)
 
 
-async def until_taken_up(office: WorkerFixture, response_id: str) -> None:
-    await until(lambda: office.store.response_leases.get_state(office.tenant, response_id).held)
+async def until_taken_up(worker_fixture: WorkerFixture, response_id: str) -> None:
+    await until(lambda: worker_fixture.store.response_leases.get_state(worker_fixture.tenant, response_id).held)
 
 
-async def until_told(office: WorkerFixture, response_id: str, text: str) -> None:
+async def until_told(worker_fixture: WorkerFixture, response_id: str, text: str) -> None:
     """Wait until a stored stream has a text in it."""
-    await until(lambda: text in str(list(office.store.background.events(office.tenant, response_id))))
+    await until(lambda: text in str(list(worker_fixture.store.background.events(worker_fixture.tenant, response_id))))
 
 
-async def test_an_answer_in_the_log_reaches_the_model_as_it_was_said(make_office: MakeWorkerFixture) -> None:
-    office = make_office(script(called("buy", text="Let me see."), [asyncio.Event()]))
-    response_id = await office.create("Please", tools=[MCP_TOOL])
-    async with office.dying(response_id):
-        await until_stored(office, response_id, 2)
+async def test_an_answer_in_the_log_reaches_the_model_as_it_was_said(make_worker_fixture: MakeWorkerFixture) -> None:
+    worker_fixture = make_worker_fixture(script(called("buy", text="Let me see."), [asyncio.Event()]))
+    response_id = await worker_fixture.create("Please", tools=[MCP_TOOL])
+    async with worker_fixture.dying(response_id):
+        await until_stored(worker_fixture, response_id, 2)
     model = script(said("Done"))
 
-    await office.beside(model).run(response_id)
+    await worker_fixture.beside(model).run(response_id)
 
     said_before = [each for each in model.requests[0].messages if isinstance(each, AssistantAnswer)]
     assert [(each.text, len(each.tool_calls)) for each in said_before] == [("Let me see.", 1)]

@@ -75,76 +75,76 @@ def deliver(task: Any, milliseconds: int = 60_000) -> Any:
 
 
 async def left_to_the_worker(
-    stage: TurnFixture, monkeypatch: pytest.MonkeyPatch, kind: str = "agent"
+    turn_fixture: TurnFixture, monkeypatch: pytest.MonkeyPatch, kind: str = "agent"
 ) -> dict[str, Any]:
     """Mark an agent, or its session, as deleted, and return the task that finishes the deletion."""
-    monkeypatch.setitem(vars(app.composition), "deletions", stage.deletions)
-    await stage.turn()
-    task = DeletionTask(tenant=stage.tenant, agent_id=stage.agent_id)
+    monkeypatch.setitem(vars(app.composition), "deletions", turn_fixture.deletions)
+    await turn_fixture.turn()
+    task = DeletionTask(tenant=turn_fixture.tenant, agent_id=turn_fixture.agent_id)
     if kind == "agent":
-        stage.store.agents.mark_deleted(stage.tenant, stage.agent_id)
+        turn_fixture.store.agents.mark_deleted(turn_fixture.tenant, turn_fixture.agent_id)
     else:
-        stage.store.sessions.mark_deleted(*stage.ids)
-        task = task.model_copy(update={"session_id": stage.session_id})
+        turn_fixture.store.sessions.mark_deleted(*turn_fixture.ids)
+        task = task.model_copy(update={"session_id": turn_fixture.session_id})
     return task.model_dump()
 
 
 async def test_a_deletion_is_finished_and_its_message_may_come_again(
-    make_stage: MakeTurnFixture, cloud: Cloud, monkeypatch: pytest.MonkeyPatch
+    make_turn_fixture: MakeTurnFixture, cloud: Cloud, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stage = await make_stage(script(said())).open()
-    task = await left_to_the_worker(stage, monkeypatch)
+    turn_fixture = await make_turn_fixture(script(said())).open()
+    task = await left_to_the_worker(turn_fixture, monkeypatch)
 
     answers = [deliver(task) for _ in range(2)]
 
     assert answers == [DONE, DONE]
-    assert cloud.items(stage.tenant) == []
-    assert stage.inbox.tasks == []
+    assert cloud.items(turn_fixture.tenant) == []
+    assert turn_fixture.inbox.tasks == []
 
 
 async def test_a_deletion_without_time_goes_back_to_the_queue(
-    make_stage: MakeTurnFixture, monkeypatch: pytest.MonkeyPatch
+    make_turn_fixture: MakeTurnFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stage = await make_stage(script(said())).open()
-    task = await left_to_the_worker(stage, monkeypatch)
+    turn_fixture = await make_turn_fixture(script(said())).open()
+    task = await left_to_the_worker(turn_fixture, monkeypatch)
 
     answer = deliver(task, milliseconds=int(app.RESERVE_SECONDS * 1000))
 
     assert answer == DONE
-    assert [left.model_dump() for left in stage.inbox.tasks] == [task]
+    assert [left.model_dump() for left in turn_fixture.inbox.tasks] == [task]
 
 
 @pytest.mark.parametrize("kind", ["agent", "session"])
 async def test_a_deletion_that_came_before_its_mark_deletes_nothing_and_is_delivered_again(
-    make_stage: MakeTurnFixture, cloud: Cloud, monkeypatch: pytest.MonkeyPatch, queue: WorkQueue, kind: str
+    make_turn_fixture: MakeTurnFixture, cloud: Cloud, monkeypatch: pytest.MonkeyPatch, queue: WorkQueue, kind: str
 ) -> None:
-    stage = await make_stage(script(said())).open()
-    monkeypatch.setitem(vars(app.composition), "deletions", stage.deletions)
-    await stage.turn()
-    session_id = stage.session_id if kind == "session" else None
-    early = DeletionTask(tenant=stage.tenant, agent_id=stage.agent_id, session_id=session_id).model_dump()
-    before = cloud.items(stage.tenant)
+    turn_fixture = await make_turn_fixture(script(said())).open()
+    monkeypatch.setitem(vars(app.composition), "deletions", turn_fixture.deletions)
+    await turn_fixture.turn()
+    session_id = turn_fixture.session_id if kind == "session" else None
+    early = DeletionTask(tenant=turn_fixture.tenant, agent_id=turn_fixture.agent_id, session_id=session_id).model_dump()
+    before = cloud.items(turn_fixture.tenant)
 
     too_early = deliver(early)
-    after = cloud.items(stage.tenant)
-    marked = await left_to_the_worker(stage, monkeypatch, kind)
+    after = cloud.items(turn_fixture.tenant)
+    marked = await left_to_the_worker(turn_fixture, monkeypatch, kind)
     in_time = deliver(marked)
 
     assert (too_early, in_time, marked) == (FAILED, DONE, early)
     assert after == before
     assert queue.again == [("handle", app.UNMARKED_SECONDS)]
-    assert not [item for item in cloud.items(stage.tenant) if "session" in item["pk"]["S"]]
+    assert not [item for item in cloud.items(turn_fixture.tenant) if "session" in item["pk"]["S"]]
 
 
 async def test_a_deletion_before_its_mark_comes_again_though_the_queue_does_not_answer(
-    make_stage: MakeTurnFixture, monkeypatch: pytest.MonkeyPatch, queue: WorkQueue
+    make_turn_fixture: MakeTurnFixture, monkeypatch: pytest.MonkeyPatch, queue: WorkQueue
 ) -> None:
-    stage = await make_stage(script(said())).open()
-    monkeypatch.setitem(vars(app.composition), "deletions", stage.deletions)
+    turn_fixture = await make_turn_fixture(script(said())).open()
+    monkeypatch.setitem(vars(app.composition), "deletions", turn_fixture.deletions)
     queue.refuses = True
 
-    assert deliver({"kind": "delete", "tenant": stage.tenant, "agent_id": stage.agent_id}) == FAILED
-    assert await stage.turn()
+    assert deliver({"kind": "delete", "tenant": turn_fixture.tenant, "agent_id": turn_fixture.agent_id}) == FAILED
+    assert await turn_fixture.turn()
 
 
 @pytest.mark.parametrize(
@@ -162,39 +162,39 @@ async def test_a_deletion_before_its_mark_comes_again_though_the_queue_does_not_
     ids=["no JSON", "list", "empty", "other kind", "wrong type", "no id", "no tenant", "no kind"],
 )
 async def test_a_message_that_can_never_be_done_is_logged_and_not_tried_again(
-    make_stage: MakeTurnFixture, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, task: Any
+    make_turn_fixture: MakeTurnFixture, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, task: Any
 ) -> None:
-    stage = make_stage(script())
-    monkeypatch.setitem(vars(app.composition), "deletions", stage.deletions)
+    turn_fixture = make_turn_fixture(script())
+    monkeypatch.setitem(vars(app.composition), "deletions", turn_fixture.deletions)
 
     with caplog.at_level(logging.ERROR, "stint"):
         answer = deliver(task)
 
     assert answer == DONE
     assert "is dropped" in caplog.text
-    assert stage.inbox.tasks == []
+    assert turn_fixture.inbox.tasks == []
 
 
 async def test_a_direct_invocation_deletes_nothing(
-    make_stage: MakeTurnFixture, cloud: Cloud, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    make_turn_fixture: MakeTurnFixture, cloud: Cloud, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    stage = await make_stage(script(said())).open()
-    task = await left_to_the_worker(stage, monkeypatch)
-    before = cloud.items(stage.tenant)
+    turn_fixture = await make_turn_fixture(script(said())).open()
+    task = await left_to_the_worker(turn_fixture, monkeypatch)
+    before = cloud.items(turn_fixture.tenant)
 
     with caplog.at_level(logging.ERROR, "stint"):
         events: list[Any] = [task, task | {"task": "delete"}, None, [], "delete"]
         assert [app.handler(event, Context()) for event in events] == [None] * 5
 
     assert caplog.text.count("is dropped") == 5
-    assert cloud.items(stage.tenant) == before
+    assert cloud.items(turn_fixture.tenant) == before
 
 
 async def test_a_failing_store_fails_the_message(
     own_cloud: Cloud, tenant: str, monkeypatch: pytest.MonkeyPatch, queue: WorkQueue
 ) -> None:
-    stage = await TurnFixture(own_cloud.store, tenant, script(said())).open()
-    task = await left_to_the_worker(stage, monkeypatch)
+    turn_fixture = await TurnFixture(own_cloud.store, tenant, script(said())).open()
+    task = await left_to_the_worker(turn_fixture, monkeypatch)
 
     with failing(own_cloud, "BatchWriteItem"):
         assert deliver(task) == FAILED
@@ -209,10 +209,10 @@ Seat = Callable[[WorkerFixture], None]
 def office_of_the_worker(monkeypatch: pytest.MonkeyPatch) -> Seat:
     """Let the worker's function work for an office."""
 
-    def seat(office: WorkerFixture) -> None:
-        monkeypatch.setattr(app.composition, "make_worker", lambda _: office.worker)
-        monkeypatch.setattr(app.composition, "make_event_requests", lambda _: office.event_requests)
-        monkeypatch.setitem(vars(app.composition), "deletions", office.deletions)
+    def seat(worker_fixture: WorkerFixture) -> None:
+        monkeypatch.setattr(app.composition, "make_worker", lambda _: worker_fixture.worker)
+        monkeypatch.setattr(app.composition, "make_event_requests", lambda _: worker_fixture.event_requests)
+        monkeypatch.setitem(vars(app.composition), "deletions", worker_fixture.deletions)
 
     return seat
 
@@ -222,58 +222,58 @@ async def handle(event: Any, milliseconds: int = 60_000) -> Any:
     return await asyncio.to_thread(app.handler, event, Context(milliseconds))
 
 
-async def test_a_message_is_worked_on(make_office: MakeWorkerFixture, office_of_the_worker: Seat) -> None:
-    office = make_office(script(said()))
-    office_of_the_worker(office)
-    response_id = await office.create()
-    [task] = office.desk.tasks
+async def test_a_message_is_worked_on(make_worker_fixture: MakeWorkerFixture, office_of_the_worker: Seat) -> None:
+    worker_fixture = make_worker_fixture(script(said()))
+    office_of_the_worker(worker_fixture)
+    response_id = await worker_fixture.create()
+    [task] = worker_fixture.desk.tasks
 
     answer = await handle({"Records": [message(task.model_dump())]})
 
     assert answer == {"batchItemFailures": []}
-    assert await office.status(response_id) == "completed"
+    assert await worker_fixture.status(response_id) == "completed"
 
 
 async def test_of_several_messages_only_those_that_failed_come_again(
-    make_office: MakeWorkerFixture, office_of_the_worker: Seat, caplog: pytest.LogCaptureFixture
+    make_worker_fixture: MakeWorkerFixture, office_of_the_worker: Seat, caplog: pytest.LogCaptureFixture
 ) -> None:
     fault: list[Part] = [ValueError("a fault")]
-    office = make_office(script(fault, said()))
-    office_of_the_worker(office)
-    ids = [await office.create() for _ in range(2)]
-    records = [message(task.model_dump(), message_id=f"m{n}") for n, task in enumerate(office.desk.tasks)]
+    worker_fixture = make_worker_fixture(script(fault, said()))
+    office_of_the_worker(worker_fixture)
+    ids = [await worker_fixture.create() for _ in range(2)]
+    records = [message(task.model_dump(), message_id=f"m{n}") for n, task in enumerate(worker_fixture.desk.tasks)]
 
     with caplog.at_level(logging.ERROR, "stint"):
         answer = await handle({"Records": [*records, message("no JSON", message_id="m2")]})
 
     assert answer == {"batchItemFailures": [{"itemIdentifier": "m0"}]}
-    assert [await office.status(response_id) for response_id in ids] == ["in_progress", "completed"]
+    assert [await worker_fixture.status(response_id) for response_id in ids] == ["in_progress", "completed"]
     assert "is dropped" in caplog.text
 
 
 async def test_the_third_delivery_ends_a_response_that_cannot_be_run(
-    make_office: MakeWorkerFixture, office_of_the_worker: Seat
+    make_worker_fixture: MakeWorkerFixture, office_of_the_worker: Seat
 ) -> None:
     fault: list[Part] = [ValueError("a fault")]
-    office = make_office(script(fault))
-    office_of_the_worker(office)
-    response_id = await office.create()
-    [task] = office.desk.tasks
+    worker_fixture = make_worker_fixture(script(fault))
+    office_of_the_worker(worker_fixture)
+    response_id = await worker_fixture.create()
+    [task] = worker_fixture.desk.tasks
 
     answer = await handle({"Records": [message(task.model_dump(), receives=3)]})
 
     assert answer == {"batchItemFailures": [{"itemIdentifier": "m1"}]}
-    assert await office.status(response_id) == "failed"
+    assert await worker_fixture.status(response_id) == "failed"
 
 
 async def test_a_message_of_a_response_that_is_gone_is_done(
-    make_office: MakeWorkerFixture, office_of_the_worker: Seat, caplog: pytest.LogCaptureFixture
+    make_worker_fixture: MakeWorkerFixture, office_of_the_worker: Seat, caplog: pytest.LogCaptureFixture
 ) -> None:
-    office = make_office(script())
-    office_of_the_worker(office)
-    response_id = await office.create()
-    await office.services.stored_responses.delete(response_id)
-    [task] = office.desk.tasks
+    worker_fixture = make_worker_fixture(script())
+    office_of_the_worker(worker_fixture)
+    response_id = await worker_fixture.create()
+    await worker_fixture.services.stored_responses.delete(response_id)
+    [task] = worker_fixture.desk.tasks
 
     with caplog.at_level(logging.WARNING, "stint"):
         answer = await handle({"Records": [message(task.model_dump())]})
@@ -283,10 +283,10 @@ async def test_a_message_of_a_response_that_is_gone_is_done(
 
 
 async def test_an_event_of_the_bus_and_a_direct_invocation_are_worked_on(
-    make_office: MakeWorkerFixture, office_of_the_worker: Seat
+    make_worker_fixture: MakeWorkerFixture, office_of_the_worker: Seat
 ) -> None:
-    office = make_office(script(said("one"), said("two")))
-    office_of_the_worker(office)
+    worker_fixture = make_worker_fixture(script(said("one"), said("two")))
+    office_of_the_worker(worker_fixture)
     detail = {"model": "test/m", "input": "Hello"}
 
     bus = await handle({"detail-type": "Stint Response Requested", "id": "e1", "source": "shop", "detail": detail})
@@ -298,15 +298,15 @@ async def test_an_event_of_the_bus_and_a_direct_invocation_are_worked_on(
 
 
 async def test_the_lines_of_each_event_name_its_own_agent_session_and_turn(
-    make_office: MakeWorkerFixture, office_of_the_worker: Seat, written: io.StringIO
+    make_worker_fixture: MakeWorkerFixture, office_of_the_worker: Seat, written: io.StringIO
 ) -> None:
-    office = make_office(script([ModelError("no")], [ModelError("no")]))
-    office_of_the_worker(office)
+    worker_fixture = make_worker_fixture(script([ModelError("no")], [ModelError("no")]))
+    office_of_the_worker(worker_fixture)
     expected = []
 
     for name in ("first", "second"):
-        agent_id = await office.turns.agents.create(AgentConfig(model="test/m", instructions="", name=name))
-        session_id = await office.turns.sessions.create(agent_id, "talk")
+        agent_id = await worker_fixture.turns.agents.create(AgentConfig(model="test/m", instructions="", name=name))
+        session_id = await worker_fixture.turns.sessions.create(agent_id, "talk")
         detail = {"agent_id": agent_id, "session_id": session_id, "messages": [{"role": "user", "content": "Hi"}]}
         ended = await handle({"detail-type": "Stint Turn Requested", "id": f"e-{name}", "detail": detail})
         expected.append((f"e-{name}", name, agent_id, session_id, ended["turn_id"]))
@@ -325,12 +325,12 @@ async def test_the_lines_of_each_event_name_its_own_agent_session_and_turn(
 
 
 async def test_the_lines_of_an_event_that_comes_again_name_its_turn(
-    make_office: MakeWorkerFixture, office_of_the_worker: Seat, written: io.StringIO
+    make_worker_fixture: MakeWorkerFixture, office_of_the_worker: Seat, written: io.StringIO
 ) -> None:
-    office = make_office(script(said("one")))
-    office_of_the_worker(office)
-    agent_id = await office.turns.agents.create(AgentConfig(model="test/m", instructions="", name="shop"))
-    session_id = await office.turns.sessions.create(agent_id, "talk")
+    worker_fixture = make_worker_fixture(script(said("one")))
+    office_of_the_worker(worker_fixture)
+    agent_id = await worker_fixture.turns.agents.create(AgentConfig(model="test/m", instructions="", name="shop"))
+    session_id = await worker_fixture.turns.sessions.create(agent_id, "talk")
     detail = {"agent_id": agent_id, "session_id": session_id, "messages": [{"role": "user", "content": "Hi"}]}
     event = {"detail-type": "Stint Turn Requested", "id": "e1", "detail": detail}
 
@@ -365,10 +365,10 @@ async def test_the_lines_of_an_event_that_comes_again_name_its_turn(
     ],
 )
 async def test_an_event_that_asks_for_nothing_known_is_logged_without_a_trace_and_dropped(
-    make_office: MakeWorkerFixture, office_of_the_worker: Seat, caplog: pytest.LogCaptureFixture, event: Any
+    make_worker_fixture: MakeWorkerFixture, office_of_the_worker: Seat, caplog: pytest.LogCaptureFixture, event: Any
 ) -> None:
-    office = make_office(script())
-    office_of_the_worker(office)
+    worker_fixture = make_worker_fixture(script())
+    office_of_the_worker(worker_fixture)
 
     with caplog.at_level(logging.ERROR, "stint"):
         answer = await handle(event)
@@ -377,43 +377,45 @@ async def test_an_event_that_asks_for_nothing_known_is_logged_without_a_trace_an
     [record] = caplog.records
     assert "is dropped" in record.message
     assert record.exc_info is None
-    assert office.desk.kinds == []
+    assert worker_fixture.desk.kinds == []
 
 
 @pytest.mark.parametrize("kind", ["response", "conversation"])
 async def test_what_is_left_of_a_deletion_is_deleted_once_it_is_marked(
-    make_office: MakeWorkerFixture, office_of_the_worker: Seat, queue: WorkQueue, kind: str
+    make_worker_fixture: MakeWorkerFixture, office_of_the_worker: Seat, queue: WorkQueue, kind: str
 ) -> None:
-    office = make_office(script(said()))
-    office_of_the_worker(office)
-    mark: Callable[[str, str], None] = office.store.conversations.mark_deleted
+    worker_fixture = make_worker_fixture(script(said()))
+    office_of_the_worker(worker_fixture)
+    mark: Callable[[str, str], None] = worker_fixture.store.conversations.mark_deleted
     if kind == "response":
-        identifier, mark = (await office.finished(stream=True)).id, office.store.responses.mark_deleted
+        identifier, mark = (await worker_fixture.finished(stream=True)).id, worker_fixture.store.responses.mark_deleted
     else:
-        identifier = await office.conversation()
-    event = {"Records": [message({"kind": f"delete_{kind}", "tenant": office.tenant, f"{kind}_id": identifier})]}
-    before = office.cloud.items(office.tenant)
+        identifier = await worker_fixture.conversation()
+    event = {
+        "Records": [message({"kind": f"delete_{kind}", "tenant": worker_fixture.tenant, f"{kind}_id": identifier})]
+    }
+    before = worker_fixture.cloud.items(worker_fixture.tenant)
 
     too_early = await handle(event)
-    kept = office.cloud.items(office.tenant)
-    mark(office.tenant, identifier)
+    kept = worker_fixture.cloud.items(worker_fixture.tenant)
+    mark(worker_fixture.tenant, identifier)
     answers = [await handle(event) for _ in range(2)]
 
     assert (too_early, answers) == (FAILED, [DONE, DONE])
     assert kept == before
     assert queue.again == [("handle", app.UNMARKED_SECONDS)]
-    assert [item for item in office.cloud.items(office.tenant) if "expires_at" not in item] == []
+    assert [item for item in worker_fixture.cloud.items(worker_fixture.tenant) if "expires_at" not in item] == []
 
 
 async def test_the_tenant_of_an_event_is_what_the_rule_says_and_no_detail(
-    make_office: MakeWorkerFixture, monkeypatch: pytest.MonkeyPatch
+    make_worker_fixture: MakeWorkerFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    office = make_office(script(said("one"), said("two")))
+    worker_fixture = make_worker_fixture(script(said("one"), said("two")))
     asked: list[str] = []
 
     def make_event_requests(tenant: str) -> EventRequests:
         asked.append(tenant)
-        return office.event_requests
+        return worker_fixture.event_requests
 
     monkeypatch.setattr(app.composition, "make_event_requests", make_event_requests)
     detail = {"model": "test/m", "input": "Hello", "tenant": "victim"}

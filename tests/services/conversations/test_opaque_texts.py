@@ -135,8 +135,8 @@ async def test_accepted_texts_without_a_signature_are_bounded_in_all(cloud: Clou
     assert "damaged" in (await refusal(lenient, reasoning(unsigned('{"text": 5}')))).message
 
 
-async def test_a_plain_response_never_asks_for_the_key(make_office: MakeWorkerFixture) -> None:
-    responder = Responder(make_office(script(said())))
+async def test_a_plain_response_never_asks_for_the_key(make_worker_fixture: MakeWorkerFixture) -> None:
+    responder = Responder(make_worker_fixture(script(said())))
     responder.cloud.forget()
 
     await responder.respond()
@@ -144,8 +144,8 @@ async def test_a_plain_response_never_asks_for_the_key(make_office: MakeWorkerFi
     assert "GetItem" not in responder.cloud.calls
 
 
-async def test_the_key_is_read_beside_what_a_response_continues(make_office: MakeWorkerFixture) -> None:
-    responder = Responder(make_office(script(said(), said(), said())))
+async def test_the_key_is_read_beside_what_a_response_continues(make_worker_fixture: MakeWorkerFixture) -> None:
+    responder = Responder(make_worker_fixture(script(said(), said(), said())))
     first = (await responder.respond()).response.id
     await responder.respond(previous_response_id=first, include=[ENCRYPTED])
     responder.cloud.forget()
@@ -155,15 +155,15 @@ async def test_the_key_is_read_beside_what_a_response_continues(make_office: Mak
     assert responder.cloud.calls == {"Query": 1, "BatchWriteItem": 1, "PutItem": 1}
 
 
-async def test_what_is_stored_stays_readable_whatever_the_setting(make_office: MakeWorkerFixture) -> None:
+async def test_what_is_stored_stays_readable_whatever_the_setting(make_worker_fixture: MakeWorkerFixture) -> None:
     """A conversation holds texts that were checked when they came in, signed or older."""
-    responder = Responder(make_office(script(said(), called("x"))))
-    office = responder.office
-    conversation = await office.conversation()
-    opaque = office.services.conversations.opaque
+    responder = Responder(make_worker_fixture(script(said(), called("x"))))
+    worker_fixture = responder.worker_fixture
+    conversation = await worker_fixture.conversation()
+    opaque = worker_fixture.services.conversations.opaque
     opaque.unsigned_until = date.max
     items = INPUT.validate_python([reasoning(unsigned('{"text": "Cats."}')), {"role": "assistant", "content": "Hm."}])
-    await office.services.conversations.add_items(conversation, items)
+    await worker_fixture.services.conversations.add_items(conversation, items)
     opaque.unsigned_until = None
 
     ended = await responder.respond(conversation=conversation)

@@ -54,12 +54,12 @@ class Workshop:
 
 @dataclass
 class Place:
-    stage: TurnFixture
+    turn_fixture: TurnFixture
     remote: Workshop
 
     @property
     def toolgroups(self) -> Toolgroups:
-        return self.stage.services.toolgroups
+        return self.turn_fixture.services.toolgroups
 
     async def register(self, name: str, *tools: str, provider_id: str = REMOTE, **args: Any) -> None:
         args = {"tools": tools, **args}
@@ -177,7 +177,7 @@ async def test_a_registration_stands_in_front_of_a_configured_toolgroup_until_it
 
 
 async def test_a_configured_model_is_not_replaced(place: Place) -> None:
-    registry = place.stage.services.registry
+    registry = place.turn_fixture.services.registry
     [configured] = (await registry.catalogue()).models
     request = ModelRegisterRequest(model_id=configured, provider_model_id="other", provider_id="scripted")
 
@@ -222,10 +222,10 @@ async def test_a_registration_that_is_valid_no_more_hides_no_other_and_is_named_
     await place.register("good", "add", provider_id=LOCAL)
     broken = URL(uri="https://secret.example/?token=s3cret")
     for kind in ("tool_group", "shield", "model"):
-        await asyncio.to_thread(cloud.store.registrations.create, place.stage.tenant, kind, "broken", broken)
+        await asyncio.to_thread(cloud.store.registrations.create, place.turn_fixture.tenant, kind, "broken", broken)
 
     with caplog.at_level(logging.ERROR):
-        catalogue = await place.stage.services.registry.catalogue(fresh=True)
+        catalogue = await place.turn_fixture.services.registry.catalogue(fresh=True)
 
     assert "good" in catalogue.toolgroups
     assert "broken" not in {**catalogue.toolgroups, **catalogue.shields, **catalogue.models}
@@ -263,16 +263,16 @@ async def test_credentials_in_args_and_urls_are_in_no_answer(place: Place) -> No
 @pytest.mark.parametrize("name", ["builtin::rag", "builtin::rag/knowledge_search"])
 async def test_the_search_in_vector_stores_is_described_and_refused_in_a_turn(place: Place, name: str) -> None:
     described = await place.toolgroups.tools_of(name, {})
-    stage = await place.stage.open(toolgroups=[{"name": name, "args": {"vector_db_ids": ["db"]}}])
+    turn_fixture = await place.turn_fixture.open(toolgroups=[{"name": name, "args": {"vector_db_ids": ["db"]}}])
 
     search = described[-1]
     assert (search.identifier, search.toolgroup_id) == ("knowledge_search", "builtin::rag")
     assert [(parameter.name, parameter.required) for parameter in search.parameters] == [("query", True)]
     assert search.metadata == {"offered": False, "reason": "Stint has no vector stores"}
     with pytest.raises(InvalidRequest, match=rf"{name}.*no vector stores") as refused:
-        await stage.start()
+        await turn_fixture.start()
     assert refused.value.code == "not_offered"
-    assert (await stage.stored(), await stage.lease_turn()) == ([], None)
+    assert (await turn_fixture.stored(), await turn_fixture.lease_turn()) == ([], None)
     with pytest.raises(InvalidRequest, match="no vector stores"):
         await place.run("knowledge_search")
 
@@ -286,7 +286,7 @@ async def test_what_is_not_offered_is_listed_nowhere(place: Place) -> None:
 
 async def test_a_registered_search_takes_the_place_of_the_one_that_is_not_offered(place: Place) -> None:
     await place.register("builtin::rag", "knowledge_search", provider_id=LOCAL)
-    stage = await place.stage.open(toolgroups=["builtin::rag/knowledge_search"])
+    turn_fixture = await place.turn_fixture.open(toolgroups=["builtin::rag/knowledge_search"])
 
-    assert (await stage.turn()).status == "completed"
+    assert (await turn_fixture.turn()).status == "completed"
     assert await place.run("knowledge_search") == "builtin::rag knowledge_search"

@@ -35,10 +35,10 @@ class Answered:
 class Responder:
     """Client that creates responses like the routes."""
 
-    def __init__(self, office: WorkerFixture) -> None:
-        self.office = office
-        self.responses = office.services.responses
-        self.cloud = office.cloud
+    def __init__(self, worker_fixture: WorkerFixture) -> None:
+        self.worker_fixture = worker_fixture
+        self.responses = worker_fixture.services.responses
+        self.cloud = worker_fixture.cloud
 
     async def start(self, said: Any = "Hello", seconds: float = 30, **fields: Any) -> ResponseRun:
         request = CreateResponse.model_validate({"model": "test/m", "input": said} | fields)
@@ -56,10 +56,10 @@ class Responder:
         return await self.play(await self.start(said, **fields))
 
     async def get(self, response_id: str) -> Response:
-        return await self.office.get(response_id)
+        return await self.worker_fixture.get(response_id)
 
     async def stored(self, response_id: str) -> StoredResponse:
-        return await self.office.stored(response_id)
+        return await self.worker_fixture.stored(response_id)
 
     async def conversation(self) -> str:
-        return (await self.office.services.conversations.create(CreateConversation())).id
+        return (await self.worker_fixture.services.conversations.create(CreateConversation())).id

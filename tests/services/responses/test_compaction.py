@@ -26,12 +26,12 @@ TALK: list[Any] = [
 
 async def compact(responder: Responder, seconds: float = 30, **fields: Any) -> CompactedResponse:
     request = COMPACT.validate_python({"model": "test/m"} | fields)
-    return await responder.office.services.compaction.compact(request, deadline(seconds))
+    return await responder.worker_fixture.services.compaction.compact(request, deadline(seconds))
 
 
 async def count(responder: Responder, **fields: Any) -> int:
     request = COUNT.validate_python({"model": "test/m"} | fields)
-    return (await responder.office.services.token_counts.count(request)).input_tokens
+    return (await responder.worker_fixture.services.token_counts.count(request)).input_tokens
 
 
 def context_of(compacted: CompactedResponse) -> CompactedContext:
@@ -44,19 +44,19 @@ def told(model: Script) -> list[str]:
     return [words_of(message) for message in model.requests[-1].messages]
 
 
-async def test_a_model_writes_the_summary_and_the_systems_words_stay(make_office: MakeWorkerFixture) -> None:
+async def test_a_model_writes_the_summary_and_the_systems_words_stay(make_worker_fixture: MakeWorkerFixture) -> None:
     model = script(said("They like plums."))
 
-    compacted = await compact(Responder(make_office(model)), input=TALK, instructions="Be exact.")
+    compacted = await compact(Responder(make_worker_fixture(model)), input=TALK, instructions="Be exact.")
 
     assert told(model) == ["Be exact.", "Answer in French.", "I like plums.", "Bien.", TASK]
     assert context_of(compacted) == CompactedContext(summary="They like plums.", instructions=["Answer in French."])
     assert compacted.object == "response.compaction"
 
 
-async def test_a_chain_is_compacted_with_what_is_said_behind_it(make_office: MakeWorkerFixture) -> None:
+async def test_a_chain_is_compacted_with_what_is_said_behind_it(make_worker_fixture: MakeWorkerFixture) -> None:
     model = script(said("one"), said("Short."))
-    responder = Responder(make_office(model))
+    responder = Responder(make_worker_fixture(model))
     first = (await responder.respond("first")).response.id
 
     await compact(responder, previous_response_id=first, input="second")
@@ -64,9 +64,9 @@ async def test_a_chain_is_compacted_with_what_is_said_behind_it(make_office: Mak
     assert told(model) == ["first", "one", "second", TASK]
 
 
-async def test_what_was_compacted_goes_on_as_input(make_office: MakeWorkerFixture) -> None:
+async def test_what_was_compacted_goes_on_as_input(make_worker_fixture: MakeWorkerFixture) -> None:
     model = script(said("They like plums."), said("Yes."))
-    responder = Responder(make_office(model))
+    responder = Responder(make_worker_fixture(model))
     compacted = await compact(responder, input=TALK)
     [item] = compacted.output
 
@@ -75,9 +75,9 @@ async def test_what_was_compacted_goes_on_as_input(make_office: MakeWorkerFixtur
     assert told(model) == ["Answer in French.", "Summary of the conversation so far:\nThey like plums.", "And pears?"]
 
 
-async def test_what_was_compacted_is_compacted_again(make_office: MakeWorkerFixture) -> None:
+async def test_what_was_compacted_is_compacted_again(make_worker_fixture: MakeWorkerFixture) -> None:
     model = script(said("They like plums."), said("Plums."))
-    responder = Responder(make_office(model))
+    responder = Responder(make_worker_fixture(model))
     [item] = (await compact(responder, input=TALK)).output
 
     again = await compact(responder, input=[item.model_dump(mode="json"), {"role": "user", "content": "And pears."}])
@@ -85,11 +85,11 @@ async def test_what_was_compacted_is_compacted_again(make_office: MakeWorkerFixt
     assert context_of(again) == CompactedContext(summary="Plums.", instructions=["Answer in French."])
 
 
-async def test_calls_that_are_open_are_closed(make_office: MakeWorkerFixture) -> None:
+async def test_calls_that_are_open_are_closed(make_worker_fixture: MakeWorkerFixture) -> None:
     model = script(said("Short."))
 
     await compact(
-        Responder(make_office(model)),
+        Responder(make_worker_fixture(model)),
         input=[{"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"}],
     )
 
@@ -97,21 +97,21 @@ async def test_calls_that_are_open_are_closed(make_office: MakeWorkerFixture) ->
 
 
 async def test_nothing_but_the_key_is_stored_and_what_the_summary_took_is_counted(
-    make_office: MakeWorkerFixture, cloud: Cloud, tenant: str
+    make_worker_fixture: MakeWorkerFixture, cloud: Cloud, tenant: str
 ) -> None:
     usage = Usage(input_tokens=3, output_tokens=2, total_tokens=5)
 
     compacted = await compact(
-        Responder(make_office(script([TextChunk("Short."), Finished(FinishReason.stop, usage)]))), input="Hello"
+        Responder(make_worker_fixture(script([TextChunk("Short."), Finished(FinishReason.stop, usage)]))), input="Hello"
     )
 
     assert (compacted.usage.input_tokens, compacted.usage.total_tokens) == (3, 5)
     assert [item["pk"]["S"] for item in cloud.items(tenant)] == [f"{tenant}#signing_key"]
 
 
-async def test_a_model_that_writes_nothing_or_fails_makes_no_summary(make_office: MakeWorkerFixture) -> None:
+async def test_a_model_that_writes_nothing_or_fails_makes_no_summary(make_worker_fixture: MakeWorkerFixture) -> None:
     model = script([STOP], [ModelError("Busy.")], called("f"))
-    responder = Responder(make_office(model))
+    responder = Responder(make_worker_fixture(model))
 
     for _ in range(3):
         with pytest.raises(ModelError):
@@ -120,23 +120,25 @@ async def test_a_model_that_writes_nothing_or_fails_makes_no_summary(make_office
     assert model.closed == 3
 
 
-async def test_a_summary_has_to_be_there_in_time(make_office: MakeWorkerFixture) -> None:
+async def test_a_summary_has_to_be_there_in_time(make_worker_fixture: MakeWorkerFixture) -> None:
     with pytest.raises(DeadlineExceeded):
-        await compact(Responder(make_office(script(said()))), seconds=0, input="Hello")
+        await compact(Responder(make_worker_fixture(script(said()))), seconds=0, input="Hello")
 
 
 @pytest.mark.parametrize(
     ("fields", "param"), [({}, "input"), ({"model": "nobody/m", "input": "Hi"}, "model"), ({"input": []}, "input")]
 )
-async def test_what_cannot_be_compacted_is_refused(make_office: MakeWorkerFixture, fields: Any, param: str) -> None:
+async def test_what_cannot_be_compacted_is_refused(
+    make_worker_fixture: MakeWorkerFixture, fields: Any, param: str
+) -> None:
     with pytest.raises(InvalidRequest) as refused:
-        await compact(Responder(make_office(script())), **fields)
+        await compact(Responder(make_worker_fixture(script())), **fields)
 
     assert refused.value.param == param
 
 
-async def test_tokens_are_counted_as_a_response_would_send_them(make_office: MakeWorkerFixture) -> None:
-    responder = Responder(make_office(script(said("one"))))
+async def test_tokens_are_counted_as_a_response_would_send_them(make_worker_fixture: MakeWorkerFixture) -> None:
+    responder = Responder(make_worker_fixture(script(said("one"))))
     first = (await responder.respond("first")).response.id
 
     counted = await count(responder, previous_response_id=first, input="second", instructions="Be brief.")
@@ -144,8 +146,8 @@ async def test_tokens_are_counted_as_a_response_would_send_them(make_office: Mak
     assert counted == 4  # these models count messages
 
 
-async def test_a_conversation_is_counted_without_taking_it(make_office: MakeWorkerFixture) -> None:
-    responder = Responder(make_office(script(said("one"))))
+async def test_a_conversation_is_counted_without_taking_it(make_worker_fixture: MakeWorkerFixture) -> None:
+    responder = Responder(make_worker_fixture(script(said("one"))))
     conversation = await responder.conversation()
     run = await responder.start("first", conversation=conversation)
 
@@ -154,8 +156,8 @@ async def test_a_conversation_is_counted_without_taking_it(make_office: MakeWork
     assert await count(responder, conversation=conversation, input="second") == 3
 
 
-async def test_tools_of_servers_are_counted(make_office: MakeWorkerFixture) -> None:
+async def test_tools_of_servers_are_counted(make_worker_fixture: MakeWorkerFixture) -> None:
     tool = {"type": "mcp", "server_label": "shop", "server_url": "http://127.0.0.1:9/mcp"}
-    responder = Responder(make_office(script()))
+    responder = Responder(make_worker_fixture(script()))
 
     assert await count(responder, input="Hello", tools=[tool], tool_choice={"type": "mcp", "server_label": "shop"}) == 1

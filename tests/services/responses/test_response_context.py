@@ -17,9 +17,16 @@ UNKNOWN = f"resp_{'0' * 32}"
 
 
 def contexts_of(responder: Responder, history_bytes: int = 1_000_000) -> Contexts:
-    office = responder.office
-    opaque = OpaqueTexts(office.tenant, office.store.signing_keys)
-    return Contexts(office.tenant, office.store, office.services.background.recovery, opaque, 30, history_bytes)
+    worker_fixture = responder.worker_fixture
+    opaque = OpaqueTexts(worker_fixture.tenant, worker_fixture.store.signing_keys)
+    return Contexts(
+        worker_fixture.tenant,
+        worker_fixture.store,
+        worker_fixture.services.background.recovery,
+        opaque,
+        30,
+        history_bytes,
+    )
 
 
 def words(context: Context) -> list[str]:
@@ -31,8 +38,8 @@ def calls(message: ModelMessage) -> list[str]:
     return [call.call_id for call in message.tool_calls]
 
 
-async def test_a_chain_is_the_messages_of_all_its_links(make_office: MakeWorkerFixture) -> None:
-    responder = Responder(make_office(script(said("one"), said("two"))))
+async def test_a_chain_is_the_messages_of_all_its_links(make_worker_fixture: MakeWorkerFixture) -> None:
+    responder = Responder(make_worker_fixture(script(said("one"), said("two"))))
     first = (await responder.respond("first")).response.id
     second = (await responder.respond("second", previous_response_id=first)).response.id
 
@@ -43,8 +50,8 @@ async def test_a_chain_is_the_messages_of_all_its_links(make_office: MakeWorkerF
     assert len(context.known) == 4
 
 
-async def test_steps_of_a_link_are_told_as_they_were(make_office: MakeWorkerFixture) -> None:
-    responder = Responder(make_office(script(called("buy"), called("ask_user"))))
+async def test_steps_of_a_link_are_told_as_they_were(make_worker_fixture: MakeWorkerFixture) -> None:
+    responder = Responder(make_worker_fixture(script(called("buy"), called("ask_user"))))
     last = (await responder.respond("go", tools=[MCP_TOOL, FUNCTION])).response
 
     context = await contexts_of(responder).from_response(last.id, shortens=False)
@@ -53,8 +60,10 @@ async def test_steps_of_a_link_are_told_as_they_were(make_office: MakeWorkerFixt
     assert list(context.reader.transcript.open) == ["c0"]
 
 
-async def test_a_call_that_waits_for_consent_is_known_by_the_item_that_asks(make_office: MakeWorkerFixture) -> None:
-    responder = Responder(make_office(script(called("buy"))))
+async def test_a_call_that_waits_for_consent_is_known_by_the_item_that_asks(
+    make_worker_fixture: MakeWorkerFixture,
+) -> None:
+    responder = Responder(make_worker_fixture(script(called("buy"))))
     asked = (await responder.respond("go", tools=[MCP_TOOL | {"require_approval": "always"}])).response
 
     context = await contexts_of(responder).from_response(asked.id, shortens=False)
@@ -62,8 +71,8 @@ async def test_a_call_that_waits_for_consent_is_known_by_the_item_that_asks(make
     assert calls(context.reader.transcript.messages[-1]) == [asked.output[-1].id]
 
 
-async def test_the_newest_links_that_fit_are_told_where_the_rest_may_go(make_office: MakeWorkerFixture) -> None:
-    responder = Responder(make_office(script(*(said(f"re {n}") for n in range(4)))))
+async def test_the_newest_links_that_fit_are_told_where_the_rest_may_go(make_worker_fixture: MakeWorkerFixture) -> None:
+    responder = Responder(make_worker_fixture(script(*(said(f"re {n}") for n in range(4)))))
     last: dict[str, Any] = {}
     for number in range(4):
         response = (await responder.respond(f"{number} {'x' * 1000}", **last)).response
@@ -78,9 +87,9 @@ async def test_the_newest_links_that_fit_are_told_where_the_rest_may_go(make_off
         await contexts.from_response(response.id, shortens=False)
 
 
-async def test_a_result_of_a_call_that_is_left_out_is_left_out_too(make_office: MakeWorkerFixture) -> None:
+async def test_a_result_of_a_call_that_is_left_out_is_left_out_too(make_worker_fixture: MakeWorkerFixture) -> None:
     long = '{"words": "' + "x" * 5000 + '"}'
-    responder = Responder(make_office(script(called("buy", arguments=long), said("Bought"))))
+    responder = Responder(make_worker_fixture(script(called("buy", arguments=long), said("Bought"))))
     tools = [MCP_TOOL | {"require_approval": "always"}]
     asked = (await responder.respond("go", tools=tools)).response
     consent = {"type": "mcp_approval_response", "approval_request_id": asked.output[-1].id, "approve": True}
@@ -93,11 +102,11 @@ async def test_a_result_of_a_call_that_is_left_out_is_left_out_too(make_office: 
         context.reader.read([FunctionCallOutput(call_id="c9", output="?")])
 
 
-async def test_a_missing_link_is_named(make_office: MakeWorkerFixture) -> None:
-    responder = Responder(make_office(script(said(), said())))
+async def test_a_missing_link_is_named(make_worker_fixture: MakeWorkerFixture) -> None:
+    responder = Responder(make_worker_fixture(script(said(), said())))
     first = (await responder.respond()).response.id
     second = (await responder.respond(previous_response_id=first)).response.id
-    await responder.office.services.stored_responses.delete(first)
+    await responder.worker_fixture.services.stored_responses.delete(first)
 
     with pytest.raises(InvalidRequest, match=first) as refused:
         await contexts_of(responder).from_response(second, shortens=False)
@@ -105,9 +114,9 @@ async def test_a_missing_link_is_named(make_office: MakeWorkerFixture) -> None:
     assert (refused.value.code, refused.value.param) == ("previous_response_not_found", "previous_response_id")
 
 
-async def test_a_response_that_runs_or_waits_is_not_continued(make_office: MakeWorkerFixture) -> None:
-    responder = Responder(make_office(script(said())))
-    queued = await responder.office.create()
+async def test_a_response_that_runs_or_waits_is_not_continued(make_worker_fixture: MakeWorkerFixture) -> None:
+    responder = Responder(make_worker_fixture(script(said())))
+    queued = await responder.worker_fixture.create()
     running = await responder.start()
 
     for response_id, status in ((queued, "queued"), (running.response_id, "in_progress")):
@@ -117,8 +126,8 @@ async def test_a_response_that_runs_or_waits_is_not_continued(make_office: MakeW
     await responder.play(running)
 
 
-async def test_a_conversation_is_held_while_it_is_continued(make_office: MakeWorkerFixture) -> None:
-    responder = Responder(make_office(script(said("one"))))
+async def test_a_conversation_is_held_while_it_is_continued(make_worker_fixture: MakeWorkerFixture) -> None:
+    responder = Responder(make_worker_fixture(script(said("one"))))
     conversation = await responder.conversation()
     await responder.respond("first", conversation=conversation)
     contexts = contexts_of(responder)
@@ -133,8 +142,8 @@ async def test_a_conversation_is_held_while_it_is_continued(make_office: MakeWor
     await context.keeper.release()
 
 
-async def test_a_conversation_that_is_too_long_is_let_go_again(make_office: MakeWorkerFixture) -> None:
-    responder = Responder(make_office(script(said("x" * 3000), said("one"))))
+async def test_a_conversation_that_is_too_long_is_let_go_again(make_worker_fixture: MakeWorkerFixture) -> None:
+    responder = Responder(make_worker_fixture(script(said("x" * 3000), said("one"))))
     conversation = await responder.conversation()
     await responder.respond("y" * 3000, conversation=conversation)
 
@@ -151,10 +160,10 @@ async def test_a_conversation_that_is_too_long_is_let_go_again(make_office: Make
 
 
 async def test_a_conversation_whose_older_part_is_left_out_may_begin_with_an_output(
-    make_office: MakeWorkerFixture,
+    make_worker_fixture: MakeWorkerFixture,
 ) -> None:
     long = '{"words": "' + "x" * 5000 + '"}'
-    responder = Responder(make_office(script(called("ask_user", arguments=long), said("Fine"))))
+    responder = Responder(make_worker_fixture(script(called("ask_user", arguments=long), said("Fine"))))
     conversation = await responder.conversation()
     await responder.respond("go", conversation=conversation, tools=[FUNCTION])
     output = {"type": "function_call_output", "call_id": "c0", "output": "sunny"}

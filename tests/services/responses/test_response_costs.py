@@ -16,9 +16,9 @@ def write_units(cloud: Cloud) -> float:
 
 
 @pytest.fixture
-async def warm(make_office: MakeWorkerFixture) -> Responder:
+async def warm(make_worker_fixture: MakeWorkerFixture) -> Responder:
     """A process that has answered before."""
-    responder = Responder(make_office(script(*(said() for _ in range(60)))))
+    responder = Responder(make_worker_fixture(script(*(said() for _ in range(60)))))
     await responder.respond(store=False)
     return responder
 
@@ -48,8 +48,8 @@ async def test_a_response_that_is_not_stored_costs_nothing(warm: Responder) -> N
     assert warm.cloud.calls == {}
 
 
-async def test_a_step_more_costs_a_unit_more(make_office: MakeWorkerFixture) -> None:
-    responder = Responder(make_office(script(said(), called("buy"), said())))
+async def test_a_step_more_costs_a_unit_more(make_worker_fixture: MakeWorkerFixture) -> None:
+    responder = Responder(make_worker_fixture(script(said(), called("buy"), said())))
     await responder.respond(store=False)
     responder.cloud.forget()
 

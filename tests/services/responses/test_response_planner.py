@@ -116,24 +116,24 @@ def test_strict_answers_are_checked_against_their_schema(wanted: Any, checked: A
     assert (form is None) == (wanted is None or wanted["type"] == "text")
 
 
-async def planned(make_office: MakeWorkerFixture, model: Script | None = None, **fields: Any) -> ResponsePlan:
-    planner = make_office(model or script()).services.responses.planner
+async def planned(make_worker_fixture: MakeWorkerFixture, model: Script | None = None, **fields: Any) -> ResponsePlan:
+    planner = make_worker_fixture(model or script()).services.responses.planner
     request = CreateResponse.model_validate({"model": "test/m", "input": "Hello"} | fields)
     return await planner.plan("test/m", request.to_settings(), request.tools, {})
 
 
-async def test_a_plan_bounds_the_whole_response(make_office: MakeWorkerFixture) -> None:
+async def test_a_plan_bounds_the_whole_response(make_worker_fixture: MakeWorkerFixture) -> None:
     fields: dict[str, Any] = {"max_output_tokens": 100, "max_tool_calls": 2, "max_infer_iters": 3, "truncation": "auto"}
 
-    plan = (await planned(make_office, reasoning={"effort": "low"}, parallel_tool_calls=False, **fields)).plan
+    plan = (await planned(make_worker_fixture, reasoning={"effort": "low"}, parallel_tool_calls=False, **fields)).plan
 
     assert (plan.max_output_tokens, plan.max_tool_calls, plan.max_infer_iters, plan.shortens) == (100, 2, 3, True)
     assert (plan.reasoning, plan.calls_at_once) == (ReasoningOptions("low", None), 1)
-    assert (await planned(make_office)).plan.max_infer_iters == 100
+    assert (await planned(make_worker_fixture)).plan.max_infer_iters == 100
 
 
-async def test_tools_are_the_clients_or_the_servers_and_lists_are_kept(make_office: MakeWorkerFixture) -> None:
-    plan = await planned(make_office, tools=[FUNCTION, SHOP | {"allowed_tools": ["buy"]}])
+async def test_tools_are_the_clients_or_the_servers_and_lists_are_kept(make_worker_fixture: MakeWorkerFixture) -> None:
+    plan = await planned(make_worker_fixture, tools=[FUNCTION, SHOP | {"allowed_tools": ["buy"]}])
 
     toolbox = plan.plan.toolbox
     assert (list(toolbox.client), list(toolbox.server), [*toolbox.approvals]) == (["get"], ["buy"], ["buy"])
@@ -144,19 +144,19 @@ async def test_tools_are_the_clients_or_the_servers_and_lists_are_kept(make_offi
     ("tools", "code"),
     [([FUNCTION | {"name": "buy"}, SHOP], "duplicate_tool"), ([SHOP, SHOP | {"server_label": "b"}], "duplicate_tool")],
 )
-async def test_two_tools_of_one_name_are_refused(make_office: MakeWorkerFixture, tools: Any, code: str) -> None:
+async def test_two_tools_of_one_name_are_refused(make_worker_fixture: MakeWorkerFixture, tools: Any, code: str) -> None:
     with pytest.raises(InvalidRequest, match="'buy'") as refused:
-        await planned(make_office, tools=tools)
+        await planned(make_worker_fixture, tools=tools)
 
     assert (refused.value.code, refused.value.param) == (code, "tools")
 
 
-async def test_what_a_provider_lacks_is_refused_in_words_of_the_request(make_office: MakeWorkerFixture) -> None:
+async def test_what_a_provider_lacks_is_refused_in_words_of_the_request(make_worker_fixture: MakeWorkerFixture) -> None:
     class Picky(Script):
         def check(self, request: InferenceRequest) -> None:
             raise InvalidRequest("No such format here.", param="response_format")
 
     with pytest.raises(InvalidRequest, match="No such format") as refused:
-        await planned(make_office, Picky([]))
+        await planned(make_worker_fixture, Picky([]))
 
     assert refused.value.param == "text.format"

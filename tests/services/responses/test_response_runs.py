@@ -18,9 +18,9 @@ from stint.domain.openai.response_resource import Response
 from stint.domain.openai.stored_responses import ResponseStatus
 
 
-async def test_the_model_is_called_while_the_header_is_being_stored(make_office: MakeWorkerFixture) -> None:
+async def test_the_model_is_called_while_the_header_is_being_stored(make_worker_fixture: MakeWorkerFixture) -> None:
     model = script(said(), said())
-    responder = Responder(make_office(model))
+    responder = Responder(make_worker_fixture(model))
     await responder.respond()
     model.opened.clear()
     opened = threading.Event()
@@ -37,9 +37,9 @@ async def test_the_model_is_called_while_the_header_is_being_stored(make_office:
     assert (await responder.play(run)).response.status is ResponseStatus.completed
 
 
-async def test_a_header_that_cannot_be_stored_begins_nothing(make_office: MakeWorkerFixture) -> None:
+async def test_a_header_that_cannot_be_stored_begins_nothing(make_worker_fixture: MakeWorkerFixture) -> None:
     model = script(said(), said())
-    responder = Responder(make_office(model))
+    responder = Responder(make_worker_fixture(model))
     conversation = await responder.conversation()
 
     with failing(responder.cloud, "BatchWriteItem"), pytest.raises(StoreUnavailable) as refused:
@@ -50,8 +50,8 @@ async def test_a_header_that_cannot_be_stored_begins_nothing(make_office: MakeWo
     assert (await responder.respond(conversation=conversation)).response.status is ResponseStatus.completed
 
 
-async def test_a_response_is_stored_before_its_last_event_leaves(make_office: MakeWorkerFixture) -> None:
-    responder = Responder(make_office(script(said())))
+async def test_a_response_is_stored_before_its_last_event_leaves(make_worker_fixture: MakeWorkerFixture) -> None:
+    responder = Responder(make_worker_fixture(script(said())))
     run = await responder.start()
 
     async with aclosing(responder.responses.run(run)) as events:
@@ -62,8 +62,8 @@ async def test_a_response_is_stored_before_its_last_event_leaves(make_office: Ma
     assert (await responder.get(run.response_id)).status is ResponseStatus.completed
 
 
-async def test_each_step_is_stored_before_it_is_told(make_office: MakeWorkerFixture) -> None:
-    responder = Responder(make_office(script(called("buy"), said())))
+async def test_each_step_is_stored_before_it_is_told(make_worker_fixture: MakeWorkerFixture) -> None:
+    responder = Responder(make_worker_fixture(script(called("buy"), said())))
     run = await responder.start(tools=[MCP_TOOL])
 
     async for event in responder.responses.run(run):
@@ -72,8 +72,8 @@ async def test_each_step_is_stored_before_it_is_told(make_office: MakeWorkerFixt
             assert event.item in known
 
 
-async def test_a_store_that_fails_in_the_middle_fails_the_response(make_office: MakeWorkerFixture) -> None:
-    responder = Responder(make_office(script(called("buy"), said("Hi"))))
+async def test_a_store_that_fails_in_the_middle_fails_the_response(make_worker_fixture: MakeWorkerFixture) -> None:
+    responder = Responder(make_worker_fixture(script(called("buy"), said("Hi"))))
     run = await responder.start(tools=[MCP_TOOL])
 
     with failing(responder.cloud, "PutItem", "0001", times=1):
@@ -89,9 +89,9 @@ async def test_a_store_that_fails_in_the_middle_fails_the_response(make_office: 
 
 
 async def test_a_store_that_is_gone_is_told_and_seals_the_response_later(
-    make_office: MakeWorkerFixture,
+    make_worker_fixture: MakeWorkerFixture,
 ) -> None:
-    responder = Responder(make_office(script(said())))
+    responder = Responder(make_worker_fixture(script(said())))
     run = await responder.start()
 
     with failing(responder.cloud, "PutItem"):
@@ -105,12 +105,12 @@ async def test_a_store_that_is_gone_is_told_and_seals_the_response_later(
 
 @pytest.mark.parametrize("error", [DeadlineExceeded("Over."), ModelError("Busy."), ZeroDivisionError("a fault")])
 async def test_a_response_that_fails_shows_what_its_stream_has_shown(
-    make_office: MakeWorkerFixture, error: Exception
+    make_worker_fixture: MakeWorkerFixture, error: Exception
 ) -> None:
     usage = Usage(input_tokens=5, output_tokens=3, total_tokens=8)
     asked = [*called("buy", text="Let me see.")[:-1], Finished(FinishReason.tool_calls, usage)]
     broken: list[Part] = [ReasoningChunk("Hm."), TextChunk("Half "), TextChunk("an answer"), error]
-    responder = Responder(make_office(script(asked, broken)))
+    responder = Responder(make_worker_fixture(script(asked, broken)))
 
     answered = await responder.respond(tools=[MCP_TOOL])
 
@@ -134,14 +134,14 @@ def shown(response: Response) -> list[tuple[str, str | None]]:
 
 
 async def test_a_response_whose_process_died_shows_all_calls_of_its_last_answer_in_their_order(
-    make_office: MakeWorkerFixture,
+    make_worker_fixture: MakeWorkerFixture,
 ) -> None:
-    office = make_office(script(called("buy", "ask_user", "sell", "ask_user")))
-    office.shop.gates["buy"] = asyncio.Event()
-    responder = Responder(office)
+    worker_fixture = make_worker_fixture(script(called("buy", "ask_user", "sell", "ask_user")))
+    worker_fixture.fake_mcp.gates["buy"] = asyncio.Event()
+    responder = Responder(worker_fixture)
     run = await responder.start(tools=[MCP_TOOL, FUNCTION])
     playing = asyncio.create_task(responder.play(run))
-    await until(lambda: office.shop.calls == ["buy", "sell"])
+    await until(lambda: worker_fixture.fake_mcp.calls == ["buy", "sell"])
 
     playing.cancel()
     await asyncio.gather(playing, return_exceptions=True)
@@ -158,13 +158,13 @@ async def test_a_response_whose_process_died_shows_all_calls_of_its_last_answer_
 
 
 async def test_calls_that_ended_before_the_time_was_over_are_shown_behind_the_one_that_did_not(
-    make_office: MakeWorkerFixture,
+    make_worker_fixture: MakeWorkerFixture,
 ) -> None:
-    office = make_office(script(called("buy", "ask_user", "sell")))
-    office.shop.gates["buy"] = asyncio.Event()
-    responder = Responder(office)
+    worker_fixture = make_worker_fixture(script(called("buy", "ask_user", "sell")))
+    worker_fixture.fake_mcp.gates["buy"] = asyncio.Event()
+    responder = Responder(worker_fixture)
     playing = asyncio.create_task(responder.respond(tools=[MCP_TOOL, FUNCTION]))
-    await until(lambda: office.shop.calls == ["buy", "sell"])
+    await until(lambda: worker_fixture.fake_mcp.calls == ["buy", "sell"])
     for _ in range(50):  # until the second call has come to its end
         await asyncio.sleep(0)
 
@@ -181,13 +181,13 @@ async def test_calls_that_ended_before_the_time_was_over_are_shown_behind_the_on
 
 @pytest.mark.parametrize("answered", [False, True])
 async def test_calls_of_a_response_that_failed_may_be_answered_and_need_not_be(
-    make_office: MakeWorkerFixture, answered: bool
+    make_worker_fixture: MakeWorkerFixture, answered: bool
 ) -> None:
-    office = make_office(script(called("ask_user", "buy"), said("Sorry")))
-    office.shop.gates["buy"] = asyncio.Event()
-    responder = Responder(office)
+    worker_fixture = make_worker_fixture(script(called("ask_user", "buy"), said("Sorry")))
+    worker_fixture.fake_mcp.gates["buy"] = asyncio.Event()
+    responder = Responder(worker_fixture)
     playing = asyncio.create_task(responder.respond(tools=[MCP_TOOL, FUNCTION]))
-    await until(lambda: office.shop.calls)
+    await until(lambda: worker_fixture.fake_mcp.calls)
     CLOCK.move(30)
     failed = (await playing).response
     output = {"type": "function_call_output", "call_id": "c0", "output": "yes"}
@@ -200,8 +200,8 @@ async def test_calls_of_a_response_that_failed_may_be_answered_and_need_not_be(
     assert again.response.status is ResponseStatus.completed
 
 
-async def test_usage_is_that_of_all_model_calls(make_office: MakeWorkerFixture) -> None:
-    responder = Responder(make_office(script(called("buy"), said("Hi"))))
+async def test_usage_is_that_of_all_model_calls(make_worker_fixture: MakeWorkerFixture) -> None:
+    responder = Responder(make_worker_fixture(script(called("buy"), said("Hi"))))
 
     response = (await responder.respond(tools=[MCP_TOOL])).response
 
@@ -210,14 +210,14 @@ async def test_usage_is_that_of_all_model_calls(make_office: MakeWorkerFixture) 
 
 
 async def test_a_response_that_is_deleted_while_it_runs_ends_and_leaves_nothing(
-    make_office: MakeWorkerFixture, tenant: str
+    make_worker_fixture: MakeWorkerFixture, tenant: str
 ) -> None:
     gate = asyncio.Event()
-    responder = Responder(make_office(script([TextChunk("Hi"), gate, STOP])))
+    responder = Responder(make_worker_fixture(script([TextChunk("Hi"), gate, STOP])))
     run = await responder.start()
     playing = asyncio.create_task(responder.play(run))
 
-    await responder.office.services.stored_responses.delete(run.response_id)
+    await responder.worker_fixture.services.stored_responses.delete(run.response_id)
     gate.set()
     answered = await playing
 
@@ -228,34 +228,36 @@ async def test_a_response_that_is_deleted_while_it_runs_ends_and_leaves_nothing(
         await responder.get(run.response_id)
 
 
-async def test_a_conversation_that_is_taken_over_fails_the_response(make_office: MakeWorkerFixture) -> None:
+async def test_a_conversation_that_is_taken_over_fails_the_response(make_worker_fixture: MakeWorkerFixture) -> None:
     gate = asyncio.Event()
-    responder = Responder(make_office(script([TextChunk("Hi"), gate, STOP])))
+    responder = Responder(make_worker_fixture(script([TextChunk("Hi"), gate, STOP])))
     conversation = await responder.conversation()
     run = await responder.start(conversation=conversation, seconds=90)
     [keeper] = run.log.keepers
     playing = asyncio.create_task(responder.play(run))
 
     keeper.stop()
-    CLOCK.move(responder.office.lease)
+    CLOCK.move(responder.worker_fixture.lease)
     gate.set()
     answered = await playing
 
     assert answered.response.error is not None
     assert answered.response.error.code == "interrupted"
-    items = await responder.office.services.conversations.list_items(conversation, None, 10, "asc")
+    items = await responder.worker_fixture.services.conversations.list_items(conversation, None, 10, "asc")
     assert items.data == []
 
 
-async def test_a_conversation_that_is_deleted_meanwhile_fails_the_response(make_office: MakeWorkerFixture) -> None:
+async def test_a_conversation_that_is_deleted_meanwhile_fails_the_response(
+    make_worker_fixture: MakeWorkerFixture,
+) -> None:
     gate = asyncio.Event()
     model = script([TextChunk("Hi"), gate, STOP])
-    responder = Responder(make_office(model))
+    responder = Responder(make_worker_fixture(model))
     conversation = await responder.conversation()
     playing = asyncio.create_task(responder.respond(conversation=conversation))
     await model.opened.wait()
 
-    await responder.office.services.conversations.delete(conversation)
+    await responder.worker_fixture.services.conversations.delete(conversation)
     gate.set()
     answered = await playing
 
@@ -264,8 +266,8 @@ async def test_a_conversation_that_is_deleted_meanwhile_fails_the_response(make_
     assert (await responder.get(answered.response.id)).status is ResponseStatus.failed
 
 
-async def test_a_fault_of_an_adapter_is_told_without_its_words(make_office: MakeWorkerFixture) -> None:
-    responder = Responder(make_office(script([ZeroDivisionError("secret")])))
+async def test_a_fault_of_an_adapter_is_told_without_its_words(make_worker_fixture: MakeWorkerFixture) -> None:
+    responder = Responder(make_worker_fixture(script([ZeroDivisionError("secret")])))
 
     response = (await responder.respond()).response
 
@@ -273,9 +275,11 @@ async def test_a_fault_of_an_adapter_is_told_without_its_words(make_office: Make
     assert (response.error.code, "secret" in response.error.message) == ("server_error", False)
 
 
-async def test_an_error_of_a_models_request_names_the_field_of_a_response(make_office: MakeWorkerFixture) -> None:
+async def test_an_error_of_a_models_request_names_the_field_of_a_response(
+    make_worker_fixture: MakeWorkerFixture,
+) -> None:
     wrong = InvalidRequest("An image is none.", param="messages")
-    responder = Responder(make_office(script([wrong], [ModelError("Busy.")])))
+    responder = Responder(make_worker_fixture(script([wrong], [ModelError("Busy.")])))
 
     first, second = (await responder.respond()).response, (await responder.respond()).response
 
@@ -285,9 +289,9 @@ async def test_an_error_of_a_models_request_names_the_field_of_a_response(make_o
 
 
 @pytest.mark.parametrize("fields", [{"previous_response_id": "resp_x"}, {"tools": [FUNCTION, FUNCTION]}])
-async def test_what_is_refused_calls_no_model(make_office: MakeWorkerFixture, fields: dict[str, Any]) -> None:
+async def test_what_is_refused_calls_no_model(make_worker_fixture: MakeWorkerFixture, fields: dict[str, Any]) -> None:
     model = script(said())
-    responder = Responder(make_office(model))
+    responder = Responder(make_worker_fixture(model))
 
     with pytest.raises((InvalidRequest, ValueError)):
         await responder.start(**fields)
@@ -295,8 +299,8 @@ async def test_what_is_refused_calls_no_model(make_office: MakeWorkerFixture, fi
     assert model.requests == []
 
 
-async def test_one_response_runs_in_a_conversation_at_a_time(make_office: MakeWorkerFixture) -> None:
-    responder = Responder(make_office(script(said(), said())))
+async def test_one_response_runs_in_a_conversation_at_a_time(make_worker_fixture: MakeWorkerFixture) -> None:
+    responder = Responder(make_worker_fixture(script(said(), said())))
     conversation = await responder.conversation()
 
     outcomes = await asyncio.gather(

@@ -28,12 +28,12 @@ def counted(text: str) -> list[Any]:
     return [TextChunk(text), Finished(FinishReason.stop, USAGE)]
 
 
-async def test_a_complete_turn_goes_on_under_the_same_id(make_stage: MakeTurnFixture) -> None:
+async def test_a_complete_turn_goes_on_under_the_same_id(make_turn_fixture: MakeTurnFixture) -> None:
     model = script(said("CALL t"), said("It is 3."))
-    stage = await make_stage(model).open("t")
-    first = await stage.turn()
+    turn_fixture = await make_turn_fixture(model).open("t")
+    first = await turn_fixture.turn()
 
-    events = await stage.play(await stage.resume(first.turn_id, ("mine", "3")))
+    events = await turn_fixture.play(await turn_fixture.resume(first.turn_id, ("mine", "3")))
 
     assert shape(events) == [
         "complete tool_execution",
@@ -43,8 +43,8 @@ async def test_a_complete_turn_goes_on_under_the_same_id(make_stage: MakeTurnFix
         "turn_complete",
     ]
     done = ended(events)
-    assert done == await stage.get(first.turn_id)
-    assert [done] == await stage.stored()
+    assert done == await turn_fixture.get(first.turn_id)
+    assert [done] == await turn_fixture.stored()
     assert (done.turn_id, done.started_at, done.steps[0]) == (first.turn_id, first.started_at, first.steps[0])
     assert (done.status, done.output_message.content) == (TurnStatus.completed, "It is 3.")
     step = done.steps[1]
@@ -52,7 +52,10 @@ async def test_a_complete_turn_goes_on_under_the_same_id(make_stage: MakeTurnFix
     assert step.tool_calls == []
     assert [(each.call_id, each.tool_name, each.content) for each in step.tool_responses] == [("mine", "t", "3")]
     assert len({each.step_id for each in done.steps}) == 3
-    assert await stage.turns.step(stage.agent_id, stage.session_id, done.turn_id, step.step_id) == step
+    assert (
+        await turn_fixture.turns.step(turn_fixture.agent_id, turn_fixture.session_id, done.turn_id, step.step_id)
+        == step
+    )
     assert model.requests[1].messages[-2:] == (
         AssistantAnswer("CALL t", (parsed("mine"),)),
         ToolResult("mine", "t", "3"),
@@ -60,18 +63,18 @@ async def test_a_complete_turn_goes_on_under_the_same_id(make_stage: MakeTurnFix
 
 
 async def test_it_goes_on_as_often_as_its_client_finds_calls_and_the_next_turn_sees_all_in_order(
-    make_stage: MakeTurnFixture,
+    make_turn_fixture: MakeTurnFixture,
 ) -> None:
     model = script(said("CALL t"), said("CALL t again"), said("It is 7."), said("Bye"))
-    stage = await make_stage(model).open("t")
-    turn = await stage.turn("one")
+    turn_fixture = await make_turn_fixture(model).open("t")
+    turn = await turn_fixture.turn("one")
 
-    await stage.resumed(turn.turn_id, ("a", "3"))
-    done = await stage.resumed(turn.turn_id, ("b", "4"), ("c", "5"))
-    after = await stage.turn("two")
+    await turn_fixture.resumed(turn.turn_id, ("a", "3"))
+    done = await turn_fixture.resumed(turn.turn_id, ("b", "4"), ("c", "5"))
+    after = await turn_fixture.turn("two")
 
     assert [step.step_type for step in done.steps] == ["inference", "tool_execution"] * 2 + ["inference"]
-    assert [each.turn_id for each in await stage.stored()] == [turn.turn_id, after.turn_id]
+    assert [each.turn_id for each in await turn_fixture.stored()] == [turn.turn_id, after.turn_id]
     assert model.requests[3].messages == (
         UserInput("one"),
         AssistantAnswer("CALL t", (parsed("a"),)),
@@ -84,25 +87,27 @@ async def test_it_goes_on_as_often_as_its_client_finds_calls_and_the_next_turn_s
     )
 
 
-async def test_the_model_may_call_the_clients_tools_itself_in_what_follows(make_stage: MakeTurnFixture) -> None:
-    stage = await make_stage(script(said("CALL t"), called("t"), said("CALL t"), said("done"))).open("t")
-    turn = await stage.turn()
+async def test_the_model_may_call_the_clients_tools_itself_in_what_follows(make_turn_fixture: MakeTurnFixture) -> None:
+    turn_fixture = await make_turn_fixture(script(said("CALL t"), called("t"), said("CALL t"), said("done"))).open("t")
+    turn = await turn_fixture.turn()
 
-    paused = await stage.resumed(turn.turn_id, ("a", "3"))
-    complete = await stage.resumed(turn.turn_id, ("c0", "4"))
-    done = await stage.resumed(turn.turn_id, ("b", "5"))
+    paused = await turn_fixture.resumed(turn.turn_id, ("a", "3"))
+    complete = await turn_fixture.resumed(turn.turn_id, ("c0", "4"))
+    done = await turn_fixture.resumed(turn.turn_id, ("b", "5"))
 
     assert [each.status.value for each in (paused, complete, done)] == ["awaiting_input", "completed", "completed"]
     assert [call.call_id for call in paused.output_message.tool_calls] == ["c0"]
     assert len(done.steps) == 7
 
 
-async def test_calls_that_the_model_was_left_without_an_answer_to_can_be_answered(make_stage: MakeTurnFixture) -> None:
+async def test_calls_that_the_model_was_left_without_an_answer_to_can_be_answered(
+    make_turn_fixture: MakeTurnFixture,
+) -> None:
     model = script(called("t"), said("done"))
-    stage = await make_stage(model).open("t", max_infer_iters=1)
-    turn = await stage.turn()
+    turn_fixture = await make_turn_fixture(model).open("t", max_infer_iters=1)
+    turn = await turn_fixture.turn()
 
-    done = await stage.resumed(turn.turn_id, ("c0", "3"))
+    done = await turn_fixture.resumed(turn.turn_id, ("c0", "3"))
 
     step = done.steps[1]
     assert isinstance(step, ToolExecutionStep)
@@ -111,12 +116,12 @@ async def test_calls_that_the_model_was_left_without_an_answer_to_can_be_answere
     assert done.output_message.content == "done"
 
 
-async def test_usage_is_counted_over_all_parts(make_stage: MakeTurnFixture) -> None:
-    stage = await make_stage(script(counted("CALL t"), counted("CALL t"), counted("done"))).open("t")
-    turn = await stage.turn()
+async def test_usage_is_counted_over_all_parts(make_turn_fixture: MakeTurnFixture) -> None:
+    turn_fixture = await make_turn_fixture(script(counted("CALL t"), counted("CALL t"), counted("done"))).open("t")
+    turn = await turn_fixture.turn()
 
-    await stage.resumed(turn.turn_id, ("a", "3"))
-    done = await stage.resumed(turn.turn_id, ("b", "3"))
+    await turn_fixture.resumed(turn.turn_id, ("a", "3"))
+    done = await turn_fixture.resumed(turn.turn_id, ("b", "3"))
 
     assert done.usage == USAGE + USAGE + USAGE
 
@@ -125,69 +130,69 @@ async def test_usage_is_counted_over_all_parts(make_stage: MakeTurnFixture) -> N
     "given", [[], ["a", "b", "a"], [str(n) for n in range(129)]], ids=["none", "twice", "too many"]
 )
 async def test_responses_that_answer_no_calls_change_nothing(
-    make_stage: MakeTurnFixture, cloud: Cloud, given: list[str]
+    make_turn_fixture: MakeTurnFixture, cloud: Cloud, given: list[str]
 ) -> None:
-    stage = await make_stage(script(said("CALL t"))).open("t")
-    turn = await stage.turn()
-    before = cloud.items(stage.tenant)
+    turn_fixture = await make_turn_fixture(script(said("CALL t"))).open("t")
+    turn = await turn_fixture.turn()
+    before = cloud.items(turn_fixture.tenant)
 
     with pytest.raises(InvalidRequest, match=turn.turn_id) as caught:
-        await stage.resume(turn.turn_id, *((call_id, "3") for call_id in given))
+        await turn_fixture.resume(turn.turn_id, *((call_id, "3") for call_id in given))
 
     assert (caught.value.code, caught.value.param) == ("tool_responses_mismatch", "tool_responses")
-    assert cloud.items(stage.tenant) == before
+    assert cloud.items(turn_fixture.tenant) == before
 
 
-async def test_call_ids_that_are_taken_are_refused(make_stage: MakeTurnFixture, cloud: Cloud) -> None:
-    stage = await make_stage(script(called("t"), said("CALL t"), said("CALL t"))).open("t")
-    given_up = await stage.turn()
-    turn = await stage.turn()
+async def test_call_ids_that_are_taken_are_refused(make_turn_fixture: MakeTurnFixture, cloud: Cloud) -> None:
+    turn_fixture = await make_turn_fixture(script(called("t"), said("CALL t"), said("CALL t"))).open("t")
+    given_up = await turn_fixture.turn()
+    turn = await turn_fixture.turn()
     [theirs] = given_up.output_message.tool_calls
-    await stage.resumed(turn.turn_id, ("a", "3"))
-    before = cloud.items(stage.tenant)
+    await turn_fixture.resumed(turn.turn_id, ("a", "3"))
+    before = cloud.items(turn_fixture.tenant)
 
     for call_id in ("a", theirs.call_id):
         with pytest.raises(Conflict, match=f"{turn.turn_id}.* already used: {call_id}\\.") as caught:
-            await stage.resume(turn.turn_id, ("new", "3"), (call_id, "3"))
+            await turn_fixture.resume(turn.turn_id, ("new", "3"), (call_id, "3"))
         assert caught.value.code == "turn_not_awaiting_input"
 
-    assert cloud.items(stage.tenant) == before
+    assert cloud.items(turn_fixture.tenant) == before
 
 
-async def test_only_the_last_turn_goes_on(make_stage: MakeTurnFixture) -> None:
-    stage = await make_stage(script(said("CALL t"), said("CALL t"))).open("t")
-    first = await stage.turn()
-    await stage.turn()
+async def test_only_the_last_turn_goes_on(make_turn_fixture: MakeTurnFixture) -> None:
+    turn_fixture = await make_turn_fixture(script(said("CALL t"), said("CALL t"))).open("t")
+    first = await turn_fixture.turn()
+    await turn_fixture.turn()
 
     with pytest.raises(Conflict, match=f"{first.turn_id}.*last turn") as caught:
-        await stage.resume(first.turn_id, ("a", "3"))
+        await turn_fixture.resume(first.turn_id, ("a", "3"))
 
     assert caught.value.code == "turn_not_awaiting_input"
-    assert await stage.get(first.turn_id) == first
-    assert await stage.lease_turn() is None
+    assert await turn_fixture.get(first.turn_id) == first
+    assert await turn_fixture.lease_turn() is None
 
 
-async def test_of_many_resumes_at_once_one_wins(make_stage: MakeTurnFixture) -> None:
-    stage = await make_stage(script(said("CALL t"), *[said("done")] * 5)).open("t")
-    turn = await stage.turn()
+async def test_of_many_resumes_at_once_one_wins(make_turn_fixture: MakeTurnFixture) -> None:
+    turn_fixture = await make_turn_fixture(script(said("CALL t"), *[said("done")] * 5)).open("t")
+    turn = await turn_fixture.turn()
 
     outcomes = await asyncio.gather(
-        *(stage.resumed(turn.turn_id, ("a", str(n))) for n in range(5)), return_exceptions=True
+        *(turn_fixture.resumed(turn.turn_id, ("a", str(n))) for n in range(5)), return_exceptions=True
     )
 
     losers = [each for each in outcomes if isinstance(each, BaseException)]
     assert [type(each) for each in losers] == [Conflict] * 4
-    assert len((await stage.get(turn.turn_id)).steps) == 3
+    assert len((await turn_fixture.get(turn.turn_id)).steps) == 3
 
 
-async def test_of_a_resume_and_new_turns_at_once_one_wins(make_stage: MakeTurnFixture) -> None:
+async def test_of_a_resume_and_new_turns_at_once_one_wins(make_turn_fixture: MakeTurnFixture) -> None:
     gate = asyncio.Event()
-    stage = await make_stage(script(said("CALL t"), *[[gate, *said("done")]] * 4)).open("t")
-    turn = await stage.turn()
+    turn_fixture = await make_turn_fixture(script(said("CALL t"), *[[gate, *said("done")]] * 4)).open("t")
+    turn = await turn_fixture.turn()
 
     outcomes = await asyncio.gather(
-        stage.resume(turn.turn_id, ("a", "3")),
-        *(stage.start() for _ in range(3)),
+        turn_fixture.resume(turn.turn_id, ("a", "3")),
+        *(turn_fixture.start() for _ in range(3)),
         return_exceptions=True,
     )
 
@@ -195,33 +200,35 @@ async def test_of_a_resume_and_new_turns_at_once_one_wins(make_stage: MakeTurnFi
     losers = [each for each in outcomes if isinstance(each, Conflict)]
     assert [each.code for each in losers] == ["session_locked"] * 3
     gate.set()
-    assert ended(await stage.play(winner)).status is TurnStatus.completed
-    assert await stage.lease_turn() is None
+    assert ended(await turn_fixture.play(winner)).status is TurnStatus.completed
+    assert await turn_fixture.lease_turn() is None
 
 
-async def test_while_it_goes_on_it_is_in_progress_and_keeps_the_answer_it_had(make_stage: MakeTurnFixture) -> None:
-    stage = await make_stage(script(counted("CALL t"), [asyncio.Event()])).open("t")
-    first = await stage.turn()
+async def test_while_it_goes_on_it_is_in_progress_and_keeps_the_answer_it_had(
+    make_turn_fixture: MakeTurnFixture,
+) -> None:
+    turn_fixture = await make_turn_fixture(script(counted("CALL t"), [asyncio.Event()])).open("t")
+    first = await turn_fixture.turn()
 
-    turn = await stage.resume(first.turn_id, ("a", "3"))
+    turn = await turn_fixture.resume(first.turn_id, ("a", "3"))
 
-    shown = await stage.get(first.turn_id)
+    shown = await turn_fixture.get(first.turn_id)
     assert (shown.status, shown.completed_at, shown.usage) == (TurnStatus.in_progress, None, USAGE)
     assert shown.output_message == first.output_message
     assert [step.step_type for step in shown.steps] == ["inference", "tool_execution"]
-    assert (await stage.sessions.get(stage.agent_id, stage.session_id)).turns == [shown]
+    assert (await turn_fixture.sessions.get(turn_fixture.agent_id, turn_fixture.session_id)).turns == [shown]
     await die(turn)
 
 
-async def test_a_client_resumes_from_inside_the_stream_of_a_complete_turn(make_stage: MakeTurnFixture) -> None:
-    stage = await make_stage(script(said("CALL t"), said("done"))).open("t")
-    turn = await stage.start()
+async def test_a_client_resumes_from_inside_the_stream_of_a_complete_turn(make_turn_fixture: MakeTurnFixture) -> None:
+    turn_fixture = await make_turn_fixture(script(said("CALL t"), said("done"))).open("t")
+    turn = await turn_fixture.start()
     resumed = None
 
-    async with aclosing(stage.turns.run(turn)) as events:
+    async with aclosing(turn_fixture.turns.run(turn)) as events:
         async for event in events:
             if shape([event]) == ["turn_complete"]:
-                resumed = await stage.resumed(turn.turn_id, ("a", "3"))
+                resumed = await turn_fixture.resumed(turn.turn_id, ("a", "3"))
 
     assert resumed is not None
     assert resumed.output_message.content == "done"
@@ -230,14 +237,16 @@ async def test_a_client_resumes_from_inside_the_stream_of_a_complete_turn(make_s
 async def test_each_resume_of_a_complete_turn_costs_four_write_units_and_one_storage_round_trip_before_the_model(
     own_cloud: Cloud, tenant: str
 ) -> None:
-    stage = await TurnFixture(own_cloud.store, tenant, script(said("CALL t"), said("CALL t"), said("done"))).open("t")
-    first = await stage.turn()
-    await stage.resumed(first.turn_id, ("a", "3"))
+    turn_fixture = await TurnFixture(
+        own_cloud.store, tenant, script(said("CALL t"), said("CALL t"), said("done"))
+    ).open("t")
+    first = await turn_fixture.turn()
+    await turn_fixture.resumed(first.turn_id, ("a", "3"))
     own_cloud.forget()
 
     with held_together(own_cloud, "UpdateItem", "GetItem", "GetItem", "Query"):
-        turn = await stage.resume(first.turn_id, ("b", "3"))
-    await collect(stage.turns.run(turn))
+        turn = await turn_fixture.resume(first.turn_id, ("b", "3"))
+    await collect(turn_fixture.turns.run(turn))
 
     assert own_cloud.calls == {"UpdateItem": 2, "GetItem": 2, "Query": 1, "PutItem": 2}
     assert own_cloud.units["UpdateItem"] + own_cloud.units["PutItem"] == 4

@@ -19,8 +19,8 @@ WEATHER = {"name": "get_weather", "parameters": []}
 
 
 @pytest.fixture
-def plan(make_stage: MakeTurnFixture) -> MakePlan:
-    planner = make_stage(Scripted(0)).turns.planner
+def plan(make_turn_fixture: MakeTurnFixture) -> MakePlan:
+    planner = make_turn_fixture(Scripted(0)).turns.planner
 
     async def plan(overrides: dict[str, Any] | None = None, **config: Any) -> Plan:
         agent = AgentConfig.model_validate({"model": "scripted/demo", "instructions": "Be brief."} | config)
@@ -153,9 +153,9 @@ async def test_what_nobody_knows_is_refused(
 
 
 async def test_a_parameter_that_the_models_provider_lacks_is_refused_before_anything_is_asked(
-    make_stage: MakeTurnFixture,
+    make_turn_fixture: MakeTurnFixture,
 ) -> None:
-    planner = make_stage(Bedrock()).turns.planner
+    planner = make_turn_fixture(Bedrock()).turns.planner
     config = {"model": "test/nova", "instructions": "", "sampling_params": {"repetition_penalty": 1.2}}
     agent = AgentConfig.model_validate(config)
 

@@ -25,59 +25,59 @@ async def renewed(turn: TurnRun) -> None:
     await until(lambda: keeper.valid_until > begun)
 
 
-def lease_end(stage: TurnFixture) -> int:
-    return stage.store.sessions.get(*stage.ids).lease_until or 0
+def lease_end(turn_fixture: TurnFixture) -> int:
+    return turn_fixture.store.sessions.get(*turn_fixture.ids).lease_until or 0
 
 
-async def test_a_turn_that_outlasts_its_lease_keeps_the_session(make_stage: MakeTurnFixture) -> None:
+async def test_a_turn_that_outlasts_its_lease_keeps_the_session(make_turn_fixture: MakeTurnFixture) -> None:
     gate = asyncio.Event()
-    stage = await make_stage(script([TextChunk("a"), gate, *said("b")]), lease=LEASE).open()
-    turn = await stage.start(seconds=10 * LEASE)
+    turn_fixture = await make_turn_fixture(script([TextChunk("a"), gate, *said("b")]), lease=LEASE).open()
+    turn = await turn_fixture.start(seconds=10 * LEASE)
 
     for _ in range(4):
         await renewed(turn)
     with pytest.raises(Conflict):
-        await stage.start()
+        await turn_fixture.start()
     gate.set()
 
-    assert ended(await stage.play(turn)).status is TurnStatus.completed
+    assert ended(await turn_fixture.play(turn)).status is TurnStatus.completed
 
 
 async def test_a_renewal_that_fails_is_tried_again(
     own_cloud: Cloud, tenant: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    stage = await TurnFixture(own_cloud.store, tenant, script([asyncio.Event()]), lease=LEASE).open()
-    turn = await stage.start(seconds=10 * LEASE)
-    begun = lease_end(stage)
+    turn_fixture = await TurnFixture(own_cloud.store, tenant, script([asyncio.Event()]), lease=LEASE).open()
+    turn = await turn_fixture.start(seconds=10 * LEASE)
+    begun = lease_end(turn_fixture)
 
     with failing(own_cloud, "UpdateItem", times=1):
         CLOCK.move(LEASE / 3)
         await until(lambda: "trying again" in caplog.text)
     await renewed(turn)
 
-    assert lease_end(stage) > begun
+    assert lease_end(turn_fixture) > begun
     turn.log.keeper.check()
     await die(turn)
 
 
 async def test_a_turn_whose_renewals_fail_stops_writing(own_cloud: Cloud, tenant: str) -> None:
     gate = asyncio.Event()
-    stage = await TurnFixture(own_cloud.store, tenant, script([gate, *said()]), lease=LEASE).open()
-    turn = await stage.start(seconds=10 * LEASE)
+    turn_fixture = await TurnFixture(own_cloud.store, tenant, script([gate, *said()]), lease=LEASE).open()
+    turn = await turn_fixture.start(seconds=10 * LEASE)
     before = own_cloud.items(tenant)
 
     with failing(own_cloud, "UpdateItem"):
         CLOCK.move(LEASE)
         gate.set()
-        events = await stage.play(turn)
+        events = await turn_fixture.play(turn)
 
     assert shape(events)[-1] == "failed interrupted"
     assert own_cloud.items(tenant) == before
 
 
-async def test_a_session_that_was_taken_over_is_noticed_by_the_next_renewal(make_stage: MakeTurnFixture) -> None:
-    stage = await make_stage(script([asyncio.Event()]), lease=LEASE).open()
-    turn = await stage.start(seconds=10 * LEASE)
+async def test_a_session_that_was_taken_over_is_noticed_by_the_next_renewal(make_turn_fixture: MakeTurnFixture) -> None:
+    turn_fixture = await make_turn_fixture(script([asyncio.Event()]), lease=LEASE).open()
+    turn = await turn_fixture.start(seconds=10 * LEASE)
     await asyncio.to_thread(turn.log.keeper.lease.release)
 
     CLOCK.move(LEASE / 3)
@@ -88,25 +88,25 @@ async def test_a_session_that_was_taken_over_is_noticed_by_the_next_renewal(make
     await turn.run.close_inference()
 
 
-async def test_a_lease_never_outlives_the_function(make_stage: MakeTurnFixture) -> None:
-    stage = await make_stage(script([asyncio.Event()]), lease=10 * LEASE).open()
+async def test_a_lease_never_outlives_the_function(make_turn_fixture: MakeTurnFixture) -> None:
+    turn_fixture = await make_turn_fixture(script([asyncio.Event()]), lease=10 * LEASE).open()
 
-    turn = await stage.start(seconds=LEASE)
+    turn = await turn_fixture.start(seconds=LEASE)
 
-    assert lease_end(stage) / 1000 <= time.time() + LEASE + ENDING_SECONDS
+    assert lease_end(turn_fixture) / 1000 <= time.time() + LEASE + ENDING_SECONDS
     CLOCK.move(LEASE)
-    assert shape(await stage.play(turn))[-1] == "failed deadline_exceeded"
+    assert shape(await turn_fixture.play(turn))[-1] == "failed deadline_exceeded"
     assert turn.log.keeper.renewal.done()
 
 
 async def test_a_release_that_fails_does_not_spoil_the_turn(own_cloud: Cloud, tenant: str) -> None:
-    stage = await TurnFixture(own_cloud.store, tenant, script(said(), said())).open()
-    turn = await stage.start()
+    turn_fixture = await TurnFixture(own_cloud.store, tenant, script(said(), said())).open()
+    turn = await turn_fixture.start()
 
     with failing(own_cloud, "UpdateItem", "REMOVE"):
-        done = ended(await stage.play(turn))
+        done = ended(await turn_fixture.play(turn))
     await run_out(turn)
-    await stage.turn("two")
+    await turn_fixture.turn("two")
 
     assert done.status is TurnStatus.completed
-    assert [each.status for each in await stage.stored()] == [TurnStatus.completed] * 2
+    assert [each.status for each in await turn_fixture.stored()] == [TurnStatus.completed] * 2

@@ -18,34 +18,34 @@ from stint.loop.answer import Answer
 from stint.services.turns.turn_run import TurnRun
 
 
-async def test_a_second_turn_at_once_is_refused_and_told_which_one_runs(make_stage: MakeTurnFixture) -> None:
+async def test_a_second_turn_at_once_is_refused_and_told_which_one_runs(make_turn_fixture: MakeTurnFixture) -> None:
     gate = asyncio.Event()
-    stage = await make_stage(script([gate, *said()])).open()
-    turn = await stage.start()
+    turn_fixture = await make_turn_fixture(script([gate, *said()])).open()
+    turn = await turn_fixture.start()
 
     with pytest.raises(Conflict, match=turn.turn_id) as caught:
-        await stage.start()
+        await turn_fixture.start()
 
     assert caught.value.code == "session_locked"
     gate.set()
-    assert ended(await stage.play(turn)).status is TurnStatus.completed
+    assert ended(await turn_fixture.play(turn)).status is TurnStatus.completed
 
 
-async def test_of_many_turns_at_once_one_begins(make_stage: MakeTurnFixture) -> None:
-    stage = await make_stage(script(*[said()] * 4)).open()
+async def test_of_many_turns_at_once_one_begins(make_turn_fixture: MakeTurnFixture) -> None:
+    turn_fixture = await make_turn_fixture(script(*[said()] * 4)).open()
 
-    outcomes = await asyncio.gather(*(stage.start() for _ in range(4)), return_exceptions=True)
+    outcomes = await asyncio.gather(*(turn_fixture.start() for _ in range(4)), return_exceptions=True)
 
     begun = [each for each in outcomes if isinstance(each, TurnRun)]
     assert [type(each) for each in outcomes if each not in begun] == [Conflict] * 3
-    await stage.play(begun[0])
-    assert len(await stage.stored()) == 1
+    await turn_fixture.play(begun[0])
+    assert len(await turn_fixture.stored()) == 1
 
 
-async def after_first_step(stage: TurnFixture) -> TurnRun:
+async def after_first_step(turn_fixture: TurnFixture) -> TurnRun:
     """Begin a turn whose process dies behind its first stored step."""
-    turn = await stage.start("one")
-    async with aclosing(stage.turns.run(turn)) as events:
+    turn = await turn_fixture.start("one")
+    async with aclosing(turn_fixture.turns.run(turn)) as events:
         async for event in events:
             if shape([event]) == ["complete inference"]:
                 break
@@ -53,8 +53,10 @@ async def after_first_step(stage: TurnFixture) -> TurnRun:
     return turn
 
 
-async def test_the_turn_of_a_dead_process_is_sealed_and_stays_in_the_history(make_stage: MakeTurnFixture) -> None:
-    dead = await make_stage(script(called("nosuch", text="So"))).open()
+async def test_the_turn_of_a_dead_process_is_sealed_and_stays_in_the_history(
+    make_turn_fixture: MakeTurnFixture,
+) -> None:
+    dead = await make_turn_fixture(script(called("nosuch", text="So"))).open()
     turn = await after_first_step(dead)
     model = script(said())
 
@@ -72,12 +74,12 @@ async def test_the_turn_of_a_dead_process_is_sealed_and_stays_in_the_history(mak
 
 
 async def test_what_a_dead_process_stored_until_its_turn_was_sealed_is_seen(
-    make_stage: MakeTurnFixture, own_cloud: Cloud, tenant: str
+    make_turn_fixture: MakeTurnFixture, own_cloud: Cloud, tenant: str
 ) -> None:
     model = script(said("two"))
-    stage = await TurnFixture(own_cloud.store, tenant, model).open()
-    dead = make_stage(script([asyncio.Event()]))
-    dead.agent_id, dead.session_id = stage.agent_id, stage.session_id
+    turn_fixture = await TurnFixture(own_cloud.store, tenant, model).open()
+    dead = make_turn_fixture(script([asyncio.Event()]))
+    dead.agent_id, dead.session_id = turn_fixture.agent_id, turn_fixture.session_id
     turn = await dead.start("one")
     await die(turn)
     turn.log.keeper.lease.release()
@@ -89,18 +91,18 @@ async def test_what_a_dead_process_stored_until_its_turn_was_sealed_is_seen(
             dead.store.turns.append(turn.log.keeper.lease, 0, TurnRecord(step=late))
 
     with watching(own_cloud, see):
-        await stage.turn("two")
+        await turn_fixture.turn("two")
 
     assert model.requests[0].messages == (UserInput("one"), AssistantAnswer("late"), UserInput("two"))
-    assert [each.status.value for each in await stage.stored()] == ["failed", "completed"]
+    assert [each.status.value for each in await turn_fixture.stored()] == ["failed", "completed"]
 
 
 @pytest.mark.parametrize("frozen", [False, True], ids=["that knows", "whose clock stood still"])
 async def test_a_writer_that_comes_back_after_a_takeover_is_refused(
-    make_stage: MakeTurnFixture, cloud: Cloud, frozen: bool
+    make_turn_fixture: MakeTurnFixture, cloud: Cloud, frozen: bool
 ) -> None:
     gate = asyncio.Event()
-    late = await make_stage(script([gate, *said("late")])).open()
+    late = await make_turn_fixture(script([gate, *said("late")])).open()
     turn = await late.start()
     await run_out(turn)
     await late.beside(script(said())).turn("two")
@@ -115,34 +117,34 @@ async def test_a_writer_that_comes_back_after_a_takeover_is_refused(
     assert cloud.items(late.tenant) == before
 
 
-async def test_a_takeover_may_be_taken_over(make_stage: MakeTurnFixture) -> None:
-    first = await make_stage(script([asyncio.Event()])).open()
+async def test_a_takeover_may_be_taken_over(make_turn_fixture: MakeTurnFixture) -> None:
+    first = await make_turn_fixture(script([asyncio.Event()])).open()
     second, third = first.beside(script([asyncio.Event()])), first.beside(script(said()))
 
-    for stage, text in ((first, "one"), (second, "two")):
-        await die(await stage.start(text))
+    for turn_fixture, text in ((first, "one"), (second, "two")):
+        await die(await turn_fixture.start(text))
     await third.turn("three")
 
     assert [turn.status.value for turn in await first.stored()] == ["failed", "failed", "completed"]
 
 
-async def test_a_pause_that_was_stored_survives_a_death_before_the_release(make_stage: MakeTurnFixture) -> None:
-    stage = await make_stage(script(called("add"), said())).open("add")
-    paused = await stage.turn()
-    stage.store.session_leases.acquire(*stage.ids, paused.turn_id, resume=True, seconds=0.05)
-    await stage.lease_runs_out()
+async def test_a_pause_that_was_stored_survives_a_death_before_the_release(make_turn_fixture: MakeTurnFixture) -> None:
+    turn_fixture = await make_turn_fixture(script(called("add"), said())).open("add")
+    paused = await turn_fixture.turn()
+    turn_fixture.store.session_leases.acquire(*turn_fixture.ids, paused.turn_id, resume=True, seconds=0.05)
+    await turn_fixture.lease_runs_out()
 
-    done = await stage.resumed(paused.turn_id, ("c0", "3"))
+    done = await turn_fixture.resumed(paused.turn_id, ("c0", "3"))
 
     assert done.status is TurnStatus.completed
 
 
 async def test_a_history_that_was_read_before_another_turn_ended_is_read_again(
-    make_stage: MakeTurnFixture, own_cloud: Cloud, tenant: str
+    make_turn_fixture: MakeTurnFixture, own_cloud: Cloud, tenant: str
 ) -> None:
     model = script(said())
     slow = await TurnFixture(own_cloud.store, tenant, model).open()
-    fast = make_stage(script(said("between")))
+    fast = make_turn_fixture(script(said("between")))
     fast.agent_id, fast.session_id = slow.agent_id, slow.session_id
     read, go_on = threading.Event(), threading.Event()
 
@@ -164,33 +166,35 @@ async def test_a_history_that_was_read_before_another_turn_ended_is_read_again(
 
 
 async def test_older_turns_are_left_out_at_a_turns_boundary_with_a_log_line(
-    make_stage: MakeTurnFixture, caplog: pytest.LogCaptureFixture
+    make_turn_fixture: MakeTurnFixture, caplog: pytest.LogCaptureFixture
 ) -> None:
     model = script(said("a"), said("b"), said("c"), said("d"))
-    stage = await make_stage(model, history=3800).open()
+    turn_fixture = await make_turn_fixture(model, history=3800).open()
     texts = [letter * 1000 for letter in "xyz"]
     for text in texts:
-        await stage.turn(text)
+        await turn_fixture.turn(text)
     assert "STINT_HISTORY_BYTES" not in caplog.text
 
     with caplog.at_level(logging.WARNING, "stint"):
-        await stage.turn("now")
+        await turn_fixture.turn("now")
 
     said_before = [each.content for each in model.requests[3].messages if isinstance(each, UserInput)]
     assert said_before == [*texts[1:], "now"]
     assert "STINT_HISTORY_BYTES" in caplog.text
 
 
-async def test_a_turn_that_is_too_large_to_be_seen_is_still_resumed_and_cancelled(make_stage: MakeTurnFixture) -> None:
+async def test_a_turn_that_is_too_large_to_be_seen_is_still_resumed_and_cancelled(
+    make_turn_fixture: MakeTurnFixture,
+) -> None:
     model = script(called("add"), called("add"), said())
-    stage = await make_stage(model, history=100).open("add")
+    turn_fixture = await make_turn_fixture(model, history=100).open("add")
     text = "x" * 1000
 
-    paused = await stage.turn(text)
-    again = await stage.resumed(paused.turn_id, ("c0", "3"))
-    await stage.turn("two")
+    paused = await turn_fixture.turn(text)
+    again = await turn_fixture.resumed(paused.turn_id, ("c0", "3"))
+    await turn_fixture.turn("two")
 
     assert again.status is TurnStatus.awaiting_input
     assert model.requests[1].messages[0] == UserInput(text)
     assert model.requests[2].messages == (UserInput("two"),)
-    assert [turn.status for turn in await stage.stored()] == [TurnStatus.cancelled, TurnStatus.completed]
+    assert [turn.status for turn in await turn_fixture.stored()] == [TurnStatus.cancelled, TurnStatus.completed]

@@ -22,15 +22,15 @@ JSON_FORMAT = {"type": "json_schema", "json_schema": SCHEMA}
 
 async def shielded(cloud: Cloud, tenant: str, model: Script, window: int = 0, **config: Any) -> TurnFixture:
     """A session whose agent may use the shields `words` (forbids "dynamite" and "SECRET-7") and `broken`."""
-    stage = TurnFixture(cloud.store, tenant, model, output_shield_window=window)
+    turn_fixture = TurnFixture(cloud.store, tenant, model, output_shield_window=window)
     params = {"phrases": ["dynamite", "SECRET-7"], "user_message": SORRY}
-    await stage.services.shields.register(ShieldRegisterRequest(shield_id="words", params=params))
+    await turn_fixture.services.shields.register(ShieldRegisterRequest(shield_id="words", params=params))
     broken = ShieldRegisterRequest(
         shield_id="broken", provider_id="llama-guard", provider_shield_id="test/m", params={}
     )
-    await stage.services.shields.register(broken)
+    await turn_fixture.services.shields.register(broken)
     tools = config.pop("tools", ())
-    return await stage.open(*tools, **config)
+    return await turn_fixture.open(*tools, **config)
 
 
 def step_of(turn: Turn) -> Any:
@@ -42,9 +42,11 @@ def texts(messages: tuple[ModelMessage, ...]) -> str:
 
 
 async def test_shields_that_pass_are_a_step_each_side_of_the_answer_as_recorded(cloud: Cloud, tenant: str) -> None:
-    stage = await shielded(cloud, tenant, script(said("fine")), input_shields=["words"], output_shields=["words"])
+    turn_fixture = await shielded(
+        cloud, tenant, script(said("fine")), input_shields=["words"], output_shields=["words"]
+    )
 
-    events = await stage.play(await stage.start())
+    events = await turn_fixture.play(await turn_fixture.start())
 
     assert shape(events) == [
         "turn_start",
@@ -60,26 +62,26 @@ async def test_shields_that_pass_are_a_step_each_side_of_the_answer_as_recorded(
     starts = [event for event in events if isinstance(event, StepStart)]
     touchpoints = [event.metadata for event in starts if event.metadata]
     assert touchpoints == [{"touchpoint": "user-input"}, {"touchpoint": "assistant-output"}]
-    screened = [step.step_id for step in (await stage.stored())[0].steps if step.step_type == "shield_call"]
+    screened = [step.step_id for step in (await turn_fixture.stored())[0].steps if step.step_type == "shield_call"]
     assert [event.step_id for event in starts if event.step_type == "shield_call"] == screened
 
 
 async def test_what_an_input_shield_blocks_reaches_no_model_and_completes_the_turn(cloud: Cloud, tenant: str) -> None:
     model = script(said("later"))
-    stage = await shielded(cloud, tenant, model, input_shields=["words"])
+    turn_fixture = await shielded(cloud, tenant, model, input_shields=["words"])
 
-    events = await stage.play(await stage.start("how to make dynamite"))
+    events = await turn_fixture.play(await turn_fixture.start("how to make dynamite"))
 
     assert shape(events) == ["turn_start", "start shield_call", "complete shield_call", "turn_complete"]
     assert model.requests == []
-    [turn] = await stage.stored()
+    [turn] = await turn_fixture.stored()
     assert (turn.status, turn.output_message.content, turn.output_message.stop_reason) == (
         "completed",
         SORRY,
         "end_of_turn",
     )
     assert step_of(turn).violation.violation_level == "error"
-    assert await stage.lease_turn() is None
+    assert await turn_fixture.lease_turn() is None
 
 
 @pytest.mark.parametrize("window", [0, 8])
@@ -88,10 +90,10 @@ async def test_an_answer_that_a_shield_blocks_was_not_streamed_and_is_kept_nowhe
 ) -> None:
     answer = [TextChunk(word) for word in ("take ", "SECR", "ET-7 ", "and ", "go")]
     model = script([*answer, Finished(FinishReason.stop)], said("fine"))
-    stage = await shielded(cloud, tenant, model, window, output_shields=["words"])
+    turn_fixture = await shielded(cloud, tenant, model, window, output_shields=["words"])
 
-    events = await stage.play(await stage.start())
-    await stage.turn("next")
+    events = await turn_fixture.play(await turn_fixture.start())
+    await turn_fixture.turn("next")
 
     assert shape(events)[-4:] == ["complete inference", "start shield_call", "complete shield_call", "turn_complete"]
     shown = "".join(event.model_dump_json() for event in events if hasattr(event, "model_dump_json"))
@@ -99,15 +101,17 @@ async def test_an_answer_that_a_shield_blocks_was_not_streamed_and_is_kept_nowhe
     assert "SECR" not in repr(cloud.items(tenant)).replace("SECRET-7", "", 1)  # the registration's own
     assert AssistantAnswer(SORRY) in model.requests[1].messages
     assert "SECR" not in texts(model.requests[1].messages)
-    first, _ = await stage.stored()
+    first, _ = await turn_fixture.stored()
     assert (first.status, first.output_message.content) == ("completed", SORRY)
 
 
 async def test_in_windows_the_text_that_passed_leaves_before_the_answer_is_complete(cloud: Cloud, tenant: str) -> None:
     words = [TextChunk(f"word{number} ") for number in range(100)]
-    stage = await shielded(cloud, tenant, script([*words, Finished(FinishReason.stop)]), 50, output_shields=["words"])
+    turn_fixture = await shielded(
+        cloud, tenant, script([*words, Finished(FinishReason.stop)]), 50, output_shields=["words"]
+    )
 
-    events = await stage.play(await stage.start())
+    events = await turn_fixture.play(await turn_fixture.start())
 
     pieces = [line.removeprefix("text ") for line in shape(events) if line.startswith("text ")]
     assert len(pieces) > 3
@@ -115,22 +119,22 @@ async def test_in_windows_the_text_that_passed_leaves_before_the_answer_is_compl
 
 
 async def test_a_shield_that_fails_fails_the_turn(cloud: Cloud, tenant: str) -> None:
-    stage = await shielded(cloud, tenant, script(said("what do you mean?")), input_shields=["words", "broken"])
+    turn_fixture = await shielded(cloud, tenant, script(said("what do you mean?")), input_shields=["words", "broken"])
 
-    events = await stage.play(await stage.start())
+    events = await turn_fixture.play(await turn_fixture.start())
 
     assert shape(events)[-1] == "failed shield_failed"
-    [turn] = await stage.stored()
+    [turn] = await turn_fixture.stored()
     assert (turn.status, turn.error and turn.error.code) == ("failed", "shield_failed")
 
 
 async def test_shields_watch_tool_calls_and_what_came_of_them(cloud: Cloud, tenant: str) -> None:
     model = script(called("ask", text="let me see"))
     words = ["words"]
-    stage = await shielded(cloud, tenant, model, input_shields=words, output_shields=words, tools=("ask",))
+    turn_fixture = await shielded(cloud, tenant, model, input_shields=words, output_shields=words, tools=("ask",))
 
-    paused = await stage.turn()
-    done = await stage.resumed(paused.turn_id, ("c0", "use dynamite"))
+    paused = await turn_fixture.turn()
+    done = await turn_fixture.resumed(paused.turn_id, ("c0", "use dynamite"))
 
     assert [step.step_type for step in paused.steps] == ["shield_call", "inference", "shield_call"]
     assert paused.output_message.stop_reason == "end_of_message"
@@ -141,11 +145,11 @@ async def test_shields_watch_tool_calls_and_what_came_of_them(cloud: Cloud, tena
 
 async def test_results_that_a_complete_turn_takes_are_checked_like_others(cloud: Cloud, tenant: str) -> None:
     model, words = script(said("CALL ask"), said("SECRET-7")), ["words"]
-    stage = await shielded(cloud, tenant, model, input_shields=words, output_shields=words, tools=("ask",))
-    complete = await stage.turn()
+    turn_fixture = await shielded(cloud, tenant, model, input_shields=words, output_shields=words, tools=("ask",))
+    complete = await turn_fixture.turn()
 
-    answered = await stage.resumed(complete.turn_id, ("a", "fine"))
-    blocked = await stage.resumed(complete.turn_id, ("b", "use dynamite"))
+    answered = await turn_fixture.resumed(complete.turn_id, ("a", "fine"))
+    blocked = await turn_fixture.resumed(complete.turn_id, ("b", "use dynamite"))
 
     assert (answered.status, answered.output_message.content) == ("completed", SORRY)
     assert "SECRET-7" not in answered.model_dump_json()
@@ -155,69 +159,69 @@ async def test_results_that_a_complete_turn_takes_are_checked_like_others(cloud:
 
 
 async def test_a_turn_replaces_its_agents_shields(cloud: Cloud, tenant: str) -> None:
-    stage = await shielded(cloud, tenant, script(said(), said()), input_shields=["words"])
+    turn_fixture = await shielded(cloud, tenant, script(said(), said()), input_shields=["words"])
 
-    blocked = await stage.turn("dynamite")
-    free = await stage.turn("dynamite", input_shields=[])
+    blocked = await turn_fixture.turn("dynamite")
+    free = await turn_fixture.turn("dynamite", input_shields=[])
 
     assert [step.step_type for step in blocked.steps] == ["shield_call"]
     assert [step.step_type for step in free.steps] == ["inference"]
 
 
 async def test_an_unknown_shield_is_refused_by_name_before_the_turn_begins(cloud: Cloud, tenant: str) -> None:
-    stage = await shielded(cloud, tenant, script(), output_shields=["nosuch"])
+    turn_fixture = await shielded(cloud, tenant, script(), output_shields=["nosuch"])
 
     with pytest.raises(InvalidRequest, match="'nosuch'") as refused:
-        await stage.start()
+        await turn_fixture.start()
 
     assert (refused.value.code, refused.value.param) == ("shield_not_found", "output_shields")
-    assert (await stage.stored(), await stage.lease_turn()) == ([], None)
+    assert (await turn_fixture.stored(), await turn_fixture.lease_turn()) == ([], None)
 
 
 async def test_an_answer_of_another_form_fails_the_turn_and_is_kept(cloud: Cloud, tenant: str) -> None:
     model = script(said('{"n": 1}'), said('{"n": "one"}'))
-    stage = await shielded(cloud, tenant, model, response_format=JSON_FORMAT)
+    turn_fixture = await shielded(cloud, tenant, model, response_format=JSON_FORMAT)
 
-    good = await stage.turn()
-    events = await stage.play(await stage.start())
+    good = await turn_fixture.turn()
+    events = await turn_fixture.play(await turn_fixture.start())
 
     assert (good.status, good.output_message.content) == ("completed", '{"n": 1}')
     assert shape(events)[-2:] == ["complete inference", "failed response_format_mismatch"]
-    _, bad = await stage.stored()
+    _, bad = await turn_fixture.stored()
     assert (bad.status, step_of(bad).model_response.content) == ("failed", '{"n": "one"}')
 
 
 async def test_an_answer_that_was_cut_is_not_held_against_the_schema(cloud: Cloud, tenant: str) -> None:
     cut: list[Part] = [TextChunk('{"n": '), Finished(FinishReason.length)]
-    stage = await shielded(cloud, tenant, script(cut), response_format=JSON_FORMAT)
+    turn_fixture = await shielded(cloud, tenant, script(cut), response_format=JSON_FORMAT)
 
-    turn = await stage.turn()
+    turn = await turn_fixture.turn()
 
     assert (turn.status, turn.output_message.stop_reason) == ("completed", "out_of_tokens")
 
 
 async def test_a_schema_that_is_none_is_refused_before_the_turn_begins(cloud: Cloud, tenant: str) -> None:
-    stage = await shielded(cloud, tenant, script())
+    turn_fixture = await shielded(cloud, tenant, script())
     bad = {"type": "json_schema", "json_schema": {"type": "nonsense"}}
     grammar = {"type": "grammar", "bnf": {"root": "x"}}
 
     with pytest.raises(InvalidRequest) as refused:
-        await stage.start(response_format=bad)
+        await turn_fixture.start(response_format=bad)
     with pytest.raises(InvalidRequest, match="grammar"):
-        await stage.start(response_format=grammar)
+        await turn_fixture.start(response_format=grammar)
 
-    assert (refused.value.code, await stage.stored()) == ("invalid_json_schema", [])
+    assert (refused.value.code, await turn_fixture.stored()) == ("invalid_json_schema", [])
 
 
 async def test_documents_stand_before_the_message_in_this_turn_and_the_next(cloud: Cloud, tenant: str) -> None:
     model = script(said(), said())
-    stage = await shielded(cloud, tenant, model)
+    turn_fixture = await shielded(cloud, tenant, model)
     html = Document.model_validate(
         {"content": {"uri": "data:text/html,<p>Ulm%20is%20old</p>"}, "mime_type": "text/html"}
     )
 
-    turn = await stage.turn("how old?", documents=[html])
-    await stage.turn("and now?")
+    turn = await turn_fixture.turn("how old?", documents=[html])
+    await turn_fixture.turn("and now?")
 
     assert [message.content for message in turn.input_messages] == ["how old?"]
     for request in model.requests:
@@ -229,12 +233,12 @@ async def test_documents_stand_before_the_message_in_this_turn_and_the_next(clou
 
 async def test_a_turn_replaces_tools_iterations_and_form(cloud: Cloud, tenant: str) -> None:
     model = script(called("other"), said("[]"))
-    stage = await shielded(cloud, tenant, model, tools=("ask",))
+    turn_fixture = await shielded(cloud, tenant, model, tools=("ask",))
     other = [{"name": "other", "parameters": []}]
     array = {"type": "json_schema", "json_schema": {"type": "array"}}
 
-    first = await stage.turn(client_tools=other, max_infer_iters=1)
-    second = await stage.turn(response_format=array)
+    first = await turn_fixture.turn(client_tools=other, max_infer_iters=1)
+    second = await turn_fixture.turn(response_format=array)
 
     assert [tool.name for tool in model.requests[0].tools] == ["other"]
     assert (first.status, first.output_message.tool_calls) == ("completed", [])
@@ -244,10 +248,10 @@ async def test_a_turn_replaces_tools_iterations_and_form(cloud: Cloud, tenant: s
 
 async def test_a_shield_whose_provider_there_is_not_is_named(cloud: Cloud, tenant: str) -> None:
     configured = '{"shields": [{"shield_id": "s", "provider_id": "nosuch"}]}'
-    stage = await TurnFixture(cloud.store, tenant, script(), registry=configured).open(input_shields=["s"])
+    turn_fixture = await TurnFixture(cloud.store, tenant, script(), registry=configured).open(input_shields=["s"])
 
     with pytest.raises(InvalidRequest, match="'nosuch'"):
-        await stage.start()
+        await turn_fixture.start()
 
 
 @pytest.mark.parametrize("url", ["http://169.254.169.254/latest/meta-data", "https://127.0.0.1:9001/2018-06-01/x"])
@@ -255,15 +259,15 @@ async def test_an_image_at_a_place_that_callers_may_not_reach_is_refused_whateve
     cloud: Cloud, tenant: str, url: str
 ) -> None:
     model = script(called("camera"))
-    stage = await shielded(cloud, tenant, model, tools=("camera",))
+    turn_fixture = await shielded(cloud, tenant, model, tools=("camera",))
     picture = ImageContentItem(image=ImageSource(url=URL(uri=url)))
-    paused = await stage.turn()
+    paused = await turn_fixture.turn()
 
     with pytest.raises(InvalidRequest) as in_message:
-        await stage.start(messages=[UserMessage(content=[picture])])
+        await turn_fixture.start(messages=[UserMessage(content=[picture])])
     with pytest.raises(InvalidRequest) as in_response:
-        await stage.resume(paused.turn_id, ("c0", [picture]))  # type: ignore[arg-type]  # an image in place of a text
+        await turn_fixture.resume(paused.turn_id, ("c0", [picture]))  # type: ignore[arg-type]  # an image in place of a text
 
     assert (in_message.value.code, in_response.value.code) == ("url_not_allowed", "url_not_allowed")
-    assert (await stage.get(paused.turn_id)).status == "awaiting_input"
+    assert (await turn_fixture.get(paused.turn_id)).status == "awaiting_input"
     assert len(model.requests) == 1

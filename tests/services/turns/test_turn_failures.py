@@ -20,14 +20,14 @@ from stint.store.session_leases import SessionLease
 HEADER, ENDING = "input_messages", "ended_as"
 
 
-async def test_a_failing_model_fails_the_turn_and_keeps_its_steps(make_stage: MakeTurnFixture) -> None:
-    stage = await make_stage(script(called("nosuch"), [TextChunk("I"), ModelOverloaded("busy")])).open()
+async def test_a_failing_model_fails_the_turn_and_keeps_its_steps(make_turn_fixture: MakeTurnFixture) -> None:
+    turn_fixture = await make_turn_fixture(script(called("nosuch"), [TextChunk("I"), ModelOverloaded("busy")])).open()
 
-    events = await stage.play(await stage.start())
+    events = await turn_fixture.play(await turn_fixture.start())
 
     assert shape(events)[-3:] == ["start inference", "text I", "failed model_overloaded"]
     turn = ended(events)
-    assert turn == await stage.get(turn.turn_id)
+    assert turn == await turn_fixture.get(turn.turn_id)
     assert (turn.status, len(turn.steps), turn.output_message.content) == (TurnStatus.failed, 2, "")
     assert turn.error is not None
     assert turn.error.code == "model_overloaded"
@@ -35,70 +35,72 @@ async def test_a_failing_model_fails_the_turn_and_keeps_its_steps(make_stage: Ma
     assert events[-1].error.turn_id == turn.turn_id
 
 
-async def test_an_unexpected_exception_is_a_server_error_without_its_details(make_stage: MakeTurnFixture) -> None:
-    stage = await make_stage(script([RuntimeError("password 1234")])).open()
+async def test_an_unexpected_exception_is_a_server_error_without_its_details(
+    make_turn_fixture: MakeTurnFixture,
+) -> None:
+    turn_fixture = await make_turn_fixture(script([RuntimeError("password 1234")])).open()
 
-    turn = await stage.turn()
+    turn = await turn_fixture.turn()
 
     assert turn.error is not None
     assert (turn.error.code, "1234" in turn.model_dump_json()) == ("server_error", False)
-    assert turn == await stage.get(turn.turn_id)
+    assert turn == await turn_fixture.get(turn.turn_id)
 
 
 async def test_the_deadline_fails_the_turn_and_keeps_its_steps_though_the_lease_ends_with_it(
-    make_stage: MakeTurnFixture,
+    make_turn_fixture: MakeTurnFixture,
 ) -> None:
-    stage = await make_stage(script(called("nosuch"), [asyncio.Event()]), lease=1).open()
+    turn_fixture = await make_turn_fixture(script(called("nosuch"), [asyncio.Event()]), lease=1).open()
 
-    turn = ended(await stage.play(await stage.start(seconds=1.5)))
+    turn = ended(await turn_fixture.play(await turn_fixture.start(seconds=1.5)))
 
     assert turn.error is not None
     assert (turn.error.code, len(turn.steps)) == ("deadline_exceeded", 2)
-    assert turn == await stage.get(turn.turn_id)
-    assert await stage.lease_turn() is None
+    assert turn == await turn_fixture.get(turn.turn_id)
+    assert await turn_fixture.lease_turn() is None
 
 
 async def test_a_step_that_cannot_be_stored_fails_the_turn(
-    make_stage: MakeTurnFixture, own_cloud: Cloud, tenant: str
+    make_turn_fixture: MakeTurnFixture, own_cloud: Cloud, tenant: str
 ) -> None:
-    stage = await TurnFixture(own_cloud.store, tenant, script(said())).open()
-    turn = await stage.start()
+    turn_fixture = await TurnFixture(own_cloud.store, tenant, script(said())).open()
+    turn = await turn_fixture.start()
 
     with failing(own_cloud, "PutItem", ENDING, times=1):
-        events = await stage.play(turn)
+        events = await turn_fixture.play(turn)
 
     assert shape(events)[-2:] == ["text Hi", "failed store_unavailable"]
-    assert ended(events) == await stage.get(turn.turn_id)
-    assert await stage.lease_turn() is None
+    assert ended(events) == await turn_fixture.get(turn.turn_id)
+    assert await turn_fixture.lease_turn() is None
 
 
 async def test_an_end_that_cannot_be_stored_frees_the_session_and_the_next_turn_seals_the_lost_one(
     own_cloud: Cloud, tenant: str
 ) -> None:
-    stage = await TurnFixture(own_cloud.store, tenant, script(called("nosuch"), said(), said("next"))).open()
-    turn = await stage.start()
+    turn_fixture = await TurnFixture(own_cloud.store, tenant, script(called("nosuch"), said(), said("next"))).open()
+    turn = await turn_fixture.start()
 
     with failing(own_cloud, "PutItem", ENDING):
-        lost = ended(await stage.play(turn))
-    assert (lost.status, await stage.lease_turn()) == (TurnStatus.failed, None)
-    await stage.turn("go on")
+        lost = ended(await turn_fixture.play(turn))
+    assert (lost.status, await turn_fixture.lease_turn()) == (TurnStatus.failed, None)
+    await turn_fixture.turn("go on")
 
-    sealed, following = await stage.stored()
+    sealed, following = await turn_fixture.stored()
     assert sealed.error is not None
     assert (sealed.status, sealed.error.code, len(sealed.steps)) == (TurnStatus.failed, "interrupted", 2)
     assert following.status is TurnStatus.completed
 
 
 async def test_an_end_whose_answer_was_lost_is_not_ended_twice(own_cloud: Cloud, tenant: str) -> None:
-    stage = await TurnFixture(own_cloud.store, tenant, script(said(), said("next"))).open()
-    turn = await stage.start()
+    turn_fixture = await TurnFixture(own_cloud.store, tenant, script(said(), said("next"))).open()
+    turn = await turn_fixture.start()
 
     with failing(own_cloud, "PutItem", ENDING, lost=True, times=1):
-        told = ended(await stage.play(turn))
-    await stage.turn("go on")
+        told = ended(await turn_fixture.play(turn))
+    await turn_fixture.turn("go on")
 
     assert told.status is TurnStatus.failed
-    assert [each.status for each in await stage.stored()] == [TurnStatus.completed] * 2
+    assert [each.status for each in await turn_fixture.stored()] == [TurnStatus.completed] * 2
 
 
 @pytest.mark.parametrize(
@@ -113,29 +115,29 @@ async def test_an_end_whose_answer_was_lost_is_not_ended_twice(own_cloud: Cloud,
     ],
 )
 async def test_what_is_wrong_with_a_request_leaves_no_trace(
-    make_stage: MakeTurnFixture, cloud: Cloud, config: dict[str, Any], request_: dict[str, Any], code: str
+    make_turn_fixture: MakeTurnFixture, cloud: Cloud, config: dict[str, Any], request_: dict[str, Any], code: str
 ) -> None:
-    stage = await make_stage(script()).open(**config)
-    before = cloud.items(stage.tenant)
+    turn_fixture = await make_turn_fixture(script()).open(**config)
+    before = cloud.items(turn_fixture.tenant)
 
     with pytest.raises(InvalidRequest) as caught:
-        await stage.start(**request_)
+        await turn_fixture.start(**request_)
 
     assert caught.value.code == code
-    assert cloud.items(stage.tenant) == before
+    assert cloud.items(turn_fixture.tenant) == before
 
 
-async def test_unknown_agents_and_sessions_are_not_found(make_stage: MakeTurnFixture) -> None:
-    stage = await make_stage(script()).open()
-    known = stage.agent_id, stage.session_id
+async def test_unknown_agents_and_sessions_are_not_found(make_turn_fixture: MakeTurnFixture) -> None:
+    turn_fixture = await make_turn_fixture(script()).open()
+    known = turn_fixture.agent_id, turn_fixture.session_id
 
     for kind, ids in (("agent", (new_id(), known[1])), ("session", (known[0], new_id())), ("agent", ("x", "y"))):
-        stage.agent_id, stage.session_id = ids
+        turn_fixture.agent_id, turn_fixture.session_id = ids
         with pytest.raises(NotFound) as caught:
-            await stage.start()
+            await turn_fixture.start()
         assert caught.value.code == f"{kind}_not_found"
         with pytest.raises(NotFound) as caught:
-            await stage.get(new_id())
+            await turn_fixture.get(new_id())
         assert caught.value.code == f"{kind}_not_found"
 
 
@@ -143,67 +145,67 @@ async def test_a_turn_that_cannot_be_begun_drops_the_model_call_and_frees_the_se
     own_cloud: Cloud, tenant: str
 ) -> None:
     model = script([asyncio.Event()])
-    stage = await TurnFixture(own_cloud.store, tenant, model).open()
+    turn_fixture = await TurnFixture(own_cloud.store, tenant, model).open()
     opened = threading.Event()
 
     def wait_for_model(operation: str, body: str, context: dict[str, Any]) -> None:
         assert operation != "PutItem" or opened.wait(10)
 
     with failing(own_cloud, "PutItem", HEADER), watching(own_cloud, wait_for_model):
-        starting = asyncio.create_task(stage.start())
+        starting = asyncio.create_task(turn_fixture.start())
         await asyncio.wait_for(model.opened.wait(), 30)
         opened.set()
         with pytest.raises(StoreUnavailable):
             await starting
 
     assert model.closed == 1
-    assert await stage.lease_turn() is None
-    assert await stage.stored() == []
+    assert await turn_fixture.lease_turn() is None
+    assert await turn_fixture.stored() == []
 
 
 async def test_a_turn_that_was_begun_unknowingly_never_runs_and_is_sealed(own_cloud: Cloud, tenant: str) -> None:
     model = script([asyncio.Event()], said())
-    stage = await TurnFixture(own_cloud.store, tenant, model).open()
+    turn_fixture = await TurnFixture(own_cloud.store, tenant, model).open()
 
     with failing(own_cloud, "PutItem", HEADER, lost=True, times=1), pytest.raises(StoreUnavailable):
-        await stage.start("one")
-    [lost] = await stage.stored()
-    shown = await stage.get(lost.turn_id)
-    await stage.turn("two")
+        await turn_fixture.start("one")
+    [lost] = await turn_fixture.stored()
+    shown = await turn_fixture.get(lost.turn_id)
+    await turn_fixture.turn("two")
 
     assert shown.status is TurnStatus.failed
-    assert [turn.status for turn in await stage.stored()] == [TurnStatus.failed, TurnStatus.completed]
+    assert [turn.status for turn in await turn_fixture.stored()] == [TurnStatus.failed, TurnStatus.completed]
     assert model.requests[-1].messages == (UserInput("one"), UserInput("two"))
 
 
 async def test_failures_of_reads_beside_the_lease_free_the_session(own_cloud: Cloud, tenant: str) -> None:
-    stage = await TurnFixture(own_cloud.store, tenant, script()).open()
+    turn_fixture = await TurnFixture(own_cloud.store, tenant, script()).open()
 
     for operation in ("GetItem", "Query"):
         with failing(own_cloud, operation), pytest.raises(StoreUnavailable):
-            await stage.start()
-        assert await stage.lease_turn() is None
+            await turn_fixture.start()
+        assert await turn_fixture.lease_turn() is None
 
 
-async def test_a_turn_that_the_model_refused_does_not_fail_those_behind_it(make_stage: MakeTurnFixture) -> None:
+async def test_a_turn_that_the_model_refused_does_not_fail_those_behind_it(make_turn_fixture: MakeTurnFixture) -> None:
     model = script([ContextLengthExceeded("too long")], said(), said())
-    stage = await make_stage(model).open()
+    turn_fixture = await make_turn_fixture(model).open()
 
-    refused = await stage.turn("far too long")
-    await stage.turn("two")
-    await stage.turn("three")
+    refused = await turn_fixture.turn("far too long")
+    await turn_fixture.turn("two")
+    await turn_fixture.turn("three")
 
     assert refused.status is TurnStatus.failed
     assert model.requests[1].messages == (UserInput("two"),)
     assert [words_of(message) for message in model.requests[2].messages] == ["two", "Hi", "three"]
-    assert [turn.status.value for turn in await stage.stored()] == ["failed", "completed", "completed"]
+    assert [turn.status.value for turn in await turn_fixture.stored()] == ["failed", "completed", "completed"]
 
 
 async def test_a_fault_after_the_end_was_stored_adds_nothing_to_the_log(
-    make_stage: MakeTurnFixture, monkeypatch: pytest.MonkeyPatch
+    make_turn_fixture: MakeTurnFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stage = await make_stage(script(said("kept"))).open()
-    turn = await stage.start()
+    turn_fixture = await make_turn_fixture(script(said("kept"))).open()
+    turn = await turn_fixture.start()
 
     with monkeypatch.context() as faults:
 
@@ -212,8 +214,8 @@ async def test_a_fault_after_the_end_was_stored_adds_nothing_to_the_log(
             raise ZeroDivisionError
 
         faults.setattr(SessionLease, "release", fault)
-        events = await stage.play(turn)
+        events = await turn_fixture.play(turn)
 
     assert shape(events)[-1].startswith("failed ")
-    [stored] = await asyncio.to_thread(lambda: stage.store.turns.history(*stage.ids).turns)
+    [stored] = await asyncio.to_thread(lambda: turn_fixture.store.turns.history(*turn_fixture.ids).turns)
     assert (stored.status, len(stored.records)) == (RunStatus.completed, 1)

@@ -58,17 +58,17 @@ class Making:
     tenant: str
     workshop: Workshop
 
-    async def stage(self, model: Script, *client_tools: str, **config: Any) -> TurnFixture:
+    async def turn_fixture(self, model: Script, *client_tools: str, **config: Any) -> TurnFixture:
         """Open a session of an agent with the toolgroup `math`, which has the tools add, sub and mul."""
-        stage = TurnFixture(
+        turn_fixture = TurnFixture(
             self.cloud.store, self.tenant, model, providers={KIND: self.workshop}, tool_result_bytes=1_000
         )
-        await self.register(stage, "math", tools=["add", "sub", "mul"])
-        return await stage.open(*client_tools, **({"toolgroups": ["math"]} | config))
+        await self.register(turn_fixture, "math", tools=["add", "sub", "mul"])
+        return await turn_fixture.open(*client_tools, **({"toolgroups": ["math"]} | config))
 
-    async def register(self, stage: TurnFixture, name: str, **args: Any) -> None:
+    async def register(self, turn_fixture: TurnFixture, name: str, **args: Any) -> None:
         request = ToolGroupRegisterRequest(toolgroup_id=name, provider_id=KIND, args=args)
-        await stage.services.toolgroups.register(request)
+        await turn_fixture.services.toolgroups.register(request)
 
 
 @pytest.fixture
@@ -81,9 +81,9 @@ def responses(turn: Turn) -> list[Any]:
 
 
 async def test_a_server_tool_is_run_between_two_inferences_as_recorded(making: Making) -> None:
-    stage = await making.stage(script(called("add", arguments='{"a": 2}'), said("5")))
+    turn_fixture = await making.turn_fixture(script(called("add", arguments='{"a": 2}'), said("5")))
 
-    events = await stage.play(await stage.start())
+    events = await turn_fixture.play(await turn_fixture.start())
 
     assert shape(events) == [
         "turn_start",
@@ -109,13 +109,13 @@ async def test_several_calls_are_a_step_each_in_the_models_order_though_they_run
         return ToolOutcome(content=invocation.tool_name)
 
     making.workshop.act = meet
-    stage = await making.stage(script(called("mul", "add", "sub"), said()))
+    turn_fixture = await making.turn_fixture(script(called("mul", "add", "sub"), said()))
 
-    events = await stage.play(await stage.start())
+    events = await turn_fixture.play(await turn_fixture.start())
 
     triple = ["start tool_execution", "call in_progress", "complete tool_execution"]
     assert shape(events)[6:15] == triple * 3
-    [turn] = await stage.stored()
+    [turn] = await turn_fixture.stored()
     assert [response.content for response in responses(turn)] == ["mul", "add", "sub"]
     assert [response.call_id for response in responses(turn)] == ["c0", "c1", "c2"]
     assert len({step.step_id for step in turn.steps}) == 5
@@ -123,10 +123,10 @@ async def test_several_calls_are_a_step_each_in_the_models_order_though_they_run
 
 async def test_server_tools_run_before_the_turn_waits_for_the_client(making: Making) -> None:
     model = script(called("ask", "add"), said("done"))
-    stage = await making.stage(model, "ask")
+    turn_fixture = await making.turn_fixture(model, "ask")
 
-    paused = await stage.turn()
-    done = await stage.resumed(paused.turn_id, ("c0", "yes"))
+    paused = await turn_fixture.turn()
+    done = await turn_fixture.resumed(paused.turn_id, ("c0", "yes"))
 
     assert [step.step_type for step in paused.steps] == ["inference", "tool_execution"]
     assert [call.tool_name for call in paused.output_message.tool_calls] == ["ask"]
@@ -137,9 +137,9 @@ async def test_server_tools_run_before_the_turn_waits_for_the_client(making: Mak
 
 
 async def test_exhausted_iterations_end_the_turn_and_run_no_more_server_tools(making: Making) -> None:
-    stage = await making.stage(script(called("add"), called("add")), max_infer_iters=2)
+    turn_fixture = await making.turn_fixture(script(called("add"), called("add")), max_infer_iters=2)
 
-    turn = await stage.turn()
+    turn = await turn_fixture.turn()
 
     assert (turn.status, turn.output_message.tool_calls) == ("completed", [])
     assert turn.output_message.stop_reason == "end_of_turn"
@@ -163,9 +163,9 @@ async def test_a_tool_that_fails_is_a_result_for_the_model_and_an_honest_step(
         return failure
 
     making.workshop.act = fail
-    stage = await making.stage(script(called("add"), said("sorry")))
+    turn_fixture = await making.turn_fixture(script(called("add"), said("sorry")))
 
-    turn = await stage.turn()
+    turn = await turn_fixture.turn()
 
     assert turn.status == "completed"
     [response] = responses(turn)
@@ -185,13 +185,13 @@ async def test_the_deadline_ends_the_turn_and_its_tools(making: Making) -> None:
         raise AssertionError
 
     making.workshop.act = sleep
-    stage = await making.stage(script(called("add")))
+    turn_fixture = await making.turn_fixture(script(called("add")))
 
-    events = await stage.play(await stage.start(seconds=5))
+    events = await turn_fixture.play(await turn_fixture.start(seconds=5))
 
     assert shape(events)[-1] == "failed deadline_exceeded"
     assert cancelled.is_set()
-    [turn] = await stage.stored()
+    [turn] = await turn_fixture.stored()
     assert (turn.status, [step.step_type for step in turn.steps]) == ("failed", ["inference"])
 
 
@@ -208,16 +208,16 @@ async def test_a_tool_that_ignores_its_end_does_not_hold_the_turn_beyond_the_dea
         return ToolOutcome(content=SECRET)
 
     making.workshop.act = persist
-    stage = await making.stage(script(called("add", "sub")))
+    turn_fixture = await making.turn_fixture(script(called("add", "sub")))
 
     try:
         async with asyncio.timeout(30):
-            events = await stage.play(await stage.start(seconds=5))
+            events = await turn_fixture.play(await turn_fixture.start(seconds=5))
     finally:
         released.set()
 
     assert shape(events)[-1] == "failed deadline_exceeded"
-    assert await stage.lease_turn() is None
+    assert await turn_fixture.lease_turn() is None
     left = [vars(record) for record in caplog.records if "did not end" in record.message]
     assert {entry["tool_name"] for entry in left} == {"add", "sub"}
 
@@ -227,9 +227,9 @@ async def test_a_tool_that_gives_itself_up_is_a_result_for_the_model(making: Mak
         raise asyncio.CancelledError
 
     making.workshop.act = give_up
-    stage = await making.stage(script(called("add"), said("sorry")))
+    turn_fixture = await making.turn_fixture(script(called("add"), said("sorry")))
 
-    turn = await stage.turn()
+    turn = await turn_fixture.turn()
 
     assert turn.status == "completed"
     assert responses(turn)[0].metadata == {"error": True}
@@ -239,11 +239,13 @@ async def test_tools_get_their_arguments_and_the_callers_keys_which_are_kept_now
     making: Making, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    stage = await making.stage(script(called("add", arguments='{"a": 1, "b": 2}'), said()))
+    turn_fixture = await making.turn_fixture(script(called("add", arguments='{"a": 1, "b": 2}'), said()))
     request = TurnCreateRequest(messages=[UserMessage(content="Hello")])
 
-    run = await stage.turns.start(stage.agent_id, stage.session_id, request, deadline(30), {"key": SECRET})
-    await stage.play(run)
+    run = await turn_fixture.turns.start(
+        turn_fixture.agent_id, turn_fixture.session_id, request, deadline(30), {"key": SECRET}
+    )
+    await turn_fixture.play(run)
 
     [invocation] = making.workshop.invocations
     assert (invocation.tool_name, invocation.arguments) == ("add", {"a": 1, "b": 2})
@@ -258,14 +260,16 @@ async def test_a_tool_that_repeats_its_callers_credentials_does_not_get_them_sto
         return ToolOutcome(content=text, metadata={"structured_content": {"sent": text}})
 
     making.workshop.act = repeat
-    stage = await making.stage(script(called("add"), said()))
+    turn_fixture = await making.turn_fixture(script(called("add"), said()))
     request = TurnCreateRequest(messages=[UserMessage(content="Hello")])
     keys = {"mcp_headers": {"https://tools.example/mcp": {"Authorization": f"Bearer {SECRET}"}}}
 
-    events = await stage.play(await stage.turns.start(stage.agent_id, stage.session_id, request, deadline(30), keys))
-    run = await stage.services.toolgroups.invoke("add", {}, keys)
+    events = await turn_fixture.play(
+        await turn_fixture.turns.start(turn_fixture.agent_id, turn_fixture.session_id, request, deadline(30), keys)
+    )
+    run = await turn_fixture.services.toolgroups.invoke("add", {}, keys)
 
-    [turn] = await stage.stored()
+    [turn] = await turn_fixture.stored()
     assert "tools.example/mcp': {'Authorization': 'Bearer ***'}" in str(responses(turn)[0].content) == str(run.content)
     assert SECRET not in repr(events) + repr(run) + repr(making.cloud.items(making.tenant))
 
@@ -274,27 +278,29 @@ async def test_steps_and_tools_keep_the_real_name_of_a_tool_that_the_model_knows
     making: Making,
 ) -> None:
     model = script(called("math_add"), said())
-    stage = TurnFixture(making.cloud.store, making.tenant, PlainToolNames(model), providers={KIND: making.workshop})
-    await making.register(stage, "dotted", tools=["math.add"])
-    await making.register(stage, "plain", tools=["math_add"])
-    await stage.open(toolgroups=["dotted"])
+    turn_fixture = TurnFixture(
+        making.cloud.store, making.tenant, PlainToolNames(model), providers={KIND: making.workshop}
+    )
+    await making.register(turn_fixture, "dotted", tools=["math.add"])
+    await making.register(turn_fixture, "plain", tools=["math_add"])
+    await turn_fixture.open(toolgroups=["dotted"])
 
-    turn = await stage.turn()
+    turn = await turn_fixture.turn()
 
     assert [tool.name for tool in model.requests[0].tools] == ["math_add"]
     assert (making.workshop.invocations[0].tool_name, responses(turn)[0].tool_name) == ("math.add", "math.add")
     with pytest.raises(InvalidRequest, match=r"'math\.add' and 'math_add'"):
-        await stage.start(toolgroups=["plain"])
+        await turn_fixture.start(toolgroups=["plain"])
 
 
 async def test_each_call_has_a_key_of_its_own_though_models_repeat_their_ids(making: Making) -> None:
-    stage = await making.stage(
+    turn_fixture = await making.turn_fixture(
         script(called("add"), called("add", "ask"), called("add"), said(), called("add"), said()), "ask"
     )
 
-    paused = await stage.turn()
-    await stage.resumed(paused.turn_id, ("c1", "yes"))
-    following = await stage.turn()
+    paused = await turn_fixture.turn()
+    await turn_fixture.resumed(paused.turn_id, ("c1", "yes"))
+    following = await turn_fixture.turn()
 
     first, second = paused.turn_id, following.turn_id
     keys = [invocation.key for invocation in making.workshop.invocations]
@@ -303,20 +309,20 @@ async def test_each_call_has_a_key_of_its_own_though_models_repeat_their_ids(mak
 
 async def test_args_win_over_the_models_arguments_and_those_of_the_turn_over_the_agents(making: Making) -> None:
     config = {"toolgroups": [{"name": "math", "args": {"base": 2, "unit": "m"}}]}
-    stage = await making.stage(script(called("add", arguments='{"a": 1, "base": 10}'), said()), **config)
+    turn_fixture = await making.turn_fixture(script(called("add", arguments='{"a": 1, "base": 10}'), said()), **config)
 
-    await stage.turn(toolgroups=[{"name": "math/add", "args": {"base": 8}}])
+    await turn_fixture.turn(toolgroups=[{"name": "math/add", "args": {"base": 8}}])
 
     assert making.workshop.invocations[0].arguments == {"a": 1, "base": 8, "unit": "m"}
 
 
 async def test_a_turns_toolgroups_are_added_to_the_agents(making: Making) -> None:
     model = script(said(), said())
-    stage = await making.stage(model, "ask", toolgroups=["math/add"])
-    await making.register(stage, "words", tools=["spell"])
+    turn_fixture = await making.turn_fixture(model, "ask", toolgroups=["math/add"])
+    await making.register(turn_fixture, "words", tools=["spell"])
 
-    await stage.turn(toolgroups=["words"])
-    await stage.turn()
+    await turn_fixture.turn(toolgroups=["words"])
+    await turn_fixture.turn()
 
     shown = [[tool.name for tool in request.tools] for request in model.requests]
     assert shown == [["ask", "add", "spell"], ["ask", "add"]]
@@ -334,26 +340,26 @@ async def test_a_turns_toolgroups_are_added_to_the_agents(making: Making) -> Non
 async def test_what_cannot_be_is_refused_by_name_before_the_turn_begins(
     making: Making, toolgroups: list[str], code: str, named: str
 ) -> None:
-    stage = await making.stage(script(), "ask")
-    await making.register(stage, "twin", tools=["add"])
-    await making.register(stage, "mine", tools=["ask"])
+    turn_fixture = await making.turn_fixture(script(), "ask")
+    await making.register(turn_fixture, "twin", tools=["add"])
+    await making.register(turn_fixture, "mine", tools=["ask"])
 
     with pytest.raises(InvalidRequest, match=named) as refused:
-        await stage.start(toolgroups=toolgroups)
+        await turn_fixture.start(toolgroups=toolgroups)
 
     assert refused.value.code == code
-    assert (await stage.stored(), await stage.lease_turn()) == ([], None)
+    assert (await turn_fixture.stored(), await turn_fixture.lease_turn()) == ([], None)
 
 
 async def test_a_toolgroup_that_cannot_list_its_tools_is_refused_before_the_turn_begins(making: Making) -> None:
-    stage = await making.stage(script())
-    await making.register(stage, "away", tools=["far"])
+    turn_fixture = await making.turn_fixture(script())
+    await making.register(turn_fixture, "away", tools=["far"])
     making.workshop.list_tools = closed  # type: ignore[method-assign]  # from now on
 
     with pytest.raises(ToolUnavailable, match="closed"):
-        await stage.start(toolgroups=["away"])
+        await turn_fixture.start(toolgroups=["away"])
 
-    assert (await stage.stored(), await stage.lease_turn()) == ([], None)
+    assert (await turn_fixture.stored(), await turn_fixture.lease_turn()) == ([], None)
 
 
 async def closed(_: Toolgroup, __: dict[str, Any], /) -> list[ToolSignature]:
@@ -367,9 +373,9 @@ async def test_a_result_that_is_too_long_is_cut_for_the_model_and_kept_whole_unt
         return ToolOutcome(content="word " * 1_000)
 
     making.workshop.act = talk
-    stage = await making.stage(script(called("add"), said()))
+    turn_fixture = await making.turn_fixture(script(called("add"), said()))
 
-    turn = await stage.turn()
+    turn = await turn_fixture.turn()
 
     [response] = responses(turn)
     head, note = response.content
@@ -377,7 +383,7 @@ async def test_a_result_that_is_too_long_is_cut_for_the_model_and_kept_whole_unt
     assert "5000 bytes" in note.text
     kept = making.cloud.s3.get_object(Bucket=making.cloud.bucket, Key=response.metadata["full_result"])
     assert kept["Body"].read() == b"word " * 1_000
-    await stage.sessions.delete(stage.agent_id, stage.session_id)
+    await turn_fixture.sessions.delete(turn_fixture.agent_id, turn_fixture.session_id)
     assert making.cloud.blobs(making.tenant) == []
 
 
@@ -388,19 +394,19 @@ async def test_attachments_of_a_tool_are_the_turns(making: Making) -> None:
         return ToolOutcome(content="drawn", metadata={"attachments": [attachment]})
 
     making.workshop.act = draw
-    stage = await making.stage(script(called("add"), said()))
+    turn_fixture = await making.turn_fixture(script(called("add"), said()))
 
-    turn = await stage.turn()
+    turn = await turn_fixture.turn()
 
     assert [each.model_dump() for each in turn.output_attachments] == [attachment]
 
 
 async def test_k_parallel_calls_cost_k_and_one_further_units(making: Making) -> None:
-    stage = await making.stage(script(said(), called("add", "sub", "mul"), said()))
-    await stage.turn()
+    turn_fixture = await making.turn_fixture(script(said(), called("add", "sub", "mul"), said()))
+    await turn_fixture.turn()
     making.cloud.forget()
 
-    await stage.turn()
+    await turn_fixture.turn()
 
     units = making.cloud.units
     assert units["PutItem"] + units["UpdateItem"] == 4 + 3 + 1
@@ -408,9 +414,9 @@ async def test_k_parallel_calls_cost_k_and_one_further_units(making: Making) -> 
 
 
 async def test_a_cold_turn_reads_the_registry_beside_the_rest(making: Making) -> None:
-    stage = await making.stage(script(said()))
+    turn_fixture = await making.turn_fixture(script(said()))
     cold = TurnFixture(making.cloud.store, making.tenant, script(said()), providers={KIND: making.workshop})
-    cold.agent_id, cold.session_id = stage.agent_id, stage.session_id
+    cold.agent_id, cold.session_id = turn_fixture.agent_id, turn_fixture.session_id
     making.cloud.forget()
 
     await cold.turn()
@@ -419,31 +425,31 @@ async def test_a_cold_turn_reads_the_registry_beside_the_rest(making: Making) ->
 
 
 async def test_a_registration_of_another_process_is_found_at_once(making: Making) -> None:
-    stage = await making.stage(script(said()))
-    await stage.turn()
+    turn_fixture = await making.turn_fixture(script(said()))
+    await turn_fixture.turn()
     other = TurnFixture(making.cloud.store, making.tenant, script(), providers={KIND: making.workshop})
     await making.register(other, "fresh", tools=["new"])
     model = script(said())
-    stage.model.answers += model.answers  # type: ignore[attr-defined]  # the script goes on
+    turn_fixture.model.answers += model.answers  # type: ignore[attr-defined]  # the script goes on
 
-    turn = await stage.turn(toolgroups=["fresh"])
+    turn = await turn_fixture.turn(toolgroups=["fresh"])
 
     assert turn.status == "completed"
 
 
 async def test_a_name_that_is_taken_is_a_conflict_and_what_is_configured_stays(making: Making) -> None:
-    stage = await making.stage(script())
+    turn_fixture = await making.turn_fixture(script())
 
     with pytest.raises(Conflict):
-        await making.register(stage, "math", tools=["other"])
+        await making.register(turn_fixture, "math", tools=["other"])
 
-    assert (await stage.services.toolgroups.get("math")).args == {"tools": ["add", "sub", "mul"]}
+    assert (await turn_fixture.services.toolgroups.get("math")).args == {"tools": ["add", "sub", "mul"]}
 
 
 async def test_a_call_with_arguments_that_are_no_object_does_not_run(making: Making) -> None:
-    stage = await making.stage(script(called("add", arguments="[1"), said()))
+    turn_fixture = await making.turn_fixture(script(called("add", arguments="[1"), said()))
 
-    turn = await stage.turn()
+    turn = await turn_fixture.turn()
 
     assert making.workshop.invocations == []
     assert "not a JSON object" in str(responses(turn)[0].content)
@@ -451,9 +457,9 @@ async def test_a_call_with_arguments_that_are_no_object_does_not_run(making: Mak
 
 async def test_a_turn_may_choose_a_server_tool(making: Making) -> None:
     model = script(said())
-    stage = await making.stage(model)
+    turn_fixture = await making.turn_fixture(model)
 
-    await stage.turn(tool_config={"tool_choice": "mul"})
+    await turn_fixture.turn(tool_config={"tool_choice": "mul"})
 
     assert model.requests[0].tool_choice == "mul"
 
@@ -461,10 +467,10 @@ async def test_a_turn_may_choose_a_server_tool(making: Making) -> None:
 @pytest.mark.parametrize("name", ["web_search", "brave_search"])
 async def test_a_search_is_chosen_by_either_of_its_names(making: Making, name: str) -> None:
     model, whole = script(said()), f"builtin::websearch/{name}"
-    stage = await TurnFixture(making.cloud.store, making.tenant, model).open(toolgroups=[whole])
+    turn_fixture = await TurnFixture(making.cloud.store, making.tenant, model).open(toolgroups=[whole])
 
-    await stage.turn()
-    listed = await stage.services.toolgroups.tools_of(whole, {})
+    await turn_fixture.turn()
+    listed = await turn_fixture.services.toolgroups.tools_of(whole, {})
 
     assert [tool.name for tool in model.requests[0].tools] == ["brave_search"]
     assert [tool.identifier for tool in listed] == ["web_search"]
@@ -475,21 +481,21 @@ async def test_a_choice_that_obliges_to_call_a_tool_is_satisfied_by_the_turns_fi
     making: Making, choice: str
 ) -> None:
     model = script(called("mul"), said("6"), called("mul"), said())
-    stage = await making.stage(model, tool_config={"tool_choice": choice})
+    turn_fixture = await making.turn_fixture(model, tool_config={"tool_choice": choice})
 
-    await stage.turn()
-    await stage.turn("and now?")
+    await turn_fixture.turn()
+    await turn_fixture.turn("and now?")
 
     assert [request.tool_choice for request in model.requests] == [choice, "auto", choice, "auto"]
 
 
 async def test_results_of_client_tools_satisfy_the_choice_and_none_lets_no_tool_be_called(making: Making) -> None:
     model = script(called("ask"), said(), called("ask"), said())
-    stage = await making.stage(model, "ask", tool_config={"tool_choice": "ask"})
+    turn_fixture = await making.turn_fixture(model, "ask", tool_config={"tool_choice": "ask"})
 
-    paused = await stage.turn()
-    await stage.resumed(paused.turn_id, ("c0", "yes"))
-    without = await stage.turn(tool_config={"tool_choice": "none"})
+    paused = await turn_fixture.turn()
+    await turn_fixture.resumed(paused.turn_id, ("c0", "yes"))
+    without = await turn_fixture.turn(tool_config={"tool_choice": "none"})
 
     assert [request.tool_choice for request in model.requests] == ["ask", "auto", "none", "none"]
     assert "There is no tool named 'ask'" in str(responses(without)[0].content)
@@ -504,32 +510,34 @@ async def test_what_a_later_tool_has_done_is_stored_when_time_runs_out_for_an_ea
         return ToolOutcome(content="done and paid")
 
     making.workshop.act = act
-    stage = await making.stage(script(called("add", "sub")))
+    turn_fixture = await making.turn_fixture(script(called("add", "sub")))
 
-    events = await stage.play(await stage.start(seconds=5))
+    events = await turn_fixture.play(await turn_fixture.start(seconds=5))
 
     assert shape(events)[-1] == "failed deadline_exceeded"
-    [turn] = await stage.stored()
+    [turn] = await turn_fixture.stored()
     assert [(response.tool_name, response.content) for response in responses(turn)] == [("sub", "done and paid")]
 
 
 async def test_a_provider_that_there_is_not_is_named(cloud: Cloud, tenant: str) -> None:
     configured = '{"toolgroups": [{"toolgroup_id": "oops", "provider_id": "nosuch"}]}'
-    stage = await TurnFixture(cloud.store, tenant, script(), registry=configured).open(toolgroups=["oops"])
+    turn_fixture = await TurnFixture(cloud.store, tenant, script(), registry=configured).open(toolgroups=["oops"])
 
     with pytest.raises(ToolUnavailable, match="'nosuch'"):
-        await stage.start()
+        await turn_fixture.start()
 
-    assert "web_search" in [tool.identifier for tool in await stage.services.toolgroups.tools_of(None, {})]
+    assert "web_search" in [tool.identifier for tool in await turn_fixture.services.toolgroups.tools_of(None, {})]
 
 
 async def test_a_toolgroup_that_hangs_hides_no_other(making: Making, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("stint.services.registry.toolgroups.LIST_SECONDS", 0.05)
     other = TurnFixture(making.cloud.store, making.tenant, script())
-    stage = await making.stage(script())
+    turn_fixture = await making.turn_fixture(script())
     making.workshop.list_tools = hang  # type: ignore[method-assign]  # from now on
     providers = dict(other.services.toolgroups.tools.providers) | {KIND: making.workshop}
-    toolgroups = replace(stage.services.toolgroups, tools=replace(stage.services.toolgroups.tools, providers=providers))
+    toolgroups = replace(
+        turn_fixture.services.toolgroups, tools=replace(turn_fixture.services.toolgroups.tools, providers=providers)
+    )
 
     shown = await toolgroups.tools_of(None, {})
 
@@ -543,20 +551,20 @@ async def hang(_: Toolgroup, __: dict[str, Any], /) -> list[ToolSignature]:
 
 @pytest.mark.parametrize("name", ["builtin::code_interpreter", "builtin::code_interpreter/run"])
 async def test_what_is_not_offered_is_refused_by_name(making: Making, name: str) -> None:
-    stage = await making.stage(script())
+    turn_fixture = await making.turn_fixture(script())
 
     with pytest.raises(NotSupported, match="Stint runs no code"):
-        await stage.start(toolgroups=[name])
+        await turn_fixture.start(toolgroups=[name])
     with pytest.raises(NotSupported, match="Stint runs no code"):
-        await stage.services.toolgroups.tools_of(name, {})
+        await turn_fixture.services.toolgroups.tools_of(name, {})
 
 
 async def test_a_tool_of_several_toolgroups_is_not_guessed(making: Making) -> None:
-    stage = await making.stage(script())
-    await making.register(stage, "twin", tools=["add"])
+    turn_fixture = await making.turn_fixture(script())
+    await making.register(turn_fixture, "twin", tools=["add"])
 
     with pytest.raises(InvalidRequest, match="'math/add' or 'twin/add'"):
-        await stage.services.toolgroups.invoke("add", {}, {})
+        await turn_fixture.services.toolgroups.invoke("add", {}, {})
 
 
 async def test_structured_content_that_is_too_long_goes_with_the_rest(making: Making) -> None:
@@ -564,19 +572,19 @@ async def test_structured_content_that_is_too_long_goes_with_the_rest(making: Ma
         return ToolOutcome(content="x" * 3_000, metadata={"structured_content": {"x": "y" * 3_000}, "status": 200})
 
     making.workshop.act = act
-    stage = await making.stage(script(called("add"), said()))
+    turn_fixture = await making.turn_fixture(script(called("add"), said()))
 
-    [response] = responses(await stage.turn())
+    [response] = responses(await turn_fixture.turn())
 
     assert set(response.metadata) == {"full_result", "status"}
 
 
 async def test_a_tool_that_only_bears_the_name_of_web_search_keeps_it(making: Making) -> None:
     model = script(called("web_search"), said())
-    stage = await making.stage(model, toolgroups=[])
-    await making.register(stage, "library", tools=["web_search"])
+    turn_fixture = await making.turn_fixture(model, toolgroups=[])
+    await making.register(turn_fixture, "library", tools=["web_search"])
 
-    turn = await stage.turn(toolgroups=["library"])
+    turn = await turn_fixture.turn(toolgroups=["library"])
 
     assert [tool.name for tool in model.requests[0].tools] == ["web_search"]
     assert [invocation.tool_name for invocation in making.workshop.invocations] == ["web_search"]
@@ -588,9 +596,9 @@ async def test_a_fault_of_a_tool_is_logged_without_its_words(making: Making, cap
         raise ValueError(f"illegal header {SECRET}")
 
     making.workshop.act = crash
-    stage = await making.stage(script(called("add"), said()))
+    turn_fixture = await making.turn_fixture(script(called("add"), said()))
 
-    turn = await stage.turn()
+    turn = await turn_fixture.turn()
 
     logged = "".join(str(vars(record)) for record in caplog.records)
     assert "ValueError" in logged
@@ -604,28 +612,28 @@ async def test_metadata_that_is_no_attachment_spoils_no_turn(making: Making, jun
         return ToolOutcome(content="ok", metadata={"attachments": junk})
 
     making.workshop.act = attach
-    stage = await making.stage(script(called("add"), said()))
+    turn_fixture = await making.turn_fixture(script(called("add"), said()))
 
-    turn = await stage.turn()
+    turn = await turn_fixture.turn()
 
     assert turn.status == "completed"
-    assert (await stage.get(turn.turn_id)).output_attachments == []
+    assert (await turn_fixture.get(turn.turn_id)).output_attachments == []
 
 
 async def test_an_alias_of_a_model_that_another_process_registered_is_found_at_once(making: Making) -> None:
     model = script(said(), said())
-    stage = await making.stage(model)
-    await stage.turn()
+    turn_fixture = await making.turn_fixture(model)
+    await turn_fixture.turn()
     other = TurnFixture(making.cloud.store, making.tenant, model)
     request = ModelRegisterRequest(model_id="quick", provider_model_id="test/m2", provider_id="scripted")
     await other.services.registry.register_model(request)
 
-    assert await stage.services.registry.route("quick") == "scripted/test/m2"
+    assert await turn_fixture.services.registry.route("quick") == "scripted/test/m2"
 
 
 async def test_a_model_that_nobody_knows_is_refused_by_name_and_so_is_one_that_was_unregistered(making: Making) -> None:
-    stage = await making.stage(script(said()))
-    registry = stage.services.registry
+    turn_fixture = await making.turn_fixture(script(said()))
+    registry = turn_fixture.services.registry
     await registry.register_model(ModelRegisterRequest(model_id="quick", provider_model_id="scripted/demo"))
     assert await registry.route("quick") == "scripted/demo"
     await registry.unregister("model", "quick")
@@ -637,9 +645,9 @@ async def test_a_model_that_nobody_knows_is_refused_by_name_and_so_is_one_that_w
 
 
 async def test_an_id_that_begins_with_a_provider_need_not_be_listed(making: Making) -> None:
-    stage = await making.stage(script(said()))
+    turn_fixture = await making.turn_fixture(script(said()))
 
-    assert await stage.services.registry.route("scripted/anything") == "scripted/anything"
+    assert await turn_fixture.services.registry.route("scripted/anything") == "scripted/anything"
 
 
 async def test_what_is_configured_later_wins_over_what_was_registered() -> None:

@@ -11,11 +11,11 @@ from stint.store.store import Store
 
 async def main(table: str, bucket: str, tenant: str, agent_id: str, session_id: str) -> None:
     model = script(called("nosuch", text="So"), [asyncio.Event()])
-    stage = TurnFixture(Store(make_dynamodb(), table, make_s3, bucket), tenant, model)
-    stage.agent_id, stage.session_id = agent_id, session_id
-    turn = await stage.start("one")
+    turn_fixture = TurnFixture(Store(make_dynamodb(), table, make_s3, bucket), tenant, model)
+    turn_fixture.agent_id, turn_fixture.session_id = agent_id, session_id
+    turn = await turn_fixture.start("one")
     print(turn.turn_id, flush=True)
-    async for event in stage.turns.run(turn):
+    async for event in turn_fixture.turns.run(turn):
         print(*shape([event]), flush=True)
 
 

@@ -43,11 +43,11 @@ class Shelf:
 
 
 async def resolve(
-    items: list[Any], shelf: Shelf, known: Sequence[StoredItem] = (), *, anew: bool = False
+    items: list[Any], stored_items: Shelf, known: Sequence[StoredItem] = (), *, anew: bool = False
 ) -> tuple[str, dict[int, StoredItem]]:
     response_id = new_name("resp")
     resolver = InputResolver(INPUT.validate_python(items), response_id, renew=anew)
-    return response_id, await resolver.resolve({each.item.id: each for each in known}, shelf.find)
+    return response_id, await resolver.resolve({each.item.id: each for each in known}, stored_items.find)
 
 
 def words(items: Mapping[int, StoredItem]) -> list[str]:
@@ -67,19 +67,19 @@ async def test_items_without_an_id_of_this_server_get_one_that_sorts_before_the_
 
 
 async def test_nothing_is_looked_for_where_nothing_is_referred_to() -> None:
-    shelf = Shelf()
+    stored_items = Shelf()
 
-    await resolve([user("a")], shelf)
+    await resolve([user("a")], stored_items)
 
-    assert shelf.asked == []
+    assert stored_items.asked == []
 
 
 async def test_references_are_looked_for_at_once_and_bring_the_texts_of_their_files() -> None:
-    shelf = Shelf(stored("one", "msg_1", "file one"), stored("two", "msg_2"))
+    stored_items = Shelf(stored("one", "msg_1", "file one"), stored("two", "msg_2"))
 
-    _, items = await resolve([reference("msg_1"), user("a"), reference("msg_2")], shelf)
+    _, items = await resolve([reference("msg_1"), user("a"), reference("msg_2")], stored_items)
 
-    assert shelf.asked == [["msg_1", "msg_2"]]
+    assert stored_items.asked == [["msg_1", "msg_2"]]
     assert words(items) == ["one", "a", "two"]
     assert items[0].texts == ["file one"]
 

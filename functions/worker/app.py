@@ -127,7 +127,7 @@ def continue_deletion(task: DeletionTask, seconds: float, _: Observation) -> int
     try:
         composition.deletions.continue_deletion(task, seconds)
     except NotFound as error:
-        logger.error("The task is dropped because there is nothing to delete", extra={"error": error.message})
+        logger.error("The deletion task was dropped: its object does not exist", extra={"error": error.message})
         return 400
     return 200
 
@@ -135,17 +135,23 @@ def continue_deletion(task: DeletionTask, seconds: float, _: Observation) -> int
 def deliver_again(record: SQSRecord, error: NotMarkedDeleted) -> None:
     """Retry a deletion task soon: it may have arrived before its mark was written. Nothing was deleted."""
     logger = make_logger()
-    logger.warning("The deletion is retried: its object is not marked as deleted", extra={"error": error.message})
+    logger.warning(
+        "The deletion will be retried: its object is not marked as deleted yet", extra={"error": error.message}
+    )
     try:
         composition.queue.deliver_again_in(record.receipt_handle, UNMARKED_SECONDS)
     except StintError as unavailable:
-        logger.warning("The message is retried after the queue's own timeout", extra={"error": unavailable.message})
+        logger.warning(
+            "The message will be retried after the queue's visibility timeout", extra={"error": unavailable.message}
+        )
 
 
 def drop(error: ValidationError, _: Observation | None = None) -> int:
     """Log the problems of an event that is not a task of this function."""
     problems = error.errors(include_url=False, include_context=False, include_input=False)
-    make_logger().error("The event is dropped because it is not a task of this worker", extra={"problems": problems})
+    make_logger().error(
+        "The event was dropped: it is not a valid task or request of this worker", extra={"problems": problems}
+    )
     return 400
 
 

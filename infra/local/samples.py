@@ -126,7 +126,7 @@ def fixed_ids(*names: str) -> Iterator[None]:
     with patch.object(ids, "_id_at", next_id):
         yield
     if left:
-        raise LocalCloudError(f"the samples have no place for the ids {', '.join(left)}")
+        raise LocalCloudError(f"the samples did not use the ids {', '.join(left)}")
 
 
 class Outbox:

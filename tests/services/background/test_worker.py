@@ -171,7 +171,7 @@ async def test_a_message_that_can_never_be_done_is_logged_and_not_tried_again(
         answer = deliver(task)
 
     assert answer == DONE
-    assert "is dropped" in caplog.text
+    assert "was dropped" in caplog.text
     assert turn_fixture.inbox.tasks == []
 
 
@@ -186,7 +186,7 @@ async def test_a_direct_invocation_deletes_nothing(
         events: list[Any] = [task, task | {"task": "delete"}, None, [], "delete"]
         assert [app.handler(event, Context()) for event in events] == [None] * 5
 
-    assert caplog.text.count("is dropped") == 5
+    assert caplog.text.count("was dropped") == 5
     assert cloud.items(turn_fixture.tenant) == before
 
 
@@ -248,7 +248,7 @@ async def test_of_several_messages_only_those_that_failed_come_again(
 
     assert answer == {"batchItemFailures": [{"itemIdentifier": "m0"}]}
     assert [await worker_fixture.status(response_id) for response_id in ids] == ["in_progress", "completed"]
-    assert "is dropped" in caplog.text
+    assert "was dropped" in caplog.text
 
 
 async def test_the_third_delivery_ends_a_response_that_cannot_be_run(
@@ -319,7 +319,7 @@ async def test_the_lines_of_each_event_name_its_own_agent_session_and_turn(
         ("Request", *expected[0]),
         ("The turn failed", *expected[1]),
         ("Request", *expected[1]),
-        ("The event is dropped because it is not a task of this worker", *[None] * 5),
+        ("The event was dropped: it is not a valid task or request of this worker", *[None] * 5),
         ("Request", *[None] * 5),
     ]
 
@@ -375,7 +375,7 @@ async def test_an_event_that_asks_for_nothing_known_is_logged_without_a_trace_an
 
     assert answer is None
     [record] = caplog.records
-    assert "is dropped" in record.message
+    assert "was dropped" in record.message
     assert record.exc_info is None
     assert worker_fixture.desk.kinds == []
 

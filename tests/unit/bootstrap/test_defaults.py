@@ -87,7 +87,7 @@ def test_keys_that_are_too_short_to_be_replaced_are_warned_of_at_the_start(caplo
 
     told = [record.getMessage() for record in caplog.records]
     assert len(told) == 2
-    assert told[0].startswith("OPENAI_API_KEY has less than 8 characters")
+    assert told[0].startswith("OPENAI_API_KEY has fewer than 8 characters")
     assert (caplog.records[1].__dict__["toolgroup_id"], "short" in caplog.text) == ("own", False)
 
 

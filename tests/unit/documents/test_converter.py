@@ -147,7 +147,7 @@ async def test_a_process_that_somebody_else_ends_is_told(
     await started_one.wait()
     os.kill(processes[0]._process.pid, signal.SIGKILL)
 
-    with pytest.raises(Unreadable, match=r"ended with -9: send a part, or its text"):
+    with pytest.raises(Unreadable, match=r"ended with status -9: send a part, or its text"):
         await reading
 
 

@@ -104,7 +104,7 @@ async def test_names_that_only_an_earlier_answer_has_are_written_plain_too() -> 
 def test_two_tools_of_one_plain_name_are_refused_by_their_names() -> None:
     request = InferenceRequest("m", (), tools=tools("a.b", "c", "a_b"))
 
-    with pytest.raises(InvalidRequest, match=r"'a\.b' and 'a_b' would both be 'a_b'") as refused:
+    with pytest.raises(InvalidRequest, match=r"'a\.b' and 'a_b' would both have the name 'a_b'") as refused:
         PlainToolNames(Caller()).check(request)
 
     assert refused.value.code == "duplicate_tool"

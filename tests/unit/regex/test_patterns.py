@@ -176,9 +176,9 @@ def test_wide_sets_cost_no_more_than_narrow_ones(recwarn: pytest.WarningsRecorde
 @pytest.mark.parametrize(
     ("pattern", "said"),
     [
-        ("(", "missing )"),
-        ("a)", "closes nothing"),
-        ("[a", "missing ]"),
+        ("(", "no closing ')'"),
+        ("a)", "no matching '('"),
+        ("[a", "no closing ']'"),
         ("[z-a]", "is empty"),
         ("*a", "nothing to repeat"),
         ("^*", "nothing to repeat"),

@@ -381,5 +381,5 @@ def test_a_credential_that_is_never_replaced_is_warned_of_without_its_value(
 
     warn_of_short_secrets("g", config)
 
-    assert ("less than 8 characters" in caplog.text) == warned
+    assert ("fewer than 8 characters" in caplog.text) == warned
     assert "1234567" not in caplog.text

@@ -102,6 +102,6 @@ def warn_of_short_keys(settings: Settings, known: Catalogue) -> None:
     }
     short = [name for name, key in keys.items() if 0 < len(key.get_secret_value()) < SHORTEST]
     if short:
-        logger.warning(f"{', '.join(short)} has less than {SHORTEST} characters: {NEVER_REPLACED}")
+        logger.warning(f"{', '.join(short)} has fewer than {SHORTEST} characters: {NEVER_REPLACED}")
     for toolgroup in known.toolgroups.values():
         warn_of_short_secrets(toolgroup.identifier, toolgroup.args)

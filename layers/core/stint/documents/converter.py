@@ -64,7 +64,7 @@ class Converter:
         except TimeoutError:
             self._failure = too_costly(f"more than {self._limits.seconds:g} s")
         except ProcessEnded as ended:
-            cpu = f"more than {self._limits.cpu_seconds} s of CPU time, with the documents before it"
+            cpu = f"more than {self._limits.cpu_seconds} s of CPU time, including the documents before it"
             self._failure = too_costly(cpu) if ended.for_cpu_time else Unreadable(f"{ended}: send a part, or its text")
         raise self._failure
 

@@ -25,7 +25,7 @@ class ProcessEnded(Exception):
     """The process ended before it answered. `for_cpu_time`: it had used up its CPU time."""
 
     def __init__(self, status: int) -> None:
-        super().__init__(f"the process that reads it ended with {status}")
+        super().__init__(f"the process that reads it ended with status {status}")
         self.for_cpu_time = status == -signal.SIGXCPU
 
 

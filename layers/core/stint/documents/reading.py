@@ -76,8 +76,8 @@ class Reading:
         self.characters += len(text)
         if self.characters > self.limits.characters:
             raise Unreadable(
-                f"with its {len(text):,} characters, the documents of this request have {self.characters:,}; "
-                f"at most {self.limits.characters:,} are allowed. Send only the relevant part",
+                f"it has {len(text):,} characters, and the documents read so far have {self.characters:,} in total; at "
+                f"most {self.limits.characters:,} are allowed. Send only the relevant part",
                 "document_too_large",
             )
 

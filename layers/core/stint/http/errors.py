@@ -180,11 +180,11 @@ async def answer_http_exception(request: Request, error: HTTPException) -> JSONR
     headers = {"x-should-retry": "false"}
     body = {"message": str(error.detail), "type": "invalid_request_error", "code": "invalid_request", "param": ""}
     if error.status_code == 404:
-        message = f"There is no {where}. GET /v1/inspect/routes lists the routes."
+        message = f"The route {where} does not exist. GET /v1/inspect/routes lists the routes."
         body |= {"message": message, "type": "not_found", "code": "route_not_found"}
     if error.status_code == 405:
         headers["allow"] = ", ".join(methods_of(request))
-        message = f"{where} is not offered. Methods of this path: {headers['allow']}."
+        message = f"{where} is not supported. The methods of this path are: {headers['allow']}."
         body |= {"message": message, "code": "method_not_allowed"}
     return JSONResponse({"error": body, "detail": body["message"]}, status_code=error.status_code, headers=headers)
 

@@ -39,7 +39,7 @@ class ServerTool:
 def refuse_too_many(tools: Collection[object], param: str, advice: str) -> None:
     """Raise InvalidRequest if servers list more tools than the limit."""
     if len(tools) > MAX_SERVER_TOOLS:
-        message = f"The servers list {len(tools)} tools; a model may get at most {MAX_SERVER_TOOLS}. {advice}"
+        message = f"The servers list {len(tools)} tools; at most {MAX_SERVER_TOOLS} can be sent to a model. {advice}"
         raise InvalidRequest(message, code="too_many_tools", param=param)
 
 

@@ -74,8 +74,8 @@ def real_names(tools: Iterable[ToolSignature]) -> dict[str, str]:
         other = names.setdefault(sanitize_name(tool.name), tool.name)
         if other != tool.name:
             raise InvalidRequest(
-                f"The tools {other!r} and {tool.name!r} would both be {sanitize_name(tool.name)!r} for the model. Its "
-                "provider accepts only letters, digits, _ and -. Remove or rename one of them.",
+                f"The tools {other!r} and {tool.name!r} would both have the name {sanitize_name(tool.name)!r} for the "
+                "model, whose provider accepts only letters, digits, _ and -. Remove or rename one of them.",
                 code="duplicate_tool",
                 param="tools",
             )

@@ -42,7 +42,7 @@ def parse_address(text: str) -> Address:
         ValueError: it is not an address, or has a zone.
     """
     if "%" in text:
-        raise ValueError(f"{text!r} names a zone")
+        raise ValueError(f"{text!r} has a zone")
     address = ip_address(text)
     if isinstance(address, IPv6Address) and (address in _MAPPED or address in _NAT64):
         return IPv4Address(int(address) & 0xFFFFFFFF)

@@ -136,7 +136,7 @@ class Guard:
         try:
             address = parse_address(text)
         except ValueError as error:
-            raise not_allowed(host, f"it resolves to {text}, which is not a plain address") from error
+            raise not_allowed(host, f"it resolves to {text}, which is not an IP address, or has a zone") from error
         if self._is_refused(address, host, port):
             raise not_allowed(host, f"port {port} is reserved by the platform")
         kind = kind_of(address)

@@ -39,7 +39,7 @@ def check_form(url: httpx.URL) -> None:
     if len(host.rstrip(".")) > LONGEST_HOST:
         raise not_allowed(f"{host[:40]}...", f"its host is longer than {LONGEST_HOST} characters")
     if url.port is not None and not 0 < url.port < 65536:
-        raise not_allowed(host, f"there is no port {url.port}")
+        raise not_allowed(host, f"its port {url.port} is not between 1 and 65535")
     if url.userinfo:
         raise not_allowed(host, "it has a user name or password: send credentials in a header")
 

@@ -67,7 +67,7 @@ def parse(pattern: str) -> Node:
     reader = PatternReader(pattern)
     node = reader.read_choice(0)
     if reader.place < len(pattern):
-        raise reader.fault("')' closes nothing")
+        raise reader.fault("this ')' has no matching '('")
     return node
 
 
@@ -114,7 +114,7 @@ class PatternReader:
         node = self.read_choice(depth + 1)
         if not self.accept(")"):
             self.place = begin
-            raise self.fault("missing ) of the group")
+            raise self.fault("the group has no closing ')'")
         return node
 
     def read_repeats(self, node: Node) -> Node:
@@ -156,7 +156,7 @@ class PatternReader:
             first = False
             if self.place >= len(self.pattern):
                 self.place = begin
-                raise self.fault("missing ] of the set")
+                raise self.fault("the set has no closing ']'")
             low = self.read_char(inside=True)
             if self.next() == "-" and self.pattern[self.place + 1 : self.place + 2] not in ("", "]"):
                 self.place += 1

@@ -33,7 +33,7 @@ logger = logging.getLogger(__name__)
 IN_THREAD = 200_000
 """Minimum characters of an outcome that is redacted in a thread instead of the event loop."""
 
-NEVER_REPLACED = "it is not redacted in results, errors and logs, because it also occurs in ordinary text."
+NEVER_REPLACED = "it is not redacted in results, errors and logs, because a text this short also occurs by chance."
 
 _HEADERS = ("mcp_headers", "http_headers")
 
@@ -162,7 +162,7 @@ def warn_of_short_secrets(toolgroup_id: str, config: Mapping[str, Any] | None) -
     if has_short_secrets(dict(config or {})):
         extra = {"toolgroup_id": toolgroup_id}
         logger.warning(
-            f"A toolgroup has a credential of less than {SHORTEST} characters: {NEVER_REPLACED}", extra=extra
+            f"A toolgroup has a credential of fewer than {SHORTEST} characters: {NEVER_REPLACED}", extra=extra
         )
 
 

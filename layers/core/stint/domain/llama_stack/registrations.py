@@ -27,7 +27,8 @@ def check_identifier(identifier: str) -> str:
         raise invalid("The identifier has a control character, such as a line break. Remove it.")
     if identifier.endswith("/") or not {".", ".."}.isdisjoint(identifier.split("/")):
         raise invalid(
-            "The identifier ends with a slash, or has a part '.' or '..'. Such ids cannot stand in a URL path."
+            "The identifier ends with a slash, or has a segment '.' or '..', so it cannot be used in a URL path. "
+            "Choose another one."
         )
     return identifier
 

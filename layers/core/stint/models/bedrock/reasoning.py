@@ -63,7 +63,9 @@ def write_effort(request: InferenceRequest) -> tuple[Block, str | None]:
         return {"reasoningConfig": {"type": "enabled", "maxReasoningEffort": known}}, None
     if "openai.gpt" in model:
         return {"reasoning_effort": effort}, None
-    raise InvalidRequest(f"Model {model!r} has no reasoning effort in Bedrock's Converse. Remove it.", param=EFFORT)
+    raise InvalidRequest(
+        f"Bedrock's Converse has no reasoning effort for model {model!r}. Remove the effort.", param=EFFORT
+    )
 
 
 def _claude_fields(request: InferenceRequest, effort: str) -> tuple[Block, str | None]:
@@ -89,11 +91,11 @@ def _refuse_beside_thinking(request: InferenceRequest) -> None:
     decoding = request.decoding
     if decoding.temperature not in (None, 1.0):
         raise InvalidRequest(
-            "Claude accepts no temperature while it reasons. Remove one of the two.", param="temperature"
+            "Claude accepts no temperature while it reasons. Remove temperature or the effort.", param="temperature"
         )
     if decoding.top_k is not None:
         raise InvalidRequest(
-            "Claude accepts no top_k while it reasons. Remove one of the two.", param="sampling_params"
+            "Claude accepts no top_k while it reasons. Remove top_k or the effort.", param="sampling_params"
         )
     if request.tools and request.tool_choice not in (ToolChoice.auto, ToolChoice.none):
         raise InvalidRequest(

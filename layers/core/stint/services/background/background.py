@@ -88,7 +88,7 @@ class Background:
         stored = await asyncio.to_thread(self.store.responses.get, self.tenant, response_id)
         if not stored.header.background:
             raise InvalidRequest(
-                f"Response {response_id} is not a background response, and only those can be cancelled. "
+                f"Response {response_id} is not a background response, so it cannot be cancelled. "
                 "Close its connection instead.",
                 code="not_in_background",
                 param="response_id",

@@ -138,7 +138,7 @@ class EventRequests:
                 if turn.status is not TurnStatus.in_progress:
                     return turn
                 if clock() + PAUSE_SECONDS >= deadline:
-                    raise Interrupted(f"Turn {turn_id} still runs.")
+                    raise Interrupted(f"Turn {turn_id} is still running.")
                 await asyncio.sleep(PAUSE_SECONDS)
         return None
 

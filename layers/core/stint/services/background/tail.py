@@ -57,8 +57,8 @@ class StreamTail:
             count = len(await self.events_of(await self.as_taken_up(await self.recovery.reconcile(stored))))
         if after >= count:
             raise InvalidRequest(
-                f"The stream of response {response_id} has {count} events so far, numbered from 0: none has the number "
-                f"{after}.",
+                f"The stream of response {response_id} has {count} events so far, numbered from 0. Event {after} does "
+                "not exist. Set starting_after to an existing event.",
                 param="starting_after",
             )
 

@@ -126,8 +126,8 @@ def result_of(message: ChatToolMessage, transcript: Transcript, where: str) -> T
     call = transcript.open.get(message.tool_call_id)
     if call is None:
         raise InvalidRequest(
-            f"{where}: {message.tool_call_id!r} is not a call that waits for an answer. A message of role tool must "
-            "follow the assistant message with that call in its tool_calls.",
+            f"{where}: There is no unanswered call {message.tool_call_id!r}. A message of role tool must follow the "
+            "assistant message that has its call in tool_calls.",
             param=where,
         )
     return ToolResult(call.call_id, call.tool_name, words_of(message.content))

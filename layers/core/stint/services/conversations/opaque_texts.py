@@ -25,8 +25,8 @@ from stint.store.signing_keys import SigningKeys
 
 AnyItem = Item | InputItem | ItemReference
 UNSIGNED = (
-    "It is unsigned, from an older version of this server, and is not accepted (any more). Remove the "
-    "item, or ask the operator to set STINT_UNSIGNED_CONTENT_UNTIL."
+    "It is unsigned, because an older version of this server created it. Unsigned content is not accepted. "
+    "Remove the item, or ask the operator to set STINT_UNSIGNED_CONTENT_UNTIL."
 )
 
 

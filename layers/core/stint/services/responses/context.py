@@ -179,7 +179,7 @@ class Contexts:
         if not complete and not shortens:
             raise ContextLengthExceeded(
                 f"The context has more than {self.history_bytes} bytes (STINT_HISTORY_BYTES). Send truncation "
-                "auto to drop its older part, or start again from POST /v1/responses/compact."
+                "auto to drop its older part, or compact it with POST /v1/responses/compact."
             )
 
     async def find(self, ids: Sequence[str]) -> dict[str, StoredItem]:

@@ -190,8 +190,8 @@ class MessageBuilder:
         call = self.transcript.open.get(call_id)
         if call is None or self.consented.get(call_id) is call:
             raise ValueError(
-                f"The {what} does not match an open call: there is no open call of the "
-                f"{name} {call_id!r} in the conversation."
+                f"The {what} does not match a call: the conversation has no unanswered call with the "
+                f"{name} {call_id!r}."
             )
         return call
 

@@ -139,7 +139,10 @@ class ResponsePlanner:
         """Return the registry's web search under the Responses API's name."""
         found = await self.registry.find_toolgroup(WEB_SEARCH_GROUP)
         if found is None:
-            raise InvalidRequest(f"There is no toolgroup {WEB_SEARCH_GROUP!r} to search with.", param="tools")
+            raise InvalidRequest(
+                f"Web search needs the toolgroup {WEB_SEARCH_GROUP!r}, which is not registered. Register it.",
+                param="tools",
+            )
         group, provider = found[0], self.tools.provider_of(found[0])
         port = Toolgroup(group.identifier, group.provider_id, None, group.args or {})
         signatures = await provider.list_tools(port, dict(provider_data))

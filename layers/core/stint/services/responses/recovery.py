@@ -169,7 +169,7 @@ class Recovery:
             except Interrupted:
                 continue
             return
-        logger.warning("The end of a stream was not stored: it was deleted, or is still being written")
+        logger.warning("The last events of a stream were not stored: the stream was deleted, or is still being written")
 
     async def read_stream(self, response_id: str, after: int = -1, *, at_batch: bool = False) -> list[str]:
         """Read the stored events after a number; see the store."""

@@ -151,7 +151,7 @@ def refuse_unknown_choice(tool_config: ToolConfig, names: list[str]) -> None:
     if isinstance(choice, ToolChoice) or choice in names:
         return
     raise InvalidRequest(
-        f"Tool choice {choice!r} is neither auto, required or none nor one of the tools: {names}",
+        f"Tool choice {choice!r} is unknown. Use auto, required, none or the name of a tool: {names}",
         code="tool_not_found",
         param="tool_config.tool_choice",
     )

@@ -28,8 +28,8 @@ def match_responses(calls: list[ToolCall], responses: list[ToolResponse]) -> lis
     if any(problems.values()):
         details = "; ".join(f"{name}: {shorten(ids)}" for name, ids in problems.items() if ids)
         raise InvalidRequest(
-            f"Every waiting tool call must be answered exactly once, and no other. {details}. "
-            f"The turn still waits for: {shorten(wanted)}.",
+            f"Send exactly one response for each waiting tool call, and no others. {details}. "
+            f"The turn waits for: {shorten(wanted)}.",
             code="tool_responses_mismatch",
             param="tool_responses",
         )
@@ -49,7 +49,7 @@ def check_new_responses(turn_id: str, taken: Collection[str], responses: list[To
     if twice or not 1 <= len(responses) <= MOST_RESPONSES:
         problem = f"given twice: {shorten(twice)}" if twice else f"there are {len(responses)} responses"
         raise InvalidRequest(
-            f"Turn {turn_id} is complete: send one response for each tool call that you found in its output message, "
+            f"Turn {turn_id} is complete. Send one response for each tool call in its output message, "
             f"1 to {MOST_RESPONSES} at once; {problem}.",
             code="tool_responses_mismatch",
             param="tool_responses",

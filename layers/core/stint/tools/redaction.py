@@ -33,7 +33,7 @@ logger = logging.getLogger(__name__)
 IN_THREAD = 200_000
 """Minimum characters of an outcome that is redacted in a thread instead of the event loop."""
 
-NEVER_REPLACED = "it is not redacted in results, errors and logs, because a text this short also occurs by chance."
+NEVER_REPLACED = "it is not redacted in results, errors and logs, because ordinary text may contain it by chance."
 
 _HEADERS = ("mcp_headers", "http_headers")
 

@@ -20,8 +20,8 @@ from tests.api.responses_client import (
     text_of,
     user,
 )
+from tests.script_model import words_of
 from tests.servers.chat_completions import ChatCompletionsServer, error
-from tests.services.turn_fixture import words_of
 
 from stint.domain.inference import AssistantAnswer, SystemText, ToolResult
 

@@ -20,7 +20,7 @@ from tests.api.responses_client import (
     user,
 )
 from tests.clock import CLOCK
-from tests.services.turn_fixture import words_of
+from tests.script_model import words_of
 
 from stint.domain.inference import AssistantAnswer
 from stint.domain.openai.stored_responses import ResponseHeader

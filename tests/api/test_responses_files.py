@@ -20,9 +20,9 @@ from tests.api.responses_client import (
     text_of,
     user,
 )
+from tests.script_model import words_of
 from tests.servers.mcp_server import PNG
 from tests.servers.scripted_http import Received, Reply, ScriptedHTTPServer
-from tests.services.turn_fixture import words_of
 
 from stint.domain.content import ImageContentItem
 from stint.domain.inference import UserInput

@@ -19,7 +19,7 @@ from tests.api.responses_client import (
     text_of,
     user,
 )
-from tests.services.turn_fixture import words_of
+from tests.script_model import words_of
 
 from stint.domain.inference import AssistantAnswer, Reasoning
 from stint.domain.limits import MAX_REFERENCED_RESPONSES

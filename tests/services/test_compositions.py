@@ -5,9 +5,9 @@ from contextlib import suppress
 from typing import Any, NoReturn
 
 import pytest
+from tests.script_model import deadline
 from tests.servers import brave
 from tests.servers.scripted_http import Received, Reply, ScriptedHTTPServer
-from tests.services.turn_fixture import deadline
 from tests.services.worker_fixture import FakeQueue
 from tests.store.conftest import Cloud
 

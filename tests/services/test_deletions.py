@@ -2,9 +2,10 @@ import asyncio
 from dataclasses import replace
 
 import pytest
+from tests.script_model import called, said, script, shape
 from tests.services.conftest import MakeTurnFixture
 from tests.services.faults import failing
-from tests.services.turn_fixture import TurnFixture, called, ended, said, script, shape
+from tests.services.turn_fixture import TurnFixture, ended
 from tests.store.conftest import Cloud
 
 from stint.domain.errors import NotFound

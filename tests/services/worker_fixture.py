@@ -10,7 +10,7 @@ from typing import Any
 from tests.clock import CLOCK
 from tests.openresponses.grammar import Stream
 from tests.openresponses.schema import Json
-from tests.services.turn_fixture import deadline
+from tests.script_model import deadline
 from tests.store.conftest import Cloud
 
 from stint.bootstrap.adapters import Adapters

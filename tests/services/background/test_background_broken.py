@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 from tests.clock import CLOCK
+from tests.script_model import STOP, Part, called, said, script, until, words_of
 from tests.services.conftest import MakeWorkerFixture
-from tests.services.turn_fixture import STOP, Part, called, said, script, until, words_of
 from tests.services.worker_fixture import FUNCTION, MCP_TOOL, WorkerFixture, text_of, types_of
 
 from stint.domain.errors import DeadlineExceeded, ModelError

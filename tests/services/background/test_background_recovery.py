@@ -5,9 +5,9 @@ import time
 from typing import Any
 
 import pytest
+from tests.script_model import STOP, Part, called, said, script, until
 from tests.services.conftest import MakeWorkerFixture
 from tests.services.faults import failing
-from tests.services.turn_fixture import STOP, Part, called, said, script, until
 from tests.services.worker_fixture import FUNCTION, MCP_TOOL, WorkerFixture, text_of, types_of
 
 from stint.domain.errors import StoreUnavailable

@@ -1,8 +1,9 @@
 import asyncio
 
 import pytest
+from tests.script_model import called, deadline, said, script, until
 from tests.services.conftest import MakeWorkerFixture
-from tests.services.turn_fixture import called, deadline, keep_running, said, script, until
+from tests.services.turn_fixture import keep_running
 from tests.services.worker_fixture import MCP_TOOL, WorkerFixture
 
 from stint.domain.errors import InvalidRequest, NotFound, StoreUnavailable

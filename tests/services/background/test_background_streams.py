@@ -2,8 +2,8 @@ import asyncio
 import json
 
 import pytest
+from tests.script_model import STOP, called, said, script, until
 from tests.services.conftest import MakeWorkerFixture
-from tests.services.turn_fixture import STOP, called, said, script, until
 from tests.services.worker_fixture import FUNCTION, MCP_TOOL, text_of, types_of
 
 from stint.domain.errors import InvalidRequest

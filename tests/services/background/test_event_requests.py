@@ -3,8 +3,9 @@ from typing import Any
 
 import pytest
 from tests.clock import CLOCK
+from tests.script_model import called, deadline, said, script, until
 from tests.services.conftest import MakeWorkerFixture
-from tests.services.turn_fixture import called, deadline, keep_running, said, script, tool, until
+from tests.services.turn_fixture import keep_running, tool
 from tests.services.worker_fixture import WorkerFixture
 
 from stint.domain.errors import StoreUnavailable

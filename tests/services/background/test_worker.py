@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 from functions.worker import app
+from tests.script_model import Part, said, script
 from tests.services.conftest import MakeTurnFixture, MakeWorkerFixture
 from tests.services.faults import failing
-from tests.services.turn_fixture import Part, TurnFixture, said, script
+from tests.services.turn_fixture import TurnFixture
 from tests.services.worker_fixture import WorkerFixture
 from tests.store.conftest import Cloud
 

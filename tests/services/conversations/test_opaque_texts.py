@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 from tests.clock import CLOCK
+from tests.script_model import called, said, script
 from tests.services.conftest import MakeWorkerFixture
 from tests.services.responses.responder import Responder
-from tests.services.turn_fixture import called, said, script
 from tests.store.conftest import Cloud
 from tests.unit.services.responses.item_fixture import INPUT
 

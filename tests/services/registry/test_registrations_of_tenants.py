@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from tests.services.turn_fixture import Script, TurnFixture, said, script
+from tests.script_model import Script, said, script
+from tests.services.turn_fixture import TurnFixture
 from tests.store.conftest import Cloud
 
 from stint.domain.errors import InvalidRequest, NotFound

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from tests.services.turn_fixture import TurnFixture, said, script
+from tests.script_model import said, script
+from tests.services.turn_fixture import TurnFixture
 from tests.store.conftest import Cloud
 
 from stint.domain.content import URL

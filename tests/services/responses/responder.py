@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.openresponses.grammar import Stream
-from tests.services.turn_fixture import deadline
+from tests.script_model import deadline
 from tests.services.worker_fixture import WorkerFixture
 
 from stint.domain.openai.conversations import CreateConversation

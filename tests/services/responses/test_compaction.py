@@ -2,9 +2,9 @@ from typing import Any
 
 import pytest
 from pydantic import TypeAdapter
+from tests.script_model import STOP, Script, called, deadline, said, script, words_of
 from tests.services.conftest import MakeWorkerFixture
 from tests.services.responses.responder import Responder
-from tests.services.turn_fixture import STOP, Script, called, deadline, said, script, words_of
 from tests.store.conftest import Cloud
 
 from stint.domain.errors import DeadlineExceeded, InvalidRequest, ModelError

@@ -1,9 +1,9 @@
 from typing import Any
 
 import pytest
+from tests.script_model import called, said, script, words_of
 from tests.services.conftest import MakeWorkerFixture
 from tests.services.responses.responder import Responder
-from tests.services.turn_fixture import called, said, script, words_of
 from tests.services.worker_fixture import FUNCTION, MCP_TOOL
 
 from stint.domain.errors import Conflict, ContextLengthExceeded, InvalidRequest, NotFound

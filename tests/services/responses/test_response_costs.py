@@ -1,10 +1,10 @@
 import asyncio
 
 import pytest
+from tests.script_model import called, said, script
 from tests.services.conftest import MakeWorkerFixture
 from tests.services.faults import held_in_rounds
 from tests.services.responses.responder import Responder
-from tests.services.turn_fixture import called, said, script
 from tests.services.worker_fixture import MCP_TOOL
 from tests.store.conftest import Cloud
 

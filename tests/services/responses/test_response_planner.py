@@ -2,8 +2,8 @@ from typing import Any
 
 import pytest
 from pydantic import TypeAdapter
+from tests.script_model import Script, script
 from tests.services.conftest import MakeWorkerFixture
-from tests.services.turn_fixture import Script, script
 
 from stint.domain.errors import InvalidRequest
 from stint.domain.inference import InferenceRequest, ReasoningOptions, ToolSignature

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 from tests.clock import CLOCK
+from tests.script_model import STOP, Part, called, said, script, until
 from tests.services.conftest import MakeWorkerFixture
 from tests.services.faults import failing, watching
 from tests.services.responses.responder import Responder
-from tests.services.turn_fixture import STOP, Part, called, said, script, until
 from tests.services.worker_fixture import FUNCTION, MCP_TOOL
 
 from stint.domain.errors import Conflict, DeadlineExceeded, InvalidRequest, ModelError, NotFound, StoreUnavailable

@@ -4,9 +4,10 @@ import asyncio
 from typing import Any
 
 import pytest
+from tests.script_model import called, said, script, shape
 from tests.services.conftest import MakeTurnFixture
 from tests.services.faults import failing
-from tests.services.turn_fixture import TurnFixture, called, die, run_out, said, script, shape
+from tests.services.turn_fixture import TurnFixture, die, run_out
 from tests.services.turns.test_completed_resumptions import USAGE, counted, parsed
 from tests.store.conftest import Cloud
 from tests.store.record_samples import record

@@ -5,9 +5,10 @@ from contextlib import aclosing
 from typing import Any
 
 import pytest
+from tests.script_model import called, collect, said, script, shape
 from tests.services.conftest import MakeTurnFixture
 from tests.services.faults import held_together
-from tests.services.turn_fixture import TurnFixture, called, collect, die, ended, said, script, shape
+from tests.services.turn_fixture import TurnFixture, die, ended
 from tests.store.conftest import Cloud
 
 from stint.domain.errors import Conflict, InvalidRequest

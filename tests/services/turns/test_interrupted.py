@@ -6,8 +6,9 @@ from contextlib import aclosing
 from pathlib import Path
 
 from infra.local.engine import Engine
+from tests.script_model import called, said, script, shape
 from tests.services.conftest import MakeTurnFixture
-from tests.services.turn_fixture import TurnFixture, called, die, said, script, shape
+from tests.services.turn_fixture import TurnFixture, die
 
 from stint.domain.llama_stack.turns import Turn, TurnStatus
 from stint.domain.run_outcome import RunStatus

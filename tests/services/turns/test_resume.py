@@ -2,9 +2,10 @@ import asyncio
 from typing import Any
 
 import pytest
+from tests.script_model import called, deadline, said, script, shape
 from tests.services.conftest import MakeTurnFixture
 from tests.services.faults import failing, watching
-from tests.services.turn_fixture import TurnFixture, called, deadline, die, ended, run_out, said, script, shape
+from tests.services.turn_fixture import TurnFixture, die, ended, run_out
 from tests.store.conftest import Cloud
 
 from stint.domain.errors import Conflict, InvalidRequest, ModelError, NotFound, StoreUnavailable

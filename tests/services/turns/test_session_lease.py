@@ -3,9 +3,10 @@ import time
 
 import pytest
 from tests.clock import CLOCK
+from tests.script_model import said, script, shape, until
 from tests.services.conftest import MakeTurnFixture
 from tests.services.faults import failing
-from tests.services.turn_fixture import TurnFixture, die, ended, run_out, said, script, shape, until
+from tests.services.turn_fixture import TurnFixture, die, ended, run_out
 from tests.store.conftest import Cloud
 
 from stint.domain.errors import Conflict, Interrupted

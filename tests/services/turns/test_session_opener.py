@@ -5,9 +5,10 @@ from contextlib import aclosing
 from typing import Any
 
 import pytest
+from tests.script_model import called, said, script, shape
 from tests.services.conftest import MakeTurnFixture
 from tests.services.faults import watching
-from tests.services.turn_fixture import TurnFixture, called, die, ended, run_out, said, script, shape
+from tests.services.turn_fixture import TurnFixture, die, ended, run_out
 from tests.store.conftest import Cloud
 
 from stint.domain.errors import Conflict

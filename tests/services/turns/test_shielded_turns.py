@@ -4,7 +4,8 @@ import json
 from typing import Any
 
 import pytest
-from tests.services.turn_fixture import Part, Script, TurnFixture, called, said, script, shape
+from tests.script_model import Part, Script, called, said, script, shape
+from tests.services.turn_fixture import TurnFixture
 from tests.store.conftest import Cloud
 
 from stint.domain.content import URL, Document, ImageContentItem, ImageSource

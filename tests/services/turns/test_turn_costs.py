@@ -2,9 +2,10 @@ import asyncio
 import threading
 from typing import Any
 
+from tests.script_model import called, said, script
 from tests.services.conftest import MakeTurnFixture
 from tests.services.faults import held_together, watching
-from tests.services.turn_fixture import TurnFixture, called, said, script
+from tests.services.turn_fixture import TurnFixture
 from tests.store.conftest import Cloud
 
 

@@ -3,9 +3,10 @@ import threading
 from typing import Any
 
 import pytest
+from tests.script_model import called, said, script, shape, words_of
 from tests.services.conftest import MakeTurnFixture
 from tests.services.faults import failing, watching
-from tests.services.turn_fixture import TurnFixture, called, ended, said, script, shape, tool, words_of
+from tests.services.turn_fixture import TurnFixture, ended, tool
 from tests.store.conftest import Cloud
 
 from stint.domain.content import Document

@@ -3,8 +3,9 @@ import asyncio
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.script_model import Part, Script, called, said, script, shape
 from tests.services.conftest import MakeTurnFixture
-from tests.services.turn_fixture import Part, Script, called, ended, said, script, shape
+from tests.services.turn_fixture import ended
 from tests.unit.loop.test_agent_loop import answers
 
 from stint.domain.errors import ModelError, NotFound, StintError

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 from tests.clock import CLOCK
-from tests.services.turn_fixture import Script, TurnFixture, called, deadline, said, script, shape
+from tests.script_model import Script, called, deadline, said, script, shape
+from tests.services.turn_fixture import TurnFixture
 from tests.store.conftest import Cloud
 
 from stint.domain.errors import Conflict, InvalidRequest, NotSupported, ToolUnavailable

@@ -3,7 +3,8 @@
 import asyncio
 import sys
 
-from tests.services.turn_fixture import TurnFixture, called, script, shape
+from tests.script_model import called, script, shape
+from tests.services.turn_fixture import TurnFixture
 
 from stint.store.clients import make_dynamodb, make_s3
 from stint.store.store import Store

@@ -7,19 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.clock import CLOCK
-from tests.services.turn_fixture import (
-    CALLED,
-    ListLog,
-    Part,
-    Script,
-    called,
-    collect,
-    run_of,
-    said,
-    script,
-    shape,
-    until,
-)
+from tests.script_model import CALLED, ListLog, Part, Script, called, collect, run_of, said, script, shape, until
 
 from stint.domain.errors import DeadlineExceeded, ModelError, StintError
 from stint.domain.inference import (

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.services.turn_fixture import ListLog, Script, called, collect, run_of, said, script, shape, words_of
+from tests.script_model import ListLog, Script, called, collect, run_of, said, script, shape, words_of
 
 from stint.domain.errors import ContextLengthExceeded
 from stint.domain.inference import (

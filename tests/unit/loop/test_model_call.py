@@ -3,7 +3,7 @@ from collections.abc import Sequence
 from contextlib import aclosing
 
 import pytest
-from tests.services.turn_fixture import Script, collect, deadline, said, script
+from tests.script_model import Script, collect, deadline, said, script
 
 from stint.domain.errors import DeadlineExceeded, ModelError
 from stint.domain.inference import InferenceRequest, TextChunk

@@ -3,7 +3,7 @@
 from typing import Any
 
 from pydantic import TypeAdapter
-from tests.services.turn_fixture import words_of
+from tests.script_model import words_of
 
 from stint.domain.inference import AssistantAnswer, ModelMessage, SystemText, ToolResult, UserInput
 from stint.domain.openai.input_items import Input

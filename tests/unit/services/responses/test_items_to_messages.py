@@ -1,7 +1,7 @@
 from typing import Any
 
 import pytest
-from tests.services.turn_fixture import words_of
+from tests.script_model import words_of
 from tests.unit.services.responses.item_fixture import (
     INPUT,
     asks,

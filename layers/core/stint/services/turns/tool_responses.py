@@ -29,7 +29,7 @@ def match_responses(calls: list[ToolCall], responses: list[ToolResponse]) -> lis
         details = "; ".join(f"{name}: {shorten(ids)}" for name, ids in problems.items() if ids)
         raise InvalidRequest(
             f"Send exactly one response for each waiting tool call, and no others. {details}. "
-            f"The turn waits for: {shorten(wanted)}.",
+            f"The turn still waits for: {shorten(wanted)}.",
             code="tool_responses_mismatch",
             param="tool_responses",
         )

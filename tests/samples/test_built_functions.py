@@ -178,7 +178,7 @@ async def test_the_worker_does_what_its_events_ask_for(built: Built, file: Path)
         assert await built.invoke_again(file) == answer
     else:
         assert answer == {"batchItemFailures": []}
-    assert not [line for line in built.log["stint-worker"] if "is dropped" in line]
+    assert not [line for line in built.log["stint-worker"] if "was dropped" in line]
 
 
 async def test_a_pdf_is_read_by_a_process_that_finds_what_was_built(built: Built, tmp_path: Path) -> None:

@@ -118,7 +118,7 @@ def test_an_invocation_that_comes_again_begins_nothing(office: EventBusFixture, 
 def test_an_event_that_cannot_be_read_is_dropped(office: EventBusFixture, system: System) -> None:
     office.put("Stint Turn Requested", {"agent_id": "none"})
 
-    lines = eventually(lambda: system.lines("is dropped"), bool, 15)
+    lines = eventually(lambda: system.lines("was dropped"), bool, 15)
 
     assert "messages" in lines[0]
     assert "Traceback" not in system.log()

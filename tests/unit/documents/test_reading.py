@@ -209,7 +209,7 @@ async def test_documents_that_are_too_long_together_are_refused() -> None:
         await read_documents(documents, refuse_fetch, Limits(characters=119))
 
     assert (caught.value.code, caught.value.param) == ("document_too_large", "documents[1]")
-    assert "120; at most 119 are allowed" in caught.value.message
+    assert "120 in total; at most 119 are allowed" in caught.value.message
 
 
 async def test_data_urls_have_a_size_limit() -> None:

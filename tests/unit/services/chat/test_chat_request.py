@@ -100,7 +100,7 @@ async def test_an_answer_to_no_open_call_is_refused_by_its_place(before: tuple[d
     error = await refused(messages=[*before, answer])
 
     assert error.param == f"messages[{len(before)}].tool_call_id"
-    assert "'call_1' is not a call that waits" in error.message
+    assert "There is no unanswered call 'call_1'" in error.message
 
 
 async def test_images_and_files_stand_where_they_were() -> None:

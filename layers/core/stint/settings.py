@@ -93,7 +93,9 @@ class Settings(BaseSettings):
     lease_seconds: float = Field(
         default=30, gt=0, description="Lease time of a running turn, in seconds; renewed every third of it."
     )
-    history_bytes: int = Field(default=4_000_000, gt=0, description="Most history sent to a model, in bytes of JSON.")
+    history_bytes: int = Field(
+        default=4_000_000, gt=0, description="Maximum history sent to a model, in bytes of JSON."
+    )
     session_expiry_days: float = Field(
         default=30, gt=0, description="Lifetime of a session without persistence, in days."
     )

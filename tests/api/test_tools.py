@@ -9,7 +9,7 @@ import httpx
 import pytest
 from llama_stack_client import APIStatusError, BadRequestError, LlamaStackClient
 from llama_stack_client.lib.agents.agent import Agent
-from tests.api.api_client import WEATHER, assert_error, open_session, payloads, resume, say, stream, turn, turns_of
+from tests.api.api_client import WEATHER, assert_error, open_session, say, turn, turns_of
 from tests.api.app_fixture import AppFixture
 from tests.store.tenant_records import read_records
 
@@ -66,55 +66,6 @@ def tools(http: httpx.Client, bench: Bench) -> Bench:
     return bench
 
 
-def words(events: list[dict[str, Any]]) -> list[str]:
-    return [
-        " ".join([event["event_type"], event.get("step_type", "")]).strip()
-        for event in events
-        if event["event_type"] != "step_progress"
-    ]
-
-
-def test_a_mix_of_server_and_client_calls_pauses_for_the_clients_and_goes_on_with_both(
-    http: httpx.Client, tools: Bench, app_fixture: AppFixture
-) -> None:
-    session = open_session(http, model="recorded/m", toolgroups=["rest::desk"], client_tools=[WEATHER])
-
-    events = stream(http, session, "count 3, get_weather in Ulm, weigh 4")
-    paused = events[-1]["turn"]
-    resumed = payloads(resume(http, session, paused, "sunny", stream=True))
-
-    assert words(events) == [
-        "turn_start",
-        "step_start inference",
-        "step_complete inference",
-        *["step_start tool_execution", "step_complete tool_execution"] * 2,
-        "turn_awaiting_input",
-    ]
-    assert [call["tool_name"] for call in paused["output_message"]["tool_calls"]] == ["get_weather"]
-    assert words(resumed) == [
-        "step_complete tool_execution",
-        "step_start inference",
-        "step_complete inference",
-        "turn_complete",
-    ]
-    [stored] = turns_of(http, session)
-    assert stored == resumed[-1]["turn"] == http.get(f"{session}/turn/{stored['turn_id']}").json()
-    names = [call["tool_name"] for step in stored["steps"] for call in step.get("tool_calls", [])]
-    assert names == ["count", "weigh", "get_weather"]
-    assert len({step["step_id"] for step in stored["steps"]}) == 5
-    assert len(tools.invocations) == 2
-
-
-def test_iterations_before_a_pause_count_after_it(http: httpx.Client, tools: Bench) -> None:
-    session = open_session(http, toolgroups=["rest::desk"], client_tools=[WEATHER], max_infer_iters=2)
-    paused = turn(http, session, "call: get_weather {}\nrepeat: 5")
-
-    done = resume(http, session, paused, "sunny").json()
-
-    assert [step["step_type"] for step in done["steps"]] == ["inference", "tool_execution", "inference"]
-    assert (done["status"], done["output_message"]["tool_calls"]) == ("completed", [])
-
-
 def test_callers_keys_reach_the_tool_and_are_neither_stored_nor_logged(
     http: httpx.Client, tools: Bench, app_fixture: AppFixture, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -146,21 +97,6 @@ def test_provider_data_that_is_no_object_is_refused(http: httpx.Client, header: 
     response = http.post(f"{session}/turn", json=body, headers={"X-LlamaStack-Provider-Data": header})
 
     assert_error(response, 400, "invalid_request")
-
-
-def test_two_tools_of_one_name_are_refused_and_the_session_is_free(http: httpx.Client, tools: Bench) -> None:
-    register(http, "rest::other", "count")
-    count = {"name": "count", "description": "", "parameters": []}
-    session = open_session(http, toolgroups=["rest::desk"])
-
-    groups = say(http, session, "hi", stream=True, toolgroups=["rest::other"])
-    clients = say(http, session, "hi", stream=True, client_tools=[count])
-    nowhere = say(http, session, "hi", stream=True, toolgroups=["rest::desk/nosuch"])
-
-    for response, code in ((groups, "duplicate_tool"), (clients, "duplicate_tool"), (nowhere, "tool_not_found")):
-        assert "rest::desk" in assert_error(response, 400, code)["message"]
-    assert turns_of(http, session) == []
-    assert turn(http, session, "say: free")["status"] == "completed"
 
 
 def test_tools_are_listed_in_all_the_forms_that_clients_use(
@@ -215,31 +151,6 @@ def test_an_agent_that_searches_vector_stores_is_made_and_its_turn_refused_by_na
 def test_an_agent_that_runs_code_or_makes_images_is_refused_by_name(client: LlamaStackClient, name: str) -> None:
     with pytest.raises(APIStatusError, match=name):
         Agent(client, model="scripted/demo", instructions="", tools=[name])
-
-
-def test_credentials_in_a_registration_are_in_no_answer(http: httpx.Client, bench: Bench) -> None:
-    tool = {"name": "count", "params": {"api_key": KEY}, "url": f"https://x.example/?token={KEY}"}
-    body = {"toolgroup_id": "rest::safe", "provider_id": KIND, "args": {"tools": [tool], "password": KEY}}
-    endpoint = {"mcp_endpoint": {"uri": f"https://93.184.216.34/?key={KEY}"}}
-
-    created = http.post("/v1/toolgroups", json=body | endpoint)
-
-    answers = [created, *(http.get(f"/v1/{path}") for path in ("toolgroups", "toolgroups/rest::safe", "tools"))]
-    assert [answer.status_code for answer in answers] == [200] * 4
-    assert KEY not in "".join(answer.text for answer in answers)
-
-
-def test_secrets_in_args_are_in_no_answer(http: httpx.Client, bench: Bench) -> None:
-    created = register(http, "rest::safe", "count", headers={"X-Api-Key": KEY})
-    session = open_session(http, toolgroups=["rest::safe"])
-
-    said = turn(http, session, "count 3")
-
-    answers = [created, said, *(http.get(f"/v1/{path}").json() for path in ("toolgroups", "toolgroups/rest::safe"))]
-    answers += [http.get("/v1/tools").json(), http.get("/v1/tool-runtime/list-tools").json()]
-    assert KEY not in json.dumps(answers)
-    assert created["args"]["tools"][0]["headers"] == {"X-Api-Key": "********"}
-    assert len(bench.invocations) == 1
 
 
 def test_a_toolgroup_is_registered_once_and_gone_when_unregistered(http: httpx.Client, tools: Bench) -> None:

@@ -2,7 +2,7 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.api.api_client import STEP, WEATHER, open_session, say, turn, turns_of, user
+from tests.api.api_client import STEP, open_session, say, turn, turns_of, user
 from tests.api.app_fixture import AppFixture
 
 from stint.domain.inference import UserInput
@@ -129,26 +129,6 @@ def test_a_turn_needs_messages_and_may_have_none_in_them(http: httpx.Client) -> 
     assert (empty.status_code, empty.json()["input_messages"]) == (200, [])
 
 
-def test_documents_reach_the_model_and_are_not_mixed_into_the_message(
-    http: httpx.Client, app_fixture: AppFixture
-) -> None:
-    session = open_session(http, model="recorded/model")
-    documents = [
-        {"content": "Rule one.", "mime_type": "text/plain"},
-        {"content": [{"type": "text", "text": "Rule two."}], "mime_type": "text/markdown"},
-    ]
-
-    answer = turn(http, session, "say: read", documents=documents)
-    turn(http, session, "say: again")
-
-    for request in app_fixture.recorder.requests:
-        inputs = [message.content for message in request.messages if isinstance(message, UserInput)]
-        assert ["Rule one." in str(content) for content in inputs[:2]] == [True, False]
-        assert "Rule two." in str(inputs[1])
-        assert inputs[2] == "say: read"
-    assert answer["input_messages"][0]["content"] == "say: read"
-
-
 def test_images_reach_the_model_and_every_later_call(http: httpx.Client, app_fixture: AppFixture) -> None:
     session = open_session(http, model="recorded/model")
     image = {"type": "image", "image": {"data": DOT}}
@@ -160,41 +140,6 @@ def test_images_reach_the_model_and_every_later_call(http: httpx.Client, app_fix
         [shown] = [message.content for message in request.messages if isinstance(message, UserInput)][:1]
         assert isinstance(shown, list)
         assert shown[1].model_dump(exclude_none=True) == image
-
-
-def test_exhausted_iterations_complete_the_turn(http: httpx.Client) -> None:
-    session = open_session(http, client_tools=[WEATHER], max_infer_iters=1)
-
-    done = turn(http, session, "get_weather in Ulm")
-
-    assert done["status"] == "completed"
-    assert (done["output_message"]["stop_reason"], done["output_message"]["tool_calls"]) == ("end_of_turn", [])
-    assert len(done["steps"][0]["model_response"]["tool_calls"]) == 1
-
-
-def test_an_answer_cut_by_length_completes_the_turn_and_awaits_nothing(http: httpx.Client) -> None:
-    session = open_session(http, client_tools=[WEATHER])
-
-    cut = turn(http, session, "say: Let me look at once.\nget_weather in Ulm\ncut: 3 words")
-
-    assert cut["status"] == "completed"
-    assert cut["output_message"] == {
-        "role": "assistant",
-        "content": "Let me look ",
-        "stop_reason": "out_of_tokens",
-        "tool_calls": [],
-    }
-
-
-def test_an_empty_answer_is_an_answer(http: httpx.Client) -> None:
-    done = turn(http, open_session(http), "say:")
-
-    assert done["output_message"] == {
-        "role": "assistant",
-        "content": "",
-        "stop_reason": "end_of_turn",
-        "tool_calls": [],
-    }
 
 
 def test_a_failed_turn_is_kept_with_its_input_and_an_empty_output(http: httpx.Client) -> None:

@@ -1,7 +1,5 @@
 """Responses in the background over HTTP; the worker runs in the test."""
 
-from typing import Any
-
 import httpx
 import pytest
 from tests.api.api_client import hear
@@ -54,23 +52,6 @@ def test_keys_of_tools_are_refused_by_the_name_of_their_header(http: httpx.Clien
     error = assert_refused(answer, 400, "invalid_request")
     assert error["param"] == "X-LlamaStack-Provider-Data"
     assert app_fixture.desk.tasks == []
-
-
-@pytest.mark.parametrize(
-    "tool",
-    [{"authorization": "secret"}, {"headers": {"X-Key": "secret"}}],
-    ids=["authorization", "headers"],
-)
-def test_credentials_of_mcp_servers_are_refused(
-    http: httpx.Client, app_fixture: AppFixture, tool: dict[str, Any]
-) -> None:
-    server = {"type": "mcp", "server_label": "a", "server_url": "http://127.0.0.1:9/mcp"} | tool
-
-    answer = post(http, "Hello", background=True, tools=[server])
-
-    error = assert_refused(answer, 400, "invalid_request")
-    assert error["param"] == "background"
-    assert "secret" not in answer.text
 
 
 def test_only_what_runs_in_the_background_is_cancelled_or_followed(http: httpx.Client) -> None:
@@ -138,13 +119,3 @@ def test_openai_takes_up_a_stream_where_it_left_it(server: Served, app_fixture: 
 
         assert [event.sequence_number for event in rest] == list(range(1, len(rest) + 1))
         assert rest[-1].type == "response.completed"
-
-
-def test_a_deleted_response_is_gone_whatever_the_queue_holds(http: httpx.Client, app_fixture: AppFixture) -> None:
-    queued = respond(http, background=True)
-
-    deleted = http.delete(f"{RESPONSES}/{queued['id']}").json()
-    app_fixture.work_off()
-
-    assert deleted["deleted"] is True
-    assert_refused(http.get(f"{RESPONSES}/{queued['id']}"), 404, "response_not_found")

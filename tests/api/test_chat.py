@@ -16,7 +16,7 @@ from tests.api.app_fixture import AppFixture, Served
 from tests.servers.chat_completions import ChatCompletionsServer
 from tests.store.tenant_records import read_records
 
-from stint.domain.inference import AssistantAnswer, SystemText, ToolResult, UserInput
+from stint.domain.inference import AssistantAnswer, ToolResult, UserInput
 
 CHAT = "/v1/chat/completions"
 WEATHER: Any = {
@@ -125,11 +125,9 @@ def test_the_client_parses_an_answer_of_a_schema(openai: OpenAI, app_fixture: Ap
 @pytest.mark.parametrize(
     ("words", "fields", "finish"),
     [
-        ("say: one two three", {"max_tokens": 2}, "length"),
         ("say: one two three", {"max_completion_tokens": 2}, "length"),
         ("say: one two three\nfilter: after 1 words", {}, "content_filter"),
         ("call: get_weather {}", {"tools": [WEATHER]}, "tool_calls"),
-        ("refuse: I will not", {}, "stop"),
         ("say: one two three", {"stop": [" two"]}, "stop"),
     ],
 )
@@ -145,19 +143,6 @@ def test_the_reason_of_the_end_is_told(
     else:
         choice = response.json()["choices"][0]
     assert choice["finish_reason"] == finish
-
-
-def test_a_refusal_is_told_as_one(openai: OpenAI) -> None:
-    message = complete(openai, "refuse: I will not").choices[0].message
-
-    assert (message.refusal, message.content) == ("I will not", None)
-
-
-def test_instructions_are_the_models(http: httpx.Client, app_fixture: AppFixture) -> None:
-    messages = [{"role": "developer", "content": "Be brief."}, *says("hi")]
-
-    assert http.post(CHAT, json={"model": "recorded/m", "messages": messages}).status_code == 200
-    assert app_fixture.last_request.messages == (SystemText("Be brief."), UserInput("hi"))
 
 
 def test_a_real_provider_is_asked_what_was_asked_here(openai: OpenAI, chat: ChatCompletionsServer) -> None:
@@ -203,15 +188,9 @@ def test_a_real_provider_is_asked_what_was_asked_here(openai: OpenAI, chat: Chat
     ("fields", "param"),
     [
         ({"n": 2}, "n"),
-        ({"logprobs": True}, "logprobs"),
-        ({"modalities": ["text", "audio"]}, "modalities"),
-        ({"store": True}, "store"),
         ({"functions": [{"name": "f"}]}, "functions"),
-        ({"tool_choice": "required"}, "tool_choice"),
         ({"temperature": 3}, "temperature"),
-        ({"messages": []}, "messages"),
         ({"messages": [{"role": "tool", "tool_call_id": "x", "content": "y"}]}, "messages[0].tool_call_id"),
-        ({"model": ""}, "model"),
     ],
 )
 @pytest.mark.parametrize("stream", [True, False])

@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import httpx2
 import pytest
-from openai import APIStatusError, OpenAI
+from openai import OpenAI
 from tests.api.api_client import assert_error
 from tests.api.app_fixture import AppFixture, Served
 
@@ -56,17 +56,6 @@ def test_the_client_keeps_a_conversation_from_creation_to_deletion(openai: OpenA
     assert (deleted.object, deleted.id, deleted.deleted) == ("conversation.deleted", created.id, True)
 
 
-def test_the_client_gets_what_is_missing_as_not_found(openai: OpenAI) -> None:
-    with pytest.raises(APIStatusError) as conversation:
-        openai.conversations.retrieve(NOWHERE)
-    with pytest.raises(APIStatusError) as item:
-        openai.conversations.items.retrieve(NOTHING, conversation_id=openai.conversations.create().id)
-
-    assert (conversation.value.status_code, conversation.value.code) == (404, "conversation_not_found")
-    assert (item.value.status_code, item.value.code) == (404, "item_not_found")
-    assert NOTHING in item.value.message
-
-
 def test_a_conversation_may_be_created_with_nothing(http: httpx.Client) -> None:
     bodies: list[dict[str, Any]] = [{}, {"items": None, "metadata": None}, {"items": []}]
     for body in bodies:
@@ -91,7 +80,7 @@ def test_conversations_are_listed(http: httpx.Client) -> None:
 @pytest.mark.parametrize("place", ["/v1/conversations", "/v1/conversations/{}/items"])
 @pytest.mark.parametrize(
     ("query", "param"),
-    [("limit=-2", "limit"), ("limit=", "limit"), ("limit=many", "limit"), ("order=up", "order")],
+    [("limit=many", "limit"), ("order=up", "order")],
 )
 def test_pages_have_bounds(http: httpx.Client, place: str, query: str, param: str) -> None:
     response = http.get(f"{place.format(create(http))}?{query}")
@@ -129,11 +118,8 @@ def test_what_is_missing_is_named(http: httpx.Client, method: str, path: str, bo
     ("path", "body", "param"),
     [
         ("", {"metadata": {"key": "x" * 513}}, "metadata.key"),
-        ("", {"items": [said("hello")] * 21}, "items"),
         ("/{}", {}, "metadata"),
-        ("/{}/items", {"items": []}, "items"),
         ("/{}/items", {"items": [said("hello")] * 21}, "items"),
-        ("/{}/items", {"items": [{"type": "item_reference", "id": NOTHING}]}, "items"),
         ("/{}/items", {"items": [{"type": "computer_call", "id": "x"}]}, "items[0]"),
         ("/{}/items?include=everything", {"items": [said("hello")]}, "include"),
         ("/{}/items?include[]=message.output_text.logprobs", {"items": [said("hello")]}, "include"),
@@ -195,23 +181,6 @@ def test_items_of_every_type_come_back(http: httpx.Client) -> None:
     assert [item["type"] for item in listed] == [item.get("type", "message") for item in items]
     for item in listed:
         assert http.get(f"/v1/conversations/{conversation}/items/{item['id']}").json() == item
-
-
-def test_a_long_conversation_is_read_page_by_page(http: httpx.Client) -> None:
-    conversation = create(http)
-    expected = [str(number) for number in range(45)]
-    for start in range(0, 45, 15):
-        items = [said(word) for word in expected[start : start + 15]]
-        assert http.post(f"/v1/conversations/{conversation}/items", json={"items": items}).status_code == 200
-
-    path = f"/v1/conversations/{conversation}/items"
-    first = http.get(f"{path}?limit=20").json()
-    last = http.get(f"{path}?after={first['last_id']}").json()
-
-    assert len(first["data"]) == 20
-    assert (first["has_more"], last["has_more"]) == (True, False)
-    newest_first = [item["content"][0]["text"] for item in (*first["data"], *last["data"])]
-    assert newest_first == expected[::-1]
 
 
 def test_a_conversation_is_deleted_while_a_response_runs_in_it(http: httpx.Client, app_fixture: AppFixture) -> None:

@@ -102,15 +102,6 @@ def test_what_is_left_out_is_left_to_the_provider(http: httpx.Client, app_fixtur
     assert (request.parallel_tool_calls, request.reasoning, request.response_format) == (None, None, None)
 
 
-def test_nulls_stand_for_defaults(http: httpx.Client) -> None:
-    body = dict.fromkeys([*ECHOED, "store", "stream", "stream_options", "include", "previous_response_id", "prompt"])
-
-    answer = http.post(RESPONSES, json=body | {"model": "scripted/demo", "input": "say: Hi"})
-
-    assert answer.status_code == 200, answer.text
-    assert text_of(answer.json()) == "Hi"
-
-
 def test_a_deleted_response_is_gone_for_every_reader(http: httpx.Client) -> None:
     kept, deleted = respond(http)["id"], respond(http)["id"]
 

@@ -5,9 +5,7 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.api.app_fixture import AppFixture
 from tests.api.responses_client import (
-    RESPONSES,
     Body,
     assert_refused,
     follow,
@@ -101,6 +99,7 @@ def test_an_approved_call_is_run(begin: Callable[..., Body], resume: Continue) -
     assert text_of(answered) == "add answered: 3"
 
 
+@pytest.mark.parametrize("way", ["previous_response_id"], indirect=True)
 def test_a_call_that_is_not_approved_is_not_run(begin: Callable[..., Body], resume: Continue) -> None:
     asked = begin(ADD)
 
@@ -110,6 +109,7 @@ def test_a_call_that_is_not_approved_is_not_run(begin: Callable[..., Body], resu
     assert "did not approve this call. Too dear." in text_of(answered)
 
 
+@pytest.mark.parametrize("way", ["previous_response_id"], indirect=True)
 def test_of_two_calls_one_may_be_approved(begin: Callable[..., Body], resume: Continue) -> None:
     asked = begin(f"{ADD}\n{TOTAL}")
     first, second = asks_of(asked)
@@ -120,27 +120,7 @@ def test_of_two_calls_one_may_be_approved(begin: Callable[..., Body], resume: Co
     assert "did not approve" in text_of(answered)
 
 
-def test_what_else_is_said_with_the_consent_follows_the_result(begin: Callable[..., Body], resume: Continue) -> None:
-    asked = begin(ADD)
-
-    answered = resume(asked, [answer_to(asks_of(asked)[0]), user("say: And now this")])
-
-    assert item_of(answered, "mcp_call")["output"] == "3"
-    assert text_of(answered) == "And now this"
-
-
-def test_a_consent_is_good_for_one_run(begin: Callable[..., Body], resume: Continue, app_fixture: AppFixture) -> None:
-    asked = begin(ADD)
-    answered = resume(asked, [answer_to(asks_of(asked)[0])])
-    if answered["store"]:
-        later = resume(answered, [user("say: More")])
-    else:
-        consent = answer_to(asks_of(asked)[0])
-        later = resume(asked, [consent, *answered["output"], user("say: More")])
-
-    assert (types_of(later), text_of(later)) == (["mcp_list_tools", "message"], "More")
-
-
+@pytest.mark.parametrize("way", ["previous_response_id"], indirect=True)
 def test_a_call_without_consent_is_given_up_when_the_client_goes_on(
     begin: Callable[..., Body], resume: Continue
 ) -> None:
@@ -155,12 +135,8 @@ def test_a_call_without_consent_is_given_up_when_the_client_goes_on(
     ("approval", "waiting"),
     [
         ("always", ["add", "total"]),
-        ("never", []),
         (None, ["add", "total"]),
         ({"always": {"tool_names": ["add"]}}, ["add"]),
-        ({"never": {"tool_names": ["add"]}}, ["total"]),
-        ({"always": {"tool_names": ["total"]}, "never": {"tool_names": ["add"]}}, ["total"]),
-        ({"always": {"tool_names": ["add"]}, "never": {"tool_names": ["add"]}}, ["add", "total"]),
     ],
 )
 def test_consent_is_asked_for_as_the_request_says(
@@ -201,18 +177,6 @@ def test_an_approved_call_runs_with_the_credentials_of_the_request_that_approves
     answered = respond(http, [answer_to(asks_of(asked)[0])], previous_response_id=asked["id"], tools=[tool])
 
     assert item_of(answered, "mcp_call")["output"] == "3"
-
-
-def test_a_consent_to_nothing_is_refused(http: httpx.Client, hosted: Hosted) -> None:
-    asked = respond(http, ADD, tools=[hosted()])
-    consent = answer_to(asks_of(asked)[0])
-
-    twice = post(http, [consent, consent], previous_response_id=asked["id"], tools=[hosted()])
-    unasked = post(http, [user("go"), consent], tools=[hosted()])
-
-    assert assert_refused(twice, 400, "invalid_request")["param"] == "input[1]"
-    assert assert_refused(unasked, 400, "invalid_request")["param"] == "input[1]"
-    assert len(http.get(RESPONSES).json()["data"]) == 1
 
 
 def test_more_approved_calls_than_are_run_side_by_side_are_refused(

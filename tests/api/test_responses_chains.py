@@ -13,7 +13,6 @@ from tests.api.responses_client import (
     Body,
     assert_refused,
     follow,
-    item_of,
     output_for,
     post,
     respond,
@@ -21,7 +20,6 @@ from tests.api.responses_client import (
     user,
 )
 from tests.script_model import words_of
-from tests.servers.chat_completions import ChatCompletionsServer, error
 
 from stint.domain.inference import AssistantAnswer, SystemText, ToolResult
 
@@ -47,24 +45,6 @@ def test_the_model_sees_the_chain_from_its_beginning_to_the_new_input(
 
     assert words(app_fixture) == ["say: re one", "re one", "say: re two", "re two", "three"]
     assert response["previous_response_id"] == last["id"]
-
-
-def test_a_chain_forks_freely(http: httpx.Client, app_fixture: AppFixture) -> None:
-    root = chain(http, "root")
-    left, right = (respond(http, f"say: {side}", previous_response_id=root["id"])["id"] for side in ("left", "right"))
-
-    for fork, side in ((left, "left"), (right, "right"), (root["id"], None)):
-        respond(http, "leaf", previous_response_id=fork, model="recorded/m")
-        told = ["say: re root", "re root", *([f"say: {side}", side] if side else []), "leaf"]
-        assert words(app_fixture) == told
-
-
-def test_a_long_chain_is_told_whole(http: httpx.Client, app_fixture: AppFixture) -> None:
-    last = chain(http, *map(str, range(24)))
-
-    respond(http, "end", previous_response_id=last["id"], model="recorded/m")
-
-    assert words(app_fixture)[::2] == [*(f"say: re {n}" for n in range(24)), "end"]
 
 
 def test_instructions_are_those_of_the_request_alone(http: httpx.Client, app_fixture: AppFixture) -> None:
@@ -93,63 +73,10 @@ def test_calls_and_their_outputs_are_told_again(http: httpx.Client, app_fixture:
     assert words_of(final) == text_of(told)
 
 
-def test_at_llama_stacks_address_a_call_that_was_not_answered_is_closed_for_the_model(
-    http: httpx.Client, llama_stack: httpx.Client, app_fixture: AppFixture
-) -> None:
-    asked = respond(http, "call: get_weather {}", tools=[WEATHER])
-
-    respond(llama_stack, "never mind", previous_response_id=asked["id"], model="recorded/m")
-
-    assert "There is no result for this call." in words(app_fixture)
-
-
-def test_an_output_to_no_call_is_refused(http: httpx.Client) -> None:
-    asked = respond(http, "call: get_weather {}", tools=[WEATHER])
-    output = output_for(item_of(asked, "function_call"))
-    other = output | {"call_id": "call_other"}
-
-    wrong = assert_refused(post(http, [other], previous_response_id=asked["id"]), 400, "invalid_request")
-    twice = assert_refused(post(http, [output, output], previous_response_id=asked["id"]), 400, "invalid_request")
-
-    assert (wrong["param"], twice["param"]) == ("input[0]", "input[1]")
-    assert "call_other" in wrong["message"]
-
-
-def test_a_deleted_link_breaks_what_continues_from_it(http: httpx.Client) -> None:
-    first = chain(http, "one")["id"]
-    second = respond(http, "two", previous_response_id=first)["id"]
-    third = respond(http, "three", previous_response_id=second)["id"]
-
-    http.delete(f"{RESPONSES}/{second}")
-
-    for previous in (second, third):
-        refused = assert_refused(post(http, previous_response_id=previous), 400, "previous_response_not_found")
-        assert refused["param"] == "previous_response_id"
-        assert previous in refused["message"]
-        assert second in refused["message"]
-    assert http.get(f"{RESPONSES}/{third}").status_code == 200
-    assert respond(http, "again", previous_response_id=first)["status"] == "completed"
-
-
 def test_what_was_never_there_is_not_continued(http: httpx.Client) -> None:
     for stream in (False, True):
         answer = post(http, previous_response_id=UNKNOWN, stream=stream)
         assert UNKNOWN in assert_refused(answer, 400, "previous_response_not_found")["message"]
-
-
-def test_a_response_that_runs_is_not_continued(http: httpx.Client, app_fixture: AppFixture) -> None:
-    body = {"model": "faulty/gated", "input": "first", "stream": True}
-    with http.stream("POST", RESPONSES, json=body) as running:
-        lines = running.iter_lines()
-        created = next(line for line in lines if line.startswith("data: "))
-        response_id = created.partition('"id":"')[2].partition('"')[0]
-
-        refused = assert_refused(post(http, previous_response_id=response_id), 409, "response_in_progress")
-        app_fixture.faulty.silence.set()
-        list(lines)
-
-    assert response_id in refused["message"]
-    assert respond(http, previous_response_id=response_id)["status"] == "completed"
 
 
 def test_a_failed_response_is_continued_with_what_was_kept_of_it(http: httpx.Client, app_fixture: AppFixture) -> None:
@@ -169,7 +96,7 @@ def test_what_is_not_to_be_stored_may_continue_what_is(http: httpx.Client, app_f
     assert len(http.get(RESPONSES).json()["data"]) == 1
 
 
-@pytest.mark.parametrize(("truncation", "status"), [("disabled", 400), (None, 400), ("auto", 200)])
+@pytest.mark.parametrize(("truncation", "status"), [(None, 400), ("auto", 200)])
 def test_a_chain_that_is_too_long_is_cut_only_where_that_is_wished(
     http: httpx.Client, app_fixture: AppFixture, truncation: str | None, status: int
 ) -> None:
@@ -188,24 +115,6 @@ def test_a_chain_that_is_too_long_is_cut_only_where_that_is_wished(
     else:
         assert "one" not in "".join(words(app_fixture))
         assert words(app_fixture)[-1] == "end"
-
-
-@pytest.mark.parametrize("truncation", ["disabled", "auto"])
-def test_a_context_too_long_for_the_model_loses_its_older_half_where_that_is_wished(
-    http: httpx.Client, chat: ChatCompletionsServer, truncation: str
-) -> None:
-    last = chain(http, "one", "two", "three")
-    chat.script(error(400, "maximum context length is 10 tokens", code="context_length_exceeded"))
-
-    answer = post(http, "end", previous_response_id=last["id"], truncation=truncation, model="openai/m")
-
-    seen = [[message["content"] for message in body["messages"]] for body in chat.bodies]
-    if truncation == "disabled":
-        assert_refused(answer, 400, "context_length_exceeded")
-        assert len(seen) == 1
-    else:
-        assert text_of(answer.json()) == "You said: end"
-        assert seen == [seen[0], seen[0][-3:]]
 
 
 def test_the_input_items_of_a_link_are_all_that_it_was_answered_from(http: httpx.Client) -> None:

@@ -8,13 +8,10 @@ import pytest
 from tests.api.app_fixture import LEASE, AppFixture
 from tests.api.responses_client import (
     RESPONSES,
-    WEATHER,
     Body,
     assert_refused,
     follow,
     get,
-    item_of,
-    output_for,
     post,
     respond,
     user,
@@ -22,7 +19,6 @@ from tests.api.responses_client import (
 from tests.clock import CLOCK
 from tests.script_model import words_of
 
-from stint.domain.inference import AssistantAnswer
 from stint.domain.openai.stored_responses import ResponseHeader
 
 NOWHERE = "conv_" + "0" * 32
@@ -66,20 +62,6 @@ def test_the_model_sees_the_conversation(http: httpx.Client, conversation: str, 
     assert words(app_fixture) == ["one", "say: two", "two", "three"]
 
 
-def test_calls_go_round_in_a_conversation_with_the_thoughts_before_them(
-    http: httpx.Client, conversation: str, app_fixture: AppFixture
-) -> None:
-    asked = respond(http, "think: Hm\ncall: get_weather {}", conversation=conversation, tools=[WEATHER])
-    output = output_for(item_of(asked, "function_call"))
-    respond(http, [output], conversation=conversation, tools=[WEATHER], model="recorded/m")
-
-    [_, answer, _] = app_fixture.last_request.messages
-    assert isinstance(answer, AssistantAnswer)
-    assert answer.reasoning is not None
-    assert (answer.reasoning.text, bool(answer.reasoning.signature)) == ("Hm", True)
-    assert "encrypted_content" not in items_of(http, conversation)[1]
-
-
 def test_a_response_that_failed_adds_nothing(http: httpx.Client, conversation: str) -> None:
     follow(http, "say: one two three\nfail: after 2 words", conversation=conversation)
     assert_refused(post(http, "fail: before", conversation=conversation), 502, "model_error")
@@ -92,24 +74,6 @@ def test_an_incomplete_response_adds_what_there_is_of_it(http: httpx.Client, con
     respond(http, "long: 100 words", conversation=conversation, max_output_tokens=16)
 
     assert [item["status"] for item in items_of(http, conversation)] == ["completed", "incomplete"]
-
-
-def test_a_conversation_is_locked_while_a_response_runs_in_it(
-    http: httpx.Client, conversation: str, app_fixture: AppFixture
-) -> None:
-    body = {"model": "faulty/gated", "input": "first", "stream": True, "conversation": conversation}
-    with http.stream("POST", RESPONSES, json=body) as running:
-        lines = running.iter_lines()
-        next(lines)
-        for stream in (False, True):
-            assert_refused(post(http, "second", conversation=conversation, stream=stream), 409, "conversation_locked")
-        added = http.post(f"/v1/conversations/{conversation}/items", json={"items": [user("meanwhile")]})
-        app_fixture.faulty.silence.set()
-        list(lines)
-
-    assert added.status_code == 200
-    assert len(http.get(RESPONSES).json()["data"]) == 1
-    assert respond(http, "say: third", conversation=conversation)["status"] == "completed"
 
 
 def test_the_lock_is_free_when_the_last_event_leaves(http: httpx.Client, conversation: str) -> None:
@@ -166,13 +130,3 @@ def test_an_item_that_was_deleted_is_not_told(http: httpx.Client, conversation: 
     respond(http, "go", conversation=conversation, model="recorded/m")
 
     assert words(app_fixture) == ["say: plums", "go"]
-
-
-def test_items_that_are_sent_again_get_ids_of_their_own(http: httpx.Client, conversation: str) -> None:
-    said = respond(http, "say: plums", conversation=conversation)["output"][0]
-
-    respond(http, [said, user("say: pears")], conversation=conversation)
-
-    items = items_of(http, conversation)
-    assert [item["content"][0]["text"] for item in items] == ["say: plums", "plums", "plums", "say: pears", "pears"]
-    assert len(set(ids_of(items))) == 5

@@ -6,14 +6,13 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.api.app_fixture import AppFixture, Served
+from tests.api.app_fixture import AppFixture
 from tests.api.responses_client import (
     RESPONSES,
     WEATHER,
     assert_refused,
     get,
     item_of,
-    openai_client,
     output_for,
     post,
     respond,
@@ -54,9 +53,7 @@ def file(**fields: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     "source",
     [
-        {"file_data": f"data:text/plain;base64,{JAM}"},
         {"file_data": "data:text/plain,plum%20jam", "filename": "a.txt"},
-        {"file_data": JAM, "filename": "a.txt"},
         {"file_data": base64.b64encode(b"<p>plum <b>jam</b></p>").decode(), "filename": "a.html"},
     ],
 )
@@ -105,21 +102,6 @@ def test_several_files_of_several_items_keep_their_texts(http: httpx.Client, app
     assert "about four" in told[-1]
 
 
-def test_files_that_are_too_long_or_unreadable_are_named(http: httpx.Client) -> None:
-    good = file(filename="a.txt", file_data=JAM)
-    for bad in (
-        file(filename="a.pdf", file_data=JAM),
-        file(filename="a.txt", file_data="%%%"),
-        file(file_data=JAM),
-        file(file_url="http://127.0.0.1:9/secret.txt"),
-        file(filename="a.txt", file_data=base64.b64encode(b"x" * 600_000).decode()),
-    ):
-        answer = post(http, [user("Hello"), user([good, bad])])
-
-        assert_refused(answer, 400, answer.json()["error"]["code"])
-        assert answer.json()["error"]["param"] == "input[1].content[1]", answer.text
-
-
 def test_an_image_reaches_the_model_and_the_chain(http: httpx.Client, app_fixture: AppFixture) -> None:
     image = {"type": "input_image", "image_url": PIXEL, "detail": "low"}
     first = respond(http, [user([{"type": "input_text", "text": "What?"}, image])], model="recorded/m")
@@ -154,15 +136,3 @@ def test_an_image_that_no_model_may_read_is_named(http: httpx.Client, url: str, 
     answered = assert_refused(post(http, outputs), 400, code)
 
     assert (asked["param"], answered["param"]) == ("input[0].content[0].image_url", "input[1].output[0].image_url")
-
-
-def test_openais_client_sends_files(server: Served, app_fixture: AppFixture) -> None:
-    with openai_client(server) as openai:
-        content: Any = [
-            {"type": "input_file", "filename": "a.txt", "file_data": f"data:text/plain;base64,{JAM}"},
-            {"type": "input_image", "image_url": PIXEL, "detail": "auto"},
-            {"type": "input_text", "text": "What?"},
-        ]
-        openai.responses.create(model="recorded/m", input=[{"role": "user", "content": content}])
-
-    assert "plum jam" in words_of(app_fixture.last_request.messages[0])

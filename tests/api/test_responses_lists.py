@@ -5,8 +5,8 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.api.app_fixture import AppFixture, Served
-from tests.api.responses_client import RESPONSES, UNKNOWN, assert_refused, get, openai_client, post, respond, user
+from tests.api.app_fixture import AppFixture
+from tests.api.responses_client import RESPONSES, UNKNOWN, assert_refused, get, post, respond, user
 
 from stint.domain.openai.stored_responses import ResponseHeader
 
@@ -67,28 +67,6 @@ def test_input_items_come_in_pages_between_two_of_them(http: httpx.Client) -> No
     assert ids(http.get(f"{path}?order=asc&before={whole[0]}").json()) == []
     for cursor in ("after", "before"):
         assert_refused(http.get(f"{path}?{cursor}=msg_{'0' * 32}"), 404, "item_not_found")
-
-
-def test_items_keep_the_ids_that_this_server_gave_and_no_other(http: httpx.Client) -> None:
-    mine = "msg_" + "0123456789abcdef" * 2
-    messages = [user("one") | {"id": given} for given in (mine, mine, "msg_abc", "")]
-
-    [first, *rest] = ids(http.get(f"{RESPONSES}/{respond(http, messages)['id']}/input_items?order=asc").json())
-
-    assert first == mine
-    assert len({mine, *rest}) == 4
-    assert not {"msg_abc", ""} & set(rest)
-
-
-def test_the_client_pages_through_input_items(server: Served) -> None:
-    with openai_client(server) as openai:
-        said: Any = [user(str(n)) for n in range(5)]
-        response = openai.responses.create(model="scripted/demo", input=said)
-        include: Any = ["reasoning.encrypted_content", "message.input_image.image_url"]
-        pages = openai.responses.input_items.list(response.id, limit=2, order="asc", include=include)
-        found: list[Any] = list(pages)
-
-    assert [item.content[0].text for item in found] == list("01234")
 
 
 def test_input_items_outlive_what_the_response_continued(http: httpx.Client) -> None:

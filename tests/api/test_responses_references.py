@@ -59,15 +59,6 @@ def test_the_output_of_a_stored_response_is_referred_to_in_a_new_request(
     assert [item["id"] for item in input_of(http, answered)][1:4] == [item["id"] for item in asked["output"]]
 
 
-def test_a_reference_may_do_without_a_type(http: httpx.Client, app_fixture: AppFixture) -> None:
-    said = respond(http, "say: Plums")["output"][0]
-
-    respond(http, [{"id": said["id"]}, {"type": None, "id": said["id"]}, user("go")], model="recorded/m")
-
-    assert words(app_fixture)[-1] == "go"
-    assert "Plums" in words(app_fixture)[0]
-
-
 def test_reasoning_that_is_referred_to_is_shown_whole_only_to_who_asks(http: httpx.Client) -> None:
     asked = respond(http, "think: Hm | Yes")
 
@@ -78,32 +69,6 @@ def test_reasoning_that_is_referred_to_is_shown_whole_only_to_who_asks(http: htt
     listed = http.get(RESPONSES).json()["data"][0]["input"]
     assert hidden == listed[0] == item_of(asked, "reasoning")
     assert shown["encrypted_content"]
-
-
-def test_the_input_of_an_earlier_response_of_the_chain_is_referred_to(
-    http: httpx.Client, app_fixture: AppFixture
-) -> None:
-    first = respond(http, [user("plums"), user("pears")])
-    [plums, _] = input_of(http, first)
-
-    respond(http, [reference(plums), user("go")], previous_response_id=first["id"], model="recorded/m")
-
-    assert words(app_fixture)[-1] == "go"
-    assert [word for word in words(app_fixture) if word == "plums"] == ["plums"]
-
-
-def test_what_the_chain_has_told_already_is_not_told_twice(http: httpx.Client, app_fixture: AppFixture) -> None:
-    first = respond(http, "call: get_weather {}", tools=[WEATHER])
-    call = item_of(first, "function_call")
-
-    for again in (reference(call), {name: call[name] for name in ("type", "call_id", "name", "arguments")}):
-        respond(http, [again, output_for(call)], previous_response_id=first["id"], model="recorded/m")
-
-        assert [type(message).__name__ for message in app_fixture.last_request.messages] == [
-            "UserInput",
-            "AssistantAnswer",
-            "ToolResult",
-        ]
 
 
 def test_a_message_that_is_referred_to_brings_its_files(http: httpx.Client, app_fixture: AppFixture) -> None:
@@ -134,16 +99,6 @@ def test_items_that_are_not_there_are_named(http: httpx.Client) -> None:
         error = assert_refused(refused, 400, "item_not_found")
         assert error["param"] == "input[1].id"
         assert missing in error["message"]
-
-
-def test_an_item_that_is_referred_to_in_a_conversation_is_added_in_its_place(http: httpx.Client) -> None:
-    said = respond(http, "say: Plums")["output"][0]
-    conversation = http.post("/v1/conversations", json={"items": [user("one")]}).json()["id"]
-
-    respond(http, [user("two"), reference(said), user("say: three")], conversation=conversation)
-
-    items = http.get(f"/v1/conversations/{conversation}/items?order=asc").json()["data"]
-    assert [item["content"][0]["text"] for item in items] == ["one", "two", "Plums", "say: three", "three"]
 
 
 def test_items_of_too_many_responses_are_refused_before_one_is_read(http: httpx.Client) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import httpx
 import pytest
 from tests.api.api_client import hear
-from tests.api.app_fixture import AppFixture, Served
+from tests.api.app_fixture import AppFixture
 from tests.api.responses_client import (
     RESPONSES,
     TIME,
@@ -15,7 +15,6 @@ from tests.api.responses_client import (
     follow,
     get,
     kinds,
-    openai_client,
     post,
     text_of,
     types_of,
@@ -111,16 +110,6 @@ def test_events_of_items_and_parts_name_their_response(http: httpx.Client) -> No
     assert {event["response_id"] for event in named} == {events[-1]["response"]["id"]}
 
 
-def test_deltas_are_padded_for_who_asks_for_that(http: httpx.Client) -> None:
-    plain = follow(http, "say: one two")
-    padded = follow(http, "say: one two", stream_options={"include_obfuscation": True})
-
-    assert not any("obfuscation" in event for event in plain)
-    deltas = [event for event in padded if event["type"].endswith(".delta")]
-    assert len(deltas) == 2
-    assert {(len(event["delta"]) + len(event["obfuscation"])) % 16 for event in deltas} == {0}
-
-
 @pytest.mark.parametrize(
     ("said", "fields", "reason"),
     [
@@ -202,24 +191,6 @@ def test_a_text_may_hold_what_some_take_for_the_end_of_a_line(http: httpx.Client
     events = follow(http, model="faulty/line-breaks")
 
     assert text_of(events[-1]["response"]) == "one\u2028two\u0085three\u2029four\nfive\rsix"
-
-
-@pytest.mark.parametrize("said", ["say: Hi", "say: Look\ncall: get_weather {}", "think: Well | Yes", "refuse: No"])
-def test_the_clients_stream_helper_follows(server: Served, said: str) -> None:
-    tool: Any = WEATHER | {"strict": False}
-    with (
-        openai_client(server) as openai,
-        openai.responses.stream(model="scripted/demo", input=said, tools=[tool]) as stream,
-    ):
-        names = [event.type for event in stream]
-        final = stream.get_final_response()
-        stored = openai.responses.retrieve(final.id)
-
-    streamed: list[Any] = [*final.output]
-    kept: list[Any] = [*stored.output]
-    assert names[-1] == "response.completed"
-    assert [item.id for item in streamed] == [item.id for item in kept] != []
-    assert final.output_text == stored.output_text
 
 
 def test_items_have_one_id_wherever_they_are_seen(http: httpx.Client) -> None:

@@ -112,6 +112,7 @@ async def test_a_missing_link_is_named(make_worker_fixture: MakeWorkerFixture) -
         await contexts_of(responder).from_response(second, shortens=False)
 
     assert (refused.value.code, refused.value.param) == ("previous_response_not_found", "previous_response_id")
+    assert second in refused.value.message
 
 
 async def test_a_response_that_runs_or_waits_is_not_continued(make_worker_fixture: MakeWorkerFixture) -> None:

@@ -22,7 +22,7 @@ from tests.api.responses_client import (
     user,
 )
 from tests.servers import converse_stream as converse
-from tests.servers.chat_completions import ChatCompletionsServer, stream, tool_call, words
+from tests.servers.chat_completions import ChatCompletionsServer, stream, tool_call
 from tests.servers.converse_stream import ConverseStreamServer
 
 from stint.domain.inference import AssistantAnswer
@@ -139,23 +139,6 @@ def test_a_refusal_of_a_provider_is_one(http: httpx.Client, chat: ChatCompletion
     assert message["content"] == [{"type": "refusal", "refusal": "I will not."}]
     respond(http, "why?", previous_response_id=events[-1]["response"]["id"], model="openai/m")
     assert [each["content"] for each in chat.bodies[-1]["messages"]] == ["go", "I will not.", "why?"]
-
-
-def test_tokens_of_thoughts_and_of_caches_are_counted(http: httpx.Client, chat: ChatCompletionsServer) -> None:
-    usage = {
-        "prompt_tokens": 10,
-        "completion_tokens": 5,
-        "total_tokens": 15,
-        "prompt_tokens_details": {"cached_tokens": 8},
-        "completion_tokens_details": {"reasoning_tokens": 3},
-    }
-    chat.script(stream(*words("Hi"), usage=usage))
-
-    told = respond(http, "go", model="openai/m")["usage"]
-
-    assert (told["input_tokens"], told["output_tokens"], told["total_tokens"]) == (10, 5, 15)
-    assert told["input_tokens_details"]["cached_tokens"] == 8
-    assert told["output_tokens_details"] == {"reasoning_tokens": 3}
 
 
 def test_what_a_stored_response_thought_is_shown_whole_on_request(http: httpx.Client) -> None:

@@ -11,14 +11,12 @@ from tests.api.responses_client import (
     Body,
     follow,
     item_of,
-    kinds,
     output_for,
     respond,
     text_of,
     types_of,
     user,
 )
-from tests.servers.chat_completions import ChatCompletionsServer, stream, tool_call
 
 from stint.domain.tools import ToolChoice
 
@@ -110,36 +108,6 @@ def test_a_tool_that_nobody_declared_is_none(http: httpx.Client) -> None:
         response = respond(http, f"call: {name} {{}}", tools=[WEATHER])
 
         assert types_of(response) == ["message"]
-
-
-@pytest.mark.parametrize("strict", [True, False, None])
-def test_strictness_reaches_the_provider(http: httpx.Client, chat: ChatCompletionsServer, strict: bool | None) -> None:
-    respond(http, tools=[WEATHER | {"strict": strict}], model="openai/m", parallel_tool_calls=False)
-
-    [body] = chat.bodies
-    assert body["tools"][0]["function"].get("strict", False) == bool(strict)
-    assert body["parallel_tool_calls"] is False
-
-
-def test_more_calls_than_wished_are_not_taken_from_a_provider_either(
-    http: httpx.Client, chat: ChatCompletionsServer
-) -> None:
-    calls = tool_call("c0", "get_weather", "{}") + tool_call("c1", "get_time", "{}", 1)
-    chat.script(stream(*calls, finish="tool_calls"))
-
-    events = follow(http, tools=TOOLS, model="openai/m", parallel_tool_calls=False)
-
-    assert names(events[-1]["response"]) == ["get_weather"]
-    assert kinds(events).count("function_call_arguments.done") == 1
-
-
-def test_an_answer_cut_in_the_middle_of_a_call_calls_nothing(http: httpx.Client, chat: ChatCompletionsServer) -> None:
-    chat.script(stream(*tool_call("c0", "get_weather", '{"city": "Be'), finish="length"))
-
-    response = respond(http, tools=TOOLS, model="openai/m")
-
-    assert (response["status"], response["incomplete_details"]) == ("incomplete", {"reason": "max_output_tokens"})
-    assert [item["status"] for item in response["output"]] == ["incomplete"]
 
 
 def test_outputs_may_be_sent_to_a_response_that_is_not_stored(http: httpx.Client, llama_stack: httpx.Client) -> None:

@@ -37,8 +37,16 @@ def continued(http: httpx.Client, way: str, said: list[Body], **fields: Any) -> 
             return post(http, [user("go"), *asked["output"], *said], **fields)
 
 
-@pytest.mark.parametrize("fields", [{}, {"stream": True}, {"background": True}, {"tools": [WEATHER]}])
-@pytest.mark.parametrize("way", ["previous_response_id", "conversation", "items", "references"])
+@pytest.mark.parametrize(
+    ("way", "fields"),
+    [
+        ("previous_response_id", {}),
+        ("conversation", {"stream": True}),
+        ("conversation", {"background": True}),
+        ("items", {"tools": [WEATHER]}),
+        ("references", {}),
+    ],
+)
 def test_a_call_without_an_output_is_refused(http: httpx.Client, way: str, fields: Body) -> None:
     error = assert_refused(continued(http, way, [user("never mind")], **fields), 400, "missing_tool_output")
 

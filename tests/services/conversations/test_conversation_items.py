@@ -1,4 +1,3 @@
-import asyncio
 import json
 from dataclasses import replace
 from typing import Any
@@ -259,15 +258,3 @@ async def test_outputs_of_calls_are_items(desk: ConversationFixture) -> None:
 
     assert isinstance(added, FunctionCallOutput)
     assert added.id.startswith("fco_")
-
-
-async def test_appends_at_the_same_time_all_stay_and_each_keeps_its_order(desk: ConversationFixture) -> None:
-    conversation = (await desk.create()).id
-    batches = [[f"{writer}.{place}" for place in range(5)] for writer in range(8)]
-
-    await asyncio.gather(*(desk.add(conversation, *map(say, batch)) for batch in batches))
-
-    words = await desk.words(conversation)
-    assert sorted(words) == sorted(word for batch in batches for word in batch)
-    for batch in batches:
-        assert [word for word in words if word in batch] == batch

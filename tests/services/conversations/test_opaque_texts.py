@@ -81,7 +81,7 @@ async def test_a_text_of_another_tenant_is_refused_by_its_place(cloud: Cloud, te
     assert summary.param == "input[0].encrypted_content"
 
 
-@pytest.mark.parametrize("text", ["", "gAAAAA==", "st1.AAAA", "st2.AAAA", "st2.!", "st2.\u00e9"])
+@pytest.mark.parametrize("text", ["", "st1.AAAA", "st2.\u00e9"])
 @pytest.mark.parametrize("kind", ["reasoning", "compaction"])
 async def test_what_this_server_did_not_make_is_refused(opaque: OpaqueTexts, kind: str, text: str) -> None:
     refused = await refusal(opaque, reasoning(text) | {"type": kind})

@@ -200,15 +200,6 @@ async def test_calls_of_a_response_that_failed_may_be_answered_and_need_not_be(
     assert again.response.status is ResponseStatus.completed
 
 
-async def test_usage_is_that_of_all_model_calls(make_worker_fixture: MakeWorkerFixture) -> None:
-    responder = Responder(make_worker_fixture(script(called("buy"), said("Hi"))))
-
-    response = (await responder.respond(tools=[MCP_TOOL])).response
-
-    assert response.usage is not None
-    assert response.usage.total_tokens == 0  # these models count nothing
-
-
 async def test_a_response_that_is_deleted_while_it_runs_ends_and_leaves_nothing(
     make_worker_fixture: MakeWorkerFixture, tenant: str
 ) -> None:

@@ -134,32 +134,6 @@ def test_what_cannot_be_stored_is_refused_by_its_name(http: httpx.Client, path: 
     assert words(http, conversation) == []
 
 
-def test_a_file_or_an_image_that_cannot_be_read_is_refused_by_its_place(http: httpx.Client) -> None:
-    conversation = create(http)
-    inside = {"type": "input_file", "file_url": "http://127.0.0.1:9/secret.txt"}
-    image = {"type": "input_image", "image_url": "http://169.254.169.254/latest"}
-
-    for part in (inside, image):
-        items = [said("fine"), {"role": "user", "content": [part]}]
-        for path in ("", f"/{conversation}/items"):
-            response = http.post(f"/v1/conversations{path}", json={"items": items})
-            error = assert_error(response, 400, "url_not_allowed")
-            field = ".image_url" if part is image else ""
-            assert error["param"] == f"items[1].content[0]{field}"
-    assert words(http, conversation) == []
-
-
-def test_a_file_comes_back_as_it_was_sent(http: httpx.Client, app_fixture: AppFixture) -> None:
-    part = {"type": "input_file", "filename": "bees.txt", "file_data": "data:text/plain,Bees%20dance."}
-    conversation = create(http, {"role": "user", "content": [part]})
-
-    [item] = http.get(f"/v1/conversations/{conversation}/items").json()["data"]
-    [stored] = app_fixture.store.conversations.history(app_fixture.tenant, conversation).items
-
-    assert item["content"] == [part]
-    assert stored.texts == ["Bees dance."]
-
-
 def test_items_of_every_type_come_back(http: httpx.Client) -> None:
     call = {"server_label": "s", "name": "n", "arguments": "{}"}
     items: list[Any] = [

@@ -203,8 +203,9 @@ def test_the_last_model_call_may_leave_calls_to_the_client(http: httpx.Client, h
     assert [item["output"] for item in asked["output"] if item["type"] == "mcp_call"] == ["3"] * (said != WEATHER_ONLY)
 
 
-@pytest.mark.parametrize("bound", [{"max_infer_iters": 1}, {"max_tool_calls": 1}])
-@pytest.mark.parametrize("way", ["previous_response_id", "conversation"])
+@pytest.mark.parametrize(
+    ("bound", "way"), [({"max_infer_iters": 1}, "previous_response_id"), ({"max_tool_calls": 1}, "conversation")]
+)
 def test_what_continues_from_a_limit_knows_nothing_of_the_calls_that_were_not_run(
     http: httpx.Client, hosted: Hosted, app_fixture: AppFixture, bound: Body, way: str
 ) -> None:

@@ -54,11 +54,9 @@ CASES: list[Any] = [
     ("call: get_weather {}", {"tools": [WEATHER]}, [*BEGIN, *CALL, "completed"]),
     (TWO, {"tools": [WEATHER, TIME]}, [*BEGIN, *TEXT, *CALL, *CALL, "completed"]),
     ("think: Well now | Yes", {}, [*BEGIN, *SUMMARY, *TEXT, "completed"]),
-    ("think: Well now | Yes", {"reasoning": {"summary": "auto"}}, [*BEGIN, *SUMMARY, *TEXT, "completed"]),
     ("think: Well now | Yes", {"reasoning": LOW}, [*BEGIN, *RAW, *TEXT, "completed"]),
     ("think: Well\ncall: get_weather {}", {"tools": [WEATHER]}, [*BEGIN, *SUMMARY, *CALL, "completed"]),
     ("long: 20 words\ncut: 3 words", {}, [*BEGIN, *TEXT, "incomplete"]),
-    ("long: 20 words\nfilter: after 3 words", {}, [*BEGIN, *TEXT, "incomplete"]),
 ]  # fmt: skip
 
 

@@ -39,7 +39,7 @@ def test_an_image_that_no_model_could_read_is_refused_before_the_stream_as_it_wo
     assert turn(http, session, "hello")["status"] == "completed"
 
 
-@pytest.mark.parametrize("source", UNREADABLE)
+@pytest.mark.parametrize("source", [UNREADABLE[0], UNREADABLE[-1]])
 def test_an_image_in_a_result_that_no_model_could_read_leaves_the_turn_waiting(
     http: httpx.Client, chat: ChatCompletionsServer, source: dict[str, Any]
 ) -> None:
@@ -55,7 +55,7 @@ def test_an_image_in_a_result_that_no_model_could_read_leaves_the_turn_waiting(
     assert resume(http, session, paused, "sunny").json()["status"] == "completed"
 
 
-@pytest.mark.parametrize("address", ["169.254.169.254", "10.0.0.1", "127.0.0.1", "[::1]"])
+@pytest.mark.parametrize("address", ["169.254.169.254", "[::1]"])
 def test_an_image_where_callers_may_not_reach_is_refused_as_the_provider_might(
     http: httpx.Client, chat: ChatCompletionsServer, address: str
 ) -> None:

@@ -2,7 +2,7 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.api.api_client import WEATHER, open_session, resume, say, turn, turns_of
+from tests.api.api_client import WEATHER, open_session, say, turn, turns_of
 from tests.api.app_fixture import AppFixture
 
 from stint.domain.inference import Decoding
@@ -54,18 +54,6 @@ def test_only_fields_of_a_turn_that_are_present_and_not_null_override_the_agents
     assert not_at_all.messages[0] == partly.messages[0] != wholly.messages[0]
 
 
-def test_a_turns_overrides_hold_after_its_pause(http: httpx.Client, app_fixture: AppFixture) -> None:
-    session = open_session(http, model="recorded/model", client_tools=[WEATHER])
-    paused = turn(http, session, "get_weather in Ulm", instructions="Override.", sampling_params={"max_tokens": 99})
-
-    resume(http, session, paused, "sunny")
-
-    first, second = app_fixture.recorder.requests
-    assert first.messages[0] == second.messages[0]
-    assert first.decoding == second.decoding
-    assert second.decoding.max_tokens == 99
-
-
 @pytest.mark.parametrize(
     ("body", "field"),
     [
@@ -99,10 +87,6 @@ def test_a_turn_that_cannot_be_begun_is_refused_before_its_stream(
     [
         ({"toolgroups": ["mcp::nowhere"]}, "mcp::nowhere"),
         ({"toolgroups": [{"name": "mcp::nowhere/add"}]}, "mcp::nowhere/add"),
-        ({"input_shields": ["guard"]}, "guard"),
-        ({"output_shields": ["guard"]}, "guard"),
-        ({"client_tools": [WEATHER, WEATHER]}, "get_weather"),
-        ({"tool_config": {"tool_choice": "no_such_tool"}}, "no_such_tool"),
         ({"model": "scripted/"}, "scripted/"),
     ],
 )

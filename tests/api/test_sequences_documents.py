@@ -16,17 +16,16 @@ def session(http: httpx.Client, chat: ChatCompletionsServer) -> str:
     return open_session(http, model="openai/m")
 
 
+TEXT = {"type": "text", "text": "DOC TEXT"}
+
+
 @pytest.mark.parametrize(
-    "said",
-    ["sum up: ", [{"type": "text", "text": "sum up: "}], {"type": "text", "text": "sum up: "}],
-)
-@pytest.mark.parametrize(
-    "content",
+    ("said", "content"),
     [
-        "DOC TEXT",
-        {"type": "text", "text": "DOC TEXT"},
-        [{"type": "text", "text": "DOC TEXT"}],
-        {"uri": "data:text/plain;base64,RE9DIFRFWFQ="},
+        ("sum up: ", "DOC TEXT"),
+        ("sum up: ", {"uri": "data:text/plain;base64,RE9DIFRFWFQ="}),
+        ([{"type": "text", "text": "sum up: "}], [TEXT]),
+        ({"type": "text", "text": "sum up: "}, TEXT),
     ],
 )
 def test_a_document_is_a_message_before_the_users_as_text_without_a_border_is_taken_for_the_users_words(

@@ -1,9 +1,7 @@
 import json
 
 import httpx
-import pytest
 from tests.api.api_client import (
-    TIME,
     WEATHER,
     data,
     hear,
@@ -74,53 +72,6 @@ def test_a_turn_starts_with_its_id_and_every_step_with_its_own(http: httpx.Clien
     assert {event["step_id"] for event in events[1:-1]} == {kept["steps"][0]["step_id"]}
     assert events[-2]["step_details"] == kept["steps"][0]
     assert events[-1]["turn"] == kept
-
-
-def test_deltas_joined_are_the_answer(http: httpx.Client) -> None:
-    events = stream(http, open_session(http), "long: 300 words")
-
-    deltas = [event["delta"]["text"] for event in events if event["event_type"] == "step_progress"]
-    assert len(deltas) == 300
-    assert "".join(deltas) == events[-1]["turn"]["output_message"]["content"]
-
-
-def test_a_pause_ends_the_stream_with_the_calls_that_wait(http: httpx.Client) -> None:
-    events = stream(http, open_session(http, client_tools=[WEATHER, TIME]), "get_weather for Ulm and get_time")
-
-    assert [event["event_type"] for event in events] == [
-        "turn_start",
-        "step_start",
-        "step_progress",
-        "step_progress",
-        "step_complete",
-        "turn_awaiting_input",
-    ]
-    deltas = [event["delta"] for event in events if event["event_type"] == "step_progress"]
-    assert [delta["parse_status"] for delta in deltas] == ["succeeded"] * 2
-    message = events[-1]["turn"]["output_message"]
-    assert message["stop_reason"] == "end_of_message"
-    assert message["tool_calls"] == [delta["tool_call"] for delta in deltas]
-
-
-def test_a_call_that_cannot_be_parsed_is_told_as_text_and_answered(http: httpx.Client) -> None:
-    session = open_session(http, client_tools=[WEATHER])
-
-    events = stream(http, session, 'call: get_weather {"city": ')
-
-    deltas = [event["delta"] for event in events if event["event_type"] == "step_progress"]
-    assert deltas[0] == {"type": "tool_call", "tool_call": '{"city":', "parse_status": "failed"}
-    assert events[-1]["event_type"] == "turn_complete"
-    assert [step["step_type"] for step in events[-1]["turn"]["steps"]] == ["inference", "tool_execution", "inference"]
-
-
-@pytest.mark.parametrize("value", ["NaN", "1e999", '"\\ud800"', "[" * 150 + "]" * 150])
-def test_arguments_that_could_not_be_stored_are_no_arguments(http: httpx.Client, value: str) -> None:
-    session = open_session(http, client_tools=[WEATHER])
-
-    events = stream(http, session, f'call: get_weather {{"city": {value}}}')
-
-    assert events[2]["delta"]["parse_status"] == "failed"
-    assert turns_of(http, session) == [events[-1]["turn"]]
 
 
 def test_line_breaks_of_every_kind_stay_inside_their_event(http: httpx.Client) -> None:

@@ -50,15 +50,10 @@ def watch(app_fixture: AppFixture, http: httpx.Client) -> Iterator[Watcher]:
 
 DEFINITIONS: dict[str, dict[str, Any]] = {
     "a header": {"headers": {"X-Api-Key": KEY}},
-    "a bearer": {"headers": {"Authorization": f"Bearer {KEY}"}},
     "basic authentication": {"headers": {"Authorization": f"Basic {LOGIN}"}},
-    "a header with a placeholder": {"headers": {"X-Call": f"{KEY} {{q}}"}},
     "the query": {"url": "?api_key=zq8%2Funlikely%2Bkey-42&q={q}"},
     "the path": {"url": f"token/{OTHER}/{{q}}"},
-    "params": {"params": {"access_token": KEY}},
     "the body": {"method": "POST", "body": {"auth": {"key": KEY}, "q": "{q}"}},
-    "a body of text": {"method": "POST", "body": f"q={{q}}&password={OTHER}"},
-    "a body of JSON as text": {"method": "POST", "body": json.dumps({"password": KEY})},
 }
 
 
@@ -87,7 +82,7 @@ def use(http: httpx.Client, watch: Watcher, session: str, **request: Any) -> Non
     ("place", "path"),
     [
         *((place, "/ok/") for place in DEFINITIONS),
-        *((place, path) for place in ("a header", "the path") for path in ("/file/", "/fail/", "/moved/")),
+        *(("a header", path) for path in ("/file/", "/fail/", "/moved/")),
     ],
 )
 def test_an_endpoint_that_repeats_the_registrations_key_tells_nobody(
@@ -124,14 +119,10 @@ def test_args_of_an_agent_or_a_turn_reach_the_endpoint_and_nobody_else(
     watch.assert_clean(KEY, stores=False)
 
 
-ENDPOINTS = ["/mcp", f"/mcp?api_key={OTHER}", f"/s/{OTHER}/mcp"]
-
-
-@pytest.mark.parametrize("path", ENDPOINTS)
 def test_an_mcp_server_that_repeats_the_callers_key_tells_nobody(
-    http: httpx.Client, watch: Watcher, server_of_tools: ScriptedHTTPServer, path: str
+    http: httpx.Client, watch: Watcher, server_of_tools: ScriptedHTTPServer
 ) -> None:
-    url = f"{server_of_tools.url}{path}"
+    url = f"{server_of_tools.url}/s/{OTHER}/mcp"
     http.headers["X-LlamaStack-Provider-Data"] = json.dumps({"mcp_headers": {url: {"Authorization": f"Bearer {KEY}"}}})
     body = {"toolgroup_id": "peer", "provider_id": MCP, "mcp_endpoint": {"uri": url}}
     assert watch(http.post("/v1/toolgroups", json=body)).status_code == 200
@@ -173,8 +164,6 @@ def hosted(url: str, **fields: Any) -> dict[str, Any]:
 CARRIERS: dict[str, tuple[str, dict[str, Any]]] = {
     "authorization": ("/mcp", {"authorization": KEY}),
     "headers": ("/mcp", {"headers": {"X-Api-Key": KEY}}),
-    "query": (f"/mcp?api_key={OTHER}", {}),
-    "path": (f"/{OTHER}/mcp", {}),
     "path of letters": ("/path-secret-key/mcp", {}),
 }
 KEYS = (KEY, OTHER, "path-secret-key")
@@ -302,11 +291,3 @@ def test_a_models_text_is_redacted_across_its_words_and_the_log_has_no_key(
         if event["event"]["payload"].get("delta", {}).get("type") == "text"
     )
     assert deltas == "The words are ***, my friend."
-
-
-def test_short_keys_are_never_replaced(http: httpx.Client, watch: Watcher, endpoint: ScriptedHTTPServer) -> None:
-    register(http, f"{endpoint.url}/max-tokens", headers={"X-Key": "x"})
-
-    answer = http.post("/v1/tool-runtime/invoke", json={"tool_name": "echo", "kwargs": {}}).json()
-
-    assert answer["content"].startswith("GET /max-tokens\n")

@@ -146,8 +146,18 @@ IMAGES: dict[Send, str] = {
 }
 
 
-@pytest.mark.parametrize("place", [*PLACES, *IMAGES])
-@pytest.mark.parametrize("url", MALFORMED)
+MASKING = (response_server, mcp_toolgroup, http_tool)
+"""Places that read the URL for credentials before it is checked."""
+TYPICAL = ("http://[::1", "http://user:key-of-the-caller@example.com/")
+
+
+@pytest.mark.parametrize(
+    ("place", "url"),
+    [
+        *((place, url) for place in [*PLACES, *IMAGES] for url in TYPICAL),
+        *((place, url) for place in MASKING for url in MALFORMED if url not in TYPICAL),
+    ],
+)
 def test_what_is_no_url_is_the_callers_fault_in_every_place(http: httpx.Client, place: Send, url: str) -> None:
     answer = place(http, url)
 
@@ -156,8 +166,13 @@ def test_what_is_no_url_is_the_callers_fault_in_every_place(http: httpx.Client, 
     assert "key-of-the-caller" not in answer.text
 
 
-@pytest.mark.parametrize("place", PLACES)
-@pytest.mark.parametrize("url", UNKNOWN)
+@pytest.mark.parametrize(
+    ("place", "url"),
+    [
+        *((place, UNKNOWN[0]) for place in PLACES),
+        *((place, url) for place in (turn_document, http_tool) for url in UNKNOWN[1:]),
+    ],
+)
 def test_a_host_that_does_not_resolve_is_the_callers_fault_in_every_place(
     http: httpx.Client, place: Send, url: str
 ) -> None:

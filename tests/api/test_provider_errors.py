@@ -63,9 +63,22 @@ REFUSALS = [
 ]
 
 
-@pytest.mark.parametrize("ask", ASKS)
-@pytest.mark.parametrize("stream", [True, False], ids=["streamed", "whole"])
-@pytest.mark.parametrize(("refusal", "status", "code"), REFUSALS)
+EVERYWHERE = ("404", "401", "429", "503")
+"""Refusals, one of each kind of status, that every operation is sent."""
+
+
+@pytest.mark.parametrize(
+    ("ask", "stream", "refusal", "status", "code"),
+    [
+        pytest.param(
+            ask, stream, *refusal.values, id=f"{ask.__name__}-{'streamed' if stream else 'whole'}-{refusal.id}"
+        )
+        for refusal in REFUSALS
+        for ask in ASKS
+        for stream in (True, False)
+        if refusal.id in EVERYWHERE or (ask is complete and not stream)
+    ],
+)
 def test_a_refusal_has_its_status_before_the_first_byte(
     http: httpx.Client, chat: ChatCompletionsServer, ask: Ask, stream: bool, refusal: Reply, status: int, code: str
 ) -> None:

@@ -165,12 +165,14 @@ def test_a_conversation_is_deleted_while_a_response_runs_in_it(http: httpx.Clien
         lines = stream.iter_lines()
         begun = next(lines)
         locked = http.post("/v1/responses", json=body | {"input": "me too"})
+        added = http.post(f"/v1/conversations/{conversation}/items", json={"items": [said("meanwhile")]})
         deleted = http.delete(f"/v1/conversations/{conversation}")
         app_fixture.faulty.silence.set()
         events = [line.removeprefix("event: ") for line in lines if line.startswith("event: ")]
 
     assert begun == "event: response.created"
     assert assert_error(locked, 409, "conversation_locked")
+    assert added.status_code == 200
     assert deleted.json() == {"id": conversation, "object": "conversation.deleted", "deleted": True}
     assert events[-1] == "response.failed"
     assert_error(http.get(f"/v1/conversations/{conversation}/items"), 404, "conversation_not_found")

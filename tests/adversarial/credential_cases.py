@@ -136,7 +136,7 @@ def opaque_texts_of_this_server_sent_back_many_times() -> Case:
     items = [reasoning(thought["encrypted_content"])] * 500
     refused = yield post("/v1/responses", ask(items))
     assert refused.status == 400, refused.body[:500]
-    assert b"in all" in refused.body
+    assert b"in total" in refused.body
     counted = yield post("/v1/responses/input_tokens", ask(items))
     assert counted.status == 400, counted.body[:500]
 

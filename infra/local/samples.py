@@ -1,4 +1,4 @@
-"""The objects that the events of `events/` name. The use cases of the API make them, in this process.
+"""The objects that the files in `events/` refer to. The use cases of the API make them in this process.
 
 They are an agent with a client tool, a session, a complete turn and one that waits; a toolgroup, a shield and a model;
 a conversation with a message; a response, and two in the background: one that waits for the worker, and one that has
@@ -74,7 +74,7 @@ CONFIG = AgentConfig.model_validate(
     }
 )
 
-# A Lambda function of docs/examples/tools, which the local cloud has unless it is told of others.
+# A Lambda function of docs/examples/tools, which the local cloud runs unless TOOLS names another template.
 BOILING_POINT = {
     "name": "get_boiling_point",
     "description": "Returns the boiling point of a liquid.",
@@ -117,7 +117,7 @@ def reported() -> Iterator[None]:
 
 @contextlib.contextmanager
 def fixed_ids(*names: str) -> Iterator[None]:
-    """Let the next ids that are made be those of `names`. The samples have ids that the events can name."""
+    """Use the ids in `names`, which the events contain, for the next ids that are made."""
     left, make_id = deque(names), ids._id_at
 
     def next_id(ticks: int) -> str:
@@ -130,7 +130,7 @@ def fixed_ids(*names: str) -> Iterator[None]:
 
 
 class Outbox:
-    """A queue and a bus from which nothing is delivered."""
+    """A queue and an event bus that deliver nothing."""
 
     def send(self, task: Any) -> None:
         pass

@@ -56,7 +56,7 @@ class Adapters:
     ) -> None:
         self.settings = settings
         self.router = router or self.make_router()
-        self.tool_providers = tool_providers or self.make_tool_providers()
+        self.tool_providers = self.make_tool_providers() if tool_providers is None else tool_providers
         self.shield_providers = self.make_shield_providers()
 
     @cached_property

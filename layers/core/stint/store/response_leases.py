@@ -67,7 +67,7 @@ class ResponseLease:
         return self.lease.lease_id
 
     def renew(self, seconds: float) -> LeaseState:
-        """Extend the lease, and return whether the response was cancelled. Raises Interrupted if the lease is lost."""
+        """Extend the lease, and return its state. Raises Interrupted if the lease is lost."""
         return _state(self.lease.renew(seconds))
 
     def release(self) -> None:

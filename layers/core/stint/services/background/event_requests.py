@@ -34,7 +34,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class EventRequests:
-    """Handles the events of a tenant. It waits `lock_wait_seconds` seconds for a session or conversation in use."""
+    """Handles the events of a tenant. It waits `lock_wait_seconds` for a session or conversation in use."""
 
     tenant: str
     records: IdempotencyRecords
@@ -129,7 +129,7 @@ class EventRequests:
         return ended
 
     async def started_turn(self, request: TurnRequested, turn_id: str, deadline: float) -> Turn | None:
-        """Return the turn that an event started before, once it has ended; None when it started none."""
+        """Return the turn that an event started before, once it has ended; None if it started none."""
         clock = asyncio.get_running_loop().time
         with suppress(NotFound):
             while turn_id:
@@ -175,7 +175,7 @@ class EventRequests:
     async def put_response(
         self, request: ResponseRequested, response_id: str, event_id: str, deadline: float
     ) -> ResponseFinished | None:
-        """Store a response; publish a refusal as its completion event, and return that. Raise StoreUnavailable."""
+        """Store a response. Publish a refusal as its completion event, and return that. Raises StoreUnavailable."""
         try:
             await retry_while_locked(
                 lambda: self.background.put(request, deadline, response_id), self.lock_wait_seconds, deadline

@@ -23,7 +23,7 @@ from stint.tools.port import NO_PROVIDER_DATA
 
 @dataclass(frozen=True, slots=True)
 class Resumer:
-    """Rebuilds the runs of a tenant's responses. It waits `lock_wait_seconds` seconds for a conversation in use."""
+    """Rebuilds the runs of a tenant's responses. It waits `lock_wait_seconds` for a conversation in use."""
 
     responses: Responses
     lock_wait_seconds: float

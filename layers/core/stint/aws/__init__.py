@@ -1,0 +1,1 @@
+"""Client of DynamoDB for asyncio. It needs neither botocore nor a thread."""

@@ -1,0 +1,73 @@
+"""Requests and responses as DynamoDB's JSON, in which binary values are base64."""
+
+import json
+import zlib
+from base64 import b64decode, b64encode
+from collections.abc import Mapping
+from typing import Any
+
+from stint.aws.errors import DynamoDBError, NoAnswer
+from stint.aws.http1 import HttpResponse
+
+
+def encode_request(request: Mapping[str, Any]) -> bytes:
+    """Return the body of a request, whose binary values are bytes."""
+    return json.dumps(request, default=_encode_binary, separators=(",", ":")).encode()
+
+
+def decode_response(response: HttpResponse) -> dict[str, Any]:
+    """Return the document of a successful response.
+
+    Raises NoAnswer for a damaged one, and DynamoDBError for an error.
+    """
+    checksum = response.headers.get("x-amz-crc32")
+    if checksum is not None and checksum != str(zlib.crc32(response.body)):
+        raise NoAnswer("The response does not match its checksum.", unsure=True)
+    document = _parse(response)
+    if response.status == 200:
+        if document is None:
+            raise NoAnswer("The response is not a JSON object.", unsure=True)
+        return document
+    raise _error(response, document or {})
+
+
+def _parse(response: HttpResponse) -> dict[str, Any] | None:
+    """Return the JSON object of a response, or None."""
+    hook = _decode_binary if b'"B' in response.body else None
+    try:
+        document = json.loads(response.body.decode(), object_hook=hook)
+    except (ValueError, RecursionError):
+        return None
+    return document if isinstance(document, dict) else None
+
+
+def _error(response: HttpResponse, document: dict[str, Any]) -> DynamoDBError:
+    kind = document.get("__type") or response.headers.get("x-amzn-errortype", "").split(":")[0]
+    item, reasons = document.get("Item"), document.get("CancellationReasons")
+    return DynamoDBError(
+        str(kind).rpartition("#")[2] or str(response.status),
+        response.status,
+        str(document.get("message") or document.get("Message") or ""),
+        item=item if isinstance(item, dict) else None,
+        reasons=reasons if isinstance(reasons, list) else (),
+        headers=response.headers,
+    )
+
+
+def _encode_binary(value: object) -> str:
+    if isinstance(value, bytes | bytearray | memoryview):
+        return b64encode(value).decode()
+    raise TypeError(f"{type(value).__name__} is not a type of DynamoDB's JSON.")
+
+
+def _decode_binary(value: dict[str, Any]) -> dict[str, Any]:
+    """Decode the binary value or set of binary values in `{"B": "..."}` or `{"BS": ["..."]}`.
+
+    An attribute or table of that name has no text as its value.
+    """
+    if "B" in value:
+        if len(value) == 1 and isinstance(value["B"], str):
+            value["B"] = b64decode(value["B"])
+    elif len(value) == 1 and "BS" in value and isinstance(value["BS"], list):
+        value["BS"] = [b64decode(each) if isinstance(each, str) else each for each in value["BS"]]
+    return value

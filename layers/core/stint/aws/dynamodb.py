@@ -1,0 +1,185 @@
+"""The client of DynamoDB."""
+
+import asyncio
+import sys
+import time
+import uuid
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from stint.aws.connector import Connector
+from stint.aws.credentials import Credentials, CredentialsError, RefreshedCredentials
+from stint.aws.credentials_chain import choose_provider
+from stint.aws.documents import decode_response, encode_request
+from stint.aws.endpoints import dynamodb_endpoint
+from stint.aws.environment import AwsEnvironment
+from stint.aws.errors import DynamoDBError as DynamoDBError
+from stint.aws.errors import NoAnswer as NoAnswer
+from stint.aws.pool import CONNECTIONS, ConnectionPools, TransportError
+from stint.aws.retries import Retries, is_throttled, is_transient, retry_after
+from stint.aws.signature import amz_date, authorize
+
+API = "DynamoDB_20120810"
+CONTENT_TYPE = "application/x-amz-json-1.0"
+USER_AGENT = f"stint lang/python#{sys.version_info.major}.{sys.version_info.minor}"
+
+SKEWED = frozenset({"InvalidSignatureException", "RequestExpired", "RequestInTheFuture", "RequestTimeTooSkewed"})
+MIN_SKEW_SECONDS = 240
+"""Differences between the clocks below this are not the reason why AWS refused a signature."""
+
+REFUSED_CREDENTIALS = frozenset({"ExpiredTokenException", "ExpiredToken", "UnrecognizedClientException"})
+
+
+@dataclass(slots=True)
+class Call:
+    """The state of a call between its attempts."""
+
+    operation: str
+    body: bytes
+    credentials: Credentials | None
+    id: str
+    attempt: int = 0
+    used: Credentials | None = None
+    unsure: bool = False
+    fresh: bool = False
+    renewed: bool = False
+    corrected: bool = False
+    cost: int = 0
+
+
+class DynamoDBClient:
+    """Client for any number of event loops and threads. Each event loop has its own connections.
+
+    `now` is the time of signatures, and `clock` measures timeouts.
+    """
+
+    def __init__(
+        self,
+        environment: AwsEnvironment,
+        *,
+        retries: Retries | None = None,
+        connect_timeout: float = 2.0,
+        read_timeout: float = 5.0,
+        connections: int = CONNECTIONS,
+        now: Callable[[], float] = time.time,
+        clock: Callable[[], float] = time.perf_counter,
+        sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+    ) -> None:
+        endpoint = dynamodb_endpoint(environment)
+        proxy = environment.proxies.choose(endpoint.scheme, endpoint.host, endpoint.port)
+        bundle = environment.get("AWS_CA_BUNDLE")
+        connector = Connector(endpoint, proxy, ca_bundle=bundle, timeout=connect_timeout, clock=clock)
+        self._pools = ConnectionPools(connector.connect, size=connections, clock=clock)
+        self._credentials = RefreshedCredentials(choose_provider(environment, sleep), now)
+        self._region, self._host = environment.region, endpoint.authority
+        self._start = f"POST {connector.target} HTTP/1.1\r\n{connector.headers}user-agent: {USER_AGENT}\r\n"
+        self._retries = retries or Retries()
+        self._read_timeout, self._now, self._sleep = read_timeout, now, sleep
+        self._skew = 0.0
+
+    async def call(
+        self, operation: str, request: Mapping[str, Any], *, credentials: Credentials | None = None
+    ) -> dict[str, Any]:
+        """Call an operation with DynamoDB's JSON, whose binary values are bytes, and return the response.
+
+        Raises DynamoDBError or NoAnswer after the last attempt. The credentials replace those of the environment.
+        """
+        call = Call(operation, encode_request(request), credentials, str(uuid.uuid4()))
+        while True:
+            call.attempt += 1
+            try:
+                document = await self._try(call)
+            except (DynamoDBError, NoAnswer) as error:
+                call.unsure = error.unsure = call.unsure or error.unsure
+                delay = await self._plan_retry(call, error)
+                if delay is None:
+                    raise
+            else:
+                self._retries.succeed(call.cost)
+                return document
+            if delay:
+                await self._sleep(delay)
+
+    async def close(self) -> None:
+        """Close the connections of the running event loop, and load the credentials again for the next call."""
+        self._credentials.forget()
+        await self._pools.close()
+
+    async def _try(self, call: Call) -> dict[str, Any]:
+        """Make an attempt."""
+        try:
+            call.used = call.credentials or await self._credentials.get()
+        except CredentialsError as error:
+            raise NoAnswer(str(error), unsure=False) from error
+        request = self._head(call, call.used) + call.body
+        try:
+            response = await self._pools.send(request, self._read_timeout, fresh=call.fresh)
+        except TransportError as error:
+            call.fresh = error.stale
+            raise NoAnswer(str(error), unsure=error.sent) from error
+        call.fresh = False
+        return decode_response(response)
+
+    def _head(self, call: Call, credentials: Credentials) -> bytes:
+        headers = {
+            "content-type": CONTENT_TYPE,
+            "host": self._host,
+            "x-amz-date": amz_date(self._now() + self._skew),
+            "x-amz-security-token": credentials.token,
+            "x-amz-target": f"{API}.{call.operation}",
+        }
+        if not credentials.token:
+            del headers["x-amz-security-token"]
+        authorization = authorize(credentials, headers, call.body, region=self._region)
+        lines = "".join([f"{name}: {value}\r\n" for name, value in headers.items()])
+        head = (
+            f"{self._start}{lines}authorization: {authorization}\r\namz-sdk-invocation-id: {call.id}\r\n"
+            f"amz-sdk-request: attempt={call.attempt}; max={self._retries.max_attempts}\r\n"
+            f"content-length: {len(call.body)}\r\n\r\n"
+        )
+        return head.encode("latin-1")
+
+    async def _plan_retry(self, call: Call, error: DynamoDBError | NoAnswer) -> float | None:
+        """Return the time until the next attempt, or None if there is to be none."""
+        if call.attempt >= self._retries.max_attempts:
+            return None
+        throttled, after = False, 0.0
+        if isinstance(error, DynamoDBError):
+            if self._correct_clock(call, error) or await self._renew_credentials(call, error):
+                return 0
+            throttled = is_throttled(error.code, error.status)
+            if not throttled and not is_transient(error.code, error.status):
+                return None
+            after = retry_after(error.headers)
+        elif call.fresh:  # the server had closed the idle connection
+            return 0
+        elif isinstance(error.__cause__, CredentialsError):
+            return None
+        planned = self._retries.delay(call.attempt, throttled=throttled, after=after)
+        if planned is None:
+            return None
+        call.cost = planned[1]
+        return planned[0]
+
+    def _correct_clock(self, call: Call, error: DynamoDBError) -> bool:
+        """Take over the time of the server if the signature was refused for that of the client, once per call."""
+        if call.corrected or error.code not in SKEWED:
+            return False
+        from email.utils import parsedate_to_datetime  # noqa: PLC0415 - only for this error
+
+        try:
+            skew = parsedate_to_datetime(error.headers.get("date", "")).timestamp() - self._now()
+        except ValueError:
+            return False
+        call.corrected = abs(skew - self._skew) >= MIN_SKEW_SECONDS
+        if call.corrected:
+            self._skew = skew
+        return call.corrected
+
+    async def _renew_credentials(self, call: Call, error: DynamoDBError) -> bool:
+        """Load the credentials again if AWS refused them, once per call. Return whether they are others."""
+        if call.renewed or call.credentials is not None or call.used is None:
+            return False
+        call.renewed = error.code in REFUSED_CREDENTIALS
+        return call.renewed and await self._credentials.renew(call.used)

@@ -1,0 +1,69 @@
+"""Addresses of AWS services."""
+
+import re
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from stint.aws.environment import AwsConfigurationError, AwsEnvironment
+
+PARTITIONS = {
+    r"cn-\w+-\d+": ("amazonaws.com.cn", "api.amazonwebservices.com.cn"),
+    r"eusc-(de)-\w+-\d+": ("amazonaws.eu", "api.amazonwebservices.eu"),
+    r"us-iso-\w+-\d+": ("c2s.ic.gov", "api.aws.ic.gov"),
+    r"us-isob-\w+-\d+": ("sc2s.sgov.gov", "api.aws.scloud"),
+    r"eu-isoe-\w+-\d+": ("cloud.adc-e.uk", "api.cloud-aws.adc-e.uk"),
+    r"us-isof-\w+-\d+": ("csp.hci.ic.gov", "api.aws.hci.ic.gov"),
+}
+"""The DNS suffixes of regions in other partitions: for IPv4, and for both IPv4 and IPv6."""
+
+COMMERCIAL = ("amazonaws.com", "api.aws")
+"""The DNS suffixes of the partitions aws and aws-us-gov."""
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """The scheme, host and port of a service."""
+
+    scheme: str
+    host: str
+    port: int
+
+    @property
+    def tls(self) -> bool:
+        return self.scheme == "https"
+
+    @property
+    def authority(self) -> str:
+        """Return the value of the header Host."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return host if self.port == (443 if self.tls else 80) else f"{host}:{self.port}"
+
+
+def parse_endpoint(url: str) -> Endpoint:
+    """Return the endpoint of a URL without a path."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        parts, port = urlsplit(""), None
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.path not in ("", "/") or parts.query:
+        raise AwsConfigurationError("An endpoint URL of AWS must be http(s)://host or http(s)://host:port.")
+    return Endpoint(parts.scheme, parts.hostname, port or (443 if parts.scheme == "https" else 80))
+
+
+def dynamodb_endpoint(environment: AwsEnvironment) -> Endpoint:
+    """Return the endpoint of DynamoDB that the environment selects."""
+    fips, dual = environment.is_true("AWS_USE_FIPS_ENDPOINT"), environment.is_true("AWS_USE_DUALSTACK_ENDPOINT")
+    if environment.get("AWS_ACCOUNT_ID_ENDPOINT_MODE").lower() == "required":
+        raise AwsConfigurationError("AWS_ACCOUNT_ID_ENDPOINT_MODE=required is not supported. Use preferred.")
+    configured = environment.endpoint("DYNAMODB") or ("http://localhost:8000" if environment.region == "local" else "")
+    if configured:
+        if fips or dual:
+            name = "AWS_USE_FIPS_ENDPOINT" if fips else "AWS_USE_DUALSTACK_ENDPOINT"
+            raise AwsConfigurationError(f"{name} has no effect on a configured endpoint URL. Unset one of them.")
+        return parse_endpoint(configured)
+    region = environment.region
+    suffixes = next((found for regions, found in PARTITIONS.items() if re.fullmatch(regions, region)), COMMERCIAL)
+    # In GovCloud, the ordinary endpoint is the one that has FIPS.
+    name = "dynamodb-fips" if fips and (dual or not region.startswith("us-gov-")) else "dynamodb"
+    return Endpoint("https", f"{name}.{region}.{suffixes[dual]}", 443)

@@ -1,0 +1,56 @@
+"""The environment variables that all AWS clients have. They are read when a client is made."""
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from stint.aws.proxies import Proxies
+
+REGION = re.compile(r"[a-z0-9][a-z0-9-]{0,61}[a-z0-9]")
+
+
+class AwsConfigurationError(Exception):
+    """The environment does not configure the client, or in a way that it does not support."""
+
+
+@dataclass(frozen=True)
+class AwsEnvironment:
+    """Variables by name. The representation hides them, since some are secrets."""
+
+    variables: Mapping[str, str] = field(repr=False)
+
+    def get(self, name: str) -> str:
+        """Return a variable; an empty one is the same as none."""
+        return self.variables.get(name, "")
+
+    def is_true(self, name: str) -> bool:
+        return self.get(name).lower() == "true"
+
+    @property
+    def region(self) -> str:
+        """Return the region: of the environment, or else of the profile."""
+        region = self.get("AWS_REGION") or self.get("AWS_DEFAULT_REGION") or self._region_of_profile()
+        if not REGION.fullmatch(region):
+            raise AwsConfigurationError("There is no AWS region, or a malformed one. Set AWS_REGION.")
+        return region
+
+    @property
+    def proxies(self) -> Proxies:
+        return Proxies.of(self.variables)
+
+    def endpoint(self, service: str) -> str:
+        """Return the configured URL of a service, or an empty text."""
+        if self.is_true("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS"):
+            return ""
+        return self.get(f"AWS_ENDPOINT_URL_{service}") or self.get("AWS_ENDPOINT_URL")
+
+    def _region_of_profile(self) -> str:
+        from botocore.session import get_session  # noqa: PLC0415 - slow, and no function needs it
+
+        return str(get_session().get_config_variable("region") or "")
+
+
+def read_environment() -> AwsEnvironment:
+    """Return the variables as they are now."""
+    return AwsEnvironment(dict(os.environ))

@@ -1,0 +1,38 @@
+"""Errors of a DynamoDB call."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+
+class DynamoDBError(Exception):
+    """An error response. `unsure` means that this attempt or an earlier one may have taken effect.
+
+    `item` is the existing record if a condition failed, and `reasons` tells why a transaction was cancelled.
+    """
+
+    def __init__(
+        self,
+        code: str,
+        status: int,
+        message: str = "",
+        *,
+        item: dict[str, Any] | None = None,
+        reasons: Sequence[dict[str, Any]] = (),
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(f"{code} ({status}): {message}")
+        self.code, self.status, self.message = code, status, message
+        self.item, self.reasons = item, list(reasons)
+        self.headers = headers or {}
+        self.unsure = status >= 500
+
+
+class NoAnswer(Exception):
+    """There is no response: no connection, no valid certificate, no response in time, or a damaged one.
+
+    `unsure` means that an attempt may have taken effect.
+    """
+
+    def __init__(self, message: str, *, unsure: bool) -> None:
+        super().__init__(message)
+        self.unsure = unsure

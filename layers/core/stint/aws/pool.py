@@ -1,0 +1,146 @@
+"""Kept-alive connections to one server, a pool for each event loop."""
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable
+
+from stint.aws.connection import Clock, Connection, Watchdog
+from stint.aws.http1 import HttpResponse, MalformedResponse
+
+IDLE_SECONDS = 30.0
+CONNECTIONS = 64
+
+
+class TransportError(Exception):
+    """A request has no response. `sent`: it may have reached the server. `stale`: its connection was a reused one."""
+
+    def __init__(self, message: str, *, sent: bool, stale: bool = False) -> None:
+        super().__init__(message)
+        self.sent = sent
+        self.stale = stale
+
+
+class LoopPool:
+    """The connections of one event loop."""
+
+    def __init__(self, connect: Callable[[], Awaitable[Connection]], size: int, clock: Clock) -> None:
+        self._connect = connect
+        self._slots = asyncio.Semaphore(size)
+        self._clock = clock
+        self._idle: list[Connection] = []
+        self._sweep: Watchdog | None = None
+        self._closed = False
+
+    async def send(self, request: bytes, timeout: float, *, fresh: bool) -> HttpResponse:
+        """Send a request on an idle connection, or on a new one. Raises TransportError."""
+        async with self._slots:
+            connection = None if fresh else self._take()
+            stale = connection is not None
+            connection = connection or await self._open()
+            try:
+                response = await connection.send(request, timeout)
+            except (OSError, MalformedResponse) as error:
+                stale = stale and not connection.answered and not isinstance(error, TimeoutError)
+                raise TransportError(str(error), sent=True, stale=stale) from error
+            self._keep(connection)
+            return response
+
+    def close(self) -> None:
+        """Close the idle connections, and those in use after their request."""
+        self._closed = True
+        self.drop_idle()
+        if self._sweep is not None:
+            self._sweep.cancel()
+            self._sweep = None
+
+    def drop_idle(self) -> None:
+        while self._idle:
+            self._idle.pop().abort()
+
+    async def _open(self) -> Connection:
+        try:
+            return await self._connect()
+        except OSError as error:
+            raise TransportError(f"The server cannot be reached: {error}", sent=False) from error
+        except MalformedResponse as error:
+            raise TransportError(f"The proxy cannot be used: {error}", sent=False) from error
+
+    def _take(self) -> Connection | None:
+        """Return the connection that was used last, unless it was closed or idle for too long."""
+        oldest = self._clock() - IDLE_SECONDS
+        while self._idle:
+            connection = self._idle.pop()
+            if connection.reusable and connection.idle_since > oldest:
+                return connection
+            connection.abort()
+        return None
+
+    def _keep(self, connection: Connection) -> None:
+        if self._closed or not connection.reusable:
+            connection.abort()
+            return
+        connection.idle_since = self._clock()
+        self._idle.append(connection)
+        if self._sweep is None:
+            self._sweep = Watchdog(self._clock, IDLE_SECONDS, self._close_old)
+
+    def _close_old(self) -> None:
+        """Close the connections that were idle for too long."""
+        oldest = self._clock() - IDLE_SECONDS
+        for connection in self._idle:
+            if connection.idle_since <= oldest:
+                connection.abort()
+        self._idle = [connection for connection in self._idle if connection.reusable]
+        if self._idle and self._sweep is not None:
+            self._sweep.restart()
+        else:
+            self._sweep = None
+
+
+class ConnectionPools:
+    """The pools of all event loops. A pool ends with its loop."""
+
+    def __init__(
+        self,
+        connect: Callable[[], Awaitable[Connection]],
+        *,
+        size: int = CONNECTIONS,
+        clock: Clock = time.perf_counter,
+    ) -> None:
+        self._connect, self._size, self._clock = connect, size, clock
+        self._pools: dict[asyncio.AbstractEventLoop, tuple[LoopPool, AsyncGenerator[None, None]]] = {}
+
+    async def send(self, request: bytes, timeout: float, *, fresh: bool = False) -> HttpResponse:
+        """Send a request in the pool of the running loop. Raises TransportError.
+
+        `fresh` requires a new connection, since the server may have closed all idle ones.
+        """
+        loop = asyncio.get_running_loop()
+        entry = self._pools.get(loop) or await self._add(loop)
+        if fresh:
+            entry[0].drop_idle()
+        return await entry[0].send(request, timeout, fresh=fresh)
+
+    async def close(self) -> None:
+        """Close the idle connections of the running loop."""
+        entry = self._pools.pop(asyncio.get_running_loop(), None)
+        if entry is not None:
+            await entry[1].aclose()
+
+    async def _add(self, loop: asyncio.AbstractEventLoop) -> tuple[LoopPool, AsyncGenerator[None, None]]:
+        for other in [each for each in list(self._pools) if each.is_closed()]:
+            self._pools.pop(other, None)
+        pool = LoopPool(self._connect, self._size, self._clock)
+        ending = self._until_the_end_of(loop, pool)
+        entry = self._pools.setdefault(loop, (pool, ending))
+        if entry[0] is pool:
+            await anext(ending)
+        return entry
+
+    async def _until_the_end_of(self, loop: asyncio.AbstractEventLoop, pool: LoopPool) -> AsyncGenerator[None, None]:
+        """Close a pool at the end of its loop, which closes the asynchronous generators that it has started."""
+        try:
+            yield
+        finally:
+            self._pools.pop(loop, None)
+            pool.close()

@@ -1,0 +1,45 @@
+"""Signature Version 4 of AWS.
+
+https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html
+"""
+
+import hashlib
+import hmac
+import time
+from collections.abc import Mapping
+from functools import lru_cache
+
+from stint.aws.credentials import Credentials
+
+ALGORITHM = "AWS4-HMAC-SHA256"
+
+
+def amz_date(timestamp: float) -> str:
+    """Return a time in the form of the header X-Amz-Date."""
+    return time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(timestamp))
+
+
+def authorize(
+    credentials: Credentials, headers: Mapping[str, str], body: bytes, *, region: str, service: str = "dynamodb"
+) -> str:
+    """Return the header Authorization of `POST /` with headers, which must have names in lower case, sorted.
+
+    They must contain `host` and `x-amz-date`, and `x-amz-security-token` if the credentials have a token.
+    """
+    date = headers["x-amz-date"]
+    names = ";".join(headers)
+    lines = "\n".join([f"{name}:{value}" for name, value in headers.items()])
+    canonical = f"POST\n/\n\n{lines}\n\n{names}\n{hashlib.sha256(body).hexdigest()}"
+    scope = f"{date[:8]}/{region}/{service}/aws4_request"
+    text = f"{ALGORITHM}\n{date}\n{scope}\n{hashlib.sha256(canonical.encode()).hexdigest()}"
+    key = _signing_key(credentials.secret_key, date[:8], region, service)
+    signature = hmac.digest(key, text.encode(), "sha256").hex()
+    return f"{ALGORITHM} Credential={credentials.access_key}/{scope}, SignedHeaders={names}, Signature={signature}"
+
+
+@lru_cache(maxsize=64)
+def _signing_key(secret_key: str, day: str, region: str, service: str) -> bytes:
+    key = f"AWS4{secret_key}".encode()
+    for part in (day, region, service, "aws4_request"):
+        key = hmac.digest(key, part.encode(), "sha256")
+    return key

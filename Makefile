@@ -113,8 +113,8 @@ deploy: .venv-sam/.installed $(VENV)/.installed ## deploy the build: make deploy
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header
 # Dependencies of mcp that its client, the part in use, does not import (tests/samples/test_shipped_layers.py). They are a
 # third of the layer.
-UNUSED := attrs cffi click cryptography jsonschema jsonschema-specifications pycparser pyjwt python-multipart pywin32 \
-	referencing rpds-py sse-starlette uvicorn
+UNUSED := attrs cffi click cryptography jsonschema jsonschema-specifications pycparser pydantic-settings pyjwt python-dotenv \
+	python-multipart pywin32 referencing rpds-py sse-starlette uvicorn
 lock: $(VENV)/.installed ## resolve the dependencies again (the only target that looks for new versions)
 	@$(COMPILE) pyproject.toml --group dev -o requirements/dev.txt
 	@$(COMPILE) pyproject.toml -c requirements/dev.txt $(UNUSED:%=--no-emit-package %) -o layers/dependencies/requirements.txt

@@ -87,7 +87,7 @@ async def test_a_host_that_one_composition_allows_is_closed_to_the_other(cloud: 
 async def test_tools_reach_a_host_only_if_their_own_composition_allows_it(
     cloud: Cloud, tenant: str, provider: str
 ) -> None:
-    keys = dict.fromkeys(("TAVILY_SEARCH_API_KEY", "BRAVE_SEARCH_API_KEY", "WOLFRAM_ALPHA_API_KEY"), "some-long-key")
+    keys = dict.fromkeys(("tavily_api_key", "brave_api_key", "wolfram_api_key"), "some-long-key")
     with ScriptedHTTPServer(lambda _: Reply((b"{}",), 400)) as server:
         urls = dict.fromkeys(("tavily_base_url", "brave_base_url", "wolfram_base_url"), server.url)
         closed = Composed(cloud, tenant, **keys, **urls)
@@ -113,7 +113,7 @@ async def test_each_composition_refuses_its_own_functions_as_tools(cloud: Cloud,
 
 async def test_each_composition_calls_its_own_search_engine_with_its_own_key(cloud: Cloud, tenant: str) -> None:
     def compose_search(server: ScriptedHTTPServer, key: str) -> Composed:
-        changed = {"allowed_hosts": LOOPBACK, "brave_base_url": f"{server.url}/res/v1", "BRAVE_SEARCH_API_KEY": key}
+        changed = {"allowed_hosts": LOOPBACK, "brave_base_url": f"{server.url}/res/v1", "brave_api_key": key}
         return Composed(cloud, tenant, **changed)
 
     with ScriptedHTTPServer(brave.answer) as one, ScriptedHTTPServer(brave.answer) as other:
@@ -132,7 +132,7 @@ async def test_each_composition_asks_its_own_server_of_models(cloud: Cloud, tena
 
     with ScriptedHTTPServer(refuse) as one, ScriptedHTTPServer(refuse) as other:
         for server, key in ((one, "sk-first-key"), (other, "sk-other-key")):
-            composed = Composed(cloud, tenant, OPENAI_BASE_URL=server.url, OPENAI_API_KEY=key)
+            composed = Composed(cloud, tenant, openai_base_url=server.url, openai_api_key=key)
             with pytest.raises(StintError):
                 await composed.complete()
 
@@ -163,7 +163,7 @@ def test_parts_are_made_without_the_environment(monkeypatch: pytest.MonkeyPatch,
 
     for name in ("AWS_DEFAULT_REGION", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "us-east-1")
-    settings = Settings.model_validate({"scripted_models": True, "OPENAI_BASE_URL": "http://127.0.0.1:9/v1"})
+    settings = Settings.model_validate({"scripted_models": True, "openai_base_url": "http://127.0.0.1:9/v1"})
     load_settings.cache_clear()
     monkeypatch.setattr(Settings, "__init__", refuse)
     composition = OpenAIComposition(lambda: settings)

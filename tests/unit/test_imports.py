@@ -18,8 +18,8 @@ FUNCTIONS = sorted(path.parent.name for path in ROOT.glob("functions/*/app.py"))
 # Third-party packages that a cold start may load. Each costs every user a wait: another one needs a reason.
 ALLOWED = {
     *("annotated_doc", "annotated_types", "anyio", "aws_lambda_powertools", "botocore", "certifi", "dateutil"),
-    *("dotenv", "fastapi", "idna", "jmespath", "mangum", "opentelemetry", "pydantic", "pydantic_core"),
-    *("pydantic_settings", "python_multipart", "six", "sniffio", "starlette", "typing_extensions", "typing_inspection"),
+    *("fastapi", "idna", "jmespath", "mangum", "opentelemetry", "pydantic", "pydantic_core"),
+    *("python_multipart", "six", "sniffio", "starlette", "typing_extensions", "typing_inspection"),
     "urllib3",
 }
 

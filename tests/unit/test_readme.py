@@ -3,9 +3,9 @@
 import re
 from pathlib import Path
 
-from pydantic import AliasChoices, SecretStr
+from pydantic import SecretStr
 
-from stint.settings import Settings
+from stint.settings import Settings, variable_of
 
 README = (Path(__file__).parents[2] / "README.md").read_text()
 
@@ -13,10 +13,8 @@ README = (Path(__file__).parents[2] / "README.md").read_text()
 def test_the_settings_table_lists_every_setting_with_its_default_and_meaning() -> None:
     expected = {}
     for name, field in Settings.model_fields.items():
-        alias = field.validation_alias
-        variable = alias.choices[0] if isinstance(alias, AliasChoices) else f"STINT_{name.upper()}"
         default = field.default.get_secret_value() if isinstance(field.default, SecretStr) else field.default
-        expected[variable] = (f"`{default}`" if default not in ("", None) else "", field.description)
+        expected[variable_of(name)] = (f"`{default}`" if default not in ("", None) else "", field.description)
 
     rows = re.findall(r"^\| `([A-Z_]+)` \| (.*?) ?\| (.*) \|$", README, flags=re.MULTILINE)
 

@@ -1,23 +1,35 @@
 """The settings, read from the environment. No other module of the package reads it."""
 
+import os
+from collections.abc import Mapping
 from datetime import date
 from functools import cache
 from typing import Literal
 
-from pydantic import AliasChoices, Field, SecretStr
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
+
+from stint.domain.validation import message_of
+
+OTHER_NAMES = {
+    "openai_base_url": "OPENAI_BASE_URL",
+    "openai_api_key": "OPENAI_API_KEY",
+    "tavily_api_key": "TAVILY_SEARCH_API_KEY",
+    "brave_api_key": "BRAVE_SEARCH_API_KEY",
+    "wolfram_api_key": "WOLFRAM_ALPHA_API_KEY",
+    "runtime_api": "AWS_LAMBDA_RUNTIME_API",
+}
+"""Environment variables without the prefix STINT_, by setting. The other variables are `STINT_<NAME>`."""
 
 
-def named(variable: str) -> AliasChoices:
-    """Return the alias of a setting whose environment variable has no STINT_ prefix."""
-    return AliasChoices(variable)
+class SettingsError(ValueError):
+    """An environment variable has an invalid value."""
 
 
-class Settings(BaseSettings):
-    """The settings of a function. Each is an environment variable `STINT_<NAME>` or its alias."""
+class Settings(BaseModel):
+    """The settings of a function. Each is an environment variable; an empty one means the default."""
 
-    model_config = SettingsConfigDict(
-        env_prefix="STINT_", env_ignore_empty=True, extra="ignore", frozen=True, hide_input_in_errors=True
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, hide_input_in_errors=True, defer_build=True, protected_namespaces=()
     )
 
     table: str = Field(default="", description="Name of the DynamoDB table.")
@@ -35,12 +47,10 @@ class Settings(BaseSettings):
     models: str = Field(default="", description="More model ids for GET /v1/models.")
     openai_base_url: str = Field(
         default="https://api.openai.com/v1",
-        validation_alias=named("OPENAI_BASE_URL"),
         description="Base URL of the server of `openai/` models.",
     )
     openai_api_key: SecretStr = Field(
         default=SecretStr(""),
-        validation_alias=named("OPENAI_API_KEY"),
         description="API key for `openai/` models (outside AWS).",
     )
     openai_secret_arn: str = Field(default="", description="Secrets Manager secret with that key (in AWS).")
@@ -59,15 +69,9 @@ class Settings(BaseSettings):
     web_search: Literal["tavily", "brave"] = Field(
         default="tavily", description="Search engine of `builtin::websearch`: `tavily` or `brave`."
     )
-    tavily_api_key: SecretStr = Field(
-        default=SecretStr(""), validation_alias=named("TAVILY_SEARCH_API_KEY"), description="Tavily API key."
-    )
-    brave_api_key: SecretStr = Field(
-        default=SecretStr(""), validation_alias=named("BRAVE_SEARCH_API_KEY"), description="Brave Search API key."
-    )
-    wolfram_api_key: SecretStr = Field(
-        default=SecretStr(""), validation_alias=named("WOLFRAM_ALPHA_API_KEY"), description="Wolfram Alpha API key."
-    )
+    tavily_api_key: SecretStr = Field(default=SecretStr(""), description="Tavily API key.")
+    brave_api_key: SecretStr = Field(default=SecretStr(""), description="Brave Search API key.")
+    wolfram_api_key: SecretStr = Field(default=SecretStr(""), description="Wolfram Alpha API key.")
     tavily_base_url: str = Field(default="https://api.tavily.com", description="Base URL of the Tavily API.")
     brave_base_url: str = Field(
         default="https://api.search.brave.com/res/v1", description="Base URL of the Brave Search API."
@@ -111,7 +115,6 @@ class Settings(BaseSettings):
     )
     runtime_api: str = Field(
         default="",
-        validation_alias=named("AWS_LAMBDA_RUNTIME_API"),
         description="Set by Lambda; callers' URLs may not reach it.",
     )
     refused_ports: str = Field(
@@ -131,5 +134,24 @@ class Settings(BaseSettings):
 
 @cache
 def load_settings() -> Settings:
-    """Read the environment, once per process."""
-    return Settings()
+    """Read the environment, once per process. Raises SettingsError."""
+    return read_settings(os.environ)
+
+
+def read_settings(environment: Mapping[str, str]) -> Settings:
+    """Return the settings of an environment.
+
+    Raises:
+        SettingsError: values are invalid. It names the variables, and contains no value.
+    """
+    values = {name: value for name in Settings.model_fields if (value := environment.get(variable_of(name)))}
+    try:
+        return Settings.model_validate(values)
+    except ValidationError as error:
+        problems = [f"{variable_of(str(each['loc'][0]))}: {message_of(each)}" for each in error.errors()]
+        raise SettingsError(f"Invalid environment variables. {'; '.join(problems)}") from None
+
+
+def variable_of(name: str) -> str:
+    """Return the environment variable of a setting."""
+    return OTHER_NAMES.get(name, f"STINT_{name.upper()}")

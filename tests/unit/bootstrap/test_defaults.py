@@ -16,11 +16,13 @@ from stint.models.openai.model import OpenAICompatible
 from stint.models.port import ChatModel
 from stint.models.routing import HINTS
 from stint.models.tool_names import PlainToolNames
-from stint.settings import Settings
+from stint.settings import Settings, read_settings
+
+DEFAULTS = Settings()
 
 
-def listed(api: str) -> list[str]:
-    return [provider.provider_id for provider in providers(Settings()).data if provider.api == api]
+def listed(api: str, settings: Settings = DEFAULTS) -> list[str]:
+    return [provider.provider_id for provider in providers(settings).data if provider.api == api]
 
 
 def test_the_providers_of_tools_and_shields_are_listed_as_they_are_made() -> None:
@@ -29,11 +31,9 @@ def test_the_providers_of_tools_and_shields_are_listed_as_they_are_made() -> Non
 
 
 @pytest.mark.parametrize(("scripted", "others"), [("true", set()), ("false", {"scripted"}), ("", {"scripted"})])
-def test_every_listed_provider_of_models_has_an_adapter(
-    monkeypatch: pytest.MonkeyPatch, scripted: str, others: set[str]
-) -> None:
-    monkeypatch.setenv("STINT_SCRIPTED_MODELS", scripted)
-    router, names = Adapters(Settings()).router, listed("inference")
+def test_every_listed_provider_of_models_has_an_adapter(scripted: str, others: set[str]) -> None:
+    settings = read_settings({"STINT_SCRIPTED_MODELS": scripted})
+    router, names = Adapters(settings).router, listed("inference", settings)
 
     assert [router.route(f"{name}/m") for name in names] == [(name, "m") for name in names]
     assert set(names) == set(router.providers) == set(HINTS) - others
@@ -71,7 +71,7 @@ def test_a_tools_secret_that_cannot_be_read_names_its_own_setting(monkeypatch: p
     ],
 )
 def test_no_server_but_openais_own_is_sent_the_address_of_an_image(base_url: str, adapter: type[ChatModel]) -> None:
-    model = Adapters(Settings.model_validate({"OPENAI_BASE_URL": base_url})).make_openai()
+    model = Adapters(Settings(openai_base_url=base_url)).make_openai()
 
     assert type(model) is adapter
 
@@ -80,7 +80,7 @@ def test_keys_that_are_too_short_to_be_replaced_are_warned_of_at_the_start(caplo
     group = {"toolgroup_id": "own", "provider_id": "brave-search", "args": {"api_key": "short"}}
     registry = json.dumps({"toolgroups": [group]})
     settings = Settings.model_validate(
-        {"OPENAI_API_KEY": "none", "BRAVE_SEARCH_API_KEY": "12345678", "registry": registry}
+        {"openai_api_key": "none", "brave_api_key": "12345678", "registry": registry}
     )
 
     warn_of_short_keys(settings, configured(settings, Adapters(Settings()).router))

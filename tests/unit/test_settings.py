@@ -1,0 +1,80 @@
+"""The settings, read from an environment."""
+
+from datetime import date
+
+import pytest
+from pydantic import ValidationError
+
+from stint.settings import Settings, SettingsError, read_settings, variable_of
+
+
+def test_each_setting_is_read_from_its_own_variable() -> None:
+    texts = {name: "x" for name, field in Settings.model_fields.items() if field.annotation is str}
+    texts.pop("refused_ports")
+
+    settings = read_settings({variable_of(name): f"value of {name}" for name in texts})
+
+    assert {name: getattr(settings, name) for name in texts} == {name: f"value of {name}" for name in texts}
+
+
+def test_values_are_parsed_to_their_types() -> None:
+    settings = read_settings(
+        {
+            "STINT_SCRIPTED_MODELS": "true",
+            "STINT_LEASE_SECONDS": "1.5",
+            "STINT_HISTORY_BYTES": "1000",
+            "STINT_UNSIGNED_CONTENT_UNTIL": "2026-11-22",
+            "STINT_WEB_SEARCH": "brave",
+            "OPENAI_API_KEY": "sk-test",
+        }
+    )
+
+    assert (settings.scripted_models, settings.lease_seconds, settings.history_bytes) == (True, 1.5, 1000)
+    assert (settings.unsigned_content_until, settings.web_search) == (date(2026, 11, 22), "brave")
+    assert settings.openai_api_key.get_secret_value() == "sk-test"
+
+
+def test_an_empty_variable_means_the_default() -> None:
+    empty = {variable_of(name): "" for name in Settings.model_fields}
+
+    assert read_settings(empty) == Settings()
+
+
+def test_other_variables_are_ignored() -> None:
+    assert read_settings({"STINT_UNKNOWN": "1", "PATH": "/bin", "LEASE_SECONDS": "2"}) == Settings()
+
+
+def test_an_error_names_all_invalid_variables_and_contains_no_value() -> None:
+    environment = {
+        "STINT_SCRIPTED_WORD_SECONDS": "hunter2",
+        "STINT_WEB_SEARCH": "hunter2",
+        "STINT_LEASE_SECONDS": "0",
+        "STINT_REFUSED_PORTS": "hunter2",
+        "OPENAI_API_KEY": "hunter2",
+    }
+
+    with pytest.raises(SettingsError) as caught:
+        read_settings(environment)
+
+    assert str(caught.value) == (
+        "Invalid environment variables. "
+        "STINT_SCRIPTED_WORD_SECONDS: Input should be a valid number, unable to parse string as a number; "
+        "STINT_WEB_SEARCH: Input should be 'tavily' or 'brave'; "
+        "STINT_LEASE_SECONDS: Input should be greater than 0; "
+        r"STINT_REFUSED_PORTS: String should match pattern '^(\d+-\d+)?$'"
+    )
+    assert caught.value.__cause__ is None
+    assert caught.value.__suppress_context__
+
+
+def test_keys_are_not_shown() -> None:
+    settings = read_settings({"OPENAI_API_KEY": "sk-hunter2", "TAVILY_SEARCH_API_KEY": "tvly-hunter2"})
+
+    assert "hunter2" not in f"{settings!r} {settings}"
+
+
+def test_settings_cannot_be_changed_and_unknown_names_are_refused() -> None:
+    with pytest.raises(ValidationError, match="frozen"):
+        Settings().table = "other"  # type: ignore[misc]
+    with pytest.raises(ValidationError, match="Extra inputs"):
+        Settings.model_validate({"tabel": "x"})

@@ -1,4 +1,4 @@
-"""`python -m infra.bench`: measure and print the ratios of `make bench`."""
+"""`python -m infra.bench`: measure and print the ratios of `make bench`; with `starts`, those of the cold starts."""
 
 import asyncio
 import contextlib
@@ -6,7 +6,7 @@ import os
 import sys
 import time
 
-from infra.bench.memory import measure_memory
+from infra.bench.memory import measure_idle_memory, measure_memory
 from infra.bench.processes import launcher
 from infra.bench.report import render
 from infra.bench.responses import measure_responses
@@ -25,8 +25,8 @@ SETTINGS = {
 }
 
 
-async def bench() -> None:
-    """Run all benchmarks against one local cloud with an empty store."""
+async def bench(only_starts: bool) -> None:
+    """Run all benchmarks, or those of the cold starts, against one local cloud with an empty store."""
     began = time.monotonic()
     async with contextlib.AsyncExitStack() as stack:
         cloud = await stack.enter_async_context(running_cloud(Plan(SETTINGS), None, silent))
@@ -35,6 +35,10 @@ async def bench() -> None:
         launch = await stack.enter_async_context(launcher(cloud, SETTINGS))
         print(f"{os.cpu_count()} processors, Python {sys.version.split()[0]}. Absolute figures are of this machine.")
         print(render("Cold start", "function", "bare", await measure_starts(launch)), flush=True)
+        if sys.platform == "linux":
+            print(render("Idle memory", "function", "bare", await measure_idle_memory(launch)), flush=True)
+        if only_starts:
+            return
         async with launch.uvicorn("direct") as server:
             rows = await measure_streams(front, server.url)
         print(render("Streaming, warm", "front", "uvicorn", rows), flush=True)
@@ -52,7 +56,7 @@ def silent(subject: str, line: str) -> None:
 
 def main() -> int:
     try:
-        asyncio.run(bench())
+        asyncio.run(bench(sys.argv[1:] == ["starts"]))
     except LocalCloudError as error:
         print(f"bench: {error}", file=sys.stderr)
         return 1

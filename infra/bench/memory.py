@@ -8,6 +8,7 @@ from infra.bench.client import Api, turn_body
 from infra.bench.processes import Launcher
 from infra.bench.report import Row
 
+STREAMING = ("turns", "responses")
 BIG = "say: done\n" + "x" * 2_000_000
 
 
@@ -38,6 +39,17 @@ async def measure_memory(launcher: Launcher, front: str) -> list[Row]:
     return rows
 
 
+async def measure_idle_memory(launcher: Launcher) -> list[Row]:
+    """Return the resident memory of each function that waits for its first event. It is VmRSS of proc_pid_status(5)."""
+    async with launcher.uvicorn("bare") as server:
+        bare = resident(server.pid)
+    rows = []
+    for name in STREAMING:
+        async with launcher.function(name) as function:
+            rows.append(Row(f"{name}, before the first event", "MB", [resident(function.pid)], [bare]))
+    return rows
+
+
 def make_sessions(front: str) -> tuple[str, str]:
     """Create an empty and a large session, and return their paths."""
     api = Api(front)
@@ -50,5 +62,14 @@ def make_sessions(front: str) -> tuple[str, str]:
 
 def peak(pid: int) -> float:
     """Return the peak memory of a process in MB."""
+    return status_field(pid, "VmHWM")
+
+
+def resident(pid: int) -> float:
+    """Return the memory of a process in MB."""
+    return status_field(pid, "VmRSS")
+
+
+def status_field(pid: int, name: str) -> float:
     status = Path(f"/proc/{pid}/status").read_text()
-    return int(status.split("VmHWM:")[1].split()[0]) / 1000
+    return int(status.split(f"{name}:")[1].split()[0]) / 1000

@@ -23,6 +23,9 @@ ALLOWED = {
     "urllib3",
 }
 
+# Modules that a cold start loads, at most.
+MODULES = {"agents": 775, "registry": 785, "responses": 840, "turns": 765, "worker": 740}
+
 # The second import finds every library loaded: what reads the environment then is the package itself.
 SECOND_IMPORT = """
 import importlib, os, pkgutil, socket, sys
@@ -119,6 +122,27 @@ def test_a_cold_start_loads_only_known_packages(function: str) -> None:
 
     assert {"pydantic", "botocore"} <= loaded
     assert {name for name in loaded if not name.startswith("_")} <= ALLOWED
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_a_cold_start_loads_no_more_modules_than_counted_here(function: str) -> None:
+    modules = modules_of(function)
+
+    assert len(modules) <= MODULES[function]
+    assert "pydantic.v1" not in modules
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_a_cold_start_builds_no_type_adapter_of_its_own(function: str) -> None:
+    program = """
+import app, sys, pydantic
+own = {f"{module}.{name}": adapter for module, loaded in list(sys.modules.items()) if module.startswith("stint.")
+    for name, adapter in vars(loaded).items() if isinstance(adapter, pydantic.TypeAdapter)}
+print(*(name for name, adapter in own.items() if adapter.pydantic_complete))
+"""
+    done = run(program, path=ROOT / "functions" / function)
+
+    assert (done.stdout.split(), done.stderr) == ([], "")
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)

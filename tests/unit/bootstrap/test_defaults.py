@@ -79,9 +79,7 @@ def test_no_server_but_openais_own_is_sent_the_address_of_an_image(base_url: str
 def test_keys_that_are_too_short_to_be_replaced_are_warned_of_at_the_start(caplog: pytest.LogCaptureFixture) -> None:
     group = {"toolgroup_id": "own", "provider_id": "brave-search", "args": {"api_key": "short"}}
     registry = json.dumps({"toolgroups": [group]})
-    settings = Settings.model_validate(
-        {"openai_api_key": "none", "brave_api_key": "12345678", "registry": registry}
-    )
+    settings = Settings.model_validate({"openai_api_key": "none", "brave_api_key": "12345678", "registry": registry})
 
     warn_of_short_keys(settings, configured(settings, Adapters(Settings()).router))
 

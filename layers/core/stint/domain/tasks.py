@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, TypeAdapter, model_validator
+from pydantic import ConfigDict, Field, TypeAdapter, model_validator
 
 from stint.domain.fields import Omitted
 from stint.domain.ids import TenantName
@@ -66,5 +66,5 @@ class ResponseTask(Schema):
 
 
 AnyTask = Annotated[DeletionTask | ResponseTask, Field(discriminator="kind")]
-TASK: TypeAdapter[AnyTask] = TypeAdapter(AnyTask)
+TASK: TypeAdapter[AnyTask] = TypeAdapter(AnyTask, config=ConfigDict(defer_build=True))
 """Reads a message. A message alone deletes nothing: the object must also be marked as deleted in the table."""

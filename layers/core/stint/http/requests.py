@@ -11,6 +11,7 @@ from starlette.convertors import PathConvertor, register_url_convertor
 from stint.domain.errors import UnsupportedMediaType
 from stint.domain.ids import is_id
 from stint.domain.json_text import parse_json
+from stint.http.deferred_models import without_pydantic_v1
 from stint.log_keys import add_log_keys
 
 JSON = re.compile(r"\s*application/(json|[^;\s]+\+json)\s*(;.*)?", re.IGNORECASE | re.DOTALL)
@@ -36,7 +37,15 @@ class StrictRequest(Request):
         return parse_json(await self.body())
 
 
-class StrictRoute(APIRoute):
+class PydanticV2Route(APIRoute):
+    """A route whose models are all of pydantic 2."""
+
+    @without_pydantic_v1()
+    def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
+        super().__init__(path, endpoint, **options)
+
+
+class StrictRoute(PydanticV2Route):
     """A route that reads its body as StrictRequest does, and requires a JSON content type.
 
     Browsers send other types to any origin without a preflight (Fetch, "CORS-safelisted request-header").

@@ -3,7 +3,7 @@
 from json import JSONDecodeError
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, TypeAdapter, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field, TypeAdapter, model_validator
 
 from stint.domain.fields import invalid
 from stint.domain.ids import TENANT, TenantName
@@ -65,4 +65,4 @@ def check_event(event: Any) -> Any:
 RequestEvent = Annotated[
     TurnRequestEvent | ResponseRequestEvent, Field(discriminator="detail_type"), BeforeValidator(check_event)
 ]
-REQUEST_EVENT: TypeAdapter[RequestEvent] = TypeAdapter(RequestEvent)
+REQUEST_EVENT: TypeAdapter[RequestEvent] = TypeAdapter(RequestEvent, config=ConfigDict(defer_build=True))

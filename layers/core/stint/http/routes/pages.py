@@ -8,10 +8,10 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import HTMLResponse, JSONResponse
-from fastapi.routing import APIRoute
 
 from stint.http.accept import prefers
 from stint.http.dependencies import AgentsServicesDep
+from stint.http.requests import PydanticV2Route
 
 STATIC = Path(__file__).parents[1] / "static"
 TYPES = {"reference.css": "text/css", "reference.js": "text/javascript"}
@@ -51,7 +51,7 @@ HOME = """<!doctype html>
 """
 
 
-class PageRoute(APIRoute):
+class PageRoute(PydanticV2Route):
     """A route that answers HEAD like GET, without the body."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:

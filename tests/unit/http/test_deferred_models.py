@@ -1,0 +1,121 @@
+"""FastAPI's models are built when they are first used, and then are as they always are."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from pydantic import BaseModel, ConfigDict
+
+from stint.http.deferred_models import deferred_models
+
+CORE = Path(__file__).parents[3] / "layers" / "core"
+
+IMPORT = "import stint.http, fastapi.openapi.models as models\n"
+
+UNBUILT = """
+from pydantic import BaseModel
+own = [each for each in vars(models).values() if isinstance(each, type) and issubclass(each, BaseModel)]
+print(sum(each.__pydantic_complete__ for each in own), len(own) > 30)
+"""
+
+DOCUMENT = """
+import json
+from typing import Annotated
+from fastapi import Body, Depends, FastAPI
+from fastapi.security import APIKeyHeader, HTTPBearer, OAuth2PasswordBearer
+from pydantic import BaseModel
+
+class Tree(BaseModel):
+    name: str
+    parts: "list[Tree] | None" = None
+
+app = FastAPI()
+schemes = (APIKeyHeader(name="x-key"), HTTPBearer(), OAuth2PasswordBearer(tokenUrl="token"))
+
+@app.post("/trees", dependencies=[Depends(each) for each in schemes])
+def plant(tree: Annotated[Tree, Body(openapi_examples={"a": {"value": {"name": "a"}}})]) -> list[Tree]:
+    return [tree]
+
+print(json.dumps(app.openapi(), sort_keys=True))
+"""
+
+
+def run(program: str) -> str:
+    environment = {"PATH": os.defpath, "PYTHONPATH": str(CORE)}
+    command = (sys.executable, "-c", program)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    assert done.stderr == ""
+    return done.stdout
+
+
+def test_importing_the_package_builds_no_more_than_the_model_that_fastapi_itself_uses() -> None:
+    built, many = run(IMPORT + UNBUILT).split()
+
+    assert int(built) <= 1
+    assert many == "True"
+
+
+def test_a_document_is_the_same_as_that_of_fastapi_imported_as_usual() -> None:
+    assert run(IMPORT + DOCUMENT) == run(DOCUMENT) != ""
+
+
+def test_a_model_that_was_deferred_is_built_when_used_although_it_refers_to_a_later_one() -> None:
+    with deferred_models():
+
+        class Parent(BaseModel):
+            child: "Child"
+
+        class Child(BaseModel):
+            model_config = ConfigDict(extra="forbid")
+            size: int
+
+        Parent.model_rebuild()
+        assert not Parent.__pydantic_complete__
+
+    assert Parent.model_validate({"child": {"size": "1"}}).child.size == 1
+    with pytest.raises(ValueError, match="Extra inputs"):
+        Parent.model_validate({"child": {"size": 1, "other": 2}})
+
+
+def test_a_model_can_be_used_while_models_are_deferred() -> None:
+    with deferred_models():
+
+        class Size(BaseModel):
+            value: int
+
+        assert Size(value=2).value == 2
+
+
+def test_pydantic_is_as_before_afterwards() -> None:
+    config, rebuild = BaseModel.model_config, BaseModel.__dict__["model_rebuild"]
+
+    with pytest.raises(RuntimeError), deferred_models():
+        raise RuntimeError
+
+    assert BaseModel.model_config is config
+    assert BaseModel.__dict__["model_rebuild"] is rebuild
+
+    class Later(BaseModel):
+        value: int
+
+    assert Later.__pydantic_complete__
+
+
+def test_pydantic_1_is_absent_only_where_fastapi_asks_for_it() -> None:
+    asked = """
+import sys
+from stint.http.deferred_models import without_pydantic_v1
+for _ in range(2):
+    with without_pydantic_v1():
+        try:
+            from pydantic import v1
+            print("loaded")
+        except ImportError:
+            print("absent")
+    from pydantic import v1
+    print(v1.BaseModel.__module__)
+"""
+
+    assert run(asked).split() == ["absent", "pydantic.v1.main", "loaded", "pydantic.v1.main"]

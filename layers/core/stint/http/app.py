@@ -59,8 +59,8 @@ def create_app(
     )
     app.state.make_services = make_services
     app.state.list_routers = list_routers
-    for router in routers:
-        app.include_router(router)
+    for router in routers:  # `include_router` would declare each route again, at its first request
+        app.router.routes.extend(router.routes)
     add_error_handlers(app)
     app.add_middleware(OpenAIPrefixMiddleware)
     if buffered:

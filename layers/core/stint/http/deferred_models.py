@@ -23,7 +23,7 @@ def deferred_models() -> Iterator[None]:
         built: bool | None = rebuild.__func__(cls, _parent_namespace_depth=_parent_namespace_depth + 1, **options)
         return built
 
-    BaseModel.model_config = ConfigDict(config, defer_build=True)
+    BaseModel.model_config = config | ConfigDict(defer_build=True)
     BaseModel.model_rebuild = classmethod(rebuild_when_used)  # type: ignore[assignment, method-assign]
     try:
         yield

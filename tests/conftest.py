@@ -1,6 +1,5 @@
 import gc
 import io
-import os
 import ssl
 import subprocess
 import sys
@@ -25,8 +24,6 @@ hypothesis.settings.load_profile("untimed")
 # The tests create thousands of clients. Without the caches, each would read megabytes of JSON and the certificates.
 botocore.session.create_loader = cache(botocore.session.create_loader)
 ssl.create_default_context = cast("Any", cache(ssl.create_default_context))
-os.environ["STINT_SCRIPTED_MODELS"] = "true"
-"""Like in the local cloud. Processes that tests start do not inherit this environment (see `clean_shell`)."""
 
 
 def pytest_collection_finish() -> None:

@@ -52,6 +52,7 @@ class AppFixture:
             table=table,
             bucket=bucket,
             default_model="scripted/demo",
+            scripted_models=True,
             lease_seconds=LEASE,
             heartbeat_seconds=HEARTBEAT,
         )

@@ -58,7 +58,7 @@ class TurnFixture:
         self.store, self.tenant, self.model = store, tenant, model
         self.inbox = IdleQueue()
         self.deletions = Deletions(delete_agent_objects(store), self.inbox.leave)
-        settings = {"default_model": "scripted/demo"} | settings
+        settings = {"default_model": "scripted/demo", "scripted_models": True} | settings
         chosen = Settings(lease_seconds=lease, history_bytes=history, **settings)
         router = Router({"test": lambda: model, "scripted": lambda: Scripted(0)}, "test/m")
         adapters = Adapters(chosen, router=router, tool_providers=providers)

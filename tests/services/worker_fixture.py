@@ -101,7 +101,7 @@ class WorkerFixture:
             lease,
         )
         self.store = cloud.store
-        settings = Settings(lease_seconds=lease, default_model="scripted/demo")
+        settings = Settings(lease_seconds=lease, default_model="scripted/demo", scripted_models=True)
         router = Router({"test": lambda: model, "scripted": lambda: Scripted(0)}, "test/m")
         kinds = delete_agent_objects(cloud.store) | delete_response_objects(self.store)
         self.deletions = Deletions(kinds, self.desk.send)

@@ -9,7 +9,9 @@ from asyncio.subprocess import PIPE, STDOUT, Process
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Self
 
+from infra.local.delivery import Delivery
 from infra.local.guardian import Guardian
 from infra.local.invocation import FunctionError, Invocation, Retries
 from infra.local.runtime_api import RuntimeApi
@@ -32,7 +34,8 @@ class FunctionSpec:
 
     `code` becomes LAMBDA_TASK_ROOT. Each of `layers` is a folder whose content goes into /opt. `timeout` is in seconds,
     `memory` in MB. `wrapper` is AWS_LAMBDA_EXEC_WRAPPER, for example `/opt/stint-runtime`; without one, the function
-    runs on AWS's own `awslambdaric`. `retries` is for asynchronous invocations.
+    runs on AWS's own `awslambdaric`. `retries` is for asynchronous invocations. A process runs `at_once` invocations
+    at a time, more than one on Managed Instances only.
     """
 
     name: str
@@ -45,6 +48,7 @@ class FunctionSpec:
     wrapper: str | None
     python: Path
     retries: Retries = field(default_factory=Retries)
+    at_once: int = 1
 
     @property
     def arn(self) -> str:
@@ -74,9 +78,9 @@ class FunctionProcess:
         self._exited = asyncio.create_task(self._watch())
 
     @classmethod
-    async def start(cls, spec: FunctionSpec, root: Root, log: Log, guardian: Guardian) -> "FunctionProcess":
+    async def start(cls, spec: FunctionSpec, root: Root, log: Log, guardian: Guardian) -> Self:
         """Start the process. It is ready once it requests its first event."""
-        api = RuntimeApi()
+        api = RuntimeApi(at_once=spec.at_once)
         address = await api.start()
         try:
             process = await asyncio.create_subprocess_exec(
@@ -117,17 +121,22 @@ class FunctionProcess:
         if not self._api.ready.is_set():
             limit = max(INIT_TIMEOUT, self._spec.timeout)
             if not await self.wait_until_ready(limit):
-                error = FunctionError.of("Sandbox.Timedout", _timed_out(invocation, limit))
-                await self._fail(invocation, self._api.init_error or error)
+                if warm:
+                    await self.stop()
+                    return False
+                await self.fail_init(invocation, limit)
                 return True
-        self._api.dispatch(invocation, timeout=self._spec.timeout, arn=self._spec.arn)
+        delivery = self._api.dispatch(invocation, timeout=self._spec.timeout, arn=self._spec.arn)
         if not await self.wait_until_ready(self._spec.timeout):
-            if warm and await self._died_waiting():
+            if warm and await self._died_waiting(delivery):
                 await self.stop()
                 return False
-            error = FunctionError.of("Sandbox.Timedout", _timed_out(invocation, self._spec.timeout))
-            await self._fail(invocation, error)
+            await self._fail(invocation, timed_out(invocation, self._spec.timeout))
         return True
+
+    async def fail_init(self, invocation: Invocation, seconds: float) -> None:
+        """End an invocation whose process has not requested an event within these seconds, and kill the process."""
+        await self._fail(invocation, self._api.init_error or timed_out(invocation, seconds))
 
     async def stop(self) -> None:
         """Kill the process and its descendants."""
@@ -148,17 +157,18 @@ class FunctionProcess:
         finally:
             ready.cancel()
 
-    async def _died_waiting(self) -> bool:
+    async def _died_waiting(self, delivery: Delivery) -> bool:
         if self._exited.done():
             await self._api.wait_until_left(_OUTPUT_TIMEOUT)
-        return self._api.unread
+        return delivery.unread
 
     async def _fail(self, invocation: Invocation, error: FunctionError) -> None:
         """End the invocation with the exit error if the process has ended, else with the given error."""
-        if self._exited.done():
-            error = self._api.init_error or _exit_error(invocation, self._exited.result())
-        invocation.finish(error)
+        invocation.finish(self._exit_error(invocation) if self._exited.done() else error)
         await self.stop()
+
+    def _exit_error(self, invocation: Invocation) -> FunctionError:
+        return self._api.init_error or _exit_error(invocation, self._exited.result())
 
     async def _watch(self) -> int:
         code = await self._process.wait()
@@ -182,8 +192,10 @@ class FunctionProcess:
             log(self._spec.name, rest.decode("utf-8", "replace"))
 
 
-def _timed_out(invocation: Invocation, seconds: float) -> str:
-    return f"RequestId: {invocation.request_id} Error: Task timed out after {seconds:.2f} seconds"
+def timed_out(invocation: Invocation, seconds: float) -> FunctionError:
+    """Return the error of an invocation that took too long."""
+    message = f"RequestId: {invocation.request_id} Error: Task timed out after {seconds:.2f} seconds"
+    return FunctionError.of("Sandbox.Timedout", message)
 
 
 def _exit_error(invocation: Invocation, code: int) -> FunctionError:
@@ -229,6 +241,8 @@ def _environment(spec: FunctionSpec, root: Root, address: str) -> dict[str, str]
         "LAMBDA_TASK_ROOT": str(spec.code.absolute()),
         "LAMBDA_RUNTIME_DIR": str(root.runtime),
     }
+    if spec.at_once > 1:
+        reserved["AWS_LAMBDA_MAX_CONCURRENCY"] = str(spec.at_once)
     environment = {**defaults, **spec.environment, **reserved}
     if spec.wrapper is None:
         environment["PYTHONPATH"] = _managed_path(spec, root)

@@ -68,12 +68,16 @@ class Invocation:
         self.content_type = ""
         self.error: FunctionError | None = None
         self.begun = asyncio.Event()
-        self.ended = False
+        self.done = asyncio.Event()
         self._limit = limit
         self._size = 0
         self._chunks: deque[bytes] = deque()
         self._arrived = asyncio.Event()
         self._abandoned = False
+
+    @property
+    def ended(self) -> bool:
+        return self.done.is_set()
 
     def begin(self, content_type: str) -> None:
         """Record that the function has begun its response."""
@@ -93,7 +97,8 @@ class Invocation:
     def finish(self, error: FunctionError | None = None) -> None:
         """End the response. Later calls have no effect."""
         if not self.ended:
-            self.ended, self.error = True, error
+            self.error = error
+            self.done.set()
             self.begun.set()
             self._arrived.set()
 

@@ -7,18 +7,17 @@ runtime interface emulator (aws-lambda-runtime-interface-emulator, internal/lamb
 import asyncio
 import contextlib
 import json
-import time
 from base64 import b64decode
-from dataclasses import dataclass
-from typing import Literal
+from collections import deque
+from typing import Any
 
 import h11
+from infra.local.delivery import Delivery
 from infra.local.http_peer import HttpPeer
 from infra.local.invocation import FunctionError, Invocation, response_too_large
 from infra.local.server import listen_apart
 from infra.local.web_pages import decoded, reason_to_refuse
 
-State = Literal["init", "ready", "running", "answered"]
 Head = dict[str, str]
 
 BUFFERED_LIMIT = 6 * 1024 * 1024 + 100
@@ -30,31 +29,22 @@ _ERROR_BODY = "lambda-runtime-function-error-body"
 _MODE = "lambda-runtime-function-response-mode"
 
 
-@dataclass(frozen=True)
-class Delivery:
-    """An invocation and the metadata that /next returns with it."""
-
-    invocation: Invocation
-    deadline_ms: int
-    arn: str
-    trace_id: str
-
-
 class RuntimeApi:
-    """Server for one process: `ready` is set while it waits for an event, `init_error` is its initialization error.
+    """Server for one process, which may have `at_once` events at a time.
 
-    `unread` is true if the process died before it read its event. A connection that is closed with unread bytes is
-    reset (RFC 2525, 2.17), any other one ends.
+    `ready` is set while the process waits for an event, and `init_error` is its initialization error. `leaving` is true
+    once the process has withdrawn a request for an event. A connection that is closed with unread bytes is reset
+    (RFC 2525, 2.17), any other one ends.
     """
 
-    def __init__(self, *, streamed_limit: int = STREAMED_LIMIT) -> None:
+    def __init__(self, *, streamed_limit: int = STREAMED_LIMIT, at_once: int = 1) -> None:
         self.ready = asyncio.Event()
         self.init_error: FunctionError | None = None
-        self.unread = False
+        self.leaving = False
         self._streamed_limit = streamed_limit
-        self._state: State = "init"
-        self._current: Invocation | None = None
-        self._delivery: asyncio.Future[Delivery] | None = None
+        self.at_once = at_once
+        self._polls: deque[asyncio.Future[Delivery]] = deque()
+        self._deliveries: dict[str, Delivery] = {}
         self._connections: set[asyncio.Task[None]] = set()
         self._server: asyncio.Server | None = None
 
@@ -77,16 +67,32 @@ class RuntimeApi:
         if self._connections:
             await asyncio.wait(self._connections, timeout=seconds)
 
-    def dispatch(self, invocation: Invocation, *, timeout: float, arn: str) -> None:
-        """Send an event to the waiting process."""
-        if self._delivery is None:
+    @property
+    def running(self) -> int:
+        """Return the number of events that have no response yet."""
+        return sum(not delivery.answered for delivery in self._deliveries.values())
+
+    @property
+    def polls(self) -> int:
+        """Return the number of requests for events that wait."""
+        return len(self._polls)
+
+    def dispatch(self, invocation: Invocation, *, timeout: float, arn: str) -> Delivery:
+        """Send an event to the process, which must be ready."""
+        if not self._polls:
             raise RuntimeError("The process is not waiting for work.")
-        now = int(time.time())
-        trace_id = f"Root=1-{now:08x}-{invocation.request_id.replace('-', '')[:24]};Sampled=0"
-        self._current, self._state = invocation, "running"
-        self.ready.clear()
-        delivery, self._delivery = self._delivery, None
-        delivery.set_result(Delivery(invocation, int((time.time() + timeout) * 1000), arn, trace_id))
+        delivery = Delivery.of(invocation, timeout, arn)
+        self._deliveries = {name: each for name, each in self._deliveries.items() if not each.answered}
+        self._deliveries[invocation.request_id] = delivery
+        self._polls.popleft().set_result(delivery)
+        self._update_ready()
+        return delivery
+
+    def _update_ready(self) -> None:
+        if self._polls:
+            self.ready.set()
+        else:
+            self.ready.clear()
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         connection = asyncio.create_task(self._serve(reader, writer))
@@ -124,52 +130,62 @@ class RuntimeApi:
                 await _refuse(peer, 404, "NotFound", f"No such resource: {method} {path}")
 
     async def _next(self, peer: HttpPeer) -> None:
-        if self._state == "running" or self._delivery:
-            await _refuse_transition(peer, self._state, "ready")
+        if self.running + len(self._polls) >= self.at_once:
+            await _refuse_transition(peer, "ready" if self._polls else "running", "ready")
             return
-        self._state, self._delivery = "ready", asyncio.get_running_loop().create_future()
-        self.ready.set()
-        delivery = await self._delivery
-        self.unread = peer.hung_up
-        headers = {
-            "Content-Type": "application/json",
-            "Lambda-Runtime-Aws-Request-Id": delivery.invocation.request_id,
-            "Lambda-Runtime-Deadline-Ms": str(delivery.deadline_ms),
-            "Lambda-Runtime-Invoked-Function-Arn": delivery.arn,
-            "Lambda-Runtime-Trace-Id": delivery.trace_id,
-        }
-        if (client_context := delivery.invocation.client_context) is not None:
-            headers["Lambda-Runtime-Client-Context"] = client_context
+        poll: asyncio.Future[Delivery] = asyncio.get_running_loop().create_future()
+        self._polls.append(poll)
+        self._update_ready()
+        gone = asyncio.create_task(peer.next_bytes())
+        either: set[asyncio.Future[Any]] = {poll, gone}
         try:
-            await peer.answer(200, delivery.invocation.event, headers)
-            await peer.next_bytes()
+            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+            if poll.done():
+                await self._deliver(peer, poll.result(), gone)
+            else:
+                self.leaving = True
+                await gone
+        finally:
+            gone.cancel()
+            if poll in self._polls:
+                self._polls.remove(poll)
+                self._update_ready()
+
+    async def _deliver(self, peer: HttpPeer, delivery: Delivery, gone: asyncio.Task[None]) -> None:
+        """Send an event, and observe until the next bytes whether the process read it."""
+        delivery.unread = peer.hung_up
+        try:
+            await peer.answer(200, delivery.invocation.event, delivery.headers)
+            await gone
         except ConnectionError:
-            self.unread = not delivery.invocation.begun.is_set()
+            delivery.unread = not delivery.invocation.begun.is_set()
             raise
 
-    async def _expect(self, peer: HttpPeer, request_id: str) -> Invocation | None:
-        """Return the current invocation if the request answers it; otherwise refuse the request."""
-        if self._current is None or request_id != self._current.request_id:
+    async def _expect(self, peer: HttpPeer, request_id: str) -> Delivery | None:
+        """Return the delivery if the request answers it; otherwise refuse the request."""
+        delivery = self._deliveries.get(request_id)
+        if delivery is None:
             await _refuse(peer, 400, "InvalidRequestID", "Invalid request ID")
-        elif self._state != "running":
-            await _refuse_transition(peer, self._state, "answered")
+        elif delivery.answered:
+            await _refuse_transition(peer, "answered", "answered")
         else:
-            return self._current
+            return delivery
         return None
 
     async def _error(self, peer: HttpPeer, request_id: str, headers: Head) -> None:
-        invocation = await self._expect(peer, request_id)
-        if invocation is None:
+        delivery = await self._expect(peer, request_id)
+        if delivery is None:
             return
-        self._state = "answered"
-        invocation.finish(FunctionError.reported(headers.get(_ERROR_TYPE), await peer.body(BUFFERED_LIMIT)))
+        delivery.answered = True
+        delivery.invocation.finish(FunctionError.reported(headers.get(_ERROR_TYPE), await peer.body(BUFFERED_LIMIT)))
         await peer.answer(202, _STATUS_OK)
 
     async def _response(self, peer: HttpPeer, request_id: str, headers: Head) -> None:
-        invocation = await self._expect(peer, request_id)
-        if invocation is None:
+        delivery = await self._expect(peer, request_id)
+        if delivery is None:
             return
-        self._state = "answered"
+        delivery.answered = True
+        invocation = delivery.invocation
         mode = headers.get(_MODE)
         if mode not in (None, "streaming"):
             message = f"Invalid function response mode: {mode}"
@@ -223,7 +239,7 @@ async def _refuse_size(peer: HttpPeer, invocation: Invocation, limit: int) -> No
     await _refuse(peer, 413, "RequestEntityTooLarge", error.message)
 
 
-async def _refuse_transition(peer: HttpPeer, state: State, target: State) -> None:
+async def _refuse_transition(peer: HttpPeer, state: str, target: str) -> None:
     message = f"State transition from {state} to {target} failed for runtime. Error: State transition is not allowed"
     await _refuse(peer, 403, "InvalidStateTransition", message)
 

@@ -34,6 +34,8 @@ async def service() -> AsyncIterator[Start]:
         code: Path = APPS,
         layers: tuple[Path, ...] = (RUNTIME_LAYER,),
         retry_delay: float = 0.0,
+        at_once: int = 1,
+        throttle: bool = True,
     ) -> Service:
         lines: list[str] = []
         spec = FunctionSpec(
@@ -46,9 +48,14 @@ async def service() -> AsyncIterator[Start]:
             memory=256,
             wrapper=wrapper,
             python=Path(sys.executable),
+            at_once=at_once,
         )
         functions = Functions(
-            [spec], concurrency=concurrency, log=lambda _, line: lines.append(line), retry_delay=retry_delay
+            [spec],
+            concurrency=concurrency,
+            log=lambda _, line: lines.append(line),
+            throttle=throttle,
+            retry_delay=retry_delay,
         )
         started.append(Service(functions, lines))
         return started[-1]

@@ -45,8 +45,19 @@ def put_log_keys(record: logging.LogRecord) -> bool:
     return True
 
 
+def trace_key(value: str) -> dict[str, str]:
+    """Return Powertools' key of the trace, if there is one."""
+    root = value.split(";")[0].removeprefix("Root=")
+    return {"xray_trace_id": root} if root else {}
+
+
 def serialize(line: dict[str, Any]) -> str:
-    """Write a log line without the current request's credentials."""
+    """Write a log line without the current request's credentials.
+
+    Powertools takes the trace from the environment, where a process that runs several requests at once has none.
+    """
+    if trace := log_keys().get("xray_trace_id"):
+        line["xray_trace_id"] = trace
     return redact(json.dumps(line, default=str, separators=(",", ":")))
 
 
@@ -58,10 +69,11 @@ def process_started() -> float:
 
 @dataclass(slots=True)
 class Observation:
-    """The log line and the metrics of one request."""
+    """The log line and the metrics of one request. `xray_trace_id` is the value of X-Amzn-Trace-Id."""
 
     request_id: str
     function: str
+    xray_trace_id: str = ""
     started: float = field(default_factory=time.monotonic)
     metrics: EphemeralMetrics = field(init=False)
 
@@ -71,7 +83,7 @@ class Observation:
         cold_start = process_started.cache_info().currsize == 0
         process_started()
         make_logger()
-        begin_log_keys(request_id=self.request_id, cold_start=cold_start)
+        begin_log_keys(request_id=self.request_id, cold_start=cold_start, **trace_key(self.xray_trace_id))
         if cold_start:
             self.count("ColdStart")
 

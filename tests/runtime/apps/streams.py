@@ -55,7 +55,7 @@ async def echo(scope: Message, receive: Receive, send: Send) -> None:
         "arn": context.invoked_function_arn,
         "memory": context.memory_limit_in_mb,
         "remaining": context.get_remaining_time_in_millis(),
-        "trace": os.environ["_X_AMZN_TRACE_ID"],
+        "trace": os.environ.get("_X_AMZN_TRACE_ID"),
         "environment": sorted(os.environ),
         "sys_path": sys.path,
         "background": BACKGROUND,

@@ -6,14 +6,19 @@ import io
 import os
 import signal
 import sys
+from typing import NoReturn
 
 from stint_runtime.client import RuntimeApi
-from stint_runtime.errors import FunctionError, log_failure
+from stint_runtime.errors import FunctionError, InitError, log_failure
 from stint_runtime.exchange import App
-from stint_runtime.handler import HandlerError, load
-from stint_runtime.loop import Options, run
+from stint_runtime.handler import load
+from stint_runtime.loop import run
+from stint_runtime.options import Options, read_options
 from stint_runtime.snapstart import wait_for_restore
 from stint_runtime.startup import start
+
+_SPARE_THREADS = 4
+_MOST_THREADS = 64
 
 
 def main() -> int:
@@ -24,40 +29,68 @@ def main() -> int:
     gc.disable()  # objects of modules are permanent: collections take a sixth of a start and free nothing
     api = RuntimeApi(os.environ["AWS_LAMBDA_RUNTIME_API"])
     try:
+        options = read_options(os.environ)
         app = load(os.environ["_HANDLER"])
-    except HandlerError as exception:
+    except InitError as exception:
         log_failure(exception.error, None)
         asyncio.run(api.fail_init(exception.error))
         return 1
-    try:
-        asyncio.run(_serve(app, api))
-    except SystemExit as exit_:
-        return exit_.code if isinstance(exit_.code, int) and exit_.code else 1
-    except OSError as exception:
-        log_failure(FunctionError.of(exception, "Runtime.ApiError"), None)
-        return 1
+    asyncio.run(_serve(app, api, options))
     return 0
 
 
-async def _serve(app: App, api: RuntimeApi) -> None:
-    task = asyncio.create_task(_loop(app, api))
+async def _serve(app: App, api: RuntimeApi, options: Options) -> NoReturn:
+    task = asyncio.create_task(_exit_code(app, api, options))
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    code = await task
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # A regular exit would wait for the app's threads, and for tasks that ignore their cancellation.
+    os._exit(code)
+
+
+async def _exit_code(app: App, api: RuntimeApi, options: Options) -> int:
+    """Run until the process must end. SystemExit is caught in this task: it would stop the event loop."""
     try:
-        await task
+        await _loop(app, api, options)
     except asyncio.CancelledError:
-        # SIGTERM: a running invocation has already been reported.
-        return
+        return 0  # SIGTERM: the running invocations have been reported
+    except SystemExit as exit_:
+        return exit_.code if isinstance(exit_.code, int) and exit_.code else 1
+    except Exception as exception:  # noqa: BLE001  # whatever it is, the process ends
+        reason = "Runtime.ApiError" if isinstance(exception, OSError) else None
+        log_failure(FunctionError.of(exception, reason), None)
+    return 1
 
 
-async def _loop(app: App, api: RuntimeApi) -> None:
+async def _loop(app: App, api: RuntimeApi, options: Options) -> None:
+    if options.concurrency > 1:
+        _prepare_for_many(options.concurrency)
     await start(app)
     gc.freeze()
     gc.enable()
     if os.environ.get("AWS_LAMBDA_INITIALIZATION_TYPE") == "snap-start":
         await wait_for_restore(api)
-    timeout = os.environ.get("STREAM_ROUTE_TIMEOUT_SECONDS")
-    options = Options(round(float(timeout) * 1000) if timeout else None, buffered=bool(os.environ.get("AWS_SAM_LOCAL")))
-    await run(app, api, options)
+    if options.concurrency == 1:
+        await run(app, api, options)
+    else:
+        from stint_runtime.pollers import Pollers  # noqa: PLC0415 - plain Lambda does not need it
+
+        await Pollers(app, api, options).run()
+
+
+def _prepare_for_many(concurrency: int) -> None:
+    """Set up the event loop for many invocations: threads for all of them, and log lines with their ids.
+
+    asyncio's own executor has four threads more than the machine has processors.
+    """
+    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - plain Lambda loads it when first used
+
+    from stint_runtime.json_logs import install_json_logs  # noqa: PLC0415 - plain Lambda does not need it
+
+    loop = asyncio.get_running_loop()
+    loop.set_default_executor(ThreadPoolExecutor(min(concurrency + _SPARE_THREADS, _MOST_THREADS), "asyncio"))
+    install_json_logs()
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from stint_runtime.errors import FunctionError, log
@@ -46,9 +46,12 @@ class RuntimeApi:
     def __init__(self, address: str) -> None:
         self._address = address
 
-    async def next(self) -> Invocation:
-        """Wait for an event, without a timeout: the process is frozen in this call."""
-        answer = await self._call("GET", f"{_ROOT}/invocation/next")
+    async def next(self, arrived: Callable[[], None] | None = None) -> Invocation:
+        """Wait for an event, without a timeout: the process is frozen in this call.
+
+        `arrived` is called once its first byte is here, from when on the event is lost if the call is cancelled.
+        """
+        answer = await self._call("GET", f"{_ROOT}/invocation/next", arrived=arrived)
         if answer.status != 200:
             raise OSError(f"The Runtime API answered {answer.status} to /next: {answer.body[:500]!r}")
         return Invocation(
@@ -106,14 +109,19 @@ class RuntimeApi:
             _log_refusal(path, answer)
 
     async def _call(
-        self, method: str, path: str, body: bytes = b"", headers: Mapping[str, str] | None = None
+        self,
+        method: str,
+        path: str,
+        body: bytes = b"",
+        headers: Mapping[str, str] | None = None,
+        arrived: Callable[[], None] | None = None,
     ) -> Answer:
         reader, writer = await connect(self._address)
         try:
             length = {"Content-Length": str(len(body))} if method == "POST" else {}
             head = request_head(method, path, self._address, {**(headers or {}), **length, "Connection": "close"})
             writer.write(head + body)
-            return await read_answer(reader)
+            return await read_answer(reader, arrived)
         finally:
             writer.close()
 

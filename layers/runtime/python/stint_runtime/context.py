@@ -6,6 +6,7 @@ https://docs.aws.amazon.com/lambda/latest/dg/python-context.html
 import json
 import time
 from collections.abc import Mapping
+from contextvars import ContextVar
 from types import SimpleNamespace
 from typing import Any
 
@@ -18,13 +19,15 @@ class LambdaContext:
     """Metadata of an invocation.
 
     `route_timeout_ms` is the integration's timeout (API Gateway's TimeoutInMillis). After it, the client is
-    disconnected even if the function itself has time left.
+    disconnected even if the function itself has time left. `xray_trace_id` is the value of X-Amzn-Trace-Id, which the
+    environment variable _X_AMZN_TRACE_ID has only in a process that takes one event at a time.
     """
 
     def __init__(self, invocation: Invocation, environment: Mapping[str, str], route_timeout_ms: int | None) -> None:
         headers = invocation.headers
         self.aws_request_id = invocation.request_id
         self.invoked_function_arn = headers.get("lambda-runtime-invoked-function-arn", "")
+        self.xray_trace_id = headers.get("lambda-runtime-trace-id", "")
         self.tenant_id = headers.get("lambda-runtime-aws-tenant-id")
         self.function_name = environment.get("AWS_LAMBDA_FUNCTION_NAME", "")
         self.function_version = environment.get("AWS_LAMBDA_FUNCTION_VERSION", "")
@@ -39,6 +42,10 @@ class LambdaContext:
     def get_remaining_time_in_millis(self) -> int:
         """Return the milliseconds until the function or its route times out, whichever is first, but at least 0."""
         return max(0, self._deadline_ms - time.time_ns() // 1_000_000)
+
+
+current_context: ContextVar[LambdaContext | None] = ContextVar("current_context", default=None)
+"""The context of the invocation in whose tasks and threads the code runs."""
 
 
 def _client_context(text: str | None) -> SimpleNamespace | None:

@@ -24,6 +24,14 @@ class Stopped(Exception):
     """The process was stopped during an invocation."""
 
 
+class InitError(Exception):
+    """The process cannot start; `error` is the one to report."""
+
+    def __init__(self, error: "FunctionError") -> None:
+        super().__init__(error.message)
+        self.error = error
+
+
 @dataclass(frozen=True, slots=True)
 class FunctionError:
     """A failure in Lambda's format.

@@ -2,16 +2,12 @@
 
 import importlib
 
-from stint_runtime.errors import FunctionError
+from stint_runtime.errors import FunctionError, InitError
 from stint_runtime.exchange import App
 
 
-class HandlerError(Exception):
-    """The app cannot be loaded; `error` has one of the managed runtime's reasons."""
-
-    def __init__(self, error: FunctionError) -> None:
-        super().__init__(error.message)
-        self.error = error
+class HandlerError(InitError):
+    """The app cannot be loaded; the error has one of the managed runtime's reasons."""
 
 
 def load(handler: str) -> App:

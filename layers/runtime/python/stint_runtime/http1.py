@@ -5,7 +5,7 @@ asyncio sets TCP_NODELAY on every TCP socket, so each write is sent at once.
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 _HEAD_LIMIT = 1024 * 1024
@@ -36,10 +36,16 @@ def request_head(method: str, path: str, host: str, headers: Mapping[str, str]) 
     return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
 
 
-async def read_answer(reader: asyncio.StreamReader) -> Answer:
-    """Read one whole response, with any kind of message length (RFC 9112 section 6.3)."""
+async def read_answer(reader: asyncio.StreamReader, arrived: Callable[[], None] | None = None) -> Answer:
+    """Read one whole response, with any kind of message length (RFC 9112 section 6.3).
+
+    `arrived` is called after the first byte.
+    """
     try:
-        status, headers = await _read_head(reader)
+        first = await reader.readexactly(1) if arrived else b""
+        if arrived:
+            arrived()
+        status, headers = await _read_head(reader, first)
         while status < 200:
             status, headers = await _read_head(reader)
         if "chunked" in headers.get("transfer-encoding", "").lower():
@@ -53,8 +59,8 @@ async def read_answer(reader: asyncio.StreamReader) -> Answer:
     return Answer(status, headers, body)
 
 
-async def _read_head(reader: asyncio.StreamReader) -> tuple[int, dict[str, str]]:
-    status_line, *lines = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
+async def _read_head(reader: asyncio.StreamReader, first: bytes = b"") -> tuple[int, dict[str, str]]:
+    status_line, *lines = (first + await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
     pairs = (line.partition(":") for line in lines if line)
     return int(status_line.split(" ", 2)[1]), {name.lower(): value.strip() for name, _, value in pairs}
 

@@ -3,12 +3,14 @@
 import asyncio
 import json
 import os
-from dataclasses import dataclass
+from collections.abc import Coroutine
+from typing import Any
 
 from stint_runtime.client import Invocation, RuntimeApi
-from stint_runtime.context import LambdaContext
+from stint_runtime.context import LambdaContext, current_context
 from stint_runtime.errors import DeadlineExceeded, FunctionError, ResponseIncomplete, Stopped, log_failure
 from stint_runtime.exchange import App, Exchange
+from stint_runtime.options import Options
 from stint_runtime.response import BufferedResponse, Response, StreamedResponse
 from stint_runtime.scope import Scope, http_scope, is_proxy_event, request_body
 
@@ -21,20 +23,12 @@ _OTHER_EVENT = json.dumps(
 ).encode()
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
-    """`route_timeout_ms` is the integration's timeout. `buffered` disables streaming, for `sam local`."""
-
-    route_timeout_ms: int | None = None
-    buffered: bool = False
-
-
 async def run(app: App, api: RuntimeApi, options: Options) -> None:
-    """Serve events in an endless loop. Raises OSError if the Runtime API fails, SystemExit if the app raises it."""
+    """Serve events, one at a time. Raises OSError if the Runtime API fails, SystemExit if the app raises it."""
     while True:
         invocation = await api.next()
         _set_trace_id(invocation)
-        await _serve(app, api, invocation, options)
+        await serve(app, api, invocation, options)
 
 
 def _set_trace_id(invocation: Invocation) -> None:
@@ -45,9 +39,11 @@ def _set_trace_id(invocation: Invocation) -> None:
         os.environ.pop("_X_AMZN_TRACE_ID", None)
 
 
-async def _serve(app: App, api: RuntimeApi, invocation: Invocation, options: Options) -> None:
+async def serve(app: App, api: RuntimeApi, invocation: Invocation, options: Options) -> None:
+    """Run the app for one event and respond. Raises SystemExit if the process must end."""
     try:
         context = LambdaContext(invocation, os.environ, options.route_timeout_ms)
+        current_context.set(context)
         event = json.loads(invocation.payload)
         request = (http_scope(event, context), request_body(event)) if is_proxy_event(event) else None
     except Exception as exception:  # noqa: BLE001  # no event, however malformed, may end the process
@@ -72,7 +68,7 @@ async def _run_app(app: App, scope: Scope, body: bytes, response: Response) -> N
         await _cancel(task)
         await _finish(exchange, response, Stopped("The process received a signal to end."), context)
         raise
-    await _finish(exchange, response, failure, context)
+    await _uncancelled(_finish(exchange, response, failure, context))
     if isinstance(failure, SystemExit | KeyboardInterrupt) or not task.done():
         raise SystemExit(1)
 
@@ -93,6 +89,16 @@ async def _before_deadline(task: asyncio.Task[BaseException | None], context: La
         return task.result()
     await _cancel(task)
     return DeadlineExceeded(f"The app was still running {MARGIN} s before the deadline and was cancelled.")
+
+
+async def _uncancelled(work: Coroutine[Any, Any, None]) -> None:
+    """Await the end of a response. A signal to end leaves it a moment to be sent."""
+    task = asyncio.create_task(work)
+    try:
+        await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait({task}, timeout=GRACE)
+        raise
 
 
 async def _cancel(task: asyncio.Task[BaseException | None]) -> None:

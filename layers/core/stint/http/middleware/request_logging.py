@@ -20,7 +20,8 @@ class RequestLoggingMiddleware:
         if scope["type"] != "http":
             return await self.app(scope, receive, send)
         context = scope.get("aws.context")
-        observation = Observation(context.aws_request_id if context else str(uuid4()), self.function)
+        request_id = context.aws_request_id if context else str(uuid4())
+        observation = Observation(request_id, self.function, getattr(context, "xray_trace_id", ""))
         scope["stint.observation"] = observation
         status = 500
 

@@ -1,0 +1,59 @@
+"""One function process that runs many invocations at once, as on Lambda Managed Instances."""
+
+import asyncio
+
+from infra.local.delivery import Delivery
+from infra.local.function_process import FunctionProcess, timed_out
+from infra.local.invocation import Invocation
+
+# Seconds for the connections of a dead process to end.
+_LEAVE_TIMEOUT = 1.0
+
+
+class SharedProcess(FunctionProcess):
+    """A started process that takes an event for each of its requests.
+
+    A timeout fails only its invocation: the others run to their ends, and the process gets no further events.
+    """
+
+    in_flight = 0
+    _timed_out = False
+
+    @property
+    def usable(self) -> bool:
+        """Return whether the process may request further events."""
+        return self.alive and not self._timed_out and not self._api.leaving
+
+    @property
+    def available(self) -> bool:
+        """Return whether the process waits for an event."""
+        return self.usable and self._api.ready.is_set()
+
+    @property
+    def full(self) -> bool:
+        """Return whether the process runs as many invocations as it may."""
+        return self.in_flight >= self._spec.at_once
+
+    def begin(self, invocation: Invocation) -> Delivery:
+        """Send the event of an invocation to the process, which must be available."""
+        self.in_flight += 1
+        return self._api.dispatch(invocation, timeout=self._spec.timeout, arn=self._spec.arn)
+
+    async def finish(self, delivery: Delivery) -> bool:
+        """Wait for the response. Returns False if the process died without reading the event."""
+        invocation = delivery.invocation
+        done = asyncio.create_task(invocation.done.wait())
+        try:
+            await asyncio.wait({done, self._exited}, timeout=self._spec.timeout, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            done.cancel()
+            self.in_flight -= 1
+        if self._exited.done():
+            await self._api.wait_until_left(_LEAVE_TIMEOUT)
+            if delivery.unread:
+                return False
+            invocation.finish(self._exit_error(invocation))
+        elif not invocation.ended:
+            self._timed_out = True
+            invocation.finish(timed_out(invocation, self._spec.timeout))
+        return True

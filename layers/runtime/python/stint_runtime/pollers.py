@@ -1,0 +1,92 @@
+"""Many invocations in one event loop, for Lambda Managed Instances.
+
+https://docs.aws.amazon.com/lambda/latest/dg/lambda-managed-instances-execution-environment.html
+"""
+
+import asyncio
+from contextlib import suppress
+
+from stint_runtime.client import Invocation, RuntimeApi
+from stint_runtime.errors import log
+from stint_runtime.exchange import App
+from stint_runtime.loop import serve
+from stint_runtime.memory import Memory
+from stint_runtime.options import Options
+
+MEMORY_SECONDS = 0.25
+"""Seconds between two looks at the memory while it is over its limit."""
+
+
+class Pollers:
+    """Tasks that each request an event, run the app, respond, and request the next event.
+
+    A failure that must end the process stops the requests for events. The other invocations run to their ends or
+    deadlines first. While the process uses too much memory, it requests no events, unless it would be idle.
+    """
+
+    def __init__(self, app: App, api: RuntimeApi, options: Options) -> None:
+        self._app = app
+        self._api = api
+        self._options = options
+        self._memory = Memory(options.memory_bytes)
+        self._busy = 0
+        self._waiting: set[asyncio.Task[Invocation]] = set()
+        self._stopping = asyncio.Event()
+        self._failure: BaseException | None = None
+
+    async def run(self) -> None:
+        """Serve events until a failure. Raises OSError if the Runtime API fails, SystemExit if the app must end."""
+        pollers = [asyncio.create_task(self._poll()) for _ in range(self._options.concurrency)]
+        try:
+            await asyncio.wait(pollers)
+        except asyncio.CancelledError:
+            for poller in pollers:
+                poller.cancel()
+            await asyncio.wait(pollers)
+            raise
+        if self._failure:
+            raise self._failure
+
+    async def _poll(self) -> None:
+        while await self._may_poll():
+            try:
+                if invocation := await self._next():
+                    await serve(self._app, self._api, invocation, self._options)
+            except (Exception, SystemExit) as failure:  # noqa: BLE001  # SystemExit would leave the event loop
+                self._stop(failure)
+            finally:
+                self._busy -= 1
+
+    async def _may_poll(self) -> bool:
+        """Wait while the memory is over its limit. Returns False once the process ends."""
+        while not self._stopping.is_set():
+            if not self._busy or not self._memory.is_over():
+                self._busy += 1
+                return True
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._stopping.wait(), MEMORY_SECONDS)
+        return False
+
+    async def _next(self) -> Invocation | None:
+        """Request an event. Returns None if the requests are stopped before it arrives."""
+        request = asyncio.create_task(self._api.next(lambda: self._waiting.discard(request)))
+        self._waiting.add(request)
+        try:
+            return await request
+        except asyncio.CancelledError:
+            if (poller := asyncio.current_task()) and poller.cancelling():
+                raise
+            return None
+        finally:
+            self._waiting.discard(request)
+
+    def _stop(self, failure: BaseException) -> None:
+        """Request no more events, and withdraw the requests that Lambda has not begun to answer."""
+        if self._failure is None:
+            self._failure = failure
+            requests = list(self._waiting)
+            running = self._busy - len(requests) - 1
+            log("WARNING", f"The process ends after its {running} other invocations.", errorType=type(failure).__name__)
+            self._stopping.set()
+            for request in requests:
+                request.cancel()

@@ -41,6 +41,7 @@ class DynamoDBServer:
         self.connections = 0
         self.left = asyncio.Event()
         """Set when a client closes a connection."""
+        self._arrived = asyncio.Event()
         self._tls = tls
         self._replies: deque[tuple[Step, ...]] = deque()
         self._writers: set[asyncio.StreamWriter] = set()
@@ -72,6 +73,12 @@ class DynamoDBServer:
     def script(self, *replies: bytes | tuple[Step, ...]) -> None:
         self._replies.extend((reply,) if isinstance(reply, bytes) else reply for reply in replies)
 
+    async def until_received(self, requests: int) -> None:
+        """Wait for a number of requests."""
+        while len(self.requests) < requests:
+            self._arrived.clear()
+            await self._arrived.wait()
+
     async def drop(self) -> None:
         """Close all connections."""
         writers = list(self._writers)
@@ -87,6 +94,7 @@ class DynamoDBServer:
         try:
             while True:
                 self.requests.append(await _read(reader, connection))
+                self._arrived.set()
                 if not await self._reply(writer):
                     return
         except (asyncio.IncompleteReadError, ConnectionError):

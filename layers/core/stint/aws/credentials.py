@@ -22,6 +22,10 @@ class CredentialsError(Exception):
     """There are no usable credentials."""
 
 
+class RefreshAborted(CredentialsError):
+    """The event loop of a refresh ended before it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Credentials:
     """An access key, whose representation is hidden. `expires_at` is in seconds of the Unix epoch, None for never."""
@@ -104,14 +108,28 @@ class RefreshedCredentials:
             loaded = await self._provider.load(renewed=renewed)
             if loaded.expires_at is not None and loaded.expires_at <= self._now():
                 raise CredentialsError("The AWS credentials have expired.")
-        except CredentialsError as error:
-            result.set_exception(error)
-        except BaseException:
-            result.set_exception(CredentialsError("The AWS credentials could not be loaded."))
+        except asyncio.CancelledError:
+            result.set_exception(RefreshAborted("The refresh of the AWS credentials was aborted."))
             raise
+        except Exception as error:  # noqa: BLE001 - those who wait raise it
+            result.set_exception(error)
         else:
             self._current = loaded
             result.set_result(loaded)
 
     async def _wait_for(self, result: Future[Credentials]) -> Credentials:
-        return await asyncio.shield(asyncio.wrap_future(result))
+        """Wait for a refresh, and begin another one if the event loop of the first one ends."""
+        while True:
+            waiting = asyncio.wrap_future(result)
+            waiting.add_done_callback(_retrieve)
+            await asyncio.wait({waiting})  # unlike `await waiting`, does not cancel it
+            try:
+                return waiting.result()
+            except RefreshAborted:
+                result = self._start()
+
+
+def _retrieve(done: asyncio.Future[Credentials]) -> None:
+    """Mark an error as seen, since a caller that was cancelled does not see it."""
+    if not done.cancelled():
+        done.exception()

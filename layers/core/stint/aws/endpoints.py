@@ -4,7 +4,8 @@ import re
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from stint.aws.environment import AwsConfigurationError, AwsEnvironment
+from stint.aws.environment import AwsEnvironment
+from stint.aws.errors import AwsConfigurationError
 
 PARTITIONS = {
     r"cn-\w+-\d+": ("amazonaws.com.cn", "api.amazonwebservices.com.cn"),
@@ -15,6 +16,8 @@ PARTITIONS = {
     r"us-isof-\w+-\d+": ("csp.hci.ic.gov", "api.aws.hci.ic.gov"),
 }
 """The DNS suffixes of regions in other partitions: for IPv4, and for both IPv4 and IPv6."""
+
+HOST = re.compile(r"[0-9A-Za-z._:-]+")
 
 COMMERCIAL = ("amazonaws.com", "api.aws")
 """The DNS suffixes of the partitions aws and aws-us-gov."""
@@ -43,12 +46,13 @@ def parse_endpoint(url: str) -> Endpoint:
     """Return the endpoint of a URL without a path."""
     try:
         parts = urlsplit(url)
-        port = parts.port
+        host, port = parts.hostname or "", parts.port
     except ValueError:
-        parts, port = urlsplit(""), None
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.path not in ("", "/") or parts.query:
+        parts, host, port = urlsplit(""), "", None
+    rest = parts.path.removeprefix("/") or parts.query or parts.fragment or parts.username
+    if parts.scheme not in ("http", "https") or not HOST.fullmatch(host) or rest:
         raise AwsConfigurationError("An endpoint URL of AWS must be http(s)://host or http(s)://host:port.")
-    return Endpoint(parts.scheme, parts.hostname, port or (443 if parts.scheme == "https" else 80))
+    return Endpoint(parts.scheme, host, port or (443 if parts.scheme == "https" else 80))
 
 
 def dynamodb_endpoint(environment: AwsEnvironment) -> Endpoint:

@@ -5,13 +5,10 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from stint.aws.errors import AwsConfigurationError
 from stint.aws.proxies import Proxies
 
 REGION = re.compile(r"[a-z0-9][a-z0-9-]{0,61}[a-z0-9]")
-
-
-class AwsConfigurationError(Exception):
-    """The environment does not configure the client, or in a way that it does not support."""
 
 
 @dataclass(frozen=True)

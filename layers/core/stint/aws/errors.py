@@ -1,7 +1,11 @@
-"""Errors of a DynamoDB call."""
+"""Errors of the client and of its calls."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
+
+
+class AwsConfigurationError(Exception):
+    """The environment does not configure the client, or in a way that it does not support."""
 
 
 class DynamoDBError(Exception):

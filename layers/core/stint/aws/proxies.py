@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import unquote, urlsplit
 
+from stint.aws.errors import AwsConfigurationError
+
 
 @dataclass(frozen=True)
 class Proxy:
@@ -41,7 +43,7 @@ class Proxies:
             return None
         parts = urlsplit(url if "://" in url else f"http://{url.removeprefix('//')}")
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ValueError(f"{scheme.upper()}_PROXY is not the URL of an HTTP proxy.")
+            raise AwsConfigurationError(f"{scheme.upper()}_PROXY is not the URL of an HTTP proxy.")
         tls = parts.scheme == "https"
         user = f"{unquote(parts.username or '')}:{unquote(parts.password or '')}"
         authorization = f"Basic {b64encode(user.encode()).decode()}" if parts.username else ""

@@ -1,0 +1,168 @@
+"""The parser of responses, with generated responses and pieces."""
+
+import contextlib
+import re
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stint.aws.http1 import HttpResponse, MalformedResponse, ResponseParser
+
+TOKENS = st.from_regex(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,20}", fullmatch=True)
+VALUES = st.text(st.characters(min_codepoint=0x20, max_codepoint=0x7E), max_size=30)
+FRAMING = {"content-length", "transfer-encoding", "connection"}
+FIELDS = st.lists(st.tuples(TOKENS.filter(lambda name: name.lower() not in FRAMING), VALUES), max_size=5)
+BODIES = st.binary(max_size=300)
+CUTS = st.lists(st.integers(0, 1000), max_size=8)
+EXTENSIONS = st.from_regex(r"(;[a-z]{1,5}(=[a-z]{1,5})?)?", fullmatch=True)
+
+
+def head(status: int, fields: list[tuple[str, str]], *framing: str) -> bytes:
+    lines = [f"HTTP/1.1 {status} Any reason", *(f"{name}: {value}" for name, value in fields), *framing]
+    return "\r\n".join([*lines, "", ""]).encode()
+
+
+def feed(data: bytes, cuts: list[int], parser: ResponseParser | None = None) -> HttpResponse | None:
+    """Feed data in pieces, and return the response."""
+    parser, at, response = parser or ResponseParser(), 0, None
+    for end in [*sorted(cut for cut in cuts if cut < len(data)), len(data)]:
+        if response is None:
+            response = parser.feed(data[at:end])
+            at = end
+    return response
+
+
+def chunk(pieces: list[bytes], extension: str, trailers: list[tuple[str, str]]) -> bytes:
+    data = b"".join(b"%x%b\r\n%b\r\n" % (len(piece), extension.encode(), piece) for piece in pieces if piece)
+    lines = "".join(f"{name}: {value}\r\n" for name, value in trailers)
+    return data + b"0\r\n" + lines.encode() + b"\r\n"
+
+
+@given(status=st.integers(200, 599), fields=FIELDS, body=BODIES, cuts=CUTS, interim=st.integers(0, 2))
+def test_a_response_with_a_length_is_read_in_any_pieces(
+    status: int, fields: list[tuple[str, str]], body: bytes, cuts: list[int], interim: int
+) -> None:
+    body = b"" if status in (204, 304) else body
+    data = head(103, fields) * interim + head(status, fields, f"Content-Length: {len(body)}") + body
+
+    response = feed(data, cuts)
+
+    assert response is not None
+    assert (response.status, response.body, response.keep_alive) == (status, body, True)
+    expected = {name.lower(): value.strip(" ") for name, value in fields}
+    assert response.headers == expected | {"content-length": str(len(body))}
+    assert feed(data[:-1], cuts) is None
+
+
+@given(pieces=st.lists(BODIES, max_size=5), extension=EXTENSIONS, trailers=FIELDS, cuts=CUTS)
+def test_a_response_in_chunks_is_read_in_any_pieces(
+    pieces: list[bytes], extension: str, trailers: list[tuple[str, str]], cuts: list[int]
+) -> None:
+    data = head(200, [], "Transfer-Encoding: chunked") + chunk(pieces, extension, trailers)
+
+    response = feed(data, cuts)
+
+    assert response is not None
+    assert response.body == b"".join(pieces)
+    assert feed(data[:-1], cuts) is None
+
+
+@given(body=BODIES, surplus=st.binary(min_size=1, max_size=20), chunked=st.booleans())
+def test_bytes_after_a_response_end_the_connection(body: bytes, surplus: bytes, chunked: bool) -> None:
+    if chunked:
+        data = head(200, [], "Transfer-Encoding: chunked") + chunk([body], "", [])
+    else:
+        data = head(200, [], f"Content-Length: {len(body)}") + body
+
+    response = feed(data + surplus, [])
+
+    assert response is not None
+    assert (response.body, response.keep_alive) == (body, False)
+
+
+@given(data=st.binary(max_size=300), cuts=CUTS, started=st.booleans())
+def test_any_bytes_are_refused_or_wait_for_more(data: bytes, cuts: list[int], started: bool) -> None:
+    with contextlib.suppress(MalformedResponse):
+        feed((head(200, [], "Transfer-Encoding: chunked") if started else b"") + data, cuts)
+
+
+@given(cut=st.integers(1, 60), byte=st.binary(min_size=1, max_size=1))
+def test_a_byte_more_in_a_head_never_changes_the_end_of_a_body(cut: int, byte: bytes) -> None:
+    data = head(200, [("a", "b")], "Content-Length: 5", "X: y") + b"12345"
+    changed = data[:cut] + byte + data[cut:]
+
+    try:
+        response = feed(changed, [])
+    except MalformedResponse:
+        return
+    stated = [value for name, value in (response.headers if response else {}).items() if name == "content-length"]
+    assert response is None or [str(len(response.body))] == stated
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        ["Content-Length: +5"],
+        ["Content-Length: 5, 5"],
+        ["Content-Length: 5", "Content-Length: 5"],
+        ["Content-Length: 5", "content-length: 6"],
+        ["Content-Length: 0x5"],
+        ["Content-Length: \u0665"],
+        ["Content-Length:"],
+        ["Content-Length: 99999999999999999999"],
+        ["Content-Length : 5"],
+        [" Content-Length: 5"],
+        ["Content-Length: 5", " folded"],
+        ["Transfer-Encoding: chunked", "Content-Length: 5"],
+        ["Transfer-Encoding: gzip, chunked"],
+        ["Transfer-Encoding: identity"],
+        ["Transfer-Encoding: chunked", "Transfer-Encoding: chunked"],
+        ["Content-Length: 5", "no colon"],
+        ["Content-Length: 5", "a\x00: b"],
+        ["Content-Length: 5", "a: b\rTransfer-Encoding: chunked"],
+        ["Content-Length: 5\n"],
+        [],
+    ],
+)
+def test_an_ambiguous_length_is_refused(fields: list[str]) -> None:
+    with pytest.raises(MalformedResponse):
+        feed(head(200, [], *fields) + b"12345", [])
+
+
+@pytest.mark.parametrize(
+    "chunks",
+    [
+        *("-1\r\n", "+1\r\n1\r\n", "0x1\r\n", "1 \r\n1\r\n", "\r\n", "g\r\n", "1\n1\r\n0\r\n\r\n", "123456789\r\n"),
+        *("1\r\n12\r\n", "2\r\n1\r\n0\r\n\r\n", "ffffffff\r\n", "1;\x00\r\n1\r\n", "0\r\n folded\r\n\r\n"),
+        *("0\r\nno colon\r\n\r\n", "0" * 300, "0\r\na: " + "b" * 70_000),
+    ],
+)
+def test_malformed_chunks_are_refused(chunks: str) -> None:
+    with pytest.raises(MalformedResponse):
+        feed(head(200, [], "Transfer-Encoding: chunked") + chunks.encode(), [])
+
+
+@pytest.mark.parametrize("line", ["HTTP/2 200 OK", "HTTP/1.1 20 OK", "HTTP/1.1 2000", "http/1.1 200 OK", "HTTP/1.1200"])
+def test_another_status_line_is_refused(line: str) -> None:
+    with pytest.raises(MalformedResponse):
+        feed(f"{line}\r\nContent-Length: 0\r\n\r\n".encode(), [])
+
+
+@pytest.mark.parametrize("name", ["Connection", "CONNECTION"])
+def test_a_tunnel_has_no_body_and_its_bytes_are_no_response(name: str) -> None:
+    response = feed(head(200, [(name, "keep-alive")]), [], ResponseParser(tunnel=True))
+
+    assert response is not None
+    assert (response.body, response.keep_alive) == (b"", True)
+
+
+def test_patterns_take_linear_time() -> None:
+    """Each repetition in a pattern ends at a byte that it does not match itself."""
+    from stint.aws import http1
+
+    patterns: list[Any] = [value for value in vars(http1).values() if isinstance(value, re.Pattern)]
+    for pattern in patterns:
+        for hostile in (b"a" * 60_000, b"a:" * 30_000, b"a: b\r\n" * 10_000 + b"\x00", b" " * 60_000):
+            assert pattern.fullmatch(b"HTTP/1.1 200 OK\r\n" + hostile) is None

@@ -107,6 +107,12 @@ class Settings(BaseModel):
         default=None,
         description="Last day (UTC, YYYY-MM-DD) to accept unsigned `encrypted_content`.",
     )
+    max_request_bytes: int = Field(
+        default=6_291_456,
+        gt=0,
+        le=6_291_456,
+        description="Largest body of a request, in bytes; at most Lambda's 6 MB.",
+    )
     heartbeat_seconds: float = Field(
         default=15, gt=0, description="Silence after which a stream sends a comment line, in seconds."
     )

@@ -10,7 +10,12 @@ from pydantic.warnings import UnsupportedFieldAttributeWarning
 
 from stint.http.dependencies import TENANT, MakeServices
 from stint.http.errors import add_error_handlers
-from stint.http.middleware.bodies import DoneMarkerMiddleware, ResponseSizeMiddleware, ServerErrorMiddleware
+from stint.http.middleware.bodies import (
+    DoneMarkerMiddleware,
+    RequestSizeMiddleware,
+    ResponseSizeMiddleware,
+    ServerErrorMiddleware,
+)
 from stint.http.middleware.headers import CORSMiddleware, NoRetryMiddleware, ResponseHeadersMiddleware
 from stint.http.middleware.paths import BasePathMiddleware, OpenAIPrefixMiddleware, TrailingSlashMiddleware
 from stint.http.middleware.request_logging import RequestLoggingMiddleware
@@ -62,6 +67,7 @@ def create_app(
     for router in routers:  # `include_router` would declare each route again, at its first request
         app.router.routes.extend(router.routes)
     add_error_handlers(app)
+    app.add_middleware(RequestSizeMiddleware, read_settings=read_settings)
     app.add_middleware(OpenAIPrefixMiddleware)
     if buffered:
         app.add_middleware(ResponseSizeMiddleware)

@@ -1,6 +1,8 @@
 """Middleware that replaces or shortens bodies. Streams are not buffered."""
 
 import logging
+from collections import deque
+from collections.abc import Callable
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -9,8 +11,11 @@ from stint.domain.errors import TooLarge, Unexpected
 from stint.domain.paging import carried_size
 from stint.http.errors import respond
 from stint.http.sse import DONE
+from stint.settings import Settings
 
 logger = logging.getLogger(__name__)
+
+ReadSettings = Callable[[], Settings]
 
 CLIENT_VERSION_HEADER = "x-llamastack-client-version"
 CLIENT_NAME = "LlamaStackClient/"
@@ -64,6 +69,46 @@ class ServerErrorMiddleware:
                 raise
             logger.error("Unexpected error", exc_info=error)
             await respond(Unexpected())(scope, receive, send)
+
+
+class RequestSizeMiddleware:
+    """Refuse a request whose body is larger than STINT_MAX_REQUEST_BYTES, before anything parses it.
+
+    Lambda has the whole body before the function runs, so the limit bounds what is made of it, not the transfer.
+    """
+
+    def __init__(self, app: ASGIApp, read_settings: ReadSettings) -> None:
+        self.app = app
+        self.read_settings = read_settings
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return await self.app(scope, receive, send)
+        most = self.read_settings().max_request_bytes
+        body = await read_up_to(most, receive)
+        if body is None:
+            return await respond(TooLarge(f"The body of the request is larger than {most:,} bytes."))(
+                scope, receive, send
+            )
+
+        async def receive_again() -> Message:
+            return body.popleft() if body else await receive()
+
+        return await self.app(scope, receive_again, send)
+
+
+async def read_up_to(most: int, receive: Receive) -> deque[Message] | None:
+    """Return the messages with the body, one in Lambda, or None if it is larger than `most` bytes."""
+    messages: deque[Message] = deque()
+    size, more = 0, True
+    while more:
+        message = await receive()
+        messages.append(message)
+        size += len(message.get("body", b""))
+        if size > most:
+            return None
+        more = message.get("more_body", False)
+    return messages
 
 
 class ResponseSizeMiddleware:

@@ -103,8 +103,9 @@ validate: .venv-sam/.installed $(VENV)/.installed ## check the SAM template, and
 	@$(SAM) validate --lint
 	@$(BIN)/python -m infra.scripts.lint_templates
 
-build: .venv-sam/.installed $(VENV)/.installed ## build the functions and layers (RUNTIME=python3.11 ARCHITECTURE=x86_64 for another target)
-	@$(SAM) build $(if $(strip $(TARGET)),--parameter-overrides "$(strip $(TARGET))")
+# START=plain|snapstart and SCALE=ondemand|managed (README.md, "Deploy")
+build: .venv-sam/.installed $(VENV)/.installed ## build the functions and layers (RUNTIME=python3.11 ARCHITECTURE=x86_64 START=snapstart SCALE=managed)
+	@template=$$(START="$(START)" SCALE="$(SCALE)" RUNTIME="$(RUNTIME)" $(BIN)/python -m infra.scripts.options) && $(SAM) build --template-file $$template $(if $(strip $(TARGET)),--parameter-overrides "$(strip $(TARGET))")
 	@$(BIN)/python infra/scripts/bytecode.py
 
 deploy: .venv-sam/.installed $(VENV)/.installed ## deploy the build: make deploy STACK=name (PARAMETERS="Name=value ...")

@@ -1,4 +1,4 @@
-"""Check the translated template and its nested templates with cfn-lint."""
+"""Check the translated template, its variants and its nested templates with cfn-lint."""
 
 import json
 import subprocess
@@ -8,16 +8,23 @@ from pathlib import Path
 
 from infra.local.engine import ROOT
 from infra.local.translation import translate
+from infra.scripts.options import Options, choose_template
 
 CFN_LINT = ROOT / ".venv-sam" / "bin" / "cfn-lint"
 REGION = "us-east-1"
 
 
+VARIANTS = (Options(), Options(start="snapstart"), Options(scale="managed"))
+
+
 def main() -> int:
-    done = lint(ROOT / "template.yaml")
-    print(done.stdout, end="")
-    print(done.stderr, end="", file=sys.stderr)
-    return done.returncode
+    codes = []
+    for options in VARIANTS:
+        done = lint(choose_template(options))
+        print(done.stdout, end="")
+        print(done.stderr, end="", file=sys.stderr)
+        codes.append(done.returncode)
+    return max(codes)
 
 
 def lint(template: Path) -> "subprocess.CompletedProcess[str]":

@@ -20,6 +20,7 @@ from tests.adversarial.peer import PEER, start_peer
 
 SAMPLED_SECONDS = 0.005
 MOST_BYTES = 6_000_000
+REFUSED = b"The body of the request is larger than"
 
 
 class TooCostly(AssertionError):
@@ -61,6 +62,8 @@ class MeasuredApi:
     def run(self, make: Callable[[], Case]) -> dict[str, Costs]:
         """Send the requests of a case, and return the costs of each by its number, method and path.
 
+        A case ends at a request that is larger than STINT_MAX_REQUEST_BYTES, which is a 413.
+
         Raises:
             AssertionError: the status of a response is 500 or 504, or an assertion of the case failed.
             TooCostly: the process was killed.
@@ -73,6 +76,8 @@ class MeasuredApi:
             while request is not None:
                 answer, each = self.send(connection, pid, request)
                 costs[f"{len(costs)} {request}"] = each
+                if answer.status == 413 and REFUSED in answer.body:
+                    return costs
                 assert answer.status not in (500, 504), answer.body[:1000]
                 try:
                     request = requests.send(answer)

@@ -1,3 +1,4 @@
+import os
 from collections.abc import Iterator
 
 import pytest
@@ -15,9 +16,12 @@ def measured_api(engine: Engine) -> Iterator[MeasuredApi]:
         "STINT_TABLE": engine.outputs["TableName"],
         "STINT_BUCKET": engine.outputs["BucketName"],
         "STINT_ALLOWED_HOSTS": "127.0.0.1",
+        "STINT_SCRIPTED_MODELS": "true",
         "STINT_SCRIPTED_WORD_SECONDS": "0",
         "STINT_MCP_SECONDS": "5",
         "POWERTOOLS_SERVICE_NAME": "adversarial",
     }
+    if small := os.environ.get("STINT_MAX_REQUEST_BYTES"):
+        environment["STINT_MAX_REQUEST_BYTES"] = small
     with MeasuredApi(environment, engine.outputs) as api:
         yield api

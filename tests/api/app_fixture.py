@@ -36,7 +36,7 @@ from stint.models.scripted.model import Scripted
 from stint.services.agents_api import AgentsServices
 from stint.services.deletions import Deletions
 from stint.services.openai_api import OpenAIServices
-from stint.settings import Settings
+from stint.settings import read_settings
 from stint.store.store import Store
 from stint.tools.port import ToolProvider
 
@@ -46,16 +46,11 @@ LEASE = 300.0
 class AppFixture:
     """The services of the routes. Each test has its own `tenant`, for which nothing is stored at first."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, environment: Mapping[str, str] | None = None) -> None:
         table, bucket = engine.outputs["TableName"], engine.outputs["BucketName"]
-        self.settings = Settings(
-            table=table,
-            bucket=bucket,
-            default_model="scripted/demo",
-            scripted_models=True,
-            lease_seconds=LEASE,
-            heartbeat_seconds=HEARTBEAT,
-        )
+        own = {"table": table, "bucket": bucket, "default_model": "scripted/demo", "scripted_models": True}
+        own |= {"lease_seconds": LEASE, "heartbeat_seconds": HEARTBEAT}
+        self.settings = read_settings(environment or {}).model_copy(update=own)
         config = Config(max_pool_connections=32, retries={"total_max_attempts": 1})
         self.dynamodb: Any = boto3.client("dynamodb", config=config)
         note_partitions(self.dynamodb)

@@ -1,0 +1,198 @@
+"""The options START and SCALE of `make build`, which choose properties that SAM accepts only as literals.
+
+`python -m infra.scripts.options` reads START, SCALE and RUNTIME from the environment, and prints the template to build:
+`template.yaml`, or a variant of it that is written beside it, since its paths are relative.
+"""
+
+import json
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+Template = dict[str, Any]
+
+ROOT = Path(__file__).resolve().parents[2]
+VARIANT = ".template.json"
+STARTS = {"plain": (3, 11), "snapstart": (3, 12)}
+SCALES = {"ondemand": (3, 11), "managed": (3, 13)}
+"""The values of each option, with the first version of Python that Lambda supports for it."""
+
+ALIAS = "live"
+MANAGED_MEMORY = 2048
+"""Lambda Managed Instances have at least 2 GB, and a vCPU for every 2, 4 or 8 GB."""
+
+MANAGED_PARAMETERS: Template = {
+    "SubnetIds": {
+        "Type": "List<AWS::EC2::Subnet::Id>",
+        "Description": "Subnets of the instances. They must reach DynamoDB, S3, the models and the tools.",
+    },
+    "SecurityGroupIds": {
+        "Type": "List<AWS::EC2::SecurityGroup::Id>",
+        "Description": "Security groups of the instances.",
+    },
+    "MaxVCpuCount": {
+        "Type": "Number",
+        "Default": 12,
+        "MinValue": 2,
+        "Description": "Most vCPUs of all instances.",
+    },
+    "TurnsConcurrency": {
+        "Type": "Number",
+        "Default": 64,
+        "MinValue": 1,
+        "Description": "Most turns at once in one process of the function turns.",
+    },
+    "ResponsesConcurrency": {
+        "Type": "Number",
+        "Default": 64,
+        "MinValue": 1,
+        "Description": "Most responses at once in one process of the function responses.",
+    },
+}
+
+
+class Refused(Exception):
+    """The options cannot be combined. The message names them, and says what to choose."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """Validated options; `runtime` is empty for the template's default."""
+
+    start: str = "plain"
+    scale: str = "ondemand"
+    runtime: str = ""
+
+    @classmethod
+    def of(cls, environment: Mapping[str, str]) -> "Options":
+        """Read the options of `make build`. Raises Refused."""
+        start, scale = environment.get("START") or "plain", environment.get("SCALE") or "ondemand"
+        for name, value, known in (("START", start, STARTS), ("SCALE", scale, SCALES)):
+            if value not in known:
+                raise Refused(f"{name}={value} is not one of: {', '.join(known)}")
+        if start == "snapstart" and scale == "managed":
+            raise Refused("START=snapstart and SCALE=managed exclude each other: Managed Instances have no SnapStart")
+        return cls(start, scale, environment.get("RUNTIME", ""))
+
+    @property
+    def changes_template(self) -> bool:
+        return (self.start, self.scale) != ("plain", "ondemand")
+
+    def apply(self, template: Template) -> None:
+        """Change a parsed template. Raises Refused if its runtime is too old."""
+        runtime = template["Parameters"]["Runtime"]
+        runtime["AllowedValues"] = [each for each in runtime["AllowedValues"] if version(each) >= self.oldest]
+        self.check_runtime(self.runtime or runtime["Default"])
+        if self.start == "snapstart":
+            use_snapstart(template)
+        if self.scale == "managed":
+            use_managed_instances(template)
+
+    @property
+    def oldest(self) -> tuple[int, ...]:
+        return max(STARTS[self.start], SCALES[self.scale])
+
+    def check_runtime(self, runtime: str) -> None:
+        if version(runtime) < self.oldest:
+            chosen = "START=snapstart" if self.start == "snapstart" else "SCALE=managed"
+            oldest = ".".join(map(str, self.oldest))
+            raise Refused(f"{chosen} needs Python {oldest} or newer, not RUNTIME={runtime}: choose python{oldest}")
+
+
+def version(runtime: str) -> tuple[int, ...]:
+    """Return the version of a runtime such as `python3.13`, or () for another name."""
+    parts = runtime.removeprefix("python").split(".")
+    return tuple(map(int, parts)) if runtime.startswith("python") and all(map(str.isdecimal, parts)) else ()
+
+
+def use_snapstart(template: Template) -> None:
+    """Publish each function as a version with a snapshot, which its routes and event sources call by an alias.
+
+    Old versions are deleted, because Lambda charges for each stored snapshot.
+    """
+    for function in resources_of(template, "AWS::Serverless::Function").values():
+        publish(function)
+        function["Properties"] |= {"SnapStart": {"ApplyOn": "PublishedVersions"}, "VersionDeletionPolicy": "Delete"}
+    publish_layers(template)
+
+
+def use_managed_instances(template: Template) -> None:
+    """Run the streaming functions on instances, many invocations in each process. The others stay on demand.
+
+    Their number of instances is limited by MaxVCpuCount, and not by reserved concurrency.
+    """
+    template["Parameters"] |= MANAGED_PARAMETERS
+    template["Resources"]["Capacity"] = {
+        "Type": "AWS::Serverless::CapacityProvider",
+        "Properties": {
+            "VpcConfig": {"SubnetIds": {"Ref": "SubnetIds"}, "SecurityGroupIds": {"Ref": "SecurityGroupIds"}},
+            "InstanceRequirements": {"Architectures": [{"Ref": "Architecture"}]},
+            "ScalingConfig": {"MaxVCpuCount": {"Ref": "MaxVCpuCount"}},
+        },
+    }
+    for name, function in streaming_functions(template).items():
+        publish(function)
+        del function["Properties"]["ReservedConcurrentExecutions"]
+        del template["Parameters"][f"{name}ReservedConcurrency"], template["Conditions"][f"Reserves{name}"]
+        function["Properties"] |= {
+            "MemorySize": MANAGED_MEMORY,
+            "CapacityProviderConfig": {
+                "Arn": {"Fn::GetAtt": ["Capacity", "Arn"]},
+                "PerExecutionEnvironmentMaxConcurrency": {"Ref": f"{name}Concurrency"},
+            },
+        }
+    publish_layers(template)
+
+
+def publish(function: Template) -> None:
+    function["Properties"] |= {"AutoPublishAlias": ALIAS, "AutoPublishAliasAllProperties": True}
+
+
+def publish_layers(template: Template) -> None:
+    """Make a new version of a layer publish the functions again."""
+    for layer in resources_of(template, "AWS::Serverless::LayerVersion").values():
+        layer["Properties"]["PublishLambdaVersion"] = True
+
+
+def streaming_functions(template: Template) -> dict[str, Template]:
+    """Return the functions on the streaming runtime, by name."""
+    functions = resources_of(template, "AWS::Serverless::Function")
+    return {
+        name: function
+        for name, function in functions.items()
+        if "AWS_LAMBDA_EXEC_WRAPPER" in function["Properties"].get("Environment", {}).get("Variables", {})
+    }
+
+
+def resources_of(template: Template, kind: str) -> dict[str, Template]:
+    return {name: resource for name, resource in template["Resources"].items() if resource["Type"] == kind}
+
+
+def choose_template(options: Options, root: Path = ROOT) -> Path:
+    """Return the template to build, which is written if it is a variant. Raises Refused."""
+    source = root / "template.yaml"
+    if not options.changes_template:
+        return source
+    from samtranslator.yaml_helper import yaml_parse  # noqa: PLC0415 - takes half a second; most builds do not need it
+
+    template: Template = yaml_parse(source.read_text())
+    options.apply(template)
+    variant = root / VARIANT
+    variant.write_text(json.dumps(template, indent=1))
+    return variant
+
+
+def main(environment: Mapping[str, str], root: Path = ROOT) -> int:
+    try:
+        print(choose_template(Options.of(environment), root).relative_to(root))
+    except Refused as refused:
+        print(f"stint: {refused}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(os.environ))

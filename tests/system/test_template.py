@@ -1,7 +1,6 @@
 import json
 import os
 from collections import Counter
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +28,7 @@ from infra.local.translation import translate
 from infra.scripts.lint_templates import CFN_LINT, lint
 from tests.system.data_outputs import OUTPUTS
 
-from stint.settings import Settings
+from stint.settings import read_settings
 
 TEMPLATE = ROOT / "template.yaml"
 # A function's resource policy holds 20 KB; a statement of API Gateway takes up to 600 bytes.
@@ -292,10 +291,10 @@ def test_a_deployed_stack_has_a_model_of_bedrock_and_scripted_ones_only_on_reque
     deployed = System(TEMPLATE, translated, outputs=OUTPUTS)
 
     for function in deployed.functions:
-        settings = Settings.model_validate(settings_of(function.environment))
+        settings = read_settings(function.environment)
         assert not settings.scripted_models
         assert settings.model_ids == ["bedrock/global.amazon.nova-2-lite-v1:0"]
-    assert all(Settings.model_validate(settings_of(each.environment)).scripted_models for each in asked.functions)
+    assert all(read_settings(each.environment).scripted_models for each in asked.functions)
 
 
 def test_a_stack_without_scripted_models_cannot_have_one_as_default(translated: dict[str, Any]) -> None:
@@ -304,10 +303,6 @@ def test_a_stack_without_scripted_models_cannot_have_one_as_default(translated: 
     assert rule["RuleCondition"] == {"Fn::Equals": [{"Ref": "ScriptedModels"}, "false"]}
     (assertion,) = rule["Assertions"]
     assert assertion["Assert"] == {"Fn::Not": [{"Fn::Equals": [{"Ref": "DefaultModel"}, "scripted/demo"]}]}
-
-
-def settings_of(environment: Mapping[str, str]) -> dict[str, str]:
-    return {name.removeprefix("STINT_").lower(): value for name, value in environment.items() if value}
 
 
 def test_a_source_that_the_local_cloud_cannot_serve_is_named(translated: dict[str, Any]) -> None:

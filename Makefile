@@ -3,6 +3,7 @@ PYTHON ?= python3
 PORT ?= 8321
 STATE ?= .stint
 TOOLS ?= docs/examples/tools/template.yaml
+CONCURRENCY ?= shared
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/uv pip install --require-hashes --no-deps
@@ -42,8 +43,8 @@ CLIENTS_PYTHON ?= $(firstword $(foreach python,python3 python3.13 python3.12 $(w
 
 setup: $(VENV)/.installed .venv-ministack/.installed ## install the dependencies of `make run` and `make test`
 
-run: setup ## start Stint on this machine: http://127.0.0.1:8321 (PORT=9000, FRESH=1 to start empty, TOOLS=template.yaml)
-	@exec $(BIN)/python -m infra.local --state $(STATE) --tools $(TOOLS) run --port $(PORT) $(if $(filter-out 0,$(FRESH)),--fresh)
+run: setup ## start Stint on this machine: http://127.0.0.1:8321 (PORT=9000, FRESH=1 to start empty, TOOLS=template.yaml, CONCURRENCY=lambda)
+	@exec $(BIN)/python -m infra.local --state $(STATE) --tools $(TOOLS) run --port $(PORT) --concurrency "$(CONCURRENCY)" $(if $(filter-out 0,$(FRESH)),--fresh)
 
 # The state of `make run` is not touched unless STATE names it.
 invoke: setup ## run one event: make invoke FUNCTION=turns EVENT=events/turns/create_turn.json

@@ -19,7 +19,8 @@ def main() -> int:
     from infra.local.tool_functions import TOOLS  # noqa: PLC0415
 
     visibility = getattr(arguments, "visibility", None)
-    plan = Plan(os.environ, tools=(arguments.tools or TOOLS).absolute(), visibility=visibility)
+    shared = getattr(arguments, "concurrency", "lambda") == "shared"
+    plan = Plan(os.environ, tools=(arguments.tools or TOOLS).absolute(), visibility=visibility, shared=shared)
     try:
         if arguments.command == "run":
             asyncio.run(run(plan, arguments.port, arguments.state, fresh=arguments.fresh, began=began))
@@ -48,6 +49,12 @@ def parse_arguments() -> argparse.Namespace:
     run.add_argument("--port", type=int, default=8321)
     run.add_argument("--fresh", action="store_true", help="delete the data in the state folder first")
     run.add_argument("--visibility", type=int, help="visibility timeout of the queues, in seconds, for tests")
+    run.add_argument(
+        "--concurrency",
+        choices=("shared", "lambda"),
+        default="shared",
+        help="one process per streaming function, or a process per invocation and 429 as in Lambda",
+    )
     invoke = commands.add_parser("invoke", help="invoke a function with one event")
     invoke.add_argument("function", nargs="?", help="its folder in functions/, or its logical id")
     invoke.add_argument("event", nargs="?", type=path_or_none, help="a JSON file, for example from events/")

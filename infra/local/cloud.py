@@ -33,8 +33,13 @@ from infra.local.tool_functions import TOOLS, tool_functions
 from infra.local.translation import translate
 
 TEMPLATE = ROOT / "template.yaml"
-# Processes of one function at a time. One more request waits; further requests get 429.
+# Processes of one function at a time. As in Lambda, one more request waits, and further requests get 429.
 CONCURRENCY = 16
+# Invocations at a time of a streaming function's process, if it is shared, and its least memory in MB. On Managed
+# Instances a function has 2 GB or more: https://docs.aws.amazon.com/lambda/latest/dg/lambda-managed-instances.html
+SHARED = 64
+SHARED_MEMORY = 2048
+_STREAMING = "/opt/stint-runtime"
 
 
 @dataclass(frozen=True)
@@ -57,7 +62,8 @@ class Plan:
     """Settings of a local cloud. `shell` is the environment with the user's settings; `python` runs the functions.
 
     `tools` is a template with functions to use as tools. `visibility`, in seconds, replaces the visibility timeout of
-    the queues that trigger functions.
+    the queues that trigger functions. With `shared`, a streaming function is one process for many invocations, as on
+    Lambda Managed Instances, and requests that find no place wait; otherwise everything is as in Lambda.
     """
 
     shell: Mapping[str, str]
@@ -65,6 +71,7 @@ class Plan:
     tools: Path = TOOLS
     python: Path = Path(sys.executable)
     concurrency: int = CONCURRENCY
+    shared: bool = False
     visibility: int | None = None
 
 
@@ -100,9 +107,11 @@ async def running_cloud(plan: Plan, engine: Path | RunningEngine | None, log: Lo
         specs = [function_spec(function, services, links, plan.python) for function in (*system.functions, *tools)]
         failures = retries(system)
         specs = [replace(spec, retries=failures.get(spec.name, spec.retries)) for spec in specs]
+        if plan.shared:
+            specs = [sharing(spec) for spec in specs]
         queues = Queues(engine, log)
         stack.callback(queues.close)
-        functions = Functions(specs, concurrency=plan.concurrency, log=log, keep=queues.keep)
+        functions = Functions(specs, concurrency=plan.concurrency, log=log, throttle=not plan.shared, keep=queues.keep)
         stack.push_async_callback(functions.stop)
         await stack.enter_async_context(serving(lambda_api(functions, {tool.name for tool in tools}), listener))
         yield Cloud(system, engine, functions, queues, settings["STINT_DEFAULT_MODEL"], services)
@@ -139,6 +148,7 @@ def function_spec(function: Function, services: Mapping[str, str], links: Path, 
         raise LocalCloudError(f"function {function.logical_id}: its folder {function.code} does not exist")
     environment = {**function.environment, **services}
     wrapper = environment.pop("AWS_LAMBDA_EXEC_WRAPPER", None)
+    environment.pop("STINT_CONCURRENCY", None)  # the local cloud decides how many events a process gets
     return FunctionSpec(
         name=function.name,
         handler=function.handler,
@@ -150,6 +160,13 @@ def function_spec(function: Function, services: Mapping[str, str], links: Path, 
         wrapper=wrapper,
         python=python,
     )
+
+
+def sharing(spec: FunctionSpec) -> FunctionSpec:
+    """Let one process run many invocations, if the function streams."""
+    if spec.wrapper != _STREAMING:
+        return spec
+    return replace(spec, at_once=SHARED, memory=max(spec.memory, SHARED_MEMORY))
 
 
 def base_url(listener: socket.socket) -> str:

@@ -19,7 +19,15 @@ FUNCTIONS = sorted(path.parent.name for path in ROOT.glob("functions/*/app.py"))
 ALLOWED = {
     *("annotated_doc", "annotated_types", "anyio", "aws_lambda_powertools", "botocore", "certifi", "dateutil"),
     *("fastapi", "idna", "jmespath", "mangum", "opentelemetry", "pydantic", "pydantic_core"),
-    *("python_multipart", "six", "sniffio", "starlette", "typing_extensions", "typing_inspection"),
+    *(
+        "python_multipart",
+        "six",
+        "snapshot_restore_py",
+        "sniffio",
+        "starlette",
+        "typing_extensions",
+        "typing_inspection",
+    ),
     "urllib3",
 }
 

@@ -6,6 +6,7 @@ from functools import cache, cached_property
 
 from stint.bootstrap.adapters import Adapters
 from stint.bootstrap.defaults import configured, providers
+from stint.bootstrap.restore import Parts
 from stint.domain.redaction import SHORTEST
 from stint.domain.tasks import ObjectKind
 from stint.services.agents.agents import Agents
@@ -30,7 +31,7 @@ from stint.tools.redaction import NEVER_REPLACED, RedactedProviders, warn_of_sho
 logger = logging.getLogger(__name__)
 
 
-class AgentsComposition:
+class AgentsComposition(Parts):
     """The parts of one process, each made when first used. `read_settings` is called when the first part is made."""
 
     def __init__(self, read_settings: Callable[[], Settings]) -> None:

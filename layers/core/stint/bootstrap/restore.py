@@ -1,0 +1,37 @@
+"""What a process does when it continues from a snapshot (SnapStart), of which many processes may start."""
+
+import importlib
+import random
+from collections.abc import Callable
+from functools import cached_property
+
+
+class Parts:
+    """A composition's parts, in cached properties and cached functions."""
+
+    def forget(self) -> None:
+        """Drop all parts, so that the next request makes new ones.
+
+        With them go connections, which the other side has closed, credentials and secrets, which may have expired, and
+        whatever was cached until a time that has passed.
+        """
+        for name, value in list(vars(self).items()):
+            if isinstance(getattr(type(self), name, None), cached_property):
+                delattr(self, name)
+            elif hasattr(value, "cache_clear"):
+                value.cache_clear()
+
+
+def forget_after_restore(parts: Parts) -> None:
+    """Drop the parts of a process after its restore. Only runtimes with SnapStart have the module with the hooks."""
+    try:
+        hooks = importlib.import_module("snapshot_restore_py")
+    except ImportError:
+        return
+    register: Callable[..., object] = hooks.register_after_restore
+    register(restore, parts)
+
+
+def restore(parts: Parts) -> None:
+    random.seed()  # otherwise all processes of the snapshot wait equally long before they retry
+    parts.forget()

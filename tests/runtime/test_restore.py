@@ -87,7 +87,7 @@ def address(calls: Calls) -> Iterator[str]:
             self.end_headers()
             self.wfile.write(content)
 
-        def log_message(self, format: str, *args: object) -> None:
+        def log_message(self, *_: object) -> None:
             """Write no log."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:

@@ -1,4 +1,4 @@
-"""What a process does when it continues from a snapshot (SnapStart), of which many processes may start."""
+"""Continuation of a process from a snapshot (SnapStart), of which many processes may start."""
 
 import importlib
 import random

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any, cast
 
 from stint.aws.connection import Clock, Connection, Watchdog
 from stint.aws.endpoints import Endpoint
-from stint.aws.proxies import Proxy
 
 if TYPE_CHECKING:
     from ssl import SSLContext
+
+    from stint.aws.proxies import Proxy
 
 
 class Connector:
@@ -20,7 +21,7 @@ class Connector:
     def __init__(
         self,
         endpoint: Endpoint,
-        proxy: Proxy | None = None,
+        proxy: "Proxy | None" = None,
         *,
         ca_bundle: str = "",
         timeout: float = 2.0,
@@ -82,7 +83,7 @@ class Connector:
         _, connection = await loop.create_connection(lambda: Connection(self._clock), host, port, ssl=context)
         return connection
 
-    async def _open_tunnel(self, proxy: Proxy) -> Connection:
+    async def _open_tunnel(self, proxy: "Proxy") -> Connection:
         """Open a connection through a proxy, which sees only the server's name and port."""
         loop = asyncio.get_running_loop()
         connection = await self._open_to(proxy.host, proxy.port, proxy.tls)

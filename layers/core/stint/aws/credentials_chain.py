@@ -5,7 +5,6 @@ import json
 import time
 from collections.abc import Awaitable, Callable
 from datetime import datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -84,6 +83,8 @@ class ContainerCredentials:
 
     def _read_token(self) -> str:
         """Return the authorization token. The file, which the container rotates, wins."""
+        from pathlib import Path  # noqa: PLC0415 - slow, and not every container has the file
+
         path = self._environment.get("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE")
         try:
             token = Path(path).read_text() if path else self._environment.get("AWS_CONTAINER_AUTHORIZATION_TOKEN")

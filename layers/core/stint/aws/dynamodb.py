@@ -67,7 +67,7 @@ class DynamoDBClient:
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> None:
         endpoint = dynamodb_endpoint(environment)
-        proxy = environment.proxies.choose(endpoint.scheme, endpoint.host, endpoint.port)
+        proxy = environment.proxy(endpoint.scheme, endpoint.host, endpoint.port)
         bundle = environment.get("AWS_CA_BUNDLE")
         connector = Connector(endpoint, proxy, ca_bundle=bundle, timeout=connect_timeout, clock=clock)
         self._pools = ConnectionPools(connector.connect, size=connections, clock=clock)

@@ -4,9 +4,12 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from stint.aws.errors import AwsConfigurationError
-from stint.aws.proxies import Proxies
+
+if TYPE_CHECKING:
+    from stint.aws.proxies import Proxy
 
 REGION = re.compile(r"[a-z0-9][a-z0-9-]{0,61}[a-z0-9]")
 
@@ -32,9 +35,13 @@ class AwsEnvironment:
             raise AwsConfigurationError("There is no AWS region, or a malformed one. Set AWS_REGION.")
         return region
 
-    @property
-    def proxies(self) -> Proxies:
-        return Proxies.of(self.variables)
+    def proxy(self, scheme: str, host: str, port: int) -> "Proxy | None":
+        """Return the proxy for a server, or None."""
+        if not self.get(f"{scheme}_proxy") and not self.get(f"{scheme.upper()}_PROXY"):
+            return None
+        from stint.aws.proxies import Proxies  # noqa: PLC0415 - few processes have a proxy
+
+        return Proxies.of(self.variables).choose(scheme, host, port)
 
     def endpoint(self, service: str) -> str:
         """Return the configured URL of a service, or an empty text."""

@@ -190,6 +190,17 @@ async def test_a_silent_server_times_out(server: DynamoDBServer, timed: DynamoDB
     assert len(pauses.seconds) == 2
 
 
+async def test_a_retry_after_a_timeout_uses_a_new_connection(server: DynamoDBServer, timed: DynamoDBClient) -> None:
+    await asyncio.gather(*(timed.call("GetItem", {}) for _ in range(3)))
+    server.script((asyncio.Event(),))
+    call = asyncio.create_task(timed.call("GetItem", {}))
+    await server.until_received(4)
+    CLOCK.move(5.1)
+    await call
+
+    assert server.requests[-1].connection == 4
+
+
 async def test_a_slow_answer_does_not_time_out(server: DynamoDBServer, timed: DynamoDBClient) -> None:
     gates = [asyncio.Event() for _ in range(3)]
     answer = ok({"Item": {}})

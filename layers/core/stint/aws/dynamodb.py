@@ -42,7 +42,7 @@ class Call:
     attempt: int = 0
     used: Credentials | None = None
     unsure: bool = False
-    fresh: bool = False
+    lost: TransportError | None = None
     renewed: bool = False
     corrected: bool = False
     cost: int = 0
@@ -114,11 +114,11 @@ class DynamoDBClient:
             raise NoAnswer(str(error), unsure=False) from error
         request = self._head(call, call.used) + call.body
         try:
-            response = await self._pools.send(request, self._read_timeout, fresh=call.fresh)
+            response = await self._pools.send(request, self._read_timeout, after=call.lost)
         except TransportError as error:
-            call.fresh = error.stale
+            call.lost = error
             raise NoAnswer(str(error), unsure=error.sent) from error
-        call.fresh = False
+        call.lost = None
         return decode_response(response)
 
     def _head(self, call: Call, credentials: Credentials) -> bytes:
@@ -152,7 +152,7 @@ class DynamoDBClient:
             if not throttled and not is_transient(error.code, error.status):
                 return None
             after = retry_after(error.headers)
-        elif call.fresh:  # the server had closed the idle connection
+        elif call.lost is not None and call.lost.stale:  # the server had closed the idle connection
             return 0
         elif isinstance(error.__cause__, CredentialsError):
             return None

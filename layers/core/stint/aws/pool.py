@@ -110,16 +110,16 @@ class ConnectionPools:
         self._connect, self._size, self._clock = connect, size, clock
         self._pools: dict[asyncio.AbstractEventLoop, tuple[LoopPool, AsyncGenerator[None, None]]] = {}
 
-    async def send(self, request: bytes, timeout: float, *, fresh: bool = False) -> HttpResponse:
+    async def send(self, request: bytes, timeout: float, *, after: TransportError | None = None) -> HttpResponse:
         """Send a request in the pool of the running loop. Raises TransportError.
 
-        `fresh` requires a new connection, since the server may have closed all idle ones.
+        `after` is the error of the last attempt. A new connection is used after it, since idle ones may fail, too.
         """
         loop = asyncio.get_running_loop()
         entry = self._pools.get(loop) or await self._add(loop)
-        if fresh:
+        if after is not None and after.stale:
             entry[0].drop_idle()
-        return await entry[0].send(request, timeout, fresh=fresh)
+        return await entry[0].send(request, timeout, fresh=after is not None)
 
     async def close(self) -> None:
         """Close the idle connections of the running loop."""

@@ -1,15 +1,22 @@
-"""`python -m infra.bench`: measure and print the ratios of `make bench`; with `starts`, those of the cold starts."""
+"""`python -m infra.bench`: measure and print the ratios of `make bench`.
 
+With `starts`, only those of the cold starts; with `--base COMMIT`, those of this tree to another commit.
+"""
+
+import argparse
 import asyncio
 import contextlib
 import os
 import sys
 import time
 
+from infra.bench.base import base_tree, this_tree
 from infra.bench.memory import measure_idle_memory, measure_memory
 from infra.bench.processes import launcher
 from infra.bench.report import render
 from infra.bench.responses import measure_responses
+from infra.bench.sessions import measure_sides, rows_against, rows_at_once
+from infra.bench.side import running_side
 from infra.bench.starts import measure_starts
 from infra.bench.streams import measure_streams
 from infra.bench.tools import measure_tools
@@ -17,6 +24,7 @@ from infra.local.cloud import Plan, running_cloud, serving_front
 from infra.local.errors import LocalCloudError
 from infra.local.server import listen
 
+MACHINE = f"{os.cpu_count()} processors, Python {sys.version.split()[0]}. Absolute figures are of this machine."
 SETTINGS = {
     "STINT_SCRIPTED_WORD_SECONDS": "0",
     "AWS_REGION": "us-east-1",
@@ -29,11 +37,11 @@ async def bench(only_starts: bool) -> None:
     """Run all benchmarks, or those of the cold starts, against one local cloud with an empty store."""
     began = time.monotonic()
     async with contextlib.AsyncExitStack() as stack:
-        cloud = await stack.enter_async_context(running_cloud(Plan(SETTINGS), None, silent))
+        cloud = await stack.enter_async_context(running_cloud(Plan(SETTINGS, shared=True), None, silent))
         listener = stack.enter_context(contextlib.closing(listen()))
         front = await stack.enter_async_context(serving_front(cloud, listener, silent))
         launch = await stack.enter_async_context(launcher(cloud, SETTINGS))
-        print(f"{os.cpu_count()} processors, Python {sys.version.split()[0]}. Absolute figures are of this machine.")
+        print(MACHINE)
         print(render("Cold start", "function", "bare", await measure_starts(launch)), flush=True)
         if sys.platform == "linux":
             print(render("Idle memory", "function", "bare", await measure_idle_memory(launch)), flush=True)
@@ -46,8 +54,23 @@ async def bench(only_starts: bool) -> None:
         print(render("Tools, warm", "at once", "sum", await measure_tools(front)), flush=True)
         if sys.platform == "linux":
             print(render("Peak memory, turns", "function", "uvicorn", await measure_memory(launch, front)))
-        print(f"\nMedians of interleaved runs, {time.monotonic() - began:.0f} s in total.")
-        print("bare: FastAPI on uvicorn with a DynamoDB client. uvicorn: the same app, without runtime and front end.")
+    async with running_side(this_tree()) as side:
+        results = (await measure_sides([side]))[side.name]
+    print(render("Sessions at once, make run", "sessions", "1 session", rows_at_once(results)))
+    print(f"\nMedians of interleaved runs, {time.monotonic() - began:.0f} s in total.")
+    print("bare: FastAPI on uvicorn with a DynamoDB client. uvicorn: the same app, without runtime and front end.")
+
+
+async def compare(commit: str) -> None:
+    """Run this tree and another commit side by side, each as `make run` with an empty store."""
+    began = time.monotonic()
+    print(MACHINE)
+    with base_tree(commit) as base:
+        async with running_side(this_tree()) as ours, running_side(base) as theirs:
+            results = await measure_sides([ours, theirs])
+    rows = rows_against(results[ours.name], results[theirs.name])
+    print(render("make run, warm unless it says cold", ours.name, theirs.name, rows))
+    print(f"\nMedians of interleaved runs, {time.monotonic() - began:.0f} s in total.")
 
 
 def silent(subject: str, line: str) -> None:
@@ -55,8 +78,12 @@ def silent(subject: str, line: str) -> None:
 
 
 def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m infra.bench")
+    parser.add_argument("only", nargs="?", choices=("starts",), help="measure only the cold starts")
+    parser.add_argument("--base", metavar="COMMIT", help="compare with this commit")
+    arguments = parser.parse_args()
     try:
-        asyncio.run(bench(sys.argv[1:] == ["starts"]))
+        asyncio.run(compare(arguments.base) if arguments.base else bench(arguments.only == "starts"))
     except LocalCloudError as error:
         print(f"bench: {error}", file=sys.stderr)
         return 1

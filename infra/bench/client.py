@@ -9,23 +9,31 @@ import re
 import sys
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
-from http.client import HTTPConnection
+from http.client import HTTPConnection, HTTPException
 from statistics import median
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
+
+T = TypeVar("T")
+SETUP_SECONDS = 120
 
 AGENT = {"agent_config": {"model": "scripted/demo", "instructions": "Answer briefly."}}
 
 
 @dataclass(frozen=True)
 class Measure:
-    """Medians of the turns: seconds to `first_event`, `events` per second; and `turns` per second of all sessions."""
+    """Medians of the turns: seconds to `first_event`, `events` per second; and `turns` per second of all sessions.
+
+    `errors` is the number of turns that were not completed.
+    """
 
     first_event: float
     events: float
     turns: float
+    errors: int
 
 
 @dataclass(frozen=True)
@@ -104,25 +112,50 @@ def measure(url: str, sessions: int, turns: int, message: str) -> Measure:
     agent = Api(url).create_agent()
     starting = threading.Barrier(sessions + 1)
 
-    def hold_session() -> list[Turn]:
+    def hold_session() -> list[Turn | None]:
         api = Api(url)
-        session = api.create_session(agent)
-        api.stream_turn(session, message)
+        session = persist(lambda: api.create_session(agent))
+        persist(lambda: api.stream_turn(session, message))
         api.close()
-        starting.wait(60)
-        return [api.stream_turn(session, message) for _ in range(turns)]
+        starting.wait(SETUP_SECONDS)
+        return [complete(api, session, message) for _ in range(turns)]
 
     with ThreadPoolExecutor(sessions) as pool:
         holding = [pool.submit(hold_session) for _ in range(sessions)]
-        starting.wait(60)
+        starting.wait(SETUP_SECONDS)
         began = time.perf_counter()
-        done = [turn for session in holding for turn in session.result()]
+        attempts = [turn for session in holding for turn in session.result()]
         elapsed = time.perf_counter() - began
+    done = [turn for turn in attempts if turn]
+    if not done:
+        raise RuntimeError(f"none of {len(attempts)} turns was completed")
     return Measure(
         first_event=median(turn.first for turn in done),
         events=median((turn.events - 1) / (turn.end - turn.first) for turn in done),
         turns=len(done) / elapsed,
+        errors=len(attempts) - len(done),
     )
+
+
+def persist(do: Callable[[], T]) -> T:
+    """Repeat what a busy server refuses, until it succeeds: it is not measured."""
+    deadline = time.monotonic() + SETUP_SECONDS
+    while True:
+        try:
+            return do()
+        except (RuntimeError, OSError, HTTPException):
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.2)
+
+
+def complete(api: Api, session: str, message: str) -> Turn | None:
+    """Run a turn, and return None if it was refused or its stream was cut."""
+    try:
+        return api.stream_turn(session, message)
+    except (RuntimeError, OSError, HTTPException):
+        api.close()
+        return None
 
 
 if __name__ == "__main__":

@@ -19,9 +19,14 @@ def render(title: str, ours: str, theirs: str, rows: list[Row]) -> str:
     lines = ["", f"{title:40}{ours:>12}{theirs:>12}{'ratio':>8}"]
     for row in rows:
         left, right = median(row.ours), median(row.theirs)
-        lines.append(f"  {row.name:38}{figure(left, row.unit):>12}{figure(right, row.unit):>12}{left / right:8.2f}")
+        lines.append(f"  {row.name:38}{figure(left, row.unit):>12}{figure(right, row.unit):>12}{ratio(left, right):>8}")
     return "\n".join(lines)
 
 
+def ratio(left: float, right: float) -> str:
+    return f"{left / right:.2f}" if right else "-"
+
+
 def figure(value: float, unit: str) -> str:
-    return f"{value:.{0 if value >= 100 else 1}f} {unit}"
+    """Return a rounded value with its unit; a value without a unit is a count."""
+    return f"{value:.{0 if value >= 100 else 1}f} {unit}" if unit else f"{value:.0f}"

@@ -7,6 +7,7 @@ from typing import Any
 from fastapi import Request, Response
 from fastapi.routing import APIRoute
 from starlette.convertors import PathConvertor, register_url_convertor
+from starlette.routing import compile_path
 
 from stint.domain.errors import UnsupportedMediaType
 from stint.domain.ids import is_id
@@ -37,15 +38,29 @@ class StrictRequest(Request):
         return parse_json(await self.body())
 
 
-class PydanticV2Route(APIRoute):
-    """A route whose models are all of pydantic 2."""
+class LazyRoute(APIRoute):
+    """A route that FastAPI builds at its first request: of all routes, a cold start needs one.
 
-    @without_pydantic_v1()
+    Before that it has what matching needs. Whatever else is read of it builds it.
+    """
+
     def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
-        super().__init__(path, endpoint, **options)
+        self.path = path
+        self.path_regex, self.path_format, self.param_convertors = compile_path(path)
+        self.methods = set(options["methods"] or ("GET",))
+        self._declared = (endpoint, options)
+
+    def __getattr__(self, name: str) -> Any:
+        declared = self.__dict__.pop("_declared", None)
+        if declared is None:
+            raise AttributeError(name)
+        endpoint, options = declared
+        with without_pydantic_v1():
+            super().__init__(self.path, endpoint, **options)
+        return getattr(self, name)
 
 
-class StrictRoute(PydanticV2Route):
+class StrictRoute(LazyRoute):
     """A route that reads its body as StrictRequest does, and requires a JSON content type.
 
     Browsers send other types to any origin without a preflight (Fetch, "CORS-safelisted request-header").

@@ -15,11 +15,11 @@ from stint.http.errors import ErrorResponse
 from stint.http.examples import add_examples
 from stint.http.json_responses import document
 from stint.http.middleware.paths import OPENAI_PREFIX
-from stint.http.requests import PydanticV2Route
+from stint.http.requests import LazyRoute
 from stint.http.routes import pages, registry, shields, tools
 from stint.http.sse import StreamError
 
-router = APIRouter(prefix="/v1", tags=["Registry"], route_class=PydanticV2Route)
+router = APIRouter(prefix="/v1", tags=["Registry"], route_class=LazyRoute)
 ERRORS: dict[int | str, dict[str, Any]] = {
     "4XX": {"model": ErrorResponse, "description": "The request is invalid."},
     "5XX": {"model": ErrorResponse, "description": "The server, or a model's provider, failed."},

@@ -11,7 +11,7 @@ from fastapi.responses import HTMLResponse, JSONResponse
 
 from stint.http.accept import prefers
 from stint.http.dependencies import AgentsServicesDep
-from stint.http.requests import PydanticV2Route
+from stint.http.requests import LazyRoute
 
 STATIC = Path(__file__).parents[1] / "static"
 TYPES = {"reference.css": "text/css", "reference.js": "text/javascript"}
@@ -51,7 +51,7 @@ HOME = """<!doctype html>
 """
 
 
-class PageRoute(PydanticV2Route):
+class PageRoute(LazyRoute):
     """A route that answers HEAD like GET, without the body."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:

@@ -1,0 +1,93 @@
+"""A route is built at its first request, and is then as FastAPI builds it."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import httpx
+import pytest
+from fastapi import FastAPI
+from fastapi.routing import APIRoute, APIRouter
+
+from stint.http.requests import LazyRoute
+
+ROOT = Path(__file__).parents[3]
+
+BUILT = """
+import asyncio, sys
+from app import app
+from fastapi.routing import APIRoute
+
+def built():
+    return [each.path for each in app.router.routes if isinstance(each, APIRoute) and "dependant" in vars(each)]
+
+async def call(path):
+    scope = {"type": "http", "method": "PUT", "path": path, "raw_path": path.encode(), "root_path": "", "headers": [],
+             "query_string": b"", "scheme": "http", "http_version": "1.1"}
+    await app(scope, lambda: asyncio.sleep(0, {"type": "http.request"}), lambda message: asyncio.sleep(0))
+
+print(built(), file=sys.stderr)
+asyncio.run(call("/v1/nothing"))
+print(built(), file=sys.stderr)
+"""
+
+
+@pytest.mark.parametrize("function", ["agents", "turns", "responses", "registry"])
+def test_neither_a_cold_start_nor_an_unknown_path_builds_a_route(function: str) -> None:
+    path = os.pathsep.join(str(ROOT / folder) for folder in (f"functions/{function}", "layers/core"))
+    command = (sys.executable, "-c", BUILT)
+    done = subprocess.run(command, env={"PATH": os.defpath, "PYTHONPATH": path}, capture_output=True, text=True)
+
+    assert done.stderr.splitlines() == ["[]", "[]"]
+
+
+def make_router(route_class: type[APIRoute]) -> APIRouter:
+    router = APIRouter(route_class=route_class, prefix="/things", tags=["Things"])
+
+    @router.get("/{thing:path}", response_model=list[int])
+    async def read(thing: str, limit: int = 3) -> list[object]:
+        """Read numbers."""
+        return [len(thing), limit]
+
+    @router.post("/{thing}")
+    async def write(thing: str) -> str:
+        return thing
+
+    return router
+
+
+async def test_only_the_route_of_a_request_is_built_and_answers_as_usual() -> None:
+    lazy, usual = FastAPI(), FastAPI()
+    lazy.router.routes.extend(make_router(LazyRoute).routes)
+    usual.include_router(make_router(APIRoute))
+    read, write = (each for each in lazy.router.routes if isinstance(each, LazyRoute))
+
+    answers = []
+    for app in (lazy, usual):
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://test") as client:
+            found = [
+                await client.get("/things/a/b"),
+                await client.get("/things/x?limit=no"),
+            ]
+            answers.append([(each.status_code, each.json()) for each in found])
+
+    assert answers[0] == answers[1]
+    assert [status for status, _ in answers[0]] == [200, 422]
+    assert "dependant" in vars(read)
+    assert "dependant" not in vars(write)
+
+
+def test_a_lazy_route_is_described_as_any_other() -> None:
+    lazy, usual = FastAPI(), FastAPI()
+    lazy.include_router(make_router(LazyRoute))
+    usual.include_router(make_router(APIRoute))
+
+    assert lazy.openapi() == usual.openapi()
+
+
+def test_an_attribute_that_no_route_has_is_an_error() -> None:
+    [route, _] = make_router(LazyRoute).routes
+
+    with pytest.raises(AttributeError, match="colour"):
+        _ = route.colour  # type: ignore[attr-defined]

@@ -97,7 +97,7 @@ def take_message(record: SQSRecord, context: Any, seconds: float) -> None:
         else:
             observed("delete", context, partial(continue_deletion, task, seconds))
     except NotMarkedDeleted as error:
-        deliver_again(record, error)
+        run_async(deliver_again(record, error))
         raise
     except StintError as error:
         make_logger().error("The message failed", extra={"error_code": error.code, "error": error.message})
@@ -127,21 +127,21 @@ def continue_deletion(task: DeletionTask, seconds: float, _: Observation) -> int
     logger = make_logger()
     add_log_keys(**task.model_dump(exclude={"kind", "tenant"}))
     try:
-        composition.deletions.continue_deletion(task, seconds)
+        run_async(composition.deletions.continue_deletion(task, seconds))
     except NotFound as error:
         logger.error("The deletion task was dropped: its object does not exist", extra={"error": error.message})
         return 400
     return 200
 
 
-def deliver_again(record: SQSRecord, error: NotMarkedDeleted) -> None:
+async def deliver_again(record: SQSRecord, error: NotMarkedDeleted) -> None:
     """Retry a deletion task soon: it may have arrived before its mark was written. Nothing was deleted."""
     logger = make_logger()
     logger.warning(
         "The deletion will be retried: its object is not marked as deleted yet", extra={"error": error.message}
     )
     try:
-        composition.queue.deliver_again_in(record.receipt_handle, UNMARKED_SECONDS)
+        await composition.queue.deliver_again_in(record.receipt_handle, UNMARKED_SECONDS)
     except StintError as unavailable:
         logger.warning(
             "The message will be retried after the queue's visibility timeout", extra={"error": unavailable.message}

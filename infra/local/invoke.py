@@ -46,7 +46,7 @@ async def invoke_on(engine: Path | RunningEngine, plan: Plan, name: str, payload
             log_to_stderr("invoke", f"default model {cloud.model}{model_note(plan.shell)}")
         function = find_function(cloud.system, name)
         await asyncio.to_thread(create_buses, cloud.system, cloud.engine)
-        await asyncio.to_thread(prepare, payload, {**function.environment, **cloud.services})
+        await prepare(payload, {**function.environment, **cloud.services})
         invocation = await cloud.functions.invoke(function.name, payload, stream=streams(cloud.system, function))
         try:
             await print_answer(invocation)
@@ -58,13 +58,13 @@ async def invoke_on(engine: Path | RunningEngine, plan: Plan, name: str, payload
     return invocation.error is None
 
 
-def prepare(payload: bytes, environment: Mapping[str, str]) -> None:
+async def prepare(payload: bytes, environment: Mapping[str, str]) -> None:
     """Store the samples if the event names one of them; a tool is found only once its toolgroup is stored."""
     names = (AGENT, *ASKING_EVENTS, CONVERSATION, *DELETED, MODEL, *RESPONSES, SHIELD, TOOLGROUP, "get_boiling_point")
     if any(name.encode() in payload for name in names):
         from infra.local.samples import store_samples  # noqa: PLC0415 - imports the product, which other events do not need
 
-        store_samples(environment)
+        await store_samples(environment)
 
 
 def streams(system: System, function: Function) -> bool:

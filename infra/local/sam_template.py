@@ -5,6 +5,7 @@ stacks. So the copy declares the AWS endpoints, and the names of the table, the 
 parameters are those of the build.
 """
 
+import asyncio
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -23,7 +24,7 @@ LOCAL = BUILT.with_name("local.yaml")
 def main() -> int:
     try:
         environment = running_environment(Path(sys.argv[1]))
-        store_samples(environment)
+        asyncio.run(store_samples(environment))
         write_template(environment)
     except LocalCloudError as error:
         print(f"stint: {error}", file=sys.stderr)

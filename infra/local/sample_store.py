@@ -2,7 +2,7 @@
 
 import contextlib
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 import boto3
@@ -19,6 +19,8 @@ from infra.local.sample_ids import (
     SESSION,
 )
 
+from stint.aws.dynamodb import DynamoDBClient
+from stint.aws.environment import AwsEnvironment
 from stint.domain.errors import NotFound
 from stint.domain.ids import TENANT
 from stint.store import keys
@@ -26,8 +28,8 @@ from stint.store.store import Store
 from stint.store.table import WRITE_BATCH, Table
 
 
-@contextlib.contextmanager
-def clients(environment: Mapping[str, str]) -> Iterator[tuple[Any, Any]]:
+@contextlib.asynccontextmanager
+async def clients(environment: Mapping[str, str]) -> AsyncIterator[tuple[DynamoDBClient, Any]]:
     """Yield clients of DynamoDB and S3, as the functions would make them."""
     session = boto3.Session(
         environment.get("AWS_ACCESS_KEY_ID"),
@@ -35,10 +37,12 @@ def clients(environment: Mapping[str, str]) -> Iterator[tuple[Any, Any]]:
         environment.get("AWS_SESSION_TOKEN"),
         environment["AWS_REGION"],
     )
-    with contextlib.ExitStack() as stack:
-        yield tuple(
-            stack.enter_context(contextlib.closing(client(session, name, environment))) for name in ("dynamodb", "s3")
-        )
+    dynamodb, s3 = DynamoDBClient(AwsEnvironment(environment)), client(session, "s3", environment)
+    try:
+        yield dynamodb, s3
+    finally:
+        await dynamodb.close()
+        s3.close()
 
 
 def client(session: boto3.Session, service: str, environment: Mapping[str, str]) -> Any:
@@ -48,26 +52,26 @@ def client(session: boto3.Session, service: str, environment: Mapping[str, str])
     return session.client(service, endpoint_url=endpoint, config=Config(proxies={} if endpoint else None))  # type: ignore[call-overload]  # boto3's stubs know no variable names
 
 
-def remove_samples(store: Store, table: Table) -> None:
+async def remove_samples(store: Store, table: Table) -> None:
     """Delete the samples, and all records that events made of them.
 
     These are also tombstones, further registrations, and the idempotency records of events.
     """
     for agent_id in (AGENT, DELETED_AGENT):
         with contextlib.suppress(NotFound):
-            store.agents.mark_deleted(TENANT, agent_id)
-            store.deletion.delete_agent(TENANT, agent_id, time.monotonic() + 60)
+            await store.agents.mark_deleted(TENANT, agent_id)
+            await store.deletion.delete_agent(TENANT, agent_id, time.monotonic() + 60)
     for kind, name in REGISTRATIONS.items():
         for identifier in (name, f"new-{name}"):
             with contextlib.suppress(NotFound):
-                store.registrations.delete(TENANT, kind, identifier)
+                await store.registrations.delete(TENANT, kind, identifier)
     for conversation_id in (CONVERSATION, DELETED_CONVERSATION):
         with contextlib.suppress(NotFound):
-            store.conversations.mark_deleted(TENANT, conversation_id)
-            store.conversations.delete(TENANT, conversation_id)
-    table.delete_many([keys.event(TENANT, event_id) for event_id in ASKING_EVENTS])
+            await store.conversations.mark_deleted(TENANT, conversation_id)
+            await store.conversations.delete(TENANT, conversation_id)
+    await table.delete_many([keys.event(TENANT, event_id) for event_id in ASKING_EVENTS])
     records = [keys.response_records(TENANT, response_id) for response_id in (*RESPONSES, DELETED_RESPONSE)]
     for pk in (keys.turns(TENANT, AGENT, SESSION), keys.pending_calls(TENANT, AGENT, SESSION), *records):
-        left = [keys.Key(pk, item["sk"]) for item in table.query(pk, attributes="sk")]
+        left = [keys.Key(pk, item["sk"]) async for item in table.query(pk, attributes="sk")]
         for start in range(0, len(left), WRITE_BATCH):
-            table.delete_many(left[start : start + WRITE_BATCH])
+            await table.delete_many(left[start : start + WRITE_BATCH])

@@ -91,20 +91,21 @@ BOILING_POINT = {
 MESSAGE = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "My name is Ada."}]}
 
 
-def store_samples(environment: Mapping[str, str]) -> None:
+async def store_samples(environment: Mapping[str, str]) -> None:
     """Store the samples where functions of this environment look for them, in place of what an earlier event left.
 
     Raises:
         LocalCloudError: the store cannot be reached.
     """
     table, bucket = environment["STINT_TABLE"], environment["STINT_BUCKET"]
-    with clients(environment) as (dynamodb, s3), reported():
-        store = Store(dynamodb, table, lambda: s3, bucket)
-        remove_samples(store, Table(dynamodb, table))
-        asyncio.run(Samples(store, environment).make())
-        store.agents.mark_deleted(TENANT, DELETED_AGENT)
-        store.responses.mark_deleted(TENANT, DELETED_RESPONSE)
-        store.conversations.mark_deleted(TENANT, DELETED_CONVERSATION)
+    async with clients(environment) as (dynamodb, s3):
+        with reported():
+            store = Store(dynamodb, table, lambda: s3, bucket)
+            await remove_samples(store, Table(dynamodb, table))
+            await Samples(store, environment).make()
+            await store.agents.mark_deleted(TENANT, DELETED_AGENT)
+            await store.responses.mark_deleted(TENANT, DELETED_RESPONSE)
+            await store.conversations.mark_deleted(TENANT, DELETED_CONVERSATION)
 
 
 @contextlib.contextmanager
@@ -132,10 +133,10 @@ def fixed_ids(*names: str) -> Iterator[None]:
 class Outbox:
     """A queue and an event bus that deliver nothing."""
 
-    def send(self, task: Any) -> None:
+    async def send(self, task: Any) -> None:
         pass
 
-    def put(self, source: str, detail_type: str, detail: Any) -> None:
+    async def put(self, source: str, detail_type: str, detail: Any) -> None:
         pass
 
 

@@ -44,7 +44,7 @@ MOST_ANSWER = 1_000_000
 def main(descriptor: str, outputs: str, chat_url: str) -> None:
     engine = Engine()
     engine.outputs = json.loads(outputs)
-    world = AppFixture(engine, os.environ)
+    world = AppFixture(engine, environment=os.environ)
     world.chat_url = chat_url
     world.models["fetched"] = lambda: FetchedImages(OpenAICompatible(chat_url), Adapters(world.settings).fetch)
     app = create_app(

@@ -1,6 +1,7 @@
 """The whole API in this process, composed like the functions except for the models and the AWS clients."""
 
 import asyncio
+import os
 import threading
 import time
 from collections import defaultdict
@@ -16,11 +17,13 @@ import uvicorn
 from botocore.config import Config
 from fastapi import FastAPI
 from infra.local.engine import Engine
-from tests.api.fakes import HEARTBEAT, Faults, Faulty, Recorder
+from tests.api.fakes import HEARTBEAT, Faulty, Recorder
 from tests.openresponses.asgi import Watched
 from tests.services.worker_fixture import FakeQueue
-from tests.store.tenant_records import note_partitions
+from tests.store.dynamodb_proxy import DynamoDBProxy
 
+from stint.aws.dynamodb import DynamoDBClient
+from stint.aws.environment import AwsEnvironment
 from stint.bootstrap.adapters import Adapters
 from stint.bootstrap.agents import compose, delete_agent_objects
 from stint.bootstrap.openai import compose_responses, compose_worker
@@ -46,17 +49,20 @@ LEASE = 300.0
 class AppFixture:
     """The services of the routes. Each test has its own `tenant`, for which nothing is stored at first."""
 
-    def __init__(self, engine: Engine, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, engine: Engine, proxy: DynamoDBProxy | None = None, environment: Mapping[str, str] | None = None
+    ) -> None:
         table, bucket = engine.outputs["TableName"], engine.outputs["BucketName"]
         own = {"table": table, "bucket": bucket, "default_model": "scripted/demo", "scripted_models": True}
         own |= {"lease_seconds": LEASE, "heartbeat_seconds": HEARTBEAT}
         self.settings = read_settings(environment or {}).model_copy(update=own)
         config = Config(max_pool_connections=32, retries={"total_max_attempts": 1})
         self.dynamodb: Any = boto3.client("dynamodb", config=config)
-        note_partitions(self.dynamodb)
+        self._proxy = proxy
+        variables = {**os.environ, **(proxy.environment() if proxy else {})}
+        self.client = DynamoDBClient(AwsEnvironment(variables))
         self.s3 = boto3.client("s3", config=config)
-        self.store = Store(self.dynamodb, self.settings.table, lambda: self.s3, self.settings.bucket)
-        self.faults = Faults(self.dynamodb)
+        self.store = Store(self.client, self.settings.table, lambda: self.s3, self.settings.bucket)
         self.recorder = Recorder()
         self.faulty = Faulty()
         self.chat_url = ""
@@ -65,6 +71,12 @@ class AppFixture:
         self.tool_providers: Mapping[str, ToolProvider] | None = None
         self.made: dict[str, Any] = {}
         self.desk = FakeQueue()
+
+    @property
+    def proxy(self) -> DynamoDBProxy:
+        """Return the proxy that all calls of DynamoDB pass."""
+        assert self._proxy is not None
+        return self._proxy
 
     def make_services(self, _: str) -> Any:
         """Return one object with the services of all functions."""

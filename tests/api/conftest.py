@@ -11,6 +11,8 @@ from mangum import Mangum
 from tests.api.api_client import open_session
 from tests.api.app_fixture import AppFixture, Served
 from tests.servers.chat_completions import ChatCompletionsServer
+from tests.store.dynamodb_proxy import DynamoDBProxy
+from tests.store.tenant_records import note_partitions
 
 from stint.domain.ids import new_id
 from stint.net.guard import Guard
@@ -19,12 +21,14 @@ from stint.tools.mcp.provider import McpTools
 
 @pytest.fixture(scope="session")
 def shared_app_fixture(engine: Engine) -> Iterator[AppFixture]:
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in engine.environment().items():
-            patch.setenv(name, value)
-        app_fixture = AppFixture(engine)
-    yield app_fixture
-    app_fixture.close()
+    with DynamoDBProxy(engine.environment()["AWS_ENDPOINT_URL_DYNAMODB"]) as proxy:
+        proxy.observers.append(note_partitions)
+        with pytest.MonkeyPatch.context() as patch:
+            for name, value in engine.environment().items():
+                patch.setenv(name, value)
+            app_fixture = AppFixture(engine, proxy)
+        yield app_fixture
+        app_fixture.close()
 
 
 @pytest.fixture(scope="session")

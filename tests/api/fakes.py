@@ -2,23 +2,14 @@
 
 import asyncio
 import threading
-from collections.abc import AsyncGenerator, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field, replace
-from io import BytesIO
-from typing import TYPE_CHECKING, Any
 
-import httpx
-from botocore.awsrequest import AWSResponse
-from botocore.compat import HTTPHeaders
 from tests.clock import CLOCK
 
 from stint.domain.errors import DeadlineExceeded, ModelError
 from stint.domain.inference import Accepted, Finished, FinishReason, InferenceRequest, ModelChunk, TextChunk
 from stint.models.scripted.model import DEMO, Scripted
-
-if TYPE_CHECKING:
-    from botocore.awsrequest import AWSPreparedRequest
 
 HEARTBEAT = 30.0
 
@@ -86,56 +77,3 @@ class Faulty:
                     await asyncio.sleep(0)
                     yield TextChunk("tick ")
         yield Finished(FinishReason.stop)
-
-
-class Raw(BytesIO):
-    """A response body with the interface that botocore expects."""
-
-    def stream(self, *_: Any, **__: Any) -> Iterator[bytes]:
-        yield self.read()
-
-
-class Faults:
-    """Failures that replace responses of DynamoDB. The SDK's retries are off, so one is enough."""
-
-    def __init__(self, client: Any) -> None:
-        self.operation = ""
-        self.left = 0
-        self.code = ""
-        self.performed = False
-        self.seen: list[str] | None = None
-        client.meta.events.register("before-send.dynamodb", self.answer)
-
-    @contextmanager
-    def fail(
-        self, operation: str, code: str = "ThrottlingException", *, times: int = 1000, performed: bool = False
-    ) -> Iterator[None]:
-        """Make an operation fail. A `performed` one takes effect, and only its response is lost."""
-        self.operation, self.code, self.left, self.performed = operation, code, times, performed
-        try:
-            yield
-        finally:
-            self.left = 0
-
-    @contextmanager
-    def watch(self) -> Iterator[list[str]]:
-        """Yield a list to which the operation and the body of each request are appended."""
-        self.seen = []
-        try:
-            yield self.seen
-        finally:
-            self.seen = None
-
-    def answer(self, request: "AWSPreparedRequest", **_: Any) -> AWSResponse | None:
-        url, target = str(request.url), request.headers["X-Amz-Target"]
-        target = target.decode() if isinstance(target, bytes) else target
-        if self.seen is not None:
-            self.seen.append(f"{target} {request.body!r}")
-        if not self.left or not target.endswith(f".{self.operation}"):
-            return None
-        self.left -= 1
-        if self.performed:
-            assert isinstance(request.body, bytes)
-            httpx.post(url, headers=dict(request.headers.items()), content=request.body, trust_env=False, timeout=120)
-        body = Raw(f'{{"__type": "com.amazonaws#{self.code}", "message": "as the test asked"}}'.encode())
-        return AWSResponse(url, 500 if self.performed else 400, HTTPHeaders(), body)

@@ -89,7 +89,7 @@ def test_no_browser_guesses_the_type_of_an_answer_and_no_cache_keeps_it(
         http.post("/v1/chat/completions", json=body | {"messages": [{"role": "user", "content": "Hello"}]}),
         http.get(f"/v1/responses/{new_id()}"),
     ]
-    with app_fixture.faults.fail("BatchGetItem", "NobodyExpectsThis"):
+    with app_fixture.proxy.fail("BatchGetItem", "NobodyExpectsThis"):
         answers.append(http.get(f"/v1/agents/{create_agent(http)}"))
 
     assert sorted({answer.status_code for answer in answers}) == [200, 307, 404, 405, 415, 500]

@@ -143,7 +143,7 @@ def test_every_answer_bears_a_request_id_and_a_trace_id(
         http.post("/v1/agents", content=b"{", headers=JSON),
         say(http, session, "Hello", stream=True),
     ]
-    with app_fixture.faults.fail("BatchGetItem", "NobodyExpectsThis"):
+    with app_fixture.proxy.fail("BatchGetItem", "NobodyExpectsThis"):
         answers.append(http.get(session.rpartition("/session/")[0]))
 
     assert answers[-1].status_code == 500
@@ -163,7 +163,7 @@ def test_browsers_of_one_origin_may_read_every_answer(
     monkeypatch.setattr(app_fixture, "settings", allowing)
 
     answers = [http.get("/v1/health"), http.get("/v1/nope"), say(http, session, "Hello", stream=True)]
-    with app_fixture.faults.fail("BatchGetItem", "NobodyExpectsThis"):
+    with app_fixture.proxy.fail("BatchGetItem", "NobodyExpectsThis"):
         answers.append(http.get(f"/v1/agents/{agent}"))
 
     assert "access-control-allow-origin" not in without.headers
@@ -176,9 +176,9 @@ def test_browsers_of_one_origin_may_read_every_answer(
 def test_a_fault_of_the_store_is_500_and_its_throttling_503(http: httpx.Client, app_fixture: AppFixture) -> None:
     agent = create_agent(http)
 
-    with app_fixture.faults.fail("BatchGetItem", "AccessDeniedException"):
+    with app_fixture.proxy.fail("BatchGetItem", "AccessDeniedException"):
         fault = http.get(f"/v1/agents/{agent}")
-    with app_fixture.faults.fail("BatchGetItem", "ThrottlingException"):
+    with app_fixture.proxy.fail("BatchGetItem", "ThrottlingException"):
         busy = http.get(f"/v1/agents/{agent}")
 
     assert (fault.status_code, fault.json()["error"]["code"]) == (500, "server_error")

@@ -1,3 +1,4 @@
+import asyncio
 from collections.abc import Callable
 from typing import Any
 
@@ -130,7 +131,7 @@ def test_an_answer_that_cannot_fit_is_an_error_that_says_what_to_do(
 ) -> None:
     config = AgentConfig(model="m", instructions="x" * 6_000_000)
     agent = Agent(agent_id=new_id(), agent_config=config, created_at=now())
-    app_fixture.store.agents.create(app_fixture.tenant, agent)
+    asyncio.run(app_fixture.store.agents.create(app_fixture.tenant, agent))
 
     answer = through_mangum("GET", f"/v1/agents/{agent.agent_id}")
 

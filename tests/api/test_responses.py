@@ -149,7 +149,7 @@ def test_a_response_without_a_model_is_answered_by_the_servers(http: httpx.Clien
 def test_a_response_that_is_not_to_be_stored_leaves_nothing_behind(
     http: httpx.Client, app_fixture: AppFixture, stream: bool
 ) -> None:
-    with app_fixture.faults.watch() as sent:
+    with app_fixture.proxy.watch() as sent:
         if stream:
             created = follow(http, "Please get_weather", tools=[WEATHER], store=False)[-1]["response"]
         else:

@@ -1,5 +1,6 @@
 """Lists of responses, and of what they were answered from."""
 
+import asyncio
 import time
 from typing import Any
 
@@ -83,7 +84,7 @@ def test_a_response_whose_process_died_is_shown_as_failed_for_good(http: httpx.C
     dead = ResponseHeader(response_id=UNKNOWN, created_at=1, model="m", until=time.time() - 1)
     alive = dead.model_copy(update={"response_id": f"resp_{'1' * 32}", "until": time.time() + 60})
     for header in (dead, alive):
-        app_fixture.store.responses.put(app_fixture.tenant, header)
+        asyncio.run(app_fixture.store.responses.put(app_fixture.tenant, header))
 
     listed = {each["id"]: each["status"] for each in http.get(RESPONSES).json()["data"]}
     shown = get(http, dead.response_id)
@@ -91,6 +92,7 @@ def test_a_response_whose_process_died_is_shown_as_failed_for_good(http: httpx.C
     assert listed == {dead.response_id: "failed", alive.response_id: "in_progress"}
     assert (shown["status"], shown["error"]["code"]) == ("failed", "interrupted")
     assert get(http, alive.response_id)["status"] == "in_progress"
-    assert app_fixture.store.responses.get(app_fixture.tenant, dead.response_id).ending is not None
+    stored = asyncio.run(app_fixture.store.responses.get(app_fixture.tenant, dead.response_id))
+    assert stored.ending is not None
     assert respond(http, previous_response_id=dead.response_id)["status"] == "completed"
     assert_refused(post(http, previous_response_id=alive.response_id), 409, "response_in_progress")

@@ -142,7 +142,7 @@ def test_what_fails_before_anything_was_written_is_repeated_until_the_client_giv
 ) -> None:
     session = open_session(http)
 
-    with app_fixture.faults.fail("UpdateItem", code), pytest.raises(llama_stack_client.InternalServerError) as refused:
+    with app_fixture.proxy.fail("UpdateItem", code), pytest.raises(llama_stack_client.InternalServerError) as refused:
         create(client, session, "Hello", stream=True)
 
     assert refused.value.status_code == status
@@ -158,7 +158,7 @@ def test_a_turn_that_a_repetition_begins_is_begun_once(
     """Two Queries read history and registry side by side; the registry alone would be read again."""
     session = open_session(http)
 
-    with app_fixture.faults.fail(operation, times=times):
+    with app_fixture.proxy.fail(operation, times=times):
         answer = create(client, session, "say: once", stream=False)
 
     assert server.posts["turn"] == 2
@@ -169,7 +169,7 @@ def test_a_lease_whose_answer_was_lost_does_not_keep_the_session(http: httpx.Cli
     session = open_session(http)
     body = {"messages": [{"role": "user", "content": "say: hi"}]}
 
-    with app_fixture.faults.fail("UpdateItem", "InternalServerError", times=1, performed=True):
+    with app_fixture.proxy.fail("UpdateItem", "InternalServerError", times=1, performed=True):
         refused = http.post(f"{session}/turn", json=body)
 
     assert refused.status_code == 503
@@ -182,7 +182,7 @@ def test_a_turn_whose_first_write_may_have_happened_is_not_begun_again(
     session = open_session(http)
 
     with (
-        app_fixture.faults.fail("PutItem", "InternalServerError", times=1, performed=True),
+        app_fixture.proxy.fail("PutItem", "InternalServerError", times=1, performed=True),
         pytest.raises(llama_stack_client.InternalServerError),
     ):
         create(client, session, "say: once", stream=True)
@@ -200,7 +200,7 @@ def test_a_resume_whose_first_write_may_have_happened_is_not_repeated(
     answers: Any = answers_to(paused, "sunny")
 
     with (
-        app_fixture.faults.fail("PutItem", "InternalServerError", times=1, performed=True),
+        app_fixture.proxy.fail("PutItem", "InternalServerError", times=1, performed=True),
         pytest.raises(llama_stack_client.InternalServerError),
     ):
         client.agents.turn.resume(**parts(session), turn_id=paused["turn_id"], tool_responses=answers, stream=True)

@@ -52,7 +52,7 @@ class Built:
         """Replay an event after its samples are stored."""
         payload = await asyncio.to_thread(file.read_bytes)
         function = find_function(self.cloud.system, f"stint-{file.parent.name}")
-        await asyncio.to_thread(prepare, payload, {**function.environment, **self.cloud.services})
+        await prepare(payload, {**function.environment, **self.cloud.services})
         return await self.cloud.functions.invoke(function.name, payload, stream=streams(self.cloud.system, function))
 
     async def invoke_again(self, file: Path) -> Any:

@@ -21,20 +21,20 @@ from stint.http.dependencies import TENANT
 from stint.store.store import Store
 
 
-def test_samples_are_stored_anew_whatever_an_interrupted_event_left(engine: Engine) -> None:
+async def test_samples_are_stored_anew_whatever_an_interrupted_event_left(engine: Engine) -> None:
     names = {"STINT_TABLE": engine.outputs["TableName"], "STINT_BUCKET": engine.outputs["BucketName"]}
     environment = engine.environment() | names
-    with clients(environment) as (dynamodb, s3):
+    async with clients(environment) as (dynamodb, s3):
         store = Store(dynamodb, names["STINT_TABLE"], lambda: s3, names["STINT_BUCKET"])
-        store_samples(environment)
-        store.session_leases.acquire(TENANT, AGENT, SESSION, AWAITING_TURN, resume=True, seconds=60)
-        store.agents.mark_deleted(TENANT, AGENT)
+        await store_samples(environment)
+        await store.session_leases.acquire(TENANT, AGENT, SESSION, AWAITING_TURN, resume=True, seconds=60)
+        await store.agents.mark_deleted(TENANT, AGENT)
 
-        store_samples(environment)
+        await store_samples(environment)
 
-        history = store.turns.history(TENANT, AGENT, SESSION)
-        pending = store.turns.get_pending(TENANT, AGENT, SESSION, AWAITING_TURN)
-        session = store.sessions.get(TENANT, AGENT, SESSION)
+        history = await store.turns.history(TENANT, AGENT, SESSION)
+        pending = await store.turns.get_pending(TENANT, AGENT, SESSION, AWAITING_TURN)
+        session = await store.sessions.get(TENANT, AGENT, SESSION)
     found = {turn.header.turn_id: turn.status for turn in history.turns}
     assert found == {COMPLETED_TURN: RunStatus.completed, AWAITING_TURN: RunStatus.awaiting_input}
     assert pending is not None
@@ -42,16 +42,16 @@ def test_samples_are_stored_anew_whatever_an_interrupted_event_left(engine: Engi
     assert (session.lease_turn, session.last) == (None, history.last)
 
 
-def test_samples_have_the_ids_that_the_events_name(engine: Engine) -> None:
+async def test_samples_have_the_ids_that_the_events_name(engine: Engine) -> None:
     names = {"STINT_TABLE": engine.outputs["TableName"], "STINT_BUCKET": engine.outputs["BucketName"]}
     environment = engine.environment() | names
-    store_samples(environment)
-    with clients(environment) as (dynamodb, s3):
+    await store_samples(environment)
+    async with clients(environment) as (dynamodb, s3):
         store = Store(dynamodb, names["STINT_TABLE"], lambda: s3, names["STINT_BUCKET"])
-        history = store.turns.history(TENANT, AGENT, SESSION)
-        pending = store.turns.get_pending(TENANT, AGENT, SESSION, AWAITING_TURN)
-        stored = [store.responses.get(TENANT, each) for each in (RESPONSE, QUEUED_RESPONSE, BACKGROUND_RESPONSE)]
-        item = store.conversations.get_item(TENANT, CONVERSATION, CONVERSATION_ITEM)
+        history = await store.turns.history(TENANT, AGENT, SESSION)
+        pending = await store.turns.get_pending(TENANT, AGENT, SESSION, AWAITING_TURN)
+        stored = [await store.responses.get(TENANT, each) for each in (RESPONSE, QUEUED_RESPONSE, BACKGROUND_RESPONSE)]
+        item = await store.conversations.get_item(TENANT, CONVERSATION, CONVERSATION_ITEM)
 
     steps = {turn.header.turn_id: [step.step_id for step in turn.steps] for turn in history.turns}
     assert steps == {COMPLETED_TURN: list(COMPLETED_STEPS), AWAITING_TURN: [AWAITING_STEP]}

@@ -4,7 +4,6 @@ from dataclasses import replace
 import pytest
 from tests.script_model import called, said, script, shape
 from tests.services.conftest import MakeTurnFixture
-from tests.services.faults import failing
 from tests.services.turn_fixture import TurnFixture, ended
 from tests.store.conftest import Cloud
 
@@ -80,7 +79,7 @@ async def test_no_turn_begins_on_a_deleted_agent_whose_configuration_a_process_s
     await turn_fixture.turn()
     assert turn_fixture.agents.cache
 
-    await asyncio.to_thread(turn_fixture.store.agents.mark_deleted, turn_fixture.tenant, turn_fixture.agent_id)
+    await turn_fixture.store.agents.mark_deleted(turn_fixture.tenant, turn_fixture.agent_id)
 
     with pytest.raises(NotFound) as caught:
         await turn_fixture.start()
@@ -100,14 +99,14 @@ async def test_what_is_not_finished_in_time_is_hidden_and_left_to_the_worker(
         session_id=turn_fixture.session_id if kind == "session" else None,
     )
     mark = turn_fixture.store.sessions.mark_deleted if kind == "session" else turn_fixture.store.agents.mark_deleted
-    mark(*(turn_fixture.ids if kind == "session" else turn_fixture.ids[:2]))
+    await mark(*(turn_fixture.ids if kind == "session" else turn_fixture.ids[:2]))
 
-    replace(turn_fixture.deletions, request_seconds=0).start_deletion(task)
+    await replace(turn_fixture.deletions, request_seconds=0).start_deletion(task)
 
     assert turn_fixture.inbox.tasks == [task]
     await assert_gone(turn_fixture, turn.turn_id)
     for _ in range(2):
-        turn_fixture.deletions.continue_deletion(task, seconds=10)
+        await turn_fixture.deletions.continue_deletion(task, seconds=10)
     assert turn_fixture.inbox.tasks == [task]
     assert not [item for item in cloud.items(turn_fixture.tenant) if "session" in item["pk"]["S"]]
 
@@ -116,7 +115,7 @@ async def test_a_deletion_that_fails_is_left_to_the_worker(own_cloud: Cloud, ten
     turn_fixture = await TurnFixture(own_cloud.store, tenant, script(said())).open()
     turn = await turn_fixture.turn()
 
-    with failing(own_cloud, "BatchWriteItem"):
+    with own_cloud.proxy.failing("BatchWriteItem"):
         await turn_fixture.sessions.delete(turn_fixture.agent_id, turn_fixture.session_id)
 
     assert turn_fixture.inbox.tasks == [

@@ -1,11 +1,13 @@
 """A tenant's services with a real store and scripted models."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Any, cast
 
 from tests.clock import CLOCK
-from tests.script_model import deadline, until
+from tests.script_model import deadline
+from tests.services.polling import poll_until
 
 from stint.bootstrap.adapters import Adapters
 from stint.bootstrap.agents import compose, delete_agent_objects
@@ -33,7 +35,7 @@ class IdleQueue:
     def __init__(self) -> None:
         self.tasks: list[DeletionTask] = []
 
-    def leave(self, task: DeletionTask) -> None:
+    async def leave(self, task: DeletionTask) -> None:
         self.tasks.append(task)
 
 
@@ -111,15 +113,15 @@ class TurnFixture:
         return await self.turns.get(self.agent_id, self.session_id, turn_id)
 
     async def stored(self) -> list[Turn]:
-        history = await asyncio.to_thread(self.store.turns.history, *self.ids)
+        history = await self.store.turns.history(*self.ids)
         return [turn.to_turn() for turn in history.turns]
 
     async def lease_turn(self) -> str | None:
-        return (await asyncio.to_thread(self.store.sessions.get, *self.ids)).lease_turn
+        return (await self.store.sessions.get(*self.ids)).lease_turn
 
     async def lease_runs_out(self) -> None:
         """Move the clock to the end of the session's lease."""
-        record = await asyncio.to_thread(self.store.sessions.get, *self.ids)
+        record = await self.store.sessions.get(*self.ids)
         CLOCK.move_to(record.lease_until)
 
 
@@ -129,12 +131,16 @@ def ended(events: list[Event]) -> Turn:
     return cast("TurnComplete", events[-1]).turn
 
 
-async def keep_running(waiter: asyncio.Task[Any], lease_end: Callable[[], int | None], lease: float) -> None:
+async def keep_running(waiter: asyncio.Task[Any], lease_end: Callable[[], Awaitable[int | None]], lease: float) -> None:
     """Advance the clock from one renewal of a lease to the next, until the waiter has noticed a renewal."""
+
+    async def is_renewed(before: int) -> bool:
+        return waiter.done() or (await lease_end() or 0) > before
+
     while not waiter.done():
-        before = lease_end() or 0
+        before = await lease_end() or 0
         CLOCK.move(lease / 3)
-        await until(lambda: waiter.done() or (lease_end() or 0) > before)  # noqa: B023 - awaited in this round
+        await poll_until(partial(is_renewed, before))
         await asyncio.sleep(0.02)
 
 
@@ -149,5 +155,5 @@ async def run_out(turn: TurnRun) -> None:
     keeper = turn.log.keeper
     keeper.stop()
     await asyncio.gather(keeper.renewal, return_exceptions=True)
-    await asyncio.to_thread(keeper.lease.renew, 0)
+    await keeper.lease.renew(0)
     CLOCK.move(0.002)

@@ -11,6 +11,7 @@ from tests.clock import CLOCK
 from tests.openresponses.grammar import Stream
 from tests.openresponses.schema import Json
 from tests.script_model import deadline
+from tests.services.polling import poll_until
 from tests.store.conftest import Cloud
 
 from stint.bootstrap.adapters import Adapters
@@ -45,14 +46,14 @@ class FakeQueue:
     kinds: list[tuple[str, str]] = field(default_factory=list)
     refuses: bool = False
 
-    def send(self, task: AnyTask) -> None:
+    async def send(self, task: AnyTask) -> None:
         self.refuse()
         if isinstance(task, ResponseTask):
             self.tasks.append(task)
         else:
             self.deletions.append(task)
 
-    def put(self, source: str, detail_type: str, detail: Any) -> None:
+    async def put(self, source: str, detail_type: str, detail: Any) -> None:
         self.refuse()
         self.ends.append(detail)
         self.kinds.append((source, detail_type))
@@ -155,6 +156,38 @@ class WorkerFixture:
             stream.finish()
         return events
 
+    async def told(self, response_id: str) -> list[str]:
+        """Return the stored events of a response's stream."""
+        batches = self.store.background.events(self.tenant, response_id)
+        return [event async for batch in batches for event in batch]
+
+    async def until_told(self, response_id: str, text: str, times: int = 1) -> None:
+        """Wait until so many events of a stored stream have a text in them."""
+
+        async def is_told() -> bool:
+            return sum(text in event for event in await self.told(response_id)) >= times
+
+        await poll_until(is_told)
+
+    async def until_stored(self, response_id: str, records: int) -> None:
+        """Wait until a response has so many records."""
+
+        async def is_stored() -> bool:
+            return len((await self.stored(response_id)).records) >= records
+
+        await poll_until(is_stored)
+
+    async def until_taken_up(self, response_id: str) -> None:
+        """Wait until a worker has a response."""
+
+        async def is_held() -> bool:
+            return (await self.store.response_leases.get_state(self.tenant, response_id)).held
+
+        await poll_until(is_held)
+
+    async def lease_end(self, response_id: str) -> int | None:
+        return (await self.store.response_leases.get_state(self.tenant, response_id)).lease_until
+
     async def stored_events(self, response_id: str) -> list[Json]:
         texts = await self.services.background.recovery.read_stream(response_id)
         return [json.loads(text) for text in texts]
@@ -171,21 +204,16 @@ class WorkerFixture:
         CLOCK.move(self.lease)
 
     def cloud_goes(self) -> None:
-        self.cloud.dynamodb.meta.events.register_first("before-call.dynamodb.*", refuse)
+        self.cloud.proxy.down = True
 
     def cloud_comes(self) -> None:
-        self.cloud.dynamodb.meta.events.unregister("before-call.dynamodb.*", refuse)
+        self.cloud.proxy.down = False
 
     async def lease_runs_out(self, response_id: str) -> None:
-        state = await asyncio.to_thread(self.store.response_leases.get_state, self.tenant, response_id)
-        CLOCK.move_to(state.lease_until)
+        CLOCK.move_to(await self.lease_end(response_id))
 
     async def stored(self, response_id: str) -> StoredResponse:
-        return await asyncio.to_thread(self.store.responses.get, self.tenant, response_id)
-
-
-def refuse(**_: Any) -> None:
-    raise ConnectionError("the process is dead")
+        return await self.store.responses.get(self.tenant, response_id)
 
 
 def types_of(events: list[Json]) -> list[str]:

@@ -1,50 +1,58 @@
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+import boto3
 import pytest
-from botocore.exceptions import ConnectionClosedError
 from infra.local.engine import Engine
-from moto import mock_aws
+from moto.server import ThreadedMotoServer
+from tests.store.dynamodb_proxy import DynamoDBProxy
 from tests.store.tenant_records import list_blobs, note_partitions, read_records
 
 from stint.domain.ids import new_id
 from stint.store.clients import make_dynamodb, make_s3
 from stint.store.items import Item, encode
 from stint.store.store import Store
+from stint.store.table import Table
 
 if TYPE_CHECKING:
-    from mypy_boto3_dynamodb import DynamoDBClient
+    from mypy_boto3_dynamodb import DynamoDBClient as BotoClient
     from mypy_boto3_s3 import S3Client
+
+CREDENTIALS = {"AWS_ACCESS_KEY_ID": "local", "AWS_SECRET_ACCESS_KEY": "local", "AWS_DEFAULT_REGION": "us-east-1"}
 
 
 class Cloud:
-    """A store and its clients, with counters of their requests and consumed capacity units."""
+    """A store whose calls pass a proxy, and clients of the engine itself.
 
-    def __init__(self, dynamodb: "DynamoDBClient", s3: "S3Client", table: str, bucket: str) -> None:
-        self.dynamodb, self.s3, self.table, self.bucket = dynamodb, s3, table, bucket
-        self.store = Store(dynamodb, table, lambda: s3, bucket)
-        self.calls: Counter[str] = Counter()
-        self.units: Counter[str] = Counter()
-        note_partitions(dynamodb)
-        for client in (dynamodb, s3):
-            client.meta.events.register("before-call", self._count)
-        dynamodb.meta.events.register("before-parameter-build", self._ask_for_units)
-        dynamodb.meta.events.register("after-call", self._charge)
+    `calls` and `units` count the requests of the store, and the capacity units that they consumed. The calls of
+    `dynamodb` are not counted.
+    """
+
+    def __init__(self, proxy: DynamoDBProxy, dynamodb: "BotoClient", s3: "S3Client", table: str, bucket: str) -> None:
+        self.proxy, self.dynamodb, self.s3, self.bucket = proxy, dynamodb, s3, bucket
+        self.table_name = table
+        self.client = make_dynamodb()
+        self.table = Table(self.client, table)
+        self.store = Store(self.client, table, lambda: s3, bucket)
+        self.calls: Counter[str] = proxy.calls
+        self.units: Counter[str] = proxy.units
+        proxy.observers.append(note_partitions)
+        s3.meta.events.register("before-call", self._count)
 
     def forget(self) -> None:
-        self.calls.clear()
-        self.units.clear()
+        self.proxy.forget()
 
     def write(self, items: Iterable[Item]) -> None:
         """Write many items at once without the store."""
         requests = [{"PutRequest": {"Item": encode(item)}} for item in items]
         for at in range(0, len(requests), 25):
-            self.dynamodb.batch_write_item(RequestItems={self.table: requests[at : at + 25]})  # type: ignore[dict-item]  # the stubs want their own class
+            self.dynamodb.batch_write_item(RequestItems={self.table_name: requests[at : at + 25]})  # type: ignore[dict-item]  # the stubs want their own class
 
     def items(self, tenant: str) -> list[dict[str, Any]]:
         """Read all records of a tenant."""
-        return read_records(self.dynamodb, self.table, tenant)
+        return read_records(self.dynamodb, self.table_name, tenant)
 
     def blobs(self, tenant: str) -> list[str]:
         return list_blobs(self.s3, self.bucket, tenant)
@@ -52,60 +60,35 @@ class Cloud:
     def _count(self, model: Any, **_: Any) -> None:
         self.calls[model.name] += 1
 
-    def _ask_for_units(self, params: dict[str, Any], model: Any, **_: Any) -> None:
-        if "ReturnConsumedCapacity" in model.input_shape.members:
-            params["ReturnConsumedCapacity"] = "TOTAL"
-
-    def _charge(self, parsed: dict[str, Any], model: Any, **_: Any) -> None:
-        capacity = parsed.get("ConsumedCapacity", [])
-        for consumed in capacity if isinstance(capacity, list) else [capacity]:
-            self.units[model.name] += consumed["CapacityUnits"]
-
-
-def lose_first_answer(cloud: Cloud, operation: str, after: int | None = None) -> list[int]:
-    """Lose a response to an operation that took effect: the first one, or the first with the status `after`.
-
-    Returns the statuses of all responses, including the lost one.
-    """
-    sent: list[int] = []
-    session: Any = cloud.dynamodb._endpoint.http_session  # type: ignore[attr-defined]  # the wire itself
-    send = session.send
-
-    def lose(request: Any) -> Any:
-        answer = send(request)
-        if operation in str(request.headers["X-Amz-Target"]):
-            lost = after not in sent if after else not sent
-            sent.append(answer.status_code)
-            if lost and after in (None, answer.status_code):
-                raise ConnectionClosedError(endpoint_url=request.url)
-        return answer
-
-    session.send = lose
-    return sent
-
 
 @pytest.fixture(autouse=True)
 def credentials(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        monkeypatch.setenv(name, "local")
-    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    for name, value in CREDENTIALS.items():
+        monkeypatch.setenv(name, value)
+
+
+@pytest.fixture(scope="session")
+def moto_url() -> Iterator[str]:
+    """Serve moto, an implementation of DynamoDB that supports only one caller and does not count capacity."""
+    server = ThreadedMotoServer("127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    yield f"http://{host}:{port}"
+    server.stop()
 
 
 @pytest.fixture
-def mocked() -> Iterator[Cloud]:
-    """Yield a store in moto, which supports only one thread and does not count capacity."""
-    with mock_aws():
-        dynamodb, s3 = make_dynamodb(), make_s3()
-        dynamodb.create_table(
-            TableName="table",
+def mocked(moto_url: str, tenant: str) -> Iterator[Cloud]:
+    """Yield a store in moto."""
+    with connected({"AWS_ENDPOINT_URL": moto_url} | CREDENTIALS, f"table-{tenant}", f"bucket-{tenant}") as cloud:
+        cloud.dynamodb.create_table(
+            TableName=cloud.table_name,
             BillingMode="PAY_PER_REQUEST",
             AttributeDefinitions=[{"AttributeName": name, "AttributeType": "S"} for name in ("pk", "sk")],
             KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}, {"AttributeName": "sk", "KeyType": "RANGE"}],
         )
-        s3.create_bucket(Bucket="bucket")
-        yield Cloud(dynamodb, s3, "table", "bucket")
-        dynamodb.close()
-        s3.close()
+        cloud.s3.create_bucket(Bucket=cloud.bucket)
+        yield cloud
 
 
 @pytest.fixture(scope="session")
@@ -127,14 +110,25 @@ def own_cloud(engine: Engine) -> Iterator[Cloud]:
 
 
 def connect(engine: Engine) -> Iterator[Cloud]:
-    """Create clients of the engine, and yield a store after the environment of the engine is removed again."""
-    with pytest.MonkeyPatch.context() as environment:
-        for name, value in engine.environment().items():
-            environment.setenv(name, value)
-        dynamodb, s3 = make_dynamodb(), make_s3()
-    yield Cloud(dynamodb, s3, engine.outputs["TableName"], engine.outputs["BucketName"])
-    dynamodb.close()
-    s3.close()
+    with connected(engine.environment(), engine.outputs["TableName"], engine.outputs["BucketName"]) as cloud:
+        yield cloud
+
+
+@contextmanager
+def connected(environment: Mapping[str, str], table: str, bucket: str) -> Iterator[Cloud]:
+    """Create clients of an endpoint, and yield a store after its environment is removed again."""
+    endpoint = environment.get("AWS_ENDPOINT_URL_DYNAMODB") or environment["AWS_ENDPOINT_URL"]
+    with DynamoDBProxy(endpoint) as proxy, pytest.MonkeyPatch.context() as patch:
+        for name, value in environment.items():
+            patch.setenv(name, value)
+        dynamodb, s3 = boto3.client("dynamodb"), make_s3()
+        for name, value in proxy.environment().items():
+            patch.setenv(name, value)
+        cloud = Cloud(proxy, dynamodb, s3, table, bucket)
+        patch.undo()
+        yield cloud
+        dynamodb.close()
+        s3.close()
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """Documents to store."""
 
 from datetime import timedelta
+from typing import Self
 
 from stint.domain.ids import new_id
 from stint.domain.llama_stack.agents import Agent, AgentConfig
@@ -67,31 +68,34 @@ def pending(turn_id: str, arguments: str = "{}") -> PendingCalls:
 class Conversation:
     """A session of a new agent, and writes of turns to it."""
 
-    def __init__(self, store: Store, tenant: str, expires_at: int | None = None) -> None:
-        self.store, self.tenant = store, tenant
-        created, begun = agent(), session()
-        self.agent_id, self.session_id = created.agent_id, begun.session_id
-        store.agents.create(tenant, created)
-        store.sessions.create(tenant, self.agent_id, begun, expires_at)
+    def __init__(self, store: Store, tenant: str, agent_id: str, session_id: str) -> None:
+        self.store, self.tenant, self.agent_id, self.session_id = store, tenant, agent_id, session_id
         self.ids = (tenant, self.agent_id, self.session_id)
 
-    def acquire(self, turn_id: str | None = None, *, resume: bool = False, seconds: float = 30) -> SessionLease:
-        return self.store.session_leases.acquire(*self.ids, turn_id or new_id(), resume=resume, seconds=seconds)
+    @classmethod
+    async def create(cls, store: Store, tenant: str, expires_at: int | None = None) -> Self:
+        created, begun = agent(), session()
+        await store.agents.create(tenant, created)
+        await store.sessions.create(tenant, created.agent_id, begun, expires_at)
+        return cls(store, tenant, created.agent_id, begun.session_id)
 
-    def begin(self, text: str = "Hello", *, seconds: float = 30) -> SessionLease:
-        lease = self.acquire(seconds=seconds)
-        self.store.turns.put_header(lease, header(lease.turn_id, self.session_id, text))
+    async def acquire(self, turn_id: str | None = None, *, resume: bool = False, seconds: float = 30) -> SessionLease:
+        return await self.store.session_leases.acquire(*self.ids, turn_id or new_id(), resume=resume, seconds=seconds)
+
+    async def begin(self, text: str = "Hello", *, seconds: float = 30) -> SessionLease:
+        lease = await self.acquire(seconds=seconds)
+        await self.store.turns.put_header(lease, header(lease.turn_id, self.session_id, text))
         return lease
 
-    def turn(self, text: str = "Hello", answer: str = "Hi", status: RunStatus = RunStatus.completed) -> str:
-        lease = self.begin(text)
-        self.store.turns.append(lease, 0, record(lease.turn_id, answer, status))
+    async def turn(self, text: str = "Hello", answer: str = "Hi", status: RunStatus = RunStatus.completed) -> str:
+        lease = await self.begin(text)
+        await self.store.turns.append(lease, 0, record(lease.turn_id, answer, status))
         lease.last = LastTurn(lease.turn_id, 1)
-        lease.release()
+        await lease.release()
         return lease.turn_id
 
-    def turns(self) -> list[StoredTurn]:
-        return self.store.turns.history(*self.ids).turns
+    async def turns(self) -> list[StoredTurn]:
+        return (await self.store.turns.history(*self.ids)).turns
 
-    def statuses(self) -> list[RunStatus]:
-        return [turn.status for turn in self.turns()]
+    async def statuses(self) -> list[RunStatus]:
+        return [turn.status for turn in await self.turns()]

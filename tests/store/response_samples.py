@@ -80,12 +80,12 @@ class Responder:
         self.store, self.tenant = store, tenant
         self.responses = store.responses
 
-    def begin(self, text: str = "Hello", behind: ResponseHeader | None = None, background: bool = False) -> str:
+    async def begin(self, text: str = "Hello", behind: ResponseHeader | None = None, background: bool = False) -> str:
         header = response_header(text, behind, background=background)
-        self.responses.put(self.tenant, header)
+        await self.responses.put(self.tenant, header)
         return header.response_id
 
-    def respond(
+    async def respond(
         self,
         text: str = "Hello",
         answer: str = "Hi",
@@ -94,26 +94,28 @@ class Responder:
     ) -> ResponseHeader:
         """Store a whole response."""
         header = response_header(text, behind, model)
-        self.responses.put(self.tenant, header)
-        self.responses.append(self.tenant, header.response_id, 0, response_record(header.response_id, answer))
+        await self.responses.put(self.tenant, header)
+        await self.responses.append(self.tenant, header.response_id, 0, response_record(header.response_id, answer))
         return header
 
-    def chain(self, length: int, text: str = "Hello", answer: str = "Hi") -> list[ResponseHeader]:
+    async def chain(self, length: int, text: str = "Hello", answer: str = "Hi") -> list[ResponseHeader]:
         """Store responses, each of which continues from the previous one."""
         links: list[ResponseHeader] = []
         for _ in range(length):
-            links.append(self.respond(text, answer, links[-1] if links else None))
+            links.append(await self.respond(text, answer, links[-1] if links else None))
         return links
 
-    def append(self, response_id: str, index: int, text: str = "Hi", status: ResponseStatus | None = None) -> None:
-        self.responses.append(self.tenant, response_id, index, response_record(response_id, text, status))
+    async def append(
+        self, response_id: str, index: int, text: str = "Hi", status: ResponseStatus | None = None
+    ) -> None:
+        await self.responses.append(self.tenant, response_id, index, response_record(response_id, text, status))
 
-    def seal(self, response_id: str, status: ResponseStatus = ResponseStatus.failed) -> StoredResponse:
+    async def seal(self, response_id: str, status: ResponseStatus = ResponseStatus.failed) -> StoredResponse:
         record = ResponseRecord(ending=response_ending(status))
-        return self.responses.seal(self.tenant, response_id, lambda _: record)
+        return await self.responses.seal(self.tenant, response_id, lambda _: record)
 
-    def get(self, response_id: str) -> StoredResponse:
-        return self.responses.get(self.tenant, response_id)
+    async def get(self, response_id: str) -> StoredResponse:
+        return await self.responses.get(self.tenant, response_id)
 
 
 def ids_of(found: list[StoredResponse]) -> list[str]:

@@ -10,14 +10,9 @@ SEEN: dict[str, set[str]] = {}
 """The partitions that clients of this process have named, by tenant. A scan would read what all tests have stored."""
 
 
-def note_partitions(dynamodb: Any) -> None:
-    """Let a client note each partition that it names from now on."""
-    dynamodb.meta.events.register("before-call.dynamodb", _note)
-
-
-def _note(params: dict[str, Any], **_: Any) -> None:
-    body = params["body"]
-    for quoted in PARTITION_KEY.findall(body.encode() if isinstance(body, str) else body):
+def note_partitions(operation: str, body: bytes) -> None:
+    """Note each partition that a request names, as an observer of the DynamoDB proxy."""
+    for quoted in PARTITION_KEY.findall(body):
         partition = json.loads(quoted)
         SEEN.setdefault(partition.partition("#")[0], set()).add(partition)
 

@@ -21,35 +21,35 @@ def aws() -> Iterator[Any]:
         yield client
 
 
-def test_an_event_is_put_on_the_named_bus(aws: Any) -> None:
+async def test_an_event_is_put_on_the_named_bus(aws: Any) -> None:
     sent: list[Any] = []
     aws.meta.events.register("before-parameter-build.events.PutEvents", lambda params, **_: sent.append(params))
 
-    EventBridgeBus(lambda: aws, "ours").put("stint", "Response Completed", DETAIL)
+    await EventBridgeBus(lambda: aws, "ours").put("stint", "Response Completed", DETAIL)
 
     [[entry]] = [params["Entries"] for params in sent]
     assert (entry["Source"], entry["DetailType"], entry["EventBusName"]) == ("stint", "Response Completed", "ours")
     assert json.loads(entry["Detail"]) == {"kind": "response", "tenant": "acme", "response_id": "resp_1"}
 
 
-def test_an_entry_that_is_refused_for_good_is_an_error(aws: Any) -> None:
+async def test_an_entry_that_is_refused_for_good_is_an_error(aws: Any) -> None:
     with pytest.raises(StintError, match=r"refused event .* .InvalidArgument") as raised:
-        EventBridgeBus(lambda: aws, "ours").put("", "Response Completed", DETAIL)
+        await EventBridgeBus(lambda: aws, "ours").put("", "Response Completed", DETAIL)
 
     assert not isinstance(raised.value, StoreUnavailable)
 
 
 @pytest.mark.parametrize("code", ["InternalFailure", "ThrottlingException"])
-def test_an_entry_that_was_not_taken_may_be_sent_again(aws: Any, code: str) -> None:
+async def test_an_entry_that_was_not_taken_may_be_sent_again(aws: Any, code: str) -> None:
     def fail(parsed: dict[str, Any], **_: Any) -> None:
         parsed.update(FailedEntryCount=1, Entries=[{"ErrorCode": code, "ErrorMessage": "Later."}])
 
     aws.meta.events.register("after-call.events.PutEvents", fail)
 
     with pytest.raises(StoreUnavailable, match=code):
-        EventBridgeBus(lambda: aws, "ours").put("stint", "Response Completed", DETAIL)
+        await EventBridgeBus(lambda: aws, "ours").put("stint", "Response Completed", DETAIL)
 
 
-def test_a_bus_that_does_not_exist_is_told_in_the_words_of_the_domain(aws: Any) -> None:
+async def test_a_bus_that_does_not_exist_is_told_in_the_words_of_the_domain(aws: Any) -> None:
     with pytest.raises(StintError, match="The event bus refused the request"):
-        EventBridgeBus(make_events, "nowhere").put("stint", "Response Completed", DETAIL)
+        await EventBridgeBus(make_events, "nowhere").put("stint", "Response Completed", DETAIL)

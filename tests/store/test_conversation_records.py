@@ -1,7 +1,7 @@
+import asyncio
 import secrets
-import threading
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Awaitable, Callable
+from typing import Self
 
 import pytest
 from tests.store.conftest import Cloud
@@ -25,52 +25,57 @@ class ConversationFixture:
         self.all: ConversationStore = store.conversations
         self.created: Conversation = conversation(topic="ferries")
         self.first = stored(*texts)
-        self.all.create(tenant, self.created, self.first)
         self.ids = (tenant, self.created.id)
 
-    def add(self, *added: StoredItem) -> list[StoredItem]:
-        self.all.add_items(*self.ids, added)
+    @classmethod
+    async def create(cls, store: Store, tenant: str, *texts: str) -> Self:
+        made = cls(store, tenant, *texts)
+        await made.all.create(tenant, made.created, made.first)
+        return made
+
+    async def add(self, *added: StoredItem) -> list[StoredItem]:
+        await self.all.add_items(*self.ids, added)
         return list(added)
 
-    def history(self, max_bytes: int | None = None) -> list[StoredItem]:
-        return self.all.history(*self.ids, max_bytes).items
+    async def history(self, max_bytes: int | None = None) -> list[StoredItem]:
+        return (await self.all.history(*self.ids, max_bytes)).items
 
 
 @pytest.fixture
-def talk(cloud: Cloud, tenant: str) -> ConversationFixture:
-    return ConversationFixture(cloud.store, tenant, "one", "two")
+async def talk(cloud: Cloud, tenant: str) -> ConversationFixture:
+    return await ConversationFixture.create(cloud.store, tenant, "one", "two")
 
 
 @pytest.fixture(params=["cloud", "mocked"])
-def any_talk(request: pytest.FixtureRequest, tenant: str) -> ConversationFixture:
+async def any_talk(request: pytest.FixtureRequest, tenant: str) -> ConversationFixture:
     """Two implementations of DynamoDB that know nothing of each other."""
-    return ConversationFixture(request.getfixturevalue(request.param).store, tenant, "one", "two")
+    return await ConversationFixture.create(request.getfixturevalue(request.param).store, tenant, "one", "two")
 
 
-def test_a_conversation_reads_back_with_its_first_items(any_talk: ConversationFixture) -> None:
-    assert any_talk.all.get(*any_talk.ids) == any_talk.created
-    assert any_talk.history() == any_talk.first
+async def test_a_conversation_reads_back_with_its_first_items(any_talk: ConversationFixture) -> None:
+    assert await any_talk.all.get(*any_talk.ids) == any_talk.created
+    assert await any_talk.history() == any_talk.first
 
 
-def test_a_conversation_is_created_in_one_call(cloud: Cloud, tenant: str) -> None:
+async def test_a_conversation_is_created_in_one_call(cloud: Cloud, tenant: str) -> None:
     cloud.forget()
 
-    ConversationFixture(cloud.store, tenant, "one", "two")
+    await ConversationFixture.create(cloud.store, tenant, "one", "two")
 
     assert cloud.calls == {"BatchWriteItem": 1}
     assert cloud.units == {"BatchWriteItem": 4}
 
 
-def test_the_metadata_of_a_conversation_is_replaced(any_talk: ConversationFixture) -> None:
-    updated = any_talk.all.update(*any_talk.ids, {"mood": "höflich"})
+async def test_the_metadata_of_a_conversation_is_replaced(any_talk: ConversationFixture) -> None:
+    updated = await any_talk.all.update(*any_talk.ids, {"mood": "höflich"})
 
     assert updated.metadata == {"mood": "höflich"}
     assert updated.created_at == any_talk.created.created_at
-    assert any_talk.all.get(*any_talk.ids) == updated
-    assert any_talk.history() == any_talk.first
+    assert await any_talk.all.get(*any_talk.ids) == updated
+    assert await any_talk.history() == any_talk.first
 
 
-def test_items_of_every_kind_read_back_in_the_order_of_their_ids(any_talk: ConversationFixture) -> None:
+async def test_items_of_every_kind_read_back_in_the_order_of_their_ids(any_talk: ConversationFixture) -> None:
     question, step = message("What does it cost?"), new_id()
     made: list[Item] = [
         question,
@@ -83,33 +88,32 @@ def test_items_of_every_kind_read_back_in_the_order_of_their_ids(any_talk: Conve
     ]
     added = [StoredItem(item=item, texts=["a file's text"]) for item in made]
 
-    any_talk.add(*added[::-1])
+    await any_talk.add(*added[::-1])
 
-    assert any_talk.history() == any_talk.first + added
+    assert await any_talk.history() == any_talk.first + added
 
 
-def test_items_are_added_for_a_unit_each_and_one_read(cloud: Cloud, talk: ConversationFixture) -> None:
+async def test_items_are_added_for_a_unit_each_and_one_read(cloud: Cloud, talk: ConversationFixture) -> None:
     cloud.forget()
 
-    talk.add(*stored(*("Hello",) * 20))
+    await talk.add(*stored(*("Hello",) * 20))
 
     assert cloud.calls == {"BatchWriteItem": 1, "GetItem": 1}
     assert cloud.units == {"BatchWriteItem": 20, "GetItem": 1}
 
 
-def test_any_number_of_items_is_added(talk: ConversationFixture) -> None:
-    added = talk.add(*stored(*map(str, range(130))))
+async def test_any_number_of_items_is_added(talk: ConversationFixture) -> None:
+    added = await talk.add(*stored(*map(str, range(130))))
 
-    assert talk.history() == talk.first + added
+    assert await talk.history() == talk.first + added
 
 
-def test_concurrent_additions_lose_nothing_and_keep_their_own_order(talk: ConversationFixture) -> None:
+async def test_concurrent_additions_lose_nothing_and_keep_their_own_order(talk: ConversationFixture) -> None:
     batches = [stored(*(f"{writer}.{number}" for number in range(30))) for writer in range(8)]
 
-    with ThreadPoolExecutor(8) as threads:
-        list(threads.map(lambda batch: talk.add(*batch), batches))
+    await asyncio.gather(*(talk.add(*batch) for batch in batches))
 
-    found = [one.item.id for one in talk.history()]
+    found = [one.item.id for one in await talk.history()]
     assert len(found) == len(set(found)) == 2 + 8 * 30
     for batch in batches:
         ids = [one.item.id for one in batch]
@@ -117,19 +121,19 @@ def test_concurrent_additions_lose_nothing_and_keep_their_own_order(talk: Conver
 
 
 @pytest.mark.parametrize("size", [400_000, 2_000_000])
-def test_an_item_may_be_of_any_size(cloud: Cloud, talk: ConversationFixture, size: int) -> None:
-    [large] = talk.add(*stored(secrets.token_urlsafe(size)))
+async def test_an_item_may_be_of_any_size(cloud: Cloud, talk: ConversationFixture, size: int) -> None:
+    [large] = await talk.add(*stored(secrets.token_urlsafe(size)))
 
-    assert talk.all.get_item(*talk.ids, large.item.id) == large
-    assert talk.history()[-1] == large
+    assert await talk.all.get_item(*talk.ids, large.item.id) == large
+    assert (await talk.history())[-1] == large
     assert len(cloud.blobs(talk.tenant)) == 1
 
 
-def test_items_are_listed_in_either_order(any_talk: ConversationFixture) -> None:
-    made = any_talk.first + any_talk.add(*stored("three", "four"))
+async def test_items_are_listed_in_either_order(any_talk: ConversationFixture) -> None:
+    made = any_talk.first + await any_talk.add(*stored("three", "four"))
 
-    newest = any_talk.all.list_items(*any_talk.ids)
-    oldest = any_talk.all.list_items(*any_talk.ids, order="asc")
+    newest = await any_talk.all.list_items(*any_talk.ids)
+    oldest = await any_talk.all.list_items(*any_talk.ids, order="asc")
 
     assert newest.data == made[::-1]
     assert oldest.data == made
@@ -137,141 +141,146 @@ def test_items_are_listed_in_either_order(any_talk: ConversationFixture) -> None
 
 
 @pytest.mark.parametrize("oldest_first", [False, True])
-def test_pages_of_items_join_without_gaps(any_talk: ConversationFixture, oldest_first: bool) -> None:
-    made = any_talk.first + any_talk.add(*stored("three", "four", "five"))
+async def test_pages_of_items_join_without_gaps(any_talk: ConversationFixture, oldest_first: bool) -> None:
+    made = any_talk.first + await any_talk.add(*stored("three", "four", "five"))
     shown: list[StoredItem] = []
     after, more = None, True
 
     while more:
-        page = any_talk.all.list_items(*any_talk.ids, after=after, limit=2, order="asc" if oldest_first else "desc")
+        page = await any_talk.all.list_items(
+            *any_talk.ids, after=after, limit=2, order="asc" if oldest_first else "desc"
+        )
         shown += page.data
         after, more = shown[-1].item.id, page.has_more
 
     assert shown == (made if oldest_first else made[::-1])
 
 
-def test_a_page_of_items_takes_two_calls(cloud: Cloud, talk: ConversationFixture) -> None:
-    talk.add(*stored(*map(str, range(50))))
+async def test_a_page_of_items_takes_two_calls(cloud: Cloud, talk: ConversationFixture) -> None:
+    await talk.add(*stored(*map(str, range(50))))
     cloud.forget()
 
-    page = talk.all.list_items(*talk.ids, after=talk.first[0].item.id, limit=10, order="asc")
+    page = await talk.all.list_items(*talk.ids, after=talk.first[0].item.id, limit=10, order="asc")
 
     assert len(page.data) == 10
     assert cloud.calls == {"BatchGetItem": 1, "Query": 1}
 
 
-def test_a_list_of_large_items_ends_where_the_answer_is_full(talk: ConversationFixture) -> None:
-    added = talk.add(*stored(*(secrets.token_hex(900_000) for _ in range(3))))
+async def test_a_list_of_large_items_ends_where_the_answer_is_full(talk: ConversationFixture) -> None:
+    added = await talk.add(*stored(*(secrets.token_hex(900_000) for _ in range(3))))
 
-    page = talk.all.list_items(*talk.ids)
+    page = await talk.all.list_items(*talk.ids)
 
     assert page.data == added[:0:-1]
     assert page.has_more
 
 
-def test_items_behind_one_that_is_not_there_are_not_found(talk: ConversationFixture) -> None:
+async def test_items_behind_one_that_is_not_there_are_not_found(talk: ConversationFixture) -> None:
     for after in (new_name("msg"), "nonsense"):
         with pytest.raises(NotFound, match="Item"):
-            talk.all.list_items(*talk.ids, after=after)
+            await talk.all.list_items(*talk.ids, after=after)
 
 
-def test_one_item_is_read_in_one_call(cloud: Cloud, talk: ConversationFixture) -> None:
+async def test_one_item_is_read_in_one_call(cloud: Cloud, talk: ConversationFixture) -> None:
     cloud.forget()
 
-    found = talk.all.get_item(*talk.ids, talk.first[1].item.id)
+    found = await talk.all.get_item(*talk.ids, talk.first[1].item.id)
 
     assert found == talk.first[1]
     assert cloud.calls == {"BatchGetItem": 1}
 
 
-def test_an_item_is_found_by_its_whole_id(talk: ConversationFixture) -> None:
+async def test_an_item_is_found_by_its_whole_id(talk: ConversationFixture) -> None:
     digits = talk.first[0].item.id.removeprefix("msg")
 
     for call in (talk.all.get_item, talk.all.delete_item):
         for item_id in (f"fc{digits}", new_name("msg"), "nonsense", ""):
             with pytest.raises(NotFound) as raised:
-                call(*talk.ids, item_id)
+                await call(*talk.ids, item_id)
             assert raised.value.code == "item_not_found"
-    assert talk.history() == talk.first
+    assert await talk.history() == talk.first
 
 
-def test_a_deleted_item_is_gone_with_its_blob(cloud: Cloud, any_talk: ConversationFixture) -> None:
-    [large] = any_talk.add(*stored(secrets.token_urlsafe(400_000)))
+async def test_a_deleted_item_is_gone_with_its_blob(cloud: Cloud, any_talk: ConversationFixture) -> None:
+    [large] = await any_talk.add(*stored(secrets.token_urlsafe(400_000)))
 
-    any_talk.all.delete_item(*any_talk.ids, large.item.id)
+    await any_talk.all.delete_item(*any_talk.ids, large.item.id)
 
-    assert any_talk.history() == any_talk.first
+    assert await any_talk.history() == any_talk.first
     assert cloud.blobs(any_talk.tenant) == []
     with pytest.raises(NotFound):
-        any_talk.all.delete_item(*any_talk.ids, large.item.id)
+        await any_talk.all.delete_item(*any_talk.ids, large.item.id)
 
 
-def test_a_bounded_history_of_items_is_the_newest_ones_that_fit(any_talk: ConversationFixture) -> None:
-    made = any_talk.first + any_talk.add(*stored(*(f"{number}" * 500 for number in range(6))))
+async def test_a_bounded_history_of_items_is_the_newest_ones_that_fit(any_talk: ConversationFixture) -> None:
+    made = any_talk.first + await any_talk.add(*stored(*(f"{number}" * 500 for number in range(6))))
     sizes = [len(to_json(one)) for one in made]
 
-    def shown(max_bytes: int) -> tuple[list[StoredItem], bool]:
-        history = any_talk.all.history(*any_talk.ids, max_bytes)
+    async def shown(max_bytes: int) -> tuple[list[StoredItem], bool]:
+        history = await any_talk.all.history(*any_talk.ids, max_bytes)
         return history.items, history.complete
 
-    assert shown(sum(sizes)) == (made, True)
-    assert shown(sum(sizes) - 1) == (made[1:], False)
-    assert shown(sum(sizes[-2:])) == (made[-2:], False)
-    assert shown(0) == (made[-1:], False)
+    assert await shown(sum(sizes)) == (made, True)
+    assert await shown(sum(sizes) - 1) == (made[1:], False)
+    assert await shown(sum(sizes[-2:])) == (made[-2:], False)
+    assert await shown(0) == (made[-1:], False)
 
 
-def test_a_history_is_read_in_one_call_and_reads_no_blob_that_it_leaves_out(
+async def test_a_history_is_read_in_one_call_and_reads_no_blob_that_it_leaves_out(
     cloud: Cloud, talk: ConversationFixture
 ) -> None:
-    talk.add(*stored(secrets.token_urlsafe(400_000)), *stored("three", "four"))
+    await talk.add(*stored(secrets.token_urlsafe(400_000)), *stored("three", "four"))
     cloud.forget()
 
-    history = talk.all.history(*talk.ids, 10_000)
+    history = await talk.all.history(*talk.ids, 10_000)
 
     assert (len(history.items), history.complete) == (2, False)
     assert cloud.calls == {"Query": 1}
 
 
-def test_the_history_of_an_empty_conversation_is_empty(cloud: Cloud, tenant: str) -> None:
-    talk = ConversationFixture(cloud.store, tenant)
+async def test_the_history_of_an_empty_conversation_is_empty(cloud: Cloud, tenant: str) -> None:
+    talk = await ConversationFixture.create(cloud.store, tenant)
 
-    history = talk.all.history(*talk.ids)
+    history = await talk.all.history(*talk.ids)
 
     assert (history.items, history.complete) == ([], True)
 
 
-def test_conversations_are_listed_newest_or_oldest_first(any_talk: ConversationFixture) -> None:
-    made = [any_talk.created, *(ConversationFixture(any_talk.store, any_talk.tenant, "x").created for _ in range(11))]
+async def test_conversations_are_listed_newest_or_oldest_first(any_talk: ConversationFixture) -> None:
+    made = [
+        any_talk.created,
+        *[(await ConversationFixture.create(any_talk.store, any_talk.tenant, "x")).created for _ in range(11)],
+    ]
 
-    newest = any_talk.all.list(any_talk.tenant)
-    first = any_talk.all.list(any_talk.tenant, limit=7, order="asc")
-    rest = any_talk.all.list(any_talk.tenant, after=first.data[-1].id, limit=7, order="asc")
+    newest = await any_talk.all.list(any_talk.tenant)
+    first = await any_talk.all.list(any_talk.tenant, limit=7, order="asc")
+    rest = await any_talk.all.list(any_talk.tenant, after=first.data[-1].id, limit=7, order="asc")
 
     assert newest.data == made[::-1]
     assert first.data + rest.data == made
     assert (newest.has_more, first.has_more, rest.has_more) == (False, True, False)
 
 
-def test_conversations_behind_one_that_is_not_there_are_not_found(talk: ConversationFixture) -> None:
+async def test_conversations_behind_one_that_is_not_there_are_not_found(talk: ConversationFixture) -> None:
     for after in (new_name("conv"), "nonsense"):
         with pytest.raises(NotFound, match="Conversation"):
-            talk.all.list(talk.tenant, after=after)
+            await talk.all.list(talk.tenant, after=after)
 
 
-def delete(talk: ConversationFixture, deadline: float = float("inf")) -> bool:
+async def delete(talk: ConversationFixture, deadline: float = float("inf")) -> bool:
     """Delete a conversation as a request does: marked first."""
-    talk.all.mark_deleted(*talk.ids)
-    return talk.all.delete(*talk.ids, deadline)
+    await talk.all.mark_deleted(*talk.ids)
+    return await talk.all.delete(*talk.ids, deadline)
 
 
-def test_a_conversation_that_is_not_marked_is_not_deleted(talk: ConversationFixture) -> None:
+async def test_a_conversation_that_is_not_marked_is_not_deleted(talk: ConversationFixture) -> None:
     with pytest.raises(NotMarkedDeleted, match=f"Conversation '{talk.created.id}' is not marked"):
-        talk.all.delete(*talk.ids)
+        await talk.all.delete(*talk.ids)
 
-    assert talk.history() == talk.first
+    assert await talk.history() == talk.first
 
 
-def missing(conversation_id: str) -> list[Callable[[ConversationFixture], object]]:
+def missing(conversation_id: str) -> list[Callable[[ConversationFixture], Awaitable[object]]]:
     """All that can be asked of a conversation."""
     [one] = stored("x")
     return [
@@ -288,95 +297,93 @@ def missing(conversation_id: str) -> list[Callable[[ConversationFixture], object
 
 
 @pytest.mark.parametrize("conversation_id", [f"conv_{hex_of('01990000-0000-7000-8000-000000000000')}", "nonsense", ""])
-def test_a_conversation_that_is_not_there_is_not_found(talk: ConversationFixture, conversation_id: str) -> None:
+async def test_a_conversation_that_is_not_there_is_not_found(talk: ConversationFixture, conversation_id: str) -> None:
     for call in missing(conversation_id):
         with pytest.raises(NotFound) as raised:
-            call(talk)
+            await call(talk)
         assert raised.value.code == "conversation_not_found"
 
 
-def test_a_deleted_conversation_leaves_nothing_and_is_not_found(cloud: Cloud, talk: ConversationFixture) -> None:
-    other = ConversationFixture(talk.store, talk.tenant, "other")
-    talk.add(*stored(*map(str, range(60))), *stored(secrets.token_urlsafe(400_000)))
+async def test_a_deleted_conversation_leaves_nothing_and_is_not_found(cloud: Cloud, talk: ConversationFixture) -> None:
+    other = await ConversationFixture.create(talk.store, talk.tenant, "other")
+    await talk.add(*stored(*map(str, range(60))), *stored(secrets.token_urlsafe(400_000)))
 
-    done = delete(talk)
+    done = await delete(talk)
 
     assert done
     assert not any(talk.created.id in item["pk"]["S"] + item["sk"]["S"] for item in cloud.items(talk.tenant))
     assert cloud.blobs(talk.tenant) == []
     for call in missing(talk.created.id):
         with pytest.raises(NotFound) as raised:
-            call(talk)
+            await call(talk)
         assert raised.value.code == "conversation_not_found"
-    assert other.history() == other.first
-    assert talk.all.list(talk.tenant).data == [other.created]
+    assert await other.history() == other.first
+    assert (await talk.all.list(talk.tenant)).data == [other.created]
 
 
-def test_what_is_added_to_a_deleted_conversation_is_taken_back(cloud: Cloud, talk: ConversationFixture) -> None:
-    delete(talk)
+async def test_what_is_added_to_a_deleted_conversation_is_taken_back(cloud: Cloud, talk: ConversationFixture) -> None:
+    await delete(talk)
 
     with pytest.raises(NotFound):
-        talk.add(*stored("late", secrets.token_urlsafe(400_000)))
+        await talk.add(*stored("late", secrets.token_urlsafe(400_000)))
 
     assert cloud.items(talk.tenant) == []
     assert cloud.blobs(talk.tenant) == []
 
 
-def test_additions_while_a_conversation_is_deleted_leave_nothing(cloud: Cloud, tenant: str) -> None:
+async def test_additions_while_a_conversation_is_deleted_leave_nothing(cloud: Cloud, tenant: str) -> None:
     for _ in range(5):
-        talk = ConversationFixture(cloud.store, tenant)
-        begun = threading.Event()
-        writer = threading.Thread(target=add_until_refused, args=(talk, begun))
-        writer.start()
-        begun.wait(10)
+        talk = await ConversationFixture.create(cloud.store, tenant)
+        begun = asyncio.Event()
+        writer = asyncio.create_task(add_until_refused(talk, begun))
+        await begun.wait()
 
-        delete(talk)
-        writer.join(10)
+        await delete(talk)
+        await writer
 
-        assert not writer.is_alive()
         assert cloud.items(tenant) == []
 
 
-def add_until_refused(talk: ConversationFixture, begun: threading.Event) -> None:
+async def add_until_refused(talk: ConversationFixture, begun: asyncio.Event) -> None:
     try:
         for number in range(500):
-            talk.add(*stored("a", "b"))
+            await talk.add(*stored("a", "b"))
             if number == 3:
                 begun.set()
     except NotFound:
         return
 
 
-def test_the_deletion_of_a_conversation_stops_at_its_deadline_and_goes_on_later(
+async def test_the_deletion_of_a_conversation_stops_at_its_deadline_and_goes_on_later(
     cloud: Cloud, talk: ConversationFixture
 ) -> None:
-    done = delete(talk, deadline=0)
+    done = await delete(talk, deadline=0)
 
     assert not done
     with pytest.raises(NotFound):
-        talk.all.get(*talk.ids)
-    assert talk.all.delete(*talk.ids)
+        await talk.all.get(*talk.ids)
+    assert await talk.all.delete(*talk.ids)
     assert cloud.items(talk.tenant) == []
 
 
-def test_a_conversation_is_locked_by_one_response(talk: ConversationFixture) -> None:
-    lock = talk.store.conversation_leases.acquire(*talk.ids, "resp_1", 30)
+async def test_a_conversation_is_locked_by_one_response(talk: ConversationFixture) -> None:
+    lock = await talk.store.conversation_leases.acquire(*talk.ids, "resp_1", 30)
 
     with pytest.raises(Conflict, match=f"Conversation {talk.created.id} is running resp_1") as raised:
-        talk.store.conversation_leases.acquire(*talk.ids, "resp_2", 30)
+        await talk.store.conversation_leases.acquire(*talk.ids, "resp_2", 30)
 
     assert raised.value.code == "conversation_locked"
-    lock.release()
-    assert talk.store.conversation_leases.acquire(*talk.ids, "resp_2", 30).taken_over is None
+    await lock.release()
+    assert (await talk.store.conversation_leases.acquire(*talk.ids, "resp_2", 30)).taken_over is None
 
 
-def test_whoever_holds_a_deleted_conversation_loses_it(talk: ConversationFixture) -> None:
-    lock = talk.store.conversation_leases.acquire(*talk.ids, "resp_1", 30)
+async def test_whoever_holds_a_deleted_conversation_loses_it(talk: ConversationFixture) -> None:
+    lock = await talk.store.conversation_leases.acquire(*talk.ids, "resp_1", 30)
 
-    delete(talk)
+    await delete(talk)
 
     with pytest.raises(Interrupted, match="was taken over by another request, or deleted"):
-        lock.renew(30)
-    lock.release()
+        await lock.renew(30)
+    await lock.release()
     with pytest.raises(NotFound):
-        talk.all.get(*talk.ids)
+        await talk.all.get(*talk.ids)

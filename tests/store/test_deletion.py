@@ -1,5 +1,5 @@
+import asyncio
 import secrets
-import threading
 import time
 from contextlib import suppress
 from typing import Any
@@ -19,16 +19,16 @@ from stint.store.store import Store
 NEVER = float("inf")
 
 
-def delete_session(store: Store, ids: tuple[str, str, str], deadline: float = NEVER) -> bool:
+async def delete_session(store: Store, ids: tuple[str, str, str], deadline: float = NEVER) -> bool:
     """Delete a session as a request does: marked first, which raises for an expired one once it is marked."""
     with suppress(NotFound):
-        store.sessions.mark_deleted(*ids)
-    return store.deletion.delete_session(*ids, deadline)
+        await store.sessions.mark_deleted(*ids)
+    return await store.deletion.delete_session(*ids, deadline)
 
 
-def delete_agent(store: Store, tenant: str, agent_id: str, deadline: float = NEVER) -> bool:
-    store.agents.mark_deleted(tenant, agent_id)
-    return store.deletion.delete_agent(tenant, agent_id, deadline)
+async def delete_agent(store: Store, tenant: str, agent_id: str, deadline: float = NEVER) -> bool:
+    await store.agents.mark_deleted(tenant, agent_id)
+    return await store.deletion.delete_agent(tenant, agent_id, deadline)
 
 
 def kinds(cloud: Cloud, tenant: str) -> set[str]:
@@ -36,116 +36,115 @@ def kinds(cloud: Cloud, tenant: str) -> set[str]:
     return {item["pk"]["S"].split("#")[1].split(":")[0] for item in cloud.items(tenant)}
 
 
-def fill(talk: Conversation) -> None:
+async def fill(talk: Conversation) -> None:
     """Add a small turn, a large one, and one that waits for its client."""
     for text in ("short", secrets.token_urlsafe(500_000)):
-        talk.turn(text)
-    lease = talk.begin()
-    talk.store.turns.put_pending(lease, pending(lease.turn_id))
-    talk.store.turns.append(lease, 0, record(lease.turn_id, status=RunStatus.awaiting_input))
+        await talk.turn(text)
+    lease = await talk.begin()
+    await talk.store.turns.put_pending(lease, pending(lease.turn_id))
+    await talk.store.turns.append(lease, 0, record(lease.turn_id, status=RunStatus.awaiting_input))
     lease.last = LastTurn(lease.turn_id, 1)
-    lease.release()
+    await lease.release()
 
 
-def test_what_is_not_marked_is_not_deleted(cloud: Cloud, tenant: str) -> None:
-    talk = Conversation(cloud.store, tenant)
-    fill(talk)
+async def test_what_is_not_marked_is_not_deleted(cloud: Cloud, tenant: str) -> None:
+    talk = await Conversation.create(cloud.store, tenant)
+    await fill(talk)
     before = cloud.items(tenant)
 
     with pytest.raises(NotMarkedDeleted, match=f"Session '{talk.session_id}' is not marked"):
-        cloud.store.deletion.delete_session(*talk.ids, NEVER)
+        await cloud.store.deletion.delete_session(*talk.ids, NEVER)
     with pytest.raises(NotMarkedDeleted, match=f"Agent '{talk.agent_id}' is not marked"):
-        cloud.store.deletion.delete_agent(tenant, talk.agent_id, NEVER)
+        await cloud.store.deletion.delete_agent(tenant, talk.agent_id, NEVER)
 
     assert cloud.items(tenant) == before
 
 
 @pytest.mark.parametrize("expires_in", [None, 600, 60])
-def test_a_deleted_session_leaves_nothing(cloud: Cloud, tenant: str, expires_in: int | None) -> None:
-    talk = Conversation(cloud.store, tenant, expires_in and int(time.time()) + expires_in)
-    fill(talk)
+async def test_a_deleted_session_leaves_nothing(cloud: Cloud, tenant: str, expires_in: int | None) -> None:
+    talk = await Conversation.create(cloud.store, tenant, expires_in and int(time.time()) + expires_in)
+    await fill(talk)
     assert cloud.blobs(tenant)
     CLOCK.move(60)
 
-    done = delete_session(cloud.store, talk.ids)
+    done = await delete_session(cloud.store, talk.ids)
 
     assert done
     assert kinds(cloud, tenant) == {"agent"}
     assert cloud.blobs(tenant) == []
-    assert cloud.store.deletion.delete_session(*talk.ids, NEVER)
+    assert await cloud.store.deletion.delete_session(*talk.ids, NEVER)
 
 
-def test_another_session_is_left_alone(cloud: Cloud, tenant: str) -> None:
-    talk, other = Conversation(cloud.store, tenant), Conversation(cloud.store, tenant)
+async def test_another_session_is_left_alone(cloud: Cloud, tenant: str) -> None:
+    talk, other = await Conversation.create(cloud.store, tenant), await Conversation.create(cloud.store, tenant)
     for one in (talk, other):
-        fill(one)
-    before = other.turns()
+        await fill(one)
+    before = await other.turns()
 
-    delete_session(cloud.store, talk.ids)
+    await delete_session(cloud.store, talk.ids)
 
-    assert other.turns() == before
+    assert await other.turns() == before
 
 
-def test_the_writer_of_a_running_turn_stores_nothing_more(cloud: Cloud, tenant: str) -> None:
-    talk = Conversation(cloud.store, tenant)
-    lease = talk.begin(secrets.token_urlsafe(500_000))
-    cloud.store.turns.append(lease, 0, record(lease.turn_id))
+async def test_the_writer_of_a_running_turn_stores_nothing_more(cloud: Cloud, tenant: str) -> None:
+    talk = await Conversation.create(cloud.store, tenant)
+    lease = await talk.begin(secrets.token_urlsafe(500_000))
+    await cloud.store.turns.append(lease, 0, record(lease.turn_id))
 
     began = int(time.time())
-    delete_session(cloud.store, talk.ids)
+    await delete_session(cloud.store, talk.ids)
 
     with pytest.raises(Interrupted):
-        cloud.store.turns.append(lease, 1, record(lease.turn_id, secrets.token_urlsafe(500_000)))
+        await cloud.store.turns.append(lease, 1, record(lease.turn_id, secrets.token_urlsafe(500_000)))
     with pytest.raises(Interrupted):
-        cloud.store.turns.put_pending(lease, pending(lease.turn_id))
+        await cloud.store.turns.put_pending(lease, pending(lease.turn_id))
     with pytest.raises(Interrupted):
-        lease.renew(30)
-    cloud.store.turns.delete_pending(lease, lease.turn_id)
+        await lease.renew(30)
+    await cloud.store.turns.delete_pending(lease, lease.turn_id)
     lease.last = LastTurn(lease.turn_id, 1)
-    lease.release()
+    await lease.release()
     seals = [item for item in cloud.items(tenant) if "#agent" not in item["pk"]["S"]]
     assert len(seals) == 3
     for seal in seals:
         assert "doc" not in seal
         assert began + 3_600 <= int(seal["expires_at"]["N"]) <= time.time() + 3_600
     assert cloud.blobs(tenant) == []
-    assert talk.turns() == []
+    assert await talk.turns() == []
 
 
-def test_a_turn_whose_header_was_not_written_yet_never_begins(cloud: Cloud, tenant: str) -> None:
-    talk = Conversation(cloud.store, tenant)
-    lease = talk.acquire()
+async def test_a_turn_whose_header_was_not_written_yet_never_begins(cloud: Cloud, tenant: str) -> None:
+    talk = await Conversation.create(cloud.store, tenant)
+    lease = await talk.acquire()
 
-    delete_session(cloud.store, talk.ids)
-
-    with pytest.raises(Interrupted):
-        cloud.store.turns.put_header(lease, header(lease.turn_id, talk.session_id))
-    with pytest.raises(Interrupted):
-        cloud.store.turns.append(lease, 0, record(lease.turn_id))
-
-
-def test_a_resumed_turn_is_stopped_too(cloud: Cloud, tenant: str) -> None:
-    talk = Conversation(cloud.store, tenant)
-    turn_id = talk.turn(status=RunStatus.awaiting_input)
-    lease = talk.acquire(turn_id, resume=True)
-
-    delete_session(cloud.store, talk.ids)
+    await delete_session(cloud.store, talk.ids)
 
     with pytest.raises(Interrupted):
-        cloud.store.turns.append(lease, 1, record(turn_id))
+        await cloud.store.turns.put_header(lease, header(lease.turn_id, talk.session_id))
+    with pytest.raises(Interrupted):
+        await cloud.store.turns.append(lease, 0, record(lease.turn_id))
 
 
-def test_a_deletion_while_a_turn_writes_leaves_only_seals(cloud: Cloud, tenant: str) -> None:
+async def test_a_resumed_turn_is_stopped_too(cloud: Cloud, tenant: str) -> None:
+    talk = await Conversation.create(cloud.store, tenant)
+    turn_id = await talk.turn(status=RunStatus.awaiting_input)
+    lease = await talk.acquire(turn_id, resume=True)
+
+    await delete_session(cloud.store, talk.ids)
+
+    with pytest.raises(Interrupted):
+        await cloud.store.turns.append(lease, 1, record(turn_id))
+
+
+async def test_a_deletion_while_a_turn_writes_leaves_only_seals(cloud: Cloud, tenant: str) -> None:
     for _ in range(5):
-        talk = Conversation(cloud.store, tenant)
-        lease = talk.begin()
-        begun, interrupted = threading.Event(), threading.Event()
-        writer = threading.Thread(target=write, args=(talk, lease, begun, interrupted))
-        writer.start()
-        begun.wait(10)
+        talk = await Conversation.create(cloud.store, tenant)
+        lease = await talk.begin()
+        begun, interrupted = asyncio.Event(), asyncio.Event()
+        writer = asyncio.create_task(write(talk, lease, begun, interrupted))
+        await begun.wait()
 
-        delete_session(cloud.store, talk.ids)
-        writer.join(10)
+        await delete_session(cloud.store, talk.ids)
+        await writer
 
         assert interrupted.is_set()
         left = [item for item in cloud.items(tenant) if talk.session_id in item["pk"]["S"] + item["sk"]["S"]]
@@ -153,89 +152,87 @@ def test_a_deletion_while_a_turn_writes_leaves_only_seals(cloud: Cloud, tenant: 
         assert all("sealed_at" in item for item in left)
 
 
-def write(talk: Conversation, lease: SessionLease, begun: threading.Event, interrupted: threading.Event) -> None:
+async def write(talk: Conversation, lease: SessionLease, begun: asyncio.Event, interrupted: asyncio.Event) -> None:
     try:
         for index in range(1_000):
-            talk.store.turns.append(lease, index, record(lease.turn_id))
+            await talk.store.turns.append(lease, index, record(lease.turn_id))
             if index == 3:
                 begun.set()
-            time.sleep(0.01)
+            await asyncio.sleep(0.01)
     except Interrupted:
         interrupted.set()
 
 
-def test_a_deletion_stops_at_its_deadline_and_goes_on_later(own_cloud: Cloud, tenant: str) -> None:
-    talk = Conversation(own_cloud.store, tenant)
+async def test_a_deletion_stops_at_its_deadline_and_goes_on_later(own_cloud: Cloud, tenant: str) -> None:
+    talk = await Conversation.create(own_cloud.store, tenant)
     pk = f"{tenant}#session:{talk.agent_id}:{talk.session_id}"
     own_cloud.write({"pk": pk, "sk": f"{number:04d}"} for number in range(60))
 
     deadline = time.monotonic() + 600
 
-    def dawdle(**_: Any) -> None:
+    def dawdle(_: Any) -> None:
         CLOCK.move_to(round((time.time() + deadline - time.monotonic()) * 1000))
 
-    own_cloud.dynamodb.meta.events.register("after-call.dynamodb.BatchWriteItem", dawdle)
-
-    done = delete_session(own_cloud.store, talk.ids, deadline)
+    with own_cloud.proxy.editing("BatchWriteItem", answer=dawdle):
+        done = await delete_session(own_cloud.store, talk.ids, deadline)
 
     assert not done
     assert 0 < len([item for item in own_cloud.items(tenant) if item["pk"]["S"] == pk]) < 60
     with pytest.raises(NotFound):
-        own_cloud.store.sessions.get(*talk.ids)
-    assert own_cloud.store.deletion.delete_session(*talk.ids, NEVER)
+        await own_cloud.store.sessions.get(*talk.ids)
+    assert await own_cloud.store.deletion.delete_session(*talk.ids, NEVER)
     assert kinds(own_cloud, tenant) == {"agent"}
 
 
-def test_a_deleted_agent_leaves_nothing(cloud: Cloud, tenant: str) -> None:
+async def test_a_deleted_agent_leaves_nothing(cloud: Cloud, tenant: str) -> None:
     created = agent(secrets.token_urlsafe(375_000))
-    cloud.store.agents.create(tenant, created)
+    await cloud.store.agents.create(tenant, created)
     for number in range(12):
         expires_at = int(time.time()) + 600 if number % 2 else None
-        cloud.store.sessions.create(tenant, created.agent_id, session("x" * number * 50), expires_at)
-    other = Conversation(cloud.store, tenant)
-    fill(other)
+        await cloud.store.sessions.create(tenant, created.agent_id, session("x" * number * 50), expires_at)
+    other = await Conversation.create(cloud.store, tenant)
+    await fill(other)
 
-    done = delete_agent(cloud.store, tenant, created.agent_id)
+    done = await delete_agent(cloud.store, tenant, created.agent_id)
 
     assert done
     assert all(other.agent_id in item["pk"]["S"] + item["sk"]["S"] for item in cloud.items(tenant))
     assert all(other.agent_id in key for key in cloud.blobs(tenant))
-    assert len(other.turns()) == 3
+    assert len(await other.turns()) == 3
     with pytest.raises(NotFound):
-        cloud.store.agents.mark_deleted(tenant, created.agent_id)
-    assert cloud.store.deletion.delete_agent(tenant, created.agent_id, NEVER)
+        await cloud.store.agents.mark_deleted(tenant, created.agent_id)
+    assert await cloud.store.deletion.delete_agent(tenant, created.agent_id, NEVER)
 
 
-def test_the_deletion_of_an_agent_stops_at_its_deadline(cloud: Cloud, tenant: str) -> None:
-    talk = Conversation(cloud.store, tenant)
-    fill(talk)
+async def test_the_deletion_of_an_agent_stops_at_its_deadline(cloud: Cloud, tenant: str) -> None:
+    talk = await Conversation.create(cloud.store, tenant)
+    await fill(talk)
 
-    done = delete_agent(cloud.store, tenant, talk.agent_id, time.monotonic())
+    done = await delete_agent(cloud.store, tenant, talk.agent_id, time.monotonic())
 
     assert not done
-    assert cloud.store.agents.list(tenant, Window()).data == []
+    assert (await cloud.store.agents.list(tenant, Window())).data == []
     assert kinds(cloud, tenant) == {"agent", "session", "in_progress_tool_call_step"}
-    assert cloud.store.deletion.delete_agent(tenant, talk.agent_id, NEVER)
+    assert await cloud.store.deletion.delete_agent(tenant, talk.agent_id, NEVER)
     assert cloud.items(tenant) == []
     assert cloud.blobs(tenant) == []
 
 
-def test_a_session_created_while_its_agent_is_deleted_does_not_stay(store: Store, tenant: str) -> None:
+async def test_a_session_created_while_its_agent_is_deleted_does_not_stay(store: Store, tenant: str) -> None:
     for _ in range(10):
         created = agent()
-        store.agents.create(tenant, created)
-        creator = threading.Thread(target=create_until_refused, args=(store, tenant, created.agent_id))
-        creator.start()
+        await store.agents.create(tenant, created)
+        creator = asyncio.create_task(create_until_refused(store, tenant, created.agent_id))
 
-        delete_agent(store, tenant, created.agent_id)
-        creator.join(10)
+        await delete_agent(store, tenant, created.agent_id)
+        await creator
 
-        assert list(store.sessions.ids(tenant, created.agent_id)) == []
+        assert [one async for one in store.sessions.ids(tenant, created.agent_id)] == []
 
 
-def create_until_refused(store: Store, tenant: str, agent_id: str) -> None:
+async def create_until_refused(store: Store, tenant: str, agent_id: str) -> None:
     try:
         for _ in range(100):
-            store.sessions.create(tenant, agent_id, session(), None)
+            await store.sessions.create(tenant, agent_id, session(), None)
     except NotFound:
         return

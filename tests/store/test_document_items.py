@@ -13,7 +13,6 @@ from stint.store import items, keys
 from stint.store.blobs import Blobs
 from stint.store.documents import MAX_ITEM, Documents, fitting, to_json
 from stint.store.failures import ConditionFailed
-from stint.store.table import Table
 
 KEY = {"pk": "p", "sk": "s"}
 
@@ -26,7 +25,7 @@ class Note(Schema):
 
 @pytest.fixture
 def documents(cloud: Cloud) -> Documents:
-    return Documents(Table(cloud.dynamodb, cloud.table), Blobs(lambda: cloud.s3, cloud.bucket))
+    return Documents(cloud.table, Blobs(lambda: cloud.s3, cloud.bucket))
 
 
 def test_json_has_no_nulls_that_mean_nothing() -> None:
@@ -44,78 +43,78 @@ def test_arguments_of_a_tool_call_keep_their_nulls() -> None:
     assert ToolCall.model_validate_json(to_json(call)) == call
 
 
-def test_a_small_document_stays_readable(documents: Documents) -> None:
-    item = documents.pack(KEY, Note(text="short"), "prefix/")
+async def test_a_small_document_stays_readable(documents: Documents) -> None:
+    item = await documents.pack(KEY, Note(text="short"), "prefix/")
 
     assert item == KEY | {"doc": '{"text":"short","count":1}'}
 
 
-def test_a_document_is_compressed_when_that_saves_a_unit(documents: Documents) -> None:
+async def test_a_document_is_compressed_when_that_saves_a_unit(documents: Documents) -> None:
     note = Note(text=PROSE * 10)
 
-    item = documents.pack(KEY, note, "prefix/")
+    item = await documents.pack(KEY, note, "prefix/")
 
     assert isinstance(item["doc"], bytes)
     assert items.write_units(item) < items.write_units(KEY | {"doc": to_json(note).decode()})
-    assert documents.read([item]) == [to_json(note)]
+    assert await documents.read([item]) == [to_json(note)]
 
 
-def test_a_document_that_compression_saves_no_unit_stays_readable(documents: Documents) -> None:
+async def test_a_document_that_compression_saves_no_unit_stays_readable(documents: Documents) -> None:
     note = Note(text=secrets.token_urlsafe(1_000))
 
-    assert documents.pack(KEY, note, "prefix/")["doc"] == to_json(note).decode()
+    assert (await documents.pack(KEY, note, "prefix/"))["doc"] == to_json(note).decode()
 
 
-def test_a_large_document_lies_in_the_bucket(documents: Documents, cloud: Cloud) -> None:
+async def test_a_large_document_lies_in_the_bucket(documents: Documents, cloud: Cloud) -> None:
     note = Note(text=secrets.token_urlsafe(1_500_000))
 
-    item = documents.pack(KEY, note, "kept/tenant/")
+    item = await documents.pack(KEY, note, "kept/tenant/")
 
     assert items.write_units(item) == 1
     assert item["blob"].startswith("kept/tenant/")
     assert item["size"] == len(to_json(note))
-    assert documents.read([item, KEY | {"doc": "x"}, item]) == [to_json(note), b"x", to_json(note)]
+    assert await documents.read([item, KEY | {"doc": "x"}, item]) == [to_json(note), b"x", to_json(note)]
 
 
-def test_a_large_document_that_compresses_well_needs_no_bucket(documents: Documents, cloud: Cloud) -> None:
-    item = documents.pack(KEY, Note(text=PROSE * 5_000), "kept/tenant/")
+async def test_a_large_document_that_compresses_well_needs_no_bucket(documents: Documents, cloud: Cloud) -> None:
+    item = await documents.pack(KEY, Note(text=PROSE * 5_000), "kept/tenant/")
 
     assert "doc" in item
     assert cloud.calls["PutObject"] == 0
 
 
-def test_a_blob_is_never_overwritten(documents: Documents) -> None:
+async def test_a_blob_is_never_overwritten(documents: Documents) -> None:
     note = Note(text=secrets.token_urlsafe(600_000))
 
-    first, second = (documents.pack(KEY, note, "kept/tenant/")["blob"] for _ in range(2))
+    first, second = [(await documents.pack(KEY, note, "kept/tenant/"))["blob"] for _ in range(2)]
 
     assert first != second
 
 
 @pytest.mark.parametrize("lost", [1, 0])
-def test_a_damaged_blob_is_refused(documents: Documents, cloud: Cloud, lost: int) -> None:
-    item = documents.pack(KEY, Note(text=secrets.token_urlsafe(600_000)), "kept/tenant/")
+async def test_a_damaged_blob_is_refused(documents: Documents, cloud: Cloud, lost: int) -> None:
+    item = await documents.pack(KEY, Note(text=secrets.token_urlsafe(600_000)), "kept/tenant/")
     cloud.s3.put_object(Bucket=cloud.bucket, Key=item["blob"], Body=b"x" * (item["length"] - lost))
 
     with pytest.raises(StintError, match="damaged"):
-        documents.read([item])
+        await documents.read([item])
 
 
-def test_a_blob_that_is_gone_is_not_found(documents: Documents, cloud: Cloud) -> None:
-    item = documents.pack(KEY, Note(text=secrets.token_urlsafe(600_000)), "kept/tenant/")
+async def test_a_blob_that_is_gone_is_not_found(documents: Documents, cloud: Cloud) -> None:
+    item = await documents.pack(KEY, Note(text=secrets.token_urlsafe(600_000)), "kept/tenant/")
     cloud.s3.delete_object(Bucket=cloud.bucket, Key=item["blob"])
 
     with pytest.raises(NotFound):
-        documents.read([item])
+        await documents.read([item])
 
 
-def test_a_refused_write_takes_its_blob_back(documents: Documents, cloud: Cloud, tenant: str) -> None:
+async def test_a_refused_write_takes_its_blob_back(documents: Documents, cloud: Cloud, tenant: str) -> None:
     key = keys.agent_config(tenant, new_id())._asdict()
     large = record(new_id(), secrets.token_urlsafe(600_000))
-    documents.put_new(key, agent(), f"kept/{tenant}/")
+    await documents.put_new(key, agent(), f"kept/{tenant}/")
 
     with pytest.raises(ConditionFailed):
-        documents.put_new(key, large, f"kept/{tenant}/")
+        await documents.put_new(key, large, f"kept/{tenant}/")
 
     assert cloud.blobs(tenant) == []
 

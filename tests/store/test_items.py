@@ -5,7 +5,6 @@ from tests.store.conftest import Cloud
 
 from stint.domain.ids import new_id
 from stint.store import items, keys
-from stint.store.table import Table
 
 ATTRIBUTES = st.dictionaries(
     st.sampled_from(["a", "bb", "ccc"]), st.text() | st.integers(-(10**15), 10**15) | st.binary(min_size=1)
@@ -32,11 +31,13 @@ def test_an_item_reads_back_as_it_was(item: items.Item) -> None:
         {"doc": "x" * 100_000, "number": -12345, "zero": 0},
     ],
 )
-def test_computed_units_are_those_that_the_engine_charges(cloud: Cloud, tenant: str, attributes: items.Item) -> None:
+async def test_computed_units_are_those_that_the_engine_charges(
+    cloud: Cloud, tenant: str, attributes: items.Item
+) -> None:
     key = keys.agent(tenant, new_id())
-    table = Table(cloud.dynamodb, cloud.table)
+    table = cloud.table
     item = key._asdict() | attributes
 
-    table.put(item)
+    await table.put(item)
 
     assert cloud.units["PutItem"] == items.write_units(item)

@@ -1,5 +1,7 @@
 """Sessions under random use, against a model of three lines: what was stored, by whom, and who may still store."""
 
+import asyncio
+
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -27,7 +29,8 @@ class Log(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.talk = Conversation(self.store, self.tenant)
+        self.run = asyncio.Runner().run
+        self.talk = self.run(Conversation.create(self.store, self.tenant))
         self.logs: dict[str, list[TurnRecord]] = {}
         self.lease: SessionLease | None = None
         self.dead: list[SessionLease] = []
@@ -43,18 +46,18 @@ class Log(RuleBasedStateMachine):
     @precondition(lambda self: self.lease is None)
     @rule(text=TEXTS)
     def create(self, text: str) -> None:
-        self.lease = self.talk.acquire()
+        self.lease = self.run(self.talk.acquire())
         assert self.lease.last == self.last
         if self.status() is RunStatus.awaiting_input:
-            self.store.turns.seal(self.lease, max(self.logs), cancelled := ending(RunStatus.cancelled))
+            self.run(self.store.turns.seal(self.lease, max(self.logs), cancelled := ending(RunStatus.cancelled)))
             self.logs[max(self.logs)].append(TurnRecord(ending=cancelled))
-        self.store.turns.put_header(self.lease, header(self.lease.turn_id, self.talk.session_id, text))
+        self.run(self.store.turns.put_header(self.lease, header(self.lease.turn_id, self.talk.session_id, text)))
         self.logs[self.lease.turn_id] = []
 
     @precondition(lambda self: self.lease is None and self.status() in RESUMABLE)
     @rule(silent=st.booleans())
     def resume(self, silent: bool) -> None:
-        self.lease = self.talk.acquire(max(self.logs), resume=True)
+        self.lease = self.run(self.talk.acquire(max(self.logs), resume=True))
         if not (silent and self.status() is RunStatus.completed):
             self.append(record(self.lease.turn_id, "answers"))
 
@@ -70,46 +73,48 @@ class Log(RuleBasedStateMachine):
         assert self.lease is not None
         self.append(record(self.lease.turn_id, text, status))
         self.lease.last = self.last
-        self.lease.release()
+        self.run(self.lease.release())
         self.lease = None
 
     @precondition(lambda self: self.lease is not None)
     @rule()
     def take_over(self) -> None:
         assert self.lease is not None
-        self.lease.renew(-0.001)
+        self.run(self.lease.renew(-0.001))
         self.dead.append(self.lease)
-        lease = self.talk.acquire()
+        lease = self.run(self.talk.acquire())
         assert lease.taken_over_turn == self.lease.turn_id
         failed = ending(RunStatus.failed)
-        count = self.store.turns.seal(lease, lease.taken_over_turn, failed)
+        count = self.run(self.store.turns.seal(lease, lease.taken_over_turn, failed))
         complete = self.status() is RunStatus.completed
         self.logs[lease.taken_over_turn].append(TurnRecord(ending=None if complete else failed))
         assert count == len(self.logs[lease.taken_over_turn])
         lease.last = self.last
-        lease.release()
+        self.run(lease.release())
         self.lease = None
 
     @precondition(lambda self: self.lease is not None)
     @rule(resume=st.booleans())
     def second_request(self, resume: bool) -> None:
         with pytest.raises(Conflict):
-            self.talk.acquire(resume=resume)
+            self.run(self.talk.acquire(resume=resume))
 
     @precondition(lambda self: self.dead)
     @rule()
     def dead_writer_returns(self) -> None:
         for lease in self.dead:
             with pytest.raises(Interrupted):
-                self.store.turns.append(lease, len(self.logs[lease.turn_id]) - 1, record(lease.turn_id, "late"))
+                self.run(
+                    self.store.turns.append(lease, len(self.logs[lease.turn_id]) - 1, record(lease.turn_id, "late"))
+                )
             with pytest.raises(Interrupted):
-                lease.renew(30)
+                self.run(lease.renew(30))
             lease.last = LastTurn(lease.turn_id, 999)
-            lease.release()
+            self.run(lease.release())
 
     @invariant()
     def reads_as_written(self) -> None:
-        history = self.store.turns.history(*self.talk.ids)
+        history = self.run(self.store.turns.history(*self.talk.ids))
         assert {turn.header.turn_id: turn.records for turn in history.turns} == self.logs
         assert [turn.header.turn_id for turn in history.turns] == sorted(self.logs)
         assert history.last == self.last
@@ -118,8 +123,8 @@ class Log(RuleBasedStateMachine):
         assert self.lease is not None
         log = self.logs[self.lease.turn_id]
         if entry.ending and entry.ending.status is RunStatus.awaiting_input:
-            self.store.turns.put_pending(self.lease, pending(self.lease.turn_id))
-        self.store.turns.append(self.lease, len(log), entry)
+            self.run(self.store.turns.put_pending(self.lease, pending(self.lease.turn_id)))
+        self.run(self.store.turns.append(self.lease, len(log), entry))
         log.append(entry)
 
 

@@ -1,10 +1,9 @@
 """A lease whose answer is lost is taken back: nobody knows of it, and all would wait until it lapses."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 import pytest
 from tests.clock import CLOCK
-from tests.services.faults import failing
 from tests.store.conftest import Cloud
 from tests.store.record_samples import Conversation
 from tests.store.response_samples import Responder, conversation
@@ -14,55 +13,57 @@ from stint.domain.ids import new_name
 
 SECONDS = 30.0
 
-Acquire = Callable[[float], object]
+Acquire = Callable[[float], Awaitable[object]]
 
 
-def of_session(cloud: Cloud, tenant: str) -> Acquire:
-    talk = Conversation(cloud.store, tenant)
+async def of_session(cloud: Cloud, tenant: str) -> Acquire:
+    talk = await Conversation.create(cloud.store, tenant)
     return lambda seconds: talk.acquire(seconds=seconds)
 
 
-def of_conversation(cloud: Cloud, tenant: str) -> Acquire:
+async def of_conversation(cloud: Cloud, tenant: str) -> Acquire:
     created = conversation()
-    cloud.store.conversations.create(tenant, created)
+    await cloud.store.conversations.create(tenant, created)
     leases = cloud.store.conversation_leases
     return lambda seconds: leases.acquire(tenant, created.id, new_name("resp"), seconds)
 
 
-def of_event(cloud: Cloud, tenant: str) -> Acquire:
+async def of_event(cloud: Cloud, tenant: str) -> Acquire:
     return lambda seconds: cloud.store.idempotency.acquire(tenant, "order-7", "", seconds)
 
 
-def of_response(cloud: Cloud, tenant: str) -> Acquire:
-    response_id = Responder(cloud.store, tenant).begin(background=True)
+async def of_response(cloud: Cloud, tenant: str) -> Acquire:
+    response_id = await Responder(cloud.store, tenant).begin(background=True)
     return lambda seconds: cloud.store.response_leases.acquire(tenant, response_id, seconds)
 
 
 @pytest.fixture(params=[of_session, of_conversation, of_event, of_response])
-def acquire(request: pytest.FixtureRequest, own_cloud: Cloud, tenant: str) -> Acquire:
-    make: Callable[[Cloud, str], Acquire] = request.param
-    return make(own_cloud, tenant)
+async def acquire(request: pytest.FixtureRequest, own_cloud: Cloud, tenant: str) -> Acquire:
+    make: Callable[[Cloud, str], Awaitable[Acquire]] = request.param
+    return await make(own_cloud, tenant)
 
 
 @pytest.mark.parametrize("lapsed", [False, True])
-def test_a_lease_whose_answer_never_came_is_free_at_once(own_cloud: Cloud, acquire: Acquire, lapsed: bool) -> None:
+async def test_a_lease_whose_answer_never_came_is_free_at_once(
+    own_cloud: Cloud, acquire: Acquire, lapsed: bool
+) -> None:
     if lapsed:
-        acquire(-0.001)
+        await acquire(-0.001)
 
-    with failing(own_cloud, "UpdateItem", ":old_id" if lapsed else "", lost=True, times=1):  # noqa: SIM117
+    with own_cloud.proxy.failing("UpdateItem", ":old_id" if lapsed else "", lost=True, times=1):  # noqa: SIM117
         with pytest.raises(StoreUnavailable):
-            acquire(SECONDS)
+            await acquire(SECONDS)
 
-    acquire(SECONDS)
+    await acquire(SECONDS)
 
 
-def test_a_lease_that_cannot_be_taken_back_lapses(own_cloud: Cloud, acquire: Acquire) -> None:
-    with failing(own_cloud, "UpdateItem", lost=True, times=1), failing(own_cloud, "UpdateItem", ":held"):  # noqa: SIM117
+async def test_a_lease_that_cannot_be_taken_back_lapses(own_cloud: Cloud, acquire: Acquire) -> None:
+    with own_cloud.proxy.failing("UpdateItem", lost=True, times=1), own_cloud.proxy.failing("UpdateItem", ":held"):  # noqa: SIM117
         with pytest.raises(StoreUnavailable):
-            acquire(SECONDS)
+            await acquire(SECONDS)
     with pytest.raises(Conflict):
-        acquire(SECONDS)
+        await acquire(SECONDS)
 
     CLOCK.move(SECONDS)
 
-    acquire(SECONDS)
+    await acquire(SECONDS)

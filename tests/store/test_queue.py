@@ -16,44 +16,44 @@ def aws() -> Iterator[None]:
         yield
 
 
-def test_a_task_arrives_as_its_json() -> None:
+async def test_a_task_arrives_as_its_json() -> None:
     sqs = make_sqs()
     url = sqs.create_queue(QueueName="work")["QueueUrl"]
     task = ResponseTask(tenant="acme", response_id="resp_1")
 
-    SqsQueue(make_sqs, url).send(task)
+    await SqsQueue(make_sqs, url).send(task)
 
     [message] = sqs.receive_message(QueueUrl=url)["Messages"]
     assert json.loads(message["Body"]) == {"kind": "response", "tenant": "acme", "response_id": "resp_1"}
 
 
-def test_a_received_message_can_be_made_visible_before_its_timeout() -> None:
+async def test_a_received_message_can_be_made_visible_before_its_timeout() -> None:
     sqs = make_sqs()
     url = sqs.create_queue(QueueName="work", Attributes={"VisibilityTimeout": "900"})["QueueUrl"]
     queue = SqsQueue(make_sqs, url)
-    queue.send(ResponseTask(tenant="acme", response_id="resp_1"))
+    await queue.send(ResponseTask(tenant="acme", response_id="resp_1"))
     [message] = sqs.receive_message(QueueUrl=url)["Messages"]
 
-    queue.deliver_again_in(message["ReceiptHandle"], 0)
+    await queue.deliver_again_in(message["ReceiptHandle"], 0)
 
     [again] = sqs.receive_message(QueueUrl=url)["Messages"]
     assert again["MessageId"] == message["MessageId"]
 
 
-def test_a_queue_makes_its_client_at_first_use_and_once() -> None:
+async def test_a_queue_makes_its_client_at_first_use_and_once() -> None:
     made = []
     url = make_sqs().create_queue(QueueName="work")["QueueUrl"]
     queue = SqsQueue(lambda: made.append(make_sqs()) or made[-1], url)  # type: ignore[func-returns-value]  # appends, then gives
     before = len(made)
 
     for _ in range(2):
-        queue.send(ResponseTask(tenant="acme", response_id="resp_1"))
+        await queue.send(ResponseTask(tenant="acme", response_id="resp_1"))
 
     assert (before, len(made)) == (0, 1)
 
 
-def test_a_queue_that_refuses_is_told_in_the_words_of_the_domain() -> None:
+async def test_a_queue_that_refuses_is_told_in_the_words_of_the_domain() -> None:
     queue = SqsQueue(make_sqs, "https://sqs.us-east-1.amazonaws.com/123456789012/nowhere")
 
     with pytest.raises(StintError, match="The queue refused the request"):
-        queue.send(ResponseTask(tenant="acme", response_id="resp_1"))
+        await queue.send(ResponseTask(tenant="acme", response_id="resp_1"))

@@ -18,43 +18,43 @@ def toolgroup(identifier: str) -> ToolGroup:
     )
 
 
-def test_what_is_registered_reads_back(store: Store, tenant: str) -> None:
-    store.registrations.create(tenant, "tool_group", "mcp::one/two#three", toolgroup("mcp::one/two#three"))
+async def test_what_is_registered_reads_back(store: Store, tenant: str) -> None:
+    await store.registrations.create(tenant, "tool_group", "mcp::one/two#three", toolgroup("mcp::one/two#three"))
     shield = ShieldEntry(identifier="s", provider_resource_id="s", provider_id="deny-list", params={"words": ["x"]})
-    store.registrations.create(tenant, "shield", "s", shield)
+    await store.registrations.create(tenant, "shield", "s", shield)
 
-    found = store.registrations.read(tenant)
+    found = await store.registrations.read(tenant)
 
     assert ToolGroup.model_validate_json(found["tool_group", "mcp::one/two#three"]) == toolgroup("mcp::one/two#three")
     assert ShieldEntry.model_validate_json(found["shield", "s"]) == shield
     assert len(found) == 2
 
 
-def test_a_taken_identifier_is_a_conflict_and_changes_nothing(store: Store, tenant: str) -> None:
-    store.registrations.create(tenant, "tool_group", "g", toolgroup("g"))
+async def test_a_taken_identifier_is_a_conflict_and_changes_nothing(store: Store, tenant: str) -> None:
+    await store.registrations.create(tenant, "tool_group", "g", toolgroup("g"))
 
     with pytest.raises(Conflict, match="Toolgroup 'g' is already registered") as refused:
-        store.registrations.create(tenant, "tool_group", "g", toolgroup("other"))
+        await store.registrations.create(tenant, "tool_group", "g", toolgroup("other"))
 
     assert refused.value.code == "toolgroup_exists"
-    assert ToolGroup.model_validate_json(store.registrations.read(tenant)["tool_group", "g"]) == toolgroup("g")
+    assert ToolGroup.model_validate_json((await store.registrations.read(tenant))["tool_group", "g"]) == toolgroup("g")
 
 
-def test_what_is_deleted_is_gone_and_deleting_it_again_is_not_found(store: Store, tenant: str) -> None:
-    store.registrations.create(tenant, "model", "m", toolgroup("m"))
+async def test_what_is_deleted_is_gone_and_deleting_it_again_is_not_found(store: Store, tenant: str) -> None:
+    await store.registrations.create(tenant, "model", "m", toolgroup("m"))
 
-    store.registrations.delete(tenant, "model", "m")
+    await store.registrations.delete(tenant, "model", "m")
 
-    assert store.registrations.read(tenant) == {}
+    assert await store.registrations.read(tenant) == {}
     with pytest.raises(NotFound, match="Model 'm' not found"):
-        store.registrations.delete(tenant, "model", "m")
+        await store.registrations.delete(tenant, "model", "m")
 
 
-def test_the_same_registration_may_come_twice(store: Store, tenant: str) -> None:
+async def test_the_same_registration_may_come_twice(store: Store, tenant: str) -> None:
     for _ in range(2):
-        store.registrations.create(tenant, "tool_group", "g", toolgroup("g"))
+        await store.registrations.create(tenant, "tool_group", "g", toolgroup("g"))
 
-    assert len(store.registrations.read(tenant)) == 1
+    assert len(await store.registrations.read(tenant)) == 1
 
 
 def large(identifier: str) -> ToolGroup:
@@ -62,32 +62,32 @@ def large(identifier: str) -> ToolGroup:
     return toolgroup(identifier).model_copy(update={"args": {"text": secrets.token_hex(400_000)}})
 
 
-def test_the_blob_of_a_large_registration_goes_with_it(cloud: Cloud, tenant: str) -> None:
+async def test_the_blob_of_a_large_registration_goes_with_it(cloud: Cloud, tenant: str) -> None:
     store, document = cloud.store, large("g")
-    store.registrations.create(tenant, "tool_group", "g", document)
-    assert ToolGroup.model_validate_json(store.registrations.read(tenant)["tool_group", "g"]) == document
+    await store.registrations.create(tenant, "tool_group", "g", document)
+    assert ToolGroup.model_validate_json((await store.registrations.read(tenant))["tool_group", "g"]) == document
     assert len(cloud.blobs(tenant)) == 1
 
-    store.registrations.delete(tenant, "tool_group", "g")
+    await store.registrations.delete(tenant, "tool_group", "g")
 
     assert cloud.blobs(tenant) == []
 
 
-def test_a_registration_whose_blob_is_gone_hides_no_other(cloud: Cloud, tenant: str) -> None:
+async def test_a_registration_whose_blob_is_gone_hides_no_other(cloud: Cloud, tenant: str) -> None:
     store = cloud.store
     for document in (toolgroup("a"), large("b"), toolgroup("c"), large("d")):
-        store.registrations.create(tenant, "tool_group", document.identifier, document)
+        await store.registrations.create(tenant, "tool_group", document.identifier, document)
     for key in cloud.blobs(tenant):
         cloud.s3.delete_object(Bucket=cloud.bucket, Key=key)
 
-    assert [identifier for _, identifier in store.registrations.read(tenant)] == ["a", "c"]
+    assert [identifier for _, identifier in await store.registrations.read(tenant)] == ["a", "c"]
 
 
-def test_what_is_stored_and_valid_no_more_is_a_conflict_and_can_be_deleted(store: Store, tenant: str) -> None:
-    store.registrations.create(tenant, "tool_group", "g", URL(uri="no toolgroup"))
+async def test_what_is_stored_and_valid_no_more_is_a_conflict_and_can_be_deleted(store: Store, tenant: str) -> None:
+    await store.registrations.create(tenant, "tool_group", "g", URL(uri="no toolgroup"))
 
     with pytest.raises(Conflict):
-        store.registrations.create(tenant, "tool_group", "g", toolgroup("g"))
-    store.registrations.delete(tenant, "tool_group", "g")
+        await store.registrations.create(tenant, "tool_group", "g", toolgroup("g"))
+    await store.registrations.delete(tenant, "tool_group", "g")
 
-    assert store.registrations.read(tenant) == {}
+    assert await store.registrations.read(tenant) == {}

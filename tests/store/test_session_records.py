@@ -14,38 +14,38 @@ from stint.store.store import Store
 
 
 @pytest.fixture
-def agent_id(store: Store, tenant: str) -> str:
+async def agent_id(store: Store, tenant: str) -> str:
     created = agent()
-    store.agents.create(tenant, created)
+    await store.agents.create(tenant, created)
     return created.agent_id
 
 
 @pytest.mark.parametrize("name", ["talk", "", "é" * 100, "é" * 101, "long " * 1_000, "x" * 500_000])
-def test_a_session_reads_back_as_it_was_created(store: Store, tenant: str, agent_id: str, name: str) -> None:
+async def test_a_session_reads_back_as_it_was_created(store: Store, tenant: str, agent_id: str, name: str) -> None:
     begun = session(name)
     expires_at = int(time.time()) + 60
 
-    store.sessions.create(tenant, agent_id, begun, expires_at)
+    await store.sessions.create(tenant, agent_id, begun, expires_at)
 
-    record = store.sessions.get(tenant, agent_id, begun.session_id)
+    record = await store.sessions.get(tenant, agent_id, begun.session_id)
     assert (record.session_id, record.name, record.started_at) == (begun.session_id, name, begun.started_at)
     assert record.expires_at == expires_at
     assert record.last is None
     assert record.lease_turn is None
-    assert store.sessions.list(tenant, agent_id, Window()).data == [begun]
-    assert store.turns.history(tenant, agent_id, begun.session_id).turns == []
+    assert (await store.sessions.list(tenant, agent_id, Window())).data == [begun]
+    assert (await store.turns.history(tenant, agent_id, begun.session_id)).turns == []
 
 
-def test_the_record_of_a_session_stays_under_one_unit(cloud: Cloud) -> None:
+async def test_the_record_of_a_session_stays_under_one_unit(cloud: Cloud) -> None:
     tenant = f"t{new_id()}-{'x' * 90}"
     created, begun = agent(), session("é" * 100)
-    cloud.store.agents.create(tenant, created)
-    cloud.store.sessions.create(tenant, created.agent_id, begun, int(time.time()) + 60)
+    await cloud.store.agents.create(tenant, created)
+    await cloud.store.sessions.create(tenant, created.agent_id, begun, int(time.time()) + 60)
     ids = (tenant, created.agent_id, begun.session_id)
-    lease = cloud.store.session_leases.acquire(*ids, new_id(), resume=False, seconds=30)
+    lease = await cloud.store.session_leases.acquire(*ids, new_id(), resume=False, seconds=30)
     lease.last = LastTurn(lease.turn_id, 9_999)
-    lease.release()
-    cloud.store.session_leases.acquire(*ids, new_id(), resume=False, seconds=30)
+    await lease.release()
+    await cloud.store.session_leases.acquire(*ids, new_id(), resume=False, seconds=30)
 
     [item] = [item for item in cloud.items(tenant) if item["sk"]["S"] == begun.session_id]
 
@@ -54,78 +54,81 @@ def test_the_record_of_a_session_stays_under_one_unit(cloud: Cloud) -> None:
     assert size({name: next(iter(value.values())) for name, value in item.items()}) < 1_000
 
 
-def test_a_session_costs_one_write_and_one_read(cloud: Cloud, tenant: str, agent_id: str) -> None:
+async def test_a_session_costs_one_write_and_one_read(cloud: Cloud, tenant: str, agent_id: str) -> None:
     cloud.forget()
 
-    cloud.store.sessions.create(tenant, agent_id, session(), None)
+    await cloud.store.sessions.create(tenant, agent_id, session(), None)
 
     assert cloud.calls == {"PutItem": 1, "GetItem": 1}
     assert cloud.units == {"PutItem": 1, "GetItem": 1}
 
 
 @pytest.mark.parametrize("removed", [False, True])
-def test_a_session_of_a_deleted_agent_is_not_created(cloud: Cloud, tenant: str, agent_id: str, removed: bool) -> None:
-    cloud.store.agents.mark_deleted(tenant, agent_id)
+async def test_a_session_of_a_deleted_agent_is_not_created(
+    cloud: Cloud, tenant: str, agent_id: str, removed: bool
+) -> None:
+    await cloud.store.agents.mark_deleted(tenant, agent_id)
     if removed:
-        cloud.store.agents.remove(tenant, agent_id)
+        await cloud.store.agents.remove(tenant, agent_id)
     before = cloud.items(tenant)
 
     with pytest.raises(NotFound) as raised:
-        cloud.store.sessions.create(tenant, agent_id, session("x" * 5_000), None)
+        await cloud.store.sessions.create(tenant, agent_id, session("x" * 5_000), None)
 
     assert raised.value.code == "agent_not_found"
     assert cloud.items(tenant) == before
 
 
-def test_a_session_of_another_agent_is_not_found(store: Store, tenant: str, agent_id: str) -> None:
+async def test_a_session_of_another_agent_is_not_found(store: Store, tenant: str, agent_id: str) -> None:
     begun = session()
-    store.sessions.create(tenant, agent_id, begun, None)
+    await store.sessions.create(tenant, agent_id, begun, None)
 
     with pytest.raises(NotFound):
-        store.sessions.get(tenant, new_id(), begun.session_id)
+        await store.sessions.get(tenant, new_id(), begun.session_id)
     with pytest.raises(NotFound):
-        store.sessions.get("other", agent_id, begun.session_id)
+        await store.sessions.get("other", agent_id, begun.session_id)
 
 
-def test_sessions_are_listed_in_creation_order_without_the_deleted_and_the_expired(
+async def test_sessions_are_listed_in_creation_order_without_the_deleted_and_the_expired(
     store: Store, tenant: str, agent_id: str
 ) -> None:
     past = int(time.time()) - 1
     begun = [session(f"talk {number}" * (1 + number * 20)) for number in range(9)]
     for number, one in enumerate(begun):
-        store.sessions.create(tenant, agent_id, one, past if number % 3 == 1 else None)
+        await store.sessions.create(tenant, agent_id, one, past if number % 3 == 1 else None)
     for one in begun[2::3]:
-        store.sessions.mark_deleted(tenant, agent_id, one.session_id)
+        await store.sessions.mark_deleted(tenant, agent_id, one.session_id)
 
-    page = store.sessions.list(tenant, agent_id, Window(0, 2))
+    page = await store.sessions.list(tenant, agent_id, Window(0, 2))
 
     assert page.data == begun[0:4:3]
     assert page.has_more
-    assert store.sessions.list(tenant, agent_id, Window(2)).data == begun[6:7]
-    assert list(store.sessions.ids(tenant, agent_id)) == [one.session_id for one in begun]
+    assert (await store.sessions.list(tenant, agent_id, Window(2))).data == begun[6:7]
+    found = [one async for one in store.sessions.ids(tenant, agent_id)]
+    assert found == [one.session_id for one in begun]
 
 
 @pytest.mark.parametrize(("name", "count"), [("name " * 300_000, 2), ("\x01" * 250_000, 2)])
-def test_a_list_of_long_names_ends_before_it_is_too_large(
+async def test_a_list_of_long_names_ends_before_it_is_too_large(
     store: Store, tenant: str, agent_id: str, name: str, count: int
 ) -> None:
     begun = [session(name) for _ in range(4)]
     for one in begun:
-        store.sessions.create(tenant, agent_id, one, None)
+        await store.sessions.create(tenant, agent_id, one, None)
 
-    page = store.sessions.list(tenant, agent_id, Window())
+    page = await store.sessions.list(tenant, agent_id, Window())
 
     assert page.has_more
     assert page.data == begun[:count]
     assert sum(len(one.model_dump_json()) for one in page.data) <= MAX_BYTES
 
 
-def test_an_expired_session_is_gone_from_every_read_at_once(store: Store, tenant: str) -> None:
-    talk = Conversation(store, tenant, expires_at=int(time.time()) + 600)
-    lease = talk.begin()
+async def test_an_expired_session_is_gone_from_every_read_at_once(store: Store, tenant: str) -> None:
+    talk = await Conversation.create(store, tenant, expires_at=int(time.time()) + 600)
+    lease = await talk.begin()
     CLOCK.move(600)
 
-    assert talk.store.sessions.list(tenant, talk.agent_id, Window()).data == []
+    assert (await talk.store.sessions.list(tenant, talk.agent_id, Window())).data == []
 
     for read in (
         lambda: store.sessions.get(*talk.ids),
@@ -136,38 +139,38 @@ def test_an_expired_session_is_gone_from_every_read_at_once(store: Store, tenant
         lambda: talk.acquire(lease.turn_id, resume=True),
     ):
         with pytest.raises(NotFound) as raised:
-            read()
+            await read()
         assert raised.value.code == "session_not_found"
 
 
-def test_every_record_of_a_session_expires_with_it(cloud: Cloud, tenant: str) -> None:
+async def test_every_record_of_a_session_expires_with_it(cloud: Cloud, tenant: str) -> None:
     expires_at = int(time.time()) + 600
-    talk = Conversation(cloud.store, tenant, expires_at)
+    talk = await Conversation.create(cloud.store, tenant, expires_at)
 
-    talk.turn()
+    await talk.turn()
 
     records = [item for item in cloud.items(tenant) if "#session" in item["pk"]["S"]]
     assert len(records) == 3
     assert {item["expires_at"]["N"] for item in records} == {str(expires_at)}
 
 
-def test_a_marked_session_is_gone_from_every_read(store: Store, tenant: str) -> None:
-    talk = Conversation(store, tenant)
+async def test_a_marked_session_is_gone_from_every_read(store: Store, tenant: str) -> None:
+    talk = await Conversation.create(store, tenant)
 
-    store.sessions.mark_deleted(*talk.ids)
-    store.sessions.mark_deleted(*talk.ids)
+    await store.sessions.mark_deleted(*talk.ids)
+    await store.sessions.mark_deleted(*talk.ids)
 
-    assert store.sessions.list(tenant, talk.agent_id, Window()).data == []
+    assert (await store.sessions.list(tenant, talk.agent_id, Window())).data == []
     with pytest.raises(NotFound):
-        store.sessions.get(*talk.ids)
+        await store.sessions.get(*talk.ids)
     with pytest.raises(NotFound):
-        talk.acquire()
+        await talk.acquire()
 
 
-def test_a_removed_session_cannot_be_marked(store: Store, tenant: str) -> None:
-    talk = Conversation(store, tenant)
+async def test_a_removed_session_cannot_be_marked(store: Store, tenant: str) -> None:
+    talk = await Conversation.create(store, tenant)
 
-    store.sessions.remove(*talk.ids)
+    await store.sessions.remove(*talk.ids)
 
     with pytest.raises(NotFound):
-        store.sessions.mark_deleted(*talk.ids)
+        await store.sessions.mark_deleted(*talk.ids)

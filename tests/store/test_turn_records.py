@@ -14,52 +14,52 @@ from stint.store.store import Store
 
 
 @pytest.fixture
-def talk(store: Store, tenant: str) -> Conversation:
-    return Conversation(store, tenant)
+async def talk(store: Store, tenant: str) -> Conversation:
+    return await Conversation.create(store, tenant)
 
 
-def test_a_turn_reads_back_as_it_was_written(talk: Conversation, store: Store) -> None:
-    lease = talk.acquire()
+async def test_a_turn_reads_back_as_it_was_written(talk: Conversation, store: Store) -> None:
+    lease = await talk.acquire()
     begun = header(lease.turn_id, talk.session_id)
     first, last = record(lease.turn_id, "one"), record(lease.turn_id, "two", RunStatus.completed)
 
-    store.turns.put_header(lease, begun)
-    store.turns.append(lease, 0, first)
-    store.turns.append(lease, 1, last)
+    await store.turns.put_header(lease, begun)
+    await store.turns.append(lease, 0, first)
+    await store.turns.append(lease, 1, last)
 
-    stored = store.turns.get(*talk.ids, lease.turn_id)
+    stored = await store.turns.get(*talk.ids, lease.turn_id)
     assert stored.header == begun
     assert stored.records == [first, last]
     assert stored.status is RunStatus.completed
     assert stored.size == sum(len(to_json(document)) for document in (begun, first, last))
-    assert talk.turns() == [stored]
+    assert await talk.turns() == [stored]
 
 
-def test_history_is_in_creation_order_and_tells_where_it_ends(talk: Conversation, store: Store) -> None:
-    ids = [talk.turn(f"question {number}") for number in range(5)]
+async def test_history_is_in_creation_order_and_tells_where_it_ends(talk: Conversation, store: Store) -> None:
+    ids = [await talk.turn(f"question {number}") for number in range(5)]
 
-    history = store.turns.history(*talk.ids)
+    history = await store.turns.history(*talk.ids)
 
     assert [turn.header.turn_id for turn in history.turns] == ids
     assert history.complete
     assert history.last == LastTurn(ids[-1], 1)
-    assert store.sessions.get(*talk.ids).last == history.last
+    assert (await store.sessions.get(*talk.ids)).last == history.last
 
 
-def test_the_history_of_a_new_session_is_empty(talk: Conversation, store: Store) -> None:
-    history = store.turns.history(*talk.ids)
+async def test_the_history_of_a_new_session_is_empty(talk: Conversation, store: Store) -> None:
+    history = await store.turns.history(*talk.ids)
 
     assert (history.turns, history.complete, history.last) == ([], True, None)
 
 
-def test_a_bounded_history_is_the_newest_turns_that_fit(talk: Conversation, store: Store) -> None:
-    ids = [talk.turn(answer="x" * 1_000) for _ in range(6)]
-    sizes = [turn.size for turn in talk.turns()]
+async def test_a_bounded_history_is_the_newest_turns_that_fit(talk: Conversation, store: Store) -> None:
+    ids = [await talk.turn(answer="x" * 1_000) for _ in range(6)]
+    sizes = [turn.size for turn in await talk.turns()]
 
-    fitting = store.turns.history(*talk.ids, max_bytes=sum(sizes[-3:]))
-    tighter = store.turns.history(*talk.ids, max_bytes=sum(sizes[-3:]) - 1)
-    nothing = store.turns.history(*talk.ids, max_bytes=0)
-    everything = store.turns.history(*talk.ids, max_bytes=sum(sizes))
+    fitting = await store.turns.history(*talk.ids, max_bytes=sum(sizes[-3:]))
+    tighter = await store.turns.history(*talk.ids, max_bytes=sum(sizes[-3:]) - 1)
+    nothing = await store.turns.history(*talk.ids, max_bytes=0)
+    everything = await store.turns.history(*talk.ids, max_bytes=sum(sizes))
 
     assert [turn.header.turn_id for turn in fitting.turns] == ids[-3:]
     assert [turn.header.turn_id for turn in tighter.turns] == ids[-2:]
@@ -69,84 +69,84 @@ def test_a_bounded_history_is_the_newest_turns_that_fit(talk: Conversation, stor
     assert nothing.last == LastTurn(ids[-1], 1)
 
 
-def test_pages_are_all_turns_in_creation_order_or_those_asked_for(
+async def test_pages_are_all_turns_in_creation_order_or_those_asked_for(
     talk: Conversation, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ids = [talk.turn(answer="x" * 1_000) for _ in range(5)]
-    monkeypatch.setattr("stint.store.turns.MAX_BYTES", sum(turn.size for turn in talk.turns()[:2]))
+    ids = [await talk.turn(answer="x" * 1_000) for _ in range(5)]
+    monkeypatch.setattr("stint.store.turns.MAX_BYTES", sum(turn.size for turn in (await talk.turns())[:2]))
 
-    pages = list(store.turns.pages(*talk.ids))
-    picked = list(store.turns.pages(*talk.ids, {ids[4], ids[1], "nowhere"}))
+    pages = [page async for page in store.turns.pages(*talk.ids)]
+    picked = [page async for page in store.turns.pages(*talk.ids, {ids[4], ids[1], "nowhere"})]
 
     assert [[turn.header.turn_id for turn in page] for page, _ in pages] == [ids[:2], ids[2:4], ids[4:]]
     assert [more for _, more in pages] == [True, True, False]
-    assert [turn for page, _ in pages for turn in page] == talk.turns()
+    assert [turn for page, _ in pages for turn in page] == await talk.turns()
     assert [([turn.header.turn_id for turn in page], more) for page, more in picked] == [([ids[1], ids[4]], False)]
-    assert list(store.turns.pages(*talk.ids, {"nowhere"})) == [([], False)]
+    assert [page async for page in store.turns.pages(*talk.ids, {"nowhere"})] == [([], False)]
 
 
-def test_a_page_reads_no_blob_of_another_one(cloud: Cloud, talk: Conversation) -> None:
+async def test_a_page_reads_no_blob_of_another_one(cloud: Cloud, talk: Conversation) -> None:
     for _ in range(3):
-        talk.turn(secrets.token_urlsafe(4_000_000))
+        await talk.turn(secrets.token_urlsafe(4_000_000))
     pages = cloud.store.turns.pages(*talk.ids)
     cloud.forget()
 
-    next(pages)
+    await anext(pages)
 
     assert cloud.calls["GetObject"] == 1
 
 
-def test_a_bounded_history_reads_no_blob_that_it_leaves_out(cloud: Cloud, talk: Conversation) -> None:
-    talk.turn(secrets.token_urlsafe(600_000))
-    talk.turn("short")
+async def test_a_bounded_history_reads_no_blob_that_it_leaves_out(cloud: Cloud, talk: Conversation) -> None:
+    await talk.turn(secrets.token_urlsafe(600_000))
+    await talk.turn("short")
     cloud.forget()
 
-    history = cloud.store.turns.history(*talk.ids, max_bytes=100_000)
+    history = await cloud.store.turns.history(*talk.ids, max_bytes=100_000)
 
     assert not history.complete
     assert cloud.calls == {"Query": 1}
 
 
 @pytest.mark.parametrize("turn_id", ["01990000-0000-7000-8000-000000000000", "nonsense", ""])
-def test_a_turn_that_is_not_there_is_not_found(talk: Conversation, store: Store, turn_id: str) -> None:
-    talk.turn()
+async def test_a_turn_that_is_not_there_is_not_found(talk: Conversation, store: Store, turn_id: str) -> None:
+    await talk.turn()
 
     with pytest.raises(NotFound) as raised:
-        store.turns.get(*talk.ids, turn_id)
+        await store.turns.get(*talk.ids, turn_id)
 
     assert raised.value.code == "turn_not_found"
 
 
-def test_three_turns_of_2_mb_read_back(cloud: Cloud, talk: Conversation) -> None:
+async def test_three_turns_of_2_mb_read_back(cloud: Cloud, talk: Conversation) -> None:
     texts = [secrets.token_urlsafe(1_500_000) for _ in range(3)]
     for text in texts:
-        talk.turn("show me", text)
+        await talk.turn("show me", text)
     cloud.forget()
 
-    turns = talk.turns()
+    turns = await talk.turns()
 
     assert [turn.to_turn().output_message.content for turn in turns] == texts
     assert all(turn.size > 2_000_000 for turn in turns)
     assert cloud.calls == {"Query": 1, "GetObject": 3}
 
 
-def test_blobs_lie_where_their_session_is_deleted(cloud: Cloud, tenant: str) -> None:
+async def test_blobs_lie_where_their_session_is_deleted(cloud: Cloud, tenant: str) -> None:
     large = secrets.token_urlsafe(600_000)
     for expires_at, kept in ((None, "kept"), (int(time.time()) + 60, "ephemeral")):
-        talk = Conversation(cloud.store, tenant, expires_at)
+        talk = await Conversation.create(cloud.store, tenant, expires_at)
 
-        turn_id = talk.turn(large)
+        turn_id = await talk.turn(large)
 
         where = f"{kept}/{tenant}/{talk.agent_id}/{talk.session_id}/{turn_id}/"
         assert [key for key in cloud.blobs(tenant) if key.startswith(where)]
 
 
-def test_a_session_of_a_thousand_turns_reads_back(cloud: Cloud, talk: Conversation) -> None:
+async def test_a_session_of_a_thousand_turns_reads_back(cloud: Cloud, talk: Conversation) -> None:
     ids = [new_id() for _ in range(1_000)]
     cloud.write(item for turn_id in ids for item in items_of(cloud, talk, turn_id))
     cloud.forget()
 
-    turns = talk.turns()
+    turns = await talk.turns()
 
     assert [turn.header.turn_id for turn in turns] == ids
     assert {turn.status for turn in turns} == {RunStatus.completed}
@@ -163,32 +163,34 @@ def items_of(cloud: Cloud, talk: Conversation, turn_id: str) -> list[dict[str, s
     ]
 
 
-def test_pending_calls_are_noted_replaced_and_forgotten(talk: Conversation, store: Store) -> None:
-    lease = talk.begin()
+async def test_pending_calls_are_noted_replaced_and_forgotten(talk: Conversation, store: Store) -> None:
+    lease = await talk.begin()
     where = (*talk.ids, lease.turn_id)
     first, second = pending(lease.turn_id), pending(lease.turn_id, secrets.token_urlsafe(400_000))
 
-    assert store.turns.get_pending(*where) is None
-    store.turns.put_pending(lease, first)
-    assert store.turns.get_pending(*where) == first
-    store.turns.put_pending(lease, second)
-    assert store.turns.get_pending(*where) == second
-    store.turns.delete_pending(lease, lease.turn_id)
-    store.turns.delete_pending(lease, lease.turn_id)
-    assert store.turns.get_pending(*where) is None
+    assert await store.turns.get_pending(*where) is None
+    await store.turns.put_pending(lease, first)
+    assert await store.turns.get_pending(*where) == first
+    await store.turns.put_pending(lease, second)
+    assert await store.turns.get_pending(*where) == second
+    await store.turns.delete_pending(lease, lease.turn_id)
+    await store.turns.delete_pending(lease, lease.turn_id)
+    assert await store.turns.get_pending(*where) is None
 
 
 @pytest.mark.parametrize("expires_at", [None, 2_000_000_000])
-def test_a_simple_turn_costs_four_write_units_and_one_query(cloud: Cloud, tenant: str, expires_at: int | None) -> None:
-    talk = Conversation(cloud.store, tenant, expires_at)
-    talk.turn()
+async def test_a_simple_turn_costs_four_write_units_and_one_query(
+    cloud: Cloud, tenant: str, expires_at: int | None
+) -> None:
+    talk = await Conversation.create(cloud.store, tenant, expires_at)
+    await talk.turn()
     cloud.forget()
 
-    talk.turn(PROSE * 5, PROSE * 5)
+    await talk.turn(PROSE * 5, PROSE * 5)
     written = dict(cloud.units)
     calls = dict(cloud.calls)
     cloud.forget()
-    cloud.store.turns.history(*talk.ids)
+    await cloud.store.turns.history(*talk.ids)
 
     assert written == {"UpdateItem": 2, "PutItem": 2}
     assert calls == {"UpdateItem": 2, "PutItem": 2}

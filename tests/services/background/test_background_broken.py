@@ -81,7 +81,8 @@ async def test_a_response_that_is_cancelled_while_its_tools_run_shows_their_call
     worker_fixture.fake_mcp.gates["sell"] = asyncio.Event()
     response_id = await worker_fixture.create(stream=streamed, tools=[MCP_TOOL, FUNCTION])
     working = asyncio.create_task(worker_fixture.run(response_id))
-    await until(lambda: len(worker_fixture.store.responses.get(worker_fixture.tenant, response_id).records) == 2)
+    await worker_fixture.until_stored(response_id, 2)
+    assert len((await worker_fixture.stored(response_id)).records) == 2
 
     cancelled = await worker_fixture.services.background.cancel(response_id)
     await working
@@ -102,7 +103,7 @@ async def test_a_cancelled_answer_keeps_what_was_told_of_it_and_nothing_is_told_
     worker_fixture = make_worker_fixture(script(BOUGHT, [TextChunk("Half "), gate, TextChunk("more"), STOP]))
     response_id = await worker_fixture.create(stream=True, tools=[MCP_TOOL])
     working = asyncio.create_task(worker_fixture.run(response_id))
-    await until_told(worker_fixture, response_id, "Half ")
+    await worker_fixture.until_told(response_id, "Half ")
 
     cancelled = await worker_fixture.services.background.cancel(response_id)
     gate.set()
@@ -121,7 +122,7 @@ async def test_words_that_a_worker_stores_while_its_response_is_cancelled_are_sh
     worker_fixture = make_worker_fixture(script([TextChunk("Half "), asyncio.Event()]))
     response_id = await worker_fixture.create(stream=True)
     async with worker_fixture.dying(response_id):
-        await until_told(worker_fixture, response_id, "Half ")
+        await worker_fixture.until_told(response_id, "Half ")
     read, late = Recovery.read_stream, iter(("more ", "and more"))
 
     async def read_while_it_is_written(self: Recovery, *args: Any, **fields: Any) -> list[str]:
@@ -130,7 +131,7 @@ async def test_words_that_a_worker_stores_while_its_response_is_cancelled_are_sh
             [item] = [event["item"]["id"] for event in map(json.loads, texts) if "item" in event]
             delta = OutputTextDelta(output_index=0, item_id=item, content_index=0, delta=words)
             delta.sequence_number = len(texts)
-            worker_fixture.store.background.put_events(
+            await worker_fixture.store.background.put_events(
                 worker_fixture.tenant, response_id, len(texts), [delta.model_dump_json()]
             )
         return texts
@@ -149,7 +150,7 @@ async def test_a_response_that_fails_after_a_worker_died_shows_what_both_had_tol
     worker_fixture = make_worker_fixture(script(BOUGHT, [ReasoningChunk("Hm"), TextChunk("one "), asyncio.Event()]))
     response_id = await worker_fixture.create(stream=True, tools=[MCP_TOOL, FUNCTION])
     async with worker_fixture.dying(response_id):
-        await until_told(worker_fixture, response_id, "one ")
+        await worker_fixture.until_told(response_id, "one ")
     successor = worker_fixture.beside(script(called("sell", "ask_user")))
     successor.fake_mcp.gates["sell"] = asyncio.Event()
     running = asyncio.create_task(successor.run(response_id, seconds=20))
@@ -172,14 +173,14 @@ async def test_a_response_that_no_attempt_ended_shows_what_all_had_told(make_wor
     worker_fixture = make_worker_fixture(script(BOUGHT, [TextChunk("one "), asyncio.Event()]))
     response_id = await worker_fixture.create(stream=True, tools=[MCP_TOOL])
     async with worker_fixture.dying(response_id):
-        await until_told(worker_fixture, response_id, "one ")
+        await worker_fixture.until_told(response_id, "one ")
     second = worker_fixture.beside(script([TextChunk("two "), asyncio.Event()]))
     async with second.dying(response_id):
-        await until_told(worker_fixture, response_id, "two ")
+        await worker_fixture.until_told(response_id, "two ")
     third = worker_fixture.beside(script(called("sell")))
     third.fake_mcp.gates["sell"] = asyncio.Event()
     async with third.dying(response_id):
-        await until_told(worker_fixture, response_id, "mcp_call.in_progress", times=2)
+        await worker_fixture.until_told(response_id, "mcp_call.in_progress", times=2)
 
     response = await seen(worker_fixture, response_id)
 
@@ -200,7 +201,7 @@ async def test_what_was_told_of_an_approved_call_is_shown_when_it_does_not_end(
     fields = {"previous_response_id": first.id, "tools": [asking], "stream": True}
     response_id = await worker_fixture.create([approval], **fields)  # type: ignore[arg-type]  # items in place of a text
     working = asyncio.create_task(worker_fixture.run(response_id))
-    await until_told(worker_fixture, response_id, "mcp_call.in_progress")
+    await worker_fixture.until_told(response_id, "mcp_call.in_progress")
 
     cancelled = await worker_fixture.services.background.cancel(response_id)
     await working
@@ -230,13 +231,3 @@ async def test_no_model_call_that_follows_knows_an_answer_that_broke_off(
     assert isinstance(model.requests[2].messages[2], ToolResult)
     kinds = [item.type for item in listed.data]
     assert kinds == ["message", "mcp_list_tools", "message", "mcp_call", "message"]
-
-
-async def until_told(worker_fixture: WorkerFixture, response_id: str, text: str, times: int = 1) -> None:
-    """Wait until so many events of a stored stream have a text in them."""
-
-    def told() -> bool:
-        batches = worker_fixture.store.background.events(worker_fixture.tenant, response_id)
-        return sum(text in event for batch in batches for event in batch) >= times
-
-    await until(told)

@@ -5,9 +5,8 @@ from typing import Any
 
 import pytest
 from tests.clock import CLOCK
-from tests.script_model import STOP, Part, called, said, script, until, words_of
+from tests.script_model import STOP, Part, called, said, script, words_of
 from tests.services.conftest import MakeWorkerFixture
-from tests.services.faults import failing
 from tests.services.responses.responder import Responder
 from tests.services.worker_fixture import MCP_TOOL, WorkerFixture
 
@@ -49,11 +48,6 @@ async def queued(worker_fixture: WorkerFixture, text: str = "first", **fields: A
     """Make a conversation, and queue a response in it."""
     conversation = await worker_fixture.conversation()
     return conversation, await worker_fixture.create(text, conversation=conversation, **fields)
-
-
-async def taken_up(worker_fixture: WorkerFixture, response_id: str) -> None:
-    """Wait until a worker has a response."""
-    await until(lambda: worker_fixture.store.response_leases.get_state(worker_fixture.tenant, response_id).held)
 
 
 async def test_a_response_that_waits_holds_its_conversation_however_long_that_takes(
@@ -212,7 +206,7 @@ async def test_a_response_whose_header_is_not_stored_lets_its_conversation_go(
     worker_fixture = make_worker_fixture(script([]))
     conversation = await worker_fixture.conversation()
 
-    with failing(worker_fixture.cloud, "BatchWriteItem", lost=lost), pytest.raises(StoreUnavailable):
+    with worker_fixture.cloud.proxy.failing("BatchWriteItem", lost=lost), pytest.raises(StoreUnavailable):
         await worker_fixture.create(conversation=conversation)
 
     listed = await worker_fixture.services.stored_responses.list(None, 10, None, "desc")
@@ -239,7 +233,7 @@ async def test_a_process_that_dies_before_the_header_is_stored_locks_nothing_for
 ) -> None:
     worker_fixture = make_worker_fixture(script([]))
     conversation = await worker_fixture.conversation()
-    worker_fixture.store.conversation_leases.acquire(
+    await worker_fixture.store.conversation_leases.acquire(
         worker_fixture.tenant, conversation, f"resp_{'0' * 32}", worker_fixture.lease
     )
 
@@ -255,7 +249,7 @@ async def test_a_lock_that_could_not_be_left_runs_out_and_is_kept_by_the_record(
 ) -> None:
     worker_fixture = make_worker_fixture(script(said("Hi")))
     conversation = await worker_fixture.conversation()
-    with failing(worker_fixture.cloud, "UpdateItem", "lock_id = :held"):
+    with worker_fixture.cloud.proxy.failing("UpdateItem", "lock_id = :held"):
         response_id = await worker_fixture.create("first", conversation=conversation)
 
     CLOCK.move(worker_fixture.lease)
@@ -272,7 +266,7 @@ async def test_a_response_whose_worker_died_keeps_its_conversation_and_is_queued
     worker_fixture = make_worker_fixture(script([TextChunk("half"), asyncio.Event()]))
     conversation, response_id = await queued(worker_fixture)
     async with worker_fixture.dying(response_id):
-        await taken_up(worker_fixture, response_id)
+        await worker_fixture.until_taken_up(response_id)
     await worker_fixture.lease_runs_out(response_id)
 
     locked = await is_locked(worker_fixture, conversation)
@@ -311,7 +305,7 @@ async def test_workers_that_die_three_times_are_noticed_by_who_wants_the_convers
     for _ in range(3):
         worker = worker_fixture.beside(script([asyncio.Event()]))
         async with worker.dying(response_id):
-            await taken_up(worker_fixture, response_id)
+            await worker_fixture.until_taken_up(response_id)
         await worker_fixture.lease_runs_out(response_id)
 
     assert not await is_locked(worker_fixture, conversation)
@@ -322,7 +316,7 @@ async def test_the_last_delivery_of_a_message_lets_the_conversation_go(make_work
     worker_fixture = make_worker_fixture(script([]))
     conversation, response_id = await queued(worker_fixture)
 
-    with failing(worker_fixture.cloud, "UpdateItem"), pytest.raises(StoreUnavailable):
+    with worker_fixture.cloud.proxy.failing("UpdateItem"), pytest.raises(StoreUnavailable):
         await worker_fixture.run(response_id, last=True)
 
     assert not await is_locked(worker_fixture, conversation)
@@ -380,13 +374,13 @@ async def test_a_response_waits_for_a_conversation_that_another_one_has_after_al
 ) -> None:
     worker_fixture = make_worker_fixture(script(said("first"), said("second")))
     (one, patient), (other, hasty) = [await queued(worker_fixture) for _ in range(2)]
-    lock = worker_fixture.store.conversation_leases.acquire(worker_fixture.tenant, one, "resp_other", 30)
+    lock = await worker_fixture.store.conversation_leases.acquire(worker_fixture.tenant, one, "resp_other", 30)
 
     working = asyncio.create_task(worker_fixture.run(patient))
-    await taken_up(worker_fixture, patient)
-    lock.release()
+    await worker_fixture.until_taken_up(patient)
+    await lock.release()
     await working
-    worker_fixture.store.conversation_leases.acquire(worker_fixture.tenant, other, "resp_other", 30)
+    await worker_fixture.store.conversation_leases.acquire(worker_fixture.tenant, other, "resp_other", 30)
     await worker_fixture.run(hasty, seconds=0.5)
 
     assert await worker_fixture.status(patient) == "completed"

@@ -5,9 +5,8 @@ import time
 from typing import Any
 
 import pytest
-from tests.script_model import STOP, Part, called, said, script, until
+from tests.script_model import STOP, Part, called, said, script
 from tests.services.conftest import MakeWorkerFixture
-from tests.services.faults import failing
 from tests.services.worker_fixture import FUNCTION, MCP_TOOL, WorkerFixture, text_of, types_of
 
 from stint.domain.errors import StoreUnavailable
@@ -24,7 +23,7 @@ async def test_steps_that_are_stored_are_not_run_again(make_worker_fixture: Make
     worker_fixture = make_worker_fixture(script(asked, [TextChunk("half "), asyncio.Event()]))
     response_id = await worker_fixture.create(stream=True, tools=[MCP_TOOL])
     async with worker_fixture.dying(response_id):
-        await until_told(worker_fixture, response_id, "half ")
+        await worker_fixture.until_told(response_id, "half ")
     successor = worker_fixture.beside(script([TextChunk("whole"), Finished(FinishReason.stop, usage)]))
 
     await successor.run(response_id)
@@ -54,7 +53,7 @@ async def test_calls_of_the_last_answer_that_have_no_result_are_run_first_with_t
     worker_fixture.fake_mcp.gates["sell"] = asyncio.Event()
     response_id = await worker_fixture.create(stream=True, tools=[MCP_TOOL])
     async with worker_fixture.dying(response_id):
-        await until_stored(worker_fixture, response_id, 2)
+        await worker_fixture.until_stored(response_id, 2)
     continuation = script(said("Both"))
     successor = worker_fixture.beside(continuation)
 
@@ -74,7 +73,7 @@ async def test_a_pause_for_the_client_in_the_same_answer_still_comes(make_worker
     worker_fixture.fake_mcp.gates["buy"] = asyncio.Event()
     response_id = await worker_fixture.create(tools=[MCP_TOOL, FUNCTION])
     async with worker_fixture.dying(response_id):
-        await until_stored(worker_fixture, response_id, 1)
+        await worker_fixture.until_stored(response_id, 1)
     model = script()
     successor = worker_fixture.beside(model)
 
@@ -93,7 +92,7 @@ async def test_calls_that_the_client_approved_are_run_once(make_worker_fixture: 
     approval = {"type": "mcp_approval_response", "approval_request_id": first.output[-1].id, "approve": True}
     response_id = await worker_fixture.create([approval], previous_response_id=first.id, tools=[asking])  # type: ignore[arg-type]  # items in place of a text
     async with worker_fixture.dying(response_id):
-        await until_stored(worker_fixture, response_id, 1)
+        await worker_fixture.until_stored(response_id, 1)
     successor = worker_fixture.beside(script(said("Bought")))
 
     await successor.run(response_id)
@@ -110,7 +109,7 @@ async def test_the_bounds_of_a_response_count_what_was_done_before(make_worker_f
     worker_fixture = make_worker_fixture(script(called("buy"), [asyncio.Event()]))
     response_id = await worker_fixture.create(tools=[MCP_TOOL], max_tool_calls=1)
     async with worker_fixture.dying(response_id):
-        await until_stored(worker_fixture, response_id, 2)
+        await worker_fixture.until_stored(response_id, 2)
     successor = worker_fixture.beside(script(called("buy")))
 
     await successor.run(response_id)
@@ -126,7 +125,7 @@ async def test_what_was_stored_and_not_told_is_told_by_the_next_worker(make_work
     worker_fixture = make_worker_fixture(model)
     response_id = await worker_fixture.create(stream=True, tools=[MCP_TOOL])
     async with worker_fixture.dying(response_id):
-        await until_stored(worker_fixture, response_id, 2)
+        await worker_fixture.until_stored(response_id, 2)
     successor = worker_fixture.beside(script(said("Done")))
 
     await successor.run(response_id)
@@ -145,10 +144,10 @@ async def test_a_response_survives_two_deaths(make_worker_fixture: MakeWorkerFix
     worker_fixture = make_worker_fixture(script([TextChunk("one "), asyncio.Event()]))
     response_id = await worker_fixture.create(stream=True)
     async with worker_fixture.dying(response_id):
-        await until_told(worker_fixture, response_id, "one ")
+        await worker_fixture.until_told(response_id, "one ")
     second = worker_fixture.beside(script([TextChunk("two "), asyncio.Event()]))
     async with second.dying(response_id):
-        await until_told(worker_fixture, response_id, "two ")
+        await worker_fixture.until_told(response_id, "two ")
     successor = worker_fixture.beside(script(said("three")))
 
     await successor.run(response_id)
@@ -165,7 +164,7 @@ async def test_whoever_reads_a_response_without_worker_queues_it_again_once(
     worker_fixture = make_worker_fixture(script([asyncio.Event()]))
     response_id = await worker_fixture.create()
     async with worker_fixture.dying(response_id):
-        await until_taken_up(worker_fixture, response_id)
+        await worker_fixture.until_taken_up(response_id)
     await worker_fixture.lease_runs_out(response_id)
 
     statuses = [await worker_fixture.status(response_id) for _ in range(3)]
@@ -178,7 +177,7 @@ async def test_a_message_waits_for_the_lease_of_a_worker_that_died(make_worker_f
     worker_fixture = make_worker_fixture(script([asyncio.Event()]))
     response_id = await worker_fixture.create()
     async with worker_fixture.dying(response_id):
-        await until_taken_up(worker_fixture, response_id)
+        await worker_fixture.until_taken_up(response_id)
 
     stored = await worker_fixture.beside(script(said())).run(response_id)
 
@@ -218,7 +217,7 @@ async def test_workers_that_die_three_times_are_noticed_by_whoever_reads(
     for _ in range(3):
         worker = worker_fixture.beside(script([asyncio.Event()]))
         async with worker.dying(response_id):
-            await until_taken_up(worker_fixture, response_id)
+            await worker_fixture.until_taken_up(response_id)
         await worker_fixture.lease_runs_out(response_id)
 
     response = await worker_fixture.get(response_id)
@@ -245,7 +244,7 @@ async def test_a_worker_whose_response_another_one_has_exhausted_meanwhile_keeps
     worker_fixture = make_worker_fixture(script([asyncio.Event()]))
     response_id = await worker_fixture.create()
     async with worker_fixture.dying(response_id):
-        await until_taken_up(worker_fixture, response_id)
+        await worker_fixture.until_taken_up(response_id)
     successor = worker_fixture.beside(script())
 
     async def keep_response(*arguments: Any) -> ResponseKeeper | None:
@@ -267,7 +266,7 @@ async def test_the_last_delivery_ends_a_response_that_nobody_could_even_take_up(
     worker_fixture = make_worker_fixture(script())
     response_id = await worker_fixture.create()
 
-    with failing(worker_fixture.cloud, "UpdateItem"), pytest.raises(StoreUnavailable):
+    with worker_fixture.cloud.proxy.failing("UpdateItem"), pytest.raises(StoreUnavailable):
         await worker_fixture.run(response_id, last=True)
 
     assert await worker_fixture.status(response_id) == "failed"
@@ -282,7 +281,7 @@ async def test_an_attempt_that_the_store_fails_may_follow_at_once(make_worker_fi
     await model.opened.wait()
 
     gate.set()
-    with failing(worker_fixture.cloud, "PutItem"), pytest.raises(StoreUnavailable):
+    with worker_fixture.cloud.proxy.failing("PutItem"), pytest.raises(StoreUnavailable):
         await working
 
     assert await worker_fixture.status(response_id) == "in_progress"
@@ -299,7 +298,7 @@ async def test_what_a_worker_writes_after_it_was_overtaken_is_refused(make_worke
     response_id = await worker_fixture.create(stream=True)
     working = asyncio.create_task(worker_fixture.run(response_id))
     await slow.opened.wait()
-    lease = worker_fixture.store.response_leases.get_state(worker_fixture.tenant, response_id).lease_id
+    lease = (await worker_fixture.store.response_leases.get_state(worker_fixture.tenant, response_id)).lease_id
     overtaken = worker_fixture.beside(script(said("fast")))
     await asyncio.to_thread(expire, worker_fixture, response_id)
 
@@ -345,32 +344,18 @@ def expire(worker_fixture: WorkerFixture, response_id: str) -> None:
 
     key = keys.response_lease(worker_fixture.tenant, response_id)
     worker_fixture.cloud.dynamodb.update_item(
-        TableName=worker_fixture.cloud.table,
+        TableName=worker_fixture.cloud.table_name,
         Key={name: {"S": value} for name, value in key._asdict().items()},
         UpdateExpression="SET lease_until = :past, lease_id = :other",
         ExpressionAttributeValues={":past": {"N": str(round(time.time() * 1000) - 1)}, ":other": {"S": "other"}},
     )
 
 
-async def until_stored(worker_fixture: WorkerFixture, response_id: str, records: int) -> None:
-    """Wait until a response has so many records."""
-    await until(lambda: len(worker_fixture.store.responses.get(worker_fixture.tenant, response_id).records) >= records)
-
-
-async def until_taken_up(worker_fixture: WorkerFixture, response_id: str) -> None:
-    await until(lambda: worker_fixture.store.response_leases.get_state(worker_fixture.tenant, response_id).held)
-
-
-async def until_told(worker_fixture: WorkerFixture, response_id: str, text: str) -> None:
-    """Wait until a stored stream has a text in it."""
-    await until(lambda: text in str(list(worker_fixture.store.background.events(worker_fixture.tenant, response_id))))
-
-
 async def test_an_answer_in_the_log_reaches_the_model_as_it_was_said(make_worker_fixture: MakeWorkerFixture) -> None:
     worker_fixture = make_worker_fixture(script(called("buy", text="Let me see."), [asyncio.Event()]))
     response_id = await worker_fixture.create("Please", tools=[MCP_TOOL])
     async with worker_fixture.dying(response_id):
-        await until_stored(worker_fixture, response_id, 2)
+        await worker_fixture.until_stored(response_id, 2)
     model = script(said("Done"))
 
     await worker_fixture.beside(model).run(response_id)

@@ -264,7 +264,7 @@ async def test_messages_that_come_while_a_response_runs_are_consumed(make_worker
     second = asyncio.create_task(worker_fixture.beside(script()).run(response_id, seconds=900))
     await keep_running(
         second,
-        lambda: worker_fixture.store.response_leases.get_state(worker_fixture.tenant, response_id).lease_until,
+        lambda: worker_fixture.lease_end(response_id),
         worker_fixture.lease,
     )
     assert await second is None

@@ -2,7 +2,7 @@ import asyncio
 import json
 
 import pytest
-from tests.script_model import STOP, called, said, script, until
+from tests.script_model import STOP, called, said, script
 from tests.services.conftest import MakeWorkerFixture
 from tests.services.worker_fixture import FUNCTION, MCP_TOOL, text_of, types_of
 
@@ -32,7 +32,7 @@ async def test_who_follows_sees_each_event_soon_and_the_end(make_worker_fixture:
     response_id = await worker_fixture.create(stream=True)
     following = asyncio.create_task(worker_fixture.follow(response_id))
     working = asyncio.create_task(worker_fixture.run(response_id))
-    await until(lambda: "one " in str(list(worker_fixture.store.background.events(worker_fixture.tenant, response_id))))
+    await worker_fixture.until_told(response_id, "one ")
 
     gate.set()
     await working
@@ -72,7 +72,8 @@ async def test_a_response_that_was_not_created_as_a_stream_is_told_item_by_item(
     response_id = await worker_fixture.create(tools=[MCP_TOOL])
     before = await worker_fixture.follow(response_id, seconds=0.5)
     working = asyncio.create_task(worker_fixture.run(response_id))
-    await until(lambda: len(worker_fixture.store.responses.get(worker_fixture.tenant, response_id).records) == 2)
+    await worker_fixture.until_stored(response_id, 2)
+    assert len((await worker_fixture.stored(response_id)).records) == 2
     between = await worker_fixture.follow(response_id, seconds=0.5)
     gate.set()
     await working
@@ -128,9 +129,7 @@ async def test_an_item_that_broke_off_is_closed_with_what_was_told_of_it(
     worker_fixture = make_worker_fixture(script([part, asyncio.Event()]))
     response_id = await worker_fixture.create(stream=True)
     working = asyncio.create_task(worker_fixture.run(response_id))
-    await until(
-        lambda: part.text in str(list(worker_fixture.store.background.events(worker_fixture.tenant, response_id)))
-    )
+    await worker_fixture.until_told(response_id, part.text)
 
     await worker_fixture.services.background.cancel(response_id)
     await working
@@ -145,13 +144,11 @@ async def test_an_end_that_no_worker_told_is_told_to_who_follows(make_worker_fix
     worker_fixture = make_worker_fixture(script([TextChunk("Hello "), asyncio.Event()]))
     response_id = await worker_fixture.create(stream=True)
     async with worker_fixture.dying(response_id):
-        await until(
-            lambda: "Hello " in str(list(worker_fixture.store.background.events(worker_fixture.tenant, response_id)))
-        )
+        await worker_fixture.until_told(response_id, "Hello ")
     stored = await worker_fixture.stored(response_id)
     told = await worker_fixture.services.background.recovery.freeze_stream(stored)
     record = closing_record(stored, told.items, cancelled(None))
-    worker_fixture.store.responses.append(worker_fixture.tenant, response_id, len(stored.records), record)
+    await worker_fixture.store.responses.append(worker_fixture.tenant, response_id, len(stored.records), record)
 
     events = await worker_fixture.follow(response_id)
 
@@ -168,14 +165,12 @@ async def test_a_step_that_is_stored_is_told_whole_behind_what_was_told_of_it(
     worker_fixture = make_worker_fixture(script([TextChunk("Hello "), asyncio.Event()]))
     response_id = await worker_fixture.create(stream=True)
     async with worker_fixture.dying(response_id):
-        await until(
-            lambda: "Hello " in str(list(worker_fixture.store.background.events(worker_fixture.tenant, response_id)))
-        )
+        await worker_fixture.until_told(response_id, "Hello ")
     twin = make_worker_fixture(script(said("Hello world")))
     twin_id = await twin.create()
     done = await twin.run(twin_id)
     assert done is not None
-    worker_fixture.store.responses.append(worker_fixture.tenant, response_id, 0, done.records[-1])
+    await worker_fixture.store.responses.append(worker_fixture.tenant, response_id, 0, done.records[-1])
 
     events = await worker_fixture.follow(response_id)
 

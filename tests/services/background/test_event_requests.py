@@ -247,8 +247,7 @@ def written(worker_fixture: WorkerFixture) -> float:
 
 
 async def all_turns(events: Events) -> list[Any]:
-    history = await asyncio.to_thread(
-        events.worker_fixture.cloud.store.turns.history,
+    history = await events.worker_fixture.cloud.store.turns.history(
         events.worker_fixture.tenant,
         events.agent_id,
         events.session_id,

@@ -2,14 +2,13 @@ import asyncio
 import io
 import json
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 from functions.worker import app
 from tests.script_model import Part, said, script
 from tests.services.conftest import MakeTurnFixture, MakeWorkerFixture
-from tests.services.faults import failing
 from tests.services.turn_fixture import TurnFixture
 from tests.services.worker_fixture import WorkerFixture
 from tests.store.conftest import Cloud
@@ -38,7 +37,7 @@ class WorkQueue:
         self.again: list[tuple[str, int]] = []
         self.refuses = False
 
-    def deliver_again_in(self, receipt_handle: str, seconds: int) -> None:
+    async def deliver_again_in(self, receipt_handle: str, seconds: int) -> None:
         if self.refuses:
             raise StoreUnavailable("The queue is closed: try again.")
         self.again.append((receipt_handle, seconds))
@@ -70,9 +69,14 @@ DEEP = json.loads("[" * 99 + "]" * 99)
 FAILED = {"batchItemFailures": [{"itemIdentifier": "m1"}]}
 
 
-def deliver(task: Any, milliseconds: int = 60_000) -> Any:
+async def handle(event: Any, milliseconds: int = 60_000) -> Any:
+    """Run the function as Lambda does, in a thread that has no event loop."""
+    return await asyncio.to_thread(app.handler, event, Context(milliseconds))
+
+
+async def deliver(task: Any, milliseconds: int = 60_000) -> Any:
     """Deliver one message to the worker, and return its answer."""
-    return app.handler({"Records": [message(task)]}, Context(milliseconds))
+    return await handle({"Records": [message(task)]}, milliseconds)
 
 
 async def left_to_the_worker(
@@ -83,9 +87,9 @@ async def left_to_the_worker(
     await turn_fixture.turn()
     task = DeletionTask(tenant=turn_fixture.tenant, agent_id=turn_fixture.agent_id)
     if kind == "agent":
-        turn_fixture.store.agents.mark_deleted(turn_fixture.tenant, turn_fixture.agent_id)
+        await turn_fixture.store.agents.mark_deleted(turn_fixture.tenant, turn_fixture.agent_id)
     else:
-        turn_fixture.store.sessions.mark_deleted(*turn_fixture.ids)
+        await turn_fixture.store.sessions.mark_deleted(*turn_fixture.ids)
         task = task.model_copy(update={"session_id": turn_fixture.session_id})
     return task.model_dump()
 
@@ -96,7 +100,7 @@ async def test_a_deletion_is_finished_and_its_message_may_come_again(
     turn_fixture = await make_turn_fixture(script(said())).open()
     task = await left_to_the_worker(turn_fixture, monkeypatch)
 
-    answers = [deliver(task) for _ in range(2)]
+    answers = [await deliver(task) for _ in range(2)]
 
     assert answers == [DONE, DONE]
     assert cloud.items(turn_fixture.tenant) == []
@@ -109,7 +113,7 @@ async def test_a_deletion_without_time_goes_back_to_the_queue(
     turn_fixture = await make_turn_fixture(script(said())).open()
     task = await left_to_the_worker(turn_fixture, monkeypatch)
 
-    answer = deliver(task, milliseconds=int(app.RESERVE_SECONDS * 1000))
+    answer = await deliver(task, milliseconds=int(app.RESERVE_SECONDS * 1000))
 
     assert answer == DONE
     assert [left.model_dump() for left in turn_fixture.inbox.tasks] == [task]
@@ -126,10 +130,10 @@ async def test_a_deletion_that_came_before_its_mark_deletes_nothing_and_is_deliv
     early = DeletionTask(tenant=turn_fixture.tenant, agent_id=turn_fixture.agent_id, session_id=session_id).model_dump()
     before = cloud.items(turn_fixture.tenant)
 
-    too_early = deliver(early)
+    too_early = await deliver(early)
     after = cloud.items(turn_fixture.tenant)
     marked = await left_to_the_worker(turn_fixture, monkeypatch, kind)
-    in_time = deliver(marked)
+    in_time = await deliver(marked)
 
     assert (too_early, in_time, marked) == (FAILED, DONE, early)
     assert after == before
@@ -144,7 +148,7 @@ async def test_a_deletion_before_its_mark_comes_again_though_the_queue_does_not_
     monkeypatch.setitem(vars(app.composition), "deletions", turn_fixture.deletions)
     queue.refuses = True
 
-    assert deliver({"kind": "delete", "tenant": turn_fixture.tenant, "agent_id": turn_fixture.agent_id}) == FAILED
+    assert await deliver({"kind": "delete", "tenant": turn_fixture.tenant, "agent_id": turn_fixture.agent_id}) == FAILED
     assert await turn_fixture.turn()
 
 
@@ -169,7 +173,7 @@ async def test_a_message_that_can_never_be_done_is_logged_and_not_tried_again(
     monkeypatch.setitem(vars(app.composition), "deletions", turn_fixture.deletions)
 
     with caplog.at_level(logging.ERROR, "stint"):
-        answer = deliver(task)
+        answer = await deliver(task)
 
     assert answer == DONE
     assert "was dropped" in caplog.text
@@ -197,8 +201,8 @@ async def test_a_failing_store_fails_the_message(
     turn_fixture = await TurnFixture(own_cloud.store, tenant, script(said())).open()
     task = await left_to_the_worker(turn_fixture, monkeypatch)
 
-    with failing(own_cloud, "BatchWriteItem"):
-        assert deliver(task) == FAILED
+    with own_cloud.proxy.failing("BatchWriteItem"):
+        assert await deliver(task) == FAILED
 
     assert queue.again == []
 
@@ -216,11 +220,6 @@ def office_of_the_worker(monkeypatch: pytest.MonkeyPatch) -> Seat:
         monkeypatch.setitem(vars(app.composition), "deletions", worker_fixture.deletions)
 
     return seat
-
-
-async def handle(event: Any, milliseconds: int = 60_000) -> Any:
-    """Run the function as Lambda does, in a thread that has no event loop."""
-    return await asyncio.to_thread(app.handler, event, Context(milliseconds))
 
 
 async def test_a_message_is_worked_on(make_worker_fixture: MakeWorkerFixture, office_of_the_worker: Seat) -> None:
@@ -387,7 +386,7 @@ async def test_what_is_left_of_a_deletion_is_deleted_once_it_is_marked(
 ) -> None:
     worker_fixture = make_worker_fixture(script(said()))
     office_of_the_worker(worker_fixture)
-    mark: Callable[[str, str], None] = worker_fixture.store.conversations.mark_deleted
+    mark: Callable[[str, str], Awaitable[None]] = worker_fixture.store.conversations.mark_deleted
     if kind == "response":
         identifier, mark = (await worker_fixture.finished(stream=True)).id, worker_fixture.store.responses.mark_deleted
     else:
@@ -399,7 +398,7 @@ async def test_what_is_left_of_a_deletion_is_deleted_once_it_is_marked(
 
     too_early = await handle(event)
     kept = worker_fixture.cloud.items(worker_fixture.tenant)
-    mark(worker_fixture.tenant, identifier)
+    await mark(worker_fixture.tenant, identifier)
     answers = [await handle(event) for _ in range(2)]
 
     assert (too_early, answers) == (FAILED, [DONE, DONE])

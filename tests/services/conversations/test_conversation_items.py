@@ -31,8 +31,11 @@ class ConversationFixture:
         self.leases = cloud.store.conversation_leases
         opaque = OpaqueTexts(tenant, cloud.store.signing_keys)
         reader = DocumentReader(self.fetch, self.check_url)
-        self.deletions = Deletions(delete_response_objects(cloud.store), self.left.append)
+        self.deletions = Deletions(delete_response_objects(cloud.store), self.leave)
         self.service = Conversations(tenant, self.store, reader, self.deletions, opaque)
+
+    async def leave(self, task: DeletionTask) -> None:
+        self.left.append(task)
 
     async def fetch(self, url: str) -> Raw:
         self.fetched.append(url)
@@ -161,7 +164,7 @@ async def test_a_file_is_fetched_once_when_its_item_is_added(desk: ConversationF
     file = {"type": "input_file", "file_url": "https://example.com/bees"}
 
     [added] = await desk.add(conversation, say("look", content=[file, {"type": "input_text", "text": "?"}]))
-    history = desk.store.history(desk.tenant, conversation)
+    history = await desk.store.history(desk.tenant, conversation)
 
     assert [stored.texts for stored in history.items] == [["Bees dance."]]
     assert history.items[0].item == added
@@ -219,16 +222,16 @@ async def test_what_is_shown_on_request_is_stored_all_the_same(desk: Conversatio
 
 async def test_deleting_takes_a_conversation_from_the_response_that_runs_in_it(desk: ConversationFixture) -> None:
     conversation = (await desk.create(say("hello"))).id
-    lease = desk.leases.acquire(desk.tenant, conversation, "resp_1", 30)
+    lease = await desk.leases.acquire(desk.tenant, conversation, "resp_1", 30)
     with pytest.raises(Conflict) as caught:
-        desk.leases.acquire(desk.tenant, conversation, "resp_2", 30)
+        await desk.leases.acquire(desk.tenant, conversation, "resp_2", 30)
 
     await desk.service.delete(conversation)
 
     assert caught.value.code == "conversation_locked"
     assert lease.item["lock_holder"] == "resp_1"
     with pytest.raises(NotFound):
-        desk.leases.acquire(desk.tenant, conversation, "resp_2", 30)
+        await desk.leases.acquire(desk.tenant, conversation, "resp_2", 30)
     with pytest.raises(NotFound):
         await desk.add(conversation, say("too late"))
     assert desk.left == []
@@ -241,12 +244,12 @@ async def test_what_takes_too_long_to_delete_is_left_to_the_worker_who_ends_it(d
 
     await desk.service.delete(conversation)
     left = desk.cloud.items(desk.tenant)
-    desk.deletions.continue_deletion(task, 20)
+    await desk.deletions.continue_deletion(task, 20)
 
     assert desk.left == [task]
     assert left
     assert desk.cloud.items(desk.tenant) == []
-    desk.deletions.continue_deletion(task, 20)
+    await desk.deletions.continue_deletion(task, 20)
     assert len(desk.left) == 1
 
 

@@ -16,6 +16,7 @@ from tests.unit.services.responses.item_fixture import INPUT
 from stint.domain.errors import InvalidRequest
 from stint.domain.inference import Reasoning
 from stint.domain.openai.opaque import UNSIGNED_PREFIX, CompactedContext, is_unsigned
+from stint.domain.schema import Schema
 from stint.services.conversations.opaque_texts import OpaqueTexts
 
 THOUGHT = Reasoning(text="Cats, then.")
@@ -42,6 +43,12 @@ async def refusal(opaque: OpaqueTexts, *items: dict[str, Any]) -> InvalidRequest
     return caught.value
 
 
+async def signed(opaque: OpaqueTexts, document: Schema) -> str:
+    """Encode a document after the key was loaded."""
+    await opaque.warm()
+    return opaque.encode(document)
+
+
 @pytest.fixture
 def opaque(cloud: Cloud, tenant: str) -> OpaqueTexts:
     return OpaqueTexts(tenant, cloud.store.signing_keys)
@@ -50,15 +57,15 @@ def opaque(cloud: Cloud, tenant: str) -> OpaqueTexts:
 async def test_a_text_of_one_process_is_accepted_by_another(cloud: Cloud, tenant: str, opaque: OpaqueTexts) -> None:
     other = OpaqueTexts(tenant, cloud.store.signing_keys)
 
-    await other.check(INPUT.validate_python([reasoning(opaque.encode(THOUGHT))]))
+    await other.check(INPUT.validate_python([reasoning(await signed(opaque, THOUGHT))]))
 
 
 async def test_the_key_is_read_once_a_process(cloud: Cloud, opaque: OpaqueTexts) -> None:
-    text = opaque.encode(THOUGHT)
+    text = await signed(opaque, THOUGHT)
     cloud.forget()
 
     for _ in range(3):
-        await opaque.check(INPUT.validate_python([reasoning(text), reasoning(opaque.encode(THOUGHT))]))
+        await opaque.check(INPUT.validate_python([reasoning(text), reasoning(await signed(opaque, THOUGHT))]))
 
     assert cloud.calls == {}
 
@@ -71,9 +78,9 @@ async def test_a_request_without_opaque_text_does_not_ask_for_the_key(cloud: Clo
 
 async def test_a_text_of_another_tenant_is_refused_by_its_place(cloud: Cloud, tenant: str, opaque: OpaqueTexts) -> None:
     other = OpaqueTexts(f"{tenant}b", cloud.store.signing_keys)
-    compaction = {"type": "compaction", "encrypted_content": other.encode(CompactedContext(summary="x"))}
+    compaction = {"type": "compaction", "encrypted_content": await signed(other, CompactedContext(summary="x"))}
 
-    thought = await refusal(opaque, ASK, {"id": "msg_1"}, reasoning(other.encode(THOUGHT)))
+    thought = await refusal(opaque, ASK, {"id": "msg_1"}, reasoning(await signed(other, THOUGHT)))
     summary = await refusal(opaque, compaction)
 
     assert thought.param == "input[2].encrypted_content"
@@ -91,7 +98,9 @@ async def test_what_this_server_did_not_make_is_refused(opaque: OpaqueTexts, kin
 
 
 async def test_a_text_of_another_type_of_item_is_refused(opaque: OpaqueTexts) -> None:
-    assert "another type" in (await refusal(opaque, reasoning(opaque.encode(CompactedContext(summary="x"))))).message
+    text = await signed(opaque, CompactedContext(summary="x"))
+
+    assert "another type" in (await refusal(opaque, reasoning(text))).message
 
 
 async def test_texts_without_a_signature_are_refused_unread(opaque: OpaqueTexts) -> None:
@@ -171,5 +180,5 @@ async def test_what_is_stored_stays_readable_whatever_the_setting(make_worker_fi
     assert ended.response.status.value == "completed"
 
 
-def test_a_signed_text_does_not_look_older(opaque: OpaqueTexts) -> None:
-    assert not is_unsigned(opaque.encode(THOUGHT))
+async def test_a_signed_text_does_not_look_older(opaque: OpaqueTexts) -> None:
+    assert not is_unsigned(await signed(opaque, THOUGHT))

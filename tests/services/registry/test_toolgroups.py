@@ -223,7 +223,7 @@ async def test_a_registration_that_is_valid_no_more_hides_no_other_and_is_named_
     await place.register("good", "add", provider_id=LOCAL)
     broken = URL(uri="https://secret.example/?token=s3cret")
     for kind in ("tool_group", "shield", "model"):
-        await asyncio.to_thread(cloud.store.registrations.create, place.turn_fixture.tenant, kind, "broken", broken)
+        await cloud.store.registrations.create(place.turn_fixture.tenant, kind, "broken", broken)
 
     with caplog.at_level(logging.ERROR):
         catalogue = await place.turn_fixture.services.registry.catalogue(fresh=True)

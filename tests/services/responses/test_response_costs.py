@@ -1,9 +1,6 @@
-import asyncio
-
 import pytest
 from tests.script_model import called, said, script
 from tests.services.conftest import MakeWorkerFixture
-from tests.services.faults import held_in_rounds
 from tests.services.responses.responder import Responder
 from tests.services.worker_fixture import MCP_TOOL
 from tests.store.conftest import Cloud
@@ -74,7 +71,7 @@ async def test_references_cost_a_query_for_each_response_that_they_lead_to(warm:
     told = [{"type": "item_reference", "id": item} for item in (*items, items[0])]
     warm.cloud.forget()
 
-    with held_in_rounds(warm.cloud, ["Query"] * 2, ["BatchWriteItem"]):
+    with warm.cloud.proxy.held_in_rounds(["Query"] * 2, ["BatchWriteItem"]):
         run = await warm.start([*told, {"role": "user", "content": "go"}])
 
     assert warm.cloud.calls == {"Query": 2, "BatchWriteItem": 1}
@@ -101,11 +98,11 @@ async def test_a_chain_is_read_in_a_round_for_sixteen_links_and_stores_each_item
     warm.cloud.forget()
 
     rounds = [["Query"] * links for links in (1, 3, 16)]
-    with held_in_rounds(warm.cloud, *rounds, ["BatchWriteItem"]) as seen:
+    with warm.cloud.proxy.held_in_rounds(*rounds, ["BatchWriteItem"]) as seen:
         run = await warm.start("end", previous_response_id=last)
 
     assert seen["Query"] == 20
-    chain = await asyncio.to_thread(warm.cloud.store.responses.chain, tenant, last)
+    chain = await warm.cloud.store.responses.chain(tenant, last)
     sizes = [link.size for link in chain.links]
     assert max(sizes) < 2 * min(sizes)
     assert sum(sizes) < 20 * 2 * (len(words) + 800)

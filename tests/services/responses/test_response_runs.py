@@ -7,7 +7,6 @@ import pytest
 from tests.clock import CLOCK
 from tests.script_model import STOP, Part, called, said, script, until
 from tests.services.conftest import MakeWorkerFixture
-from tests.services.faults import failing, watching
 from tests.services.responses.responder import Responder
 from tests.services.worker_fixture import FUNCTION, MCP_TOOL
 
@@ -25,10 +24,10 @@ async def test_the_model_is_called_while_the_header_is_being_stored(make_worker_
     model.opened.clear()
     opened = threading.Event()
 
-    def hold_header(operation: str, body: str, context: dict[str, Any]) -> None:
+    def hold_header(operation: str, body: str) -> None:
         assert operation != "BatchWriteItem" or opened.wait(10)
 
-    with watching(responder.cloud, hold_header):
+    with responder.cloud.proxy.watching(hold_header):
         starting = asyncio.create_task(responder.start())
         await asyncio.wait_for(model.opened.wait(), 30)
         opened.set()
@@ -42,7 +41,7 @@ async def test_a_header_that_cannot_be_stored_begins_nothing(make_worker_fixture
     responder = Responder(make_worker_fixture(model))
     conversation = await responder.conversation()
 
-    with failing(responder.cloud, "BatchWriteItem"), pytest.raises(StoreUnavailable) as refused:
+    with responder.cloud.proxy.failing("BatchWriteItem"), pytest.raises(StoreUnavailable) as refused:
         await responder.start(conversation=conversation)
 
     assert model.closed == len(model.requests) == 1
@@ -76,7 +75,7 @@ async def test_a_store_that_fails_in_the_middle_fails_the_response(make_worker_f
     responder = Responder(make_worker_fixture(script(called("buy"), said("Hi"))))
     run = await responder.start(tools=[MCP_TOOL])
 
-    with failing(responder.cloud, "PutItem", "0001", times=1):
+    with responder.cloud.proxy.failing("PutItem", "0001", times=1):
         answered = await responder.play(run)
 
     kept = await responder.get(run.response_id)
@@ -94,7 +93,7 @@ async def test_a_store_that_is_gone_is_told_and_seals_the_response_later(
     responder = Responder(make_worker_fixture(script(said())))
     run = await responder.start()
 
-    with failing(responder.cloud, "PutItem"):
+    with responder.cloud.proxy.failing("PutItem"):
         answered = await responder.play(run)
 
     assert (await responder.stored(run.response_id)).ending is None

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 from tests.script_model import called, said, script, shape
 from tests.services.conftest import MakeTurnFixture
-from tests.services.faults import failing
 from tests.services.turn_fixture import TurnFixture, die, run_out
 from tests.services.turns.test_completed_resumptions import USAGE, counted, parsed
 from tests.store.conftest import Cloud
@@ -73,7 +72,7 @@ async def test_one_that_was_cancelled_later_keeps_the_answer_it_had(make_turn_fi
 
 async def hold_to_resume(turn_fixture: TurnFixture, turn_id: str) -> Any:
     """Take the lease to resume a turn, let it run out, and return it."""
-    lease = turn_fixture.store.session_leases.acquire(*turn_fixture.ids, turn_id, resume=True, seconds=0.01)
+    lease = await turn_fixture.store.session_leases.acquire(*turn_fixture.ids, turn_id, resume=True, seconds=0.01)
     await turn_fixture.lease_runs_out()
     return lease
 
@@ -106,7 +105,7 @@ async def test_a_resumption_that_lost_its_session_writes_nothing_more(
         await turn_fixture.turn("two")
 
     with pytest.raises(Interrupted):
-        turn_fixture.store.turns.append(lease, 1, record(first.turn_id, "late"))
+        await turn_fixture.store.turns.append(lease, 1, record(first.turn_id, "late"))
     turns = await turn_fixture.stored()
     assert [turn.status for turn in turns] == [TurnStatus.completed] * (1 if resume else 2)
     assert turns[0].output_message.content == ("next" if resume else "CALL t")
@@ -148,7 +147,7 @@ async def test_responses_that_cannot_be_stored_leave_the_turn_complete(own_cloud
     turn_fixture = await TurnFixture(own_cloud.store, tenant, script(said("CALL t"), said(), said("done"))).open("t")
     first = await turn_fixture.turn()
 
-    with failing(own_cloud, "PutItem"), pytest.raises(StoreUnavailable):
+    with own_cloud.proxy.failing("PutItem"), pytest.raises(StoreUnavailable):
         await turn_fixture.resume(first.turn_id, ("a", "3"))
     shown = await turn_fixture.get(first.turn_id)
     done = await turn_fixture.resumed(first.turn_id, ("a", "3"))
@@ -166,7 +165,7 @@ async def test_an_end_that_cannot_be_stored_frees_the_session_and_the_answer_sta
     first = await turn_fixture.turn()
     turn = await turn_fixture.resume(first.turn_id, ("a", "3"))
 
-    with failing(own_cloud, "PutItem"):
+    with own_cloud.proxy.failing("PutItem"):
         events = await turn_fixture.play(turn)
     following = await turn_fixture.turn("two")
 

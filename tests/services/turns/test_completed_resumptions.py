@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from tests.script_model import called, collect, said, script, shape
 from tests.services.conftest import MakeTurnFixture
-from tests.services.faults import held_together
 from tests.services.turn_fixture import TurnFixture, die, ended
 from tests.store.conftest import Cloud
 
@@ -245,7 +244,7 @@ async def test_each_resume_of_a_complete_turn_costs_four_write_units_and_one_sto
     await turn_fixture.resumed(first.turn_id, ("a", "3"))
     own_cloud.forget()
 
-    with held_together(own_cloud, "UpdateItem", "GetItem", "GetItem", "Query"):
+    with own_cloud.proxy.held_together("UpdateItem", "GetItem", "GetItem", "Query"):
         turn = await turn_fixture.resume(first.turn_id, ("b", "3"))
     await collect(turn_fixture.turns.run(turn))
 

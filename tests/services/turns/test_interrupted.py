@@ -62,9 +62,9 @@ async def test_a_turn_whose_process_died_is_shown_as_failed_at_once_and_always_t
 async def test_a_turn_that_ended_between_two_reads_is_shown_as_it_ended(make_turn_fixture: MakeTurnFixture) -> None:
     turn_fixture = await make_turn_fixture(script(called("nosuch"), said())).open()
     turn = await turn_fixture.start()
-    before = turn_fixture.store.turns.get(*turn_fixture.ids, turn.turn_id)
+    before = await turn_fixture.store.turns.get(*turn_fixture.ids, turn.turn_id)
     await turn_fixture.play(turn)
-    record = turn_fixture.store.sessions.get(*turn_fixture.ids)
+    record = await turn_fixture.store.sessions.get(*turn_fixture.ids)
 
     shown = await mark_interrupted(turn_fixture.store, turn_fixture.tenant, turn_fixture.agent_id, record, before)
 
@@ -75,10 +75,10 @@ async def test_a_turn_that_was_resumed_between_two_reads_is_shown_in_progress(
     make_turn_fixture: MakeTurnFixture,
 ) -> None:
     turn_fixture = await make_turn_fixture(script(called("add"), [asyncio.Event()])).open("add")
-    record = turn_fixture.store.sessions.get(*turn_fixture.ids)
+    record = await turn_fixture.store.sessions.get(*turn_fixture.ids)
     paused = await turn_fixture.turn()
     turn = await turn_fixture.resume(paused.turn_id, ("c0", "3"))
-    seen = turn_fixture.store.turns.get(*turn_fixture.ids, turn.turn_id)
+    seen = await turn_fixture.store.turns.get(*turn_fixture.ids, turn.turn_id)
 
     shown = await mark_interrupted(turn_fixture.store, turn_fixture.tenant, turn_fixture.agent_id, record, seen)
 

@@ -4,7 +4,6 @@ from typing import Any
 import pytest
 from tests.script_model import called, deadline, said, script, shape
 from tests.services.conftest import MakeTurnFixture
-from tests.services.faults import failing, watching
 from tests.services.turn_fixture import TurnFixture, die, ended, run_out
 from tests.store.conftest import Cloud
 
@@ -16,7 +15,7 @@ from stint.domain.steps import ToolExecutionStep
 
 
 async def pending_of(turn_fixture: TurnFixture, turn_id: str) -> Any:
-    return await asyncio.to_thread(turn_fixture.store.turns.get_pending, *turn_fixture.ids, turn_id)
+    return await turn_fixture.store.turns.get_pending(*turn_fixture.ids, turn_id)
 
 
 async def test_a_resumed_turn_goes_on_where_it_paused(make_turn_fixture: MakeTurnFixture) -> None:
@@ -67,11 +66,11 @@ async def test_the_waiting_calls_are_noted_before_the_pause_is_visible(own_cloud
     turn_fixture = await TurnFixture(own_cloud.store, tenant, script(called("add"))).open("add")
     writes: list[str] = []
 
-    def see(operation: str, body: str, context: dict[str, Any]) -> None:
+    def see(operation: str, body: str) -> None:
         if operation == "PutItem":
             writes.append("note" if "in_progress_tool_call_step" in body else "pause" if "ended_as" in body else "")
 
-    with watching(own_cloud, see):
+    with own_cloud.proxy.watching(see):
         await turn_fixture.turn()
 
     assert writes == ["", "note", "pause"]
@@ -201,7 +200,7 @@ async def test_a_resume_that_cannot_be_stored_leaves_the_turn_waiting(own_cloud:
     turn_fixture = await TurnFixture(own_cloud.store, tenant, model).open("add")
     paused = await turn_fixture.turn()
 
-    with failing(own_cloud, "PutItem"), pytest.raises(StoreUnavailable):
+    with own_cloud.proxy.failing("PutItem"), pytest.raises(StoreUnavailable):
         await turn_fixture.resume(paused.turn_id, ("c0", "3"))
     done = await turn_fixture.resumed(paused.turn_id, ("c0", "3"))
 
@@ -215,11 +214,11 @@ async def test_a_note_that_is_left_behind_or_lost_is_no_matter(own_cloud: Cloud,
     paused = await turn_fixture.turn()
     outdated = await pending_of(turn_fixture, paused.turn_id)
 
-    with failing(own_cloud, "DeleteItem"):
+    with own_cloud.proxy.failing("DeleteItem"):
         again = await turn_fixture.resumed(paused.turn_id, ("c0", "3"))
-    lease = turn_fixture.store.session_leases.acquire(*turn_fixture.ids, paused.turn_id, resume=True, seconds=30)
-    turn_fixture.store.turns.put_pending(lease, outdated)
-    lease.release()
+    lease = await turn_fixture.store.session_leases.acquire(*turn_fixture.ids, paused.turn_id, resume=True, seconds=30)
+    await turn_fixture.store.turns.put_pending(lease, outdated)
+    await lease.release()
     done = await turn_fixture.resumed(paused.turn_id, ("d0", "4"))
 
     assert [call.call_id for call in again.output_message.tool_calls] == ["d0"]
@@ -229,7 +228,7 @@ async def test_a_note_that_is_left_behind_or_lost_is_no_matter(own_cloud: Cloud,
 async def test_a_turn_that_waits_outlives_one_that_never_began(make_turn_fixture: MakeTurnFixture) -> None:
     turn_fixture = await make_turn_fixture(script(called("add"), said())).open("add")
     paused = await turn_fixture.turn()
-    turn_fixture.store.session_leases.acquire(*turn_fixture.ids, new_id(), resume=False, seconds=0.01)
+    await turn_fixture.store.session_leases.acquire(*turn_fixture.ids, new_id(), resume=False, seconds=0.01)
     await turn_fixture.lease_runs_out()
 
     done = await turn_fixture.resumed(paused.turn_id, ("c0", "3"))
@@ -257,7 +256,7 @@ async def test_the_name_of_a_turn_that_was_given_up_does_not_resume_its_successo
     turn_fixture = await TurnFixture(own_cloud.store, tenant, script(called("add"), called("add"))).open("add")
     given_up = await turn_fixture.turn()
     successor = await turn_fixture.start()
-    with failing(own_cloud, "UpdateItem", "REMOVE"):
+    with own_cloud.proxy.failing("UpdateItem", "REMOVE"):
         paused = ended(await turn_fixture.play(successor))
     await run_out(successor)
 

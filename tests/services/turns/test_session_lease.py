@@ -5,7 +5,6 @@ import pytest
 from tests.clock import CLOCK
 from tests.script_model import said, script, shape, until
 from tests.services.conftest import MakeTurnFixture
-from tests.services.faults import failing
 from tests.services.turn_fixture import TurnFixture, die, ended, run_out
 from tests.store.conftest import Cloud
 
@@ -26,8 +25,8 @@ async def renewed(turn: TurnRun) -> None:
     await until(lambda: keeper.valid_until > begun)
 
 
-def lease_end(turn_fixture: TurnFixture) -> int:
-    return turn_fixture.store.sessions.get(*turn_fixture.ids).lease_until or 0
+async def lease_end(turn_fixture: TurnFixture) -> int:
+    return (await turn_fixture.store.sessions.get(*turn_fixture.ids)).lease_until or 0
 
 
 async def test_a_turn_that_outlasts_its_lease_keeps_the_session(make_turn_fixture: MakeTurnFixture) -> None:
@@ -49,14 +48,14 @@ async def test_a_renewal_that_fails_is_tried_again(
 ) -> None:
     turn_fixture = await TurnFixture(own_cloud.store, tenant, script([asyncio.Event()]), lease=LEASE).open()
     turn = await turn_fixture.start(seconds=10 * LEASE)
-    begun = lease_end(turn_fixture)
+    begun = await lease_end(turn_fixture)
 
-    with failing(own_cloud, "UpdateItem", times=1):
+    with own_cloud.proxy.failing("UpdateItem", times=1):
         CLOCK.move(LEASE / 3)
         await until(lambda: "trying again" in caplog.text)
     await renewed(turn)
 
-    assert lease_end(turn_fixture) > begun
+    assert await lease_end(turn_fixture) > begun
     turn.log.keeper.check()
     await die(turn)
 
@@ -67,7 +66,7 @@ async def test_a_turn_whose_renewals_fail_stops_writing(own_cloud: Cloud, tenant
     turn = await turn_fixture.start(seconds=10 * LEASE)
     before = own_cloud.items(tenant)
 
-    with failing(own_cloud, "UpdateItem"):
+    with own_cloud.proxy.failing("UpdateItem"):
         CLOCK.move(LEASE)
         gate.set()
         events = await turn_fixture.play(turn)
@@ -79,7 +78,7 @@ async def test_a_turn_whose_renewals_fail_stops_writing(own_cloud: Cloud, tenant
 async def test_a_session_that_was_taken_over_is_noticed_by_the_next_renewal(make_turn_fixture: MakeTurnFixture) -> None:
     turn_fixture = await make_turn_fixture(script([asyncio.Event()]), lease=LEASE).open()
     turn = await turn_fixture.start(seconds=10 * LEASE)
-    await asyncio.to_thread(turn.log.keeper.lease.release)
+    await turn.log.keeper.lease.release()
 
     CLOCK.move(LEASE / 3)
     await turn.log.keeper.renewal
@@ -94,7 +93,7 @@ async def test_a_lease_never_outlives_the_function(make_turn_fixture: MakeTurnFi
 
     turn = await turn_fixture.start(seconds=LEASE)
 
-    assert lease_end(turn_fixture) / 1000 <= time.time() + LEASE + ENDING_SECONDS
+    assert await lease_end(turn_fixture) / 1000 <= time.time() + LEASE + ENDING_SECONDS
     CLOCK.move(LEASE)
     assert shape(await turn_fixture.play(turn))[-1] == "failed deadline_exceeded"
     assert turn.log.keeper.renewal.done()
@@ -104,7 +103,7 @@ async def test_a_release_that_fails_does_not_spoil_the_turn(own_cloud: Cloud, te
     turn_fixture = await TurnFixture(own_cloud.store, tenant, script(said(), said())).open()
     turn = await turn_fixture.start()
 
-    with failing(own_cloud, "UpdateItem", "REMOVE"):
+    with own_cloud.proxy.failing("UpdateItem", "REMOVE"):
         done = ended(await turn_fixture.play(turn))
     await run_out(turn)
     await turn_fixture.turn("two")

@@ -2,12 +2,10 @@ import asyncio
 import logging
 import threading
 from contextlib import aclosing
-from typing import Any
 
 import pytest
 from tests.script_model import called, said, script, shape
 from tests.services.conftest import MakeTurnFixture
-from tests.services.faults import watching
 from tests.services.turn_fixture import TurnFixture, die, ended, run_out
 from tests.store.conftest import Cloud
 
@@ -83,15 +81,17 @@ async def test_what_a_dead_process_stored_until_its_turn_was_sealed_is_seen(
     dead.agent_id, dead.session_id = turn_fixture.agent_id, turn_fixture.session_id
     turn = await dead.start("one")
     await die(turn)
-    turn.log.keeper.lease.release()
+    await turn.log.keeper.lease.release()
     late = Answer(run_id=turn.turn_id, text=["late"]).to_step()
+    loop = asyncio.get_running_loop()
 
-    def see(operation: str, body: str, context: dict[str, Any]) -> None:
+    def see(operation: str, body: str) -> None:
         if operation == "Query" and "begins_with" in body and not turn.log.turn.records:
             turn.log.turn.records.append(TurnRecord(step=late))
-            dead.store.turns.append(turn.log.keeper.lease, 0, TurnRecord(step=late))
+            appending = dead.store.turns.append(turn.log.keeper.lease, 0, TurnRecord(step=late))
+            asyncio.run_coroutine_threadsafe(appending, loop).result()
 
-    with watching(own_cloud, see):
+    with own_cloud.proxy.watching(see):
         await turn_fixture.turn("two")
 
     assert model.requests[0].messages == (UserInput("one"), AssistantAnswer("late"), UserInput("two"))
@@ -132,7 +132,7 @@ async def test_a_takeover_may_be_taken_over(make_turn_fixture: MakeTurnFixture) 
 async def test_a_pause_that_was_stored_survives_a_death_before_the_release(make_turn_fixture: MakeTurnFixture) -> None:
     turn_fixture = await make_turn_fixture(script(called("add"), said())).open("add")
     paused = await turn_fixture.turn()
-    turn_fixture.store.session_leases.acquire(*turn_fixture.ids, paused.turn_id, resume=True, seconds=0.05)
+    await turn_fixture.store.session_leases.acquire(*turn_fixture.ids, paused.turn_id, resume=True, seconds=0.05)
     await turn_fixture.lease_runs_out()
 
     done = await turn_fixture.resumed(paused.turn_id, ("c0", "3"))
@@ -149,13 +149,13 @@ async def test_a_history_that_was_read_before_another_turn_ended_is_read_again(
     fast.agent_id, fast.session_id = slow.agent_id, slow.session_id
     read, go_on = threading.Event(), threading.Event()
 
-    def see(operation: str, body: str, context: dict[str, Any]) -> None:
+    def see(operation: str, body: str) -> None:
         if operation == "UpdateItem" and not go_on.is_set():
             read.set()
             assert go_on.wait(10)
 
     await slow.agents.config(slow.agent_id)
-    with watching(own_cloud, see):
+    with own_cloud.proxy.watching(see):
         starting = asyncio.create_task(slow.start("two"))
         await asyncio.to_thread(read.wait, 10)
         await fast.turn("one")

@@ -1,10 +1,8 @@
 import asyncio
 import threading
-from typing import Any
 
 from tests.script_model import called, said, script
 from tests.services.conftest import MakeTurnFixture
-from tests.services.faults import held_together, watching
 from tests.services.turn_fixture import TurnFixture
 from tests.store.conftest import Cloud
 
@@ -50,10 +48,10 @@ async def test_the_model_is_called_after_one_storage_round_trip_and_before_the_h
     model.opened.clear()
     opened, seen_at_opening = threading.Event(), []
 
-    def hold_header(operation: str, body: str, context: dict[str, Any]) -> None:
+    def hold_header(operation: str, body: str) -> None:
         assert operation != "PutItem" or opened.wait(10)
 
-    with held_together(own_cloud, "UpdateItem", "GetItem", "Query") as seen, watching(own_cloud, hold_header):
+    with own_cloud.proxy.held_together("UpdateItem", "GetItem", "Query") as seen, own_cloud.proxy.watching(hold_header):
         starting = asyncio.create_task(turn_fixture.start())
         await asyncio.wait_for(model.opened.wait(), 30)
         seen_at_opening = [name for name in seen.elements() if name != "PutItem"]
@@ -68,7 +66,7 @@ async def test_a_resumed_turn_reads_all_in_one_storage_round_trip(own_cloud: Clo
     turn_fixture = await TurnFixture(own_cloud.store, tenant, script(called("add"), said())).open("add")
     paused = await turn_fixture.turn()
 
-    with held_together(own_cloud, "UpdateItem", "GetItem", "GetItem", "Query") as seen:
+    with own_cloud.proxy.held_together("UpdateItem", "GetItem", "GetItem", "Query") as seen:
         turn = await turn_fixture.resume(paused.turn_id, ("c0", "3"))
 
     assert seen == {"UpdateItem": 1, "GetItem": 2, "Query": 1, "PutItem": 1, "DeleteItem": 1}

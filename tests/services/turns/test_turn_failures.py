@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 from tests.script_model import called, said, script, shape, words_of
 from tests.services.conftest import MakeTurnFixture
-from tests.services.faults import failing, watching
 from tests.services.turn_fixture import TurnFixture, ended, tool
 from tests.store.conftest import Cloud
 
@@ -67,7 +66,7 @@ async def test_a_step_that_cannot_be_stored_fails_the_turn(
     turn_fixture = await TurnFixture(own_cloud.store, tenant, script(said())).open()
     turn = await turn_fixture.start()
 
-    with failing(own_cloud, "PutItem", ENDING, times=1):
+    with own_cloud.proxy.failing("PutItem", ENDING, times=1):
         events = await turn_fixture.play(turn)
 
     assert shape(events)[-2:] == ["text Hi", "failed store_unavailable"]
@@ -81,7 +80,7 @@ async def test_an_end_that_cannot_be_stored_frees_the_session_and_the_next_turn_
     turn_fixture = await TurnFixture(own_cloud.store, tenant, script(called("nosuch"), said(), said("next"))).open()
     turn = await turn_fixture.start()
 
-    with failing(own_cloud, "PutItem", ENDING):
+    with own_cloud.proxy.failing("PutItem", ENDING):
         lost = ended(await turn_fixture.play(turn))
     assert (lost.status, await turn_fixture.lease_turn()) == (TurnStatus.failed, None)
     await turn_fixture.turn("go on")
@@ -96,7 +95,7 @@ async def test_an_end_whose_answer_was_lost_is_not_ended_twice(own_cloud: Cloud,
     turn_fixture = await TurnFixture(own_cloud.store, tenant, script(said(), said("next"))).open()
     turn = await turn_fixture.start()
 
-    with failing(own_cloud, "PutItem", ENDING, lost=True, times=1):
+    with own_cloud.proxy.failing("PutItem", ENDING, lost=True, times=1):
         told = ended(await turn_fixture.play(turn))
     await turn_fixture.turn("go on")
 
@@ -149,10 +148,10 @@ async def test_a_turn_that_cannot_be_begun_drops_the_model_call_and_frees_the_se
     turn_fixture = await TurnFixture(own_cloud.store, tenant, model).open()
     opened = threading.Event()
 
-    def wait_for_model(operation: str, body: str, context: dict[str, Any]) -> None:
+    def wait_for_model(operation: str, body: str) -> None:
         assert operation != "PutItem" or opened.wait(10)
 
-    with failing(own_cloud, "PutItem", HEADER), watching(own_cloud, wait_for_model):
+    with own_cloud.proxy.failing("PutItem", HEADER), own_cloud.proxy.watching(wait_for_model):
         starting = asyncio.create_task(turn_fixture.start())
         await asyncio.wait_for(model.opened.wait(), 30)
         opened.set()
@@ -168,7 +167,7 @@ async def test_a_turn_that_was_begun_unknowingly_never_runs_and_is_sealed(own_cl
     model = script([asyncio.Event()], said())
     turn_fixture = await TurnFixture(own_cloud.store, tenant, model).open()
 
-    with failing(own_cloud, "PutItem", HEADER, lost=True, times=1), pytest.raises(StoreUnavailable):
+    with own_cloud.proxy.failing("PutItem", HEADER, lost=True, times=1), pytest.raises(StoreUnavailable):
         await turn_fixture.start("one")
     [lost] = await turn_fixture.stored()
     shown = await turn_fixture.get(lost.turn_id)
@@ -183,7 +182,7 @@ async def test_failures_of_reads_beside_the_lease_free_the_session(own_cloud: Cl
     turn_fixture = await TurnFixture(own_cloud.store, tenant, script()).open()
 
     for operation in ("GetItem", "Query"):
-        with failing(own_cloud, operation), pytest.raises(StoreUnavailable):
+        with own_cloud.proxy.failing(operation), pytest.raises(StoreUnavailable):
             await turn_fixture.start()
         assert await turn_fixture.lease_turn() is None
 
@@ -210,7 +209,7 @@ async def test_a_fault_after_the_end_was_stored_adds_nothing_to_the_log(
 
     with monkeypatch.context() as faults:
 
-        def fault(_: SessionLease) -> None:
+        async def fault(_: SessionLease) -> None:
             faults.undo()
             raise ZeroDivisionError
 
@@ -218,5 +217,5 @@ async def test_a_fault_after_the_end_was_stored_adds_nothing_to_the_log(
         events = await turn_fixture.play(turn)
 
     assert shape(events)[-1].startswith("failed ")
-    [stored] = await asyncio.to_thread(lambda: turn_fixture.store.turns.history(*turn_fixture.ids).turns)
+    [stored] = (await turn_fixture.store.turns.history(*turn_fixture.ids)).turns
     assert (stored.status, len(stored.records)) == (RunStatus.completed, 1)

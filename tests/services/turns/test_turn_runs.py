@@ -1,5 +1,3 @@
-import asyncio
-
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -56,7 +54,7 @@ async def test_every_step_and_the_end_are_stored_and_the_session_free_before_the
     turn = await turn_fixture.start()
 
     async for event in turn_fixture.turns.run(turn):
-        seen = await asyncio.to_thread(turn_fixture.store.turns.get, *turn_fixture.ids, turn.turn_id)
+        seen = await turn_fixture.store.turns.get(*turn_fixture.ids, turn.turn_id)
         if isinstance(event, TurnStart):
             assert seen.header == turn.log.turn.header
         elif isinstance(event, StepComplete):
@@ -106,7 +104,7 @@ async def test_a_new_turn_ends_the_one_that_waits_as_cancelled(make_turn_fixture
 
     cancelled, _ = await turn_fixture.stored()
     assert (cancelled.status, cancelled.output_message.tool_calls) == (TurnStatus.cancelled, [])
-    assert await asyncio.to_thread(turn_fixture.store.turns.get_pending, *turn_fixture.ids, waiting.turn_id) is None
+    assert await turn_fixture.store.turns.get_pending(*turn_fixture.ids, waiting.turn_id) is None
     _, answer, closing, _ = model.requests[1].messages
     assert isinstance(answer, AssistantAnswer)
     assert closing == model.requests[1].messages[2]

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Generic, Protocol, TypeVar
 
@@ -17,11 +17,11 @@ ENDING_SECONDS = 2.0
 class Renewable(Protocol):
     """A lease."""
 
-    def renew(self, seconds: float) -> object:
+    async def renew(self, seconds: float) -> object:
         """Extend the lease to `seconds` from now. Raises Interrupted if it is lost."""
         ...
 
-    def release(self) -> None:
+    async def release(self) -> None:
         """Release the lease; do nothing if it is lost."""
         ...
 
@@ -65,7 +65,7 @@ class LeaseKeeper(Generic[L_co]):
             await asyncio.sleep(self.seconds / 3)
             asked, span = clock(), lease_span(self.seconds, self.deadline)
             try:
-                await asyncio.to_thread(self.lease.renew, span)
+                await self.lease.renew(span)
             except Interrupted:
                 self.valid_until = asked
                 return
@@ -86,12 +86,12 @@ class LeaseKeeper(Generic[L_co]):
         """Make the lease lapse now, without releasing it. A failure is only logged, because leases lapse anyway."""
         await self.stop_with(lambda: self.lease.renew(0))
 
-    async def stop_with(self, last: Callable[[], object]) -> None:
+    async def stop_with(self, last: Callable[[], Awaitable[object]]) -> None:
         self.stop()
         await asyncio.gather(self.renewal, return_exceptions=True)
         self.valid_until = asyncio.get_running_loop().time()
         try:
-            await asyncio.to_thread(last)
+            await last()
         except StintError as error:
             logger.warning("The lease could not be released; it will expire", extra={"error": error.message})
 

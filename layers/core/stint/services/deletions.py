@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
 from stint.domain.errors import StintError
@@ -10,10 +10,10 @@ from stint.domain.tasks import DeletionTask, ObjectKind
 
 logger = logging.getLogger(__name__)
 
-DeleteObject = Callable[[DeletionTask, float], bool]
+DeleteObject = Callable[[DeletionTask, float], Awaitable[bool]]
 """A function that deletes a task's object until a deadline on the monotonic clock, and returns whether it is done."""
 
-SendTask = Callable[[DeletionTask], None]
+SendTask = Callable[[DeletionTask], Awaitable[None]]
 """A function that sends a task to the worker's queue, which delivers it at least once. Raises StoreUnavailable."""
 
 REQUEST_SECONDS = 20.0
@@ -28,26 +28,26 @@ class Deletions:
     send: SendTask
     request_seconds: float = REQUEST_SECONDS
 
-    def start_deletion(self, task: DeletionTask) -> None:
+    async def start_deletion(self, task: DeletionTask) -> None:
         """Delete for `request_seconds` at most. The worker gets the rest, also if the store fails.
 
         Raises:
             StoreUnavailable: the queue does not accept the task.
         """
         try:
-            self.continue_deletion(task, self.request_seconds)
+            await self.continue_deletion(task, self.request_seconds)
         except StintError as error:
             logger.warning("The deletion failed: the worker will retry it", extra={"error": error.message})
-            self.send(task)
+            await self.send(task)
 
-    def continue_deletion(self, task: DeletionTask, seconds: float) -> None:
+    async def continue_deletion(self, task: DeletionTask, seconds: float) -> None:
         """Delete for `seconds` at most, and send the rest to the worker. May be repeated after any failure.
 
         Raises:
             NotMarkedDeleted: the object has no mark; nothing was deleted.
             StintError: the store failed.
         """
-        if not self.kinds[task.object_kind](task, time.monotonic() + seconds):
+        if not await self.kinds[task.object_kind](task, time.monotonic() + seconds):
             extra = task.model_dump(exclude={"kind", "tenant"})
             logger.info("The worker continues the deletion", extra=extra)
-            self.send(task)
+            await self.send(task)

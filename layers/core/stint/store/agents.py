@@ -19,51 +19,51 @@ class AgentStore:
         self._table = table
         self._documents = documents
 
-    def create(self, tenant: str, agent: Agent) -> None:
+    async def create(self, tenant: str, agent: Agent) -> None:
         """Store an agent under its new id. The document comes first, so that every listed agent can be read."""
         key = keys.agent_config(tenant, agent.agent_id)
-        self._documents.put_new(key._asdict(), agent, keys.agent_blobs(tenant, agent.agent_id))
+        await self._documents.put_new(key._asdict(), agent, keys.agent_blobs(tenant, agent.agent_id))
         entry = keys.agent(tenant, agent.agent_id)._asdict()
         name = {"name": agent.agent_config.name[:LONGEST_NAME]} if agent.agent_config.name else {}
-        self._table.put_new(entry | name | {"size": len(agent.model_dump_json().encode())})
+        await self._table.put_new(entry | name | {"size": len(agent.model_dump_json().encode())})
 
-    def get(self, tenant: str, agent_id: str) -> Agent:
+    async def get(self, tenant: str, agent_id: str) -> Agent:
         """Read an agent: its entry and document, in one call."""
         entry, config = keys.agent(tenant, agent_id), keys.agent_config(tenant, agent_id)
-        found = self._table.get_many([entry, config])
+        found = await self._table.get_many([entry, config])
         if config not in found or not is_live(found.get(entry)):
             raise NotFound("Agent", agent_id)
-        [raw] = self._documents.read([found[config]])
+        [raw] = await self._documents.read([found[config]])
         return Agent.model_validate_json(raw)
 
-    def require(self, tenant: str, agent_id: str) -> str | None:
+    async def require(self, tenant: str, agent_id: str) -> str | None:
         """Return the first 200 characters of an agent's name, for log lines: one strongly consistent read of one unit.
 
         None if it has no name, or was stored before list entries had one. Raises NotFound.
         """
-        entry = self._table.get(keys.agent(tenant, agent_id))
+        entry = await self._table.get(keys.agent(tenant, agent_id))
         if entry is None or not is_live(entry):
             raise NotFound("Agent", agent_id)
         return entry.get("name")
 
-    def list(self, tenant: str, window: Window) -> Page[Agent]:
+    async def list(self, tenant: str, window: Window) -> Page[Agent]:
         """List agents in creation order, up to MAX_BYTES of JSON, at least one.
 
         An agent that is deleted between the two reads is omitted.
         """
-        entries, more = self._table.live_page(keys.agents(tenant), window)
+        entries, more = await self._table.live_page(keys.agents(tenant), window)
         shown = fitting([entry["size"] for entry in entries])
         wanted = [keys.agent_config(tenant, entry["sk"]) for entry in entries[:shown]]
-        found = self._table.get_many(wanted)
-        documents = self._documents.read([found[key] for key in wanted if key in found])
+        found = await self._table.get_many(wanted)
+        documents = await self._documents.read([found[key] for key in wanted if key in found])
         return Page([Agent.model_validate_json(raw) for raw in documents], more or shown < len(entries))
 
-    def mark_deleted(self, tenant: str, agent_id: str) -> None:
+    async def mark_deleted(self, tenant: str, agent_id: str) -> None:
         """Hide an agent from all reads at once. It may be repeated."""
-        if mark_deleted(self._table, keys.agent(tenant, agent_id)) is None:
+        if await mark_deleted(self._table, keys.agent(tenant, agent_id)) is None:
             raise NotFound("Agent", agent_id)
 
-    def remove(self, tenant: str, agent_id: str) -> None:
+    async def remove(self, tenant: str, agent_id: str) -> None:
         """Delete an agent's records, the list entry last."""
-        self._table.delete(keys.agent_config(tenant, agent_id))
-        self._table.delete(keys.agent(tenant, agent_id))
+        await self._table.delete(keys.agent_config(tenant, agent_id))
+        await self._table.delete(keys.agent(tenant, agent_id))

@@ -1,7 +1,7 @@
 """The stored streams of background responses: the events that each has sent so far."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator
 from contextlib import suppress
 
 from stint.domain.errors import Interrupted
@@ -33,7 +33,9 @@ class BackgroundStore:
         self._table = table
         self._documents = documents
 
-    def put_events(self, tenant: str, response_id: str, first_seq: int, events: list[str], lease_id: str = "") -> None:
+    async def put_events(
+        self, tenant: str, response_id: str, first_seq: int, events: list[str], lease_id: str = ""
+    ) -> None:
         """Store a batch of events, whose first number follows the last batch.
 
         Raises Interrupted if another worker's batch starts with that number, the stream is frozen there for another
@@ -42,11 +44,13 @@ class BackgroundStore:
         item = keys.response_events(tenant, response_id, first_seq)._asdict() | {"event_count": len(events)}
         blobs, owner = keys.response_blobs(tenant, response_id), {":lease_id": lease_id}
         try:
-            self._documents.put_new(item, EventBatch(events=events), blobs, condition=UNWRITTEN_OR_OWN, values=owner)
+            await self._documents.put_new(
+                item, EventBatch(events=events), blobs, condition=UNWRITTEN_OR_OWN, values=owner
+            )
         except ConditionFailed:
             raise _lost(response_id) from None
 
-    def freeze(self, tenant: str, response_id: str, first_seq: int, lease_id: str | None = None) -> None:
+    async def freeze(self, tenant: str, response_id: str, first_seq: int, lease_id: str | None = None) -> None:
         """Allow only `end_events`, and the worker with a lease, to store events from a sequence number on.
 
         It may be repeated, also for another lease.
@@ -56,66 +60,68 @@ class BackgroundStore:
         item = keys.response_events(tenant, response_id, first_seq)._asdict()
         owner = {"frozen_by": lease_id} if lease_id else {}
         try:
-            self._table.put_new(item | {"event_count": 0, "frozen_at": int(time.time())} | owner, condition=UNWRITTEN)
+            await self._table.put_new(
+                item | {"event_count": 0, "frozen_at": int(time.time())} | owner, condition=UNWRITTEN
+            )
         except ConditionFailed:
             raise _lost(response_id) from None
 
-    def end_events(self, tenant: str, response_id: str, first_seq: int, events: list[str]) -> None:
+    async def end_events(self, tenant: str, response_id: str, first_seq: int, events: list[str]) -> None:
         """Store the last events, whether or not the stream is frozen there. Raises Interrupted as `put_events`."""
         item = keys.response_events(tenant, response_id, first_seq)._asdict() | {"event_count": len(events)}
         blobs = keys.response_blobs(tenant, response_id)
         try:
-            self._documents.put_new(item, EventBatch(events=events), blobs, condition=UNWRITTEN)
+            await self._documents.put_new(item, EventBatch(events=events), blobs, condition=UNWRITTEN)
         except ConditionFailed:
             raise _lost(response_id) from None
 
-    def events(
+    async def events(
         self, tenant: str, response_id: str, after_seq: int = -1, *, at_batch: bool = False
-    ) -> Iterator[list[str]]:
+    ) -> AsyncGenerator[list[str], None]:
         """Read the stored events after a sequence number, batch by batch.
 
         `at_batch`: the number is the last one of a batch, as in a tail, so that no earlier batch is read.
         """
         pk, first = keys.response_records(tenant, response_id), max(after_seq + 1, 0)
         place = keys.response_events(tenant, response_id, first).sk
-        if first > 0 and not at_batch and (rest := self._rest(pk, place, first)):
+        if first > 0 and not at_batch and (rest := await self._rest(pk, place, first)):
             yield rest
-        for item in self._table.query(pk, since=place):
+        async for item in self._table.query(pk, since=place):
             if "sealed_at" not in item and "frozen_at" not in item:
-                yield self._read(item)
+                yield await self._read(item)
 
-    def count_events(self, tenant: str, response_id: str) -> int:
+    async def count_events(self, tenant: str, response_id: str) -> int:
         """Return the number of stored events, from the last batch."""
         pk, ends = keys.response_records(tenant, response_id), "sk, event_count"
-        last = next(self._table.query(pk, newest_first=True, page=1, attributes=ends), {})
+        last: Item = await anext(self._table.query(pk, newest_first=True, page=1, attributes=ends), {})
         return (keys.first_event(last.get("sk", "")) or 0) + int(last.get("event_count", 0))
 
-    def _rest(self, pk: str, place: str, first: int) -> list[str]:
+    async def _rest(self, pk: str, place: str, first: int) -> list[str]:
         """Read the events from `first` on in the batch that starts before it, if there are any."""
-        item = next(self._table.query(pk, before=place, newest_first=True, page=1), {})
+        item: Item = await anext(self._table.query(pk, before=place, newest_first=True, page=1), {})
         begins = keys.first_event(item.get("sk", ""))
         if begins is None or begins + int(item["event_count"]) <= first:
             return []
-        return self._read(item)[first - begins :]
+        return (await self._read(item))[first - begins :]
 
-    def _read(self, item: Item) -> list[str]:
-        [raw] = self._documents.read([item])
+    async def _read(self, item: Item) -> list[str]:
+        [raw] = await self._documents.read([item])
         return EventBatch.model_validate_json(raw).events
 
-    def stop(self, tenant: str, response_id: str) -> None:
+    async def stop(self, tenant: str, response_id: str) -> None:
         """Seal the next writes of a deleted response's worker: the lease, and the stream."""
         seal = new_seal()
-        self._table.put(keys.response_lease(tenant, response_id)._asdict() | seal)
+        await self._table.put(keys.response_lease(tenant, response_id)._asdict() | seal)
         pk, ends = keys.response_records(tenant, response_id), "sk, event_count, sealed_at"
         while True:
-            last = next(self._table.query(pk, newest_first=True, page=1, attributes=ends), {})
+            last: Item = await anext(self._table.query(pk, newest_first=True, page=1, attributes=ends), {})
             begins = keys.first_event(last.get("sk", ""))
             if begins is not None and "sealed_at" in last:
                 return
             place = 0 if begins is None else begins + int(last["event_count"])
             with suppress(ConditionFailed):
                 item = keys.response_events(tenant, response_id, place)._asdict() | seal
-                self._table.put_new(item, condition=UNWRITTEN)
+                await self._table.put_new(item, condition=UNWRITTEN)
                 return
 
 

@@ -1,8 +1,9 @@
 """Bodies in S3 that are too large for an item."""
 
+import asyncio
 import secrets
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
@@ -14,9 +15,10 @@ if TYPE_CHECKING:
 
 
 class Blobs:
-    """Objects of one bucket, each written once under a random name. Thread-safe.
+    """Objects of one bucket, each written once under a random name.
 
-    `connect` makes the client when first used, because most requests need none. All methods raise StoreUnavailable.
+    `connect` makes the client when first used, because most requests need none. Each call waits in a thread. All
+    methods raise StoreUnavailable.
     """
 
     def __init__(self, connect: "Callable[[], S3Client]", bucket: str) -> None:
@@ -25,38 +27,49 @@ class Blobs:
         self._lock = threading.Lock()
         self._made: S3Client | None = None
 
-    def put(self, prefix: str, body: bytes) -> str:
+    async def put(self, prefix: str, body: bytes) -> str:
         """Store a body, and return its key."""
         key = prefix + secrets.token_hex(16)
-        with translated():
-            self._client().put_object(Bucket=self._bucket, Key=key, Body=body, ContentType="application/octet-stream")
+        await asyncio.to_thread(self._put, key, body)
         return key
 
-    def get(self, key: str, length: int, digest: bytes) -> bytes:
+    def _put(self, key: str, body: bytes) -> None:
+        with translated("database"):
+            self._client().put_object(Bucket=self._bucket, Key=key, Body=body, ContentType="application/octet-stream")
+
+    async def get(self, key: str, length: int, digest: bytes) -> bytes:
         """Read a body. Raises BlobMissing, and StintError if it is not the one that was stored."""
-        with translated():
+        return await asyncio.to_thread(self._get, key, length, digest)
+
+    def _get(self, key: str, length: int, digest: bytes) -> bytes:
+        with translated("database"):
             body = self._client().get_object(Bucket=self._bucket, Key=key)["Body"].read()
         if len(body) != length or sha256(body).digest() != digest:
             raise StintError("A stored document is damaged: its checksum does not match.")
         return body
 
-    def delete(self, key: str) -> None:
-        with translated():
+    async def delete(self, key: str) -> None:
+        await asyncio.to_thread(self._delete, key)
+
+    def _delete(self, key: str) -> None:
+        with translated("database"):
             self._client().delete_object(Bucket=self._bucket, Key=key)
 
-    def delete_prefix(self, prefix: str) -> Iterator[None]:
+    async def delete_prefix(self, prefix: str) -> AsyncIterator[None]:
         """Delete all objects with a key prefix, up to 1,000 per step of the iterator."""
-        while True:
-            with translated():
-                listed = self._client().list_objects_v2(Bucket=self._bucket, Prefix=prefix)
-                objects = [{"Key": found["Key"]} for found in listed.get("Contents", [])]
-                if objects:
-                    self._delete(objects)
-            if not listed.get("IsTruncated"):
-                return
+        while await asyncio.to_thread(self._delete_page, prefix):
             yield
 
-    def _delete(self, objects: list[dict[str, str]]) -> None:
+    def _delete_page(self, prefix: str) -> bool:
+        """Delete the first objects with a key prefix, and return whether more follow."""
+        with translated("database"):
+            listed = self._client().list_objects_v2(Bucket=self._bucket, Prefix=prefix)
+            objects = [{"Key": found["Key"]} for found in listed.get("Contents", [])]
+            if objects:
+                self._delete_objects(objects)
+        return bool(listed.get("IsTruncated"))
+
+    def _delete_objects(self, objects: list[dict[str, str]]) -> None:
         answer = self._client().delete_objects(Bucket=self._bucket, Delete={"Objects": objects, "Quiet": True})  # type: ignore[typeddict-item]  # the stubs want their own class
         if answer.get("Errors"):
             raise StintError(f"{len(answer['Errors'])} stored documents could not be deleted. Try again.")

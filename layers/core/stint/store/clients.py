@@ -1,12 +1,11 @@
-"""Clients of AWS services. botocore reads region, credentials and endpoints from the environment."""
+"""Clients of AWS services. They read region, credentials and endpoints from the environment."""
 
 from typing import TYPE_CHECKING, cast
 
-from botocore.config import Config
-from botocore.session import get_session
+from stint.aws.dynamodb import DynamoDBClient
+from stint.aws.environment import read_environment
 
 if TYPE_CHECKING:
-    from mypy_boto3_dynamodb import DynamoDBClient
     from mypy_boto3_s3 import S3Client
     from mypy_boto3_sqs import SQSClient
 
@@ -16,8 +15,8 @@ ATTEMPTS = 3
 POOL = 16
 
 
-def make_dynamodb() -> "DynamoDBClient":
-    return cast("DynamoDBClient", _make("dynamodb", read_timeout=5))
+def make_dynamodb() -> DynamoDBClient:
+    return DynamoDBClient(read_environment())
 
 
 def make_s3() -> "S3Client":
@@ -33,6 +32,10 @@ def make_events() -> "EventsClient":
 
 
 def _make(service: str, read_timeout: float) -> object:
+    # botocore takes a third of a second to load, and most processes need none of these clients.
+    from botocore.config import Config  # noqa: PLC0415
+    from botocore.session import get_session  # noqa: PLC0415
+
     config = Config(
         connect_timeout=2,
         read_timeout=read_timeout,

@@ -1,6 +1,6 @@
 """The leases of conversations: one response at a time. A lease is on the conversation's record."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from stint.domain.errors import Conflict, NotFound
 from stint.store import keys
@@ -19,13 +19,13 @@ class ConversationLeases:
         released = dict.fromkeys(("lock_id", "lock_holder", "lock_until"))
         self._leases = Leases(table, "lock_id", "lock_until", LIVE, released, "conversation_locked", "lock_holder")
 
-    def acquire(
+    async def acquire(
         self,
         tenant: str,
         conversation_id: str,
         response_id: str,
         seconds: float,
-        waits: Callable[[str], bool] = lambda _: False,
+        waits: Callable[[str], Awaitable[bool]] | None = None,
         *,
         again: bool = False,
     ) -> Lease:
@@ -40,15 +40,15 @@ class ConversationLeases:
         """
         leases, assign = self._leases, {"lock_holder": response_id}
 
-        def next_attempt(found: Item | None) -> Attempt:
+        async def next_attempt(found: Item | None) -> Attempt:
             if not is_live(found):
                 raise NotFound("Conversation", conversation_id)
             holder = found.get("lock_holder")
-            if holder is not None and (leases.is_held(found) or waits(holder)):
+            if holder is not None and (leases.is_held(found) or (waits is not None and await waits(holder))):
                 message = f"Conversation {conversation_id} is running {holder}. Wait until it ends, or try again later."
                 raise Conflict(message, code="conversation_locked")
             return leases.attempt(found, assign)
 
         first = Attempt(OWN, assign, {":holder": response_id}) if again else leases.attempt({}, assign)
         key = keys.conversation(tenant, conversation_id)
-        return leases.acquire(key, f"Conversation {conversation_id}", seconds, first, next_attempt)
+        return await leases.acquire(key, f"Conversation {conversation_id}", seconds, first, next_attempt)

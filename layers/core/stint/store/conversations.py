@@ -4,7 +4,6 @@ import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from typing import Literal
 
 from stint.domain.errors import NotFound
@@ -16,7 +15,7 @@ from stint.store.documents import Documents, fitting, json_size
 from stint.store.failures import ConditionFailed
 from stint.store.parallel import map_concurrently
 from stint.store.partitions import delete_partition, query_shards
-from stint.store.table import Table
+from stint.store.table import Table, take
 from stint.store.tombstones import is_live, mark_deleted, read_marked
 
 Order = Literal["asc", "desc"]
@@ -42,67 +41,69 @@ class ConversationStore:
         self._documents = documents
         self._blobs = blobs
 
-    def create(self, tenant: str, conversation: Conversation, first: Sequence[StoredItem] = ()) -> None:
+    async def create(self, tenant: str, conversation: Conversation, first: Sequence[StoredItem] = ()) -> None:
         """Store a conversation under its new id, with its first items."""
         key, entry = keys.conversation(tenant, conversation.id), keys.conversation_entry(tenant, conversation.id)
         own = {"created_at": conversation.created_at, "metadata": _metadata(conversation.metadata)}
-        self._table.put_many([*self._pack(tenant, conversation.id, first), entry._asdict(), key._asdict() | own])
+        await self._table.put_many(
+            [*await self._pack(tenant, conversation.id, first), entry._asdict(), key._asdict() | own]
+        )
 
-    def get(self, tenant: str, conversation_id: str) -> Conversation:
-        item = self._table.get(keys.conversation(tenant, conversation_id))
+    async def get(self, tenant: str, conversation_id: str) -> Conversation:
+        item = await self._table.get(keys.conversation(tenant, conversation_id))
         if not is_live(item):
             raise NotFound("Conversation", conversation_id)
         return _conversation(conversation_id, item)
 
-    def update(self, tenant: str, conversation_id: str, metadata: Mapping[str, str]) -> Conversation:
+    async def update(self, tenant: str, conversation_id: str, metadata: Mapping[str, str]) -> Conversation:
         """Replace all metadata."""
         key, changed = keys.conversation(tenant, conversation_id), {"metadata": _metadata(metadata)}
         try:
-            item = self._table.update(key, changed, "attribute_exists(pk) AND attribute_not_exists(deleted_at)")
+            item = await self._table.update(key, changed, "attribute_exists(pk) AND attribute_not_exists(deleted_at)")
         except ConditionFailed:
             raise NotFound("Conversation", conversation_id) from None
         return _conversation(conversation_id, item)
 
-    def list(
+    async def list(
         self, tenant: str, *, after: str | None = None, limit: int = 20, order: Order = "desc"
     ) -> Page[Conversation]:
         """List conversations by creation, starting after `after`. Raises NotFound if that does not exist."""
-        if after is not None and self._table.get(keys.conversation_entry(tenant, after)) is None:
+        if after is not None and await self._table.get(keys.conversation_entry(tenant, after)) is None:
             raise NotFound("Conversation", after)
         while True:
-            ids, more = query_shards(
+            ids, more = await query_shards(
                 self._table, keys.conversations(tenant), after=after, limit=limit, newest_first=order == "desc"
             )
             wanted = {one: keys.conversation(tenant, one) for one in ids}
-            found = self._table.get_many(list(wanted.values()))
+            found = await self._table.get_many(list(wanted.values()))
             live = [_conversation(one, found[key]) for one, key in wanted.items() if is_live(found.get(key))]
             if live or not more or not limit:
                 return Page(live, more)
             after = ids[-1]
 
-    def add_items(self, tenant: str, conversation_id: str, added: Sequence[StoredItem]) -> None:
+    async def add_items(self, tenant: str, conversation_id: str, added: Sequence[StoredItem]) -> None:
         """Add any number of items: 25 per call, a unit for each small one, and one read.
 
         The conversation's existence is checked after the write, so that a later deletion finds the items. Raises
         NotFound after an earlier deletion, and removes the items.
         """
-        packed = self._pack(tenant, conversation_id, added)
-        self._table.put_many(packed)
-        if is_live(self._table.get(keys.conversation(tenant, conversation_id))):
+        packed = await self._pack(tenant, conversation_id, added)
+        await self._table.put_many(packed)
+        if is_live(await self._table.get(keys.conversation(tenant, conversation_id))):
             return
-        self._table.delete_many([keys.Key(item["pk"], item["sk"]) for item in packed])
+        await self._table.delete_many([keys.Key(item["pk"], item["sk"]) for item in packed])
         for item in packed:
-            self._documents.delete_blob(item)
+            await self._documents.delete_blob(item)
         raise NotFound("Conversation", conversation_id)
 
-    def _pack(self, tenant: str, conversation_id: str, added: Sequence[StoredItem]) -> Sequence[items.Item]:
+    async def _pack(self, tenant: str, conversation_id: str, added: Sequence[StoredItem]) -> Sequence[items.Item]:
         blobs = keys.conversation_blobs(tenant, conversation_id)
         places = [keys.conversation_item(tenant, conversation_id, one.item.id)._asdict() for one in added]
-        return map_concurrently(
+        return await map_concurrently(
             lambda one: self._documents.pack(one[0], one[1], blobs), list(zip(places, added, strict=True))
         )
 
-    def list_items(
+    async def list_items(
         self, tenant: str, conversation_id: str, *, after: str | None = None, limit: int = 20, order: Order = "desc"
     ) -> Page[StoredItem]:
         """List items, starting after `after`: up to MAX_BYTES of JSON, at least one.
@@ -111,7 +112,7 @@ class ConversationStore:
         """
         key = keys.conversation(tenant, conversation_id)
         begin = keys.conversation_item(tenant, conversation_id, after) if after is not None else None
-        present = self._table.get_many([key] if begin is None else [key, begin])
+        present = await self._table.get_many([key] if begin is None else [key, begin])
         if not is_live(present.get(key)):
             raise NotFound("Conversation", conversation_id)
         if begin is not None and begin not in present:
@@ -123,76 +124,76 @@ class ConversationStore:
             newest_first=order == "desc",
             page=limit + 1,
         )
-        listed = list(islice(found, limit + 1))
+        listed = await take(found, limit + 1)
         shown = min(limit, fitting(map(json_size, listed)))
-        return Page(self._read(listed[:shown]), shown < len(listed))
+        return Page(await self._read(listed[:shown]), shown < len(listed))
 
-    def get_item(self, tenant: str, conversation_id: str, item_id: str) -> StoredItem:
+    async def get_item(self, tenant: str, conversation_id: str, item_id: str) -> StoredItem:
         """Read one item and its conversation, in one call."""
         key = keys.conversation(tenant, conversation_id)
         place = keys.conversation_item(tenant, conversation_id, item_id)
-        found = self._table.get_many([key, place])
+        found = await self._table.get_many([key, place])
         if not is_live(found.get(key)):
             raise NotFound("Conversation", conversation_id)
-        for stored in self._read([found[place]] if place in found else []):
+        for stored in await self._read([found[place]] if place in found else []):
             if stored.item.id == item_id:
                 return stored
         raise NotFound("Item", item_id)
 
-    def delete_item(self, tenant: str, conversation_id: str, item_id: str) -> None:
-        self.get_item(tenant, conversation_id, item_id)
-        deleted = self._table.pop(keys.conversation_item(tenant, conversation_id, item_id))
+    async def delete_item(self, tenant: str, conversation_id: str, item_id: str) -> None:
+        await self.get_item(tenant, conversation_id, item_id)
+        deleted = await self._table.pop(keys.conversation_item(tenant, conversation_id, item_id))
         if deleted is None:
             raise NotFound("Item", item_id)
-        self._documents.delete_blob(deleted)
+        await self._documents.delete_blob(deleted)
 
-    def history(self, tenant: str, conversation_id: str, max_bytes: int | None = None) -> ItemHistory:
+    async def history(self, tenant: str, conversation_id: str, max_bytes: int | None = None) -> ItemHistory:
         """Read a conversation's items: one Query per MB, and the blobs concurrently.
 
         With `max_bytes` of JSON, read the newest items that fit, at least one.
         """
         key = keys.conversation(tenant, conversation_id)
         found = self._table.query(key.pk, newest_first=True)
-        own = next(found, None)
+        own = await anext(found, None)
         if own is None or own["sk"] != key.sk or not is_live(own):
             raise NotFound("Conversation", conversation_id)
         chosen: list[items.Item] = []
         total = 0
-        for item in found:
+        async for item in found:
             total += json_size(item)
             if chosen and max_bytes is not None and total > max_bytes:
-                return ItemHistory(self._read(chosen[::-1]), complete=False)
+                return ItemHistory(await self._read(chosen[::-1]), complete=False)
             chosen.append(item)
-        return ItemHistory(self._read(chosen[::-1]), complete=True)
+        return ItemHistory(await self._read(chosen[::-1]), complete=True)
 
-    def _read(self, found: Sequence[items.Item]) -> Items:
-        return [StoredItem.model_validate_json(raw) for raw in self._documents.read(found)]
+    async def _read(self, found: Sequence[items.Item]) -> Items:
+        return [StoredItem.model_validate_json(raw) for raw in await self._documents.read(found)]
 
-    def mark_deleted(self, tenant: str, conversation_id: str) -> None:
+    async def mark_deleted(self, tenant: str, conversation_id: str) -> None:
         """Hide a conversation from all reads at once. A holder of its lease loses it.
 
         It may be repeated. Raises NotFound if the conversation does not exist.
         """
-        if mark_deleted(self._table, keys.conversation(tenant, conversation_id)) is None:
+        if await mark_deleted(self._table, keys.conversation(tenant, conversation_id)) is None:
             raise NotFound("Conversation", conversation_id)
 
-    def delete(self, tenant: str, conversation_id: str, deadline: float = float("inf")) -> bool:
+    async def delete(self, tenant: str, conversation_id: str, deadline: float = float("inf")) -> bool:
         """Delete a marked conversation with its items, and return whether nothing is left to do.
 
         It may be stopped and repeated at any point. `deadline` is on the monotonic clock. Raises NotMarkedDeleted if
         the conversation exists without a mark.
         """
         key = keys.conversation(tenant, conversation_id)
-        if read_marked(self._table, key, "Conversation", conversation_id) is None:
+        if await read_marked(self._table, key, "Conversation", conversation_id) is None:
             return True
-        self._table.delete(keys.conversation_entry(tenant, conversation_id))
-        for _ in delete_partition(self._table, key.pk, spare=key.sk):
+        await self._table.delete(keys.conversation_entry(tenant, conversation_id))
+        async for _ in delete_partition(self._table, key.pk, spare=key.sk):
             if time.monotonic() >= deadline:
                 return False
-        for _ in self._blobs.delete_prefix(keys.conversation_blobs(tenant, conversation_id)):
+        async for _ in self._blobs.delete_prefix(keys.conversation_blobs(tenant, conversation_id)):
             if time.monotonic() >= deadline:
                 return False
-        self._table.delete(key)
+        await self._table.delete(key)
         return True
 
 

@@ -3,7 +3,6 @@
 import zlib
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
 from itertools import accumulate
 from typing import TypeVar
@@ -14,14 +13,13 @@ from stint.domain.schema import Schema
 from stint.store.blobs import Blobs
 from stint.store.failures import BlobMissing, ConditionFailed
 from stint.store.items import Item, size, write_units
+from stint.store.parallel import map_concurrently
 from stint.store.table import NEW, Table
 
 D = TypeVar("D", bound=Schema)
 
 MAX_ITEM = 300_000
 """Bytes of an item above which its document is stored in S3. DynamoDB refuses items of more than 400 KB."""
-
-THREADS = 8
 
 
 class Documents:
@@ -35,25 +33,25 @@ class Documents:
         self._table = table
         self._blobs = blobs
 
-    def put_new(
+    async def put_new(
         self, item: Item, document: Schema, prefix: str, *, condition: str = NEW, values: Item | None = None
     ) -> None:
         """Write a record with a document if there is none, or if a condition holds. `prefix` is that of its blob.
 
         Raises ConditionFailed with the existing record, and then deletes the blob.
         """
-        packed = self.pack(item, document, prefix)
+        packed = await self.pack(item, document, prefix)
         try:
-            self._table.put_new(packed, condition=condition, values=values)
+            await self._table.put_new(packed, condition=condition, values=values)
         except ConditionFailed:
-            self.delete_blob(packed)
+            await self.delete_blob(packed)
             raise
 
-    def put_body(self, prefix: str, body: bytes) -> str:
+    async def put_body(self, prefix: str, body: bytes) -> str:
         """Store a body without a record under a prefix, and return its key."""
-        return self._blobs.put(prefix, body)
+        return await self._blobs.put(prefix, body)
 
-    def pack(self, item: Item, document: Schema, prefix: str) -> Item:
+    async def pack(self, item: Item, document: Schema, prefix: str) -> Item:
         """Return the item with its document. A document that is too large is in S3 when this returns."""
         raw = to_json(document)
         plain = item | {"doc": raw.decode()} if len(raw) <= MAX_ITEM else None
@@ -65,30 +63,26 @@ class Documents:
         if size(chosen) <= MAX_ITEM:
             return chosen
         body = min(body, raw, key=len)
-        key = self._blobs.put(prefix, body)
+        key = await self._blobs.put(prefix, body)
         return item | {"blob": key, "length": len(body), "sha256": sha256(body).digest(), "size": len(raw)}
 
-    def read(self, items: Sequence[Item]) -> list[bytes]:
+    async def read(self, items: Sequence[Item]) -> list[bytes]:
         """Return the JSON of each item's document. Those in S3 are fetched concurrently.
 
         Raises NotFound for a blob that was deleted in the meantime.
         """
         large = [item for item in items if "blob" in item]
-        if len(large) < 2:
-            fetched = iter([self._fetch(item) for item in large])
-        else:
-            with ThreadPoolExecutor(min(THREADS, len(large))) as threads:
-                fetched = iter(list(threads.map(self._fetch, large)))
+        fetched = iter(await map_concurrently(self._fetch, large))
         return [next(fetched) if "blob" in item else _inline(item["doc"]) for item in items]
 
-    def delete_blob(self, item: Item) -> None:
+    async def delete_blob(self, item: Item) -> None:
         """Delete the object in S3 with a record's document, if there is one."""
         if "blob" in item:
-            self._blobs.delete(item["blob"])
+            await self._blobs.delete(item["blob"])
 
-    def _fetch(self, item: Item) -> bytes:
+    async def _fetch(self, item: Item) -> bytes:
         try:
-            body = self._blobs.get(item["blob"], item["length"], item["sha256"])
+            body = await self._blobs.get(item["blob"], item["length"], item["sha256"])
         except BlobMissing as error:
             raise NotFound("Document", item["blob"]) from error
         return body if item["length"] == item["size"] else zlib.decompress(body)

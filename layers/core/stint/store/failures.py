@@ -4,8 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from botocore.exceptions import BotoCoreError, ClientError
-
+from stint.aws.dynamodb import DynamoDBError, NoAnswer
 from stint.domain.errors import StintError, StoreUnavailable
 
 TRY_AGAIN = frozenset(
@@ -41,27 +40,44 @@ class BlobMissing(Exception):
 
 
 @contextmanager
-def translated(service: str = "database") -> Iterator[None]:
-    """Convert botocore's errors to ConditionFailed (item undecoded), BlobMissing, StoreUnavailable and StintError.
+def translated(service: str) -> Iterator[None]:
+    """Convert botocore's errors to BlobMissing, StoreUnavailable and StintError.
 
     `service` is the service's name in the messages.
     """
+    # Loaded with the client that raises them.
+    from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415
+
     try:
         yield
     except ClientError as error:
-        raise _translate(error, service) from error
+        code = error.response["Error"].get("Code", "")
+        if code == "NoSuchKey":
+            raise BlobMissing from error
+        raise refusal(service, code, error.response["ResponseMetadata"].get("HTTPStatusCode", 500)) from error
     except BotoCoreError as error:
-        raise StoreUnavailable(f"The {service} does not respond. Try again.", unsure=True) from error
+        raise no_answer(service, unsure=True) from error
 
 
-def _translate(error: ClientError, service: str) -> Exception:
-    code = error.response["Error"].get("Code", "")
-    if code == "ConditionalCheckFailedException":
-        response: Any = error.response
-        return ConditionFailed(response.get("Item"))
-    if code == "NoSuchKey":
-        return BlobMissing()
-    status = error.response["ResponseMetadata"].get("HTTPStatusCode", 500)
+@contextmanager
+def table_errors() -> Iterator[None]:
+    """Convert errors of the DynamoDB client to ConditionFailed (item undecoded), StoreUnavailable and StintError."""
+    try:
+        yield
+    except DynamoDBError as error:
+        if error.code == "ConditionalCheckFailedException":
+            raise ConditionFailed(error.item) from error
+        raise refusal("database", error.code, error.status) from error
+    except NoAnswer as error:
+        raise no_answer("database", unsure=error.unsure) from error
+
+
+def refusal(service: str, code: str, status: int) -> StintError:
+    """Return the error for an answer with an error code."""
     if code in TRY_AGAIN or status >= 500:
         return StoreUnavailable(f"The {service} is overloaded or down. Try again.", unsure=status >= 500)
     return StintError(f"The {service} refused the request ({code}).")
+
+
+def no_answer(service: str, *, unsure: bool) -> StoreUnavailable:
+    return StoreUnavailable(f"The {service} does not respond. Try again.", unsure=unsure)

@@ -27,22 +27,22 @@ class IdempotencyRecord:
     began: str
     outcome: str | None = None
 
-    def renew(self, seconds: float) -> None:
+    async def renew(self, seconds: float) -> None:
         """Extend the lease. Raises Interrupted if it is lost."""
-        self.lease.renew(seconds)
+        await self.lease.renew(seconds)
 
-    def release(self) -> None:
+    async def release(self) -> None:
         """Release the lease, so that another worker can take over at once; do nothing if it is lost."""
-        self.lease.release()
+        await self.lease.release()
 
-    def put_began(self, began: str) -> None:
+    async def put_began(self, began: str) -> None:
         """Store the id of the turn or response before the event starts it. Raises Interrupted if the lease is lost."""
-        self.lease.update({"began": began})
+        await self.lease.update({"began": began})
 
-    def put_outcome(self, outcome: str) -> None:
+    async def put_outcome(self, outcome: str) -> None:
         """Store the outcome; do nothing if the lease is lost."""
         with suppress(Interrupted):
-            self.lease.update({"outcome": outcome})
+            await self.lease.update({"outcome": outcome})
 
 
 class IdempotencyRecords:
@@ -53,7 +53,7 @@ class IdempotencyRecords:
         condition = "attribute_not_exists(outcome)"
         self._leases = Leases(table, "lock_id", "lock_until", condition, {"lock_until": 0}, "event_running")
 
-    def acquire(self, tenant: str, event_id: str, began: str, seconds: float) -> IdempotencyRecord:
+    async def acquire(self, tenant: str, event_id: str, began: str, seconds: float) -> IdempotencyRecord:
         """Acquire the lease of an event: one write if it is new. An earlier `began` has priority.
 
         Raises:
@@ -62,7 +62,7 @@ class IdempotencyRecords:
         leases, key, now = self._leases, keys.event(tenant, event_id), int(time.time())
         resource, new = f"Event {event_id}", {"began": began, "expires_at": now + REMEMBERED_SECONDS}
 
-        def next_attempt(found: Item | None) -> Attempt | Lease:
+        async def next_attempt(found: Item | None) -> Attempt | Lease:
             if found is None:
                 return Attempt(NEW, new)
             if found["expires_at"] <= now:
@@ -73,10 +73,10 @@ class IdempotencyRecords:
                 raise Conflict(f"Event {event_id} is being processed.", code="event_running")
             return leases.attempt(found, {})
 
-        lease = leases.acquire(key, resource, seconds, Attempt(NEW, new), next_attempt)
+        lease = await leases.acquire(key, resource, seconds, Attempt(NEW, new), next_attempt)
         return IdempotencyRecord(lease, lease.item.get("began", ""), lease.item.get("outcome"))
 
-    def held_until(self, tenant: str, event_id: str) -> int | None:
+    async def held_until(self, tenant: str, event_id: str) -> int | None:
         """Return the end of an event's lease, in ms; None if there is none."""
-        item = self._table.get(keys.event(tenant, event_id)) or {}
+        item = await self._table.get(keys.event(tenant, event_id)) or {}
         return item.get("lock_until")

@@ -2,7 +2,7 @@
 
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -46,7 +46,9 @@ class Leases:
     busy: str
     holder_name: str = ""
 
-    def acquire(self, key: Key, resource: str, seconds: float, first: Attempt, next_attempt: "NextAttempt") -> "Lease":
+    async def acquire(
+        self, key: Key, resource: str, seconds: float, first: Attempt, next_attempt: "NextAttempt"
+    ) -> "Lease":
         """Acquire the lease of a record: one write if the first attempt succeeds.
 
         `next_attempt` receives the record that an attempt found, None if there is none. It returns the next attempt, or
@@ -58,33 +60,33 @@ class Leases:
         """
         lease_id, attempt = secrets.token_hex(8), first
         for _ in range(ATTEMPTS):
-            item = self._try(key, lease_id, seconds, attempt)
+            item = await self._try(key, lease_id, seconds, attempt)
             if is_live(item) and item.get(self.id_name) == lease_id:
                 return Lease(self, key, resource, lease_id, item, attempt.taken_over)
-            following = next_attempt(item)
+            following = await next_attempt(item)
             if isinstance(following, Lease):
                 return following
             attempt = following
         raise Conflict(f"{resource} is requested too often. Try again later.", code=self.busy)
 
-    def _try(self, key: Key, lease_id: str, seconds: float, attempt: Attempt) -> Item | None:
+    async def _try(self, key: Key, lease_id: str, seconds: float, attempt: Attempt) -> Item | None:
         """Try to acquire a lease, and return the record as it then is."""
         now = {":now": int(time.time())} if ":now" in attempt.condition else {}
         taken = {self.id_name: lease_id, self.until_name: end_of(seconds)}
         try:
-            return self.table.update(key, taken | attempt.assign, attempt.condition, attempt.values | now)
+            return await self.table.update(key, taken | attempt.assign, attempt.condition, attempt.values | now)
         except ConditionFailed as refused:
             return refused.item
         except StoreUnavailable as error:
             if error.unsure:
                 with suppress(StoreUnavailable):
-                    self.release(key, lease_id)
+                    await self.release(key, lease_id)
             raise
 
-    def release(self, key: Key, lease_id: str, assign: Item | None = None) -> None:
+    async def release(self, key: Key, lease_id: str, assign: Item | None = None) -> None:
         """Release a lease and change other attributes; do nothing if the lease is lost."""
         with suppress(ConditionFailed):
-            self.table.update(key, (assign or {}) | self.released, f"{self.id_name} = :held", {":held": lease_id})
+            await self.table.update(key, (assign or {}) | self.released, f"{self.id_name} = :held", {":held": lease_id})
 
     def attempt(self, found: Item, assign: Item, also: str = "attribute_exists(pk)") -> Attempt:
         """Return the attempt to acquire the lease of a record without a holder; `also` must hold if it has none.
@@ -116,24 +118,24 @@ class Lease:
     item: Item
     taken_over: str | None = None
 
-    def renew(self, seconds: float) -> Item:
+    async def renew(self, seconds: float) -> Item:
         """Extend the lease, and return the record. Raises Interrupted as `update`."""
-        return self.update({self.kind.until_name: end_of(seconds)})
+        return await self.update({self.kind.until_name: end_of(seconds)})
 
-    def update(self, assign: Item) -> Item:
+    async def update(self, assign: Item) -> Item:
         """Change attributes of the record, and return it. Raises Interrupted if the lease is lost."""
         held = f"{self.kind.id_name} = :held AND attribute_not_exists(deleted_at)"
         try:
-            return self.kind.table.update(self.key, assign, held, {":held": self.lease_id})
+            return await self.kind.table.update(self.key, assign, held, {":held": self.lease_id})
         except ConditionFailed:
             raise Interrupted(f"{self.resource} was taken over by another request, or deleted.") from None
 
-    def release(self, assign: Item | None = None) -> None:
+    async def release(self, assign: Item | None = None) -> None:
         """Release the lease and change other attributes; do nothing if the lease is lost."""
-        self.kind.release(self.key, self.lease_id, assign)
+        await self.kind.release(self.key, self.lease_id, assign)
 
 
-NextAttempt = Callable[[Item | None], Attempt | Lease]
+NextAttempt = Callable[[Item | None], Awaitable[Attempt | Lease]]
 
 
 def end_of(seconds: float) -> int:

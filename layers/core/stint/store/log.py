@@ -1,7 +1,6 @@
 """Logs in the table: a header, and records in order up to the one that closes the log, or a seal."""
 
-from collections.abc import Iterable, Iterator
-from itertools import groupby
+from collections.abc import AsyncGenerator, AsyncIterable, Iterable
 from typing import NamedTuple
 
 from stint.domain.run_outcome import RunStatus
@@ -38,9 +37,15 @@ class LogItems(NamedTuple):
         return sum(map(json_size, self.items))
 
 
-def turn_logs(items: Iterable[Item]) -> Iterator[LogItems]:
+async def turn_logs(items: AsyncIterable[Item]) -> AsyncGenerator[LogItems, None]:
     """Cut the sorted items of a session into logs, one per turn."""
-    for _, group in groupby(items, lambda item: keys.turn_of(item["sk"])):
+    group: list[Item] = []
+    async for item in items:
+        if group and keys.turn_of(item["sk"]) != keys.turn_of(group[0]["sk"]):
+            yield turn_log(group)
+            group = []
+        group.append(item)
+    if group:
         yield turn_log(group)
 
 

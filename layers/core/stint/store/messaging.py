@@ -1,5 +1,6 @@
 """Messages to others: tasks for the worker on an SQS queue, and events on an EventBridge bus."""
 
+import asyncio
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, TypedDict
@@ -19,7 +20,7 @@ https://docs.aws.amazon.com/eventbridge/latest/APIReference/API_PutEventsResultE
 
 
 class SqsQueue:
-    """One SQS queue by its URL. The client is made when first used.
+    """One SQS queue by its URL. The client is made when first used, and each call waits in a thread.
 
     SQS keeps a message until it is deleted, and counts its deliveries.
     """
@@ -28,16 +29,22 @@ class SqsQueue:
         self._connect = connect
         self._url = url
 
-    def send(self, task: Schema) -> None:
+    async def send(self, task: Schema) -> None:
         """Send a task as JSON. It may arrive more than once. Raises StoreUnavailable if SQS does not accept it."""
+        await asyncio.to_thread(self._send, task)
+
+    def _send(self, task: Schema) -> None:
         with translated("queue"):
             self._client.send_message(QueueUrl=self._url, MessageBody=task.model_dump_json())
 
-    def deliver_again_in(self, receipt_handle: str, seconds: int) -> None:
+    async def deliver_again_in(self, receipt_handle: str, seconds: int) -> None:
         """Make a received message visible again after some seconds, unless it is deleted before.
 
         Raises StoreUnavailable if SQS does not answer. The message then returns after the queue's own timeout.
         """
+        await asyncio.to_thread(self._change_visibility, receipt_handle, seconds)
+
+    def _change_visibility(self, receipt_handle: str, seconds: int) -> None:
         with translated("queue"):
             self._client.change_message_visibility(
                 QueueUrl=self._url, ReceiptHandle=receipt_handle, VisibilityTimeout=seconds
@@ -64,20 +71,19 @@ class EventsClient(Protocol):
 
 
 class EventBridgeBus:
-    """One event bus by its name. The client is made when first used."""
+    """One event bus by its name. The client is made when first used, and each call waits in a thread."""
 
     def __init__(self, connect: Callable[[], EventsClient], name: str) -> None:
         self._connect = connect
         self._name = name
 
-    def put(self, source: str, detail_type: str, detail: Schema) -> None:
+    async def put(self, source: str, detail_type: str, detail: Schema) -> None:
         """Put one event on the bus, with a document as its detail.
 
         Raises StoreUnavailable if EventBridge does not accept it now, StintError if it never will.
         """
         entry = Entry(Source=source, DetailType=detail_type, Detail=detail.model_dump_json(), EventBusName=self._name)
-        with translated("event bus"):
-            answer = self._client.put_events(Entries=[entry])
+        answer = await asyncio.to_thread(self._put, entry)
         # The call succeeds even if its entry failed.
         if answer["FailedEntryCount"]:
             [refused] = answer["Entries"]
@@ -85,6 +91,10 @@ class EventBridgeBus:
             if code in TEMPORARY:
                 raise StoreUnavailable(f"The event bus did not accept event {detail_type!r} ({code}). Try again.")
             raise StintError(f"The event bus refused event {detail_type!r} ({code}): {refused.get('ErrorMessage')}.")
+
+    def _put(self, entry: Entry) -> dict[str, Any]:
+        with translated("event bus"):
+            return self._client.put_events(Entries=[entry])
 
     @cached_property
     def _client(self) -> EventsClient:

@@ -1,19 +1,31 @@
 """Concurrent calls that wait for the network."""
 
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
 A = TypeVar("A")
 R = TypeVar("R")
 
-THREADS = 8
-"""Maximum threads, as many as a client's connections."""
+CALLS = 8
+"""Maximum concurrent calls."""
 
 
-def map_concurrently(do: Callable[[A], R], over: Sequence[A], threads: int = THREADS) -> list[R]:
-    """Call a function with each argument in threads, and return the results in order. One call needs no thread."""
+async def map_concurrently(do: Callable[[A], Awaitable[R]], over: Sequence[A], calls: int = CALLS) -> list[R]:
+    """Call a function with each argument concurrently, and return the results in order.
+
+    Raises the first exception in order after all calls have ended.
+    """
     if len(over) < 2:
-        return [do(one) for one in over]
-    with ThreadPoolExecutor(min(threads, len(over))) as pool:
-        return list(pool.map(do, over))
+        return [await do(one) for one in over]
+    places = asyncio.Semaphore(calls)
+
+    async def run(one: A) -> R:
+        async with places:
+            return await do(one)
+
+    results = await asyncio.gather(*map(run, over), return_exceptions=True)
+    for result in results:
+        if isinstance(result, BaseException):
+            raise result
+    return [result for result in results if not isinstance(result, BaseException)]

@@ -1,16 +1,16 @@
 """Operations on whole partitions: lists in several shards, and deletion."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from heapq import merge
 from itertools import islice
 
 from stint.store import keys
 from stint.store.items import Item
 from stint.store.parallel import map_concurrently
-from stint.store.table import SMALL_PAGE, WRITE_BATCH, Table
+from stint.store.table import SMALL_PAGE, WRITE_BATCH, Table, take
 
 
-def query_shards(
+async def query_shards(
     table: Table,
     partitions: Sequence[str],
     *,
@@ -24,23 +24,23 @@ def query_shards(
     The partitions are read concurrently, one call each unless `model` hides many.
     """
 
-    def read(pk: str) -> list[str]:
+    async def read(pk: str) -> list[str]:
         page = max(limit + 1, SMALL_PAGE if model is not None else 0)
         items = table.query(pk, after=after, model=model, newest_first=newest_first, attributes="sk", page=page)
-        return [item["sk"] for item in islice(items, limit + 1)]
+        return [item["sk"] for item in await take(items, limit + 1)]
 
-    found = list(islice(merge(*map_concurrently(read, partitions), reverse=newest_first), limit + 1))
+    found = list(islice(merge(*await map_concurrently(read, partitions), reverse=newest_first), limit + 1))
     return found[:limit], len(found) > limit
 
 
-def delete_partition(table: Table, pk: str, *, spare: str) -> Iterator[None]:
+async def delete_partition(table: Table, pk: str, *, spare: str = "") -> AsyncGenerator[None, None]:
     """Delete the records of a partition, except seals and the record `spare`; yield after each batch."""
 
     def is_doomed(item: Item) -> bool:
         return "sealed_at" not in item and item["sk"] != spare
 
     items = table.query(pk, attributes="sk, sealed_at")
-    doomed = (keys.Key(pk, item["sk"]) for item in items if is_doomed(item))
-    while batch := list(islice(doomed, WRITE_BATCH)):
-        table.delete_many(batch)
+    doomed = (keys.Key(pk, item["sk"]) async for item in items if is_doomed(item))
+    while batch := await take(doomed, WRITE_BATCH):
+        await table.delete_many(batch)
         yield

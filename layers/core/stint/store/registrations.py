@@ -32,13 +32,13 @@ class Registrations:
         self._table = table
         self._documents = documents
 
-    def create(self, tenant: str, kind: Kind, identifier: str, document: Schema) -> None:
+    async def create(self, tenant: str, kind: Kind, identifier: str, document: Schema) -> None:
         """Store a registration, unless an equal one exists. Raises Conflict if a different one exists."""
         key = keys.registration(tenant, kind, identifier)
         try:
-            self._documents.put_new(key._asdict(), document, keys.registration_blobs(tenant))
+            await self._documents.put_new(key._asdict(), document, keys.registration_blobs(tenant))
         except ConditionFailed as refused:
-            found = self._documents.read([refused.item] if refused.item else [])
+            found = await self._documents.read([refused.item] if refused.item else [])
             if any(_is(document, raw) for raw in found):
                 return
             raise Conflict(
@@ -46,21 +46,21 @@ class Registrations:
                 code=f"{NAMES[kind].lower()}_exists",
             ) from None
 
-    def read(self, tenant: str) -> "dict[tuple[str, str], bytes]":
+    async def read(self, tenant: str) -> "dict[tuple[str, str], bytes]":
         """Return the JSON of all registrations by kind and identifier. Unreadable ones are skipped and logged."""
-        items = list(self._table.query(keys.registrations(tenant)))
+        items = [item async for item in self._table.query(keys.registrations(tenant))]
         try:
-            documents: list[bytes | None] = [*self._documents.read(items)]
+            documents: list[bytes | None] = [*await self._documents.read(items)]
         except StoreUnavailable:
             raise
         except StintError:
-            documents = [self._read_one(item) for item in items]
+            documents = [await self._read_one(item) for item in items]
         found = zip(items, documents, strict=True)
         return {keys.split_registration(item["sk"]): raw for item, raw in found if raw is not None}
 
-    def _read_one(self, item: Item) -> bytes | None:
+    async def _read_one(self, item: Item) -> bytes | None:
         try:
-            return self._documents.read([item])[0]
+            return (await self._documents.read([item]))[0]
         except StoreUnavailable:
             raise
         except StintError as error:
@@ -68,14 +68,14 @@ class Registrations:
             logger.error("A stored registration cannot be read and is ignored. Register it again", extra=extra)
             return None
 
-    def delete(self, tenant: str, kind: Kind, identifier: str) -> None:
+    async def delete(self, tenant: str, kind: Kind, identifier: str) -> None:
         """Delete a registration, and its blob if it has one. Raises NotFound."""
         key = keys.registration(tenant, kind, identifier)
-        deleted = self._table.pop(key) if keys.is_storable(key) else None
+        deleted = await self._table.pop(key) if keys.is_storable(key) else None
         if deleted is None:
             raise NotFound(NAMES[kind], identifier)
         with suppress(StoreUnavailable):  # it is unregistered anyway, and nothing refers to its blob
-            self._documents.delete_blob(deleted)
+            await self._documents.delete_blob(deleted)
 
 
 def _is(document: Schema, raw: bytes) -> bool:

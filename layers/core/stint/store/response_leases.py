@@ -66,11 +66,11 @@ class ResponseLease:
     def lease_id(self) -> str:
         return self.lease.lease_id
 
-    def renew(self, seconds: float) -> LeaseState:
+    async def renew(self, seconds: float) -> LeaseState:
         """Extend the lease, and return its state. Raises Interrupted if the lease is lost."""
-        return _state(self.lease.renew(seconds))
+        return _state(await self.lease.renew(seconds))
 
-    def release(self) -> None:
+    async def release(self) -> None:
         """Do nothing. The response has ended, so no worker needs its lease."""
 
 
@@ -86,7 +86,7 @@ class ResponseLeases:
             table, "lease_id", "lease_until", UNCANCELLED, released={"lease_until": 0}, busy="response_running"
         )
 
-    def acquire(self, tenant: str, response_id: str, seconds: float) -> ResponseLease:
+    async def acquire(self, tenant: str, response_id: str, seconds: float) -> ResponseLease:
         """Acquire the lease of a response: one write if it is the first attempt.
 
         Raises:
@@ -96,45 +96,45 @@ class ResponseLeases:
         """
         leases = self._leases
 
-        def next_attempt(found: Item | None) -> Attempt:
+        async def next_attempt(found: Item | None) -> Attempt:
             item = found or {}
             before = _admitted(item, response_id)
             return leases.attempt(item, {"attempts": before + 1})
 
         key, first = keys.response_lease(tenant, response_id), Attempt(NEW, {"attempts": 1})
-        lease = leases.acquire(key, f"Response {response_id}", seconds, first, next_attempt)
+        lease = await leases.acquire(key, f"Response {response_id}", seconds, first, next_attempt)
         return ResponseLease(tenant, response_id, lease.item["attempts"], lease)
 
-    def get_state(self, tenant: str, response_id: str) -> LeaseState:
+    async def get_state(self, tenant: str, response_id: str) -> LeaseState:
         """Read the lease record, for one unit."""
-        return _state(self._table.get(keys.response_lease(tenant, response_id)) or {})
+        return _state(await self._table.get(keys.response_lease(tenant, response_id)) or {})
 
-    def cancel(self, tenant: str, response_id: str) -> LeaseState:
+    async def cancel(self, tenant: str, response_id: str) -> LeaseState:
         """Mark a response as cancelled, whether or not a worker runs it. Raises NotFound if it was deleted."""
         key, now = keys.response_lease(tenant, response_id), int(time.time())
         try:
-            return _state(self._table.update(key, {"cancelled_at": now}, "attribute_not_exists(sealed_at)"))
+            return _state(await self._table.update(key, {"cancelled_at": now}, "attribute_not_exists(sealed_at)"))
         except ConditionFailed:
             raise NotFound("Response", response_id) from None
 
-    def claim_requeue(self, tenant: str, response_id: str, state: LeaseState) -> bool:
+    async def claim_requeue(self, tenant: str, response_id: str, state: LeaseState) -> bool:
         """Return whether the caller must requeue a response: one caller per lapsed lease, unless it is cancelled."""
         key, lease_id = keys.response_lease(tenant, response_id), state.lease_id
         if lease_id is None:
             return False
         try:
             seen = {":old_id": lease_id, ":old_until": state.lease_until}
-            self._table.update(key, {"requeued_for": lease_id}, UNCLAIMED, seen)
+            await self._table.update(key, {"requeued_for": lease_id}, UNCLAIMED, seen)
         except ConditionFailed:
             return False
         return True
 
-    def claim_waiting(self, tenant: str, response_id: str, seconds: float) -> bool:
+    async def claim_waiting(self, tenant: str, response_id: str, seconds: float) -> bool:
         """Return whether the caller must requeue a response without attempts: one caller per period of `seconds`."""
         key, now = keys.response_lease(tenant, response_id), int(time.time())
         try:
             values = {":zero": 0, ":before": int(now - seconds)}
-            self._table.update(key, {"attempts": 0, "requeued_at": now}, WAITING, values)
+            await self._table.update(key, {"attempts": 0, "requeued_at": now}, WAITING, values)
         except ConditionFailed:
             return False
         return True

@@ -21,19 +21,19 @@ class ResponseLogs:
         self._table = table
         self._documents = documents
 
-    def find(self, tenant: str, response_id: str) -> LogItems | None:
+    async def find(self, tenant: str, response_id: str) -> LogItems | None:
         """Find a response; None if it does not exist or is deleted."""
         pk = keys.response_records(tenant, response_id)
-        log = response_log(self._table.query(pk, before=keys.AFTER_RECORDS))
+        log = response_log([item async for item in self._table.query(pk, before=keys.AFTER_RECORDS)])
         return log if is_live(log.header) else None
 
-    def find_many(self, tenant: str, ids: Sequence[str]) -> list[LogItems | None]:
+    async def find_many(self, tenant: str, ids: Sequence[str]) -> list[LogItems | None]:
         """Find up to ROUND responses concurrently."""
-        return map_concurrently(lambda response_id: self.find(tenant, response_id), ids, threads=ROUND)
+        return await map_concurrently(lambda response_id: self.find(tenant, response_id), ids, calls=ROUND)
 
-    def read(self, found: Sequence[LogItems]) -> list[StoredResponse]:
+    async def read(self, found: Sequence[LogItems]) -> list[StoredResponse]:
         """Read the documents of logs, with those in S3 concurrently."""
-        documents = iter(self._documents.read([item for log in found for item in log.items]))
+        documents = iter(await self._documents.read([item for log in found for item in log.items]))
         return [
             StoredResponse(
                 header=ResponseHeader.model_validate_json(next(documents)),
@@ -43,6 +43,6 @@ class ResponseLogs:
             for log in found
         ]
 
-    def read_header(self, log: LogItems) -> ResponseHeader:
-        [raw] = self._documents.read(log.items[:1])
+    async def read_header(self, log: LogItems) -> ResponseHeader:
+        [raw] = await self._documents.read(log.items[:1])
         return ResponseHeader.model_validate_json(raw)

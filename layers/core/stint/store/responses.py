@@ -44,14 +44,14 @@ class ResponseStore:
         self._background = background
         self._logs = ResponseLogs(table, documents)
 
-    def put(self, tenant: str, header: ResponseHeader) -> None:
+    async def put(self, tenant: str, header: ResponseHeader) -> None:
         """Store a response under its new id: header and list entry in one call, one unit each if they are small."""
         key, entry = keys.response(tenant, header.response_id), keys.response_entry(tenant, header.response_id)
-        packed = self._documents.pack(key._asdict(), header, keys.response_blobs(tenant, header.response_id))
+        packed = await self._documents.pack(key._asdict(), header, keys.response_blobs(tenant, header.response_id))
         listed = {"model": header.model, "created_at": header.created_at}
-        self._table.put_many([packed, entry._asdict() | listed])
+        await self._table.put_many([packed, entry._asdict() | listed])
 
-    def append(self, tenant: str, response_id: str, index: int, record: ResponseRecord) -> None:
+    async def append(self, tenant: str, response_id: str, index: int, record: ResponseRecord) -> None:
         """Append a record to a response's log.
 
         Raises Interrupted if its index has another record, because the response was sealed or deleted. Raises Conflict
@@ -63,17 +63,17 @@ class ResponseStore:
                 code="response_full",
             )
         try:
-            self._write(tenant, response_id, index, record)
+            await self._write(tenant, response_id, index, record)
         except ConditionFailed:
             raise Interrupted(f"Response {response_id} was ended by another request, or deleted.") from None
 
-    def _write(self, tenant: str, response_id: str, index: int, record: ResponseRecord) -> None:
+    async def _write(self, tenant: str, response_id: str, index: int, record: ResponseRecord) -> None:
         item = keys.response_record(tenant, response_id, index)._asdict()
         if record.ending is not None:
             item["ended_as"] = record.ending.status.value
-        self._documents.put_new(item, record, keys.response_blobs(tenant, response_id))
+        await self._documents.put_new(item, record, keys.response_blobs(tenant, response_id))
 
-    def seal(
+    async def seal(
         self, tenant: str, response_id: str, record_of: Callable[[StoredResponse], ResponseRecord]
     ) -> StoredResponse:
         """End a response whose writer may be dead, and return it. One that has ended is unchanged.
@@ -82,33 +82,33 @@ class ResponseStore:
         kept, and its next one is refused. Raises NotFound.
         """
         while True:
-            stored = self.get(tenant, response_id)
+            stored = await self.get(tenant, response_id)
             if stored.ending is not None:
                 return stored
             record = record_of(stored)
             try:
-                self._write(tenant, response_id, len(stored.records), record)
+                await self._write(tenant, response_id, len(stored.records), record)
             except ConditionFailed:
                 continue
             size = stored.size + len(to_json(record))
             return StoredResponse(stored.header, [*stored.records, record], size)
 
-    def get(self, tenant: str, response_id: str) -> StoredResponse:
+    async def get(self, tenant: str, response_id: str) -> StoredResponse:
         """Read a response: one Query per MB, and the blobs concurrently."""
-        log = self._logs.find(tenant, response_id)
+        log = await self._logs.find(tenant, response_id)
         if log is None:
             raise NotFound("Response", response_id)
-        return self._logs.read([log])[0]
+        return (await self._logs.read([log]))[0]
 
-    def find_many(self, tenant: str, ids: Sequence[str], max_bytes: int) -> tuple[list[StoredResponse], bool]:
+    async def find_many(self, tenant: str, ids: Sequence[str], max_bytes: int) -> tuple[list[StoredResponse], bool]:
         """Read responses, up to 16 concurrently, and return whether some were omitted.
 
         Those that do not exist are skipped. At most `max_bytes` of JSON are read, but at least one response.
         """
-        found, cut = self._find_fitting(tenant, ids, max_bytes)
-        return self._logs.read(found), cut
+        found, cut = await self._find_fitting(tenant, ids, max_bytes)
+        return await self._logs.read(found), cut
 
-    def chain(self, tenant: str, response_id: str, max_bytes: int | None = None) -> Chain:
+    async def chain(self, tenant: str, response_id: str, max_bytes: int | None = None) -> Chain:
         """Read a response and those that it continues, up to 16 concurrently.
 
         With `max_bytes` of JSON, read the newest links that fit, at least one. Raises NotFound with the id of a deleted
@@ -117,27 +117,27 @@ class ResponseStore:
         chosen: list[LogItems] = []
         total, wanted = 0, [response_id]
         while wanted:
-            for link, log in zip(wanted, self._logs.find_many(tenant, wanted), strict=True):
+            for link, log in zip(wanted, await self._logs.find_many(tenant, wanted), strict=True):
                 if log is None:
                     raise NotFound("Response", link)
                 total += log.size
                 if chosen and max_bytes is not None and total > max_bytes:
-                    return Chain(self._logs.read(chosen[::-1]), complete=False)
+                    return Chain(await self._logs.read(chosen[::-1]), complete=False)
                 chosen.append(log)
-            wanted = [unpack_name("resp", link) for link in self._logs.read_header(chosen[-1]).ancestors]
-        return Chain(self._logs.read(chosen[::-1]), complete=True)
+            wanted = [unpack_name("resp", link) for link in (await self._logs.read_header(chosen[-1])).ancestors]
+        return Chain(await self._logs.read(chosen[::-1]), complete=True)
 
-    def list(
+    async def list(
         self, tenant: str, *, after: str | None = None, limit: int = 20, model: str | None = None, order: Order = "desc"
     ) -> Page[StoredResponse]:
         """List responses by creation, starting after `after`: up to MAX_BYTES of JSON, at least one.
 
         A response that is deleted between the reads is omitted. Raises NotFound if `after` does not exist.
         """
-        if after is not None and self._table.get(keys.response_entry(tenant, after)) is None:
+        if after is not None and await self._table.get(keys.response_entry(tenant, after)) is None:
             raise NotFound("Response", after)
         while True:
-            ids, more = query_shards(
+            ids, more = await query_shards(
                 self._table,
                 keys.responses(tenant),
                 after=after,
@@ -145,66 +145,66 @@ class ResponseStore:
                 newest_first=order == "desc",
                 model=model,
             )
-            found, cut = self._find_fitting(tenant, ids, MAX_BYTES)
+            found, cut = await self._find_fitting(tenant, ids, MAX_BYTES)
             if found or not more or not limit:
-                return Page(self._logs.read(found), more or cut)
+                return Page(await self._logs.read(found), more or cut)
             after = ids[-1]
 
-    def _find_fitting(self, tenant: str, ids: Sequence[str], max_bytes: int) -> tuple[Sequence[LogItems], bool]:
+    async def _find_fitting(self, tenant: str, ids: Sequence[str], max_bytes: int) -> tuple[Sequence[LogItems], bool]:
         """Return the leading responses that fit into `max_bytes`, and whether some do not."""
         chosen: list[LogItems] = []
         total = 0
         for at in range(0, len(ids), ROUND):
-            for log in filter(None, self._logs.find_many(tenant, ids[at : at + ROUND])):
+            for log in filter(None, await self._logs.find_many(tenant, ids[at : at + ROUND])):
                 total += log.size
                 if chosen and total > max_bytes:
                     return chosen, True
                 chosen.append(log)
         return chosen, False
 
-    def put_body(self, tenant: str, response_id: str, body: bytes) -> str:
+    async def put_body(self, tenant: str, response_id: str, body: bytes) -> str:
         """Store a body without a record among a response's blobs, and return its key."""
-        return self._documents.put_body(keys.response_blobs(tenant, response_id), body)
+        return await self._documents.put_body(keys.response_blobs(tenant, response_id), body)
 
-    def mark_deleted(self, tenant: str, response_id: str) -> None:
+    async def mark_deleted(self, tenant: str, response_id: str) -> None:
         """Hide a response from all reads at once. It may be repeated. Raises NotFound."""
-        if mark_deleted(self._table, keys.response(tenant, response_id)) is None:
+        if await mark_deleted(self._table, keys.response(tenant, response_id)) is None:
             raise NotFound("Response", response_id)
 
-    def delete(self, tenant: str, response_id: str, deadline: float = float("inf")) -> bool:
+    async def delete(self, tenant: str, response_id: str, deadline: float = float("inf")) -> bool:
         """Stop and delete a marked response, and return whether nothing is left to do.
 
         It may be stopped and repeated at any point. `deadline` is on the monotonic clock. Raises NotMarkedDeleted if
         the response exists without a mark.
         """
         key = keys.response(tenant, response_id)
-        if read_marked(self._table, key, "Response", response_id) is None:
+        if await read_marked(self._table, key, "Response", response_id) is None:
             return True
-        self._table.delete(keys.response_entry(tenant, response_id))
-        self._stop(tenant, response_id)
-        for _ in delete_partition(self._table, key.pk, spare=key.sk):
+        await self._table.delete(keys.response_entry(tenant, response_id))
+        await self._stop(tenant, response_id)
+        async for _ in delete_partition(self._table, key.pk, spare=key.sk):
             if time.monotonic() >= deadline:
                 return False
-        for _ in self._blobs.delete_prefix(keys.response_blobs(tenant, response_id)):
+        async for _ in self._blobs.delete_prefix(keys.response_blobs(tenant, response_id)):
             if time.monotonic() >= deadline:
                 return False
-        self._table.delete(key)
+        await self._table.delete(key)
         return True
 
-    def _stop(self, tenant: str, response_id: str) -> None:
+    async def _stop(self, tenant: str, response_id: str) -> None:
         """Seal the next writes of a response's writer, for an hour, unless there can be none."""
         pk, lease = keys.response_lease(tenant, response_id)
-        items = list(self._table.query(pk, before=keys.AFTER_RECORDS, attributes=ENDS))
+        items = [item async for item in self._table.query(pk, before=keys.AFTER_RECORDS, attributes=ENDS)]
         running = not response_log(items).ended or any(item["sk"] == lease for item in items)
         while not (log := response_log(items)).ended:
             place = keys.response_record(tenant, response_id, len(log.records))._asdict()
             try:
-                self._table.put_new(place | new_seal())
+                await self._table.put_new(place | new_seal())
                 break
             except ConditionFailed as refused:
                 items.append(refused.found)
         if running:
-            self._background.stop(tenant, response_id)
+            await self._background.stop(tenant, response_id)
 
 
 def place_behind(header: ResponseHeader) -> tuple[list[str], int]:

@@ -33,14 +33,14 @@ class SessionLease:
     expires_at: int | None
     taken_over_turn: str | None
 
-    def renew(self, seconds: float) -> None:
+    async def renew(self, seconds: float) -> None:
         """Extend the lease. Raises Interrupted if it is lost or the session was deleted."""
-        self.lease.renew(seconds)
+        await self.lease.renew(seconds)
 
-    def release(self) -> None:
+    async def release(self) -> None:
         """Release the lease and store the end of the history; do nothing if the lease is lost."""
         last = self.last
-        self.lease.release({"last_turn": last.turn_id, "last_records": last.records} if last else {})
+        await self.lease.release({"last_turn": last.turn_id, "last_records": last.records} if last else {})
 
 
 class SessionLeases:
@@ -50,7 +50,7 @@ class SessionLeases:
         released = dict.fromkeys(("lease_id", "lease_turn", "lease_until"))
         self._leases = Leases(table, "lease_id", "lease_until", LIVE, released, "session_locked", "lease_turn")
 
-    def acquire(
+    async def acquire(
         self, tenant: str, agent_id: str, session_id: str, turn_id: str, *, resume: bool, seconds: float
     ) -> SessionLease:
         """Acquire the lease for a new turn, or to resume the last one.
@@ -66,7 +66,7 @@ class SessionLeases:
         keys.turn(tenant, agent_id, session_id, turn_id)  # refuses an invalid id
         condition = f"attribute_exists(pk) AND {IS_LAST if resume else IS_NEWER}"
 
-        def next_attempt(found: Item | None) -> Attempt:
+        async def next_attempt(found: Item | None) -> Attempt:
             if not is_live(found):
                 raise NotFound("Session", session_id)
             if leases.is_held(found):
@@ -75,7 +75,7 @@ class SessionLeases:
             return leases.attempt(found, {"lease_turn": admitted(found, turn_id, resume=resume)}, condition)
 
         first = leases.attempt({}, {"lease_turn": turn_id}, condition)
-        lease = leases.acquire(key, f"Session {session_id}", seconds, first, next_attempt)
+        lease = await leases.acquire(key, f"Session {session_id}", seconds, first, next_attempt)
         item = lease.item
         return SessionLease(
             tenant,

@@ -1,6 +1,6 @@
 """Sessions in the table: one small record each, which also has the lease and the last turn."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
@@ -61,7 +61,7 @@ class SessionStore:
         self._table = table
         self._documents = documents
 
-    def create(self, tenant: str, agent_id: str, session: Session, expires_at: int | None) -> None:
+    async def create(self, tenant: str, agent_id: str, session: Session, expires_at: int | None) -> None:
         """Store a session. `expires_at` (seconds of the epoch) is the end of one without persistence.
 
         The agent's existence is checked after the write, so that a later deletion finds the session. Raises NotFound
@@ -74,48 +74,48 @@ class SessionStore:
             name: Item = {"name": session.session_name}
         else:
             name = {"name_size": name_bytes(session.session_name)}
-            self._put_name(tenant, agent_id, session, expiry)
-        self._table.put_new(key._asdict() | started | name | expiry)
-        if not is_live(self._table.get(keys.agent(tenant, agent_id))):
-            self._table.delete(key)
-            self._table.delete(keys.session_name(tenant, agent_id, session.session_id))
+            await self._put_name(tenant, agent_id, session, expiry)
+        await self._table.put_new(key._asdict() | started | name | expiry)
+        if not is_live(await self._table.get(keys.agent(tenant, agent_id))):
+            await self._table.delete(key)
+            await self._table.delete(keys.session_name(tenant, agent_id, session.session_id))
             raise NotFound("Agent", agent_id)
 
-    def _put_name(self, tenant: str, agent_id: str, session: Session, expiry: Item) -> None:
-        self._documents.put_new(
+    async def _put_name(self, tenant: str, agent_id: str, session: Session, expiry: Item) -> None:
+        await self._documents.put_new(
             keys.session_name(tenant, agent_id, session.session_id)._asdict() | expiry,
             SessionName(name=session.session_name),
             keys.session_blobs(tenant, agent_id, session.session_id, ephemeral=bool(expiry)),
         )
 
-    def get(self, tenant: str, agent_id: str, session_id: str) -> SessionRecord:
-        item = self._table.get(keys.session(tenant, agent_id, session_id))
+    async def get(self, tenant: str, agent_id: str, session_id: str) -> SessionRecord:
+        item = await self._table.get(keys.session(tenant, agent_id, session_id))
         if not is_live(item):
             raise NotFound("Session", session_id)
-        named = self._with_names(tenant, agent_id, [item])
+        named = await self._with_names(tenant, agent_id, [item])
         if not named:
             raise NotFound("Session", session_id)
         return session_record(named[0])
 
-    def list(self, tenant: str, agent_id: str, window: Window) -> Page[Session]:
+    async def list(self, tenant: str, agent_id: str, window: Window) -> Page[Session]:
         """List sessions in creation order without turns, up to MAX_BYTES of JSON, at least one."""
-        items, more = self._table.live_page(keys.sessions(tenant, agent_id), window)
+        items, more = await self._table.live_page(keys.sessions(tenant, agent_id), window)
         shown = fitting(ENTRY_BYTES + (item.get("name_size") or name_bytes(item["name"])) for item in items)
-        named = map(session_record, self._with_names(tenant, agent_id, items[:shown]))
+        named = map(session_record, await self._with_names(tenant, agent_id, items[:shown]))
         data = [
             Session(session_id=record.session_id, session_name=record.name, started_at=record.started_at)
             for record in named
         ]
         return Page(data, more or shown < len(items))
 
-    def _with_names(self, tenant: str, agent_id: str, items: Sequence[Item]) -> Sequence[Item]:
+    async def _with_names(self, tenant: str, agent_id: str, items: Sequence[Item]) -> Sequence[Item]:
         """Add the long names. A session that is deleted in the meantime is omitted."""
         wanted = {item["sk"]: keys.session_name(tenant, agent_id, item["sk"]) for item in items if "name_size" in item}
         if not wanted:
             return items
-        found = self._table.get_many(list(wanted.values()))
+        found = await self._table.get_many(list(wanted.values()))
         present = [session_id for session_id, key in wanted.items() if key in found]
-        documents = self._documents.read([found[wanted[session_id]] for session_id in present])
+        documents = await self._documents.read([found[wanted[session_id]] for session_id in present])
         names = {
             session_id: SessionName.model_validate_json(raw).name
             for session_id, raw in zip(present, documents, strict=True)
@@ -126,19 +126,20 @@ class SessionStore:
             if "name" in item or item["sk"] in names
         ]
 
-    def mark_deleted(self, tenant: str, agent_id: str, session_id: str) -> None:
+    async def mark_deleted(self, tenant: str, agent_id: str, session_id: str) -> None:
         """Hide a session from all reads at once, and refuse new leases. It may be repeated."""
-        item = mark_deleted(self._table, keys.session(tenant, agent_id, session_id))
+        item = await mark_deleted(self._table, keys.session(tenant, agent_id, session_id))
         if item is None or is_expired(item):
             raise NotFound("Session", session_id)
 
-    def remove(self, tenant: str, agent_id: str, session_id: str) -> None:
+    async def remove(self, tenant: str, agent_id: str, session_id: str) -> None:
         """Delete the session's own record."""
-        self._table.delete(keys.session(tenant, agent_id, session_id))
+        await self._table.delete(keys.session(tenant, agent_id, session_id))
 
-    def ids(self, tenant: str, agent_id: str) -> Iterator[str]:
+    async def ids(self, tenant: str, agent_id: str) -> AsyncGenerator[str, None]:
         """Yield the ids of all sessions with a record, including deleted and expired ones."""
-        return (item["sk"] for item in self._table.query(keys.sessions(tenant, agent_id), attributes="sk"))
+        async for item in self._table.query(keys.sessions(tenant, agent_id), attributes="sk"):
+            yield item["sk"]
 
 
 def name_bytes(name: str) -> int:

@@ -15,14 +15,14 @@ class SigningKeys:
     def __init__(self, table: Table) -> None:
         self._table = table
 
-    def get(self, tenant: str) -> bytes:
+    async def get(self, tenant: str) -> bytes:
         """Return a tenant's key: one read, and for the tenant's first caller a conditional put of one unit."""
         key = keys.signing_key(tenant)
-        item = self._table.get(key)
+        item = await self._table.get(key)
         if item is None:
             item = key._asdict() | {"secret": secrets.token_bytes(KEY_BYTES)}
             try:
-                self._table.put_new(item)
+                await self._table.put_new(item)
             except ConditionFailed as refused:  # another process was first, and its key is used
                 item = refused.found
         return bytes(item["secret"])

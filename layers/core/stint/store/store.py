@@ -15,9 +15,9 @@ from stint.store.table import Table
 from stint.store.turns import TurnStore
 
 if TYPE_CHECKING:
-    from mypy_boto3_dynamodb import DynamoDBClient
     from mypy_boto3_s3 import S3Client
 
+    from stint.aws.dynamodb import DynamoDBClient
     from stint.store.background import BackgroundStore
     from stint.store.conversation_leases import ConversationLeases
     from stint.store.conversations import ConversationStore

@@ -1,22 +1,24 @@
 """The DynamoDB table: strongly consistent reads, and conditional writes that are safe to retry."""
 
+import asyncio
 import random
 import secrets
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import suppress
-from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from stint.domain.errors import StoreUnavailable
 from stint.domain.paging import MAX_ENTRIES, Window
-from stint.store.failures import ConditionFailed, translated
+from stint.store.failures import ConditionFailed, table_errors
 from stint.store.items import Item, decode, encode
 from stint.store.keys import Key
 from stint.store.parallel import map_concurrently
 
 if TYPE_CHECKING:
-    from mypy_boto3_dynamodb import DynamoDBClient
+    from stint.aws.dynamodb import DynamoDBClient
+
+T = TypeVar("T")
 
 GET_BATCH = 100
 WRITE_BATCH = 25
@@ -34,7 +36,7 @@ LIVE = "attribute_not_exists(deleted_at) AND (attribute_not_exists(expires_at) O
 
 
 class Table:
-    """One table with string keys `pk` and `sk`. Thread-safe.
+    """One table with string keys `pk` and `sk`.
 
     All reads are strongly consistent. All methods raise StoreUnavailable if DynamoDB throttles or does not answer,
     after the client's own retries.
@@ -44,28 +46,31 @@ class Table:
         self._client = client
         self._name = name
 
-    def get(self, key: Key) -> Item | None:
-        with translated():
-            answer = self._client.get_item(TableName=self._name, Key=_key(key), ConsistentRead=True)
+    async def _call(self, operation: str, **request: Any) -> dict[str, Any]:
+        with table_errors():
+            return await self._client.call(operation, request)
+
+    async def get(self, key: Key) -> Item | None:
+        answer = await self._call("GetItem", TableName=self._name, Key=_key(key), ConsistentRead=True)
         return decode(answer["Item"]) if "Item" in answer else None
 
-    def get_many(self, keys: Sequence[Key]) -> dict[Key, Item]:
+    async def get_many(self, keys: Sequence[Key]) -> dict[Key, Item]:
         """Read records concurrently, up to 100 per call. Missing ones are omitted."""
         parts = [keys[at : at + GET_BATCH] for at in range(0, len(keys), GET_BATCH)]
-        return {key: item for found in map_concurrently(self._get_part, parts) for key, item in found}
+        return {key: item for found in await map_concurrently(self._get_part, parts) for key, item in found}
 
-    def _get_part(self, keys: Sequence[Key]) -> list[tuple[Key, Item]]:
+    async def _get_part(self, keys: Sequence[Key]) -> list[tuple[Key, Item]]:
         found: list[tuple[Key, Item]] = []
         left: Any = {self._name: {"Keys": [_key(key) for key in keys], "ConsistentRead": True}}
-        for _ in _attempts():
-            with translated():
-                answer = self._client.batch_get_item(RequestItems=left)
+        for attempt in range(BATCH_ATTEMPTS):
+            await _pause(attempt)
+            answer = await self._call("BatchGetItem", RequestItems=left)
             items = map(decode, answer["Responses"].get(self._name, []))
             found += [(Key(item["pk"], item["sk"]), item) for item in items]
             left = answer.get("UnprocessedKeys")
             if not left:
-                break
-        return found
+                return found
+        raise _overloaded()
 
     def query(
         self,
@@ -79,7 +84,7 @@ class Table:
         newest_first: bool = False,
         attributes: str | None = None,
         page: int | None = None,
-    ) -> Iterator[Item]:
+    ) -> AsyncGenerator[Item, None]:
         """Read a partition in key order: sort keys with a prefix, below `before`, or from `since` on.
 
         A call reads 1 MB, or `page` records. `after` is the sort key to start after, in the requested order. `model`
@@ -97,36 +102,33 @@ class Table:
             request["FilterExpression"] = "model = :model"
             values[":model"] = model
         conditions = {"begins_with(sk, :sk)": prefix, "sk < :sk": before, "sk >= :sk": since}
-        for condition, sk in conditions.items():
-            if sk is not None:
-                yield from self._items(pk, request, condition, values | {":sk": sk})
-                return
-        yield from self._items(pk, request, values=values)
+        condition, sk = next(((text, sk) for text, sk in conditions.items() if sk is not None), ("", None))
+        return self._items(pk, request, condition, values if sk is None else values | {":sk": sk})
 
-    def _items(
+    async def _items(
         self, pk: str, request: dict[str, Any], condition: str = "", values: Item | None = None
-    ) -> Iterator[Item]:
+    ) -> AsyncGenerator[Item, None]:
         while True:
-            answer = self._query(pk, request, condition, values)
-            yield from map(decode, answer["Items"])
+            answer = await self._query(pk, request, condition, values)
+            for item in answer["Items"]:
+                yield decode(item)
             if "LastEvaluatedKey" not in answer:
                 return
             request["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
 
-    def _query(
+    async def _query(
         self, pk: str, request: dict[str, Any], condition: str = "", values: Item | None = None
     ) -> dict[str, Any]:
-        with translated():
-            answer: Any = self._client.query(
-                TableName=self._name,
-                ConsistentRead=True,
-                KeyConditionExpression=f"pk = :pk AND {condition}" if condition else "pk = :pk",
-                ExpressionAttributeValues=encode({":pk": pk} | (values or {})),
-                **request,
-            )
-        return dict(answer)
+        return await self._call(
+            "Query",
+            TableName=self._name,
+            ConsistentRead=True,
+            KeyConditionExpression=f"pk = :pk AND {condition}" if condition else "pk = :pk",
+            ExpressionAttributeValues=encode({":pk": pk} | (values or {})),
+            **request,
+        )
 
-    def live_page(self, pk: str, window: Window) -> tuple[list[Item], bool]:
+    async def live_page(self, pk: str, window: Window) -> tuple[list[Item], bool]:
         """Return the live records of a partition in a window, and whether more follow.
 
         Entries before the window are counted, not transferred: DynamoDB reads up to 1 MB per call to skip them.
@@ -135,51 +137,51 @@ class Table:
         values = {":now": int(time.time())}
         skip = window.start
         while skip >= SMALL_PAGE:
-            answer = self._query(pk, request | {"Select": "COUNT", "Limit": min(skip, LARGE_PAGE)}, values=values)
+            counting = request | {"Select": "COUNT", "Limit": min(skip, LARGE_PAGE)}
+            answer = await self._query(pk, counting, values=values)
             skip -= answer["Count"]
             if "LastEvaluatedKey" not in answer:
                 return [], False
             request["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
         limit = MAX_ENTRIES if window.limit is None else min(window.limit, LARGE_PAGE)
         request["Limit"] = max(SMALL_PAGE, skip + limit + 1)
-        found = list(islice(self._items(pk, request, values=values), skip, skip + limit + 1))
+        found = (await take(self._items(pk, request, values=values), skip + limit + 1))[skip:]
         return found[:limit], len(found) > limit
 
-    def put(self, item: Item, *, condition: str | None = None) -> None:
+    async def put(self, item: Item, *, condition: str | None = None) -> None:
         """Write a record, replacing an existing one. Raises ConditionFailed."""
         request: dict[str, Any] = {"ConditionExpression": condition} if condition else {}
-        with translated():
-            self._client.put_item(TableName=self._name, Item=encode(item), **request)
+        await self._call("PutItem", TableName=self._name, Item=encode(item), **request)
 
-    def put_many(self, items: Sequence[Item]) -> None:
+    async def put_many(self, items: Sequence[Item]) -> None:
         """Write records, replacing existing ones, 25 per call, concurrently. After an error some may be written."""
-        self._write_many([{"PutRequest": {"Item": encode(item)}} for item in items])
+        await self._write_many([{"PutRequest": {"Item": encode(item)}} for item in items])
 
-    def put_new(self, item: Item, *, condition: str = NEW, values: Item | None = None) -> None:
+    async def put_new(self, item: Item, *, condition: str = NEW, values: Item | None = None) -> None:
         """Write a record if there is none, or if a condition holds.
 
         Raises ConditionFailed with the existing record.
 
-        botocore retries a write whose answer was lost. The retry then finds its own record, which a random `nonce`
+        The client retries a write whose answer was lost. The retry then finds its own record, which a random `nonce`
         distinguishes from an equal record of another writer.
         """
         sent = item | {"nonce": secrets.token_bytes(6)}
         bound: Any = {"ExpressionAttributeValues": encode(values)} if values else {}
         try:
-            with translated():
-                self._client.put_item(
-                    TableName=self._name,
-                    Item=encode(sent),
-                    ConditionExpression=condition,
-                    ReturnValuesOnConditionCheckFailure="ALL_OLD",
-                    **bound,
-                )
+            await self._call(
+                "PutItem",
+                TableName=self._name,
+                Item=encode(sent),
+                ConditionExpression=condition,
+                ReturnValuesOnConditionCheckFailure="ALL_OLD",
+                **bound,
+            )
         except ConditionFailed as refused:
             found = decode(refused.found)
             if found != sent:
                 raise ConditionFailed(found) from refused
 
-    def update(
+    async def update(
         self, key: Key, assign: Mapping[str, Any], condition: str, values: Mapping[str, Any] | None = None
     ) -> Item:
         """Change attributes (None removes one), and return the whole new record.
@@ -192,58 +194,66 @@ class Table:
         expression += f" REMOVE {', '.join(removed)}" if removed else ""
         named = {f":set_{name}": value for name, value in changed.items()} | dict(values or {})
         try:
-            with translated():
-                answer = self._client.update_item(
-                    TableName=self._name,
-                    Key=_key(key),
-                    UpdateExpression=expression,
-                    ConditionExpression=condition,
-                    ExpressionAttributeValues=encode(named),
-                    ReturnValues="ALL_NEW",
-                    ReturnValuesOnConditionCheckFailure="ALL_OLD",
-                )
+            answer = await self._call(
+                "UpdateItem",
+                TableName=self._name,
+                Key=_key(key),
+                UpdateExpression=expression,
+                ConditionExpression=condition,
+                ReturnValues="ALL_NEW",
+                ReturnValuesOnConditionCheckFailure="ALL_OLD",
+                **({"ExpressionAttributeValues": encode(named)} if named else {}),
+            )
         except ConditionFailed as refused:
             raise ConditionFailed(decode(refused.item) if refused.item else None) from refused
         return decode(answer["Attributes"])
 
-    def delete(self, key: Key, *, unless: str | None = None) -> None:
+    async def delete(self, key: Key, *, unless: str | None = None) -> None:
         """Delete a record if it exists and does not have the attribute `unless`."""
         request: dict[str, Any] = {"ConditionExpression": f"attribute_not_exists({unless})"} if unless else {}
-        with suppress(ConditionFailed), translated():
-            self._client.delete_item(TableName=self._name, Key=_key(key), **request)
+        with suppress(ConditionFailed):
+            await self._call("DeleteItem", TableName=self._name, Key=_key(key), **request)
 
-    def pop(self, key: Key) -> Item | None:
+    async def pop(self, key: Key) -> Item | None:
         """Delete a record, and return it."""
-        with translated():
-            answer = self._client.delete_item(TableName=self._name, Key=_key(key), ReturnValues="ALL_OLD")
+        answer = await self._call("DeleteItem", TableName=self._name, Key=_key(key), ReturnValues="ALL_OLD")
         return decode(answer["Attributes"]) if "Attributes" in answer else None
 
-    def delete_many(self, keys: Sequence[Key]) -> None:
+    async def delete_many(self, keys: Sequence[Key]) -> None:
         """Delete records, up to 25 per call, concurrently. Missing ones are ignored."""
-        self._write_many([{"DeleteRequest": {"Key": _key(key)}} for key in keys])
+        await self._write_many([{"DeleteRequest": {"Key": _key(key)}} for key in keys])
 
-    def _write_many(self, requests: Sequence[Any]) -> None:
-        map_concurrently(
-            self._write_part, [requests[at : at + WRITE_BATCH] for at in range(0, len(requests), WRITE_BATCH)]
-        )
+    async def _write_many(self, requests: Sequence[Any]) -> None:
+        parts = [requests[at : at + WRITE_BATCH] for at in range(0, len(requests), WRITE_BATCH)]
+        await map_concurrently(self._write_part, parts)
 
-    def _write_part(self, requests: Sequence[Any]) -> None:
+    async def _write_part(self, requests: Sequence[Any]) -> None:
         left: Any = {self._name: requests}
-        for _ in _attempts():
-            with translated():
-                left = self._client.batch_write_item(RequestItems=left).get("UnprocessedItems")
+        for attempt in range(BATCH_ATTEMPTS):
+            await _pause(attempt)
+            left = (await self._call("BatchWriteItem", RequestItems=left)).get("UnprocessedItems")
             if not left:
-                break
+                return
+        raise _overloaded()
+
+
+async def take(items: AsyncGenerator[T, None], count: int) -> list[T]:
+    """Return the next items of a generator, at most `count`, and read no further."""
+    found: list[T] = []
+    while len(found) < count and (item := await anext(items, None)) is not None:
+        found.append(item)
+    return found
 
 
 def _key(key: Key) -> dict[str, Any]:
     return encode(key._asdict())
 
 
-def _attempts() -> Iterator[None]:
-    """Yield some attempts with growing pauses. Raises StoreUnavailable after the last one."""
-    for attempt in range(BATCH_ATTEMPTS):
-        if attempt:
-            time.sleep(random.uniform(0, 0.025 * 2**attempt))  # noqa: S311 - spreads the load, hides nothing
-        yield
-    raise StoreUnavailable("The database is overloaded. Try again.")
+async def _pause(attempt: int) -> None:
+    """Wait before an attempt other than the first one, longer each time."""
+    if attempt:
+        await asyncio.sleep(random.uniform(0, 0.025 * 2**attempt))  # noqa: S311 - spreads the load, hides nothing
+
+
+def _overloaded() -> StoreUnavailable:
+    return StoreUnavailable("The database is overloaded. Try again.")

@@ -21,20 +21,20 @@ def is_expired(item: Item) -> bool:
     return "expires_at" in item and int(item["expires_at"]) <= time.time()
 
 
-def mark_deleted(table: Table, key: Key) -> Item | None:
+async def mark_deleted(table: Table, key: Key) -> Item | None:
     """Hide a record from all reads at once, and return it; None if there is none."""
     try:
-        return table.update(key, {"deleted_at": int(time.time())}, "attribute_exists(pk)")
+        return await table.update(key, {"deleted_at": int(time.time())}, "attribute_exists(pk)")
     except ConditionFailed:
         return None
 
 
-def read_marked(table: Table, key: Key, kind: str, identifier: str) -> Item | None:
+async def read_marked(table: Table, key: Key, kind: str, identifier: str) -> Item | None:
     """Return a record that is marked as deleted; None if it no longer exists.
 
     Raises NotMarkedDeleted if the record has no mark.
     """
-    item = table.get(key)
+    item = await table.get(key)
     if item is not None and "deleted_at" not in item:
         raise NotMarkedDeleted(kind, identifier)
     return item

@@ -1,7 +1,7 @@
 """Turns in the table: a header, and an append-only log whose indexes are written once."""
 
 import time
-from collections.abc import Iterator, Set
+from collections.abc import AsyncGenerator, AsyncIterable, Set
 from dataclasses import dataclass
 
 from stint.domain.errors import Conflict, Interrupted, NotFound
@@ -38,15 +38,15 @@ class TurnStore:
         self._table = table
         self._documents = documents
 
-    def put_header(self, lease: SessionLease, header: TurnHeader) -> None:
+    async def put_header(self, lease: SessionLease, header: TurnHeader) -> None:
         """Store a turn's header. Raises Interrupted if the turn was sealed before it started."""
         key = keys.turn(lease.tenant, lease.agent_id, lease.session_id, header.turn_id)
         try:
-            self._documents.put_new(_item(lease, key), header, _blobs(lease, header.turn_id))
+            await self._documents.put_new(_item(lease, key), header, _blobs(lease, header.turn_id))
         except ConditionFailed:
             raise _interrupted(header.turn_id) from None
 
-    def append(self, lease: SessionLease, index: int, record: TurnRecord) -> None:
+    async def append(self, lease: SessionLease, index: int, record: TurnRecord) -> None:
         """Append a record to the log of the lease's turn.
 
         Raises Interrupted if its index has another record, because the turn was taken over or deleted. Raises Conflict
@@ -58,19 +58,19 @@ class TurnStore:
                 code="turn_full",
             )
         try:
-            self._write(lease, lease.turn_id, index, record)
+            await self._write(lease, lease.turn_id, index, record)
         except ConditionFailed:
             raise _interrupted(lease.turn_id) from None
 
-    def _write(self, lease: SessionLease, turn_id: str, index: int, record: TurnRecord) -> None:
+    async def _write(self, lease: SessionLease, turn_id: str, index: int, record: TurnRecord) -> None:
         item = _item(lease, keys.record(lease.tenant, lease.agent_id, lease.session_id, turn_id, index))
         if record.fence:
             item["ended_as"] = RunStatus.completed.value
         if record.ending is not None:
             item["ended_as"] = record.ending.status.value
-        self._documents.put_new(item, record, _blobs(lease, turn_id))
+        await self._documents.put_new(item, record, _blobs(lease, turn_id))
 
-    def seal(self, lease: SessionLease, turn_id: str, ending: RunOutcome) -> int:
+    async def seal(self, lease: SessionLease, turn_id: str, ending: RunOutcome) -> int:
         """End another turn of the lease's session, whose writer may be dead, and return the number of its records.
 
         Records that the writer stores in the meantime are kept, and its next one is refused. A failed or cancelled turn
@@ -79,7 +79,7 @@ class TurnStore:
         start.
         """
         header = keys.turn(lease.tenant, lease.agent_id, lease.session_id, turn_id)
-        items = list(self._table.query(header.pk, prefix=turn_id, attributes=ENDS))
+        items = [item async for item in self._table.query(header.pk, prefix=turn_id, attributes=ENDS)]
         while True:
             log = turn_log(items)
             paused = log.ended_as == RunStatus.awaiting_input and ending.status is not RunStatus.cancelled
@@ -87,15 +87,15 @@ class TurnStore:
                 return len(log.records)
             try:
                 if log.header is None:
-                    self._table.put_new(_item(lease, header) | {"sealed_at": int(time.time())})
+                    await self._table.put_new(_item(lease, header) | {"sealed_at": int(time.time())})
                     return 0
                 complete = log.ended_as == RunStatus.completed
-                self._write(lease, turn_id, len(log.records), TurnRecord(ending=None if complete else ending))
+                await self._write(lease, turn_id, len(log.records), TurnRecord(ending=None if complete else ending))
                 return len(log.records) + 1
             except ConditionFailed as refused:
                 items.append(refused.found)
 
-    def history(self, tenant: str, agent_id: str, session_id: str, max_bytes: int | None = None) -> History:
+    async def history(self, tenant: str, agent_id: str, session_id: str, max_bytes: int | None = None) -> History:
         """Read a session's turns: one Query per MB, and the blobs concurrently.
 
         With `max_bytes` of JSON, read the newest turns that fit, at least one. A session that does not exist has an
@@ -104,7 +104,7 @@ class TurnStore:
         chosen: list[LogItems] = []
         total, complete = 0, True
         items = self._table.query(keys.turns(tenant, agent_id, session_id), before=keys.AFTER_TURNS, newest_first=True)
-        for log in turn_logs(_unexpired(items, session_id)):
+        async for log in turn_logs(_unexpired(items, session_id)):
             if log.header is None:
                 continue
             total += log.size
@@ -112,13 +112,13 @@ class TurnStore:
                 complete = False
                 break
             chosen.append(log)
-        turns = self._read(chosen[::-1])
+        turns = await self._read(chosen[::-1])
         last = LastTurn(turns[-1].header.turn_id, len(turns[-1].records)) if turns else None
         return History(turns, complete, last)
 
-    def pages(
+    async def pages(
         self, tenant: str, agent_id: str, session_id: str, turn_ids: Set[str] | None = None
-    ) -> Iterator[tuple[list[StoredTurn], bool]]:
+    ) -> AsyncGenerator[tuple[list[StoredTurn], bool], None]:
         """Yield a session's turns in creation order, about MAX_BYTES of JSON at a time. `turn_ids` selects some.
 
         Each page has a flag whether others follow. There is at least one. Raises NotFound for a session that has
@@ -127,26 +127,26 @@ class TurnStore:
         chosen: list[LogItems] = []
         total = 0
         items = self._table.query(keys.turns(tenant, agent_id, session_id), before=keys.AFTER_TURNS)
-        for log in turn_logs(_unexpired(items, session_id)):
+        async for log in turn_logs(_unexpired(items, session_id)):
             if log.header is None or (turn_ids is not None and keys.turn_of(log.header["sk"]) not in turn_ids):
                 continue
             total += log.size
             if chosen and total > MAX_BYTES:
-                yield self._read(chosen), True
+                yield await self._read(chosen), True
                 chosen, total = [], log.size
             chosen.append(log)
-        yield self._read(chosen), False
+        yield await self._read(chosen), False
 
-    def get(self, tenant: str, agent_id: str, session_id: str, turn_id: str) -> StoredTurn:
+    async def get(self, tenant: str, agent_id: str, session_id: str, turn_id: str) -> StoredTurn:
         """Read one turn. Raises NotFound."""
         pk, prefix = keys.turn(tenant, agent_id, session_id, turn_id)
-        log = turn_log(_unexpired(self._table.query(pk, prefix=prefix), session_id))
+        log = turn_log([item async for item in _unexpired(self._table.query(pk, prefix=prefix), session_id)])
         if log.header is None:
             raise NotFound("Turn", turn_id)
-        return self._read([log])[0]
+        return (await self._read([log]))[0]
 
-    def _read(self, found: list[LogItems]) -> list[StoredTurn]:
-        documents = iter(self._documents.read([item for log in found for item in log.items]))
+    async def _read(self, found: list[LogItems]) -> list[StoredTurn]:
+        documents = iter(await self._documents.read([item for log in found for item in log.items]))
         return [
             StoredTurn(
                 header=TurnHeader.model_validate_json(next(documents)),
@@ -156,31 +156,31 @@ class TurnStore:
             for log in found
         ]
 
-    def put_body(self, lease: SessionLease, body: bytes) -> str:
+    async def put_body(self, lease: SessionLease, body: bytes) -> str:
         """Store a body among the blobs of the lease's turn, and return its key."""
-        return self._documents.put_body(_blobs(lease, lease.turn_id), body)
+        return await self._documents.put_body(_blobs(lease, lease.turn_id), body)
 
-    def put_pending(self, lease: SessionLease, pending: PendingCalls) -> None:
+    async def put_pending(self, lease: SessionLease, pending: PendingCalls) -> None:
         """Store the calls that the lease's turn waits for. Raises Interrupted if the session was deleted."""
         key = keys.pending(lease.tenant, lease.agent_id, lease.session_id, lease.turn_id)
-        item = self._documents.pack(_item(lease, key), pending, _blobs(lease, lease.turn_id))
+        item = await self._documents.pack(_item(lease, key), pending, _blobs(lease, lease.turn_id))
         try:
-            self._table.put(item, condition="attribute_not_exists(sealed_at)")
+            await self._table.put(item, condition="attribute_not_exists(sealed_at)")
         except ConditionFailed:
             raise _interrupted(lease.turn_id) from None
 
-    def get_pending(self, tenant: str, agent_id: str, session_id: str, turn_id: str) -> PendingCalls | None:
+    async def get_pending(self, tenant: str, agent_id: str, session_id: str, turn_id: str) -> PendingCalls | None:
         """Read the calls that a turn waits for; None if there are none."""
-        item = self._table.get(keys.pending(tenant, agent_id, session_id, turn_id))
+        item = await self._table.get(keys.pending(tenant, agent_id, session_id, turn_id))
         if item is None or "sealed_at" in item or is_expired(item):
             return None
-        [raw] = self._documents.read([item])
+        [raw] = await self._documents.read([item])
         return PendingCalls.model_validate_json(raw)
 
-    def delete_pending(self, lease: SessionLease, turn_id: str) -> None:
+    async def delete_pending(self, lease: SessionLease, turn_id: str) -> None:
         """Delete the calls that a turn of the lease's session waited for."""
         key = keys.pending(lease.tenant, lease.agent_id, lease.session_id, turn_id)
-        self._table.delete(key, unless="sealed_at")
+        await self._table.delete(key, unless="sealed_at")
 
 
 def _item(lease: SessionLease, key: keys.Key) -> Item:
@@ -193,8 +193,8 @@ def _blobs(lease: SessionLease, turn_id: str) -> str:
     return keys.turn_blobs(lease.tenant, lease.agent_id, lease.session_id, turn_id, ephemeral=ephemeral)
 
 
-def _unexpired(items: Iterator[Item], session_id: str) -> Iterator[Item]:
-    for item in items:
+async def _unexpired(items: AsyncIterable[Item], session_id: str) -> AsyncGenerator[Item, None]:
+    async for item in items:
         if is_expired(item):
             raise NotFound("Session", session_id)
         yield item

@@ -46,7 +46,7 @@ class Agents:
         if size > MAX_BYTES:
             raise TooLarge(f"The agent_config has {size} bytes; at most {MAX_BYTES} are allowed.", param="agent_config")
         agent = Agent(agent_id=new_id(), agent_config=config, created_at=now())
-        await asyncio.to_thread(self.store.create, self.tenant, agent)
+        await self.store.create(self.tenant, agent)
         return agent.agent_id
 
     async def get(self, agent_id: str) -> Agent:
@@ -55,16 +55,14 @@ class Agents:
         Raises:
             NotFound: there is no such agent.
         """
-        return await asyncio.to_thread(lambda: masked_agent(self.store.get(self.tenant, agent_id)))
+        agent = await self.store.get(self.tenant, agent_id)
+        return await asyncio.to_thread(masked_agent, agent)
 
     async def list(self, window: Window) -> Page[Agent]:
         """List agents in creation order, with masked credentials."""
-
-        def read() -> Page[Agent]:
-            page = self.store.list(self.tenant, window)
-            return replace(page, data=[masked_agent(agent) for agent in page.data])
-
-        return await asyncio.to_thread(read)
+        page = await self.store.list(self.tenant, window)
+        data = await asyncio.to_thread(lambda: [masked_agent(agent) for agent in page.data])
+        return replace(page, data=data)
 
     async def config(self, agent_id: str) -> AgentConfig:
         """Return an agent's configuration, which may be cached. The agent's existence is always checked in the store.
@@ -76,7 +74,7 @@ class Agents:
         if cached is not None and time.monotonic() < cached.until:
             await self.require(agent_id)
             return cached.config
-        config = (await asyncio.to_thread(self.store.get, self.tenant, agent_id)).agent_config
+        config = (await self.store.get(self.tenant, agent_id)).agent_config
         while len(self.cache) >= CACHED_CONFIGS:
             self.cache.pop(next(iter(self.cache)))
         self.cache[agent_id] = CachedConfig(config, time.monotonic() + self.cache_seconds)
@@ -94,7 +92,7 @@ class Agents:
         Raises:
             NotFound: there is no such agent.
         """
-        add_log_keys(agent_name=await asyncio.to_thread(self.store.require, self.tenant, agent_id))
+        add_log_keys(agent_name=await self.store.require(self.tenant, agent_id))
 
     async def delete(self, agent_id: str) -> None:
         """Delete an agent with its sessions and turns. When this returns, no reader can find it.
@@ -102,6 +100,6 @@ class Agents:
         Raises:
             NotFound: there is no such agent.
         """
-        await asyncio.to_thread(self.store.mark_deleted, self.tenant, agent_id)
+        await self.store.mark_deleted(self.tenant, agent_id)
         self.cache.pop(agent_id, None)
-        await asyncio.to_thread(self.deletions.start_deletion, DeletionTask(tenant=self.tenant, agent_id=agent_id))
+        await self.deletions.start_deletion(DeletionTask(tenant=self.tenant, agent_id=agent_id))

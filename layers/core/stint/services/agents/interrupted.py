@@ -1,6 +1,5 @@
 """Turns whose process died: their detection by readers, and their ending."""
 
-import asyncio
 import time
 from datetime import datetime
 
@@ -31,8 +30,8 @@ async def mark_interrupted(
     """
     ids = (tenant, agent_id, record.session_id)
     while turn.status is RunStatus.in_progress and not runs(record, turn.header.turn_id):
-        record = await asyncio.to_thread(store.sessions.get, *ids)
-        seen, turn = turn, await asyncio.to_thread(store.turns.get, *ids, turn.header.turn_id)
+        record = await store.sessions.get(*ids)
+        seen, turn = turn, await store.turns.get(*ids, turn.header.turn_id)
         if len(turn.records) == len(seen.records) and not runs(record, turn.header.turn_id):
             turn.records.append(TurnRecord(ending=interrupted_ending(last_sign_of_life(turn))))
     return turn

@@ -47,7 +47,7 @@ class Sessions:
         expires_at = None
         if not config.enable_session_persistence:
             expires_at = int(time.time() + self.expiry_days * SECONDS_A_DAY)
-        await asyncio.to_thread(self.store.sessions.create, self.tenant, agent_id, session, expires_at)
+        await self.store.sessions.create(self.tenant, agent_id, session, expires_at)
         add_log_keys(session_id=session.session_id)
         return session.session_id
 
@@ -72,8 +72,8 @@ class Sessions:
         pages = self.store.turns.pages(self.tenant, agent_id, session_id, turn_ids)
         agent, found, page = await asyncio.gather(
             self.agents.require(agent_id),
-            asyncio.to_thread(self.store.sessions.get, self.tenant, agent_id, session_id),
-            asyncio.to_thread(next, pages),
+            self.store.sessions.get(self.tenant, agent_id, session_id),
+            anext(pages),
             return_exceptions=True,
         )
         value_of(agent)
@@ -86,8 +86,8 @@ class Sessions:
             ]
 
         async def others() -> AsyncIterator[list[Turn]]:
-            while (page := await asyncio.to_thread(next, pages, None)) is not None:
-                yield await show(page[0])
+            async for page, _ in pages:
+                yield await show(page)
 
         turns = await show(first)
         session = Session(session_id=session_id, session_name=record.name, turns=turns, started_at=record.started_at)
@@ -101,7 +101,7 @@ class Sessions:
         """
         agent, page = await asyncio.gather(
             self.agents.require(agent_id),
-            asyncio.to_thread(self.store.sessions.list, self.tenant, agent_id, window),
+            self.store.sessions.list(self.tenant, agent_id, window),
             return_exceptions=True,
         )
         value_of(agent)
@@ -113,6 +113,6 @@ class Sessions:
         Raises:
             NotFound: there is no such session.
         """
-        await asyncio.to_thread(self.store.sessions.mark_deleted, self.tenant, agent_id, session_id)
+        await self.store.sessions.mark_deleted(self.tenant, agent_id, session_id)
         task = DeletionTask(tenant=self.tenant, agent_id=agent_id, session_id=session_id)
-        await asyncio.to_thread(self.deletions.start_deletion, task)
+        await self.deletions.start_deletion(task)

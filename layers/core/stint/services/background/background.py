@@ -47,11 +47,11 @@ class Background:
         response_id = new_name("resp")
         try:
             stored = await self.put(request, deadline, response_id)
-            await asyncio.to_thread(self.queue.send, ResponseTask(tenant=self.tenant, response_id=response_id))
+            await self.queue.send(ResponseTask(tenant=self.tenant, response_id=response_id))
         except StoreUnavailable:
             with suppress(StintError):  # the header may be stored although no answer arrived
-                await asyncio.to_thread(self.store.responses.mark_deleted, self.tenant, response_id)
-                await asyncio.to_thread(self.store.responses.delete, self.tenant, response_id)
+                await self.store.responses.mark_deleted(self.tenant, response_id)
+                await self.store.responses.delete(self.tenant, response_id)
             raise
         return stored
 
@@ -64,7 +64,7 @@ class Background:
         prepared = await self.responses.prepare(request, deadline, NO_PROVIDER_DATA, response_id)
         async with released_on_error(prepared.context):
             for outcome in await asyncio.gather(
-                asyncio.to_thread(self.store.responses.put, self.tenant, prepared.header),
+                self.store.responses.put(self.tenant, prepared.header),
                 self.put_beginning(prepared.header),
                 return_exceptions=True,
             ):
@@ -76,7 +76,7 @@ class Background:
     async def put_beginning(self, header: ResponseHeader) -> None:
         if header.streamed:
             events = [event.model_dump_json() for event in replay(StoredResponse(header), self.recovery.opaque.encode)]
-            await asyncio.to_thread(self.store.background.put_events, self.tenant, header.response_id, 0, events)
+            await self.store.background.put_events(self.tenant, header.response_id, 0, events)
 
     async def cancel(self, response_id: str) -> Response:
         """Cancel a response, wherever it runs. One that has ended is unchanged.
@@ -85,7 +85,7 @@ class Background:
             NotFound: there is no such response.
             InvalidRequest: it does not run in the background.
         """
-        stored = await asyncio.to_thread(self.store.responses.get, self.tenant, response_id)
+        stored = await self.store.responses.get(self.tenant, response_id)
         if not stored.header.background:
             raise InvalidRequest(
                 f"Response {response_id} is not a background response, so it cannot be cancelled. "
@@ -94,6 +94,6 @@ class Background:
                 param="response_id",
             )
         if stored.ending is None:
-            await asyncio.to_thread(self.store.response_leases.cancel, self.tenant, response_id)
+            await self.store.response_leases.cancel(self.tenant, response_id)
             stored = await self.recovery.end_response(stored, cancelled)
         return to_resource(stored, self.recovery.opaque.encode)

@@ -73,20 +73,20 @@ class EventRequests:
                 case ResponseRequestEvent(detail=response):
                     ended = await self.run_response(response, record.began, event_id, deadline)
             if ended is not None:
-                await asyncio.to_thread(record.put_outcome, ended.model_dump_json())
+                await record.put_outcome(ended.model_dump_json())
         return ended
 
     async def acquire(self, request: RequestEvent, event_id: str, deadline: float) -> IdempotencyRecord | None:
         clock = asyncio.get_running_loop().time
         began = new_name("resp") if isinstance(request, ResponseRequestEvent) else ""
 
-        def acquire() -> IdempotencyRecord:
-            return self.records.acquire(
+        async def acquire() -> IdempotencyRecord:
+            return await self.records.acquire(
                 self.tenant, event_id, began, min(self.lease_seconds, deadline + ENDING_SECONDS - clock())
             )
 
-        def held_until() -> int | None:
-            return self.records.held_until(self.tenant, event_id)
+        async def held_until() -> int | None:
+            return await self.records.held_until(self.tenant, event_id)
 
         pause = min(PAUSE_SECONDS, self.lease_seconds / 4)
         return await acquire_or_wait(acquire, held_until, "event_running", pause, deadline)
@@ -144,7 +144,7 @@ class EventRequests:
 
     async def new_turn(self, request: TurnRequested, record: IdempotencyRecord, deadline: float) -> Turn:
         async def note(turn_id: str) -> None:
-            await asyncio.to_thread(record.put_began, turn_id)
+            await record.put_began(turn_id)
 
         async def start() -> TurnRun:
             return await self.turns.start(request.agent_id, request.session_id, request, deadline, note=note)

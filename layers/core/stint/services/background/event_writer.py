@@ -97,9 +97,7 @@ class StreamWriter:
         for number, event in enumerate(events, self.next):
             event.sequence_number = number
         texts = [event.model_dump_json() for event in events]
-        await asyncio.to_thread(
-            self.background.put_events, self.tenant, self.response_id, self.next, texts, self.lease_id
-        )
+        await self.background.put_events(self.tenant, self.response_id, self.next, texts, self.lease_id)
         self.next += len(events)
 
 

@@ -1,6 +1,5 @@
 """Completion events on the event bus."""
 
-import asyncio
 import logging
 from dataclasses import dataclass
 from typing import Protocol
@@ -15,7 +14,7 @@ logger = logging.getLogger(__name__)
 class EventBus(Protocol):
     """A bus that others subscribe to."""
 
-    def put(self, source: str, detail_type: str, detail: Schema) -> None:
+    async def put(self, source: str, detail_type: str, detail: Schema) -> None:
         """Put one event on the bus.
 
         Raises:
@@ -38,7 +37,7 @@ class CompletionEvents:
             StoreUnavailable: the bus does not accept it now.
         """
         try:
-            await asyncio.to_thread(self.bus.put, SOURCE, event.detail_type, event)
+            await self.bus.put(SOURCE, event.detail_type, event)
         except StoreUnavailable:
             raise
         except StintError as error:

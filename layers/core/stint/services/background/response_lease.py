@@ -19,7 +19,7 @@ async def wait_for_stop(leases: ResponseLeases, lease: ResponseLease) -> None:
     while True:
         await asyncio.sleep(WATCH_SECONDS)
         with suppress(StoreUnavailable):
-            state = await asyncio.to_thread(leases.get_state, lease.tenant, lease.response_id)
+            state = await leases.get_state(lease.tenant, lease.response_id)
             if state.cancelled_at is not None or state.lease_id != lease.lease_id:
                 return
 
@@ -38,13 +38,13 @@ async def keep_response(
     """
     clock = asyncio.get_running_loop().time
 
-    def acquire() -> tuple[ResponseLease, float]:
+    async def acquire() -> tuple[ResponseLease, float]:
         asked = clock()
         span = min(seconds, deadline + ENDING_SECONDS - asked)
-        return leases.acquire(tenant, response_id, span), asked + span
+        return await leases.acquire(tenant, response_id, span), asked + span
 
-    def held_until() -> int | None:
-        return leases.get_state(tenant, response_id).lease_until
+    async def held_until() -> int | None:
+        return (await leases.get_state(tenant, response_id)).lease_until
 
     pause = min(WATCH_SECONDS, seconds / 4)
     taken = await acquire_or_wait(acquire, held_until, "response_running", pause, deadline)

@@ -36,7 +36,7 @@ class StreamTail:
             NotFound: there is no such response.
             InvalidRequest: it was not created in the background, or its stream has no event with that number so far.
         """
-        stored = await asyncio.to_thread(self.store.responses.get, self.tenant, response_id)
+        stored = await self.store.responses.get(self.tenant, response_id)
         if not stored.header.background:
             raise InvalidRequest(
                 f"Response {response_id} was not created with background true, so its events are sent only once. "
@@ -52,7 +52,7 @@ class StreamTail:
     async def refuse_beyond_end(self, stored: StoredResponse, after: int) -> None:
         response_id = stored.header.response_id
         if stored.header.streamed:
-            count = await asyncio.to_thread(self.store.background.count_events, self.tenant, response_id)
+            count = await self.store.background.count_events(self.tenant, response_id)
         else:
             count = len(await self.events_of(await self.as_taken_up(await self.recovery.reconcile(stored))))
         if after >= count:
@@ -88,10 +88,10 @@ class StreamTail:
     async def check_worker(self, stored: StoredResponse) -> StoredResponse:
         """Read a response again unless a worker has its lease. Raises NotFound if it was deleted."""
         response_id = stored.header.response_id
-        state = await asyncio.to_thread(self.store.response_leases.get_state, self.tenant, response_id)
+        state = await self.store.response_leases.get_state(self.tenant, response_id)
         if state.held and state.cancelled_at is None:
             return stored
-        again = await asyncio.to_thread(self.store.responses.get, self.tenant, response_id)
+        again = await self.store.responses.get(self.tenant, response_id)
         return await self.recovery.reconcile(again)
 
     async def tail_log(self, stored: StoredResponse, after: int, deadline: float) -> AsyncGenerator[str, None]:
@@ -106,7 +106,7 @@ class StreamTail:
             if stored.ending is not None:
                 return
             await self.pause(QUIET_SECONDS / 2, deadline)
-            stored = await asyncio.to_thread(self.store.responses.get, self.tenant, response_id)
+            stored = await self.store.responses.get(self.tenant, response_id)
 
     async def events_of(self, stored: StoredResponse) -> list[str]:
         """Return the events of a response's log."""
@@ -117,7 +117,7 @@ class StreamTail:
         """Return a response that ended without a step, marked whether it ever ran."""
         if stored.steps or stored.taken_up:
             return stored
-        state = await asyncio.to_thread(self.store.response_leases.get_state, self.tenant, stored.header.response_id)
+        state = await self.store.response_leases.get_state(self.tenant, stored.header.response_id)
         return replace(stored, taken_up=state.attempts > 0)
 
     async def pause(self, seconds: float, deadline: float) -> None:

@@ -16,7 +16,11 @@ LOCKED_SECONDS = 60.0
 
 
 async def acquire_or_wait(
-    acquire: Callable[[], T], held_until: Callable[[], int | None], busy: str, pause: float, deadline: float
+    acquire: Callable[[], Awaitable[T]],
+    held_until: Callable[[], Awaitable[int | None]],
+    busy: str,
+    pause: float,
+    deadline: float,
 ) -> T | None:
     """Acquire a lease after it lapses; return None as soon as its holder renews it.
 
@@ -28,12 +32,12 @@ async def acquire_or_wait(
     clock, seen = asyncio.get_running_loop().time, None
     while True:
         try:
-            return await asyncio.to_thread(acquire)
+            return await acquire()
         except Conflict as conflict:
             if conflict.code != busy:
                 raise
             message = conflict.message
-        found = await asyncio.to_thread(held_until)
+        found = await held_until()
         if seen is not None and found != seen:
             return None
         seen = found

@@ -82,7 +82,7 @@ class Worker:
     async def load(self, response_id: str) -> StoredResponse | None:
         """Step 1: read the response; None if it was deleted."""
         with suppress(NotFound):
-            return await asyncio.to_thread(self.store.responses.get, self.tenant, response_id)
+            return await self.store.responses.get(self.tenant, response_id)
         return None
 
     async def attempt(self, stored: StoredResponse, deadline: float) -> StoredResponse | None:
@@ -136,7 +136,7 @@ class Worker:
             StoreUnavailable: the store failed.
         """
         if keeper.lease.attempts > 1:  # another worker may have added to it since it was loaded
-            stored = await asyncio.to_thread(self.store.responses.get, self.tenant, keeper.lease.response_id)
+            stored = await self.store.responses.get(self.tenant, keeper.lease.response_id)
         if stored.ending is not None:
             return stored
         stored.taken_up = True
@@ -214,7 +214,7 @@ class Worker:
         stored = await self.load(lease.response_id)
         if stored is None or stored.ending is not None:
             return stored
-        state = await asyncio.to_thread(self.store.response_leases.get_state, lease.tenant, lease.response_id)
+        state = await self.store.response_leases.get_state(lease.tenant, lease.response_id)
         if state.cancelled_at is not None:
             return await self.end_response(lease.response_id, cancelled)
         if state.lease_id == lease.lease_id:

@@ -1,6 +1,5 @@
 """Conversations and their items: create, read, list, update, delete."""
 
-import asyncio
 import time
 from collections.abc import Collection, Mapping, Sequence
 
@@ -49,29 +48,29 @@ class Conversations:
         """
         first = await self.prepare_items(request.items)
         conversation = Conversation(id=new_name("conv"), created_at=int(time.time()), metadata=request.metadata)
-        await asyncio.to_thread(self.store.create, self.tenant, conversation, first)
+        await self.store.create(self.tenant, conversation, first)
         return conversation
 
     async def get(self, conversation_id: str) -> Conversation:
-        return await asyncio.to_thread(self.store.get, self.tenant, conversation_id)
+        return await self.store.get(self.tenant, conversation_id)
 
     async def list(self, after: str | None, limit: int, order: Order) -> ConversationList:
         """List conversations by creation, starting after `after`. Raises NotFound if that does not exist."""
-        page = await asyncio.to_thread(self.store.list, self.tenant, after=after, limit=limit, order=order)
+        page = await self.store.list(self.tenant, after=after, limit=limit, order=order)
         return ConversationList.of(page.data, page.has_more)
 
     async def update(self, conversation_id: str, request: UpdateConversation) -> Conversation:
         """Replace all metadata."""
-        return await asyncio.to_thread(self.store.update, self.tenant, conversation_id, request.metadata or {})
+        return await self.store.update(self.tenant, conversation_id, request.metadata or {})
 
     async def delete(self, conversation_id: str) -> DeletedConversation:
         """Delete a conversation with its items. When this returns, no reader can find it.
 
         A running response loses its lease on it.
         """
-        await asyncio.to_thread(self.store.mark_deleted, self.tenant, conversation_id)
+        await self.store.mark_deleted(self.tenant, conversation_id)
         task = DeletionTask(kind="delete_conversation", tenant=self.tenant, conversation_id=conversation_id)
-        await asyncio.to_thread(self.deletions.start_deletion, task)
+        await self.deletions.start_deletion(task)
         return DeletedConversation(id=conversation_id)
 
     async def add_items(
@@ -83,25 +82,23 @@ class Conversations:
             InvalidRequest: a file or an image among them cannot be read. The message names its location.
         """
         added = await self.prepare_items(items)
-        await asyncio.to_thread(self.store.add_items, self.tenant, conversation_id, added)
+        await self.store.add_items(self.tenant, conversation_id, added)
         return ItemList.of([include_fields(stored.item, include) for stored in added], has_more=False)
 
     async def list_items(
         self, conversation_id: str, after: str | None, limit: int, order: Order, include: Collection[str] = ()
     ) -> ItemList:
         """List items, starting after `after`. Raises NotFound, also if the conversation has no such item."""
-        page = await asyncio.to_thread(
-            self.store.list_items, self.tenant, conversation_id, after=after, limit=limit, order=order
-        )
+        page = await self.store.list_items(self.tenant, conversation_id, after=after, limit=limit, order=order)
         return ItemList.of([include_fields(stored.item, include) for stored in page.data], page.has_more)
 
     async def get_item(self, conversation_id: str, item_id: str, include: Collection[str] = ()) -> Item:
-        stored = await asyncio.to_thread(self.store.get_item, self.tenant, conversation_id, item_id)
+        stored = await self.store.get_item(self.tenant, conversation_id, item_id)
         return include_fields(stored.item, include)
 
     async def delete_item(self, conversation_id: str, item_id: str) -> Conversation:
         """Delete one item, and return its conversation."""
-        await asyncio.to_thread(self.store.delete_item, self.tenant, conversation_id, item_id)
+        await self.store.delete_item(self.tenant, conversation_id, item_id)
         return await self.get(conversation_id)
 
     async def prepare_items(self, items: Sequence[InputItem]) -> Sequence[StoredItem]:

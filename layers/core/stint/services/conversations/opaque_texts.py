@@ -1,7 +1,5 @@
 """The opaque texts of a tenant: encoding, and checks of incoming ones."""
 
-import asyncio
-import threading
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -41,19 +39,16 @@ class OpaqueTexts:
     store: SigningKeys
     unsigned_until: date | None = None
     key: SigningKey | None = field(default=None, repr=False)
-    lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
-    def load(self) -> SigningKey:
-        """Return the key. The first call blocks for a round trip to the store."""
-        with self.lock:
-            if self.key is None:
-                self.key = SigningKey(self.tenant, self.store.get(self.tenant))
-            return self.key
+    async def load(self) -> SigningKey:
+        """Return the key. The first call reads the store."""
+        if self.key is None:
+            self.key = SigningKey(self.tenant, await self.store.get(self.tenant))
+        return self.key
 
     async def warm(self) -> None:
-        """Load the key without blocking the event loop."""
-        if self.key is None:
-            await asyncio.to_thread(self.load)
+        """Load the key, which `encode` needs."""
+        await self.load()
 
     async def warm_if(self, wanted: bool) -> None:
         if wanted:
@@ -65,8 +60,10 @@ class OpaqueTexts:
             await self.warm()
 
     def encode(self, document: Schema) -> str:
-        """Encode a document as signed text."""
-        return encode_opaque(document, self.key or self.load())
+        """Encode a document as signed text. The key must have been loaded."""
+        if self.key is None:
+            raise RuntimeError("The signing key was not loaded before a text was encoded.")
+        return encode_opaque(document, self.key)
 
     async def check(self, items: Sequence[AnyItem], field: str = "input") -> None:
         """Check the opaque texts in a caller's items. A request without any causes no read.
@@ -78,19 +75,18 @@ class OpaqueTexts:
         texts = {place: item for place, item in enumerate(items) if text_of(item) is not None}
         if not texts:
             return
-        await self.warm()
-        reader = OpaqueReader()
+        key, reader = await self.load(), OpaqueReader()
         for place, item in texts.items():
             try:
-                self.check_one(item, reader)
+                self.check_one(item, key, reader)
             except ValueError as error:
                 where = f"{field}[{place}].encrypted_content"
                 raise InvalidRequest(f"{where}: {error}", param=where) from None
 
-    def check_one(self, item: AnyItem, reader: OpaqueReader) -> None:
+    def check_one(self, item: AnyItem, key: SigningKey, reader: OpaqueReader) -> None:
         text, kind = text_of(item) or "", CompactedContext if isinstance(item, CompactionItem) else Reasoning
         if not is_unsigned(text):
-            check_opaque(text, kind, self.load())
+            check_opaque(text, kind, key)
         elif self.unsigned_until is None or datetime.fromtimestamp(time.time(), UTC).date() > self.unsigned_until:
             raise ValueError(UNSIGNED)
         else:

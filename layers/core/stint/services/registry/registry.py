@@ -51,7 +51,7 @@ class Registry:
     async def catalogue(self, *, fresh: bool = False) -> Catalogue:
         """Return the catalogue, which may be cached."""
         if self.cached is None or fresh or time.monotonic() > self.cached[0]:
-            stored = await asyncio.to_thread(self.store.read, self.tenant)
+            stored = await self.store.read(self.tenant)
             self.cached = (time.monotonic() + self.cache_seconds, merge(self.configured, stored))
         return self.cached[1]
 
@@ -197,7 +197,7 @@ class Registry:
             raise Conflict(
                 f"{document.identifier!r} is part of the configuration. Choose another name.", code="identifier_taken"
             )
-        await asyncio.to_thread(self.store.create, self.tenant, kind, document.identifier, document)
+        await self.store.create(self.tenant, kind, document.identifier, document)
         self.cached = None
 
     async def unregister(self, kind: Kind, identifier: str) -> None:
@@ -208,7 +208,7 @@ class Registry:
             Conflict: it is part of the configuration and not overridden, or it is a short id.
         """
         try:
-            await asyncio.to_thread(self.store.delete, self.tenant, kind, identifier)
+            await self.store.delete(self.tenant, kind, identifier)
         except NotFound:
             if kind == "tool_group" and identifier in self.configured.builtin:
                 await self.remove_builtin(identifier)
@@ -227,7 +227,7 @@ class Registry:
         toolgroup = (await self.catalogue(fresh=True)).toolgroups.get(identifier)
         if toolgroup is None:
             raise NotFound("Toolgroup", identifier)
-        await asyncio.to_thread(self.store.create, self.tenant, "removed_tool_group", identifier, toolgroup)
+        await self.store.create(self.tenant, "removed_tool_group", identifier, toolgroup)
         self.cached = None
 
     async def refuse_short_id(self, identifier: str) -> None:

@@ -66,9 +66,7 @@ class Contexts:
             ContextLengthExceeded: all that came before is too long, and may not be shortened.
         """
         try:
-            chain = await asyncio.to_thread(
-                self.store.responses.chain, self.tenant, previous_response_id, self.history_bytes
-            )
+            chain = await self.store.responses.chain(self.tenant, previous_response_id, self.history_bytes)
         except NotFound as error:
             raise not_found(previous_response_id, error) from None
         self.refuse_excess(complete=chain.complete, shortens=shortens)
@@ -124,9 +122,9 @@ class Contexts:
         """
         waiting: list[StoredResponse] = []
 
-        def waits(holder: str) -> bool:
+        async def waits(holder: str) -> bool:
             with suppress(NotFound):
-                stored = self.store.responses.get(self.tenant, holder)
+                stored = await self.store.responses.get(self.tenant, holder)
                 if stored.header.background and stored.ending is None:
                     waiting.append(stored)
                     return True
@@ -142,11 +140,11 @@ class Contexts:
             again=again,
         )
         try:
-            return await asyncio.to_thread(acquire)
+            return await acquire()
         except Conflict:
             if not waiting or not await self.is_over(waiting[-1]):
                 raise
-        return await asyncio.to_thread(acquire)
+        return await acquire()
 
     async def is_over(self, stored: StoredResponse) -> bool:
         """Return whether a background response has ended. One whose worker died is queued again."""
@@ -159,15 +157,13 @@ class Contexts:
         """End a foreground response whose lease on the conversation lapsed."""
         responses = self.store.responses
         with suppress(NotFound):
-            stored = await asyncio.to_thread(responses.get, self.tenant, response_id)
+            stored = await responses.get(self.tenant, response_id)
             if not stored.header.background:
-                await asyncio.to_thread(responses.seal, self.tenant, response_id, interrupted_record)
+                await responses.seal(self.tenant, response_id, interrupted_record)
 
     async def peek(self, conversation_id: str, *, shortens: bool) -> Context:
         """Read a conversation without a lease. Raises NotFound and ContextLengthExceeded."""
-        history = await asyncio.to_thread(
-            self.store.conversations.history, self.tenant, conversation_id, self.history_bytes
-        )
+        history = await self.store.conversations.history(self.tenant, conversation_id, self.history_bytes)
         self.refuse_excess(complete=history.complete, shortens=shortens)
         reader = MessageBuilder(Transcript(), lenient=True)
         reader.append_items(dict(enumerate(history.items)))
@@ -189,7 +185,7 @@ class Contexts:
             ContextLengthExceeded: the responses have more than `history_bytes` together.
         """
         owners = sorted({owner for owner in map(owner_of, ids) if owner is not None})
-        found, cut = await asyncio.to_thread(self.store.responses.find_many, self.tenant, owners, self.history_bytes)
+        found, cut = await self.store.responses.find_many(self.tenant, owners, self.history_bytes)
         if cut:
             raise ContextLengthExceeded(
                 f"The responses whose items the input refers to have more than {self.history_bytes} bytes in total "

@@ -1,6 +1,5 @@
 """Adding of a response's items to its conversation."""
 
-import asyncio
 from dataclasses import dataclass
 
 from stint.domain.openai.conversations import StoredItem
@@ -36,4 +35,4 @@ class ConversationWriter:
         await self.opaque.warm_for(ended.records)
         items = output_of(ended, self.opaque.encode, whole(header.settings)).items
         answered = [StoredItem(item=item) for item in items]
-        await asyncio.to_thread(self.store.add_items, self.tenant, self.conversation_id, [*said, *answered])
+        await self.store.add_items(self.tenant, self.conversation_id, [*said, *answered])

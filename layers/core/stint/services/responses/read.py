@@ -1,6 +1,5 @@
 """Stored responses: read, list, delete."""
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -46,7 +45,7 @@ class ResponseReader:
 
     async def read(self, response_id: str) -> StoredResponse:
         """Read a stored response. One whose process died becomes failed. Raises NotFound."""
-        stored = await asyncio.to_thread(self.store.responses.get, self.tenant, response_id)
+        stored = await self.store.responses.get(self.tenant, response_id)
         await self.recovery.opaque.warm_for(stored.records)
         return await self.recovery.reconcile(stored)
 
@@ -56,9 +55,7 @@ class ResponseReader:
         Raises:
             NotFound: there is no response `after`.
         """
-        page = await asyncio.to_thread(
-            self.store.responses.list, self.tenant, after=after, limit=limit, model=model, order=order
-        )
+        page = await self.store.responses.list(self.tenant, after=after, limit=limit, model=model, order=order)
         data = []
         for stored in page.data:
             await self.recovery.opaque.warm_for(stored.records)
@@ -96,9 +93,9 @@ class ResponseReader:
     async def chain(self, response_id: str) -> Sequence[StoredResponse]:
         """Read a response and those that it continues, or it alone if one of these was deleted. Raises NotFound."""
         try:
-            return (await asyncio.to_thread(self.store.responses.chain, self.tenant, response_id)).links
+            return (await self.store.responses.chain(self.tenant, response_id)).links
         except NotFound:
-            return [await asyncio.to_thread(self.store.responses.get, self.tenant, response_id)]
+            return [await self.store.responses.get(self.tenant, response_id)]
 
     async def delete(self, response_id: str) -> DeletedResponse:
         """Delete a response, and stop it if it runs. Responses that continue it can no longer be continued.
@@ -106,9 +103,9 @@ class ResponseReader:
         Raises:
             NotFound: there is no such response.
         """
-        await asyncio.to_thread(self.store.responses.mark_deleted, self.tenant, response_id)
+        await self.store.responses.mark_deleted(self.tenant, response_id)
         task = DeletionTask(kind="delete_response", tenant=self.tenant, response_id=response_id)
-        await asyncio.to_thread(self.deletions.start_deletion, task)
+        await self.deletions.start_deletion(task)
         return DeletedResponse(id=response_id)
 
 

@@ -1,6 +1,5 @@
 """Responses whose process died: how they end, and how one in the background gets another attempt."""
 
-import asyncio
 import logging
 import time
 from collections.abc import Callable
@@ -53,7 +52,7 @@ EndingOf = Callable[[Usage | None], ResponseOutcome]
 class WorkQueue(Protocol):
     """The queue of the worker."""
 
-    def send(self, task: AnyTask) -> None:
+    async def send(self, task: AnyTask) -> None:
         """Send a task; it may arrive more than once.
 
         Raises:
@@ -83,16 +82,14 @@ class Recovery:
         if stored.ending is not None or not stored.header.background:
             return await mark_interrupted(self.store, self.tenant, stored)
         response_id = stored.header.response_id
-        state = await asyncio.to_thread(self.store.response_leases.get_state, self.tenant, response_id)
+        state = await self.store.response_leases.get_state(self.tenant, response_id)
         if state.cancelled_at is not None:
             return await self.end_response(stored, cancelled)
         if state.exhausted:
             return await self.end_response(stored, exhausted)
         if state.attempts == 0:
             return await self.reconcile_queued(stored, state)
-        if state.lapsed and await asyncio.to_thread(
-            self.store.response_leases.claim_requeue, self.tenant, response_id, state
-        ):
+        if state.lapsed and await self.store.response_leases.claim_requeue(self.tenant, response_id, state):
             await self.queue_again(response_id, "The worker of a response died: the response is queued again")
         return replace(stored, taken_up=True)
 
@@ -104,8 +101,10 @@ class Recovery:
         response_id, created_at, now = stored.header.response_id, stored.header.created_at, time.time()
         if now - created_at >= QUEUE_SECONDS:
             return await self.end_response(stored, never_taken_up)
-        if now - max(created_at, state.requeued_at or 0) >= MESSAGE_SECONDS and await asyncio.to_thread(
-            self.store.response_leases.claim_waiting, self.tenant, response_id, MESSAGE_SECONDS
+        if now - max(
+            created_at, state.requeued_at or 0
+        ) >= MESSAGE_SECONDS and await self.store.response_leases.claim_waiting(
+            self.tenant, response_id, MESSAGE_SECONDS
         ):
             await self.queue_again(response_id, "No worker has started a response: it is queued again")
         return stored
@@ -114,7 +113,7 @@ class Recovery:
         """Send a message for a response. If this fails, the queue redelivers the first message."""
         logger.warning(reason, extra={"response_id": response_id})
         try:
-            await asyncio.to_thread(self.queue.send, ResponseTask(tenant=self.tenant, response_id=response_id))
+            await self.queue.send(ResponseTask(tenant=self.tenant, response_id=response_id))
         except StintError as error:
             logger.warning("The response was not queued again", extra={"error": error.message})
 
@@ -135,7 +134,7 @@ class Recovery:
             return closing_record(found, items, ending(found.usage))
 
         response_id = stored.header.response_id
-        ended = await asyncio.to_thread(self.store.responses.seal, self.tenant, response_id, record_of)
+        ended = await self.store.responses.seal(self.tenant, response_id, record_of)
         await self.end_stream(ended)
         return ended
 
@@ -147,9 +146,7 @@ class Recovery:
             if position.ended:
                 break
             with suppress(Interrupted):
-                await asyncio.to_thread(
-                    self.store.background.freeze, self.tenant, response_id, position.events, lease_id
-                )
+                await self.store.background.freeze(self.tenant, response_id, position.events, lease_id)
                 break
         return position
 
@@ -165,7 +162,7 @@ class Recovery:
                 return
             rest = [event.model_dump_json() for event in replay_rest(stored, position, self.opaque.encode)]
             try:
-                await asyncio.to_thread(background.end_events, self.tenant, response_id, position.events, rest)
+                await background.end_events(self.tenant, response_id, position.events, rest)
             except Interrupted:
                 continue
             return
@@ -173,12 +170,8 @@ class Recovery:
 
     async def read_stream(self, response_id: str, after: int = -1, *, at_batch: bool = False) -> list[str]:
         """Read the stored events after a number; see the store."""
-
-        def read() -> list[str]:
-            batches = self.store.background.events(self.tenant, response_id, after, at_batch=at_batch)
-            return [text for batch in batches for text in batch]
-
-        return await asyncio.to_thread(read)
+        batches = self.store.background.events(self.tenant, response_id, after, at_batch=at_batch)
+        return [text async for batch in batches for text in batch]
 
 
 def has_outlived_process(stored: StoredResponse) -> bool:
@@ -194,7 +187,7 @@ async def mark_interrupted(store: Store, tenant: str, stored: StoredResponse) ->
     """
     if not has_outlived_process(stored):
         return stored
-    return await asyncio.to_thread(store.responses.seal, tenant, stored.header.response_id, interrupted_record)
+    return await store.responses.seal(tenant, stored.header.response_id, interrupted_record)
 
 
 def interrupted_record(stored: StoredResponse) -> ResponseRecord:

@@ -1,6 +1,5 @@
 """The log of a running response, in the store or only in memory."""
 
-import asyncio
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -63,7 +62,7 @@ class ResponseLog:
         if self.store is None:
             return
         try:
-            await asyncio.to_thread(self.store.put, self.tenant, self.response.header)
+            await self.store.put(self.tenant, self.response.header)
         except StoreUnavailable as error:
             if error.unsure:
                 error.response_id = self.response_id
@@ -93,7 +92,7 @@ class ResponseLog:
             await self.conversation.add_items(self.response, record)
         if self.store is not None:
             place = len(self.response.records)
-            await asyncio.to_thread(self.store.append, self.tenant, self.response_id, place, record)
+            await self.store.append(self.tenant, self.response_id, place, record)
         self.response.records.append(record)
         self.skipped = None
         if record.ending is not None:
@@ -109,7 +108,7 @@ class ResponseLog:
         if self.store is None:
             return ""
         body = content.encode() if isinstance(content, str) else KeptResult(content=content).to_json()
-        return await asyncio.to_thread(self.store.put_body, self.tenant, self.response_id, body)
+        return await self.store.put_body(self.tenant, self.response_id, body)
 
     @property
     def all_keepers(self) -> list[LeaseKeeper[Renewable]]:

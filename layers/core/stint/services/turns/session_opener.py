@@ -104,13 +104,12 @@ class SessionOpener:
     async def seal(self, lease: SessionLease, turn_id: str) -> None:
         """End a turn whose process died."""
         logger.warning("A turn whose process died is sealed", extra={"sealed_turn_id": turn_id})
-        await asyncio.to_thread(self.store.turns.seal, lease, turn_id, interrupted_ending(now()))
+        await self.store.turns.seal(lease, turn_id, interrupted_ending(now()))
 
     async def acquire(
         self, agent_id: str, session_id: str, turn_id: str, *, resume: bool, seconds: float
     ) -> SessionLease:
-        return await asyncio.to_thread(
-            self.store.session_leases.acquire,
+        return await self.store.session_leases.acquire(
             self.tenant,
             agent_id,
             session_id,
@@ -120,6 +119,4 @@ class SessionOpener:
         )
 
     async def read(self, agent_id: str, session_id: str) -> History:
-        return await asyncio.to_thread(
-            self.store.turns.history, self.tenant, agent_id, session_id, max_bytes=self.history_bytes
-        )
+        return await self.store.turns.history(self.tenant, agent_id, session_id, max_bytes=self.history_bytes)

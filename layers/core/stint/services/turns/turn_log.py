@@ -1,6 +1,5 @@
 """The log of a running turn: its records in the store, and its entry in the session."""
 
-import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -34,7 +33,7 @@ class TurnLog:
         """
         self.keeper.check()
         with self.begun_if_unsure():
-            await asyncio.to_thread(self.store.put_header, self.keeper.lease, self.turn.header)
+            await self.store.put_header(self.keeper.lease, self.turn.header)
         self.mark_last()
 
     async def append(
@@ -50,7 +49,7 @@ class TurnLog:
         if ending is not None and ending.status is RunStatus.awaiting_input:
             await self.put_pending(step, ending)
         with self.begun_if_unsure():
-            await asyncio.to_thread(self.store.append, self.keeper.lease, len(self.turn.records), record)
+            await self.store.append(self.keeper.lease, len(self.turn.records), record)
         self.turn.records.append(record)
         self.mark_last()
         if ending is not None:
@@ -73,13 +72,13 @@ class TurnLog:
     async def store_result(self, content: Content) -> str:
         """Store a result that is too long for a record among the turn's blobs."""
         body = content.encode() if isinstance(content, str) else KeptResult(content=content).to_json()
-        return await asyncio.to_thread(self.store.put_body, self.keeper.lease, body)
+        return await self.store.put_body(self.keeper.lease, body)
 
     async def put_pending(self, step: Step | None, pause: RunOutcome) -> None:
         """Store the calls that wait for the client, before the pause becomes visible."""
         steps = [*self.turn.steps, *([step] if step else [])]
         pending = calls_of_pause(self.turn.header.turn_id, steps, pause)
-        await asyncio.to_thread(self.store.put_pending, self.keeper.lease, pending)
+        await self.store.put_pending(self.keeper.lease, pending)
 
     def mark_last(self) -> None:
         """Record that the session's history ends here."""

@@ -102,13 +102,13 @@ class Turns:
             return
         ending = RunOutcome(status=RunStatus.cancelled, completed_at=now(), usage=last.ending.usage)
         turn_id = last.header.turn_id
-        await asyncio.to_thread(self.store.turns.seal, session.keeper.lease, turn_id, ending)
+        await self.store.turns.seal(session.keeper.lease, turn_id, ending)
         await self.forget_calls(session.keeper.lease, turn_id)
 
     async def forget_calls(self, lease: SessionLease, turn_id: str) -> None:
         """Delete the record of the calls that a turn waited for. A failure is only logged, as no one reads it."""
         try:
-            await asyncio.to_thread(self.store.turns.delete_pending, lease, turn_id)
+            await self.store.turns.delete_pending(lease, turn_id)
         except StintError as error:
             logger.warning("A record of answered calls was not removed", extra={"error": error.message})
 
@@ -154,7 +154,7 @@ class Turns:
         """Open a session for its last, resumable turn, and return it with the turn's waiting calls."""
         opened, noted, _ = await asyncio.gather(
             self.opener.open_session(agent_id, session_id, turn_id, deadline, resume=True),
-            asyncio.to_thread(self.store.turns.get_pending, self.tenant, agent_id, session_id, turn_id),
+            self.store.turns.get_pending(self.tenant, agent_id, session_id, turn_id),
             self.planner.prepare(),
             return_exceptions=True,
         )
@@ -210,8 +210,8 @@ class Turns:
         """
         agent, session, turn = await asyncio.gather(
             self.agents.require(agent_id),
-            asyncio.to_thread(self.store.sessions.get, self.tenant, agent_id, session_id),
-            asyncio.to_thread(self.store.turns.get, self.tenant, agent_id, session_id, turn_id),
+            self.store.sessions.get(self.tenant, agent_id, session_id),
+            self.store.turns.get(self.tenant, agent_id, session_id, turn_id),
             return_exceptions=True,
         )
         value_of(agent)

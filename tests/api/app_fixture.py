@@ -5,11 +5,12 @@ import os
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import fields
 from types import SimpleNamespace, TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import boto3
 import httpx
@@ -44,6 +45,8 @@ from stint.store.store import Store
 from stint.tools.port import ToolProvider
 
 LEASE = 300.0
+
+T = TypeVar("T")
 
 
 class AppFixture:
@@ -143,6 +146,12 @@ class AppFixture:
     def close(self) -> None:
         self.dynamodb.close()
         self.s3.close()
+
+
+def run_in_thread(work: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine to its end in another thread: the event loop of the main thread is Mangum's."""
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, work).result()
 
 
 def vars_of(services: AgentsServices | OpenAIServices) -> dict[str, Any]:

@@ -136,6 +136,7 @@ def through_mangum(app_fixture: AppFixture) -> Iterator[Callable[..., dict[str, 
 
     yield call
     asyncio.set_event_loop(None)
+    loop.run_until_complete(loop.shutdown_asyncgens())
     loop.close()
 
 

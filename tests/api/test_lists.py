@@ -1,11 +1,10 @@
-import asyncio
 from collections.abc import Callable
 from typing import Any
 
 import httpx
 import pytest
 from tests.api.api_client import create_agent, create_session, say
-from tests.api.app_fixture import AppFixture
+from tests.api.app_fixture import AppFixture, run_in_thread
 
 from stint.domain.ids import new_id
 from stint.domain.llama_stack.agents import Agent, AgentConfig
@@ -131,7 +130,7 @@ def test_an_answer_that_cannot_fit_is_an_error_that_says_what_to_do(
 ) -> None:
     config = AgentConfig(model="m", instructions="x" * 6_000_000)
     agent = Agent(agent_id=new_id(), agent_config=config, created_at=now())
-    asyncio.run(app_fixture.store.agents.create(app_fixture.tenant, agent))
+    run_in_thread(app_fixture.store.agents.create(app_fixture.tenant, agent))
 
     answer = through_mangum("GET", f"/v1/agents/{agent.agent_id}")
 

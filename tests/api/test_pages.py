@@ -197,6 +197,7 @@ def whole_app(app_fixture: AppFixture) -> Iterator[Callable[[dict[str, Any]], di
     handler: Any = Mangum(app_fixture.app(everything=True), lifespan="off")
     yield lambda event: handler(event, Invocation())
     asyncio.set_event_loop(None)
+    loop.run_until_complete(loop.shutdown_asyncgens())
     loop.close()
 
 

@@ -1,12 +1,11 @@
 """Responses inside a conversation."""
 
-import asyncio
 import time
 from typing import Any
 
 import httpx
 import pytest
-from tests.api.app_fixture import LEASE, AppFixture
+from tests.api.app_fixture import LEASE, AppFixture, run_in_thread
 from tests.api.responses_client import (
     RESPONSES,
     Body,
@@ -107,9 +106,9 @@ def test_the_lock_of_a_process_that_died_runs_out_and_its_response_has_failed(
     http: httpx.Client, conversation: str, app_fixture: AppFixture
 ) -> None:
     dead = ResponseHeader(response_id="resp_" + "0" * 32, created_at=1, model="m", until=time.time() + 900)
-    asyncio.run(app_fixture.store.responses.put(app_fixture.tenant, dead))
+    run_in_thread(app_fixture.store.responses.put(app_fixture.tenant, dead))
     leases = app_fixture.store.conversation_leases
-    asyncio.run(leases.acquire(app_fixture.tenant, conversation, dead.response_id, LEASE))
+    run_in_thread(leases.acquire(app_fixture.tenant, conversation, dead.response_id, LEASE))
 
     assert_refused(post(http, conversation=conversation), 409, "conversation_locked")
     assert http.get(f"/v1/responses/{dead.response_id}").json()["status"] == "in_progress"

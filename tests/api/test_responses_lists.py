@@ -1,12 +1,11 @@
 """Lists of responses, and of what they were answered from."""
 
-import asyncio
 import time
 from typing import Any
 
 import httpx
 import pytest
-from tests.api.app_fixture import AppFixture
+from tests.api.app_fixture import AppFixture, run_in_thread
 from tests.api.responses_client import RESPONSES, UNKNOWN, assert_refused, get, post, respond, user
 
 from stint.domain.openai.stored_responses import ResponseHeader
@@ -84,7 +83,7 @@ def test_a_response_whose_process_died_is_shown_as_failed_for_good(http: httpx.C
     dead = ResponseHeader(response_id=UNKNOWN, created_at=1, model="m", until=time.time() - 1)
     alive = dead.model_copy(update={"response_id": f"resp_{'1' * 32}", "until": time.time() + 60})
     for header in (dead, alive):
-        asyncio.run(app_fixture.store.responses.put(app_fixture.tenant, header))
+        run_in_thread(app_fixture.store.responses.put(app_fixture.tenant, header))
 
     listed = {each["id"]: each["status"] for each in http.get(RESPONSES).json()["data"]}
     shown = get(http, dead.response_id)
@@ -92,7 +91,7 @@ def test_a_response_whose_process_died_is_shown_as_failed_for_good(http: httpx.C
     assert listed == {dead.response_id: "failed", alive.response_id: "in_progress"}
     assert (shown["status"], shown["error"]["code"]) == ("failed", "interrupted")
     assert get(http, alive.response_id)["status"] == "in_progress"
-    stored = asyncio.run(app_fixture.store.responses.get(app_fixture.tenant, dead.response_id))
+    stored = run_in_thread(app_fixture.store.responses.get(app_fixture.tenant, dead.response_id))
     assert stored.ending is not None
     assert respond(http, previous_response_id=dead.response_id)["status"] == "completed"
     assert_refused(post(http, previous_response_id=alive.response_id), 409, "response_in_progress")

@@ -1,13 +1,12 @@
 """Tools of MCP servers that the server itself calls, of a real MCP server."""
 
-import asyncio
 import logging
 from collections.abc import Callable
 from typing import Any
 
 import httpx
 import pytest
-from tests.api.app_fixture import AppFixture
+from tests.api.app_fixture import AppFixture, run_in_thread
 from tests.api.responses_client import (
     RESPONSES,
     WEATHER,
@@ -230,7 +229,7 @@ def test_credentials_reach_the_server_and_nobody_else(
 
     answer = post(http, ADD, tools=[hosted(path, **secret)], stream=True)
     listed = http.get(RESPONSES)
-    stored = asyncio.run(app_fixture.store.responses.get(app_fixture.tenant, listed.json()["first_id"]))
+    stored = run_in_thread(app_fixture.store.responses.get(app_fixture.tenant, listed.json()["first_id"]))
     records = "".join(each.model_dump_json() for each in (stored.header, *stored.records))
 
     assert "add answered: 3" in answer.text

@@ -29,7 +29,7 @@ def test_every_client_can_be_made_of_what_is_shipped(build: Path) -> None:
     )
 
     assert done.stderr == ""
-    names = ["dynamodb", "s3", "sqs", "events", "lambda", "bedrock-runtime", "secretsmanager"]
+    names = ["s3", "sqs", "events", "lambda", "bedrock-runtime", "secretsmanager"]
     assert done.stdout.split() == names
 
 

@@ -13,6 +13,6 @@ def test_every_service_that_the_package_calls_is_shipped() -> None:
     called = set(re.findall(r'(?:create_client|\bclient|\b_make)\(\s*"([a-z0-9-]+)"', source))
     listed = re.search(r"^services := (.+)$", (LAYERS / "Makefile").read_text(), re.MULTILINE)
 
-    assert {"bedrock-runtime", "dynamodb", "lambda", "s3"} <= called
+    assert {"bedrock-runtime", "lambda", "s3"} <= called
     assert listed
     assert called | UNSEEN <= set(listed[1].split())

@@ -8,12 +8,12 @@ from stint.aws.environment import AwsEnvironment
 from stint.aws.errors import AwsConfigurationError
 
 PARTITIONS = {
-    r"cn-\w+-\d+": ("amazonaws.com.cn", "api.amazonwebservices.com.cn"),
-    r"eusc-(de)-\w+-\d+": ("amazonaws.eu", "api.amazonwebservices.eu"),
-    r"us-iso-\w+-\d+": ("c2s.ic.gov", "api.aws.ic.gov"),
-    r"us-isob-\w+-\d+": ("sc2s.sgov.gov", "api.aws.scloud"),
-    r"eu-isoe-\w+-\d+": ("cloud.adc-e.uk", "api.cloud-aws.adc-e.uk"),
-    r"us-isof-\w+-\d+": ("csp.hci.ic.gov", "api.aws.hci.ic.gov"),
+    re.compile(r"cn-\w+-\d+"): ("amazonaws.com.cn", "api.amazonwebservices.com.cn"),
+    re.compile(r"eusc-(de)-\w+-\d+"): ("amazonaws.eu", "api.amazonwebservices.eu"),
+    re.compile(r"us-iso-\w+-\d+"): ("c2s.ic.gov", "api.aws.ic.gov"),
+    re.compile(r"us-isob-\w+-\d+"): ("sc2s.sgov.gov", "api.aws.scloud"),
+    re.compile(r"eu-isoe-\w+-\d+"): ("cloud.adc-e.uk", "api.cloud-aws.adc-e.uk"),
+    re.compile(r"us-isof-\w+-\d+"): ("csp.hci.ic.gov", "api.aws.hci.ic.gov"),
 }
 """The DNS suffixes of regions in other partitions: for IPv4, and for both IPv4 and IPv6."""
 
@@ -67,7 +67,7 @@ def dynamodb_endpoint(environment: AwsEnvironment) -> Endpoint:
             raise AwsConfigurationError(f"{name} has no effect on a configured endpoint URL. Unset one of them.")
         return parse_endpoint(configured)
     region = environment.region
-    suffixes = next((found for regions, found in PARTITIONS.items() if re.fullmatch(regions, region)), COMMERCIAL)
+    suffixes = next((found for regions, found in PARTITIONS.items() if regions.fullmatch(region)), COMMERCIAL)
     # In GovCloud, the ordinary endpoint is the one that has FIPS.
     name = "dynamodb-fips" if fips and (dual or not region.startswith("us-gov-")) else "dynamodb"
     return Endpoint("https", f"{name}.{region}.{suffixes[dual]}", 443)

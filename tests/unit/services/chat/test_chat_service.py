@@ -42,7 +42,7 @@ class Endless:
 
 
 class NoRegistrations:
-    def read(self, tenant: str) -> dict[Any, Any]:
+    async def read(self, tenant: str) -> dict[Any, Any]:
         return {}
 
 

@@ -41,6 +41,7 @@ class DynamoDBServer:
         self.connections = 0
         self.left = asyncio.Event()
         """Set when a client closes a connection."""
+        self.readers: list[asyncio.StreamReader] = []
         self._arrived = asyncio.Event()
         self._tls = tls
         self._replies: deque[tuple[Step, ...]] = deque()
@@ -91,6 +92,7 @@ class DynamoDBServer:
         self.connections += 1
         connection = self.connections
         self._writers.add(writer)
+        self.readers.append(reader)
         try:
             while True:
                 self.requests.append(await _read(reader, connection))

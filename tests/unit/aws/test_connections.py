@@ -68,6 +68,8 @@ async def test_a_reused_connection_that_fails_without_an_answer_is_replaced_at_o
     assert pauses.seconds == []
     assert server.connections == 4, "the other idle connections may be closed, too"
     assert server.attempts[3:] == ["attempt=1; max=3", "attempt=2; max=3"]
+    await asyncio.gather(*(client.call("GetItem", {}) for _ in range(3)))
+    assert sorted(request.connection for request in server.requests[-3:]) == [4, 5, 6]
 
 
 async def test_a_new_connection_that_fails_is_retried_after_a_pause(
@@ -272,6 +274,17 @@ async def test_idle_connections_are_closed(server: DynamoDBServer, timed: Dynamo
     assert server.connections == 2
 
 
+async def test_a_connection_that_was_idle_for_too_long_is_not_used(
+    server: DynamoDBServer, timed: DynamoDBClient
+) -> None:
+    await timed.call("GetItem", {})
+    CLOCK.move(31)
+    await timed.call("GetItem", {})
+
+    assert server.attempts == ["attempt=1; max=3"] * 2
+    assert server.connections == 2
+
+
 @pytest.mark.parametrize("sent", [b"", b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{"])
 async def test_a_cancelled_call_closes_its_connection(
     server: DynamoDBServer, client: DynamoDBClient, sent: bytes
@@ -284,8 +297,10 @@ async def test_a_cancelled_call_closes_its_connection(
     call.cancel()
     with pytest.raises(asyncio.CancelledError):
         await call
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert server.readers[0].at_eof()
     gate.set()
-    await server.left.wait()
 
     assert await client.call("GetItem", {}) == {}
     assert server.connections == 2

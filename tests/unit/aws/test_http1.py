@@ -97,8 +97,7 @@ def test_a_byte_more_in_a_head_never_changes_the_end_of_a_body(cut: int, byte: b
         response = feed(changed, [])
     except MalformedResponse:
         return
-    stated = [value for name, value in (response.headers if response else {}).items() if name == "content-length"]
-    assert response is None or [str(len(response.body))] == stated
+    assert response is None or len(response.body) == int(response.headers["content-length"])
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import asyncio
 import datetime
+import gc
 import ssl
 from collections.abc import AsyncIterator
 from ipaddress import ip_address
@@ -239,6 +240,33 @@ async def test_a_proxy_does_not_replace_the_servers_certificate(secure: DynamoDB
         await client.call("PutItem", {})
 
     assert secure.requests == []
+    await client.close()
+
+
+async def test_a_tunnel_to_another_server_is_refused(tmp_path: Path, proxy: TunnelProxy) -> None:
+    other = Certificate(tmp_path, "example.com")
+    async with DynamoDBServer(other.context) as server:
+        variables = {"AWS_CA_BUNDLE": other.bundle, "HTTPS_PROXY": f"http://{proxy.address}"}
+        client = make_client(server, variables=variables)
+        with pytest.raises(NoAnswer, match=r"certificate is not valid for '127\.0\.0\.1'"):
+            await client.call("PutItem", {})
+
+        assert server.requests == []
+        await client.close()
+
+
+async def test_a_secure_connection_that_was_closed_while_idle_leaves_nothing(
+    secure: DynamoDBServer, certificate: Certificate
+) -> None:
+    client = make_client(secure, variables={"AWS_CA_BUNDLE": certificate.bundle})
+    await client.call("GetItem", {})
+    await secure.drop()
+    for _ in range(20):
+        await asyncio.sleep(0)
+    await client.call("GetItem", {})
+    gc.collect()  # a transport that was not closed would warn
+
+    assert secure.connections == 2
     await client.close()
 
 

@@ -114,8 +114,6 @@ class Connection(asyncio.Protocol):
         lost = ConnectionResetError("The server closed the connection before the end of its response.")
         lost.__cause__ = error
         self._fail(lost)
-        if self.transport is not None:
-            self.transport.abort()  # TLS transports warn unless they are closed by both sides
 
     def _time_out(self) -> None:
         """Fail the request, unless a part of it was sent meanwhile."""

@@ -3,6 +3,7 @@ import base64
 import json
 import re
 import sys
+import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -80,6 +81,22 @@ async def test_a_function_gets_the_arguments_alone_and_its_answer_is_the_result(
 
     assert (text_of(by_name.content), by_name.error) == ('{"do":"echo","ids":[1,"ü"]}', False)
     assert [text_of(outcome.content) for outcome in (by_arn, nothing)] == ["just text", ""]
+
+
+async def test_the_functions_of_64_turns_of_a_process_run_at_once(api: ScriptedHTTPServer) -> None:
+    everyone, tools = threading.Event(), LambdaFunctions()
+    api.script(*(Reply((b'"done"',), before=everyone) for _ in range(64)))
+
+    calls = [
+        asyncio.create_task(tools.invoke(group(timeout=60), Invocation("order", {"do": "wait"}, f"call_{number}")))
+        for number in range(64)
+    ]
+    async with asyncio.timeout(60):
+        while len(api.requests) < 64:  # noqa: ASYNC110  # the server's thread sets no event of this loop
+            await asyncio.sleep(0.01)
+    everyone.set()
+
+    assert [text_of((await each).content) for each in calls] == ["done"] * 64
 
 
 async def test_a_function_may_attach_files_for_the_user(function: str) -> None:

@@ -36,7 +36,7 @@ def connect(
         connect_timeout=connect_timeout,
         read_timeout=stall_timeout,
         retries={"mode": "standard", "total_max_attempts": 3},
-        max_pool_connections=50,
+        max_pool_connections=64,
     )
     return boto3.session.Session(region_name=region).client("bedrock-runtime", config=config)
 

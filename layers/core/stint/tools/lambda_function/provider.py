@@ -25,7 +25,9 @@ from stint.tools.port import ATTACHMENTS, Invocation, Toolgroup, ToolOutcome
 if TYPE_CHECKING:
     from mypy_boto3_lambda import LambdaClient
 
-THREADS = 16
+THREADS = 64
+"""Calls at once, for all turns of a process. A thread is started when no other one is free."""
+
 OF_THE_CALL = frozenset({"TooManyRequestsException", "RequestTooLargeException", "InvalidRequestContentException"})
 
 

@@ -224,6 +224,18 @@ async def test_lines_of_libraries_are_json_with_the_ids_of_their_invocation() ->
     assert sorted(lines[:2]) == sorted([("library", "before", first), ("library", "before", second)])
 
 
+async def test_warnings_are_json_with_the_id_of_their_invocation() -> None:
+    async with many(2) as runtime:
+        stream, _ = await runtime.start("/deprecate")
+        await stream.read()
+        runtime.process.terminate()
+        await runtime.exit()
+
+    (line,) = runtime.lines()
+    assert (line["logger"], line["level"], line["requestId"]) == ("py.warnings", "WARNING", stream.request_id)
+    assert "UserWarning: too old" in line["message"]
+
+
 async def test_log_lines_and_metrics_carry_the_ids_of_their_request() -> None:
     async with many(8, handler="observed.app") as runtime:
         streams = [await runtime.start(f"/{index}") for index in range(8)]

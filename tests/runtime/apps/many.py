@@ -6,6 +6,7 @@ import json
 import logging
 import os
 import threading
+import warnings
 
 from tests.runtime.apps.streams import Message, Receive, Send, body, gate, start
 from tests.runtime.apps.streams import app as streams
@@ -50,6 +51,12 @@ async def warn(scope: Message, _receive: Receive, send: Send) -> None:
     logging.getLogger("library").warning("before")
     await gate(scope, "between")
     await asyncio.to_thread(logging.getLogger("library").warning, "in %s", "a thread")
+    await start(send)
+    await body(send, b"", more=False)
+
+
+async def deprecate(_scope: Message, _receive: Receive, send: Send) -> None:
+    warnings.warn("too old", stacklevel=1)
     await start(send)
     await body(send, b"", more=False)
 

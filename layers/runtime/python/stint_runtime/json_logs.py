@@ -20,6 +20,8 @@ class JsonHandler(logging.Handler):
 
 
 def install_json_logs() -> None:
-    """Write warnings and errors of all modules as JSON, unless the app has set up the root logger."""
+    """Write warnings and errors of all modules as JSON, except those for which the app sets up a handler."""
+    handler = JsonHandler(logging.WARNING)
     logging.captureWarnings(True)
-    logging.lastResort = JsonHandler(logging.WARNING)
+    logging.getLogger("py.warnings").addHandler(handler)  # without one, it gets a handler that drops its lines
+    logging.lastResort = handler

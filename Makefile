@@ -81,8 +81,8 @@ test-node: setup tests/node/node_modules/.installed ## run the tests of Node cli
 test-clients: setup $(CLIENTS:%=.venv-%/.installed) tests/node/node_modules/.installed ## run each snippet of docs/clients.md with its client
 	@$(BIN)/pytest -q -n auto tests/clients $(ARGS)
 
-bench: setup ## measure cold start, streaming, many sessions, tools, memory (two minutes; BASE=commit compares with another one)
-	@exec $(BIN)/python -m infra.bench $(if $(BASE),--base "$(BASE)")
+bench: setup ## measure cold start, streaming, many sessions, tools, memory (two minutes; BASE=commit compares with another one, HISTORY=1000 for a longer session)
+	@exec $(BIN)/python -m infra.bench $(if $(BASE),--base "$(BASE)") $(if $(HISTORY),--history "$(HISTORY)")
 
 lint: $(VENV)/.installed ## ruff (rules and formatting), and the rules for prose, names and sizes
 	@$(BIN)/ruff check .

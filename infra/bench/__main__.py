@@ -11,6 +11,7 @@ import sys
 import time
 
 from infra.bench.base import base_tree, this_tree
+from infra.bench.history import HISTORY, measure_history, rows_after
 from infra.bench.memory import measure_idle_memory, measure_memory
 from infra.bench.processes import launcher
 from infra.bench.report import render
@@ -33,7 +34,7 @@ SETTINGS = {
 }
 
 
-async def bench(only_starts: bool) -> None:
+async def bench(only_starts: bool, history: int) -> None:
     """Run all benchmarks, or those of the cold starts, against one local cloud with an empty store."""
     began = time.monotonic()
     async with contextlib.AsyncExitStack() as stack:
@@ -56,19 +57,22 @@ async def bench(only_starts: bool) -> None:
             print(render("Peak memory, turns", "function", "uvicorn", await measure_memory(launch, front)))
     async with running_side(this_tree()) as side:
         results = (await measure_sides([side]))[side.name]
-    print(render("Sessions at once, make run", "sessions", "1 session", rows_at_once(results)))
+        print(render("Sessions at once, make run", "sessions", "1 session", rows_at_once(results)), flush=True)
+        turns = (await measure_history([side], history))[side.name]
+        print(render("History, make run", "prior turns", "none", rows_after(turns, history)))
     print(f"\nMedians of interleaved runs, {time.monotonic() - began:.0f} s in total.")
     print("bare: FastAPI on uvicorn with a DynamoDB client. uvicorn: the same app, without runtime and front end.")
 
 
-async def compare(commit: str) -> None:
+async def compare(commit: str, history: int) -> None:
     """Run this tree and another commit side by side, each as `make run` with an empty store."""
     began = time.monotonic()
     print(MACHINE)
     with base_tree(commit) as base:
         async with running_side(this_tree()) as ours, running_side(base) as theirs:
-            results = await measure_sides([ours, theirs])
-    rows = rows_against(results[ours.name], results[theirs.name])
+            sides = (ours, theirs)
+            results, turns = await measure_sides(sides), await measure_history(sides, history)
+    rows = [row for each in (results, turns) for row in rows_against(each[ours.name], each[theirs.name])]
     print(render("make run, warm unless it says cold", ours.name, theirs.name, rows))
     print(f"\nMedians of interleaved runs, {time.monotonic() - began:.0f} s in total.")
 
@@ -81,9 +85,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m infra.bench")
     parser.add_argument("only", nargs="?", choices=("starts",), help="measure only the cold starts")
     parser.add_argument("--base", metavar="COMMIT", help="compare with this commit")
+    parser.add_argument("--history", metavar="TURNS", type=int, default=HISTORY, help="prior turns of the long session")
     arguments = parser.parse_args()
+    history = arguments.history
     try:
-        asyncio.run(compare(arguments.base) if arguments.base else bench(arguments.only == "starts"))
+        asyncio.run(compare(arguments.base, history) if arguments.base else bench(arguments.only == "starts", history))
     except LocalCloudError as error:
         print(f"bench: {error}", file=sys.stderr)
         return 1

@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 
 T = TypeVar("T")
 SETUP_SECONDS = 120
+TOKEN = re.compile(rb'"step_progress"|response\.output_text\.delta')
 
 AGENT = {"agent_config": {"model": "scripted/demo", "instructions": "Answer briefly."}}
 
@@ -38,9 +39,10 @@ class Measure:
 
 @dataclass(frozen=True)
 class Turn:
-    """Times of one turn; `first` and `end` are seconds after the request was sent."""
+    """Times of one turn; `first` event, first `token` and `end` are seconds after the request was sent."""
 
     first: float
+    token: float
     end: float
     events: int
 
@@ -90,10 +92,13 @@ class Api:
         self._send("POST", path, body)
         with self._connection.getresponse() as response:
             received = response.read1()
-            first = time.perf_counter() - began
+            first = token = time.perf_counter() - began
+            begun = TOKEN.search(received)
             while piece := response.read1():
                 received += piece
-        return Turn(first, time.perf_counter() - began, received.count(b"\n\n")), received
+                if not begun and (begun := TOKEN.search(received)):
+                    token = time.perf_counter() - began
+        return Turn(first, token, time.perf_counter() - began, received.count(b"\n\n")), received
 
     def close(self) -> None:
         """Close the connection, which the server might close while it is idle. The next call opens another."""

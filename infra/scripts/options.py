@@ -125,6 +125,7 @@ def use_managed_instances(template: Template) -> None:
     Their number of instances is limited by MaxVCpuCount, and not by reserved concurrency.
     """
     template["Parameters"] |= MANAGED_PARAMETERS
+    del template["Parameters"]["StreamMemorySize"], template["Rules"]["SmallRequestsInSmallMemory"]
     template["Resources"]["Capacity"] = {
         "Type": "AWS::Serverless::CapacityProvider",
         "Properties": {

@@ -5,6 +5,9 @@ import pytest
 from infra.local.engine import Engine
 from tests.adversarial.api import MeasuredApi
 
+SIZES = ("STINT_MAX_REQUEST_BYTES", "STINT_MAX_FETCHED_BYTES")
+"""Settings of a small function, which `make test-adversarial MEMORY=128` sets."""
+
 
 @pytest.fixture(scope="session")
 def measured_api(engine: Engine) -> Iterator[MeasuredApi]:
@@ -21,7 +24,6 @@ def measured_api(engine: Engine) -> Iterator[MeasuredApi]:
         "STINT_MCP_SECONDS": "5",
         "POWERTOOLS_SERVICE_NAME": "adversarial",
     }
-    if small := os.environ.get("STINT_MAX_REQUEST_BYTES"):
-        environment["STINT_MAX_REQUEST_BYTES"] = small
+    environment |= {name: value for name, value in os.environ.items() if name in SIZES}
     with MeasuredApi(environment, engine.outputs) as api:
         yield api

@@ -46,7 +46,8 @@ def main(descriptor: str, outputs: str, chat_url: str) -> None:
     engine.outputs = json.loads(outputs)
     world = AppFixture(engine, environment=os.environ)
     world.chat_url = chat_url
-    world.models["fetched"] = lambda: FetchedImages(OpenAICompatible(chat_url), Adapters(world.settings).fetch)
+    adapters = Adapters(world.settings)
+    world.models["fetched"] = lambda: FetchedImages(OpenAICompatible(chat_url), adapters.fetch, adapters.image_bytes)
     app = create_app(
         "all", *list_parts(), make_services=world.make_services, read_settings=lambda: world.settings, buffered=False
     )

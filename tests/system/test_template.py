@@ -305,6 +305,21 @@ def test_a_stack_without_scripted_models_cannot_have_one_as_default(translated: 
     assert assertion["Assert"] == {"Fn::Not": [{"Fn::Equals": [{"Ref": "DefaultModel"}, "scripted/demo"]}]}
 
 
+def test_128_mb_need_small_requests_and_documents(translated: dict[str, Any]) -> None:
+    rule = translated["Rules"]["SmallRequestsInSmallMemory"]
+    functions = of_type(translated, "AWS::Lambda::Function")
+
+    assert rule["RuleCondition"] == {"Fn::Equals": [{"Ref": "StreamMemorySize"}, "128"]}
+    (assertion,) = rule["Assertions"]
+    small = [{"Fn::Equals": [{"Ref": name}, "1000000"]} for name in ("MaxRequestBytes", "MaxFetchedBytes")]
+    assert assertion["Assert"] == {"Fn::And": small}
+    for name in ("Turns", "Responses"):
+        assert functions[name]["Properties"]["MemorySize"] == {"Ref": "StreamMemorySize"}
+        variables = functions[name]["Properties"]["Environment"]["Variables"]
+        assert variables["STINT_MAX_REQUEST_BYTES"] == {"Ref": "MaxRequestBytes"}
+        assert variables["STINT_MAX_FETCHED_BYTES"] == {"Ref": "MaxFetchedBytes"}
+
+
 def test_a_source_that_the_local_cloud_cannot_serve_is_named(translated: dict[str, Any]) -> None:
     mapping = translated["Resources"]["WorkerWork"]
     filtered = mapping | {"Properties": mapping["Properties"] | {"FilterCriteria": {}}}

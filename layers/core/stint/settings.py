@@ -113,6 +113,12 @@ class Settings(BaseModel):
         le=6_291_456,
         description="Largest body of a request, in bytes; at most Lambda's 6 MB.",
     )
+    max_fetched_bytes: int = Field(
+        default=10_000_000,
+        ge=100_000,
+        le=10_000_000,
+        description="Largest document, image or tool answer that is fetched, in bytes.",
+    )
     heartbeat_seconds: float = Field(
         default=15, gt=0, description="Silence after which a stream sends a comment line, in seconds."
     )

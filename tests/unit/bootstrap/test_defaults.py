@@ -10,6 +10,7 @@ from pydantic import SecretStr
 from stint.bootstrap.adapters import Adapters
 from stint.bootstrap.agents import warn_of_short_keys
 from stint.bootstrap.defaults import configured, providers
+from stint.documents.limits import Limits
 from stint.domain.errors import InvalidRequest, ToolUnavailable
 from stint.models.fetched_images import FetchedImages
 from stint.models.openai.model import OpenAICompatible
@@ -102,3 +103,10 @@ def test_a_malformed_setting_is_reported_without_its_value() -> None:
         Settings.model_validate({"lease_seconds": "sk-1234567890"})
 
     assert "sk-1234567890" not in str(caught.value)
+
+
+def test_a_small_function_fetches_and_reads_less() -> None:
+    usual, small = Adapters(Settings()), Adapters(Settings(max_fetched_bytes=1_000_000))
+
+    assert (usual.image_bytes, usual.document_limits) == (12_000_000, Limits())
+    assert (small.image_bytes, small.document_limits) == (2_000_000, Limits(memory_bytes=20_000_000))

@@ -103,6 +103,16 @@ async def test_images_that_are_too_large_together_are_refused_before_the_model_i
     assert len(web.asked) <= 3 + 5
 
 
+async def test_a_smaller_limit_of_all_images_is_named() -> None:
+    web, model = Web(body=b"x" * 60), Asked()
+    two: list[ContentItem] = [image(f"https://example.org/{place}.png") for place in range(2)]
+
+    with pytest.raises(InvalidRequest, match="more than 100 bytes in total"):
+        await anext(FetchedImages(model, web.fetch, 100).stream(InferenceRequest("m", (UserInput(two),))))
+
+    assert model.requests == []
+
+
 async def test_a_url_that_may_not_be_called_is_refused_before_the_model_is_asked() -> None:
     model = Asked()
     request = InferenceRequest("m", (UserInput(image("http://169.254.169.254/latest")),))

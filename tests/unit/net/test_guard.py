@@ -409,3 +409,16 @@ async def test_a_client_of_the_guard_refuses_too() -> None:
         with pytest.raises(InvalidRequest, match="loopback"):
             await client.post("http://127.0.0.1:1/", json={})
         assert isinstance(client, httpx.AsyncClient)
+
+
+@pytest.mark.parametrize(("most", "asked", "limit"), [(1000, 5000, 1000), (5000, 1000, 1000)])
+async def test_the_smaller_of_the_limits_of_a_guard_and_of_a_call_applies(
+    server: ScriptedHTTPServer, most: int, asked: int, limit: int
+) -> None:
+    guard = Guard(LOOPBACK, most_bytes=most)
+    server.script(Reply((b"x" * limit,)), Reply((b"x" * (limit + 1),)))
+
+    assert len((await guard.fetch(server.url, max_bytes=asked)).body) == limit
+    with pytest.raises(InvalidRequest) as caught:
+        await guard.fetch(server.url, max_bytes=asked)
+    assert caught.value.code == "url_too_large"

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from pydantic import SecretStr
 
+from stint.documents.limits import Limits, limits_for
 from stint.documents.served import Served
 from stint.domain.errors import ModelError, ToolUnavailable
 from stint.models.api_key import ApiKey
@@ -66,7 +67,20 @@ class Adapters:
         settings = self.settings
         first, _, last = settings.refused_ports.partition("-")
         ports = range(int(first or 0), int(last or -1) + 1)
-        return Guard(settings.allowed_hosts.split(","), refused=[settings.runtime_api], refused_ports=ports)
+        allowed, most_bytes = settings.allowed_hosts.split(","), settings.max_fetched_bytes
+        return Guard(allowed, refused=[settings.runtime_api], refused_ports=ports, most_bytes=most_bytes)
+
+    @property
+    def image_bytes(self) -> int:
+        """Return the maximum of all fetched images of a model call."""
+        from stint.models.fetched_images import MOST_BYTES  # noqa: PLC0415
+
+        return min(MOST_BYTES, 2 * self.settings.max_fetched_bytes)
+
+    @property
+    def document_limits(self) -> Limits:
+        """Return the limits of documents."""
+        return limits_for(self.settings.max_fetched_bytes)
 
     async def fetch(self, url: str) -> Served:
         """Fetch a document through the guard."""
@@ -122,14 +136,16 @@ class Adapters:
         settings = self.settings
         key = ApiKey(settings.openai_api_key.get_secret_value(), settings.openai_secret_arn)
         model = OpenAICompatible(settings.openai_base_url, key, stall_timeout=settings.model_stall_seconds)
-        return model if model.is_of_openai else FetchedImages(model, self.fetch)
+        return model if model.is_of_openai else FetchedImages(model, self.fetch, self.image_bytes)
 
     def make_bedrock(self) -> ChatModel:
         from stint.models.bedrock.model import Bedrock, connect  # noqa: PLC0415
         from stint.models.fetched_images import FetchedImages  # noqa: PLC0415
 
         region, stall_timeout = self.settings.bedrock_region or None, self.settings.model_stall_seconds
-        return FetchedImages(Bedrock(lambda: connect(region, stall_timeout=stall_timeout)), self.fetch)
+        return FetchedImages(
+            Bedrock(lambda: connect(region, stall_timeout=stall_timeout)), self.fetch, self.image_bytes
+        )
 
     def make_mcp(self) -> ToolProvider:
         from stint.tools.mcp.provider import McpTools  # noqa: PLC0415

@@ -85,7 +85,9 @@ def compose(tenant: str, adapters: Adapters, store: Store, deletions: Deletions)
     return AgentsServices(
         agents=agents,
         sessions=Sessions(tenant, store, agents, deletions, settings.session_expiry_days),
-        turns=Turns(tenant, store, agents, opener, planner, DocumentReader(adapters.fetch, check_url)),
+        turns=Turns(
+            tenant, store, agents, opener, planner, DocumentReader(adapters.fetch, check_url, adapters.document_limits)
+        ),
         registry=registry,
         toolgroups=Toolgroups(tools, check_url),
         shields=shields,

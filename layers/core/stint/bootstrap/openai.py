@@ -78,7 +78,7 @@ def compose_responses(
     recovery = Recovery(tenant, store, queue, opaque)
     contexts = Contexts(tenant, store, recovery, opaque, settings.lease_seconds, settings.history_bytes)
     planner = ResponsePlanner(router, services.registry, services.toolgroups.tools)
-    reader = DocumentReader(adapters.fetch, adapters.check_url)
+    reader = DocumentReader(adapters.fetch, adapters.check_url, adapters.document_limits)
     inputs = InputReader(contexts, reader)
     responses = Responses(tenant, store, contexts, planner, reader, settings.default_model)
     return OpenAIServices(

@@ -1,6 +1,6 @@
 """Limits on the documents of a request."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,3 +19,12 @@ class Limits:
     cpu_seconds: int = 4
     memory_bytes: int = 40_000_000
     seconds: float = 60.0
+
+
+def limits_for(fetched_bytes: int) -> Limits:
+    """Return the limits of a process that fetches at most so many bytes of a document.
+
+    With less than usual, a PDF is read in twenty times as much, since the process has less memory.
+    """
+    usual = Limits()
+    return replace(usual, memory_bytes=min(usual.memory_bytes, 20 * fetched_bytes))

@@ -14,7 +14,7 @@ from stint.domain.limits import MAX_SERVER_TOOLS
 from stint.domain.tools import ToolCall, ToolResponse
 from stint.loop.result_budget import SPENT, ResultBudget
 from stint.loop.tool_timeout import run_with_grace
-from stint.tools.outcomes import failure, head_of, size_of
+from stint.tools.outcomes import failure, head_of, size_of, too_large
 from stint.tools.port import ATTACHMENTS, MODEL_NAMES, Invocation, Toolgroup, ToolOutcome, ToolProvider
 
 logger = logging.getLogger(__name__)
@@ -78,7 +78,7 @@ class Toolbox:
         outcome = failure(SPENT) if budget.spent else await self.invoke(call, key)
         content, metadata = outcome.content, {**outcome.metadata}
         structured = len(json.dumps(metadata.get("structured_content")))
-        budget.count(size_of(content) + STRUCTURED * structured + attached_bytes(metadata))
+        budget.count(size_of(content) + STRUCTURED * structured + attached_bytes(metadata) + outcome.refused)
         if structured > self.result_bytes:
             del metadata["structured_content"]  # the content is its text form, which is stored whole
         head = head_of(content, self.result_bytes)
@@ -102,7 +102,7 @@ class Toolbox:
         try:
             return await run_with_grace(tool.provider.invoke(tool.toolgroup, invocation), extra)
         except StintError as error:
-            return failure(error.message)
+            return too_large(error.message) if error.code == "url_too_large" else failure(error.message)
         except Exception as error:  # noqa: BLE001 - returned to the model; its message may contain a caller's key
             where = "".join(format_tb(error.__traceback__))
             logger.error("A tool failed unexpectedly", extra=extra | {"fault": type(error).__name__, "where": where})

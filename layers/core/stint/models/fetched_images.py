@@ -36,9 +36,10 @@ class FetchedImages:
     `fetch` raises InvalidRequest for a URL that is not allowed or does not answer.
     """
 
-    def __init__(self, model: ChatModel, fetch: Fetch) -> None:
+    def __init__(self, model: ChatModel, fetch: Fetch, most_bytes: int = MOST_BYTES) -> None:
         self._model = model
         self._fetch = fetch
+        self._most_bytes = most_bytes
 
     def check(self, request: InferenceRequest) -> None:
         """Refuse parameters that the model's provider lacks; see the port."""
@@ -64,7 +65,7 @@ class FetchedImages:
         if not counts:
             return request
         with at_fault("messages"):
-            images = await Fetching(self._fetch, counts).fetch_all()
+            images = await Fetching(self._fetch, counts, self._most_bytes).fetch_all()
         return replace(request, messages=tuple(fill(message, images) for message in request.messages))
 
 
@@ -74,8 +75,12 @@ class Fetching:
 
     fetch: Fetch
     counts: Mapping[str, int]
-    left: int = MOST_BYTES
+    most: int
+    left: int = field(init=False)
     turnstile: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(FETCHED_AT_ONCE))
+
+    def __post_init__(self) -> None:
+        self.left = self.most
 
     async def fetch_all(self) -> dict[str, str]:
         """Return the images as base64 by their URLs. Raises InvalidRequest for too many images or bytes."""
@@ -93,7 +98,7 @@ class Fetching:
             body = (await self.fetch(url)).body
         self.left -= len(body) * self.counts[url]
         if self.left < 0:
-            raise too_many("images_too_large", f"The images at URLs have more than {MOST_BYTES:,} bytes in total")
+            raise too_many("images_too_large", f"The images at URLs have more than {self.most:,} bytes in total")
         return base64.b64encode(body).decode()
 
 

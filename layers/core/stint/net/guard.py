@@ -40,6 +40,7 @@ class Guard:
     `refused` has each `host:port` that is refused even if it is allowed. AWS_LAMBDA_RUNTIME_API belongs here: Lambda's
     Runtime API listens on loopback and returns other requests' events. A refused port on loopback is refused on every
     loopback address, and so are `refused_ports`. Proxies, cookies and credentials of the environment are not used.
+    No response has more than `most_bytes`.
     """
 
     def __init__(
@@ -48,12 +49,14 @@ class Guard:
         *,
         refused: Iterable[str] = (),
         refused_ports: Container[int] = (),
+        most_bytes: int = MAX_BYTES,
         resolve: Resolve = resolve_host,
         tls: ssl.SSLContext | None = None,
     ) -> None:
         self._allowed = AllowList(allowed)
         self._refused = [split_port(place) for place in refused if place.strip()]
         self._refused_ports = refused_ports
+        self._most_bytes = most_bytes
         self._resolve = resolve
         self._tls = tls
 
@@ -64,7 +67,7 @@ class Guard:
             logging.getLogger(library).setLevel(logging.WARNING)
         if self._tls is None:
             self._tls = httpx.create_ssl_context(trust_env=False)
-        return CheckedTransport(self._find, self._tls, max_bytes)
+        return CheckedTransport(self._find, self._tls, min(max_bytes, self._most_bytes))
 
     def client(
         self,

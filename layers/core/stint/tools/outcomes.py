@@ -14,12 +14,20 @@ TIMEOUT = 30.0
 MAX_ANSWER_BYTES = 3_000_000
 """Maximum bytes of a response to a call or a listing. As text they may take four times as many."""
 
+REFUSED_BYTES = 1_000_000
+"""Bytes that a response over the limit counts, however much of it was read: a server could send one to each call."""
+
 IMAGE_SIGNATURES = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF8")
 
 
 def failure(message: str) -> ToolOutcome:
     """Make the outcome of a failed call, with a message for the model."""
     return ToolOutcome(content=message, error=True)
+
+
+def too_large(message: str) -> ToolOutcome:
+    """Make the outcome of a call whose response was larger than allowed, and therefore dropped."""
+    return ToolOutcome(content=message, error=True, refused=REFUSED_BYTES)
 
 
 def timed_out(seconds: float) -> ToolOutcome:

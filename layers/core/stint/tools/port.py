@@ -59,11 +59,15 @@ class Invocation:
 
 @dataclass(frozen=True, slots=True)
 class ToolOutcome:
-    """The outcome of a call: the whole content for the model, metadata for the step, and whether the tool failed."""
+    """The outcome of a call: the whole content for the model, metadata for the step, and whether the tool failed.
+
+    `refused` are bytes that were received, but are not in the content.
+    """
 
     content: Content
     metadata: dict[str, Any] = field(default_factory=dict)
     error: bool = False
+    refused: int = 0
 
 
 class ToolProvider(Protocol):

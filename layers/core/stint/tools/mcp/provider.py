@@ -16,7 +16,7 @@ from stint.tools.mcp.args import read_args
 from stint.tools.mcp.content import read_result
 from stint.tools.mcp.lists import ToolLists
 from stint.tools.mcp.session import McpFailure, McpSessions, host_of
-from stint.tools.outcomes import MAX_ANSWER_BYTES, TIMEOUT, failure, timed_out
+from stint.tools.outcomes import MAX_ANSWER_BYTES, TIMEOUT, failure, timed_out, too_large
 from stint.tools.port import Invocation, Toolgroup, ToolOutcome
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ class McpTools:
             return failure(f"The MCP server refused the call: {error}")
         except InvalidRequest as error:
             if error.code == "url_too_large":
-                return failure(f"The call failed: {error.message}.")
+                return too_large(f"The call failed: {error.message}.")
             raise
         outcome = read_result(result)
         if outcome.error and "unknown tool" in str(outcome.content).lower():

@@ -21,6 +21,7 @@ from stint.services.registry.toolgroups import Toolgroups
 from stint.services.registry.tools import Tools
 from stint.services.turns.planner import Planner
 from stint.services.turns.session_opener import SessionOpener
+from stint.services.turns.transcript_cache import TranscriptCache
 from stint.services.turns.turns import Turns
 from stint.settings import Settings
 from stint.store.clients import make_dynamodb, make_s3, make_sqs
@@ -51,6 +52,10 @@ class AgentsComposition(Parts):
         return Store(make_dynamodb(), self.settings.table, make_s3, self.settings.bucket)
 
     @cached_property
+    def transcripts(self) -> TranscriptCache:
+        return TranscriptCache(self.settings.transcript_cache_bytes)
+
+    @cached_property
     def queue(self) -> SqsQueue:
         return SqsQueue(make_sqs, self.settings.queue_url)
 
@@ -59,7 +64,7 @@ class AgentsComposition(Parts):
         return Deletions(delete_agent_objects(self.store), self.queue.send)
 
     def compose_services(self, tenant: str) -> AgentsServices:
-        return compose(tenant, self.adapters, self.store, self.deletions)
+        return compose(tenant, self.adapters, self.store, self.deletions, self.transcripts)
 
 
 def delete_agent_objects(store: Store) -> dict[ObjectKind, DeleteObject]:
@@ -71,14 +76,17 @@ def delete_agent_objects(store: Store) -> dict[ObjectKind, DeleteObject]:
     }
 
 
-def compose(tenant: str, adapters: Adapters, store: Store, deletions: Deletions) -> AgentsServices:
-    """Make the use cases of a tenant."""
+def compose(
+    tenant: str, adapters: Adapters, store: Store, deletions: Deletions, transcripts: TranscriptCache | None = None
+) -> AgentsServices:
+    """Make the use cases of a tenant. `transcripts` is the cache that all tenants of a process share."""
     settings, router, check_url = adapters.settings, adapters.router, adapters.check_url
     known = configured(settings, router)
     warn_of_short_keys(settings, known)
     registry = Registry(tenant, store.registrations, known, providers(settings), router, settings.agent_cache_seconds)
     agents = Agents(tenant, store.agents, deletions, settings.agent_cache_seconds)
-    opener = SessionOpener(tenant, store, agents, settings.lease_seconds, settings.history_bytes)
+    transcripts = transcripts or TranscriptCache(settings.transcript_cache_bytes)
+    opener = SessionOpener(tenant, store, agents, transcripts, settings.lease_seconds, settings.history_bytes)
     tools = Tools(registry, RedactedProviders(adapters.tool_providers), settings.tool_result_bytes)
     shields = Shields(registry, adapters.shield_providers, settings.output_shield_window or None)
     planner = Planner(router, registry, tools, shields)

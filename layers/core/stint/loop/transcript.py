@@ -37,6 +37,13 @@ class Transcript:
         self.call_ids: set[str] = set()
         self.answered = False
 
+    def copy(self) -> "Transcript":
+        """Return a transcript with the same messages, to which others can be appended."""
+        other = Transcript()
+        other.messages, other.open = self.messages.copy(), self.open.copy()
+        other.call_ids, other.answered = self.call_ids.copy(), self.answered
+        return other
+
     def append_message(self, message: ModelMessage) -> None:
         """Append a message. A result is assigned to its open call."""
         if isinstance(message, ToolResult):

@@ -67,15 +67,15 @@ def table_errors() -> Iterator[None]:
     except DynamoDBError as error:
         if error.code == "ConditionalCheckFailedException":
             raise ConditionFailed(error.item) from error
-        raise refusal("database", error.code, error.status) from error
+        raise refusal("database", error.code, error.status, unsure=error.unsure) from error
     except NoAnswer as error:
         raise no_answer("database", unsure=error.unsure) from error
 
 
-def refusal(service: str, code: str, status: int) -> StintError:
-    """Return the error for an answer with an error code."""
+def refusal(service: str, code: str, status: int, *, unsure: bool = False) -> StintError:
+    """Return the error for an answer with an error code. `unsure`: an earlier attempt may have taken effect."""
     if code in TRY_AGAIN or status >= 500:
-        return StoreUnavailable(f"The {service} is overloaded or down. Try again.", unsure=status >= 500)
+        return StoreUnavailable(f"The {service} is overloaded or down. Try again.", unsure=unsure or status >= 500)
     return StintError(f"The {service} refused the request ({code}).")
 
 

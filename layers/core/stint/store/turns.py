@@ -95,7 +95,9 @@ class TurnStore:
             except ConditionFailed as refused:
                 items.append(refused.found)
 
-    async def history(self, tenant: str, agent_id: str, session_id: str, max_bytes: int | None = None) -> History:
+    async def history(
+        self, tenant: str, agent_id: str, session_id: str, max_bytes: int | None = None, since: str | None = None
+    ) -> History:
         """Read a session's turns: one Query per MB, and the blobs concurrently.
 
         With `max_bytes` of JSON, read the newest turns that fit, at least one. A session that does not exist has an
@@ -107,6 +109,8 @@ class TurnStore:
         async for log in turn_logs(_unexpired(items, session_id)):
             if log.header is None:
                 continue
+            if since is not None and keys.turn_of(log.header["sk"]) < since:
+                break
             total += log.size
             if chosen and max_bytes is not None and total > max_bytes:
                 complete = False

@@ -25,14 +25,19 @@ def transcribe(turns: Iterable[StoredTurn]) -> Transcript:
     """
     transcript = Transcript()
     for turn in turns:
-        if failed_before_answer(turn):
-            continue
-        add_input(transcript, turn.header)
-        for step in turn.steps:
-            transcript.add_step(step)
-        if was_refused(turn):
-            transcript.leave_out_results()
+        add_turn(transcript, turn)
     return transcript
+
+
+def add_turn(transcript: Transcript, turn: StoredTurn) -> None:
+    """Append the messages of a stored turn, except those that made it fail."""
+    if failed_before_answer(turn):
+        return
+    add_input(transcript, turn.header)
+    for step in turn.steps:
+        transcript.add_step(step)
+    if was_refused(turn):
+        transcript.leave_out_results()
 
 
 def add_input(transcript: Transcript, header: TurnHeader) -> None:

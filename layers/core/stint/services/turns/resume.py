@@ -1,6 +1,6 @@
 """Resuming of a session's last turn, which waits for its client or is complete."""
 
-from collections.abc import Iterable
+from collections.abc import Set
 
 from stint.domain.errors import Conflict
 from stint.domain.ids import new_id
@@ -29,9 +29,9 @@ def not_waiting(turn: Turn) -> Conflict:
 
 
 def answer_turn(
-    turn: StoredTurn, history: Iterable[StoredTurn], noted: PendingCalls | None, responses: list[ToolResponse]
+    turn: StoredTurn, earlier_calls: Set[str], noted: PendingCalls | None, responses: list[ToolResponse]
 ) -> ToolExecutionStep:
-    """Return the next step of a resumable turn.
+    """Return the next step of a resumable turn. `earlier_calls` are the ids of the calls in the turns before it.
 
     Raises:
         InvalidRequest: the responses do not match the calls that the turn waits for, or there are none.
@@ -40,20 +40,14 @@ def answer_turn(
     if turn.ending is not None and turn.status is RunStatus.awaiting_input:
         pending = waiting_calls(turn, turn.ending, noted)
         return answered_step(pending, match_responses(pending.tool_calls, responses))
-    check_new_responses(turn.header.turn_id, taken_ids(turn, history), responses)
+    check_new_responses(turn.header.turn_id, answered_ids(turn) | earlier_calls, responses)
     return answered_step(parsed_calls(turn, responses), responses)
 
 
-def taken_ids(turn: StoredTurn, history: Iterable[StoredTurn]) -> set[str]:
-    """Return the ids of a turn's answered calls, and of the model's calls in other turns."""
-    taken = {
-        response.call_id
-        for step in turn.steps
-        if isinstance(step, ToolExecutionStep)
-        for response in step.tool_responses
-    }
-    others = (step for each in history if each is not turn for step in each.steps if isinstance(step, InferenceStep))
-    return taken | {call.call_id for step in others for call in step.model_response.tool_calls}
+def answered_ids(turn: StoredTurn) -> set[str]:
+    """Return the ids of a turn's answered calls."""
+    steps = (step for step in turn.steps if isinstance(step, ToolExecutionStep))
+    return {response.call_id for step in steps for response in step.tool_responses}
 
 
 def parsed_calls(turn: StoredTurn, responses: list[ToolResponse]) -> PendingCalls:

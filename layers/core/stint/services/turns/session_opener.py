@@ -3,103 +3,133 @@
 import asyncio
 import logging
 from dataclasses import dataclass
-from typing import TypeVar
 
+from stint.domain.errors import NotFound
 from stint.domain.llama_stack.agents import AgentConfig
 from stint.domain.llama_stack.stored_turns import StoredTurn
 from stint.domain.run_outcome import RunStatus
 from stint.domain.schema import now
 from stint.log_keys import add_log_keys
 from stint.loop.lease_keeper import LeaseKeeper, lease_span
+from stint.loop.transcript import Transcript
 from stint.services.agents.agents import Agents
 from stint.services.agents.interrupted import interrupted_ending
 from stint.services.concurrency import value_of
+from stint.services.turns.session_transcript import SessionTranscript
+from stint.services.turns.transcript_cache import Key, TranscriptCache
 from stint.store.session_leases import SessionLease
+from stint.store.sessions import LastTurn
 from stint.store.store import Store
 from stint.store.turns import History
 
 logger = logging.getLogger(__name__)
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class OpenSession:
     """A session with its lease and all data that a turn needs.
 
-    `turns` has those that the model sees, in creation order; `last` is the session's last one, whether seen or not.
+    `past` has its ended turns, and `transcript` the messages that the model sees: those of the newest turns that fit.
     """
 
     config: AgentConfig
     keeper: LeaseKeeper[SessionLease]
-    turns: list[StoredTurn]
-    last: StoredTurn | None
+    past: SessionTranscript
+    transcript: Transcript
+
+    @property
+    def last(self) -> StoredTurn | None:
+        """Return the session's last turn, whether the model sees it or not."""
+        return self.past.last
 
 
 @dataclass(frozen=True, slots=True)
 class SessionOpener:
-    """Opens the sessions of a tenant. `history_bytes` limits the history that is read, in bytes of JSON."""
+    """Opens the sessions of a tenant. `history_bytes` limits the history that a model sees, in bytes of JSON."""
 
     tenant: str
     store: Store
     agents: Agents
+    transcripts: TranscriptCache
     lease_seconds: float
     history_bytes: int
 
     async def open_session(
         self, agent_id: str, session_id: str, turn_id: str, deadline: float, *, resume: bool
     ) -> OpenSession:
-        """Acquire the lease, and concurrently read the agent and the history.
+        """Acquire the lease, and concurrently read the agent, and the history unless this process remembers it.
 
         Raises:
             NotFound: there is no such agent or session, or it has expired.
             Conflict: another turn runs in the session, or the turn to resume is not its last one.
         """
         asked, span = asyncio.get_running_loop().time(), lease_span(self.lease_seconds, deadline)
+        known = self.transcripts.get((self.tenant, agent_id, session_id))
         config, lease, history = await asyncio.gather(
             self.agents.config(agent_id),
             self.acquire(agent_id, session_id, turn_id, resume=resume, seconds=span),
-            self.read(agent_id, session_id),
+            self.read_unless_known(known, agent_id, session_id),
             return_exceptions=True,
         )
         if isinstance(lease, BaseException):
+            if isinstance(lease, NotFound):
+                self.transcripts.forget((self.tenant, agent_id, session_id))
             raise config if isinstance(config, BaseException) else lease
         add_log_keys(turn_id=lease.turn_id)
         keeper = LeaseKeeper(lease, self.lease_seconds, deadline, asked + span)
         async with keeper.released_on_error():
             found = value_of(config)
-            whole = await self.reconcile(lease, value_of(history))
-            return OpenSession(found, keeper, self.view(whole, resume=resume), whole.turns[-1] if whole.turns else None)
+            past = await self.reconcile(lease, known or SessionTranscript.of(value_of(history)))
+            return OpenSession(found, keeper, past, self.view(past, resume=resume))
 
-    async def reconcile(self, lease: SessionLease, history: History) -> History:
-        """Make the history complete, and seal turns whose process died.
+    async def reconcile(self, lease: SessionLease, known: SessionTranscript) -> SessionTranscript:
+        """Make the transcript complete, and seal turns whose process died.
 
-        The history was read concurrently with the lease, and is read again if it does not end with the turn in the
-        lease. With the lease acquired no other turn can run, so a turn that looks running has lost its process.
+        It is current if it ends with the turn in a lease that its holder has released. Otherwise the turns from its
+        last one on are read. With the lease acquired no other turn can run, so a turn that looks running has lost its
+        process.
         """
         if lease.taken_over_turn is not None:
             await self.seal(lease, lease.taken_over_turn)
-        if lease.taken_over_turn is not None or history.last != lease.last:
-            history = await self.read(lease.agent_id, lease.session_id)
-        dead = [turn.header.turn_id for turn in history.turns if turn.status is RunStatus.in_progress]
-        for turn_id in dead:
-            await self.seal(lease, turn_id)
-        if dead:
-            history = await self.read(lease.agent_id, lease.session_id)
-        lease.last = history.last
-        return history
+        past = known
+        if lease.taken_over_turn is not None or known.end != lease.last:
+            past = await self.catch_up(lease, known)
+        if past.is_running:
+            await self.seal(lease, past.turn_id)
+            past = await self.catch_up(lease, known)
+        lease.last = past.end
+        return past.fitted(self.history_bytes)
 
-    def view(self, history: History, *, resume: bool) -> list[StoredTurn]:
-        """Select the turns for the model: the newest ones that fit, and always the one to resume."""
-        turns = history.turns
-        if not resume and turns and turns[-1].size > self.history_bytes:
-            turns = []
-        if len(turns) < len(history.turns) or not history.complete:
+    async def catch_up(self, lease: SessionLease, known: SessionTranscript) -> SessionTranscript:
+        """Return the transcript with the turns since its last one, or of all turns if it does not have that one."""
+        since = known.turn_id or None
+        history = await self.read(lease.agent_id, lease.session_id, since)
+        if since and (not history.turns or history.turns[0].header.turn_id != since):
+            history = await self.read(lease.agent_id, lease.session_id)
+            since = None
+        return known.extended(history) if since else SessionTranscript.of(history)
+
+    def view(self, past: SessionTranscript, *, resume: bool) -> Transcript:
+        """Return the messages for the model: of the newest turns that fit, and always of the one to resume."""
+        hidden = not resume and past.last is not None and past.last.size > self.history_bytes
+        if hidden or not past.complete:
             logger.warning(
                 "The history is longer than STINT_HISTORY_BYTES: the model does not see the older turns",
-                extra={"turns_shown": len(turns), "history_bytes": self.history_bytes},
+                extra={"turns_shown": 0 if hidden else past.count, "history_bytes": self.history_bytes},
             )
-        return turns
+        return Transcript() if hidden else past.transcript()
+
+    def remember(self, lease: SessionLease, past: SessionTranscript, turn: StoredTurn) -> None:
+        """Keep the transcript of a session in which a turn has ended. `past` has the turns before it."""
+        if turn.status is RunStatus.in_progress:
+            return
+        end = LastTurn(turn.header.turn_id, len(turn.records))
+        measured = StoredTurn(turn.header, [*turn.records], size_of(turn))
+        ended = past.extended(History([measured], past.complete, end))
+        self.transcripts.put(self.key_of(lease), ended.fitted(self.history_bytes))
+
+    def key_of(self, lease: SessionLease) -> Key:
+        return lease.tenant, lease.agent_id, lease.session_id
 
     async def seal(self, lease: SessionLease, turn_id: str) -> None:
         """End a turn whose process died."""
@@ -118,5 +148,15 @@ class SessionOpener:
             seconds=seconds,
         )
 
-    async def read(self, agent_id: str, session_id: str) -> History:
-        return await self.store.turns.history(self.tenant, agent_id, session_id, max_bytes=self.history_bytes)
+    async def read_unless_known(self, known: SessionTranscript | None, agent_id: str, session_id: str) -> History:
+        return History([], True, None) if known else await self.read(agent_id, session_id)
+
+    async def read(self, agent_id: str, session_id: str, since: str | None = None) -> History:
+        return await self.store.turns.history(
+            self.tenant, agent_id, session_id, max_bytes=self.history_bytes, since=since
+        )
+
+
+def size_of(turn: StoredTurn) -> int:
+    """Count the bytes of JSON of a turn."""
+    return sum(len(document.to_json(exclude_none=True)) for document in (turn.header, *turn.records))

@@ -1,6 +1,6 @@
 """The log of a running turn: its records in the store, and its entry in the session."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -19,11 +19,15 @@ from stint.store.turns import TurnStore
 
 @dataclass(slots=True)
 class TurnLog:
-    """Writes a turn under the lease of its session, and keeps in `turn` what is stored."""
+    """Writes a turn under the lease of its session, and keeps in `turn` what is stored.
+
+    `note_end` is called after an ending is stored.
+    """
 
     store: TurnStore
     keeper: LeaseKeeper[SessionLease]
     turn: StoredTurn
+    note_end: Callable[[], None] = lambda: None
 
     async def put_header(self) -> None:
         """Write the first record of a new turn.
@@ -54,6 +58,7 @@ class TurnLog:
         self.mark_last()
         if ending is not None:
             await self.keeper.release()
+            self.note_end()
 
     @contextmanager
     def begun_if_unsure(self) -> Iterator[None]:

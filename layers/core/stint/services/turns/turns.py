@@ -24,7 +24,7 @@ from stint.services.agents.interrupted import mark_interrupted
 from stint.services.agents.masking import refuse_masked_args
 from stint.services.concurrency import value_of
 from stint.services.document_reader import DocumentReader, images_of
-from stint.services.turns.history import add_input, transcribe
+from stint.services.turns.history import add_input
 from stint.services.turns.planner import Planner
 from stint.services.turns.resume import RESUMABLE, answer_turn, not_waiting, resumed_run
 from stint.services.turns.session_opener import OpenSession, SessionOpener
@@ -86,14 +86,18 @@ class Turns:
             header = make_header(session, request, documents, overrides)
             if note is not None:
                 await note(header.turn_id)
-            log = TurnLog(self.store.turns, session.keeper, StoredTurn(header))
-            transcript = transcribe(session.turns)
-            add_input(transcript, header)
-            run = Run(header.turn_id, plan, transcript, log, deadline)
+            log = self.make_log(session, StoredTurn(header))
+            add_input(session.transcript, header)
+            run = Run(header.turn_id, plan, session.transcript, log, deadline)
             async with run.opened():
                 await self.cancel_waiting(session)
                 await log.put_header()
         return TurnRun(run, log, TurnStart(turn_id=run.run_id))
+
+    def make_log(self, session: OpenSession, turn: StoredTurn) -> TurnLog:
+        """Return the log of a turn, whose end the process remembers."""
+        lease, past = session.keeper.lease, session.past
+        return TurnLog(self.store.turns, session.keeper, turn, lambda: self.opener.remember(lease, past, turn))
 
     async def cancel_waiting(self, session: OpenSession) -> None:
         """Cancel a turn that waits for its client, because the client starts another one."""
@@ -135,12 +139,11 @@ class Turns:
         session, turn, noted = await self.open_last(agent_id, session_id, turn_id, deadline)
         async with session.keeper.released_on_error():
             waited = turn.status is RunStatus.awaiting_input
-            step = answer_turn(turn, session.turns, noted, request.tool_responses)
-            log = TurnLog(self.store.turns, session.keeper, turn)
+            step = answer_turn(turn, session.past.earlier_calls, noted, request.tool_responses)
+            log = self.make_log(session, turn)
             plan = await self.planner.plan(session.config, turn.header.overrides, provider_data)
-            transcript = transcribe(session.turns)
-            transcript.add_step(step)
-            run = resumed_run(turn, plan, transcript, log, deadline)
+            session.transcript.add_step(step)
+            run = resumed_run(turn, plan, session.transcript, log, deadline)
             async with run.opened():
                 await log.append(step)
         if waited:
@@ -165,7 +168,7 @@ class Turns:
             last = session.last
             if last is None or last.header.turn_id != turn_id or last.status not in RESUMABLE:
                 raise not_waiting(await self.get(agent_id, session_id, turn_id))
-            return session, last, value_of(noted)
+            return session, StoredTurn(last.header, [*last.records], last.size), value_of(noted)
 
     async def run(self, turn: TurnRun) -> AsyncGenerator[Event, None]:
         """Run a started turn. The last event is the terminal one, and nothing is raised.

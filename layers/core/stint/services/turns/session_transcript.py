@@ -1,0 +1,125 @@
+"""The ended turns of a session as the model sees them."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import accumulate
+
+from stint.domain.inference import AssistantAnswer, ModelMessage
+from stint.domain.llama_stack.stored_turns import StoredTurn
+from stint.domain.llama_stack.transcribed_turns import TranscribedTurn
+from stint.domain.run_outcome import RunStatus
+from stint.loop.transcript import Transcript
+from stint.services.turns.history import add_turn
+from stint.store.sessions import LastTurn
+from stint.store.turns import History
+
+
+@dataclass(frozen=True)
+class SessionTranscript:
+    """A session's turns in creation order: those before the last one as messages, and the last one as it is stored.
+
+    It is never changed, so that a process can keep it. `end` is the end of the history that it has. `complete`: no turn
+    was omitted.
+    """
+
+    turns: Sequence[TranscribedTurn] = ()
+    last: StoredTurn | None = None
+    end: LastTurn | None = None
+    complete: bool = True
+    earlier: Transcript = field(default_factory=Transcript, repr=False)
+
+    @classmethod
+    def of(cls, history: History) -> "SessionTranscript":
+        """Transcribe a history."""
+        return cls(complete=history.complete).extended(history)
+
+    @property
+    def turn_id(self) -> str:
+        """Return the id of the last turn, or an empty text."""
+        return self.last.header.turn_id if self.last else ""
+
+    @property
+    def count(self) -> int:
+        """Count the turns."""
+        return len(self.turns) + (self.last is not None)
+
+    @property
+    def earlier_calls(self) -> set[str]:
+        """Return the ids of the calls in all turns but the last one."""
+        answers = (message for message in self.earlier.messages if isinstance(message, AssistantAnswer))
+        return {call.call_id for answer in answers for call in answer.tool_calls}
+
+    @property
+    def is_running(self) -> bool:
+        """Return whether the last turn has not ended."""
+        return self.last is not None and self.last.status is RunStatus.in_progress
+
+    @cached_property
+    def size(self) -> int:
+        """Count the bytes of JSON of the stored turns."""
+        return sum(turn.size for turn in self.turns) + (self.last.size if self.last else 0)
+
+    def transcript(self) -> Transcript:
+        """Return the messages of all turns, to which others can be appended."""
+        transcript = self.earlier.copy()
+        if self.last is not None:
+            add_turn(transcript, self.last)
+        return transcript
+
+    def extended(self, history: History) -> "SessionTranscript":
+        """Return the transcript with the turns of a history, whose first one may be a newer state of the last one."""
+        if not history.turns:
+            return self
+        *others, last = history.turns
+        if self.last is not None and self.turn_id != history.turns[0].header.turn_id:
+            others.insert(0, self.last)
+        earlier, turns = transcribe_turns(self.earlier, self.turns, others)
+        return replace(self, turns=turns, last=last, end=history.last, earlier=earlier)
+
+    def fitted(self, max_bytes: int) -> "SessionTranscript":
+        """Return the transcript of the newest turns that fit into `max_bytes` of JSON, at least the last one."""
+        if self.size <= max_bytes or not self.turns:
+            return self
+        left = max_bytes - (self.last.size if self.last else 0)
+        kept = sum(total <= left for total in accumulate(turn.size for turn in reversed(self.turns)))
+        turns = self.turns[len(self.turns) - kept :]
+        return replace(self, turns=turns, earlier=read_messages(turns), complete=False)
+
+
+def transcribe_turns(
+    earlier: Transcript, before: Sequence[TranscribedTurn], turns: Iterable[StoredTurn]
+) -> tuple[Transcript, Sequence[TranscribedTurn]]:
+    """Add turns to a transcript, and return it with the messages of each turn."""
+    transcript, transcribed = earlier.copy(), [*before]
+    for turn in turns:
+        start = len(transcript.messages)
+        add_turn(transcript, turn)
+        renew_messages(transcribed, transcript.messages[:start])
+        transcribed.append(TranscribedTurn(turn.header.turn_id, turn.size, tuple(transcript.messages[start:])))
+    return transcript, transcribed
+
+
+def renew_messages(turns: list[TranscribedTurn], messages: Sequence[ModelMessage]) -> None:
+    """Take over messages that a later turn has replaced, because an input shield blocked them.
+
+    All messages since the last answer are replaced, so the search ends at a turn whose messages are unchanged.
+    """
+    end = len(messages)
+    for place in reversed(range(len(turns))):
+        turn = turns[place]
+        start = end - len(turn.messages)
+        found = tuple(messages[start:end])
+        if found and all(one is other for one, other in zip(found, turn.messages, strict=True)):
+            return
+        turns[place] = replace(turn, messages=found)
+        end = start
+
+
+def read_messages(turns: Iterable[TranscribedTurn]) -> Transcript:
+    """Return a transcript of the messages of turns."""
+    transcript = Transcript()
+    for turn in turns:
+        for message in turn.messages:
+            transcript.append_message(message)
+    return transcript

@@ -1,0 +1,161 @@
+"""The transcripts that a warm process remembers, against the same session served by other processes."""
+
+from typing import Any
+
+import pytest
+from tests.script_model import Part, called, said, script
+from tests.services.turn_fixture import TurnFixture, die
+from tests.store.conftest import Cloud
+
+from stint.domain.errors import NotFound
+from stint.domain.inference import AssistantAnswer, ModelMessage, ToolResult, UserInput
+from stint.domain.llama_stack.stored_turns import TurnRecord
+from stint.domain.run_outcome import RunStatus
+
+
+@pytest.fixture
+async def warm(own_cloud: Cloud, tenant: str) -> TurnFixture:
+    """Return a process that has served one turn of a session, and remembers it."""
+    process = await TurnFixture(own_cloud.store, tenant, script(said("one")), transcript_cache_bytes=1_000_000).open(
+        "t"
+    )
+    await process.turn("first")
+    own_cloud.forget()
+    return process
+
+
+def seen_by(process: TurnFixture) -> list[ModelMessage]:
+    """Return the messages of the last request to the process's model."""
+    model: Any = process.model
+    return list(model.requests[-1].messages)
+
+
+def answer(process: TurnFixture, *answers: list[Part]) -> None:
+    """Let the process's model return these answers next."""
+    model: Any = process.model
+    model.answers += answers
+
+
+async def test_a_warm_process_reads_no_history(warm: TurnFixture, own_cloud: Cloud) -> None:
+    answer(warm, said("two"))
+
+    await warm.turn("second")
+
+    assert seen_by(warm) == [UserInput("first"), AssistantAnswer("one"), UserInput("second")]
+    assert own_cloud.calls["Query"] == 0
+
+
+async def test_the_messages_of_earlier_turns_are_the_same_objects_in_each_turn(warm: TurnFixture) -> None:
+    answer(warm, said("two"), said("three"), said("four"))
+    await warm.turn("second")
+    await warm.turn("third")
+    before = seen_by(warm)
+
+    await warm.turn("fourth")
+
+    assert [id(message) for message in seen_by(warm)[:2]] == [id(message) for message in before[:2]]
+
+
+async def test_a_process_that_missed_turns_reads_only_those_from_its_last_one_on(
+    warm: TurnFixture, own_cloud: Cloud
+) -> None:
+    other = warm.beside(script(said("two"), said("three")))
+    await other.turn("second")
+    await other.turn("third")
+    answer(warm, said("four"))
+    own_cloud.forget()
+
+    await warm.turn("fourth")
+
+    texts = ["first", "one", "second", "two", "third", "three", "fourth"]
+    assert [getattr(message, "text", None) or getattr(message, "content", None) for message in seen_by(warm)] == texts
+    assert own_cloud.calls["Query"] == 1
+
+
+async def test_steps_that_a_completed_turn_gained_elsewhere_are_seen(warm: TurnFixture) -> None:
+    [turn] = await warm.stored()
+    other = warm.beside(script(said("It is 3.")))
+    await other.resumed(turn.turn_id, ("call_1", "3"))
+    answer(warm, said("two"))
+
+    await warm.turn("second")
+
+    assert any(isinstance(message, ToolResult) for message in seen_by(warm))
+    assert AssistantAnswer("It is 3.") in seen_by(warm)
+
+
+async def test_a_turn_that_died_elsewhere_is_sealed_and_its_steps_are_seen(warm: TurnFixture) -> None:
+    other = warm.beside(script(said("never")))
+    dead = await other.start("second")
+    await die(dead)
+    answer(warm, said("three"))
+
+    await warm.turn("third")
+
+    assert [turn.status.value for turn in await warm.stored()] == ["completed", "failed", "completed"]
+    assert seen_by(warm) == [UserInput("first"), AssistantAnswer("one"), UserInput("second"), UserInput("third")]
+
+
+async def test_a_lease_that_was_taken_over_always_reads(warm: TurnFixture, own_cloud: Cloud) -> None:
+    other = warm.beside(script(said("never")))
+    dead = await other.start("second")
+    await die(dead)
+    own_cloud.forget()
+    answer(warm, said("three"))
+
+    await warm.turn("third")
+
+    assert own_cloud.calls["Query"] >= 1
+
+
+async def test_a_turn_whose_end_was_not_stored_is_not_remembered(warm: TurnFixture, own_cloud: Cloud) -> None:
+    answer(warm, said("two"), said("three"))
+    with own_cloud.proxy.failing("PutItem", "ended_as"):
+        await warm.turn("second")
+
+    await warm.turn("third")
+
+    statuses = [turn.status.value for turn in await warm.stored()]
+    assert statuses == ["completed", "failed", "completed"]
+    assert UserInput("second") in seen_by(warm)
+
+
+async def test_a_paused_turn_is_remembered_and_resumed(warm: TurnFixture, own_cloud: Cloud) -> None:
+    answer(warm, called("t"), said("done"), said("more"))
+    paused = await warm.turn("second")
+    own_cloud.forget()
+
+    await warm.resumed(paused.turn_id, ("c0", "3"))
+    await warm.turn("third")
+
+    assert own_cloud.calls["Query"] == 0
+    kinds = [type(message).__name__ for message in seen_by(warm)]
+    told = ["UserInput", "AssistantAnswer"]
+    assert kinds == [*told, "UserInput", "AssistantAnswer", "ToolResult", "AssistantAnswer", "UserInput"]
+
+
+async def test_a_deleted_session_is_forgotten(warm: TurnFixture) -> None:
+    await warm.beside(script()).sessions.delete(warm.agent_id, warm.session_id)
+
+    with pytest.raises(NotFound):
+        await warm.start("second")
+
+    cache = warm.turns.opener.transcripts
+    assert cache.get((warm.tenant, warm.agent_id, warm.session_id)) is None
+    assert cache.bytes == 0
+
+
+async def test_the_log_of_a_resumed_turn_does_not_change_what_is_remembered(warm: TurnFixture) -> None:
+    [turn] = await warm.stored()
+    cache, key = warm.turns.opener.transcripts, (warm.tenant, warm.agent_id, warm.session_id)
+    answer(warm, said("never"))
+    run = await warm.resume(turn.turn_id, ("call_1", "3"))
+    remembered = cache.get(key)
+    assert remembered is not None
+    assert remembered.last is not None
+
+    assert [record.step is None for record in remembered.last.records] == [False]
+    assert remembered.last.status is RunStatus.completed
+    assert len(run.log.turn.records) == 2
+    assert isinstance(run.log.turn.records[1], TurnRecord)
+    await die(run)

@@ -101,7 +101,7 @@ class Settings(BaseModel):
         default=4_000_000, gt=0, description="Maximum history sent to a model, in bytes of JSON."
     )
     transcript_cache_bytes: int = Field(
-        default=16_000_000, ge=0, description="Memory for the transcripts that a warm process keeps, in bytes."
+        default=16_000_000, ge=0, description="Memory of a process for transcripts, in bytes."
     )
     session_expiry_days: float = Field(
         default=30, gt=0, description="Lifetime of a session without persistence, in days."

@@ -126,7 +126,8 @@ class AnswerDetails(Schema):
     filtered: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+# Messages have weak references, because adapters keep what they wrote of one as long as it exists.
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class SystemText:
     """The instructions, as the first message. `name` distinguishes participants of one role, here and below."""
 
@@ -134,13 +135,13 @@ class SystemText:
     name: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class UserInput:
     content: Content
     name: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class AssistantAnswer:
     """An earlier answer of the model: text and tool calls, either of which may be empty."""
 
@@ -150,7 +151,7 @@ class AssistantAnswer:
     name: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class ToolResult:
     """The result of an earlier call, which `call_id` identifies."""
 

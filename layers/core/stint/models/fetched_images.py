@@ -61,7 +61,9 @@ class FetchedImages:
         return await self._model.count_tokens(await self._fill_request(request))
 
     async def _fill_request(self, request: InferenceRequest) -> InferenceRequest:
-        counts = Counter(filter(None, map(url_of, chain.from_iterable(map(items_in, request.messages)))))
+        # most messages are texts, and a session may have thousands
+        mixed = (each for each in request.messages if not isinstance(getattr(each, "content", ""), str))
+        counts = Counter(filter(None, map(url_of, chain.from_iterable(map(items_in, mixed)))))
         if not counts:
             return request
         with at_fault("messages"):

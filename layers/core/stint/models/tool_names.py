@@ -94,11 +94,16 @@ def sanitize_request(request: InferenceRequest) -> InferenceRequest:
 
 
 def sanitize_message(message: ModelMessage) -> ModelMessage:
-    match message:
-        case AssistantAnswer(tool_calls=calls) if calls:
-            renamed = (call.model_copy(update={"tool_name": sanitize_name(call.tool_name)}) for call in calls)
-            return replace(message, tool_calls=tuple(renamed))
-        case ToolResult(tool_name=name):
-            return replace(message, tool_name=sanitize_name(name))
-        case _:
-            return message
+    """Return a message with converted names: the same object if they are plain."""
+    if isinstance(message, ToolResult):
+        name = sanitize_name(message.tool_name)
+        return message if name == message.tool_name else replace(message, tool_name=name)
+    if not isinstance(message, AssistantAnswer) or not message.tool_calls:
+        return message
+    names = [sanitize_name(call.tool_name) for call in message.tool_calls]
+    if all(name == call.tool_name for name, call in zip(names, message.tool_calls, strict=True)):
+        return message
+    renamed = (
+        call.model_copy(update={"tool_name": name}) for call, name in zip(message.tool_calls, names, strict=True)
+    )
+    return replace(message, tool_calls=tuple(renamed))

@@ -1,3 +1,4 @@
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -20,7 +21,7 @@ from stint.domain.inference import (
     UserInput,
 )
 from stint.domain.tools import ToolCall, ToolChoice
-from stint.models.openai.request import write_request
+from stint.models.openai.adaptations import Adaptations
 
 GIF = ImageContentItem(image=ImageSource(data="R0lGODlh"))
 PART = {"type": "image_url", "image_url": {"url": "data:image/gif;base64,R0lGODlh"}}
@@ -28,7 +29,10 @@ ADD = ToolSignature("add", "", {"type": "object", "properties": {}})
 
 
 def written(*messages: ModelMessage, **fields: Any) -> dict[str, Any]:
-    return write_request(InferenceRequest("m", messages or (UserInput("hi"),), **fields))
+    body: dict[str, Any] = json.loads(
+        Adaptations().write(InferenceRequest("m", messages or (UserInput("hi"),), **fields))
+    )
+    return body
 
 
 def call(call_id: str, arguments: dict[str, Any] | str, arguments_json: str | None = None) -> ToolCall:

@@ -6,9 +6,9 @@ from dataclasses import replace
 from stint.domain.inference import InferenceRequest, JsonObjectResponseFormat, JsonSchemaResponseFormat
 from stint.models.json_schemas import ANY_OBJECT
 from stint.models.openai.errors import Refusal
-from stint.models.openai.messages import REASONING, without_reasoning
-from stint.models.openai.request import Body, write_request
-from stint.models.participant_names import put_name_in_text
+from stint.models.openai.message_writer import MessageWriter
+from stint.models.openai.messages import REASONING, MessageForm
+from stint.models.openai.request import write_body, write_request
 
 NAME = re.compile(r"""(?:['"`.\[]|(?:field|parameter|argument|property):? )name\b""")
 OTHER_NAME = re.compile(r"tool|function|json_schema")
@@ -21,7 +21,8 @@ class Adaptations:
     `max_completion_tokens`, participants' names go into the text, `json_object` becomes a schema.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, messages: MessageWriter | None = None) -> None:
+        self._messages = messages or MessageWriter()
         self._refused: dict[str, set[str]] = {}
 
     def learn(self, request: InferenceRequest, refusal: Refusal) -> bool:
@@ -34,17 +35,20 @@ class Adaptations:
             self._refused[request.model] = known | learned
         return bool(learned)
 
-    def write(self, request: InferenceRequest) -> Body:
-        """Write a request. Raises InvalidRequest as `write_request` does."""
+    def write(self, request: InferenceRequest) -> bytes:
+        """Write the body of a request.
+
+        Raises:
+            InvalidRequest: the format is a grammar, or an image cannot be read.
+        """
         refused = self._refused.get(request.model, set())
         body = write_request(_adapt(request, refused))
         if "max_tokens" in refused and "max_tokens" in body:
             body["max_completion_tokens"] = body.pop("max_tokens")
         if "stream_options" in refused:
             del body["stream_options"]
-        if REASONING not in refused:
-            body["messages"] = without_reasoning(body["messages"])
-        return body
+        form = MessageForm(has_names="name" not in refused, has_reasoning=REASONING in refused)
+        return write_body(body, self._messages.write(request.messages, form))
 
 
 def _adapt(request: InferenceRequest, refused: set[str]) -> InferenceRequest:
@@ -52,8 +56,6 @@ def _adapt(request: InferenceRequest, refused: set[str]) -> InferenceRequest:
         request = replace(request, decoding=replace(request.decoding, temperature=None))
     if "verbosity" in refused:
         request = replace(request, verbosity=None)
-    if "name" in refused:
-        request = replace(request, messages=tuple(map(put_name_in_text, request.messages)))
     if "json_object" in refused and isinstance(request.response_format, JsonObjectResponseFormat):
         request = replace(request, response_format=JsonSchemaResponseFormat(json_schema=ANY_OBJECT))
     return request

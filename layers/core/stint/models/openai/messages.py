@@ -1,7 +1,7 @@
 """Conversion of a conversation to chat completions messages."""
 
 import json
-from typing import Any
+from typing import Any, NamedTuple
 
 from stint.domain.content import Content, DetailedImage, ImageContentItem, TextContentItem, items_of, text_of
 from stint.domain.inference import AssistantAnswer, ModelMessage, SystemText, ToolResult, UserInput
@@ -15,43 +15,54 @@ REASONING = "reasoning_content"
 """Field of an assistant message that DeepSeek and Moonshot require if their models reason. Others refuse it."""
 
 
-def write_messages(messages: tuple[ModelMessage, ...]) -> list[Message]:
-    """Write a conversation for the field `messages` of OpenAI's "Create chat completion".
+class MessageForm(NamedTuple):
+    """The form that a model accepts: names in a field or in the text, and earlier answers with their reasoning."""
 
-    Images of tool results follow in a user message after the results, because OpenAI and vLLM refuse images in tool
-    messages, and nothing may come between an answer's calls and their results. Every earlier answer has its reasoning,
-    which `without_reasoning` removes for most servers. A name that is not plain (see `is_plain_name`) is put before
-    the text.
+    has_names: bool = True
+    has_reasoning: bool = False
+
+
+def write_message(message: ModelMessage, form: MessageForm) -> Message:
+    """Write one message for the field `messages` of OpenAI's "Create chat completion".
+
+    A name is put before the text if it is not plain (see `is_plain_name`) or the form has no names. The images of a
+    tool's result are not in it; see `write_tool_images`.
 
     Raises:
         InvalidRequest: an image cannot be read.
     """
-    written: list[Message] = []
-    pending: list[Message] = []
-    for message in messages:
-        if pending and not isinstance(message, ToolResult):
-            written.append({"role": "user", "content": pending})
-            pending = []
-        match _with_plain_name(message):
-            case SystemText(text, name):
-                written.append(_named({"role": "system", "content": text}, name))
-            case UserInput(content, name):
-                written.append(_named({"role": "user", "content": _user_content(content)}, name))
-            case AssistantAnswer(name=name) as answer:
-                written.append(_named(_assistant(answer), name))
-            case ToolResult() as result:
-                written.append(_tool(result))
-                pending += _tool_images(result)
-    return [*written, {"role": "user", "content": pending}] if pending else written
+    match _with_plain_name(message, form):
+        case SystemText(text, name):
+            return _named({"role": "system", "content": text}, name)
+        case UserInput(content, name):
+            return _named({"role": "user", "content": _user_content(content)}, name)
+        case AssistantAnswer(name=name) as answer:
+            return _named(_assistant(answer, form), name)
+        case ToolResult() as result:
+            return _tool(result)
 
 
-def without_reasoning(messages: list[Message]) -> list[Message]:
-    """Return messages without the reasoning of earlier answers."""
-    return [{key: value for key, value in message.items() if key != REASONING} for message in messages]
+def write_tool_images(result: ToolResult) -> list[Message]:
+    """Write the images of a tool's result, for a user message after the results of all tools.
+
+    OpenAI and vLLM refuse images in tool messages, and nothing may come between an answer's calls and their results.
+    """
+    images = _images(result)
+    if not images:
+        return []
+    return [{"type": "text", "text": f"From {result.tool_name}:"}, *(_part(image) for image in images)]
 
 
-def _with_plain_name(message: ModelMessage) -> ModelMessage:
-    return message if is_plain_name(getattr(message, "name", "")) else put_name_in_text(message)
+def has_images(message: ModelMessage) -> bool:
+    """Return whether a message contains images."""
+    if not isinstance(message, UserInput | ToolResult) or isinstance(message.content, str):
+        return False
+    return any(isinstance(item, ImageContentItem) for item in items_of(message.content))
+
+
+def _with_plain_name(message: ModelMessage, form: MessageForm) -> ModelMessage:
+    name = getattr(message, "name", "")
+    return message if not name or (form.has_names and is_plain_name(name)) else put_name_in_text(message)
 
 
 def _named(message: Message, name: str) -> Message:
@@ -60,6 +71,8 @@ def _named(message: Message, name: str) -> Message:
 
 def _user_content(content: Content) -> str | list[Message]:
     """Write a user's content: a single text as a string, which every server accepts, anything else as parts."""
+    if isinstance(content, str):
+        return content
     items = items_of(content)
     if all(isinstance(item, TextContentItem) for item in items) and len(items) < 2:
         return text_of(content)
@@ -76,13 +89,14 @@ def _part(item: TextContentItem | ImageContentItem) -> Message:
     return {"type": "image_url", "image_url": told}
 
 
-def _assistant(answer: AssistantAnswer) -> Message:
+def _assistant(answer: AssistantAnswer, form: MessageForm) -> Message:
     """Write an assistant message. With calls and without text, its content is null, as in OpenAI's answers."""
     message: Message = {"role": "assistant", "content": answer.text}
     if answer.tool_calls:
         message["content"] = answer.text or None
         message["tool_calls"] = [_tool_call(call) for call in answer.tool_calls]
-    message[REASONING] = answer.reasoning.text if answer.reasoning is not None else ""
+    if form.has_reasoning:
+        message[REASONING] = answer.reasoning.text if answer.reasoning is not None else ""
     return message
 
 
@@ -99,12 +113,7 @@ def _tool(result: ToolResult) -> Message:
     return {"role": "tool", "tool_call_id": result.call_id, "content": text}
 
 
-def _tool_images(result: ToolResult) -> list[Message]:
-    images = _images(result)
-    if not images:
-        return []
-    return [{"type": "text", "text": f"From {result.tool_name}:"}, *(_part(image) for image in images)]
-
-
 def _images(result: ToolResult) -> list[ImageContentItem]:
+    if isinstance(result.content, str):
+        return []
     return [item for item in items_of(result.content) if isinstance(item, ImageContentItem)]

@@ -15,7 +15,6 @@ from stint.models.json_schemas import read_schema
 from stint.models.openai.adaptations import Adaptations
 from stint.models.openai.answer import ChatCompletionReader
 from stint.models.openai.errors import FIELDS, ProviderFailure
-from stint.models.openai.request import Body, write_body
 from stint.models.openai.response import read_response
 
 LONGEST_WAIT = 2.0
@@ -118,15 +117,14 @@ class OpenAICompatible:
             self._own_client = None
             await client.aclose()
 
-    async def _call(self, body: Body) -> AsyncGenerator[ModelChunk, None]:
+    async def _call(self, body: bytes) -> AsyncGenerator[ModelChunk, None]:
         key = await self._read_key()
         headers = {"Accept": "text/event-stream", "Content-Type": "application/json"}
         if key:
             headers["Authorization"] = f"Bearer {key}"
-        content = write_body(body)
         answer = ChatCompletionReader()
         try:
-            call = self._client().stream("POST", self._url, content=content, headers=headers, timeout=self._timeout)
+            call = self._client().stream("POST", self._url, content=body, headers=headers, timeout=self._timeout)
             async with call as response, aclosing(read_response(response, answer, key)) as chunks:
                 async for chunk in chunks:
                     yield chunk

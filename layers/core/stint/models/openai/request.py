@@ -1,30 +1,26 @@
 """The body of a chat completions request."""
 
-import json
 from typing import Any
-
-from pydantic_core import to_json
 
 from stint.domain.inference import AnswerFormat, Decoding, InferenceRequest, JsonObjectResponseFormat, ToolSignature
 from stint.domain.tools import ToolChoice
 from stint.models.json_schemas import read_schema
-from stint.models.openai.messages import write_messages
+from stint.models.openai.message_writer import write_json
 
 Body = dict[str, Any]
 
 
 def write_request(request: InferenceRequest) -> Body:
-    """Write a model call as a streaming chat completions request.
+    """Write a model call as a streaming chat completions request, without its messages.
 
     OpenAI lacks `top_k` and `repetition_penalty`; vLLM and most others support them under these names. Chat completions
     have no reasoning summaries: a server streams the reasoning itself, if at all.
 
     Raises:
-        InvalidRequest: the format is a grammar, or an image cannot be read.
+        InvalidRequest: the format is a grammar.
     """
     body: Body = {
         "model": request.model,
-        "messages": write_messages(request.messages),
         "stream": True,
         "stream_options": {"include_usage": True},
         **_decoding(request.decoding),
@@ -39,12 +35,9 @@ def write_request(request: InferenceRequest) -> Body:
     return body
 
 
-def write_body(body: Body) -> bytes:
-    """Return a body as JSON in UTF-8. A single surrogate, which a model may have written, becomes `?`."""
-    try:
-        return to_json(body)
-    except ValueError:
-        return json.dumps(body, ensure_ascii=False).encode(errors="replace")
+def write_body(body: Body, messages: list[bytes]) -> bytes:
+    """Return a body as JSON in UTF-8. `messages` has the JSON of each of its messages."""
+    return b"".join((write_json(body)[:-1], b',"messages":[', b",".join(messages), b"]}"))
 
 
 def _response_format(response_format: AnswerFormat) -> Body:

@@ -12,9 +12,9 @@ pytestmark = pytest.mark.built
 PROGRAM = """
 from aws_lambda_powertools.utilities.parameters import SecretsProvider
 from stint.models.bedrock.model import connect
-from stint.store.clients import make_dynamodb, make_events, make_s3, make_sqs
+from stint.store.clients import make_events, make_s3, make_sqs
 from stint.tools.lambda_function.provider import connect as connect_tool
-own = (make() for make in (make_dynamodb, make_s3, make_sqs, make_events))
+own = (make() for make in (make_s3, make_sqs, make_events))
 for client in (*own, connect_tool(30), connect(), SecretsProvider().client):
     print(client.meta.service_model.service_name)
 """

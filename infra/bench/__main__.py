@@ -13,6 +13,7 @@ import time
 from infra.bench.base import base_tree, this_tree
 from infra.bench.history import HISTORY, measure_history, rows_after
 from infra.bench.memory import measure_idle_memory, measure_memory
+from infra.bench.model_server import running_model_server
 from infra.bench.processes import launcher
 from infra.bench.report import render
 from infra.bench.responses import measure_responses
@@ -55,11 +56,12 @@ async def bench(only_starts: bool, history: int) -> None:
         print(render("Tools, warm", "at once", "sum", await measure_tools(front)), flush=True)
         if sys.platform == "linux":
             print(render("Peak memory, turns", "function", "uvicorn", await measure_memory(launch, front)))
-    async with running_side(this_tree()) as side:
-        results = (await measure_sides([side]))[side.name]
-        print(render("Sessions at once, make run", "sessions", "1 session", rows_at_once(results)), flush=True)
-        turns = (await measure_history([side], history))[side.name]
-        print(render("History, make run", "prior turns", "none", rows_after(turns, history)))
+    with running_model_server() as model:
+        async with running_side(this_tree(), model.url) as side:
+            results = (await measure_sides([side]))[side.name]
+            print(render("Sessions at once, make run", "sessions", "1 session", rows_at_once(results)), flush=True)
+            turns = (await measure_history([side], history, model))[side.name]
+            print(render("History, make run", "prior turns", "none", rows_after(turns, history)))
     print(f"\nMedians of interleaved runs, {time.monotonic() - began:.0f} s in total.")
     print("bare: FastAPI on uvicorn with a DynamoDB client. uvicorn: the same app, without runtime and front end.")
 
@@ -68,10 +70,10 @@ async def compare(commit: str, history: int) -> None:
     """Run this tree and another commit side by side, each as `make run` with an empty store."""
     began = time.monotonic()
     print(MACHINE)
-    with base_tree(commit) as base:
-        async with running_side(this_tree()) as ours, running_side(base) as theirs:
+    with base_tree(commit) as base, running_model_server() as model:
+        async with running_side(this_tree(), model.url) as ours, running_side(base, model.url) as theirs:
             sides = (ours, theirs)
-            results, turns = await measure_sides(sides), await measure_history(sides, history)
+            results, turns = await measure_sides(sides), await measure_history(sides, history, model)
     rows = [row for each in (results, turns) for row in rows_against(each[ours.name], each[theirs.name])]
     print(render("make run, warm unless it says cold", ours.name, theirs.name, rows))
     print(f"\nMedians of interleaved runs, {time.monotonic() - began:.0f} s in total.")

@@ -21,8 +21,6 @@ T = TypeVar("T")
 SETUP_SECONDS = 120
 TOKEN = re.compile(rb'"step_progress"|response\.output_text\.delta')
 
-AGENT = {"agent_config": {"model": "scripted/demo", "instructions": "Answer briefly."}}
-
 
 @dataclass(frozen=True)
 class Measure:
@@ -53,8 +51,9 @@ class Api:
     def __init__(self, url: str) -> None:
         self._connection = HTTPConnection(urlsplit(url).netloc, timeout=60)
 
-    def create_agent(self) -> str:
-        return str(self.post("/v1/agents", AGENT)["agent_id"])
+    def create_agent(self, model: str = "scripted/demo") -> str:
+        config = {"model": model, "instructions": "Answer briefly."}
+        return str(self.post("/v1/agents", {"agent_config": config})["agent_id"])
 
     def create_session(self, agent: str) -> str:
         path = f"/v1/agents/{agent}/session"

@@ -1,10 +1,15 @@
-"""The first event and the first token of a turn, in a new session and after many turns, interleaved."""
+"""The first event and the first token of a turn, in a new session and after many turns, interleaved.
+
+The model is a server of chat completions on this machine. The time that it takes to read a request is subtracted from
+that to the first token.
+"""
 
 import asyncio
 from collections import defaultdict
 from collections.abc import Sequence
 
 from infra.bench.client import Api
+from infra.bench.model_server import ModelServer
 from infra.bench.report import Row
 from infra.bench.side import Side
 from infra.bench.streams import SHORT
@@ -12,18 +17,19 @@ from infra.bench.streams import SHORT
 ROUNDS = 10
 HISTORY = 100
 """Prior turns of the long session. They are run before, one after the other, and not measured."""
+MODEL = "openai/bench"
 Results = dict[str, list[float]]
 
 
-async def measure_history(sides: Sequence[Side], turns: int) -> dict[str, Results]:
+async def measure_history(sides: Sequence[Side], turns: int, model: ModelServer) -> dict[str, Results]:
     """Return the times of each side in milliseconds, by the names of `names_of`."""
-    return await asyncio.to_thread(measure, sides, turns)
+    return await asyncio.to_thread(measure, sides, turns, model)
 
 
-def measure(sides: Sequence[Side], turns: int) -> dict[str, Results]:
+def measure(sides: Sequence[Side], turns: int, model: ModelServer) -> dict[str, Results]:
     results: dict[str, Results] = {side.name: defaultdict(list) for side in sides}
     apis = {side.name: Api(side.url) for side in sides}
-    agents = {name: api.create_agent() for name, api in apis.items()}
+    agents = {name: api.create_agent(MODEL) for name, api in apis.items()}
     long = {name: session_after(api, agents[name], turns) for name, api in apis.items()}
     for _ in range(ROUNDS):
         for name, api in apis.items():
@@ -31,7 +37,7 @@ def measure(sides: Sequence[Side], turns: int) -> dict[str, Results]:
                 turn = api.stream_turn(session, SHORT)
                 first_event, first_token = names_of(prior)
                 results[name][first_event].append(turn.first * 1000)
-                results[name][first_token].append(turn.token * 1000)
+                results[name][first_token].append((turn.token - model.reading) * 1000)
     for api in apis.values():
         api.close()
     return results

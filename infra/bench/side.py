@@ -50,14 +50,18 @@ class Side:
 
 
 @contextlib.asynccontextmanager
-async def running_side(tree: Tree) -> AsyncIterator[Side]:
-    """Run `make run` of a tree with an empty store on a free port, and stop it at the end."""
+async def running_side(tree: Tree, model_url: str = "") -> AsyncIterator[Side]:
+    """Run `make run` of a tree with an empty store on a free port, and stop it at the end.
+
+    `model_url` is the base URL of the server of its `openai/` models.
+    """
+    settings = SETTINGS | ({"OPENAI_BASE_URL": model_url, "OPENAI_API_KEY": "bench"} if model_url else {})
     path = os.pathsep.join(str(tree.root / each) for each in ("layers/core", "layers/runtime/python", "."))
     with tempfile.TemporaryDirectory(prefix="stint-side-", ignore_cleanup_errors=True) as state:
         process = await asyncio.create_subprocess_exec(
             *(str(tree.python), "-m", "infra.local", "--state", state, "run", "--port", "0"),
             cwd=tree.root,
-            env={**SETTINGS, "PYTHONPATH": path, "PATH": os.environ["PATH"]},
+            env={**settings, "PYTHONPATH": path, "PATH": os.environ["PATH"]},
             stdin=DEVNULL,
             stdout=PIPE,
             stderr=STDOUT,

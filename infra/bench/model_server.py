@@ -1,0 +1,100 @@
+"""A model server in a thread, which measures how long it reads each request."""
+
+import asyncio
+import contextlib
+import json
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+READ_LIMIT = 64 * 1024 * 1024
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+ANSWER = "done"
+
+
+class ModelServer:
+    """Server of streamed chat completions, whose answer is one word. `url` is its base URL.
+
+    `reading` are the seconds from the head of the last request to its parsed body, and `messages` their number.
+    """
+
+    def __init__(self) -> None:
+        self.url = ""
+        self.reading = 0.0
+        self.messages = 0
+        self._loop = asyncio.new_event_loop()
+        self._stop = asyncio.Event()
+        self._started = threading.Event()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def run(self) -> None:
+        with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
+            runner.run(self._serve())
+
+    def wait_until_started(self) -> None:
+        self._started.wait()
+
+    def stop(self) -> None:
+        self._loop.call_soon_threadsafe(self._stop.set)
+
+    async def _serve(self) -> None:
+        server = await asyncio.start_server(self._accept, "127.0.0.1", 0, limit=READ_LIMIT)
+        self.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
+        self._started.set()
+        await self._stop.wait()
+        server.close()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = self._loop.create_task(self._answer_all(reader, writer))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _answer_all(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(asyncio.IncompleteReadError, OSError):
+            while True:
+                head = await reader.readuntil(b"\r\n\r\n")
+                began = time.perf_counter()
+                body: dict[str, Any] = json.loads(await reader.readexactly(content_length(head)))
+                self.reading, self.messages = time.perf_counter() - began, len(body["messages"])
+                writer.write(HEAD + b"".join(map(chunk, events(self.messages))) + b"0\r\n\r\n")
+                await writer.drain()
+        writer.close()
+
+
+def content_length(head: bytes) -> int:
+    fields = (line.partition(b":") for line in head.lower().split(b"\r\n"))
+    return next(int(value) for name, _, value in fields if name == b"content-length")
+
+
+def events(messages: int) -> list[bytes]:
+    """Return the events of an answer."""
+    usage = {"prompt_tokens": messages, "completion_tokens": 1, "total_tokens": messages + 1}
+    choices: list[dict[str, Any]] = [
+        {"delta": {"content": ANSWER}, "finish_reason": None},
+        {"delta": {}, "finish_reason": "stop"},
+    ]
+    bodies: list[dict[str, Any]] = [{"choices": [{"index": 0, **choice}]} for choice in choices]
+    bodies.append({"choices": [], "usage": usage})
+    return [*(b"data: %s\n\n" % json.dumps(body).encode() for body in bodies), b"data: [DONE]\n\n"]
+
+
+def chunk(data: bytes) -> bytes:
+    return b"%x\r\n%s\r\n" % (len(data), data)
+
+
+@contextlib.contextmanager
+def running_model_server() -> Iterator[ModelServer]:
+    """Run a model server, and stop it at the end."""
+    server = ModelServer()
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    server.wait_until_started()
+    try:
+        yield server
+    finally:
+        server.stop()
+        thread.join()

@@ -5,14 +5,15 @@ from collections.abc import Sequence
 
 import pytest
 from tests.store.conftest import Cloud
-from tests.store.response_samples import Responder, ids_of
+from tests.store.response_samples import Responder, ids_of, response_header
 
 from stint.domain.errors import NotFound
+from stint.domain.ids import new_name, pack_name
 from stint.domain.openai.stored_responses import ResponseHeader
 from stint.store import items
+from stint.store.chains import Chain
 from stint.store.log import LogItems
 from stint.store.response_logs import ResponseLogs
-from stint.store.responses import Chain
 
 TEXT = "Where did the ferry go, and when will it be back? " * 40
 
@@ -24,9 +25,9 @@ def responder(cloud: Cloud, tenant: str) -> Responder:
 
 @pytest.fixture(scope="module")
 def long(engine_cloud: Cloud) -> tuple[Responder, list[ResponseHeader]]:
-    """A chain of 100 links, which tests only read."""
+    """A chain of 103 links, which tests only read."""
     responder = Responder(engine_cloud.store, "longchain")
-    return responder, asyncio.run(responder.chain(100, TEXT, TEXT))
+    return responder, asyncio.run(responder.chain(103, TEXT, TEXT))
 
 
 async def read(responder: Responder, header: ResponseHeader, max_bytes: int | None = None) -> Chain:
@@ -37,7 +38,7 @@ def stored_bytes(cloud: Cloud, tenant: str) -> int:
     return sum(items.size(items.decode(item)) for item in cloud.items(tenant))
 
 
-@pytest.mark.parametrize("length", [1, 2, 16, 17, 18, 33, 100])
+@pytest.mark.parametrize("length", [1, 2, 16, 99, 100, 101, 102, 103])
 async def test_a_chain_is_read_oldest_first(long: tuple[Responder, list[ResponseHeader]], length: int) -> None:
     responder, links = long
 
@@ -47,17 +48,26 @@ async def test_a_chain_is_read_oldest_first(long: tuple[Responder, list[Response
     assert chain.complete
 
 
-@pytest.mark.parametrize("length", [1, 16, 17, 32, 33, 100])
-async def test_a_chain_takes_a_query_for_each_link_in_few_rounds(
-    cloud: Cloud, long: tuple[Responder, list[ResponseHeader]], length: int, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("length", "rounds"),
+    [(1, [1]), (2, [1, 1]), (17, [1, 16]), (101, [1, 100]), (102, [1, 1, 100]), (103, [1, 2, 100])],
+)
+async def test_a_chain_takes_a_query_for_each_link_in_two_rounds_for_100(
+    cloud: Cloud,
+    long: tuple[Responder, list[ResponseHeader]],
+    length: int,
+    rounds: list[int],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     responder, links = long
-    rounds: list[int] = []
+    seen: list[int] = []
     find_many = ResponseLogs.find_many
 
-    async def count(logs: ResponseLogs, tenant: str, ids: Sequence[str]) -> list[LogItems | None]:
-        rounds.append(len(ids))
-        return await find_many(logs, tenant, ids)
+    async def count(
+        logs: ResponseLogs, tenant: str, ids: Sequence[str], max_bytes: int | None = None
+    ) -> list[LogItems | None]:
+        seen.append(len(ids))
+        return await find_many(logs, tenant, ids, max_bytes)
 
     monkeypatch.setattr(ResponseLogs, "find_many", count)
     cloud.forget()
@@ -65,16 +75,25 @@ async def test_a_chain_takes_a_query_for_each_link_in_few_rounds(
     await read(responder, links[length - 1])
 
     assert cloud.calls == {"Query": length}
-    assert sum(rounds) == length
-    assert max(rounds) <= 16
-    assert len(rounds) <= -(-length // 16) + 1
+    assert seen == rounds
+
+
+async def test_the_queries_of_a_round_are_concurrent(
+    cloud: Cloud, long: tuple[Responder, list[ResponseHeader]]
+) -> None:
+    responder, links = long
+
+    with cloud.proxy.held_in_rounds(["Query"], ["Query"] * 32):
+        chain = await read(responder, links[32])
+
+    assert len(chain.links) == 33
 
 
 async def test_a_chain_of_100_stores_every_item_once(cloud: Cloud, responder: Responder) -> None:
     alone = Responder(responder.store, f"{responder.tenant}b")
     await alone.respond(secrets.token_hex(2_000), secrets.token_hex(2_000))
     one_link = stored_bytes(cloud, alone.tenant)
-    tail = 16 * 25 + 120  # a header's ancestors, and what names the link before it
+    tail = 50 * 25 + 120  # a header's ancestors on average, and what names the link before it
     texts = [secrets.token_hex(2_000) for _ in range(200)]
 
     last: ResponseHeader | None = None
@@ -92,12 +111,24 @@ def documents(cloud: Cloud, tenant: str) -> list[str]:
     return [doc if isinstance(doc, str) else zlib.decompress(doc).decode() for doc in inline]
 
 
-def test_no_header_grows_with_the_chain(long: tuple[Responder, list[ResponseHeader]]) -> None:
+def test_a_header_names_at_most_100_links(long: tuple[Responder, list[ResponseHeader]]) -> None:
     _, links = long
 
-    assert [link.depth for link in links] == list(range(100))
-    assert max(len(link.ancestors) for link in links) == 16
-    assert [len(link.ancestors) for link in links[30:34]] == [14, 15, 16, 1]
+    assert [link.depth for link in links] == list(range(103))
+    assert [len(link.ancestors) for link in links[98:]] == [98, 99, 100, 1, 2]
+
+
+@pytest.mark.parametrize(("depth", "units"), [(0, 1), (1, 1), (16, 1), (35, 1), (100, 2)])
+async def test_a_header_takes_two_write_units_at_most_however_long_its_chain_is(
+    cloud: Cloud, responder: Responder, depth: int, units: int
+) -> None:
+    ancestors = [pack_name(new_name("resp")) for _ in range(depth)]
+    header = response_header("What is the weather tomorrow?").model_copy(update={"ancestors": ancestors})
+    cloud.forget()
+
+    await responder.responses.put(responder.tenant, header)
+
+    assert cloud.units["BatchWriteItem"] == units + 1  # the list entry takes one
 
 
 async def test_chains_fork_freely(responder: Responder) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
 A = TypeVar("A")
+B = TypeVar("B")
 R = TypeVar("R")
 
 CALLS = 8
@@ -29,3 +30,13 @@ async def map_concurrently(do: Callable[[A], Awaitable[R]], over: Sequence[A], c
         if isinstance(result, BaseException):
             raise result
     return [result for result in results if not isinstance(result, BaseException)]
+
+
+async def gather_both(one: Awaitable[A], other: Awaitable[B]) -> tuple[A, B]:
+    """Await two results concurrently. Raises the first exception in order after both calls have ended."""
+    first, second = await asyncio.gather(one, other, return_exceptions=True)
+    if isinstance(first, BaseException):
+        raise first
+    if isinstance(second, BaseException):
+        raise second
+    return first, second

@@ -11,7 +11,13 @@ from stint.store.table import Table
 from stint.store.tombstones import is_live
 
 ROUND = 16
-"""Responses to read concurrently, as many as one link of a chain lists."""
+"""Responses of a list to read before their sizes are looked at."""
+
+CALLS = 32
+"""Maximum concurrent Queries. More do not make it faster, because a call takes processor time."""
+
+LIVE = "deleted_at, expires_at"
+"""The attributes that show whether a response exists."""
 
 
 class ResponseLogs:
@@ -27,9 +33,28 @@ class ResponseLogs:
         log = response_log([item async for item in self._table.query(pk, before=keys.AFTER_RECORDS)])
         return log if is_live(log.header) else None
 
-    async def find_many(self, tenant: str, ids: Sequence[str]) -> list[LogItems | None]:
-        """Find up to ROUND responses concurrently."""
-        return await map_concurrently(lambda response_id: self.find(tenant, response_id), ids, calls=ROUND)
+    async def find_many(self, tenant: str, ids: Sequence[str], max_bytes: int | None = None) -> list[LogItems | None]:
+        """Find responses, up to CALLS concurrently; None for those that do not exist.
+
+        Those at the end may be omitted if the ones after the first have more than `max_bytes` of JSON without them.
+        """
+        total = 0
+
+        async def find(response_id: str) -> list[LogItems | None]:
+            nonlocal total
+            if max_bytes is not None and total > max(max_bytes, 0):
+                return []
+            log = await self.find(tenant, response_id)
+            total += log.size if log and response_id != ids[0] else 0
+            return [log]
+
+        return [log for found in await map_concurrently(find, ids, calls=CALLS) for log in found]
+
+    async def find_live(self, tenant: str, ids: Sequence[str]) -> set[str]:
+        """Return those responses that exist and are not deleted, with one call for 100."""
+        wanted = {response_id: keys.response(tenant, response_id) for response_id in ids}
+        found = await self._table.get_many(list(wanted.values()), attributes=LIVE)
+        return {response_id for response_id, key in wanted.items() if is_live(found.get(key))}
 
     async def read(self, found: Sequence[LogItems]) -> list[StoredResponse]:
         """Read the documents of logs, with those in S3 concurrently."""

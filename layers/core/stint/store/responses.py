@@ -2,16 +2,15 @@
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 from stint.domain.errors import Conflict, Interrupted, NotFound
-from stint.domain.ids import pack_name, unpack_name
 from stint.domain.openai.stored_responses import ResponseHeader, ResponseRecord, StoredResponse
 from stint.domain.paging import MAX_BYTES, Page
 from stint.store import keys
 from stint.store.background import BackgroundStore
 from stint.store.blobs import Blobs
+from stint.store.chains import NO_LINKS, Chain, ChainReader, KnownLinks
 from stint.store.documents import Documents, to_json
 from stint.store.failures import ConditionFailed
 from stint.store.log import ENDS, LogItems, response_log
@@ -21,14 +20,6 @@ from stint.store.table import Table
 from stint.store.tombstones import mark_deleted, new_seal, read_marked
 
 Order = Literal["asc", "desc"]
-
-
-@dataclass(frozen=True, slots=True)
-class Chain:
-    """A response after those that it continues, oldest first. `complete`: none was omitted."""
-
-    links: list[StoredResponse]
-    complete: bool
 
 
 class ResponseStore:
@@ -108,24 +99,16 @@ class ResponseStore:
         found, cut = await self._find_fitting(tenant, ids, max_bytes)
         return await self._logs.read(found), cut
 
-    async def chain(self, tenant: str, response_id: str, max_bytes: int | None = None) -> Chain:
-        """Read a response and those that it continues, up to 16 concurrently.
+    async def chain(
+        self, tenant: str, response_id: str, max_bytes: int | None = None, known: KnownLinks = NO_LINKS
+    ) -> Chain:
+        """Read a response, and then those that it continues, up to 100 in a round.
 
-        With `max_bytes` of JSON, read the newest links that fit, at least one. Raises NotFound with the id of a deleted
-        link.
+        Those that are `known` are only checked for their deletion, with one call for 100, in the first round if the
+        caller knows what the response continues. With `max_bytes` of JSON, the chain has the newest links that fit, at
+        least one. Raises NotFound with the id of a deleted link.
         """
-        chosen: list[LogItems] = []
-        total, wanted = 0, [response_id]
-        while wanted:
-            for link, log in zip(wanted, await self._logs.find_many(tenant, wanted), strict=True):
-                if log is None:
-                    raise NotFound("Response", link)
-                total += log.size
-                if chosen and max_bytes is not None and total > max_bytes:
-                    return Chain(await self._logs.read(chosen[::-1]), complete=False)
-                chosen.append(log)
-            wanted = [unpack_name("resp", link) for link in (await self._logs.read_header(chosen[-1])).ancestors]
-        return Chain(await self._logs.read(chosen[::-1]), complete=True)
+        return await ChainReader(self._logs, tenant, max_bytes, known).read(response_id)
 
     async def list(
         self, tenant: str, *, after: str | None = None, limit: int = 20, model: str | None = None, order: Order = "desc"
@@ -205,15 +188,3 @@ class ResponseStore:
                 items.append(refused.found)
         if running:
             await self._background.stop(tenant, response_id)
-
-
-def place_behind(header: ResponseHeader) -> tuple[list[str], int]:
-    """Return the ancestors and the depth of a response that continues another one.
-
-    The ancestors are the other one, its previous one, and so on, newest first, up to one whose depth is a multiple of
-    ROUND. That one lists the next ones, so that headers do not grow with the chain.
-    """
-    packed = pack_name(header.response_id)
-    if header.depth % ROUND == 0:
-        return [packed], header.depth + 1
-    return [packed, *header.ancestors], header.depth + 1

@@ -28,6 +28,8 @@ SMALL_PAGE = 100
 LARGE_PAGE = 50_000
 """Maximum entries of a read for a list, more than a response can contain."""
 
+OVERLOADED = "The database is overloaded. Try again."
+
 NEW = "attribute_not_exists(pk)"
 """The condition that there is no record."""
 
@@ -54,14 +56,16 @@ class Table:
         answer = await self._call("GetItem", TableName=self._name, Key=_key(key), ConsistentRead=True)
         return decode(answer["Item"]) if "Item" in answer else None
 
-    async def get_many(self, keys: Sequence[Key]) -> dict[Key, Item]:
-        """Read records concurrently, up to 100 per call. Missing ones are omitted."""
+    async def get_many(self, keys: Sequence[Key], attributes: str | None = None) -> dict[Key, Item]:
+        """Read records, or some `attributes` of them, concurrently, up to 100 per call. Missing ones are omitted."""
         parts = [keys[at : at + GET_BATCH] for at in range(0, len(keys), GET_BATCH)]
-        return {key: item for found in await map_concurrently(self._get_part, parts) for key, item in found}
+        found = await map_concurrently(lambda part: self._get_part(part, attributes), parts)
+        return {key: item for part in found for key, item in part}
 
-    async def _get_part(self, keys: Sequence[Key]) -> list[tuple[Key, Item]]:
+    async def _get_part(self, keys: Sequence[Key], attributes: str | None) -> list[tuple[Key, Item]]:
         found: list[tuple[Key, Item]] = []
-        left: Any = {self._name: {"Keys": [_key(key) for key in keys], "ConsistentRead": True}}
+        chosen = {"ProjectionExpression": f"pk, sk, {attributes}"} if attributes else {}
+        left: Any = {self._name: {"Keys": [_key(key) for key in keys], "ConsistentRead": True, **chosen}}
         for attempt in range(BATCH_ATTEMPTS):
             await _pause(attempt)
             answer = await self._call("BatchGetItem", RequestItems=left)
@@ -70,7 +74,7 @@ class Table:
             left = answer.get("UnprocessedKeys")
             if not left:
                 return found
-        raise _overloaded()
+        raise StoreUnavailable(OVERLOADED)
 
     def query(
         self,
@@ -234,7 +238,7 @@ class Table:
             left = (await self._call("BatchWriteItem", RequestItems=left)).get("UnprocessedItems")
             if not left:
                 return
-        raise _overloaded()
+        raise StoreUnavailable(OVERLOADED)
 
 
 async def take(items: AsyncGenerator[T, None], count: int) -> list[T]:
@@ -253,7 +257,3 @@ async def _pause(attempt: int) -> None:
     """Wait before an attempt other than the first one, longer each time."""
     if attempt:
         await asyncio.sleep(random.uniform(0, 0.025 * 2**attempt))  # noqa: S311 - spreads the load, hides nothing
-
-
-def _overloaded() -> StoreUnavailable:
-    return StoreUnavailable("The database is overloaded. Try again.")

@@ -98,7 +98,7 @@ class ResponseHeader(Schema):
     """The first record of a response. It is written once, before the first event, and never changed.
 
     `input` has the request's own items, not those of the previous responses. `depth` is the number of these;
-    `ancestors` has their ids, 22 characters each, back to and including the last one whose depth is a multiple of 16.
+    `ancestors` has their ids, 22 characters each, back to and including the last one whose depth is a multiple of 100.
     `until` (seconds since 1970): after it, a foreground response without an ending is dead. `listed` has the tools of
     MCP servers as they were listed at the start. `texts` has the texts of the input's files, in order, for the model.
     The events of a `streamed` background response are stored, too.

@@ -19,8 +19,8 @@ from stint.services.responses.input_items import owner_of
 from stint.services.responses.items_to_messages import MessageBuilder
 from stint.services.responses.output_items import OutputItems, output_of, whole
 from stint.services.responses.recovery import Recovery, interrupted_record, mark_interrupted
+from stint.store.chains import place_behind
 from stint.store.lease import Lease
-from stint.store.responses import place_behind
 from stint.store.store import Store
 
 RUNNING = (ResponseStatus.queued, ResponseStatus.in_progress)

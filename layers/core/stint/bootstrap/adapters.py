@@ -135,7 +135,7 @@ class Adapters:
 
         settings = self.settings
         key = ApiKey(settings.openai_api_key.get_secret_value(), settings.openai_secret_arn)
-        model = OpenAICompatible(settings.openai_base_url, key, stall_timeout=settings.model_stall_seconds)
+        model = OpenAICompatible(settings.openai_base_url, key.read, stall_timeout=settings.model_stall_seconds)
         return model if model.is_of_openai else FetchedImages(model, self.fetch, self.image_bytes)
 
     def make_bedrock(self) -> ChatModel:

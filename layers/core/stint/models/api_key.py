@@ -1,7 +1,9 @@
 """The key of a model provider."""
 
+import asyncio
 import json
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, field
 
 from stint.domain.errors import ModelUnauthorized
 from stint.domain.known_secrets import remember
@@ -9,30 +11,58 @@ from stint.domain.known_secrets import remember
 MAX_AGE_SECONDS = 300
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ApiKey:
     """A key in plain text or in Secrets Manager, as a string or as JSON with the key under its `name`.
 
-    A call returns the key. A secret is read again after five minutes, so that it can be rotated.
+    A secret is read again after five minutes, so that it can be rotated.
     """
 
     value: str = ""
     secret_arn: str = ""
     name: str = "OPENAI_API_KEY"
+    _secret: str | None = field(default=None, repr=False)
+    _expires: float = 0.0
+    _fetch: "asyncio.Task[str] | None" = field(default=None, repr=False)
 
     def __call__(self) -> str | None:
-        key = self.value if self.value or not self.secret_arn else pick_key(read_secret(self.secret_arn), self.name)
+        """Return the key. This may block; see `read`."""
+        is_plain = bool(self.value) or not self.secret_arn
+        return self._pick(self.value if is_plain else read_secret(self.secret_arn))
+
+    async def read(self) -> str | None:
+        """Return the key. A secret is fetched in a thread, once for all callers that wait for it.
+
+        Raises:
+            ModelUnauthorized: the secret cannot be read.
+        """
+        if self.value or not self.secret_arn:
+            return self._pick(self.value)
+        if self._secret is None or time.time() >= self._expires:
+            await self._fetch_once()
+        return self._pick(self._secret or "")
+
+    async def _fetch_once(self) -> None:
+        """Wait for the fetch of this event loop, or start it. It continues if one of its callers leaves."""
+        fetch = self._fetch
+        if fetch is None or fetch.done() or fetch.get_loop() is not asyncio.get_running_loop():
+            fetch = self._fetch = asyncio.create_task(asyncio.to_thread(read_secret, self.secret_arn, force_fetch=True))
+        self._secret = await asyncio.shield(fetch)
+        self._expires = time.time() + MAX_AGE_SECONDS
+
+    def _pick(self, secret: str) -> str | None:
+        key = self.value or pick_key(secret, self.name)
         remember({key}, in_models_text=False)
         return key or None
 
 
-def read_secret(secret_arn: str) -> str:
-    """Read a secret through Powertools' cache. Raises ModelUnauthorized if it cannot be read."""
+def read_secret(secret_arn: str, *, force_fetch: bool = False) -> str:
+    """Read a secret through Powertools' cache, unless `force_fetch`. Raises ModelUnauthorized if it cannot be read."""
     from aws_lambda_powertools.utilities.parameters import get_secret  # noqa: PLC0415 - costs a cold start 30 ms
     from aws_lambda_powertools.utilities.parameters.exceptions import GetParameterError  # noqa: PLC0415
 
     try:
-        return str(get_secret(secret_arn, max_age=MAX_AGE_SECONDS))
+        return str(get_secret(secret_arn, max_age=MAX_AGE_SECONDS, force_fetch=force_fetch))
     except GetParameterError as error:
         raise ModelUnauthorized(
             "The model's API key could not be read from Secrets Manager. Check the parameter OpenAiSecretArn and the "

@@ -149,7 +149,10 @@ class TestAnswers:
         }
 
     async def test_key_may_be_a_function_or_missing(self, server: ChatCompletionsServer) -> None:
-        for key in (lambda: " from-a-secret\n", None):
+        async def read_secret() -> str:
+            return " from-a-secret\n"
+
+        for key in (read_secret, None):
             model = OpenAICompatible(f"{server.base_url}/", key)
             await collect(model)
             await model.aclose()

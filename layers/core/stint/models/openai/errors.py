@@ -71,12 +71,18 @@ class Refusal:
 
 
 class ProviderFailure(Exception):
-    """A failed call, with the error to raise and whether a retry can help."""
+    """A failed call, with the error to raise and whether a retry can help.
 
-    def __init__(self, error: StintError, *, may_repeat: bool = False, refusal: Refusal | None = None) -> None:
+    With `at_once`, it was not the server that failed: the call is repeated without a pause, and does not count.
+    """
+
+    def __init__(
+        self, error: StintError, *, may_repeat: bool = False, at_once: bool = False, refusal: Refusal | None = None
+    ) -> None:
         super().__init__(error.message)
         self.error = error
         self.may_repeat = may_repeat
+        self.at_once = at_once
         self.refusal = refusal
 
     @classmethod

@@ -3,9 +3,10 @@
 import asyncio
 import random
 import re
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import replace
+from typing import Any
 
 import httpx
 
@@ -14,6 +15,7 @@ from stint.domain.inference import Accepted, Finished, InferenceRequest, ModelCh
 from stint.models.json_schemas import read_schema
 from stint.models.openai.adaptations import Adaptations
 from stint.models.openai.answer import ChatCompletionReader
+from stint.models.openai.connections import Connections, ConnectionTrace
 from stint.models.openai.errors import FIELDS, ProviderFailure
 from stint.models.openai.response import read_response
 
@@ -30,8 +32,9 @@ class OpenAICompatible:
 
     Before the answer starts, connection errors, 429, 500, 502, 503 and 504 are retried `repeats` times, after `backoff`
     seconds, doubled each time and jittered, or after the server's Retry-After if that is at most 2 s. Timeouts are in
-    seconds; `stall_timeout` is the longest silence of the server. If `api_key` is a function, it is called in a thread
-    before each request; it may read a secret store, and should cache the key.
+    seconds; `stall_timeout` is the longest silence of the server. If `api_key` is a function, it is called before each
+    request; it may read a secret store, and should cache the key. A request that meets a connection which was dropped
+    while idle is sent again at once.
 
     If a model refuses a parameter that can be omitted or written differently, the request is sent again, and later
     requests to the model are adapted at once (see `Adaptations`).
@@ -40,7 +43,7 @@ class OpenAICompatible:
     def __init__(
         self,
         base_url: str,
-        api_key: str | Callable[[], str | None] | None = None,
+        api_key: str | Callable[[], Awaitable[str | None]] | None = None,
         *,
         connect_timeout: float = 5.0,
         stall_timeout: float = 60.0,
@@ -53,8 +56,7 @@ class OpenAICompatible:
         self._timeout = httpx.Timeout(stall_timeout, connect=connect_timeout)
         self._repeats = repeats
         self._backoff = backoff
-        self._given_client = client
-        self._own_client: tuple[asyncio.AbstractEventLoop, httpx.AsyncClient] | None = None
+        self._connections = Connections(client)
         self._adaptations = Adaptations()
 
     @property
@@ -102,6 +104,8 @@ class OpenAICompatible:
             except ProviderFailure as failure:
                 if begun:
                     raise failure.error from failure.__cause__
+                if failure.at_once:
+                    continue
                 if failure.refusal is not None and self._adaptations.learn(request, failure.refusal):
                     continue
                 pause = self._pause(failure, repeated)
@@ -112,43 +116,39 @@ class OpenAICompatible:
 
     async def aclose(self) -> None:
         """Close the connections, unless the client was passed in."""
-        if self._own_client is not None:
-            _, client = self._own_client
-            self._own_client = None
-            await client.aclose()
+        await self._connections.aclose()
 
     async def _call(self, body: bytes) -> AsyncGenerator[ModelChunk, None]:
         key = await self._read_key()
         headers = {"Accept": "text/event-stream", "Content-Type": "application/json"}
         if key:
             headers["Authorization"] = f"Bearer {key}"
-        answer = ChatCompletionReader()
+        answer, trace = ChatCompletionReader(), ConnectionTrace()
+        options: Any = {"headers": headers, "timeout": self._timeout, "extensions": {"trace": trace}}
         try:
-            call = self._client().stream("POST", self._url, content=body, headers=headers, timeout=self._timeout)
+            call = self._connections.client().stream("POST", self._url, content=body, **options)
             async with call as response, aclosing(read_response(response, answer, key)) as chunks:
                 async for chunk in chunks:
                     yield chunk
         except (httpx.RequestError, *NOT_A_URL) as error:
             if not answer.is_finished:
-                raise ProviderFailure(self._explain(error), may_repeat=not isinstance(error, NOT_REPEATED)) from error
+                raise self._failure(error, trace) from error
         for chunk in answer.finish():
             yield chunk
 
-    def _client(self) -> httpx.AsyncClient:
-        """Return the client of this event loop, because connections cannot be used in another one."""
-        if self._given_client is not None:
-            return self._given_client
-        loop = asyncio.get_running_loop()
-        if self._own_client is None or self._own_client[0] is not loop:
-            self._own_client = (loop, httpx.AsyncClient())
-        return self._own_client[1]
-
     async def _read_key(self) -> str:
-        key = await asyncio.to_thread(self._api_key) if callable(self._api_key) else self._api_key
+        key = await self._api_key() if callable(self._api_key) else self._api_key
         key = (key or "").strip()
         if not (key.isascii() and key.isprintable()):
             raise ModelError("OPENAI_API_KEY contains characters that cannot be sent. Set it again")
         return key
+
+    def _failure(
+        self, error: httpx.RequestError | httpx.InvalidURL | UnicodeError, trace: ConnectionTrace
+    ) -> ProviderFailure:
+        may_repeat = not isinstance(error, NOT_REPEATED)
+        at_once = trace.has_lost_idle_connection(error)
+        return ProviderFailure(self._explain(error), may_repeat=may_repeat, at_once=at_once)
 
     def _explain(self, error: httpx.RequestError | httpx.InvalidURL | UnicodeError) -> ModelError:
         server = self._url.partition("://")[2].partition("/")[0].rpartition("@")[2] or self._url

@@ -73,8 +73,8 @@ class Conversation:
         self.ids = (tenant, self.agent_id, self.session_id)
 
     @classmethod
-    async def create(cls, store: Store, tenant: str, expires_at: int | None = None) -> Self:
-        created, begun = agent(), session()
+    async def create(cls, store: Store, tenant: str, expires_at: int | None = None, name: str = "talk") -> Self:
+        created, begun = agent(), session(name)
         await store.agents.create(tenant, created)
         await store.sessions.create(tenant, created.agent_id, begun, expires_at)
         return cls(store, tenant, created.agent_id, begun.session_id)

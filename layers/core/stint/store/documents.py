@@ -53,16 +53,20 @@ class Documents:
 
     async def pack(self, item: Item, document: Schema, prefix: str) -> Item:
         """Return the item with its document. A document that is too large is in S3 when this returns."""
-        raw = to_json(document)
-        plain = item | {"doc": raw.decode()} if len(raw) <= MAX_ITEM else None
+        return await self.pack_json(item, to_json(document), prefix)
+
+    async def pack_json(self, item: Item, raw: bytes, prefix: str, *, short: bytes | None = None) -> Item:
+        """Return the item with the JSON of its document. `short` is stored in its place if that fits into the item."""
+        inline = raw if short is None else short
+        measured = item if short is None else item | {"size": len(raw)}
+        plain = measured | {"doc": inline.decode()} if len(inline) <= MAX_ITEM else None
         if plain and write_units(plain) == 1:
             return plain
-        body = zlib.compress(raw)
-        packed = item | {"doc": body, "size": len(raw)}
+        packed = item | {"doc": zlib.compress(inline), "size": len(raw)}
         chosen = plain if plain and write_units(plain) <= write_units(packed) else packed
         if size(chosen) <= MAX_ITEM:
             return chosen
-        body = min(body, raw, key=len)
+        body = min(zlib.compress(raw), raw, key=len)
         key = await self._blobs.put(prefix, body)
         return item | {"blob": key, "length": len(body), "sha256": sha256(body).digest(), "size": len(raw)}
 

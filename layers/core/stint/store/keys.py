@@ -16,6 +16,11 @@ LAST_INDEX = 9_999
 AFTER_TURNS = "g"
 """Sorts after all turns and records, and before the other records in a session's partition."""
 
+SEGMENTS = "history:"
+
+AFTER_SEGMENTS = "i"
+"""Sorts after all turns and segments, and before the session's name."""
+
 SHARDS = 8
 """Number of shards of the list entries of a tenant's responses, or conversations."""
 
@@ -58,7 +63,7 @@ def session(tenant: str, agent_id: str, session_id: str) -> Key:
 
 
 def turns(tenant: str, agent_id: str, session_id: str) -> str:
-    """The turns of a session: headers, logs, and the session's name if it is long."""
+    """The turns of a session: headers, logs, segments, and the session's name if it is long."""
     return ":".join(session(tenant, agent_id, session_id))
 
 
@@ -77,6 +82,16 @@ def record(tenant: str, agent_id: str, session_id: str, turn_id: str, index: int
         raise Conflict(f"Turn {turn_id} has {index} records, the maximum. Create another turn.", code="turn_full")
     pk, sk = turn(tenant, agent_id, session_id, turn_id)
     return Key(pk, f"{sk}:{index:04d}")
+
+
+def segment(tenant: str, agent_id: str, session_id: str, first_turn: str) -> Key:
+    """The segment of a session's history that begins with a turn."""
+    return Key(turns(tenant, agent_id, session_id), f"{SEGMENTS}{_id('Turn', first_turn)}")
+
+
+def first_turn(sk: str) -> str | None:
+    """Return the first turn of a segment; None if the key is not that of a segment."""
+    return sk.removeprefix(SEGMENTS) if sk.startswith(SEGMENTS) else None
 
 
 def pending_calls(tenant: str, agent_id: str, session_id: str) -> str:
@@ -104,6 +119,11 @@ def turn_blobs(tenant: str, agent_id: str, session_id: str, turn_id: str, *, eph
 def turn_of(sk: str) -> str:
     """Return the turn of a sort key."""
     return sk.partition(":")[0]
+
+
+def session_of(pk: str) -> str:
+    """Return the session of the partition of its turns."""
+    return pk.rpartition(":")[2]
 
 
 def is_header(sk: str) -> bool:

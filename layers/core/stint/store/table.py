@@ -12,6 +12,7 @@ from stint.domain.errors import StoreUnavailable
 from stint.domain.paging import MAX_ENTRIES, Window
 from stint.store.failures import ConditionFailed, table_errors
 from stint.store.items import Item, decode, encode
+from stint.store.key_conditions import sk_condition
 from stint.store.keys import Key
 from stint.store.parallel import map_concurrently
 
@@ -89,7 +90,7 @@ class Table:
         attributes: str | None = None,
         page: int | None = None,
     ) -> AsyncGenerator[Item, None]:
-        """Read a partition in key order: sort keys with a prefix, below `before`, or from `since` on.
+        """Read a partition in key order: sort keys with a prefix, below `before`, from `since` on.
 
         A call reads 1 MB, or `page` records. `after` is the sort key to start after, in the requested order. `model`
         filters the records that have this attribute; the others are read, too.
@@ -101,13 +102,11 @@ class Table:
             request["Limit"] = page
         if after is not None:
             request["ExclusiveStartKey"] = _key(Key(pk, after))
-        values: Item = {}
         if model is not None:
             request["FilterExpression"] = "model = :model"
-            values[":model"] = model
-        conditions = {"begins_with(sk, :sk)": prefix, "sk < :sk": before, "sk >= :sk": since}
-        condition, sk = next(((text, sk) for text, sk in conditions.items() if sk is not None), ("", None))
-        return self._items(pk, request, condition, values if sk is None else values | {":sk": sk})
+        values = {} if model is None else {":model": model}
+        condition, bounds = sk_condition(prefix=prefix, before=before, since=since)
+        return self._items(pk, request, condition, values | bounds)
 
     async def _items(
         self, pk: str, request: dict[str, Any], condition: str = "", values: Item | None = None

@@ -1,11 +1,12 @@
 """Turns in the table: a header, and an append-only log whose indexes are written once."""
 
 import time
-from collections.abc import AsyncGenerator, AsyncIterable, Set
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, Sequence, Set
+from dataclasses import dataclass, field
 
 from stint.domain.errors import Conflict, Interrupted, NotFound
 from stint.domain.llama_stack.stored_turns import PendingCalls, StoredTurn, TurnHeader, TurnRecord
+from stint.domain.llama_stack.transcribed_turns import TranscribedTurn
 from stint.domain.paging import MAX_BYTES
 from stint.domain.run_outcome import RunOutcome, RunStatus
 from stint.store import keys
@@ -13,19 +14,25 @@ from stint.store.documents import Documents
 from stint.store.failures import ConditionFailed
 from stint.store.items import Item
 from stint.store.log import ENDS, LogItems, turn_log, turn_logs
+from stint.store.segments import NewestTurns, SegmentStore, unexpired
 from stint.store.session_leases import SessionLease
 from stint.store.sessions import LastTurn
 from stint.store.table import Table
 from stint.store.tombstones import is_expired
+from stint.store.turn_documents import TurnDocuments
 
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """A session's turns in creation order. `complete`: none was omitted. `last` is the end of the history."""
+    """A session's turns in creation order. `complete`: none was omitted. `last` is the end of the history.
+
+    `transcribed` are those before `turns`, from segments.
+    """
 
     turns: list[StoredTurn]
     complete: bool
     last: LastTurn | None
+    transcribed: list[TranscribedTurn] = field(default_factory=list)
 
 
 class TurnStore:
@@ -36,7 +43,9 @@ class TurnStore:
 
     def __init__(self, table: Table, documents: Documents) -> None:
         self._table = table
-        self._documents = documents
+        self._blobs = documents
+        self._documents = TurnDocuments(table, documents)
+        self._segments = SegmentStore(table, documents)
 
     async def put_header(self, lease: SessionLease, header: TurnHeader) -> None:
         """Store a turn's header. Raises Interrupted if the turn was sealed before it started."""
@@ -96,29 +105,58 @@ class TurnStore:
                 items.append(refused.found)
 
     async def history(
-        self, tenant: str, agent_id: str, session_id: str, max_bytes: int | None = None, since: str | None = None
+        self,
+        tenant: str,
+        agent_id: str,
+        session_id: str,
+        max_bytes: int | None = None,
+        since: str | None = None,
+        *,
+        segments: bool = True,
     ) -> History:
-        """Read a session's turns: one Query per MB, and the blobs concurrently.
+        """Read a session's turns: one Query per MB or PAGE of records, and the blobs concurrently.
 
-        With `max_bytes` of JSON, read the newest turns that fit, at least one. A session that does not exist has an
-        empty history. Raises NotFound for one that has expired.
+        With `max_bytes` of JSON, read the newest turns that fit, at least one. With `since`, read that turn and later
+        ones, without segments. `segments` reads older turns in compact form; the last turn is read itself in any case.
+        A session that does not exist has an empty history. Raises NotFound for one that has expired.
         """
+        pk = keys.turns(tenant, agent_id, session_id)
+        if segments and since is None:
+            newest = await self._segments.read_newest(pk, session_id, max_bytes)
+        else:
+            items = self._table.query(pk, since=since, before=keys.AFTER_TURNS, newest_first=True)
+            newest = NewestTurns([], True, unexpired(items, session_id))
         chosen: list[LogItems] = []
         total, complete = 0, True
-        items = self._table.query(keys.turns(tenant, agent_id, session_id), before=keys.AFTER_TURNS, newest_first=True)
-        async for log in turn_logs(_unexpired(items, session_id)):
+        async for log in turn_logs(newest.uncovered()):
             if log.header is None:
                 continue
-            if since is not None and keys.turn_of(log.header["sk"]) < since:
-                break
             total += log.size
             if chosen and max_bytes is not None and total > max_bytes:
                 complete = False
                 break
             chosen.append(log)
-        turns = await self._read(chosen[::-1])
+        if newest.transcribed and not chosen:  # a segment ends before the last turn, unless that was removed
+            return await self.history(tenant, agent_id, session_id, max_bytes, segments=False)
+        older, all_fit = newest.fitting(total, max_bytes) if complete else ([], False)
+        turns = await self._documents.read(chosen[::-1])
         last = LastTurn(turns[-1].header.turn_id, len(turns[-1].records)) if turns else None
-        return History(turns, complete, last)
+        return History(turns, all_fit, last, older)
+
+    async def put_segment(
+        self,
+        tenant: str,
+        agent_id: str,
+        session_id: str,
+        turns: Sequence[TranscribedTurn],
+        after: str | None,
+        expires_at: int | None,
+    ) -> str:
+        """Store successive ended turns in compact form; see SegmentStore.put.
+
+        They must not have the session's last turn, which may change.
+        """
+        return await self._segments.put(tenant, agent_id, session_id, turns, after, expires_at)
 
     async def pages(
         self, tenant: str, agent_id: str, session_id: str, turn_ids: Set[str] | None = None
@@ -131,38 +169,27 @@ class TurnStore:
         chosen: list[LogItems] = []
         total = 0
         items = self._table.query(keys.turns(tenant, agent_id, session_id), before=keys.AFTER_TURNS)
-        async for log in turn_logs(_unexpired(items, session_id)):
+        async for log in turn_logs(unexpired(items, session_id)):
             if log.header is None or (turn_ids is not None and keys.turn_of(log.header["sk"]) not in turn_ids):
                 continue
             total += log.size
             if chosen and total > MAX_BYTES:
-                yield await self._read(chosen), True
+                yield await self._documents.read(chosen), True
                 chosen, total = [], log.size
             chosen.append(log)
-        yield await self._read(chosen), False
+        yield await self._documents.read(chosen), False
 
     async def get(self, tenant: str, agent_id: str, session_id: str, turn_id: str) -> StoredTurn:
         """Read one turn. Raises NotFound."""
         pk, prefix = keys.turn(tenant, agent_id, session_id, turn_id)
-        log = turn_log([item async for item in _unexpired(self._table.query(pk, prefix=prefix), session_id)])
+        log = turn_log([item async for item in unexpired(self._table.query(pk, prefix=prefix), session_id)])
         if log.header is None:
             raise NotFound("Turn", turn_id)
-        return (await self._read([log]))[0]
-
-    async def _read(self, found: list[LogItems]) -> list[StoredTurn]:
-        documents = iter(await self._documents.read([item for log in found for item in log.items]))
-        return [
-            StoredTurn(
-                header=TurnHeader.model_validate_json(next(documents)),
-                records=[TurnRecord.model_validate_json(next(documents)) for _ in log.records],
-                size=log.size,
-            )
-            for log in found
-        ]
+        return (await self._documents.read([log]))[0]
 
     async def put_body(self, lease: SessionLease, body: bytes) -> str:
         """Store a body among the blobs of the lease's turn, and return its key."""
-        return await self._documents.put_body(_blobs(lease, lease.turn_id), body)
+        return await self._blobs.put_body(_blobs(lease, lease.turn_id), body)
 
     async def put_pending(self, lease: SessionLease, pending: PendingCalls) -> None:
         """Store the calls that the lease's turn waits for. Raises Interrupted if the session was deleted."""
@@ -178,8 +205,7 @@ class TurnStore:
         item = await self._table.get(keys.pending(tenant, agent_id, session_id, turn_id))
         if item is None or "sealed_at" in item or is_expired(item):
             return None
-        [raw] = await self._documents.read([item])
-        return PendingCalls.model_validate_json(raw)
+        return await self._documents.read_pending(item)
 
     async def delete_pending(self, lease: SessionLease, turn_id: str) -> None:
         """Delete the calls that a turn of the lease's session waited for."""
@@ -195,13 +221,6 @@ def _item(lease: SessionLease, key: keys.Key) -> Item:
 def _blobs(lease: SessionLease, turn_id: str) -> str:
     ephemeral = lease.expires_at is not None
     return keys.turn_blobs(lease.tenant, lease.agent_id, lease.session_id, turn_id, ephemeral=ephemeral)
-
-
-async def _unexpired(items: AsyncIterable[Item], session_id: str) -> AsyncGenerator[Item, None]:
-    async for item in items:
-        if is_expired(item):
-            raise NotFound("Session", session_id)
-        yield item
 
 
 def _interrupted(turn_id: str) -> Interrupted:

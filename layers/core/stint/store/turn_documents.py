@@ -1,0 +1,118 @@
+"""Documents of turns in the table: without empty fields, and without the ids that are in the record's key."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from pydantic_core import from_json
+
+from stint.domain.llama_stack.stored_turns import PendingCalls, StoredTurn, TurnHeader, TurnRecord
+from stint.domain.llama_stack.turns import TurnOverrides
+from stint.domain.schema import Schema
+from stint.domain.steps import CompletionMessage, InferenceStep
+from stint.store import keys
+from stint.store.documents import MAX_ITEM, Documents
+from stint.store.failures import ConditionFailed
+from stint.store.items import Item
+from stint.store.log import LogItems
+from stint.store.table import Table
+
+Excluded = dict[str, Any]
+TurnDocument = TurnHeader | TurnRecord | PendingCalls
+
+
+class TurnDocuments:
+    """Writes and reads the documents of turns.
+
+    A small document has only what its record's key does not tell. Large ones are whole, because they gain nothing.
+    Whole documents of any size can be read. The `size` of a record is that of its whole document in any case.
+    """
+
+    def __init__(self, table: Table, documents: Documents) -> None:
+        self._table = table
+        self._documents = documents
+
+    async def put_new(self, item: Item, document: TurnDocument, prefix: str) -> None:
+        """Write a record if there is none. Raises ConditionFailed with the existing record, and deletes the blob."""
+        packed = await self.pack(item, document, prefix)
+        try:
+            await self._table.put_new(packed)
+        except ConditionFailed:
+            await self._documents.delete_blob(packed)
+            raise
+
+    async def pack(self, item: Item, document: TurnDocument, prefix: str) -> Item:
+        """Return the item with its document."""
+        whole = document.to_json(exclude_none=True)
+        short = shorten(item, document) if len(whole) <= MAX_ITEM else None
+        if short is None:
+            return await self._documents.pack(item, document, prefix)
+        return await self._documents.pack_json(item, whole, prefix, short=short)
+
+    async def read(self, found: Sequence[LogItems]) -> list[StoredTurn]:
+        """Read whole turns."""
+        items = [item for log in found for item in log.items]
+        documents = iter(zip(items, await self._documents.read(items), strict=True))
+        return [
+            StoredTurn(
+                header=TurnHeader.model_validate(restored(*next(documents))),
+                records=[TurnRecord.model_validate(restored(*next(documents))) for _ in log.records],
+                size=log.size,
+            )
+            for log in found
+        ]
+
+    async def read_pending(self, item: Item) -> PendingCalls:
+        """Read the calls that a turn waits for."""
+        [raw] = await self._documents.read([item])
+        return PendingCalls.model_validate(restored(item, raw))
+
+
+def shorten(item: Item, document: TurnDocument) -> bytes | None:
+    """Return the JSON of a document for the record with a key; None if it would not read back equal."""
+    short = document.model_dump_json(exclude=excluded(document), exclude_none=True).encode()
+    try:
+        same = type(document).model_validate(restored(item, short)) == document
+    except ValueError:  # a null was a required field's value, or the key is that of another turn
+        same = False
+    return short if same else None
+
+
+def excluded(document: TurnDocument) -> Excluded:
+    """Return the fields that the key has, and those that are empty."""
+    match document:
+        case TurnHeader():
+            found: Excluded = {"turn_id": True, "session_id": True} | empty(document, "documents")
+            found["input_messages"] = {"__all__": {"role"}}
+            if document.overrides == TurnOverrides():
+                found["overrides"] = True
+            return found
+        case TurnRecord(step=step, ending=ending):
+            answer = constants(step.model_response) if isinstance(step, InferenceStep) else {}
+            counts = empty(ending.usage, *type(ending.usage).model_fields) if ending and ending.usage else {}
+            return {"step": {"turn_id": True, "model_response": answer}, "ending": {"usage": counts}}
+        case PendingCalls():
+            return {"turn_id": True}
+
+
+def constants(answer: CompletionMessage) -> Excluded:
+    """Return the fields of an answer that are empty, or as in almost every answer."""
+    ended = {"stop_reason": True} if answer.stop_reason == "end_of_turn" else {}
+    return {"role": True} | ended | empty(answer, "content", "tool_calls")
+
+
+def empty(document: Schema, *fields: str) -> Excluded:
+    """Return which of the fields have the value 0, an empty text or an empty list."""
+    return {name: True for name in fields if not getattr(document, name)}
+
+
+def restored(item: Item, raw: bytes) -> dict[str, Any]:
+    """Return the JSON object of a document, with the ids in the key of its record."""
+    document: dict[str, Any] = from_json(raw)
+    turn_id = keys.turn_of(item["sk"])
+    if keys.is_header(item["sk"]):
+        document.setdefault("turn_id", turn_id)
+        document.setdefault("session_id", keys.session_of(item["pk"]))
+        document.setdefault("overrides", {})
+    elif isinstance(document.get("step"), dict):
+        document["step"].setdefault("turn_id", turn_id)
+    return document

@@ -4,6 +4,7 @@ import gc
 import threading
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
@@ -187,6 +188,14 @@ class TestAnswers:
         chunks = await collect(model, InferenceRequest("demo", (UserInput("half \ud83d pair"),)))
 
         assert text_in(chunks) == "You said: half ? pair"
+
+    async def test_single_surrogates_and_numbers_that_are_none_are_read(
+        self, model: OpenAICompatible, server: ChatCompletionsServer
+    ) -> None:
+        odd = b'data: {"logprob": NaN, "seed": 1e999, "choices": [{"delta": {"content": "a\\ud800b"}}]}\n\n'
+        server.script(chat.stream(odd))
+
+        assert text_in(await collect(model)) == "a\ud800b"
 
     async def test_first_chunk_arrives_before_the_answer_is_complete(
         self, model: OpenAICompatible, server: ChatCompletionsServer
@@ -688,7 +697,16 @@ class TestFailures:
 
         assert text_in([await reading]) == "a"
 
-    @pytest.mark.parametrize("line", [b"data: {broken\n\n", b"data: [1]\n\n", b'data: {"choices": [7]}\n\n'])
+    @pytest.mark.parametrize(
+        "line",
+        [
+            b"data: {broken\n\n",
+            b"data: [1]\n\n",
+            b'data: {"choices": [7]}\n\n',
+            b"data: " + b"[" * 100_000 + b"\n\n",
+        ],
+        ids=["cut", "a list", "a number", "too deep"],
+    )
     async def test_broken_json_is_an_error(
         self, model: OpenAICompatible, server: ChatCompletionsServer, line: bytes
     ) -> None:
@@ -696,6 +714,17 @@ class TestFailures:
 
         with pytest.raises(ModelError, match=r"invalid JSON|not a chat completion"):
             await collect(model)
+
+    async def test_arguments_of_any_depth_are_read_or_an_error_of_the_provider(
+        self, model: OpenAICompatible, server: ChatCompletionsServer
+    ) -> None:
+        for depth in range(900, 1000, 2):
+            deep = "[" * depth + "]" * depth
+            call = f'{{"function": {{"name": "a", "arguments": {deep}}}}}'
+            text = f'{{"choices": [{{"delta": {{"tool_calls": [{call}]}}}}]}}'
+            server.script(chat.stream(f"data: {text}\n\n".encode()))
+            with suppress(ModelError):
+                await collect(model)
 
     @pytest.mark.parametrize(
         ("fields", "error"),

@@ -52,6 +52,7 @@ from stint.domain.llama_stack.turns import TurnCreateRequest, TurnResumeRequest
 from stint.domain.openai.conversations import CreateConversation
 from stint.domain.openai.response_requests import CreateResponse
 from stint.services.deletions import Deletions
+from stint.services.responses.link_cache import LinkCache
 from stint.services.turns.turn_run import TurnRun
 from stint.settings import Settings
 from stint.store.store import Store
@@ -153,7 +154,7 @@ class Samples:
         outbox, adapters = Outbox(), Adapters(settings)
         deletions = Deletions(delete_agent_objects(store), outbox.send)
         self.agents = compose(TENANT, adapters, store, deletions)
-        self.openai = compose_responses(TENANT, adapters, store, self.agents, outbox)
+        self.openai = compose_responses(TENANT, adapters, store, self.agents, outbox, LinkCache())
         self.worker = compose_worker(TENANT, settings, store, self.openai, outbox)
 
     @property

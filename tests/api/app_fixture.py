@@ -40,6 +40,7 @@ from stint.models.scripted.model import Scripted
 from stint.services.agents_api import AgentsServices
 from stint.services.deletions import Deletions
 from stint.services.openai_api import OpenAIServices
+from stint.services.responses.link_cache import LinkCache
 from stint.settings import read_settings
 from stint.store.store import Store
 from stint.tools.port import ToolProvider
@@ -102,7 +103,7 @@ class AppFixture:
         deletions = Deletions(delete_agent_objects(store), self.desk.send)
         adapters = Adapters(settings, router=router, tool_providers=self.tool_providers)
         services = compose(tenant, adapters, store, deletions)
-        responses = compose_responses(tenant, adapters, self.store, services, self.desk)
+        responses = compose_responses(tenant, adapters, self.store, services, self.desk, LinkCache())
         worker = compose_worker(tenant, settings, self.store, responses, self.desk)
         return vars_of(services) | vars_of(responses) | {"worker": worker}
 

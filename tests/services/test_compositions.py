@@ -20,6 +20,7 @@ from stint.domain.llama_stack.registrations import ToolGroupRegisterRequest
 from stint.domain.openai.chat import ChatCompletionRequest
 from stint.services.agents_api import AgentsServices
 from stint.services.deletions import Deletions
+from stint.services.responses.link_cache import LinkCache
 from stint.settings import Settings, load_settings
 from stint.tools.port import Invocation, Toolgroup
 
@@ -42,7 +43,7 @@ class Composed:
         self.adapters = Adapters(Settings.model_validate(settings))
         deletions = Deletions(delete_agent_objects(cloud.store), desk.send)
         self.services: AgentsServices = compose(tenant, self.adapters, cloud.store, deletions)
-        self.responses = compose_responses(tenant, self.adapters, cloud.store, self.services, desk)
+        self.responses = compose_responses(tenant, self.adapters, cloud.store, self.services, desk, LinkCache())
 
     async def call(self, provider: str, url: str) -> None:
         """Call a tool of a provider at an address. The result does not matter."""

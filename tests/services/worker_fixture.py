@@ -29,6 +29,7 @@ from stint.models.port import ChatModel
 from stint.models.routing import Router
 from stint.models.scripted.model import Scripted
 from stint.services.deletions import Deletions
+from stint.services.responses.link_cache import LinkCache
 from stint.settings import Settings
 from stint.tools.port import Invocation, Toolgroup, ToolOutcome
 
@@ -102,6 +103,7 @@ class WorkerFixture:
             lease,
         )
         self.store = cloud.store
+        self.links = LinkCache()
         settings = Settings(lease_seconds=lease, default_model="scripted/demo", scripted_models=True)
         router = Router({"test": lambda: model, "scripted": lambda: Scripted(0)}, "test/m")
         kinds = delete_agent_objects(cloud.store) | delete_response_objects(self.store)
@@ -110,7 +112,7 @@ class WorkerFixture:
         adapters = Adapters(settings, router=router, tool_providers=providers)
         base = compose(tenant, adapters, cloud.store, self.deletions)
         self.turns = base
-        self.services = compose_responses(tenant, adapters, self.store, base, self.desk)
+        self.services = compose_responses(tenant, adapters, self.store, base, self.desk, self.links)
         self.worker = compose_worker(tenant, settings, self.store, self.services, self.desk)
         self.event_requests = compose_event_requests(tenant, settings, self.store, base, self.services, self.worker)
 

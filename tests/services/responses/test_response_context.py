@@ -10,8 +10,10 @@ from stint.domain.errors import Conflict, ContextLengthExceeded, InvalidRequest,
 from stint.domain.inference import AssistantAnswer, ModelMessage
 from stint.domain.openai.items import FunctionCallOutput
 from stint.services.conversations.opaque_texts import OpaqueTexts
-from stint.services.responses.context import Context, Contexts
+from stint.services.responses.context import Contexts
 from stint.services.responses.input_items import owner_of
+from stint.services.responses.link_cache import LinkCache
+from stint.services.responses.links import Context
 
 UNKNOWN = f"resp_{'0' * 32}"
 
@@ -26,6 +28,7 @@ def contexts_of(responder: Responder, history_bytes: int = 1_000_000) -> Context
         opaque,
         30,
         history_bytes,
+        LinkCache(),
     )
 
 

@@ -1,9 +1,14 @@
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import pytest
 from tests.script_model import called, said, script
 from tests.services.conftest import MakeWorkerFixture
 from tests.services.responses.responder import Responder
 from tests.services.worker_fixture import MCP_TOOL
 from tests.store.conftest import Cloud
+from tests.store.response_samples import Responder as StoreResponder
 
 WRITES = ("PutItem", "UpdateItem", "DeleteItem", "BatchWriteItem")
 
@@ -88,25 +93,87 @@ async def test_a_response_in_a_conversation_costs_its_items_and_its_lock(warm: R
     assert write_units(warm.cloud) == 7  # 3 as ever, 2 for the lock, 2 for the items
 
 
-async def test_a_chain_is_read_in_a_round_after_its_last_link_and_stores_each_item_once(
+async def test_another_process_reads_a_chain_in_a_round_after_its_last_link_and_stores_each_item_once(
     warm: Responder, tenant: str
 ) -> None:
     last, words = "", "plums and pears " * 20
     for number in range(20):
-        said = f"{number} {words}"
-        last = (await warm.respond(said, **({"previous_response_id": last} if last else {}))).response.id
+        last = (await warm.respond(f"{number} {words}", **({"previous_response_id": last} if last else {}))).response.id
+    cold = Responder(warm.worker_fixture.beside(script(said(), said())))
+    await cold.respond(store=False)
     warm.cloud.forget()
 
     rounds = [["Query"] * links for links in (1, 19)]
     with warm.cloud.proxy.held_in_rounds(*rounds, ["BatchWriteItem"]) as seen:
-        run = await warm.start("end", previous_response_id=last)
+        run = await cold.start("end", previous_response_id=last)
 
     assert seen["Query"] == 20
     chain = await warm.cloud.store.responses.chain(tenant, last)
     sizes = [link.size for link in chain.links]
     assert max(sizes) < 2 * min(sizes)
     assert sum(sizes) < 20 * 2 * (len(words) + 800)
+    await cold.play(run)
+
+
+async def test_a_warm_process_checks_the_links_that_it_knows_in_the_round_that_reads_the_last_one(
+    warm: Responder,
+) -> None:
+    last = await chain(warm, 20)
+    warm.cloud.forget()
+
+    with warm.cloud.proxy.held_in_rounds(["Query", "BatchGetItem"], ["BatchWriteItem"]):
+        run = await warm.start("end", previous_response_id=last)
+
+    assert warm.cloud.units["Query"] == 1
     await warm.play(run)
+
+
+async def test_a_response_that_is_continued_again_costs_one_call_for_its_whole_chain(warm: Responder) -> None:
+    last = await chain(warm, 10)
+    await warm.respond(previous_response_id=last)
+    warm.cloud.forget()
+
+    with read_keys(warm.cloud) as keys:
+        await warm.respond(previous_response_id=last)
+
+    assert warm.cloud.calls == {"BatchGetItem": 1, "BatchWriteItem": 1, "PutItem": 1}
+    assert [len(names) for names in keys] == [10]
+    assert {sk for names in keys for _, sk in names} == {"meta"}  # a header, which is one read unit up to 4 KB
+
+
+async def test_a_check_of_more_than_100_links_is_a_call_for_100_of_them(warm: Responder, tenant: str) -> None:
+    stored = StoreResponder(warm.cloud.store, tenant)
+    links = await stored.chain(150)
+    await warm.respond(previous_response_id=links[-1].response_id)
+    warm.cloud.forget()
+
+    with read_keys(warm.cloud) as keys:
+        await warm.respond(previous_response_id=links[-1].response_id)
+
+    assert warm.cloud.calls == {"BatchGetItem": 2, "BatchWriteItem": 1, "PutItem": 1}
+    assert sorted(len(names) for names in keys) == [50, 100]
+
+
+@contextmanager
+def read_keys(cloud: Cloud) -> Iterator[list[list[tuple[str, str]]]]:
+    """Yield a list that gets the keys of each BatchGetItem."""
+    seen: list[list[tuple[str, str]]] = []
+
+    def see(operation: str, body: str) -> None:
+        if operation == "BatchGetItem":
+            [table] = json.loads(body)["RequestItems"].values()
+            seen.append([(key["pk"]["S"], key["sk"]["S"]) for key in table["Keys"]])
+
+    with cloud.proxy.watching(see):
+        yield seen
+
+
+async def chain(responder: Responder, length: int) -> str:
+    """Create responses, each of which continues from the previous one, and return the id of the last one."""
+    last: dict[str, str] = {}
+    for number in range(length):
+        last = {"previous_response_id": (await responder.respond(f"{number}", **last)).response.id}
+    return last["previous_response_id"]
 
 
 async def test_a_long_input_does_not_make_the_list_entry_long(warm: Responder, tenant: str) -> None:

@@ -22,6 +22,7 @@ from stint.services.document_reader import DocumentReader
 from stint.services.openai_api import OpenAIServices
 from stint.services.responses.compaction import Compaction, TokenCounts
 from stint.services.responses.context import Contexts
+from stint.services.responses.link_cache import LinkCache
 from stint.services.responses.model_input import InputReader
 from stint.services.responses.planner import ResponsePlanner
 from stint.services.responses.read import ResponseReader
@@ -47,8 +48,13 @@ class OpenAIComposition(AgentsComposition):
         kinds = delete_agent_objects(self.store) | delete_response_objects(self.store)
         return Deletions(kinds, self.queue.send)
 
+    @cached_property
+    def links(self) -> LinkCache:
+        return LinkCache()
+
     def compose_openai_services(self, tenant: str) -> OpenAIServices:
-        return compose_responses(tenant, self.adapters, self.store, self.make_services(tenant), self.queue)
+        services = self.make_services(tenant)
+        return compose_responses(tenant, self.adapters, self.store, services, self.queue, self.links)
 
     def compose_worker(self, tenant: str) -> Worker:
         services, bus = self.make_openai_services(tenant), EventBridgeBus(make_events, self.settings.event_bus)
@@ -69,14 +75,14 @@ def delete_response_objects(store: Store) -> dict[ObjectKind, DeleteObject]:
 
 
 def compose_responses(
-    tenant: str, adapters: Adapters, store: Store, services: AgentsServices, queue: WorkQueue
+    tenant: str, adapters: Adapters, store: Store, services: AgentsServices, queue: WorkQueue, links: LinkCache
 ) -> OpenAIServices:
     """Make the use cases of a tenant, with the registry and tools of its agents."""
     settings, router = adapters.settings, adapters.router
     opaque = OpaqueTexts(tenant, store.signing_keys, settings.unsigned_content_until)
     deletions = Deletions(delete_response_objects(store), queue.send)
     recovery = Recovery(tenant, store, queue, opaque)
-    contexts = Contexts(tenant, store, recovery, opaque, settings.lease_seconds, settings.history_bytes)
+    contexts = Contexts(tenant, store, recovery, opaque, settings.lease_seconds, settings.history_bytes, links)
     planner = ResponsePlanner(router, services.registry, services.toolgroups.tools)
     reader = DocumentReader(adapters.fetch, adapters.check_url, adapters.document_limits)
     inputs = InputReader(contexts, reader)
@@ -85,7 +91,7 @@ def compose_responses(
         responses=responses,
         background=Background(tenant, store, responses, recovery, queue),
         tail=StreamTail(tenant, store, recovery),
-        stored_responses=ResponseReader(tenant, store, recovery, deletions),
+        stored_responses=ResponseReader(tenant, store, recovery, deletions, links),
         conversations=Conversations(tenant, store.conversations, reader, deletions, opaque),
         chat=Chat(router, services.registry, reader),
         compaction=Compaction(router, services.registry, inputs),

@@ -75,10 +75,13 @@ def check_opaque(text: str, kind: type[Schema], key: SigningKey) -> None:
 
 
 class OpaqueReader:
-    """Reads the opaque texts of one request, `limit` bytes of JSON in all. They must be checked: see `check_opaque`."""
+    """Reads the opaque texts of one request, of which `left` bytes of JSON are left.
+
+    They must have been checked: see `check_opaque`.
+    """
 
     def __init__(self, limit: int = MAX_BYTES) -> None:
-        self._left = limit
+        self.left = limit
 
     def read(self, text: str, kind: type[S]) -> S:
         """Read a document from signed or older text.
@@ -97,17 +100,17 @@ class OpaqueReader:
     def _unpack(self, packed: bytes) -> bytes:
         inflater = zlib.decompressobj()
         try:
-            body = inflater.decompress(packed, self._left + 1)
+            body = inflater.decompress(packed, self.left + 1)
         except zlib.error:
             raise ValueError("It is damaged. Send it back unchanged.") from None
-        if len(body) > self._left:
+        if len(body) > self.left:
             raise ValueError(
                 f"The encrypted_content of this request has more than {MAX_BYTES:,} bytes in total. Remove older "
                 "reasoning items, or compact the conversation."
             )
         if not inflater.eof:
             raise ValueError("It is damaged. Send it back unchanged.")
-        self._left -= len(body)
+        self.left -= len(body)
         return body
 
 

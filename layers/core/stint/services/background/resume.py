@@ -14,7 +14,7 @@ from stint.loop.structured_output import validate_output
 from stint.services.background.event_writer import StreamWriter
 from stint.services.background.response_lease import ResponseKeeper
 from stint.services.background.waiting import retry_while_locked
-from stint.services.responses.context import Context
+from stint.services.responses.links import Context
 from stint.services.responses.replay import ReplayPosition, emit_missing
 from stint.services.responses.response_run import Prepared, ResponseRun, response_events
 from stint.services.responses.responses import Responses

@@ -1,50 +1,37 @@
 """The context of a response: the previous responses, or a conversation."""
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 
 from stint.domain.errors import Conflict, ContextLengthExceeded, InvalidRequest, NotFound
 from stint.domain.openai.conversations import StoredItem
-from stint.domain.openai.stored_responses import ResponseRecord, ResponseStatus, StoredResponse
-from stint.domain.steps import InferenceStep, ToolExecutionStep
+from stint.domain.openai.items import FunctionCall
+from stint.domain.openai.stored_responses import ResponseHeader, ResponseStatus, StoredResponse
 from stint.loop.lease_keeper import LeaseKeeper, lease_span
 from stint.loop.transcript import Transcript
-from stint.services.conversations.item_files import share_out
 from stint.services.conversations.opaque_texts import OpaqueTexts
-from stint.services.responses.answer_calls import AnswerCalls
 from stint.services.responses.input_items import owner_of
 from stint.services.responses.items_to_messages import MessageBuilder
-from stint.services.responses.output_items import OutputItems, output_of, whole
+from stint.services.responses.link_cache import LinkCache, TenantLinks
+from stint.services.responses.links import Context, add_cached_link, add_link
+from stint.services.responses.output_items import output_of, whole
 from stint.services.responses.recovery import Recovery, interrupted_record, mark_interrupted
-from stint.store.chains import place_behind
+from stint.store.chains import Chain, place_after, place_behind
 from stint.store.lease import Lease
 from stint.store.store import Store
 
 RUNNING = (ResponseStatus.queued, ResponseStatus.in_progress)
 
 
-@dataclass(slots=True)
-class Context:
-    """The messages before the input. `known` has their items by id, for references.
-
-    `excused` has the open calls of failed or cancelled responses, which need no results.
-    `keeper` keeps the lease of the conversation that is continued, as long as the response runs.
-    """
-
-    reader: MessageBuilder
-    ancestors: list[str] = field(default_factory=list)
-    depth: int = 0
-    known: dict[str, StoredItem] = field(default_factory=dict)
-    excused: set[str] = field(default_factory=set)
-    keeper: LeaseKeeper[Lease] | None = None
-
-
 @dataclass(frozen=True, slots=True)
 class Contexts:
-    """Reads the contexts of a tenant's responses. `history_bytes` limits the JSON that is read."""
+    """Reads the contexts of a tenant's responses. `history_bytes` limits the JSON that is read.
+
+    `links` has the links of chains that the process has read.
+    """
 
     tenant: str
     store: Store
@@ -52,6 +39,7 @@ class Contexts:
     opaque: OpaqueTexts
     lease_seconds: float
     history_bytes: int
+    links: LinkCache
 
     def new(self) -> Context:
         """Return an empty context."""
@@ -65,34 +53,52 @@ class Contexts:
             Conflict: it still runs.
             ContextLengthExceeded: all that came before is too long, and may not be shortened.
         """
-        try:
-            chain = await self.store.responses.chain(self.tenant, previous_response_id, self.history_bytes)
-        except NotFound as error:
-            raise not_found(previous_response_id, error) from None
-        self.refuse_excess(complete=chain.complete, shortens=shortens)
-        last = await mark_interrupted(self.store, self.tenant, chain.links[-1])
-        if last.status in RUNNING:
-            raise Conflict(
-                f"Response {previous_response_id} is {last.status.value}: wait until it ends.",
-                code="response_in_progress",
-            )
-        ancestors, depth = place_behind(last.header)
-        context = Context(MessageBuilder(Transcript(), lenient=not chain.complete), ancestors, depth)
-        for link in (*chain.links[:-1], last):
-            self.add_link(context, link)
+        chain, links = await self.read_chain(previous_response_id, shortens=shortens)
+        ended = {link for link, stored in chain.read.items() if stored.ending is not None}
+        if (last := chain.ids[-1]) in chain.read:
+            chain.read[last] = await mark_interrupted(self.store, self.tenant, chain.read[last])
+            self.refuse_running(chain.read[last])
+        context = Context(MessageBuilder(Transcript(), lenient=not chain.complete))
+        final = chain.complete
+        for previous, link in zip([None, *chain.ids], chain.ids, strict=False):
+            if link not in chain.read:
+                add_cached_link(context, links.used[link])
+                continue
+            added = add_link(context, chain.read[link], self.opaque.encode, previous)
+            final = final and link in ended
+            if final:
+                self.links.put(self.tenant, link, added)
+        place = place_after(chain.ids) if chain.complete else place_behind(chain.read[last].header)
+        context.ancestors, context.depth = place
         context.reader.lenient = False
         return context
 
-    def add_link(self, context: Context, link: StoredResponse) -> None:
-        context.reader.read(link.header.input, link.header.texts)
-        settings = link.header.settings.model_copy(update={"include": []})  # these items are not returned
-        output = OutputItems(link.header.response_id, settings, self.opaque.encode, link.header.listed)
-        add_records(context.reader, output, link.records)
-        context.reader.flush_later()
-        if link.ending is not None and link.ending.broke_off:
-            context.excused |= set(context.reader.transcript.open)
-        told = [*share_out(link.header.input, link.header.texts), *(StoredItem(item=item) for item in output.items)]
-        context.known |= {stored.item.id: stored for stored in told}
+    async def read_chain(self, response_id: str, *, shortens: bool) -> tuple[Chain, TenantLinks]:
+        """Read a chain, and return the cached links that were not read.
+
+        A shortened chain is read, because its context is not that of the whole chain.
+        """
+        responses, links = self.store.responses, TenantLinks(self.links, self.tenant)
+        try:
+            chain = await responses.chain(self.tenant, response_id, self.history_bytes, links)
+            self.refuse_excess(complete=chain.complete, shortens=shortens)
+            if not chain.complete and links.used:
+                chain = await responses.chain(self.tenant, response_id, self.history_bytes)
+        except NotFound as error:
+            raise not_found(response_id, error) from None
+        return chain, links
+
+    def note_previous(self, header: ResponseHeader) -> None:
+        """Remember what a new response continues, so that the next one can check all links at once."""
+        if header.previous_response_id is not None:
+            self.links.note_previous(self.tenant, header.response_id, header.previous_response_id)
+
+    def refuse_running(self, stored: StoredResponse) -> None:
+        if stored.status in RUNNING:
+            raise Conflict(
+                f"Response {stored.header.response_id} is {stored.status.value}: wait until it ends.",
+                code="response_in_progress",
+            )
 
     async def from_conversation(
         self, conversation_id: str, response_id: str, deadline: float, *, shortens: bool, again: bool = False
@@ -169,7 +175,9 @@ class Contexts:
         reader.append_items(dict(enumerate(history.items)))
         reader.flush_later()
         reader.lenient = False
-        return Context(reader, known={stored.item.id: stored for stored in history.items})
+        items = [stored.item for stored in history.items]
+        calls = {item.call_id for item in items if isinstance(item, FunctionCall)}
+        return Context(reader, known={item.id for item in items}, function_calls=calls)
 
     def refuse_excess(self, *, complete: bool, shortens: bool) -> None:
         if not complete and not shortens:
@@ -197,30 +205,6 @@ class Contexts:
             output = output_of(stored, self.opaque.encode, whole(stored.header.settings))
             items |= {item.id: StoredItem(item=item) for item in output.all_items}
         return items
-
-
-def add_records(reader: MessageBuilder, output: OutputItems, records: Iterable[ResponseRecord]) -> None:
-    """Append the messages of a response's log, with the calls that its input approved first.
-
-    The state of an answer's calls is known after all records are read. If the response that requested an approval is
-    omitted, the result of the approved call is omitted, too.
-    """
-    added: list[tuple[ResponseRecord, AnswerCalls]] = []
-    for record in records:
-        output.add_record(record)
-        added.append((record, output.calls))
-    for record, calls in added:
-        step = record.step
-        if isinstance(step, InferenceStep):
-            reader.flush_later()
-            step = calls.in_context(step)
-        if step is None or (isinstance(step, ToolExecutionStep) and not is_answer(step, reader.transcript)):
-            continue
-        reader.transcript.add_step(step, record.details)
-
-
-def is_answer(step: ToolExecutionStep, transcript: Transcript) -> bool:
-    return any(call.call_id in transcript.open for call in step.tool_calls)
 
 
 def not_found(previous_response_id: str, error: NotFound) -> InvalidRequest:

@@ -1,6 +1,6 @@
 """The input of a request: items with ids, texts of files, and resolved references."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import NoReturn
 
 from stint.domain.errors import InvalidRequest
@@ -15,8 +15,9 @@ from stint.services.conversations.item_files import check_images, read_files
 from stint.services.conversations.opaque_texts import OpaqueTexts
 from stint.services.document_reader import DocumentReader
 
-Known = Mapping[str, StoredItem]
-Find = Callable[[Sequence[str]], Awaitable[Known]]
+Known = Collection[str]
+"""The ids of the items in the context."""
+Find = Callable[[Sequence[str]], Awaitable[Mapping[str, StoredItem]]]
 """A function that finds stored items by their ids, without missing ones."""
 
 

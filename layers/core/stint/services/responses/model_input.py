@@ -10,8 +10,9 @@ from stint.domain.openai.items import Item, ItemReference
 from stint.loop.transcript import Transcript
 from stint.services.concurrency import value_of
 from stint.services.document_reader import DocumentReader
-from stint.services.responses.context import Context, Contexts
+from stint.services.responses.context import Contexts
 from stint.services.responses.input_items import InputResolver
+from stint.services.responses.links import Context
 
 
 @dataclass(frozen=True, slots=True)

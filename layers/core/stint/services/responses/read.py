@@ -19,6 +19,7 @@ from stint.domain.paging import MAX_BYTES
 from stint.domain.tasks import DeletionTask
 from stint.services.conversations.include import include_fields
 from stint.services.deletions import Deletions
+from stint.services.responses.link_cache import LinkCache
 from stint.services.responses.masking import masked
 from stint.services.responses.output_items import Encode, output_of, whole
 from stint.services.responses.recovery import Recovery
@@ -34,6 +35,7 @@ class ResponseReader:
     store: Store
     recovery: Recovery
     deletions: Deletions
+    links: LinkCache
 
     async def get(self, response_id: str, include: Sequence[Include] = ()) -> Response:
         """Return a response. Raises NotFound."""
@@ -104,6 +106,7 @@ class ResponseReader:
             NotFound: there is no such response.
         """
         await self.store.responses.mark_deleted(self.tenant, response_id)
+        self.links.forget(self.tenant, response_id)
         task = DeletionTask(kind="delete_response", tenant=self.tenant, response_id=response_id)
         await self.deletions.start_deletion(task)
         return DeletedResponse(id=response_id)

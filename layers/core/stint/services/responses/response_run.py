@@ -11,8 +11,8 @@ from stint.domain.run_events import RunEnded
 from stint.loop.agent_loop import run_loop
 from stint.loop.next_step import RunTools
 from stint.loop.run import Run
-from stint.services.responses.context import Context
 from stint.services.responses.event_stream import ResponseStream
+from stint.services.responses.links import Context
 from stint.services.responses.planner import ResponsePlan
 from stint.services.responses.response_log import ResponseLog
 

@@ -20,10 +20,11 @@ from stint.services.concurrency import value_of
 from stint.services.conversations.include import ENCRYPTED_REASONING
 from stint.services.document_reader import DocumentReader
 from stint.services.responses.closing_record import closing_record
-from stint.services.responses.context import Context, Contexts, add_records
+from stint.services.responses.context import Contexts
 from stint.services.responses.conversation_writer import ConversationWriter
 from stint.services.responses.event_stream import ResponseStream
 from stint.services.responses.input_items import InputResolver, refuse_nothing, refuse_too_many_approvals, require_input
+from stint.services.responses.links import Context, add_records
 from stint.services.responses.masking import masked_settings
 from stint.services.responses.output_items import OutputItems
 from stint.services.responses.planner import ResponsePlanner
@@ -76,6 +77,8 @@ class Responses:
             response = self.make_run(prepared, deadline, stored=request.store)
             async with response.run.opened():
                 await response.log.put_header()
+        if request.store:
+            self.contexts.note_previous(prepared.header)
         return response
 
     async def prepare(

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from stint.domain.errors import InvalidRequest
 from stint.domain.openai.conversations import StoredItem
 from stint.domain.openai.items import FunctionCall, FunctionCallOutput
-from stint.services.responses.context import Context
+from stint.services.responses.links import Context
 
 
 def unanswered_calls(context: Context, resolved: Iterable[StoredItem]) -> list[str]:
@@ -14,10 +14,8 @@ def unanswered_calls(context: Context, resolved: Iterable[StoredItem]) -> list[s
     Calls that an earlier request skipped, calls of server tools, and calls of a failed response, which its client may
     not have seen, are not among them.
     """
-    functions = {stored.item.call_id for stored in context.known.values() if isinstance(stored.item, FunctionCall)}
-    waiting = dict.fromkeys(
-        call_id for call_id in context.reader.transcript.open if call_id in functions - context.excused
-    )
+    functions = context.function_calls - context.excused
+    waiting = dict.fromkeys(call_id for call_id in context.reader.transcript.open if call_id in functions)
     for stored in resolved:
         match stored.item:
             case FunctionCall(call_id=call_id):

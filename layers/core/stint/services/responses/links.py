@@ -1,0 +1,113 @@
+"""The context of a response, and the links of a chain that are added to it."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from itertools import zip_longest
+
+from stint.domain.inference import AssistantAnswer, ModelMessage
+from stint.domain.openai.items import FunctionCall
+from stint.domain.openai.stored_responses import ResponseRecord, StoredResponse
+from stint.domain.steps import InferenceStep, ToolExecutionStep
+from stint.loop.lease_keeper import LeaseKeeper
+from stint.loop.transcript import Transcript
+from stint.services.responses.answer_calls import AnswerCalls
+from stint.services.responses.items_to_messages import MessageBuilder
+from stint.services.responses.link_cache import CachedLink
+from stint.services.responses.output_items import Encode, OutputItems
+from stint.store.lease import Lease
+
+
+@dataclass(slots=True)
+class Context:
+    """The messages before the input. `known` has the ids of their items, and `function_calls` their calls.
+
+    `excused` has the open calls of failed or cancelled responses, which need no results.
+    `keeper` keeps the lease of the conversation that is continued, as long as the response runs.
+    """
+
+    reader: MessageBuilder
+    ancestors: list[str] = field(default_factory=list)
+    depth: int = 0
+    known: set[str] = field(default_factory=set)
+    function_calls: set[str] = field(default_factory=set)
+    excused: set[str] = field(default_factory=set)
+    keeper: LeaseKeeper[Lease] | None = None
+
+
+def add_link(context: Context, link: StoredResponse, encode: Encode, previous: str | None) -> CachedLink:
+    """Add a response to a context, and return what it added. `previous` is the response that it continues."""
+    reader, transcript = context.reader, context.reader.transcript
+    before = transcript.messages.copy()
+    reader.read(link.header.input, link.header.texts)
+    settings = link.header.settings.model_copy(update={"include": []})  # these items are not returned
+    output = OutputItems(link.header.response_id, settings, encode, link.header.listed)
+    add_records(reader, output, link.records)
+    reader.flush_later()
+    broke_off = link.ending is not None and link.ending.broke_off
+    items = [*link.header.input, *output.items]
+    start = common_start(before, transcript.messages)
+    messages = tuple(transcript.messages[start:])
+    answers = [message for message in messages if isinstance(message, AssistantAnswer)]
+    added = CachedLink(
+        previous=previous,
+        size=link.size,
+        start=start,
+        messages=messages,
+        open=transcript.open.copy(),
+        answered=transcript.answered,
+        opaque_left=reader.opaque.left,
+        call_ids=tuple(call.call_id for answer in answers for call in answer.tool_calls),
+        item_ids=tuple(item.id for item in items),
+        function_calls=tuple(item.call_id for item in items if isinstance(item, FunctionCall)),
+        excused=tuple(transcript.open) if broke_off else (),
+    )
+    note_items(context, added)
+    return added
+
+
+def add_cached_link(context: Context, link: CachedLink) -> None:
+    """Add a response to a context like `add_link`, after the same responses."""
+    reader, transcript = context.reader, context.reader.transcript
+    transcript.messages[link.start :] = link.messages
+    transcript.open = dict(link.open)
+    transcript.call_ids.update(link.call_ids)
+    transcript.answered = link.answered
+    reader.opaque.left = link.opaque_left
+    note_items(context, link)
+
+
+def note_items(context: Context, link: CachedLink) -> None:
+    context.known.update(link.item_ids)
+    context.function_calls.update(link.function_calls)
+    context.excused.update(link.excused)
+
+
+def common_start(before: list[ModelMessage], after: list[ModelMessage]) -> int:
+    """Return how many messages at the start are the same."""
+    if after[: len(before)] == before:
+        return len(before)
+    return next(place for place, pair in enumerate(zip_longest(before, after)) if pair[0] is not pair[1])
+
+
+def add_records(reader: MessageBuilder, output: OutputItems, records: Iterable[ResponseRecord]) -> None:
+    """Append the messages of a response's log, with the calls that its input approved first.
+
+    The state of an answer's calls is known after all records are read. If the response that requested an approval is
+    omitted, the result of the approved call is omitted, too.
+    """
+    added: list[tuple[ResponseRecord, AnswerCalls]] = []
+    for record in records:
+        output.add_record(record)
+        added.append((record, output.calls))
+    for record, calls in added:
+        step = record.step
+        if isinstance(step, InferenceStep):
+            reader.flush_later()
+            step = calls.in_context(step)
+        if step is None or (isinstance(step, ToolExecutionStep) and not is_answer(step, reader.transcript)):
+            continue
+        reader.transcript.add_step(step, record.details)
+
+
+def is_answer(step: ToolExecutionStep, transcript: Transcript) -> bool:
+    return any(call.call_id in transcript.open for call in step.tool_calls)

@@ -47,6 +47,7 @@ class ModelServer:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.sleep(0)  # the transports close their sockets
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = self._loop.create_task(self._answer_all(reader, writer))
@@ -54,7 +55,7 @@ class ModelServer:
         task.add_done_callback(self._tasks.discard)
 
     async def _answer_all(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(asyncio.IncompleteReadError, OSError):
+        try:
             while True:
                 head = await reader.readuntil(b"\r\n\r\n")
                 began = time.perf_counter()
@@ -62,7 +63,10 @@ class ModelServer:
                 self.reading, self.messages = time.perf_counter() - began, len(body["messages"])
                 writer.write(HEAD + b"".join(map(chunk, events(self.messages))) + b"0\r\n\r\n")
                 await writer.drain()
-        writer.close()
+        except (asyncio.IncompleteReadError, OSError):
+            return
+        finally:
+            writer.transport.abort()
 
 
 def content_length(head: bytes) -> int:

@@ -103,8 +103,11 @@ class TurnFixture:
         return [event async for event in self.turns.run(turn)]
 
     async def turn(self, text: str = "Hello", **request: Any) -> Turn:
-        """Run a whole turn, and return it."""
-        return ended(await self.play(await self.start(text, **request)))
+        """Run a whole turn like its route, and return it."""
+        run = await self.start(text, **request)
+        turn = ended(await self.play(run))
+        await self.turns.write_segments(run)
+        return turn
 
     async def resumed(self, turn_id: str, *answers: tuple[str, str]) -> Turn:
         return ended(await self.play(await self.resume(turn_id, *answers)))

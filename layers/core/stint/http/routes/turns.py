@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import StreamingResponse
+from starlette.background import BackgroundTask
 
 from stint.domain.llama_stack.events import Event, Payload, TurnAwaitingInput, TurnComplete, TurnFailed
 from stint.domain.llama_stack.sessions import Session
@@ -50,8 +51,11 @@ async def answer(request: Request, services: AgentsServices, turn: TurnRun, *, s
     observation: Observation = request.scope["stint.observation"]
     events = observation.yield_events(services.turns.run(turn), turn.used)
     if stream:
-        return await stream_events(events, StreamFormat(encode_event), services.heartbeat_seconds, turn)
-    return await buffer_document(last_turn(events), services.heartbeat_seconds, turn)
+        response = await stream_events(events, StreamFormat(encode_event), services.heartbeat_seconds, turn)
+    else:
+        response = await buffer_document(last_turn(events), services.heartbeat_seconds, turn)
+    response.background = BackgroundTask(services.turns.write_segments, turn)
+    return response
 
 
 def encode_event(event: Event) -> bytes:

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass
 
 from stint.domain.errors import Interrupted, NotFound, StintError, StoreUnavailable
@@ -150,10 +150,10 @@ class EventRequests:
             return await self.turns.start(request.agent_id, request.session_id, request, deadline, note=note)
 
         run = await retry_while_locked(start, self.lock_wait_seconds, deadline)
-        async for event in self.turns.run(run):
-            if isinstance(event, TurnComplete | TurnAwaitingInput | TurnFailed):
-                return event.turn
-        raise AssertionError("a run ends with its terminal event")
+        async with aclosing(self.turns.run(run)) as events:
+            [turn] = [e.turn async for e in events if isinstance(e, TurnComplete | TurnAwaitingInput | TurnFailed)]
+        await self.turns.write_segments(run)
+        return turn
 
     async def run_response(
         self, request: ResponseRequested, response_id: str, event_id: str, deadline: float

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections.abc import Set
 from dataclasses import dataclass
 
 from stint.domain.errors import NotFound
@@ -15,10 +16,11 @@ from stint.loop.transcript import Transcript
 from stint.services.agents.agents import Agents
 from stint.services.agents.interrupted import interrupted_ending
 from stint.services.concurrency import value_of
-from stint.services.turns.session_transcript import SessionTranscript
-from stint.services.turns.transcript_cache import Key, TranscriptCache
+from stint.services.turns.segments import SegmentWriter
+from stint.services.turns.session_recorder import SessionRecorder
+from stint.services.turns.session_transcript import SessionTranscript, calls_of
+from stint.services.turns.transcript_cache import TranscriptCache
 from stint.store.session_leases import SessionLease
-from stint.store.sessions import LastTurn
 from stint.store.store import Store
 from stint.store.turns import History
 
@@ -119,17 +121,19 @@ class SessionOpener:
             )
         return Transcript() if hidden else past.transcript()
 
-    def remember(self, lease: SessionLease, past: SessionTranscript, turn: StoredTurn) -> None:
-        """Keep the transcript of a session in which a turn has ended. `past` has the turns before it."""
-        if turn.status is RunStatus.in_progress:
-            return
-        end = LastTurn(turn.header.turn_id, len(turn.records))
-        measured = StoredTurn(turn.header, [*turn.records], size_of(turn))
-        ended = past.extended(History([measured], past.complete, end))
-        self.transcripts.put(self.key_of(lease), ended.fitted(self.history_bytes))
+    async def read_calls(self, session: OpenSession) -> Set[str]:
+        """Return the ids of the model's calls in the turns before the last one, which are read if they are unknown."""
+        lease, known = session.keeper.lease, session.past.calls
+        if known is not None:
+            return known
+        ids = lease.tenant, lease.agent_id, lease.session_id
+        history = await self.store.turns.history(*ids, max_bytes=self.history_bytes, segments=False)
+        return calls_of(turn for turn in history.turns if turn.header.turn_id != session.past.turn_id)
 
-    def key_of(self, lease: SessionLease) -> Key:
-        return lease.tenant, lease.agent_id, lease.session_id
+    def make_recorder(self, session: OpenSession) -> SessionRecorder:
+        """Return the recorder of the end of a session's next turn."""
+        writer = SegmentWriter(self.tenant, self.store.turns)
+        return SessionRecorder(self.transcripts, writer, session.keeper.lease, session.past, self.history_bytes)
 
     async def seal(self, lease: SessionLease, turn_id: str) -> None:
         """End a turn whose process died."""
@@ -156,7 +160,3 @@ class SessionOpener:
             self.tenant, agent_id, session_id, max_bytes=self.history_bytes, since=since
         )
 
-
-def size_of(turn: StoredTurn) -> int:
-    """Count the bytes of JSON of a turn."""
-    return sum(len(document.to_json(exclude_none=True)) for document in (turn.header, *turn.records))

@@ -1,14 +1,15 @@
 """The ended turns of a session as the model sees them."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate
 
-from stint.domain.inference import AssistantAnswer, ModelMessage
+from stint.domain.inference import ModelMessage
 from stint.domain.llama_stack.stored_turns import StoredTurn
 from stint.domain.llama_stack.transcribed_turns import TranscribedTurn
 from stint.domain.run_outcome import RunStatus
+from stint.domain.steps import InferenceStep
 from stint.loop.transcript import Transcript
 from stint.services.turns.history import add_turn
 from stint.store.sessions import LastTurn
@@ -20,19 +21,25 @@ class SessionTranscript:
     """A session's turns in creation order: those before the last one as messages, and the last one as it is stored.
 
     It is never changed, so that a process can keep it. `end` is the end of the history that it has. `complete`: no turn
-    was omitted.
+    was omitted. `segment_end` is the last turn of the newest known segment. `calls` are the ids of the model's calls in
+    the turns before the last one, None if these turns were read from segments, which do not have them.
     """
 
     turns: Sequence[TranscribedTurn] = ()
     last: StoredTurn | None = None
     end: LastTurn | None = None
     complete: bool = True
+    segment_end: str | None = None
+    calls: Set[str] | None = frozenset()
     earlier: Transcript = field(default_factory=Transcript, repr=False)
 
     @classmethod
     def of(cls, history: History) -> "SessionTranscript":
-        """Transcribe a history."""
-        return cls(complete=history.complete).extended(history)
+        """Transcribe a history, whose older turns may come from segments."""
+        turns = history.transcribed
+        end = turns[-1].turn_id if turns else None
+        calls = None if turns else frozenset[str]()
+        return cls(turns, None, None, history.complete, end, calls, read_messages(turns)).extended(history)
 
     @property
     def turn_id(self) -> str:
@@ -43,12 +50,6 @@ class SessionTranscript:
     def count(self) -> int:
         """Count the turns."""
         return len(self.turns) + (self.last is not None)
-
-    @property
-    def earlier_calls(self) -> set[str]:
-        """Return the ids of the calls in all turns but the last one."""
-        answers = (message for message in self.earlier.messages if isinstance(message, AssistantAnswer))
-        return {call.call_id for answer in answers for call in answer.tool_calls}
 
     @property
     def is_running(self) -> bool:
@@ -75,7 +76,8 @@ class SessionTranscript:
         if self.last is not None and self.turn_id != history.turns[0].header.turn_id:
             others.insert(0, self.last)
         earlier, turns = transcribe_turns(self.earlier, self.turns, others)
-        return replace(self, turns=turns, last=last, end=history.last, earlier=earlier)
+        calls = None if self.calls is None else self.calls | calls_of(others)
+        return replace(self, turns=turns, last=last, end=history.last, calls=calls, earlier=earlier)
 
     def fitted(self, max_bytes: int) -> "SessionTranscript":
         """Return the transcript of the newest turns that fit into `max_bytes` of JSON, at least the last one."""
@@ -114,6 +116,12 @@ def renew_messages(turns: list[TranscribedTurn], messages: Sequence[ModelMessage
             return
         turns[place] = replace(turn, messages=found)
         end = start
+
+
+def calls_of(turns: Iterable[StoredTurn]) -> frozenset[str]:
+    """Return the ids of the calls that the model made in some turns."""
+    answers = (step.model_response for turn in turns for step in turn.steps if isinstance(step, InferenceStep))
+    return frozenset(call.call_id for answer in answers for call in answer.tool_calls)
 
 
 def read_messages(turns: Iterable[TranscribedTurn]) -> Transcript:

@@ -1,6 +1,6 @@
 """The log of a running turn: its records in the store, and its entry in the session."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -12,6 +12,7 @@ from stint.domain.llama_stack.stored_turns import PendingCalls, StoredTurn, Turn
 from stint.domain.run_outcome import RunOutcome, RunStatus
 from stint.domain.steps import Step
 from stint.loop.lease_keeper import LeaseKeeper
+from stint.services.turns.session_recorder import SessionRecorder
 from stint.store.session_leases import SessionLease
 from stint.store.sessions import LastTurn
 from stint.store.turns import TurnStore
@@ -21,13 +22,13 @@ from stint.store.turns import TurnStore
 class TurnLog:
     """Writes a turn under the lease of its session, and keeps in `turn` what is stored.
 
-    `note_end` is called after an ending is stored.
+    `recorder` records its end after that is stored.
     """
 
     store: TurnStore
     keeper: LeaseKeeper[SessionLease]
     turn: StoredTurn
-    note_end: Callable[[], None] = lambda: None
+    recorder: SessionRecorder | None = None
 
     async def put_header(self) -> None:
         """Write the first record of a new turn.
@@ -58,7 +59,8 @@ class TurnLog:
         self.mark_last()
         if ending is not None:
             await self.keeper.release()
-            self.note_end()
+            if self.recorder is not None:
+                self.recorder.record_end(self.turn)
 
     @contextmanager
     def begun_if_unsure(self) -> Iterator[None]:

@@ -96,8 +96,7 @@ class Turns:
 
     def make_log(self, session: OpenSession, turn: StoredTurn) -> TurnLog:
         """Return the log of a turn, whose end the process remembers."""
-        lease, past = session.keeper.lease, session.past
-        return TurnLog(self.store.turns, session.keeper, turn, lambda: self.opener.remember(lease, past, turn))
+        return TurnLog(self.store.turns, session.keeper, turn, self.opener.make_recorder(session))
 
     async def cancel_waiting(self, session: OpenSession) -> None:
         """Cancel a turn that waits for its client, because the client starts another one."""
@@ -139,7 +138,8 @@ class Turns:
         session, turn, noted = await self.open_last(agent_id, session_id, turn_id, deadline)
         async with session.keeper.released_on_error():
             waited = turn.status is RunStatus.awaiting_input
-            step = answer_turn(turn, session.past.earlier_calls, noted, request.tool_responses)
+            calls = frozenset[str]() if waited else await self.opener.read_calls(session)
+            step = answer_turn(turn, calls, noted, request.tool_responses)
             log = self.make_log(session, turn)
             plan = await self.planner.plan(session.config, turn.header.overrides, provider_data)
             session.transcript.add_step(step)
@@ -189,6 +189,11 @@ class Turns:
             yield await self.fail(turn, Unexpected())
         finally:
             turn.log.keeper.stop()
+
+    async def write_segments(self, turn: TurnRun) -> None:
+        """Write what makes the session cheaper to read, after the turn's response was sent. Nothing is raised."""
+        if turn.log.recorder is not None:
+            await turn.log.recorder.write_segments()
 
     async def fail(self, turn: TurnRun, error: StintError) -> TurnFailed:
         """Store that a turn failed. If this fails, too, the next turn seals this one."""

@@ -8,8 +8,6 @@ from tests.store.conftest import Cloud
 from stint.domain.inference import ModelMessage
 from stint.services.turns.segments import SEGMENT_TURNS
 
-NO_CACHE = {"transcript_cache_bytes": 0}
-
 
 async def after_turns(cloud: Cloud, tenant: str, turns: int) -> TurnFixture:
     """Return a process that has served a session of this many turns."""
@@ -22,7 +20,7 @@ async def after_turns(cloud: Cloud, tenant: str, turns: int) -> TurnFixture:
 
 def beside(process: TurnFixture, model: Script, history: int = 4_000_000) -> TurnFixture:
     """Return a process of the same session that remembers nothing."""
-    other = TurnFixture(process.store, process.tenant, model, history=history, **NO_CACHE)
+    other = TurnFixture(process.store, process.tenant, model, history=history, transcript_cache_bytes=0)
     other.agent_id, other.session_id = process.agent_id, process.session_id
     return other
 

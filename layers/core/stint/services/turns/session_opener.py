@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from stint.domain.errors import NotFound
 from stint.domain.llama_stack.agents import AgentConfig
 from stint.domain.llama_stack.stored_turns import StoredTurn
-from stint.domain.run_outcome import RunStatus
 from stint.domain.schema import now
 from stint.log_keys import add_log_keys
 from stint.loop.lease_keeper import LeaseKeeper, lease_span
@@ -159,4 +158,3 @@ class SessionOpener:
         return await self.store.turns.history(
             self.tenant, agent_id, session_id, max_bytes=self.history_bytes, since=since
         )
-

@@ -1,4 +1,4 @@
-"""What a process does for the next turn of a session: it remembers the transcript, and writes segments of it."""
+"""Recording of a turn that has ended, for the next turn of its session: the transcript, and segments of it."""
 
 from dataclasses import replace
 

@@ -32,7 +32,7 @@ ALLOWED = {
 }
 
 # Modules that a cold start loads, at most.
-MODULES = {"agents": 660, "registry": 672, "responses": 728, "turns": 651, "worker": 620}
+MODULES = {"agents": 660, "registry": 672, "responses": 730, "turns": 651, "worker": 622}
 
 # The second import finds every library loaded: what reads the environment then is the package itself.
 SECOND_IMPORT = """

@@ -200,3 +200,33 @@ async def test_a_chain_shows_what_was_written_a_moment_ago(responder: Responder)
         last = await responder.respond(behind=last)
 
         assert len((await read(responder, last)).links) == length
+
+
+class Known:
+    """A caller that knows all links of a chain."""
+
+    def __init__(self, chain: Chain) -> None:
+        self.chain = chain
+
+    def size_of(self, response_id: str, /) -> int | None:
+        return self.chain.read[response_id].size
+
+    def previous_of(self, response_id: str, /) -> str | None:
+        place = self.chain.ids.index(response_id)
+        return self.chain.ids[place - 1] if place else None
+
+    def forget(self, _: str, /) -> None:
+        raise AssertionError("No link was deleted.")
+
+
+async def test_known_links_beyond_the_limit_are_not_checked(cloud: Cloud, responder: Responder) -> None:
+    links = await responder.chain(20)
+    whole = await read(responder, links[-1])
+    limit = sum(link.size for link in whole.links[-3:])
+    bodies: list[str] = []
+
+    with cloud.proxy.watching(lambda _, body: bodies.append(body)):
+        chain = await responder.responses.chain(responder.tenant, links[-1].response_id, limit, Known(whole))
+
+    assert (chain.ids, chain.read, chain.complete) == (whole.ids[-3:], {}, False)
+    assert [body.count('"meta"') for body in bodies] == [5]  # the newest one is not counted, because it always fits

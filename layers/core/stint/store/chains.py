@@ -84,9 +84,11 @@ class ChainReader:
         return Chain(ids, {stored.header.response_id: stored for stored in read}, complete)
 
     def _extend(self, wanted: list[str]) -> None:
-        """Add the ids of known responses, and of the one before these."""
-        while (previous := self._known.previous_of(wanted[-1])) is not None:
+        """Add the ids of known responses, up to one that does not fit, and of the one before these."""
+        left = self._left
+        while (left is None or left >= 0) and (previous := self._known.previous_of(wanted[-1])) is not None:
             wanted.append(previous)
+            left = None if left is None else left - (self._known.size_of(previous) or 0)
 
     async def _read_round(self, wanted: Sequence[str]) -> bool:
         """Look up responses, newest first, and return whether all fit."""

@@ -7,10 +7,12 @@ from tests.script_model import Part, called, said, script
 from tests.services.turn_fixture import TurnFixture, die
 from tests.store.conftest import Cloud
 
-from stint.domain.errors import NotFound
+from stint.domain.errors import Conflict, NotFound, StoreUnavailable
 from stint.domain.inference import AssistantAnswer, ModelMessage, ToolResult, UserInput
 from stint.domain.llama_stack.stored_turns import TurnRecord
+from stint.domain.messages import UserMessage
 from stint.domain.run_outcome import RunStatus
+from stint.domain.tools import ToolResponseMessage
 
 
 @pytest.fixture
@@ -159,3 +161,63 @@ async def test_the_log_of_a_resumed_turn_does_not_change_what_is_remembered(warm
     assert len(run.log.turn.records) == 2
     assert isinstance(run.log.turn.records[1], TurnRecord)
     await die(run)
+
+
+async def test_a_turn_whose_seal_failed_is_seen_by_the_next_one(warm: TurnFixture, own_cloud: Cloud) -> None:
+    dead = await warm.beside(script(said("never"))).start("second")
+    await die(dead)
+    with own_cloud.proxy.failing("PutItem", "ended_as"), pytest.raises(StoreUnavailable):
+        await warm.start("third")
+    answer(warm, said("four"))
+
+    await warm.turn("fourth")
+
+    assert UserInput("second") in seen_by(warm)
+    assert [turn.status.value for turn in await warm.stored()] == ["completed", "failed", "completed"]
+
+
+@pytest.mark.parametrize("marker", ["input_messages", "step_type"])
+async def test_a_record_whose_answer_was_lost_elsewhere_is_seen(
+    warm: TurnFixture, own_cloud: Cloud, marker: str
+) -> None:
+    [turn] = await warm.stored()
+    other = warm.beside(script(said("two")))
+    with own_cloud.proxy.failing("PutItem", marker, lost=True), pytest.raises(StoreUnavailable):
+        await (other.start("second") if marker == "input_messages" else other.resume(turn.turn_id, ("call_1", "3")))
+    answer(warm, said("three"))
+
+    await warm.turn("third")
+
+    written = UserInput("second") if marker == "input_messages" else ToolResult("call_1", "t", "3")
+    assert written in seen_by(warm)
+
+
+async def test_a_paused_turn_that_a_failed_start_has_cancelled_is_not_resumed(
+    warm: TurnFixture, own_cloud: Cloud
+) -> None:
+    answer(warm, called("t"))
+    paused = await warm.turn("second")
+    other = warm.beside(script(said("never")))
+    with own_cloud.proxy.failing("PutItem", "input_messages"), pytest.raises(StoreUnavailable):
+        await other.start("third")
+
+    with pytest.raises(Conflict) as refused:
+        await warm.resume(paused.turn_id, ("c0", "3"))
+
+    assert refused.value.code == "turn_not_awaiting_input"
+
+
+async def test_a_result_whose_call_is_in_an_omitted_turn_is_shown_as_a_cold_process_shows_it(
+    own_cloud: Cloud, tenant: str
+) -> None:
+    store, model = own_cloud.store, script(called("t"), said("two"), said("three"), said("four"))
+    process = await TurnFixture(store, tenant, model, history=5_000, transcript_cache_bytes=1_000_000).open("t")
+    await process.turn("x" * 1_000)
+    await process.turn(messages=[UserMessage(content="go on"), ToolResponseMessage(call_id="c0", content="3")])
+    assert any(isinstance(message, ToolResult) for message in seen_by(process))
+    await process.turn("y" * 2_000)
+
+    await process.turn("last")
+
+    assert seen_by(process)[0] == UserInput("go on")
+    assert not any(isinstance(message, ToolResult) for message in seen_by(process))

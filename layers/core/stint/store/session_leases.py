@@ -7,7 +7,7 @@ from stint.domain.ids import new_id
 from stint.store import keys
 from stint.store.items import Item
 from stint.store.lease import Attempt, Lease, Leases
-from stint.store.sessions import LastTurn, last_turn
+from stint.store.sessions import UNKNOWN, LastTurn, last_turn
 from stint.store.table import LIVE, Table
 from stint.store.tombstones import is_live
 
@@ -32,6 +32,11 @@ class SessionLease:
     last: LastTurn | None
     expires_at: int | None
     taken_over_turn: str | None
+
+    def forget_last(self) -> None:
+        """Note that the history may have changed in a way that is not known, so that no process trusts its memory."""
+        if self.last is not None:
+            self.last = LastTurn(self.last.turn_id, UNKNOWN)
 
     async def renew(self, seconds: float) -> None:
         """Extend the lease. Raises Interrupted if it is lost or the session was deleted."""
@@ -77,7 +82,7 @@ class SessionLeases:
         first = leases.attempt({}, {"lease_turn": turn_id}, condition)
         lease = await leases.acquire(key, f"Session {session_id}", seconds, first, next_attempt)
         item = lease.item
-        return SessionLease(
+        acquired = SessionLease(
             tenant,
             agent_id,
             session_id,
@@ -87,6 +92,9 @@ class SessionLeases:
             expires_at=item.get("expires_at"),
             taken_over_turn=lease.taken_over,
         )
+        if lease.taken_over is not None:
+            acquired.forget_last()
+        return acquired
 
 
 def admitted(found: Item, turn_id: str, *, resume: bool) -> str:

@@ -22,8 +22,12 @@ ENTRY_BYTES = 200
 """Bytes of a session's other fields in a list, as JSON."""
 
 
+UNKNOWN = -1
+"""The number of records after a write whose effect is unknown. It equals that of no log."""
+
+
 class LastTurn(NamedTuple):
-    """The end of a session's history: the last turn and the number of records in its log."""
+    """The end of a session's history: the last turn and the number of records in its log, which may be UNKNOWN."""
 
     turn_id: str
     records: int

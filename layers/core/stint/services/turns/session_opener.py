@@ -99,7 +99,10 @@ class SessionOpener:
             await self.seal(lease, past.turn_id)
             past = await self.catch_up(lease, known)
         lease.last = past.end
-        return past.fitted(self.history_bytes)
+        fitted = past.fitted(self.history_bytes)
+        if fitted.starts_with_result:
+            return SessionTranscript.of(await self.read(lease.agent_id, lease.session_id, segments=False))
+        return fitted
 
     async def catch_up(self, lease: SessionLease, known: SessionTranscript) -> SessionTranscript:
         """Return the transcript with the turns since its last one, or of all turns if it does not have that one."""
@@ -154,7 +157,7 @@ class SessionOpener:
     async def read_unless_known(self, known: SessionTranscript | None, agent_id: str, session_id: str) -> History:
         return History([], True, None) if known else await self.read(agent_id, session_id)
 
-    async def read(self, agent_id: str, session_id: str, since: str | None = None) -> History:
+    async def read(self, agent_id: str, session_id: str, since: str | None = None, *, segments: bool = True) -> History:
         return await self.store.turns.history(
-            self.tenant, agent_id, session_id, max_bytes=self.history_bytes, since=since
+            self.tenant, agent_id, session_id, max_bytes=self.history_bytes, since=since, segments=segments
         )

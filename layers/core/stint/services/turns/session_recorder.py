@@ -39,7 +39,10 @@ class SessionRecorder:
         measured = StoredTurn(turn.header, [*turn.records], size_of(turn))
         ended = self.past.extended(History([measured], self.past.complete, end))
         self.ended = ended.fitted(self.history_bytes)
-        self.cache.put(self.key, self.ended)
+        if self.ended.starts_with_result:
+            self.cache.forget(self.key)
+        else:
+            self.cache.put(self.key, self.ended)
 
     async def write_segments(self) -> None:
         """Write the segments that are due since the turn ended. Nothing is raised."""

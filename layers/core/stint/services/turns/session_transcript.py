@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate
 
-from stint.domain.inference import ModelMessage
+from stint.domain.inference import ModelMessage, ToolResult
 from stint.domain.llama_stack.stored_turns import StoredTurn
 from stint.domain.llama_stack.transcribed_turns import TranscribedTurn
 from stint.domain.run_outcome import RunStatus
@@ -50,6 +50,14 @@ class SessionTranscript:
     def count(self) -> int:
         """Count the turns."""
         return len(self.turns) + (self.last is not None)
+
+    @property
+    def starts_with_result(self) -> bool:
+        """Return whether the first message is the result of a call in an omitted turn.
+
+        Providers refuse it, and a transcript that is read without that turn has a note in its place.
+        """
+        return bool(self.earlier.messages) and isinstance(self.earlier.messages[0], ToolResult)
 
     @property
     def is_running(self) -> bool:

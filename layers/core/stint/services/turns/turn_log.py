@@ -37,7 +37,7 @@ class TurnLog:
             Interrupted: the session was lost.
         """
         self.keeper.check()
-        with self.begun_if_unsure():
+        with self.writing():
             await self.store.put_header(self.keeper.lease, self.turn.header)
         self.mark_last()
 
@@ -53,7 +53,7 @@ class TurnLog:
         record = TurnRecord(step=step, ending=ending)
         if ending is not None and ending.status is RunStatus.awaiting_input:
             await self.put_pending(step, ending)
-        with self.begun_if_unsure():
+        with self.writing():
             await self.store.append(self.keeper.lease, len(self.turn.records), record)
         self.turn.records.append(record)
         self.mark_last()
@@ -63,8 +63,12 @@ class TurnLog:
                 self.recorder.record_end(self.turn)
 
     @contextmanager
-    def begun_if_unsure(self) -> Iterator[None]:
-        """Mark an error with the turn's id if the first write may have succeeded: the turn must not start twice."""
+    def writing(self) -> Iterator[None]:
+        """Forget the end of the history, until the write has succeeded.
+
+        Mark an error with the turn's id if the first write may have succeeded: the turn must not start twice.
+        """
+        self.keeper.lease.forget_last()
         try:
             yield
         except StoreUnavailable as error:

@@ -105,6 +105,7 @@ class Turns:
             return
         ending = RunOutcome(status=RunStatus.cancelled, completed_at=now(), usage=last.ending.usage)
         turn_id = last.header.turn_id
+        session.keeper.lease.forget_last()
         await self.store.turns.seal(session.keeper.lease, turn_id, ending)
         await self.forget_calls(session.keeper.lease, turn_id)
 

@@ -141,7 +141,7 @@ class Sessions(RuleBasedStateMachine):
         messages: list[Any] = [UserMessage(content=("dynamite" if shield == "blocks" else "x") * length)]
         if result:
             messages.append(ToolResponseMessage(call_id="c0", content="3"))
-        shields = {} if shield == "none" else {"input_shields": ["words"]}
+        shields: dict[str, Any] = {} if shield == "none" else {"input_shields": ["words"]}
 
         async def act(twin: Twin) -> Any:
             process = twin.answering(place, answer)

@@ -330,9 +330,50 @@ def test_event_loops_share_a_refresh_and_survive_the_end_of_the_one_that_began_i
     assert provider.loads == 1 + ended
 
 
+def test_a_refresh_that_is_cancelled_before_its_first_step_leaves_no_caller_waiting() -> None:
+    provider = Slow()
+    provider.gate.set()
+    credentials = RefreshedCredentials(provider)
+
+    async def begin() -> None:
+        before = asyncio.all_tasks()
+        caller = asyncio.create_task(credentials.get())
+        await asyncio.sleep(0)
+        for task in asyncio.all_tasks() - before:
+            task.cancel()
+        await asyncio.gather(caller, return_exceptions=True)
+
+    async def read() -> Credentials:
+        async with asyncio.timeout(10):
+            return await credentials.get()
+
+    asyncio.run(begin())
+
+    assert asyncio.run(read()).access_key == "AKIDSLOW"
+    assert provider.loads == 1
+
+
+async def test_a_token_that_is_no_text_is_refused(container: Container, tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    file.write_bytes(b"\xff\xfe")
+    client = container.client(AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE=str(file))
+
+    with pytest.raises(NoAnswer, match="TOKEN_FILE cannot be read"):
+        await client.call("GetItem", {})
+
+
+QUOTED = "The signature does not match.\n\nThe Canonical String for this request should have been\n'POST\n/\n\n"
+
+
 @pytest.mark.parametrize(
     "answer",
-    [error("AccessDeniedException", message="no"), reply(400, b"?"), (None,), ok({}, **{"x-amz-crc32": "1"})],
+    [
+        error("InvalidSignatureException", message=f"{QUOTED}x-amz-security-token:token-of-the-session'"),
+        error("AccessDeniedException", message="no"),
+        reply(400, b"?"),
+        (None,),
+        ok({}, **{"x-amz-crc32": "1"}),
+    ],
 )
 async def test_secrets_are_neither_in_errors_nor_in_logs(
     server: DynamoDBServer, caplog: pytest.LogCaptureFixture, answer: Any

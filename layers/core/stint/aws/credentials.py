@@ -101,6 +101,7 @@ class RefreshedCredentials:
         task = asyncio.get_running_loop().create_task(self._refresh(result, renewed))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(lambda _: _abort(result))
         return result
 
     async def _refresh(self, result: Future[Credentials], renewed: bool) -> None:
@@ -108,9 +109,6 @@ class RefreshedCredentials:
             loaded = await self._provider.load(renewed=renewed)
             if loaded.expires_at is not None and loaded.expires_at <= self._now():
                 raise CredentialsError("The AWS credentials have expired.")
-        except asyncio.CancelledError:
-            result.set_exception(RefreshAborted("The refresh of the AWS credentials was aborted."))
-            raise
         except Exception as error:  # noqa: BLE001 - those who wait raise it
             result.set_exception(error)
         else:
@@ -127,6 +125,12 @@ class RefreshedCredentials:
                 return waiting.result()
             except RefreshAborted:
                 result = self._start()
+
+
+def _abort(result: Future[Credentials]) -> None:
+    """End a refresh that was cancelled, possibly before its first step, so that no call waits for it."""
+    if not result.done():
+        result.set_exception(RefreshAborted("The refresh of the AWS credentials was aborted."))
 
 
 def _retrieve(done: asyncio.Future[Credentials]) -> None:

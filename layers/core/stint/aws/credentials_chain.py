@@ -88,7 +88,7 @@ class ContainerCredentials:
         path = self._environment.get("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE")
         try:
             token = Path(path).read_text() if path else self._environment.get("AWS_CONTAINER_AUTHORIZATION_TOKEN")
-        except OSError as error:
+        except (OSError, UnicodeError) as error:
             raise CredentialsError("The file AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE cannot be read.") from error
         if not token.isascii() or not token.isprintable():
             raise CredentialsError("The container's authorization token is not the value of a header.")

@@ -9,6 +9,9 @@ from typing import Any
 from stint.aws.errors import DynamoDBError, NoAnswer
 from stint.aws.http1 import HttpResponse
 
+CANONICAL = "The Canonical String"
+"""The rest of a message about a wrong signature: AWS quotes the signed headers, with the session token."""
+
 
 def encode_request(request: Mapping[str, Any]) -> bytes:
     """Return the body of a request, whose binary values are bytes."""
@@ -47,7 +50,7 @@ def _error(response: HttpResponse, document: dict[str, Any]) -> DynamoDBError:
     return DynamoDBError(
         str(kind).rpartition("#")[2] or str(response.status),
         response.status,
-        str(document.get("message") or document.get("Message") or ""),
+        str(document.get("message") or document.get("Message") or "").partition(CANONICAL)[0].rstrip(),
         item=item if isinstance(item, dict) else None,
         reasons=reasons if isinstance(reasons, list) else (),
         headers=response.headers,

@@ -1,4 +1,6 @@
 import secrets
+import threading
+import zlib
 from typing import Any
 
 import pytest
@@ -11,7 +13,7 @@ from stint.domain.schema import Schema
 from stint.domain.tools import ToolCall
 from stint.store import items, keys
 from stint.store.blobs import Blobs
-from stint.store.documents import MAX_ITEM, Documents, fitting, to_json
+from stint.store.documents import IN_THREAD, MAX_ITEM, Documents, fitting, to_json
 from stint.store.failures import ConditionFailed
 
 KEY = {"pk": "p", "sk": "s"}
@@ -129,3 +131,19 @@ def test_an_answer_holds_what_fits_and_at_least_one(sizes: list[int], count: int
 
 def test_a_large_document_keeps_its_nulls_as_reading_it_back_would_cost_too_much() -> None:
     assert b'"extra":null' in to_json(Note(text="x" * MAX_ITEM, extra=None))
+
+
+async def test_only_a_large_document_is_compressed_in_a_thread_and_once(
+    documents: Documents, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compress, threads = zlib.compress, list[threading.Thread]()
+
+    def noting(body: bytes) -> bytes:
+        threads.append(threading.current_thread())
+        return compress(body)
+
+    monkeypatch.setattr(zlib, "compress", noting)
+    await documents.pack(KEY, Note(text="x" * (IN_THREAD // 2)), "prefix/")
+    await documents.pack(KEY, Note(text=secrets.token_hex(MAX_ITEM)), f"{new_id()}/")
+
+    assert [thread is threading.main_thread() for thread in threads] == [True, False]

@@ -221,3 +221,17 @@ async def test_a_result_whose_call_is_in_an_omitted_turn_is_shown_as_a_cold_proc
 
     assert seen_by(process)[0] == UserInput("go on")
     assert not any(isinstance(message, ToolResult) for message in seen_by(process))
+
+
+@pytest.mark.parametrize("arguments", ['{"city": null}', f'{{"city": "{"x" * 310_000}"}}'])
+async def test_a_remembered_turn_has_the_size_of_the_stored_one(
+    warm: TurnFixture, own_cloud: Cloud, arguments: str
+) -> None:
+    answer(warm, called("t", arguments=arguments))
+    await warm.turn("second")
+    remembered = warm.turns.opener.transcripts.get((warm.tenant, warm.agent_id, warm.session_id))
+    assert remembered is not None
+
+    history = await own_cloud.store.turns.history(*warm.ids)
+
+    assert remembered.size == sum(turn.size for turn in history.turns)

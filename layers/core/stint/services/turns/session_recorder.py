@@ -6,6 +6,7 @@ from stint.domain.llama_stack.stored_turns import StoredTurn
 from stint.services.turns.segments import SegmentWriter
 from stint.services.turns.session_transcript import SessionTranscript
 from stint.services.turns.transcript_cache import Key, TranscriptCache
+from stint.store.documents import to_json
 from stint.store.session_leases import SessionLease
 from stint.store.sessions import LastTurn
 from stint.store.turns import History
@@ -62,5 +63,5 @@ class SessionRecorder:
 
 
 def size_of(turn: StoredTurn) -> int:
-    """Count the bytes of JSON of a turn."""
-    return sum(len(document.to_json(exclude_none=True)) for document in (turn.header, *turn.records))
+    """Count the bytes of JSON of a turn, exactly as the store does."""
+    return sum(len(to_json(document)) for document in (turn.header, *turn.records))

@@ -161,7 +161,7 @@ async def test_the_key_is_read_beside_what_a_response_continues(make_worker_fixt
 
     await responder.respond(previous_response_id=first, include=[ENCRYPTED])
 
-    assert responder.cloud.calls == {"Query": 1, "BatchWriteItem": 1, "PutItem": 1}
+    assert responder.cloud.calls == {"BatchGetItem": 1, "BatchWriteItem": 1, "PutItem": 1}
 
 
 async def test_what_is_stored_stays_readable_whatever_the_setting(make_worker_fixture: MakeWorkerFixture) -> None:

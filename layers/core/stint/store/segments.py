@@ -47,7 +47,7 @@ class SegmentRange:
         first = keys.first_turn(item["sk"])
         try:
             return cls(first or "", item["last"], item.get("after"), int(item["turn_bytes"]), int(item["last_bytes"]))
-        except (KeyError, ValueError):
+        except (KeyError, TypeError, ValueError):
             return None
 
     def matches(self, turns: Turns) -> bool:

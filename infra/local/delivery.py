@@ -1,7 +1,8 @@
 """An event that a Runtime API delivers to its process."""
 
+import asyncio
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from infra.local.invocation import Invocation
 
@@ -10,19 +11,25 @@ from infra.local.invocation import Invocation
 class Delivery:
     """An invocation and the metadata that /next returns with it.
 
-    `answered` is true once its response has begun, `unread` if the process died before it read the event.
+    `answered` is true once its response has begun. `returned` is set if the process withdrew its request or died before
+    it read the event.
     """
 
     invocation: Invocation
     deadline_ms: int
     arn: str
     answered: bool = False
-    unread: bool = False
+    returned: asyncio.Event = field(default_factory=asyncio.Event)
 
     @classmethod
     def of(cls, invocation: Invocation, timeout: float, arn: str) -> "Delivery":
         """Return the delivery of an invocation that has `timeout` seconds from here."""
         return cls(invocation, int((time.time() + timeout) * 1000), arn)
+
+    @property
+    def unread(self) -> bool:
+        """Return whether the process never read the event."""
+        return self.returned.is_set()
 
     @property
     def headers(self) -> dict[str, str]:

@@ -1,6 +1,8 @@
 """The server side of one HTTP/1.1 connection: h11 over asyncio streams."""
 
 import asyncio
+import os
+import socket
 from collections.abc import Mapping
 
 import h11
@@ -39,6 +41,13 @@ class HttpPeer:
     def hung_up(self) -> bool:
         """Return whether the peer is known to have closed the connection."""
         return self._reader.at_eof()
+
+    def check(self) -> None:
+        """Raise ConnectionError if the peer discarded bytes: a reset that follows the peer's end is no read error."""
+        if self._writer.is_closing():
+            raise ConnectionResetError("The peer disconnected before it read the response.")
+        if code := self._writer.get_extra_info("socket").getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
+            raise ConnectionResetError(code, os.strerror(code))
 
     async def next_bytes(self) -> None:
         """Wait until data arrives after a response, or the peer disconnects. Raises ConnectionError."""

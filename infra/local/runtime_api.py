@@ -153,13 +153,23 @@ class RuntimeApi:
 
     async def _deliver(self, peer: HttpPeer, delivery: Delivery, gone: asyncio.Task[None]) -> None:
         """Send an event, and observe until the next bytes whether the process read it."""
-        delivery.unread = peer.hung_up
+        if peer.hung_up:
+            self._take_back(delivery)
+            return
         try:
             await peer.answer(200, delivery.invocation.event, delivery.headers)
             await gone
+            peer.check()
         except ConnectionError:
-            delivery.unread = not delivery.invocation.begun.is_set()
+            if not delivery.invocation.begun.is_set():
+                self._take_back(delivery)
             raise
+
+    def _take_back(self, delivery: Delivery) -> None:
+        """Record that the process has not read an event, and expect no response to it."""
+        self.leaving = True
+        self._deliveries.pop(delivery.invocation.request_id, None)
+        delivery.returned.set()
 
     async def _expect(self, peer: HttpPeer, request_id: str) -> Delivery | None:
         """Return the delivery if the request answers it; otherwise refuse the request."""

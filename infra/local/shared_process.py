@@ -40,18 +40,20 @@ class SharedProcess(FunctionProcess):
         return self._api.dispatch(invocation, timeout=self._spec.timeout, arn=self._spec.arn)
 
     async def finish(self, delivery: Delivery) -> bool:
-        """Wait for the response. Returns False if the process died without reading the event."""
+        """Wait for the response. Returns False if the process died or withdrew its request before it read the event."""
         invocation = delivery.invocation
-        done = asyncio.create_task(invocation.done.wait())
+        ends = {asyncio.create_task(event.wait()) for event in (invocation.done, delivery.returned)}
         try:
-            await asyncio.wait({done, self._exited}, timeout=self._spec.timeout, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({*ends, self._exited}, timeout=self._spec.timeout, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            done.cancel()
+            for end in ends:
+                end.cancel()
             self.in_flight -= 1
         if self._exited.done():
             await self._api.wait_until_left(_LEAVE_TIMEOUT)
-            if delivery.unread:
-                return False
+        if delivery.unread:
+            return False
+        if self._exited.done():
             invocation.finish(self._exit_error(invocation))
         elif not invocation.ended:
             self._timed_out = True

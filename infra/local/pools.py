@@ -177,5 +177,6 @@ class SharedPool:
     async def _drop(self, process: SharedProcess) -> None:
         """Stop a process that takes no further events, once its last invocation has ended."""
         if not process.usable and not process.in_flight and process in self._processes:
-            self._processes.remove(process)
-            await process.stop()
+            await process.stop()  # first, so that `stop` finds the process if this task is cancelled
+            if process in self._processes:
+                self._processes.remove(process)

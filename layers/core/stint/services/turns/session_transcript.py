@@ -39,7 +39,8 @@ class SessionTranscript:
         turns = history.transcribed
         end = turns[-1].turn_id if turns else None
         calls = None if turns else frozenset[str]()
-        return cls(turns, None, None, history.complete, end, calls, read_messages(turns)).extended(history)
+        older = cls(turns=turns, complete=history.complete, segment_end=end, calls=calls, earlier=read_messages(turns))
+        return older.extended(history)
 
     @property
     def turn_id(self) -> str:

@@ -10,7 +10,7 @@ from stint.domain.llama_stack.turns import TurnOverrides
 from stint.domain.schema import Schema
 from stint.domain.steps import CompletionMessage, InferenceStep
 from stint.store import keys
-from stint.store.documents import MAX_ITEM, Documents
+from stint.store.documents import MAX_ITEM, Documents, json_size
 from stint.store.failures import ConditionFailed
 from stint.store.items import Item
 from stint.store.log import LogItems
@@ -31,14 +31,18 @@ class TurnDocuments:
         self._table = table
         self._documents = documents
 
-    async def put_new(self, item: Item, document: TurnDocument, prefix: str) -> None:
-        """Write a record if there is none. Raises ConditionFailed with the existing record, and deletes the blob."""
+    async def put_new(self, item: Item, document: TurnDocument, prefix: str) -> int:
+        """Write a record if there is none, and return the size of its document.
+
+        Raises ConditionFailed with the existing record, and deletes the blob.
+        """
         packed = await self.pack(item, document, prefix)
         try:
             await self._table.put_new(packed)
         except ConditionFailed:
             await self._documents.delete_blob(packed)
             raise
+        return json_size(packed)
 
     async def pack(self, item: Item, document: TurnDocument, prefix: str) -> Item:
         """Return the item with its document."""

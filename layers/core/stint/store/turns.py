@@ -47,16 +47,16 @@ class TurnStore:
         self._documents = TurnDocuments(table, documents)
         self._segments = SegmentStore(table, documents)
 
-    async def put_header(self, lease: SessionLease, header: TurnHeader) -> None:
-        """Store a turn's header. Raises Interrupted if the turn was sealed before it started."""
+    async def put_header(self, lease: SessionLease, header: TurnHeader) -> int:
+        """Store a turn's header, and return its size. Raises Interrupted if the turn was sealed before it started."""
         key = keys.turn(lease.tenant, lease.agent_id, lease.session_id, header.turn_id)
         try:
-            await self._documents.put_new(_item(lease, key), header, _blobs(lease, header.turn_id))
+            return await self._documents.put_new(_item(lease, key), header, _blobs(lease, header.turn_id))
         except ConditionFailed:
             raise _interrupted(header.turn_id) from None
 
-    async def append(self, lease: SessionLease, index: int, record: TurnRecord) -> None:
-        """Append a record to the log of the lease's turn.
+    async def append(self, lease: SessionLease, index: int, record: TurnRecord) -> int:
+        """Append a record to the log of the lease's turn, and return its size.
 
         Raises Interrupted if its index has another record, because the turn was taken over or deleted. Raises Conflict
         if only the index of the ending is left.
@@ -67,17 +67,17 @@ class TurnStore:
                 code="turn_full",
             )
         try:
-            await self._write(lease, lease.turn_id, index, record)
+            return await self._write(lease, lease.turn_id, index, record)
         except ConditionFailed:
             raise _interrupted(lease.turn_id) from None
 
-    async def _write(self, lease: SessionLease, turn_id: str, index: int, record: TurnRecord) -> None:
+    async def _write(self, lease: SessionLease, turn_id: str, index: int, record: TurnRecord) -> int:
         item = _item(lease, keys.record(lease.tenant, lease.agent_id, lease.session_id, turn_id, index))
         if record.fence:
             item["ended_as"] = RunStatus.completed.value
         if record.ending is not None:
             item["ended_as"] = record.ending.status.value
-        await self._documents.put_new(item, record, _blobs(lease, turn_id))
+        return await self._documents.put_new(item, record, _blobs(lease, turn_id))
 
     async def seal(self, lease: SessionLease, turn_id: str, ending: RunOutcome) -> int:
         """End another turn of the lease's session, whose writer may be dead, and return the number of its records.

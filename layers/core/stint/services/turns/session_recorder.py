@@ -6,7 +6,6 @@ from stint.domain.llama_stack.stored_turns import StoredTurn
 from stint.services.turns.segments import SegmentWriter
 from stint.services.turns.session_transcript import SessionTranscript
 from stint.services.turns.transcript_cache import Key, TranscriptCache
-from stint.store.documents import to_json
 from stint.store.session_leases import SessionLease
 from stint.store.sessions import LastTurn
 from stint.store.turns import History
@@ -37,7 +36,7 @@ class SessionRecorder:
     def record_end(self, turn: StoredTurn) -> None:
         """Remember the session with a turn whose ending is stored."""
         end = LastTurn(turn.header.turn_id, len(turn.records))
-        measured = StoredTurn(turn.header, [*turn.records], size_of(turn))
+        measured = StoredTurn(turn.header, [*turn.records], turn.size)
         ended = self.past.extended(History([measured], self.past.complete, end))
         self.ended = ended.fitted(self.history_bytes)
         if self.ended.starts_with_result:
@@ -60,8 +59,3 @@ class SessionRecorder:
         )
         if end != ended.segment_end and self.cache.get(self.key) is ended:
             self.cache.put(self.key, replace(ended, segment_end=end))
-
-
-def size_of(turn: StoredTurn) -> int:
-    """Count the bytes of JSON of a turn, exactly as the store does."""
-    return sum(len(to_json(document)) for document in (turn.header, *turn.records))

@@ -38,7 +38,8 @@ class TurnLog:
         """
         self.keeper.check()
         with self.writing():
-            await self.store.put_header(self.keeper.lease, self.turn.header)
+            size = await self.store.put_header(self.keeper.lease, self.turn.header)
+        self.turn.size += size
         self.mark_last()
 
     async def append(
@@ -54,8 +55,9 @@ class TurnLog:
         if ending is not None and ending.status is RunStatus.awaiting_input:
             await self.put_pending(step, ending)
         with self.writing():
-            await self.store.append(self.keeper.lease, len(self.turn.records), record)
+            size = await self.store.append(self.keeper.lease, len(self.turn.records), record)
         self.turn.records.append(record)
+        self.turn.size += size
         self.mark_last()
         if ending is not None:
             await self.keeper.release()

@@ -1,0 +1,100 @@
+"""Filters of attributes, as OpenAI's vector stores define them."""
+
+import operator
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BeforeValidator, Field, StrictBool, StrictFloat, StrictInt, StrictStr, model_validator
+
+from stint.domain.fields import AtMost, invalid
+from stint.domain.schema import Request
+
+MAX_DEPTH, MAX_CONDITIONS, MAX_VALUES = 5, 100, 100
+"""Maximum nesting of a filter, comparisons in it, and values of `in`. S3 Vectors accepts 100 constraints."""
+
+Value = StrictStr | StrictBool | StrictInt | StrictFloat
+Attributes = dict[str, str | bool | int | float]
+Text = Annotated[str, Field(max_length=512)]
+NewAttributes = Annotated[
+    dict[
+        Annotated[str, Field(max_length=64)], Annotated[Text, Field(strict=True)] | StrictBool | StrictInt | StrictFloat
+    ],
+    Field(max_length=16),
+    AtMost(16),
+]
+"""Attributes of a request: 16 keys of up to 64 characters; texts have up to 512."""
+
+
+def check_size(value: Any) -> Any:
+    """Refuse a filter that is nested too deep or has too many comparisons, before it is validated."""
+    level, conditions = [value], 0
+    for _ in range(MAX_DEPTH):
+        lists = [each["filters"] for each in level if isinstance(each, dict) and isinstance(each.get("filters"), list)]
+        conditions += len(level)
+        level = [each for found in lists for each in found]
+        if conditions + len(level) > MAX_CONDITIONS:
+            raise invalid(f"A filter may have {MAX_CONDITIONS} comparisons. Use fewer.")
+        if not level:
+            return value
+    raise invalid(f"A filter may be nested {MAX_DEPTH} levels deep. Use fewer levels.")
+
+
+class ComparisonFilter(Request):
+    """A comparison of one attribute. It is false if there is no such attribute, or if the types differ."""
+
+    type: Literal["eq", "ne", "gt", "gte", "lt", "lte", "in", "nin"]
+    key: Annotated[str, Field(max_length=64)]
+    value: Value | Annotated[list[Value], Field(max_length=MAX_VALUES)]
+
+    @model_validator(mode="after")
+    def check_value(self) -> Self:
+        if isinstance(self.value, list) is not (self.type in ("in", "nin")):
+            raise invalid(
+                f"The comparison {self.type} needs {'a list' if self.type in ('in', 'nin') else 'one value'}."
+            )
+        return self
+
+    def matches(self, attributes: Mapping[str, Any]) -> bool:
+        found = attributes.get(self.key)
+        if found is None:
+            return False
+        if isinstance(self.value, list):
+            inside = any(same_type(found, each) and found == each for each in self.value)
+            return inside is (self.type == "in")
+        return same_type(found, self.value) and COMPARE[self.type](found, self.value)
+
+
+class CompoundFilter(Request):
+    """Several filters, of which all or one must match."""
+
+    type: Literal["and", "or"]
+    filters: list["ComparisonFilter | CompoundFilter"]
+
+    def matches(self, attributes: Mapping[str, Any]) -> bool:
+        each = (condition.matches(attributes) for condition in self.filters)
+        return all(each) if self.type == "and" else any(each)
+
+
+Filter = ComparisonFilter | CompoundFilter
+NewFilter = Annotated[Filter, BeforeValidator(check_size)]
+"""A filter of a request, within its limits."""
+
+COMPARE: Mapping[str, Callable[[Any, Any], bool]] = {
+    "eq": operator.eq,
+    "ne": operator.ne,
+    "gt": operator.gt,
+    "gte": operator.ge,
+    "lt": operator.lt,
+    "lte": operator.le,
+}
+
+
+def same_type(one: object, other: object) -> bool:
+    """Return whether two values can be compared: both texts, both truth values, or both numbers."""
+    return kind_of(one) == kind_of(other)
+
+
+def kind_of(value: object) -> str:
+    if isinstance(value, bool):
+        return "boolean"
+    return "number" if isinstance(value, int | float) else "text"

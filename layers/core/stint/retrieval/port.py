@@ -1,0 +1,114 @@
+"""The ports of retrieval: an index of vectors and texts, and a model that embeds texts."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+from stint.domain.filters import Attributes, Filter
+from stint.domain.retrieval import RRFRanker, SearchMode, WeightedRanker
+
+Vector = Sequence[float]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A chunk in an index.
+
+    `key` is unique in the index, up to 200 characters of ASCII. `document` is the key of the document whose chunk this
+    is, and `generation` that of the attempt that wrote it. `attributes` can be filtered; `metadata` is returned as it
+    is. A vector may be zero.
+    """
+
+    key: str
+    vector: Vector
+    text: str
+    document: str
+    generation: str
+    attributes: Attributes = field(default_factory=dict)
+    metadata: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class IndexQuery:
+    """A search in one index. `vector` is needed unless the mode is `keyword`, `text` unless it is `vector`."""
+
+    k: int
+    mode: SearchMode
+    vector: Vector | None = None
+    text: str | None = None
+    filter: Filter | None = None
+    ranker: RRFRanker | WeightedRanker = field(default_factory=RRFRanker)
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A chunk that an index found. Higher scores are better: the cosine, BM25, or the ranker's score."""
+
+    key: str
+    score: float
+    text: str
+    document: str
+    generation: str
+    attributes: Attributes = field(default_factory=dict)
+    metadata: dict[str, Any] = field(default_factory=dict)
+
+
+class VectorIndex(Protocol):
+    """Indexes of chunks, one per vector store, named by `stint.store.knowledge_keys.vector_index`.
+
+    Writes are found by the next query. All methods raise StoreUnavailable if the service fails, and NotFound for an
+    index that does not exist (`create`, `delete` and `drop` may be repeated).
+    """
+
+    async def create(self, index: str, dimension: int) -> None:
+        """Create an index, unless it exists. Raises Conflict if it exists with another dimension."""
+        ...
+
+    async def upsert(self, index: str, entries: Sequence[Entry]) -> None:
+        """Write chunks; one with the key of another replaces it.
+
+        Raises:
+            InvalidRequest: a vector has the wrong dimension, or a component that is not finite.
+            TooLarge: the index would exceed what this adapter can hold. The message names the other adapter.
+        """
+        ...
+
+    async def delete(self, index: str, keys: Sequence[str]) -> None:
+        """Delete chunks. Missing ones are ignored."""
+        ...
+
+    async def query(self, index: str, query: IndexQuery) -> list[Hit]:
+        """Return up to `k` chunks, the best first; equal scores in the order of their keys."""
+        ...
+
+    async def drop(self, index: str) -> None:
+        """Delete an index with its chunks. A missing one is ignored."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Embeddings:
+    """The vectors of texts, in their order. `tokens` is the provider's count, if it has one."""
+
+    vectors: list[Vector]
+    tokens: int | None = None
+
+
+class Embedder(Protocol):
+    """A provider of embedding models."""
+
+    async def embed(
+        self,
+        model_id: str,
+        texts: Sequence[str],
+        *,
+        kind: Literal["document", "query"] = "document",
+        dimensions: int | None = None,
+    ) -> Embeddings:
+        """Embed texts, in as many calls as the provider's limits require.
+
+        Raises:
+            InvalidRequest: the model does not exist, a text is too long, or `dimensions` is not one of the model's.
+            ModelError: the provider failed; RateLimited or ModelOverloaded if it cannot answer now.
+        """
+        ...

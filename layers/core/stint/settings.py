@@ -54,6 +54,10 @@ class Settings(BaseModel):
         description="API key for `openai/` models (outside AWS).",
     )
     openai_secret_arn: str = Field(default="", description="Secrets Manager secret with that key (in AWS).")
+    embedding_model: str = Field(
+        default="hashed/words-384",
+        description="Default embedding model. `hashed/` compares words only.",
+    )
     bedrock_region: str = Field(default="", description="AWS region of Bedrock; if empty, the function's own.")
     scripted_models: bool = Field(default=False, description="Enable the `scripted/` models, for demos and tests.")
     scripted_word_seconds: float = Field(

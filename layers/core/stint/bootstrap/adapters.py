@@ -19,6 +19,7 @@ from stint.tools.port import ToolProvider
 
 if TYPE_CHECKING:
     from stint.net.guard import Guard
+    from stint.retrieval.embedder_router import EmbedderRouter
 
 T = TypeVar("T")
 
@@ -69,6 +70,12 @@ class Adapters:
         ports = range(int(first or 0), int(last or -1) + 1)
         allowed, most_bytes = settings.allowed_hosts.split(","), settings.max_fetched_bytes
         return Guard(allowed, refused=[settings.runtime_api], refused_ports=ports, most_bytes=most_bytes)
+
+    @cached_property
+    def embedders(self) -> "EmbedderRouter":
+        from stint.bootstrap.embedders import make_embedder_router  # noqa: PLC0415
+
+        return make_embedder_router(self.settings)
 
     @property
     def image_bytes(self) -> int:

@@ -97,6 +97,14 @@ class Embeddings:
 class Embedder(Protocol):
     """A provider of embedding models."""
 
+    def dimension(self, model_id: str) -> int | None:
+        """Return the dimension of a model's vectors; None if only an answer of the provider shows it.
+
+        Raises:
+            InvalidRequest: the model does not exist.
+        """
+        ...
+
     async def embed(
         self,
         model_id: str,

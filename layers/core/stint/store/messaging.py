@@ -55,7 +55,7 @@ class SqsQueue:
         return self._connect()
 
 
-class Entry(TypedDict):
+class BusEntry(TypedDict):
     """An event, as EventBridge takes it."""
 
     Source: str
@@ -67,7 +67,7 @@ class Entry(TypedDict):
 class EventsClient(Protocol):
     """The part of botocore's EventBridge client that is used here."""
 
-    def put_events(self, *, Entries: Sequence[Entry]) -> dict[str, Any]: ...  # noqa: N803 - botocore's name
+    def put_events(self, *, Entries: Sequence[BusEntry]) -> dict[str, Any]: ...  # noqa: N803 - botocore's name
 
 
 class EventBridgeBus:
@@ -82,7 +82,9 @@ class EventBridgeBus:
 
         Raises StoreUnavailable if EventBridge does not accept it now, StintError if it never will.
         """
-        entry = Entry(Source=source, DetailType=detail_type, Detail=detail.model_dump_json(), EventBusName=self._name)
+        entry = BusEntry(
+            Source=source, DetailType=detail_type, Detail=detail.model_dump_json(), EventBusName=self._name
+        )
         answer = await asyncio.to_thread(self._put, entry)
         # The call succeeds even if its entry failed.
         if answer["FailedEntryCount"]:
@@ -92,7 +94,7 @@ class EventBridgeBus:
                 raise StoreUnavailable(f"The event bus did not accept event {detail_type!r} ({code}). Try again.")
             raise StintError(f"The event bus refused event {detail_type!r} ({code}): {refused.get('ErrorMessage')}.")
 
-    def _put(self, entry: Entry) -> dict[str, Any]:
+    def _put(self, entry: BusEntry) -> dict[str, Any]:
         with translated("event bus"):
             return self._client.put_events(Entries=[entry])
 

@@ -10,7 +10,7 @@ from stint.domain.errors import ToolUnavailable
 from stint.net.guard import Guard
 from stint.tools.http_calls import ToolFailure, read_answer, send
 from stint.tools.outcomes import TIMEOUT
-from stint.tools.search.web_search import Hit
+from stint.tools.search.web_search import WebPage
 
 _TAG = re.compile(r"</?strong>")
 
@@ -28,7 +28,7 @@ class Brave:
         self._url = f"{base_url.rstrip('/')}/web/search"
         self._timeout = timeout
 
-    async def search(self, query: str, limit: int, key: str) -> list[Hit]:
+    async def search(self, query: str, limit: int, key: str) -> list[WebPage]:
         """Find web pages. The content is the description and further excerpts, as plain text."""
         response = await send(
             self._guard,
@@ -45,10 +45,10 @@ class Brave:
         found = read_answer(self.name, response)
         return [self._read(page) for page in list_in(self.name, found, "web", "results")[:limit]]
 
-    def _read(self, page: dict[str, Any]) -> Hit:
+    def _read(self, page: dict[str, Any]) -> WebPage:
         texts = [page.get("description") or "", *(page.get("extra_snippets") or [])]
         content = "\n".join(html.unescape(_TAG.sub("", str(text))) for text in texts if text)
-        return Hit(html.unescape(str(page.get("title", ""))), str(page.get("url", "")), content)
+        return WebPage(html.unescape(str(page.get("title", ""))), str(page.get("url", "")), content)
 
 
 class Tavily:
@@ -62,7 +62,7 @@ class Tavily:
         self._url = f"{base_url.rstrip('/')}/search"
         self._timeout = timeout
 
-    async def search(self, query: str, limit: int, key: str) -> list[Hit]:
+    async def search(self, query: str, limit: int, key: str) -> list[WebPage]:
         """Find web pages, each with Tavily's excerpt and score."""
         response = await send(
             self._guard,
@@ -75,7 +75,9 @@ class Tavily:
         )
         found = read_answer(self.name, response)
         return [
-            Hit(str(page.get("title", "")), str(page.get("url", "")), str(page.get("content", "")), page.get("score"))
+            WebPage(
+                str(page.get("title", "")), str(page.get("url", "")), str(page.get("content", "")), page.get("score")
+            )
             for page in list_in(self.name, found, "results")[:limit]
         ]
 

@@ -23,7 +23,7 @@ MOST_RESULTS = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Hit:
+class WebPage:
     """A found page. `score` is the engine's own, if it has one."""
 
     title: str
@@ -38,7 +38,7 @@ class SearchEngine(Protocol):
     name: ClassVar[str]
     key_name: ClassVar[str]
 
-    async def search(self, query: str, limit: int, key: str) -> list[Hit]:
+    async def search(self, query: str, limit: int, key: str) -> list[WebPage]:
         """Find at most `limit` pages, best first. Raises ToolFailure and ToolUnavailable."""
         ...
 
@@ -85,6 +85,6 @@ def limit_of(arguments: dict[str, Any]) -> int:
     return min(max(limit, 1), MOST_RESULTS) if isinstance(limit, int) else MAX_RESULTS
 
 
-def write_hit(hit: Hit) -> dict[str, Any]:
+def write_hit(hit: WebPage) -> dict[str, Any]:
     score = {} if hit.score is None else {"score": hit.score}
     return {"url": hit.url, "title": hit.title, "content": hit.content, **score}

@@ -2,6 +2,9 @@
 
 from hashlib import sha256
 
+DOCUMENT = "<document boundary="
+"""The begin of a marked document."""
+
 
 def mark_document(text: str, mime_type: str) -> str:
     """Put a document between markers that its text cannot forge: both contain a boundary that the text does not.
@@ -11,7 +14,7 @@ def mark_document(text: str, mime_type: str) -> str:
     """
     boundary = find_boundary(text)
     kind = "".join(char for char in mime_type.partition(";")[0].lower() if char.isalnum() or char in "/+.-_")
-    return f"<document boundary={boundary} type={kind}>\n{text}\n</document boundary={boundary}>"
+    return f"{DOCUMENT}{boundary} type={kind}>\n{text}\n</document boundary={boundary}>"
 
 
 def find_boundary(text: str) -> str:

@@ -25,12 +25,13 @@ from stint.domain.run_events import (
 )
 from stint.domain.run_outcome import RunOutcome, RunStatus
 from stint.domain.schema import now
-from stint.domain.steps import Step, ToolExecutionStep
+from stint.domain.steps import MemoryRetrievalStep, Step, ToolExecutionStep
 from stint.domain.tools import ToolCall, ToolResponse
 from stint.loop.answer import Answer
 from stint.loop.model_call import with_deadline
 from stint.loop.next_step import Finish, NextStep, RunTools, decide, ending_of, status_after
 from stint.loop.output_guard import OutputGuard
+from stint.loop.retrieval import Retriever
 from stint.loop.run import Run
 from stint.loop.screening import Screening, screen
 from stint.loop.structured_output import validate_output
@@ -59,6 +60,9 @@ async def run_loop(run: Run, first: RunTools | None = None) -> AsyncGenerator[Lo
             if ending is not None:
                 yield RunEnded(ending.status)
                 return
+        if run.plan.retriever is not None and run.needs_context and first is None:
+            async for retrieval in retrieve_context(run, run.plan.retriever):
+                yield retrieval
         next_step: NextStep = first or RunTools(run.approved)
         while True:
             if isinstance(next_step, RunTools):
@@ -80,6 +84,24 @@ async def run_loop(run: Run, first: RunTools | None = None) -> AsyncGenerator[Lo
                 yield event
     finally:
         await run.close_inference()
+
+
+async def retrieve_context(run: Run, retriever: Retriever) -> AsyncGenerator[StepEvent, None]:
+    """Add context for the user's messages as a step."""
+    run.log.check()
+    step_id, started_at = new_id(), now()
+    yield StepStart(step_type="memory_retrieval", step_id=step_id)
+    retrieving = retriever.retrieve(run.transcript.messages, f"{run.run_id}:0:{step_id}")
+    context = await with_deadline(run.deadline, retrieving)
+    step = MemoryRetrievalStep(
+        turn_id=run.run_id,
+        step_id=step_id,
+        started_at=started_at,
+        completed_at=now(),
+        vector_db_ids=",".join(context.vector_db_ids),
+        inserted_context=context.content,
+    )
+    yield await store(run, step, None)
 
 
 async def screen_input(run: Run, step_id: str) -> Screening:

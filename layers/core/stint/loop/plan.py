@@ -6,6 +6,7 @@ from typing import Any
 
 from stint.domain.inference import AnswerFormat, Decoding, InferenceRequest, ModelMessage, ReasoningOptions, SystemText
 from stint.domain.tools import ToolChoice, ToolConfig
+from stint.loop.retrieval import Retriever
 from stint.loop.screening import BoundShield
 from stint.loop.toolbox import Toolbox
 from stint.models.port import ChatModel
@@ -17,7 +18,8 @@ class Plan:
 
     `max_output_tokens` and `max_tool_calls` limit the whole run. With `shortens`, the older part of a conversation that
     is too long for the model is dropped. At `max_infer_iters`, a run that `pauses_at_limit` still waits for the
-    client's calls of the last answer; a turn of the Agents API ends.
+    client's calls of the last answer; a turn of the Agents API ends. The `retriever` adds context before the first
+    model call.
     """
 
     model: ChatModel
@@ -39,6 +41,7 @@ class Plan:
     max_tool_calls: int | None = None
     shortens: bool = False
     pauses_at_limit: bool = False
+    retriever: Retriever | None = None
 
     @property
     def calls_at_once(self) -> int | None:

@@ -85,13 +85,19 @@ class Run:
             self.inference = Inference(self.plan.model, request)
         return self.inference
 
+    @property
+    def needs_context(self) -> bool:
+        """Return whether context is retrieved before the next model call, which is the first one of the run."""
+        return self.plan.retriever is not None and self.iterations == 0
+
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[None]:
         """Open the first model call while the body runs, and close it if the body fails.
 
-        With input shields it is not opened, because blocked messages must not reach the model.
+        With input shields it is not opened, because blocked messages must not reach the model. Neither is it before the
+        plan's context is retrieved.
         """
-        if not self.plan.input_shields and not self.approved:
+        if not self.plan.input_shields and not self.approved and not self.needs_context:
             self.open_inference()
         try:
             yield

@@ -15,7 +15,15 @@ from stint.domain.tools import ToolCall, ToolResponse
 from stint.loop.result_budget import SPENT, ResultBudget
 from stint.loop.tool_timeout import run_with_grace
 from stint.tools.outcomes import failure, head_of, size_of, too_large
-from stint.tools.port import ATTACHMENTS, MODEL_NAMES, Invocation, Toolgroup, ToolOutcome, ToolProvider
+from stint.tools.port import (
+    ATTACHMENTS,
+    MODEL_NAMES,
+    CallerSession,
+    Invocation,
+    Toolgroup,
+    ToolOutcome,
+    ToolProvider,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -48,7 +56,7 @@ class Toolbox:
     """All tools of a run by name.
 
     `provider_data` has the caller's keys; `result_bytes` is the maximum of a result that a model gets. The server runs
-    the tools in `approvals` only after the client has approved the call.
+    the tools in `approvals` only after the client has approved the call. `session` is that of a turn.
     """
 
     client: Mapping[str, ToolSignature] = field(default_factory=dict)
@@ -56,6 +64,7 @@ class Toolbox:
     provider_data: Mapping[str, Any] = field(default_factory=dict, repr=False)
     result_bytes: int = 256_000
     approvals: frozenset[str] = frozenset()
+    session: CallerSession | None = None
 
     @property
     def signatures(self) -> tuple[ToolSignature, ...]:
@@ -97,7 +106,7 @@ class Toolbox:
             return failure(f"There is no tool named {call.tool_name!r}. The tools are: {names}.")
         arguments, data = {**call.arguments, **tool.args}, dict(self.provider_data)
         fixed = frozenset(tool.args)
-        invocation = Invocation(tool.signature.name, arguments, call.call_id, data, key, fixed)
+        invocation = Invocation(tool.signature.name, arguments, call.call_id, data, key, fixed, self.session)
         extra = {"toolgroup_id": tool.toolgroup.toolgroup_id, "tool_name": tool.signature.name}
         try:
             return await run_with_grace(tool.provider.invoke(tool.toolgroup, invocation), extra)

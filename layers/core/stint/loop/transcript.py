@@ -7,7 +7,7 @@ from dataclasses import replace
 from stint.domain.content import text_of
 from stint.domain.ids import item_name
 from stint.domain.inference import AnswerDetails, AssistantAnswer, ModelMessage, SystemText, ToolResult, UserInput
-from stint.domain.steps import InferenceStep, ShieldCallStep, Step, ToolExecutionStep
+from stint.domain.steps import InferenceStep, MemoryRetrievalStep, ShieldCallStep, Step, ToolExecutionStep
 from stint.domain.tools import ToolCall, ToolResponse
 from stint.shields.port import REFUSAL
 
@@ -91,6 +91,8 @@ class Transcript:
                         self.append_message(ToolResult(response.call_id, call.tool_name, response.content))
                 if parsed:
                     self.add_parsed_calls(step.step_id, parsed)
+            case MemoryRetrievalStep(inserted_context=context) if context:
+                self.append_message(UserInput(context))
             case ShieldCallStep(violation=violation) if violation is not None:
                 if not self.answered:
                     self.blank_input()

@@ -21,7 +21,8 @@ class SessionLease:
 
     `turn_id` may differ from the requested one, if another machine's clock was ahead. `last` is the end of the
     session's history: the holder updates it, and a release stores it. `taken_over_turn` is the turn of a holder whose
-    lease lapsed: seal it, and read the history again, before anything else. `expires_at` is that of the session.
+    lease lapsed: seal it, and read the history again, before anything else. `expires_at` is that of the session, and
+    `vector_db_id` its own vector db, if it has one.
     """
 
     tenant: str
@@ -32,11 +33,17 @@ class SessionLease:
     last: LastTurn | None
     expires_at: int | None
     taken_over_turn: str | None
+    vector_db_id: str | None = None
 
     def forget_last(self) -> None:
         """Note that the history may have changed in a way that is not known, so that no process trusts its memory."""
         if self.last is not None:
             self.last = LastTurn(self.last.turn_id, UNKNOWN)
+
+    async def add_vector_db(self, vector_db_id: str) -> None:
+        """Record that the session has a vector db of its own. Raises Interrupted as `renew`."""
+        await self.lease.update({"vector_db_id": vector_db_id})
+        self.vector_db_id = vector_db_id
 
     async def renew(self, seconds: float) -> None:
         """Extend the lease. Raises Interrupted if it is lost or the session was deleted."""
@@ -91,6 +98,7 @@ class SessionLeases:
             last=last_turn(item),
             expires_at=item.get("expires_at"),
             taken_over_turn=lease.taken_over,
+            vector_db_id=item.get("vector_db_id"),
         )
         if lease.taken_over is not None:
             acquired.forget_last()

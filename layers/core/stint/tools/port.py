@@ -25,6 +25,10 @@ SEARCH_PROVIDERS = frozenset({"brave-search", "tavily-search"})
 """The providers whose tools MODEL_NAMES renames. Tools of other providers keep their names."""
 
 
+RAG_RUNTIME = "rag-runtime"
+"""The provider of the search in vector dbs. The `retrieve` argument of its toolgroups has effect before tools run."""
+
+
 @dataclass(frozen=True, slots=True)
 class Toolgroup:
     """A registered toolgroup, as its provider uses it.
@@ -40,13 +44,22 @@ class Toolgroup:
 
 
 @dataclass(frozen=True, slots=True)
+class CallerSession:
+    """The session of a turn that calls a tool. `vector_db_id` is the session's own vector db, if it has one."""
+
+    agent_id: str
+    session_id: str
+    vector_db_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Invocation:
     """One call.
 
     `call_id` is the model's id of the call, and is sent as the idempotency key. Some models restart their numbering in
     each answer. `key` is unique among the calls of all turns and responses, and is the same if an interrupted run is
     resumed. `provider_data` has the caller's keys, which are never stored or logged. `fixed` names the arguments that
-    come from the agent or the turn, not from the model.
+    come from the agent or the turn, not from the model. `session` is None outside a turn of the Agents API.
     """
 
     tool_name: str
@@ -55,6 +68,7 @@ class Invocation:
     provider_data: dict[str, Any] = field(default_factory=dict, repr=False)
     key: str = ""
     fixed: frozenset[str] = frozenset()
+    session: CallerSession | None = None
 
 
 @dataclass(frozen=True, slots=True)

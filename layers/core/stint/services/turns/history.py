@@ -8,7 +8,7 @@ from stint.domain.errors import Interrupted, InvalidRequest, ModelError, ModelOv
 from stint.domain.inference import ModelMessage, ToolResult, UserInput
 from stint.domain.llama_stack.stored_turns import StoredTurn, TurnHeader
 from stint.domain.run_outcome import RunStatus
-from stint.domain.steps import ShieldCallStep, ToolExecutionStep
+from stint.domain.steps import MemoryRetrievalStep, ShieldCallStep, ToolExecutionStep
 from stint.domain.tools import ToolResponseMessage
 from stint.loop.transcript import Transcript
 
@@ -62,7 +62,7 @@ def failed_before_answer(turn: StoredTurn) -> bool:
     """Return whether a turn failed before the model's first answer, and its caller got the error."""
     error = turn.ending.error if turn.ending else None
     told = turn.status is RunStatus.failed and error is not None and error.code != Interrupted.code
-    return told and all(isinstance(step, ShieldCallStep) for step in turn.steps)
+    return told and all(isinstance(step, ShieldCallStep | MemoryRetrievalStep) for step in turn.steps)
 
 
 def was_refused(turn: StoredTurn) -> bool:

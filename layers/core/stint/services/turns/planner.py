@@ -23,8 +23,9 @@ from stint.models.routing import Router
 from stint.services.registry.registry import Registry
 from stint.services.registry.shields import Shields
 from stint.services.registry.tools import Tools
+from stint.services.turns.retrieval import make_retriever
 from stint.tools.outcomes import write_json
-from stint.tools.port import ProviderData
+from stint.tools.port import CallerSession, ProviderData
 
 FUNCTION_DEFINITIONS = "{{function_definitions}}"
 """The placeholder of the tool definitions in instructions (Llama Stack, SystemMessageBehavior)."""
@@ -44,8 +45,14 @@ class Planner:
         with suppress(StoreUnavailable):
             await self.registry.renew()
 
-    async def plan(self, agent: AgentConfig, overrides: TurnOverrides, provider_data: ProviderData) -> Plan:
-        """Merge and check the settings of a turn.
+    async def plan(
+        self,
+        agent: AgentConfig,
+        overrides: TurnOverrides,
+        provider_data: ProviderData,
+        session: CallerSession | None = None,
+    ) -> Plan:
+        """Merge and check the settings of a turn in a session.
 
         Raises:
             InvalidRequest: the model, a toolgroup, a shield or the tool choice is unknown, two tools have the same
@@ -61,6 +68,8 @@ class Planner:
         refuse_repeated_names(names)
         model, model_id = self.router.resolve(await self.registry.route(config.model))
         toolbox = await self.tools.make_toolbox(config, overrides.toolgroups, provider_data)
+        toolbox = replace(toolbox, session=session)
+        retriever = make_retriever(toolbox)
         refuse_unknown_choice(config.tool_config, [signature.name for signature in toolbox.signatures])
         if config.tool_config.tool_choice is ToolChoice.none:  # the result of any call is then an error
             toolbox = replace(toolbox, client={}, server={})
@@ -77,6 +86,7 @@ class Planner:
             input_shields=input_shields,
             output_shields=output_shields,
             shield_window=self.shields.window,
+            retriever=retriever,
         )
         model.check(plan.request(()))
         return plan

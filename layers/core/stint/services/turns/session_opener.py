@@ -22,6 +22,7 @@ from stint.services.turns.transcript_cache import TranscriptCache
 from stint.store.session_leases import SessionLease
 from stint.store.store import Store
 from stint.store.turns import History
+from stint.tools.port import CallerSession
 
 logger = logging.getLogger(__name__)
 
@@ -37,6 +38,12 @@ class OpenSession:
     keeper: LeaseKeeper[SessionLease]
     past: SessionTranscript
     transcript: Transcript
+
+    @property
+    def caller(self) -> CallerSession:
+        """Return the session as tools see it."""
+        lease = self.keeper.lease
+        return CallerSession(lease.agent_id, lease.session_id, lease.vector_db_id)
 
     @property
     def last(self) -> StoredTurn | None:

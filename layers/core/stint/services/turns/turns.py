@@ -82,7 +82,7 @@ class Turns:
         session = value_of(opened)
         async with session.keeper.released_on_error():
             overrides = TurnOverrides(**{name: getattr(request, name) for name in TurnOverrides.model_fields})
-            plan = await self.planner.plan(session.config, overrides, provider_data)
+            plan = await self.planner.plan(session.config, overrides, provider_data, session.caller)
             header = make_header(session, request, documents, overrides)
             if note is not None:
                 await note(header.turn_id)
@@ -142,7 +142,7 @@ class Turns:
             calls = frozenset[str]() if waited else await self.opener.read_calls(session)
             step = answer_turn(turn, calls, noted, request.tool_responses)
             log = self.make_log(session, turn)
-            plan = await self.planner.plan(session.config, turn.header.overrides, provider_data)
+            plan = await self.planner.plan(session.config, turn.header.overrides, provider_data, session.caller)
             session.transcript.add_step(step)
             run = resumed_run(turn, plan, session.transcript, log, deadline)
             async with run.opened():

@@ -1,0 +1,71 @@
+"""Retrieval of context before the first model call of a turn."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from stint.documents.marker import DOCUMENT
+from stint.domain.content import text_of
+from stint.domain.errors import InvalidRequest
+from stint.domain.ids import new_id
+from stint.domain.inference import AssistantAnswer, ModelMessage, UserInput
+from stint.domain.tools import ToolCall
+from stint.loop.retrieval import RetrievedContext
+from stint.loop.toolbox import ServerTool, Toolbox
+from stint.tools.outcomes import head_of
+from stint.tools.port import RAG_RUNTIME
+
+RETRIEVE, BEFORE_INFERENCE = "retrieve", "before_inference"
+
+
+@dataclass(frozen=True, slots=True)
+class ToolRetriever:
+    """Retrieves context with one of the toolbox's tools."""
+
+    toolbox: Toolbox
+    tool: ServerTool
+
+    async def retrieve(self, messages: Sequence[ModelMessage], key: str, /) -> RetrievedContext:
+        """Search for the user's last messages. There is no context without a text."""
+        named, query = self.vector_db_ids(), last_words(messages)
+        if not query:
+            return RetrievedContext(named, "")
+        call = ToolCall(call_id=f"call_{new_id()}", tool_name=self.tool.signature.name, arguments={"query": query})
+        outcome = await self.toolbox.invoke(call, key)
+        return RetrievedContext(named, head_of(outcome.content, self.toolbox.result_bytes))
+
+    def vector_db_ids(self) -> list[str]:
+        """Return the names of the vector dbs that are searched, with the session's own last."""
+        given, session = self.tool.args.get("vector_db_ids"), self.toolbox.session
+        named = [str(name) for name in given] if isinstance(given, list) else []
+        own = session.vector_db_id if session else None
+        return named if own is None or own in named else [*named, own]
+
+
+def make_retriever(toolbox: Toolbox) -> ToolRetriever | None:
+    """Return the retriever of a toolbox, if the arguments of its search ask for one.
+
+    Raises:
+        InvalidRequest: the argument `retrieve` has another value than `before_inference`.
+    """
+    for tool in toolbox.server.values():
+        wanted = tool.args.get(RETRIEVE) if tool.toolgroup.provider_id == RAG_RUNTIME else None
+        if wanted == BEFORE_INFERENCE:
+            return ToolRetriever(toolbox, tool)
+        if wanted is not None:
+            raise InvalidRequest(
+                f"Toolgroup {tool.toolgroup.toolgroup_id!r} has an unknown value of {RETRIEVE!r} in its args. Use "
+                f"{BEFORE_INFERENCE!r}, or remove it to let the model search.",
+                param="toolgroups",
+            )
+    return None
+
+
+def last_words(messages: Sequence[ModelMessage]) -> str:
+    """Return the text of the user's messages since the model's last answer, without documents."""
+    words: list[str] = []
+    for message in reversed(messages):
+        if isinstance(message, AssistantAnswer):
+            break
+        if isinstance(message, UserInput):
+            words.insert(0, text_of(message.content))
+    return " ".join(text for text in words if text and not text.startswith(DOCUMENT))

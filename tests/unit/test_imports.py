@@ -32,7 +32,7 @@ ALLOWED = {
 }
 
 # Modules that a cold start loads, at most.
-MODULES = {"agents": 660, "registry": 672, "responses": 730, "turns": 651, "worker": 622}
+MODULES = {"agents": 662, "registry": 674, "responses": 732, "turns": 653, "worker": 624}
 
 # The second import finds every library loaded: what reads the environment then is the package itself.
 SECOND_IMPORT = """

@@ -12,7 +12,8 @@ from tests.servers import chat_completions, converse_stream
 from tests.servers.chat_completions import ChatCompletionsServer
 from tests.servers.converse_stream import ConverseStreamServer
 
-from stint.models.bedrock.model import Bedrock, connect
+from stint.models.bedrock.model import Bedrock
+from stint.providers.bedrock.client import connect
 
 ASK = "CALL get_weather Ulm"
 

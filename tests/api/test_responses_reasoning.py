@@ -26,7 +26,8 @@ from tests.servers.chat_completions import ChatCompletionsServer, stream, tool_c
 from tests.servers.converse_stream import ConverseStreamServer
 
 from stint.domain.inference import AssistantAnswer
-from stint.models.bedrock.model import Bedrock, connect
+from stint.models.bedrock.model import Bedrock
+from stint.providers.bedrock.client import connect
 
 ENCRYPTED = "reasoning.encrypted_content"
 THINK = "think: Well now\ncall: get_weather {}"

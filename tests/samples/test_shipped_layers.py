@@ -11,7 +11,7 @@ pytestmark = pytest.mark.built
 
 PROGRAM = """
 from aws_lambda_powertools.utilities.parameters import SecretsProvider
-from stint.models.bedrock.model import connect
+from stint.providers.bedrock.client import connect
 from stint.store.clients import make_events, make_s3, make_sqs
 from stint.tools.lambda_function.provider import connect as connect_tool
 own = (make() for make in (make_s3, make_sqs, make_events))

@@ -9,7 +9,7 @@ from tests.servers.scripted_http import Reply
 
 from stint.domain.errors import InvalidRequest, ShieldFailed
 from stint.domain.inference import AssistantAnswer, ModelMessage, UserInput
-from stint.models.bedrock.model import connect
+from stint.providers.bedrock.client import connect
 from stint.shields.bedrock_guardrails import BedrockGuardrails
 from stint.shields.port import Shield
 

@@ -9,7 +9,6 @@ from pydantic import SecretStr
 from stint.documents.limits import Limits, limits_for
 from stint.documents.served import Served
 from stint.domain.errors import ModelError, ToolUnavailable
-from stint.models.api_key import ApiKey
 from stint.models.port import ChatModel
 from stint.models.routing import Router
 from stint.models.tool_names import PlainToolNames
@@ -139,6 +138,7 @@ class Adapters:
         """
         from stint.models.fetched_images import FetchedImages  # noqa: PLC0415
         from stint.models.openai.model import OpenAICompatible  # noqa: PLC0415
+        from stint.providers.api_key import ApiKey  # noqa: PLC0415
 
         settings = self.settings
         key = ApiKey(settings.openai_api_key.get_secret_value(), settings.openai_secret_arn)
@@ -146,8 +146,9 @@ class Adapters:
         return model if model.is_of_openai else FetchedImages(model, self.fetch, self.image_bytes)
 
     def make_bedrock(self) -> ChatModel:
-        from stint.models.bedrock.model import Bedrock, connect  # noqa: PLC0415
+        from stint.models.bedrock.model import Bedrock  # noqa: PLC0415
         from stint.models.fetched_images import FetchedImages  # noqa: PLC0415
+        from stint.providers.bedrock.client import connect  # noqa: PLC0415
 
         region, stall_timeout = self.settings.bedrock_region or None, self.settings.model_stall_seconds
         return FetchedImages(
@@ -200,7 +201,7 @@ class Adapters:
         return LlamaGuard(self.router.resolve)
 
     def make_bedrock_guardrails(self) -> ShieldProvider:
-        from stint.models.bedrock.model import connect  # noqa: PLC0415
+        from stint.providers.bedrock.client import connect  # noqa: PLC0415
         from stint.shields.bedrock_guardrails import STALL_SECONDS, BedrockGuardrails  # noqa: PLC0415
 
         region = self.settings.bedrock_region or None
@@ -208,6 +209,8 @@ class Adapters:
 
     def tool_key(self, name: str, value: SecretStr) -> Callable[[], str | None]:
         """Return a function that reads the key of a tool's service."""
+        from stint.providers.api_key import ApiKey  # noqa: PLC0415
+
         key = ApiKey(value.get_secret_value(), self.settings.tools_secret_arn, name)
 
         def read() -> str | None:

@@ -14,8 +14,8 @@ from botocore.exceptions import (
 
 from stint.domain.errors import ShieldFailed
 from stint.domain.steps import SafetyViolation
-from stint.models.bedrock.errors import CREDENTIALS, message_of
-from stint.models.refusals import shorten
+from stint.providers.bedrock.errors import CREDENTIALS, message_of
+from stint.providers.refusals import shorten
 from stint.shields.port import REFUSAL
 
 POLICIES = {

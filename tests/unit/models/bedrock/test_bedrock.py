@@ -43,7 +43,8 @@ from stint.domain.inference import (
     UserInput,
 )
 from stint.domain.tools import ToolCall, ToolChoice
-from stint.models.bedrock.model import Bedrock, connect
+from stint.models.bedrock.model import Bedrock
+from stint.providers.bedrock.client import connect
 
 if TYPE_CHECKING:
     from mypy_boto3_bedrock_runtime import BedrockRuntimeClient

@@ -27,11 +27,11 @@ from stint.domain.tools import ToolCall
 from stint.models.fetched_images import FetchedImages
 from stint.models.openai import message_writer
 from stint.models.openai.adaptations import Adaptations
-from stint.models.openai.errors import Refusal
 from stint.models.openai.message_writer import MessageWriter
 from stint.models.openai.messages import MessageForm
 from stint.models.participant_names import is_plain_name, put_name_in_text
 from stint.models.tool_names import sanitize_request
+from stint.providers.openai.errors import Refusal
 
 GIF = "R0lGODlh"
 PLAIN = MessageForm()

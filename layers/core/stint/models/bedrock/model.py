@@ -6,39 +6,21 @@ import threading
 from collections.abc import AsyncGenerator, Callable
 from typing import TYPE_CHECKING, Any, cast
 
-import boto3
-from botocore.config import Config
 from botocore.exceptions import ClientError
 
 from stint.domain.errors import NotSupported
 from stint.domain.inference import Accepted, InferenceRequest, ModelChunk
 from stint.models.bedrock.answer import ConverseAnswer
 from stint.models.bedrock.call import ConverseCall
-from stint.models.bedrock.errors import ERRORS, explain, message_of
 from stint.models.bedrock.request import check_converse, write_converse
+from stint.providers.bedrock.client import connect
+from stint.providers.bedrock.errors import ERRORS, explain, message_of
 
 if TYPE_CHECKING:
     from mypy_boto3_bedrock_runtime import BedrockRuntimeClient
 
 COUNTED = ("messages", "system", "toolConfig", "additionalModelRequestFields")
 REGION = re.compile(r"^(?:us|us-gov|eu|apac|ap|jp|au|ca|in|sa|me|af|global)\.")
-
-
-def connect(
-    region: str | None = None, *, connect_timeout: float = 5.0, stall_timeout: float = 60.0
-) -> "BedrockRuntimeClient":
-    """Make a client. Timeouts are in seconds; the second one is the longest silence of the service.
-
-    Connection errors, throttling and 5xx are retried twice before the answer starts. boto3 finds the credentials, and
-    another endpoint in AWS_ENDPOINT_URL_BEDROCK_RUNTIME.
-    """
-    config = Config(
-        connect_timeout=connect_timeout,
-        read_timeout=stall_timeout,
-        retries={"mode": "standard", "total_max_attempts": 3},
-        max_pool_connections=64,
-    )
-    return boto3.session.Session(region_name=region).client("bedrock-runtime", config=config)
 
 
 class Bedrock:

@@ -5,10 +5,10 @@ from dataclasses import replace
 
 from stint.domain.inference import InferenceRequest, JsonObjectResponseFormat, JsonSchemaResponseFormat
 from stint.models.json_schemas import ANY_OBJECT
-from stint.models.openai.errors import Refusal
 from stint.models.openai.message_writer import MessageWriter
 from stint.models.openai.messages import REASONING, MessageForm
 from stint.models.openai.request import write_body, write_request
+from stint.providers.openai.errors import Refusal
 
 NAME = re.compile(r"""(?:['"`.\[]|(?:field|parameter|argument|property):? )name\b""")
 OTHER_NAME = re.compile(r"tool|function|json_schema")

@@ -15,9 +15,9 @@ from stint.domain.inference import Accepted, Finished, InferenceRequest, ModelCh
 from stint.models.json_schemas import read_schema
 from stint.models.openai.adaptations import Adaptations
 from stint.models.openai.answer import ChatCompletionReader
-from stint.models.openai.connections import Connections, ConnectionTrace
-from stint.models.openai.errors import FIELDS, ProviderFailure
 from stint.models.openai.response import read_response
+from stint.providers.openai.connections import Connections, ConnectionTrace
+from stint.providers.openai.errors import FIELDS, ProviderFailure
 
 LONGEST_WAIT = 2.0
 OPENAI = re.compile(r"https://(?:\w+\.)?api\.openai\.com/")

@@ -13,7 +13,7 @@ from pydantic_core import from_json
 from stint.domain.errors import ModelError
 from stint.domain.inference import Accepted, ModelChunk
 from stint.models.openai.answer import ChatCompletionReader
-from stint.models.openai.errors import ProviderFailure, read_refusal
+from stint.providers.openai.errors import ProviderFailure, read_refusal
 
 DRAIN_SECONDS = 0.2
 

@@ -16,7 +16,7 @@ from stint.domain.errors import (
     StintError,
 )
 from stint.domain.redaction import Redactor
-from stint.models.refusals import find_field, is_about_length, parse_retry_after, shorten
+from stint.providers.refusals import find_field, is_about_length, parse_retry_after, shorten
 
 REPEATED = frozenset({429, 500, 502, 503, 504, 529})
 REFUSED = frozenset({400, 404, 413, 422})

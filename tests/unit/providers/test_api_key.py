@@ -13,8 +13,8 @@ from tests.clock import CLOCK
 
 from stint.domain.errors import ModelUnauthorized
 from stint.domain.known_secrets import begin_request, known_secrets
-from stint.models import api_key
-from stint.models.api_key import ApiKey
+from stint.providers import api_key
+from stint.providers.api_key import ApiKey
 
 
 @pytest.fixture(autouse=True)

@@ -27,7 +27,7 @@ from stint.domain.errors import (
     RateLimited,
     StintError,
 )
-from stint.models.refusals import find_field, is_about_length, parse_retry_after, shorten
+from stint.providers.refusals import find_field, is_about_length, parse_retry_after, shorten
 
 # The last three come from events that are damaged or not in the documented form.
 ERRORS = (ClientError, BotoCoreError, HTTPError, OSError, ParserError, ResponseParserError, LookupError)

@@ -110,7 +110,7 @@ def test_only_the_settings_read_the_environment() -> None:
 def test_a_side_effect_at_import_would_be_seen() -> None:
     effects = {
         "from stint.settings import load_settings; load_settings()": "the environment was read",
-        "from stint.models.openai.model import httpx; httpx.AsyncClient()": "a client was made",
+        "from stint.providers.openai.server import httpx; httpx.AsyncClient()": "a client was made",
         "import botocore.client as c; c.ClientCreator.create_client(None, 's3')": "a client was made",
         "socket.create_connection(('127.0.0.1', 9))": "or a connection",
     }

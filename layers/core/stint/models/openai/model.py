@@ -1,68 +1,41 @@
 """Chat completions over HTTP: OpenAI, vLLM, Ollama, Bedrock's OpenAI-compatible endpoints."""
 
 import asyncio
-import random
-import re
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import replace
-from typing import Any
+from typing import Unpack
 
-import httpx
-
-from stint.domain.errors import InvalidRequest, ModelError, NotSupported
+from stint.domain.errors import InvalidRequest, NotSupported
 from stint.domain.inference import Accepted, Finished, InferenceRequest, ModelChunk
 from stint.models.json_schemas import read_schema
 from stint.models.openai.adaptations import Adaptations
 from stint.models.openai.answer import ChatCompletionReader
 from stint.models.openai.response import read_response
-from stint.providers.openai.connections import Connections, ConnectionTrace
-from stint.providers.openai.errors import FIELDS, ProviderFailure
+from stint.providers.openai.connections import ConnectionTrace
+from stint.providers.openai.errors import FIELDS, ErrorReader, ProviderFailure
+from stint.providers.openai.server import REQUEST_ERRORS, OpenAIServer, ReadKey, ServerOptions
 
-LONGEST_WAIT = 2.0
-OPENAI = re.compile(r"https://(?:\w+\.)?api\.openai\.com/")
+PATH = "chat/completions"
 NOT_OF_OPENAI = ("top_k", "repetition_penalty")
-NOT_A_URL = (httpx.InvalidURL, UnicodeError)
-"""The errors of httpx for an invalid base URL or redirect, and idna's for an invalid host in Punycode."""
-NOT_REPEATED = (httpx.ReadTimeout, httpx.WriteTimeout, httpx.UnsupportedProtocol, *NOT_A_URL)
 
 
 class OpenAICompatible:
     """The models of `POST {base_url}/chat/completions`, streamed.
 
-    Before the answer starts, connection errors, 429, 500, 502, 503 and 504 are retried `repeats` times, after `backoff`
-    seconds, doubled each time and jittered, or after the server's Retry-After if that is at most 2 s. Timeouts are in
-    seconds; `stall_timeout` is the longest silence of the server. If `api_key` is a function, it is called before each
-    request; it may read a secret store, and should cache the key. A request that meets a connection which was dropped
-    while idle is sent again at once.
-
-    If a model refuses a parameter that can be omitted or written differently, the request is sent again, and later
-    requests to the model are adapted at once (see `Adaptations`).
+    Calls are retried before the answer starts; see `OpenAIServer`, which has the `options`. If a model refuses a
+    parameter that can be omitted or written differently, the request is sent again, and later requests to the model are
+    adapted at once (see `Adaptations`).
     """
 
-    def __init__(
-        self,
-        base_url: str,
-        api_key: str | Callable[[], Awaitable[str | None]] | None = None,
-        *,
-        connect_timeout: float = 5.0,
-        stall_timeout: float = 60.0,
-        repeats: int = 2,
-        backoff: float = 0.25,
-        client: httpx.AsyncClient | None = None,
-    ) -> None:
-        self._url = f"{base_url.strip().rstrip('/')}/chat/completions"
-        self._api_key = api_key
-        self._timeout = httpx.Timeout(stall_timeout, connect=connect_timeout)
-        self._repeats = repeats
-        self._backoff = backoff
-        self._connections = Connections(client)
+    def __init__(self, base_url: str, api_key: str | ReadKey | None = None, **options: Unpack[ServerOptions]) -> None:
+        self.server = OpenAIServer(base_url, api_key, **options)
         self._adaptations = Adaptations()
 
     @property
     def is_of_openai(self) -> bool:
         """Return whether the server is OpenAI's own."""
-        return OPENAI.match(self._url) is not None
+        return self.server.is_of_openai
 
     def check(self, request: InferenceRequest) -> None:
         """Refuse grammars and, for OpenAI's own server, parameters that only others support; see the port."""
@@ -108,7 +81,7 @@ class OpenAICompatible:
                     continue
                 if failure.refusal is not None and self._adaptations.learn(request, failure.refusal):
                     continue
-                pause = self._pause(failure, repeated)
+                pause = self.server.pause(failure, repeated)
                 if pause is None:
                     raise failure.error from failure.__cause__
             repeated += 1
@@ -116,56 +89,19 @@ class OpenAICompatible:
 
     async def aclose(self) -> None:
         """Close the connections, unless the client was passed in."""
-        await self._connections.aclose()
+        await self.server.connections.aclose()
 
     async def _call(self, body: bytes) -> AsyncGenerator[ModelChunk, None]:
-        key = await self._read_key()
-        headers = {"Accept": "text/event-stream", "Content-Type": "application/json"}
-        if key:
-            headers["Authorization"] = f"Bearer {key}"
+        key = await self.server.read_key()
         answer, trace = ChatCompletionReader(), ConnectionTrace()
-        options: Any = {"headers": headers, "timeout": self._timeout, "extensions": {"trace": trace}}
+        options, errors = self.server.options(key, "text/event-stream", trace), ErrorReader(self.server.settings, key)
         try:
-            call = self._connections.client().stream("POST", self._url, content=body, **options)
-            async with call as response, aclosing(read_response(response, answer, key)) as chunks:
+            call = self.server.connections.client().stream("POST", self.server.url(PATH), content=body, **options)
+            async with call as response, aclosing(read_response(response, answer, errors)) as chunks:
                 async for chunk in chunks:
                     yield chunk
-        except (httpx.RequestError, *NOT_A_URL) as error:
+        except REQUEST_ERRORS as error:
             if not answer.is_finished:
-                raise self._failure(error, trace) from error
+                raise self.server.failure(error, trace) from error
         for chunk in answer.finish():
             yield chunk
-
-    async def _read_key(self) -> str:
-        key = await self._api_key() if callable(self._api_key) else self._api_key
-        key = (key or "").strip()
-        if not (key.isascii() and key.isprintable()):
-            raise ModelError("OPENAI_API_KEY contains characters that cannot be sent. Set it again")
-        return key
-
-    def _failure(
-        self, error: httpx.RequestError | httpx.InvalidURL | UnicodeError, trace: ConnectionTrace
-    ) -> ProviderFailure:
-        may_repeat = not isinstance(error, NOT_REPEATED)
-        at_once = trace.has_lost_idle_connection(error)
-        return ProviderFailure(self._explain(error), may_repeat=may_repeat, at_once=at_once)
-
-    def _explain(self, error: httpx.RequestError | httpx.InvalidURL | UnicodeError) -> ModelError:
-        server = self._url.partition("://")[2].partition("/")[0].rpartition("@")[2] or self._url
-        match error:
-            case httpx.ReadTimeout() | httpx.WriteTimeout():
-                return ModelError(f"The model's provider at {server} sent nothing for {self._timeout.read:g} s")
-            case UnicodeError():
-                return ModelError(f"{server}, or its redirect, is not a valid URL (check OPENAI_BASE_URL)")
-            case httpx.ConnectError() | httpx.ConnectTimeout() | httpx.UnsupportedProtocol() | httpx.InvalidURL():
-                reason = str(error) or f"no connection within {self._timeout.connect:g} s"
-                return ModelError(f"Cannot reach the model's provider at {server}: {reason} (check OPENAI_BASE_URL)")
-            case _:
-                return ModelError(f"The model's provider at {server} closed the connection ({type(error).__name__})")
-
-    def _pause(self, failure: ProviderFailure, repeated: int) -> float | None:
-        """Return the seconds to wait before a retry; None if the call is not retried."""
-        wait = failure.refusal.retry_after if failure.refusal is not None else None
-        if not failure.may_repeat or repeated >= self._repeats or (wait or 0.0) > LONGEST_WAIT:
-            return None
-        return wait or self._backoff * 2**repeated * random.uniform(0.5, 1.0)  # noqa: S311 - jitter is no secret

@@ -13,43 +13,43 @@ from pydantic_core import from_json
 from stint.domain.errors import ModelError
 from stint.domain.inference import Accepted, ModelChunk
 from stint.models.openai.answer import ChatCompletionReader
-from stint.providers.openai.errors import ProviderFailure, read_refusal
+from stint.providers.openai.errors import ErrorReader, ProviderFailure
 
 DRAIN_SECONDS = 0.2
 
 
 async def read_response(
-    response: httpx.Response, answer: ChatCompletionReader, key: str
+    response: httpx.Response, answer: ChatCompletionReader, errors: ErrorReader
 ) -> AsyncGenerator[ModelChunk, None]:
     """Yield the chunks of a response without the end, which `answer` makes.
 
-    Servers that ignore `stream: true` answer with one JSON document, which is accepted, too. `key` is redacted in
-    error messages.
+    Servers that ignore `stream: true` answer with one JSON document, which is accepted, too.
 
     Raises:
-        Failure: an error status, an error in the stream, invalid JSON, or an interrupted stream.
+        ProviderFailure: an error status, an error in the stream, invalid JSON, or an interrupted stream.
     """
     response.encoding = "utf-8"  # whatever is declared: httpx would use any codec of Python
     if not response.is_success:
         body = (await response.aread()).decode(errors="replace")
-        raise ProviderFailure.refused(read_refusal(response.status_code, body, response.headers, key))
+        raise errors.read(response.status_code, body, response.headers)
     kind = response.headers.get("content-type", "").partition(";")[0].strip()
     if kind == "application/json":
         yield Accepted()
-        for chunk in _feed(answer, (await response.aread()).decode(errors="replace"), key):
+        for chunk in _feed(answer, (await response.aread()).decode(errors="replace"), errors):
             yield chunk
     elif kind == "text/event-stream":
         yield Accepted()
-        async with aclosing(_read_events(response, answer, key)) as chunks:
+        async with aclosing(_read_events(response, answer, errors)) as chunks:
             async for chunk in chunks:
                 yield chunk
     else:
-        message = f"The model's provider sent {kind or 'no content type'}, not an event stream (check OPENAI_BASE_URL)"
+        sent, setting = kind or "no content type", errors.settings.base_url
+        message = f"The model's provider sent {sent}, not an event stream (check {setting})"
         raise ProviderFailure(ModelError(message, upstream_status=response.status_code))
 
 
 async def _read_events(
-    response: httpx.Response, answer: ChatCompletionReader, key: str
+    response: httpx.Response, answer: ChatCompletionReader, errors: ErrorReader
 ) -> AsyncGenerator[ModelChunk, None]:
     async with aclosing(EventSource(response).aiter_sse()) as events:
         async for event in events:
@@ -57,7 +57,7 @@ async def _read_events(
                 await _drain(events)
                 return
             if event.data:
-                for chunk in _feed(answer, event.data, key):
+                for chunk in _feed(answer, event.data, errors):
                     yield chunk
     if not answer.is_finished:
         raise ProviderFailure(ModelError("The provider's answer was interrupted"), may_repeat=True)
@@ -73,13 +73,13 @@ async def _drain(events: AsyncGenerator[ServerSentEvent, None]) -> None:
         return
 
 
-def _feed(answer: ChatCompletionReader, text: str, key: str) -> list[ModelChunk]:
+def _feed(answer: ChatCompletionReader, text: str, errors: ErrorReader) -> list[ModelChunk]:
     try:
         payload = _parse(text)
     except (ValueError, RecursionError) as error:
         raise ProviderFailure(ModelError(f"The model's provider sent invalid JSON: {text[:100]!r}")) from error
     if isinstance(payload, dict) and (payload.get("error") or payload.get("object") == "error"):
-        raise ProviderFailure.refused(read_refusal(None, text, {}, key))
+        raise errors.read(None, text, {})
     try:
         return list(answer.feed(payload))
     except (AttributeError, TypeError, ValueError, RecursionError) as error:

@@ -30,15 +30,28 @@ FIELDS = {
     "parallel_tool_calls": "parallel_tool_calls",
 }
 """Parameters that some servers or models lack, with the caller's field for each."""
-CHECK_KEY = "check OPENAI_API_KEY or, in AWS, the secret of STINT_OPENAI_SECRET_ARN"
 HINTS = {
-    401: CHECK_KEY,
-    403: f"{CHECK_KEY}, and the permissions of that key",
-    404: "check the model id and OPENAI_BASE_URL, which mostly ends in /v1",
-    405: "check OPENAI_BASE_URL, which mostly ends in /v1",
+    401: "check {key}",
+    403: "check {key}, and the permissions of that key",
+    404: "check the model id and {base_url}, which mostly ends in /v1",
+    405: "check {base_url}, which mostly ends in /v1",
 }
 IDENTIFIER = re.compile(r"[a-z][a-z0-9_]{1,63}")
 LONGEST_PARAM = 100
+
+
+@dataclass(frozen=True, slots=True)
+class ServerSettings:
+    """The settings of a server, as error messages name them."""
+
+    base_url: str = "OPENAI_BASE_URL"
+    key: str = "OPENAI_API_KEY or, in AWS, the secret of STINT_OPENAI_SECRET_ARN"
+
+    def hint(self, status: int | None) -> str:
+        """Return the setting to check after an error; empty if it is none of them."""
+        is_redirect = status is not None and 300 <= status < 400
+        hint = "check {base_url}" if is_redirect else HINTS.get(status or 0, "")
+        return hint.format(base_url=self.base_url, key=self.key)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +98,19 @@ class ProviderFailure(Exception):
         self.at_once = at_once
         self.refusal = refusal
 
-    @classmethod
-    def refused(cls, refusal: Refusal) -> "ProviderFailure":
-        return cls(explain(refusal), may_repeat=refusal.may_be_repeated, refusal=refusal)
+
+@dataclass(frozen=True, slots=True)
+class ErrorReader:
+    """Reads the errors of a server. The `key` of the request is redacted in them."""
+
+    settings: ServerSettings
+    key: str
+
+    def read(self, status: int | None, body: str, headers: Mapping[str, str]) -> ProviderFailure:
+        """Return the failure that a response is, or an error in a stream, which has no status."""
+        refusal = read_refusal(status, body, headers, self.key)
+        error = explain(refusal, self.settings)
+        return ProviderFailure(error, may_repeat=refusal.may_be_repeated, refusal=refusal)
 
 
 def read_refusal(status: int | None, body: str, headers: Mapping[str, str], key: str) -> Refusal:
@@ -117,11 +140,11 @@ def read_refusal(status: int | None, body: str, headers: Mapping[str, str], key:
     )
 
 
-def explain(refusal: Refusal) -> StintError:
+def explain(refusal: Refusal, settings: ServerSettings) -> StintError:
     """Convert a refusal to an error."""
     status = refusal.status
     what = f"The model's provider answered {status}" if status else "The model's provider reported an error"
-    hint = HINTS.get(status or 0) or ("check OPENAI_BASE_URL" if status and 300 <= status < 400 else "")
+    hint = settings.hint(status)
     told = "" if status in (401, 403) else f": {refusal.message or 'no message'}"  # it may contain a part of the key
     message = f"{what}{told}{f' ({hint})' if hint else ''}"
     if refusal.is_about_length:

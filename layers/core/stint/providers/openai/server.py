@@ -1,0 +1,138 @@
+"""Requests to a server of OpenAI's API, or one that is compatible with it."""
+
+import asyncio
+import json
+import random
+import re
+from collections.abc import Awaitable, Callable
+from typing import Any, TypedDict, Unpack
+
+import httpx
+
+from stint.domain.errors import ModelError
+from stint.providers.openai.connections import Connections, ConnectionTrace
+from stint.providers.openai.errors import ErrorReader, ProviderFailure, ServerSettings
+
+LONGEST_WAIT = 2.0
+OPENAI = re.compile(r"https://(?:\w+\.)?api\.openai\.com/")
+NOT_A_URL = (httpx.InvalidURL, UnicodeError)
+"""The errors of httpx for an invalid base URL or redirect, and idna's for an invalid host in Punycode."""
+NOT_REPEATED = (httpx.ReadTimeout, httpx.WriteTimeout, httpx.UnsupportedProtocol, *NOT_A_URL)
+REQUEST_ERRORS = (httpx.RequestError, *NOT_A_URL)
+
+ReadKey = Callable[[], Awaitable[str | None]]
+
+
+class ServerOptions(TypedDict, total=False):
+    """Options of a server. The default timeouts are 5 and 60 seconds, `repeats` is 2, and `backoff` 0.25 seconds."""
+
+    settings: ServerSettings
+    connect_timeout: float
+    stall_timeout: float
+    repeats: int
+    backoff: float
+    client: httpx.AsyncClient | None
+
+
+class OpenAIServer:
+    """A server: its URLs, its key, its connections, and what its errors mean.
+
+    Connection errors, 429, 500, 502, 503 and 504 are retried `repeats` times, after `backoff` seconds, doubled each
+    time and jittered, or after the server's Retry-After if that is at most 2 s. Timeouts are in seconds;
+    `stall_timeout` is the longest silence of the server. If `api_key` is a function, it is called before each request;
+    it may read a secret store, and should cache the key. A request that meets a connection which was dropped while idle
+    is sent again at once. `settings` are the names of the settings in error messages.
+    """
+
+    def __init__(self, base_url: str, api_key: str | ReadKey | None = None, **options: Unpack[ServerOptions]) -> None:
+        self.base_url = base_url.strip().rstrip("/")
+        self.settings = options.get("settings", ServerSettings())
+        self.timeout = httpx.Timeout(options.get("stall_timeout", 60.0), connect=options.get("connect_timeout", 5.0))
+        self.connections = Connections(options.get("client"))
+        self._api_key = api_key
+        self._repeats = options.get("repeats", 2)
+        self._backoff = options.get("backoff", 0.25)
+
+    @property
+    def is_of_openai(self) -> bool:
+        """Return whether the server is OpenAI's own."""
+        return OPENAI.match(f"{self.base_url}/") is not None
+
+    def url(self, path: str) -> str:
+        """Return the URL of an operation."""
+        return f"{self.base_url}/{path}"
+
+    async def read_key(self) -> str:
+        """Return the key, which may be empty. Raises ModelError if it cannot be sent."""
+        key = await self._api_key() if callable(self._api_key) else self._api_key
+        key = (key or "").strip()
+        if not (key.isascii() and key.isprintable()):
+            raise ModelError(f"{self.settings.key} contains characters that cannot be sent. Set it again")
+        return key
+
+    def options(self, key: str, accept: str, trace: ConnectionTrace) -> dict[str, Any]:
+        """Return httpx's options of a request."""
+        headers = {"Accept": accept, "Content-Type": "application/json"}
+        if key:
+            headers["Authorization"] = f"Bearer {key}"
+        return {"headers": headers, "timeout": self.timeout, "extensions": {"trace": trace}}
+
+    async def post(self, path: str, body: Any) -> Any:
+        """Send JSON, and return the JSON of the answer. Raises the errors of `stint.domain.errors`."""
+        content, repeated = json.dumps(body).encode(), 0
+        while True:
+            try:
+                return await self._post_once(path, content)
+            except ProviderFailure as failure:
+                if failure.at_once:
+                    continue
+                pause = self.pause(failure, repeated)
+                if pause is None:
+                    raise failure.error from failure.__cause__
+            repeated += 1
+            await asyncio.sleep(pause)
+
+    async def _post_once(self, path: str, content: bytes) -> Any:
+        key, trace = await self.read_key(), ConnectionTrace()
+        options = self.options(key, "application/json", trace)
+        try:
+            response = await self.connections.client().post(self.url(path), content=content, **options)
+        except REQUEST_ERRORS as error:
+            raise self.failure(error, trace) from error
+        if not response.is_success:
+            errors = ErrorReader(self.settings, key)
+            raise errors.read(response.status_code, response.content.decode(errors="replace"), response.headers)
+        try:
+            return json.loads(response.content)
+        except (ValueError, RecursionError) as error:
+            message = f"The model's provider sent no valid JSON (check {self.settings.base_url})"
+            raise ProviderFailure(ModelError(message, upstream_status=response.status_code)) from error
+
+    def failure(
+        self, error: httpx.RequestError | httpx.InvalidURL | UnicodeError, trace: ConnectionTrace
+    ) -> ProviderFailure:
+        """Return the failure of a request without an answer."""
+        may_repeat = not isinstance(error, NOT_REPEATED)
+        at_once = trace.has_lost_idle_connection(error)
+        return ProviderFailure(self._explain(error), may_repeat=may_repeat, at_once=at_once)
+
+    def _explain(self, error: httpx.RequestError | httpx.InvalidURL | UnicodeError) -> ModelError:
+        server = self.base_url.partition("://")[2].partition("/")[0].rpartition("@")[2] or self.base_url
+        setting = self.settings.base_url
+        match error:
+            case httpx.ReadTimeout() | httpx.WriteTimeout():
+                return ModelError(f"The model's provider at {server} sent nothing for {self.timeout.read:g} s")
+            case UnicodeError():
+                return ModelError(f"{server}, or its redirect, is not a valid URL (check {setting})")
+            case httpx.ConnectError() | httpx.ConnectTimeout() | httpx.UnsupportedProtocol() | httpx.InvalidURL():
+                reason = str(error) or f"no connection within {self.timeout.connect:g} s"
+                return ModelError(f"Cannot reach the model's provider at {server}: {reason} (check {setting})")
+            case _:
+                return ModelError(f"The model's provider at {server} closed the connection ({type(error).__name__})")
+
+    def pause(self, failure: ProviderFailure, repeated: int) -> float | None:
+        """Return the seconds to wait before a retry; None if the call is not retried."""
+        wait = failure.refusal.retry_after if failure.refusal is not None else None
+        if not failure.may_repeat or repeated >= self._repeats or (wait or 0.0) > LONGEST_WAIT:
+            return None
+        return wait or self._backoff * 2**repeated * random.uniform(0.5, 1.0)  # noqa: S311 - jitter is no secret

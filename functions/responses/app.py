@@ -1,8 +1,12 @@
-"""The function of responses, conversations and chat completions. It streams, so it runs on the streaming runtime."""
+"""The function of responses, conversations, chat completions and inference.
+
+It streams, so it runs on the streaming runtime.
+"""
 
 from stint.bootstrap.openai import OpenAIComposition
 from stint.bootstrap.restore import forget_after_restore
 from stint.http.app import create_app
+from stint.http.requests import LazyRouter
 from stint.http.routes import chat, conversations, responses
 from stint.settings import load_settings
 
@@ -13,6 +17,7 @@ app = create_app(
     responses.router,
     conversations.router,
     chat.router,
+    LazyRouter("stint.http.routes.inference", "/v1/inference/"),
     make_services=composition.make_openai_services,
     read_settings=load_settings,
     buffered=False,

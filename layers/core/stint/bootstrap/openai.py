@@ -2,10 +2,12 @@
 
 from collections.abc import Callable
 from functools import cache, cached_property
+from typing import TYPE_CHECKING
 
 from stint.bootstrap.adapters import Adapters
 from stint.bootstrap.agents import AgentsComposition, delete_agent_objects
 from stint.domain.tasks import ObjectKind
+from stint.models.routing import Router
 from stint.services.agents_api import AgentsServices
 from stint.services.background.background import Background
 from stint.services.background.event_requests import EventRequests
@@ -32,6 +34,9 @@ from stint.settings import Settings
 from stint.store.clients import make_events
 from stint.store.messaging import EventBridgeBus
 from stint.store.store import Store
+
+if TYPE_CHECKING:
+    from stint.services.inference_api import InferenceServices
 
 
 class OpenAIComposition(AgentsComposition):
@@ -97,7 +102,18 @@ def compose_responses(
         compaction=Compaction(router, services.registry, inputs),
         token_counts=TokenCounts(planner, inputs, settings.default_model),
         heartbeat_seconds=settings.heartbeat_seconds,
+        make_inference=cache(lambda: compose_inference(router, services, reader, settings.heartbeat_seconds)),
     )
+
+
+def compose_inference(
+    router: Router, services: AgentsServices, reader: DocumentReader, heartbeat_seconds: float
+) -> "InferenceServices":
+    """Make the use cases of inference, whose modules are loaded now."""
+    from stint.services.inference.inference import ModelInference  # noqa: PLC0415 - see OpenAIServices
+    from stint.services.inference_api import InferenceServices  # noqa: PLC0415
+
+    return InferenceServices(ModelInference(router, services.registry, reader), heartbeat_seconds)
 
 
 def compose_worker(tenant: str, settings: Settings, store: Store, services: OpenAIServices, bus: EventBus) -> Worker:

@@ -19,6 +19,7 @@ from stint.http.middleware.bodies import (
 from stint.http.middleware.headers import CORSMiddleware, NoRetryMiddleware, ResponseHeadersMiddleware
 from stint.http.middleware.paths import BasePathMiddleware, OpenAIPrefixMiddleware, TrailingSlashMiddleware
 from stint.http.middleware.request_logging import RequestLoggingMiddleware
+from stint.http.requests import LazyRouter
 from stint.settings import Settings
 
 logger = logging.getLogger(__name__)
@@ -43,7 +44,7 @@ async def prepare(app: FastAPI) -> AsyncIterator[None]:
 
 def create_app(
     function: str,
-    *routers: APIRouter,
+    *routers: APIRouter | LazyRouter,
     make_services: MakeServices,
     read_settings: Callable[[], Settings],
     buffered: bool,
@@ -65,7 +66,7 @@ def create_app(
     app.state.make_services = make_services
     app.state.list_routers = list_routers
     for router in routers:  # `include_router` would declare each route again, at its first request
-        app.router.routes.extend(router.routes)
+        app.router.routes.extend(router.routes if isinstance(router, APIRouter) else [router])
     add_error_handlers(app)
     app.add_middleware(RequestSizeMiddleware, read_settings=read_settings)
     app.add_middleware(OpenAIPrefixMiddleware)

@@ -30,6 +30,7 @@ from stint.domain.errors import (
     TooLarge,
     ToolUnauthorized,
     ToolUnavailable,
+    Unexpected,
     UnsupportedMediaType,
     shorten,
 )
@@ -96,6 +97,14 @@ def body_of(error: StintError) -> dict[str, Any]:
 def document_of(error: StintError, detail: Any = None) -> dict[str, Any]:
     """Return the body of an error. `detail` is its message, unless there are problems to list."""
     return {"error": body_of(error), "detail": detail or error.message}
+
+
+def late_document_of(error: Exception) -> dict[str, Any]:
+    """Return the body of an error after the first byte of a response, as it would be with a status."""
+    if not isinstance(error, StintError):
+        logger.error("An unexpected error occurred in a stream", exc_info=error)
+        error = Unexpected()
+    return document_of(error)
 
 
 def headers_of(error: StintError) -> dict[str, str]:

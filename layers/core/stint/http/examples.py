@@ -64,6 +64,18 @@ EXAMPLES: dict[str, dict[str, Any]] = {
         "A chat": {"model": MODEL, "messages": [QUESTION]},
         "A streamed chat": {"model": MODEL, "messages": [QUESTION], "stream": True},
     },
+    "answer_chat": {
+        "A chat": {"model_id": MODEL, "messages": [QUESTION]},
+        "A tool of the client, streamed": {
+            "model_id": MODEL,
+            "messages": [QUESTION],
+            "tools": [{"tool_name": "get_weather", "parameters": {"city": {"param_type": "string"}}}],
+            "stream": True,
+        },
+    },
+    "answer_chats": {"Two chats": {"model_id": MODEL, "messages_batch": [[QUESTION], [QUESTION]]}},
+    "complete_content": {"A completion": {"model_id": MODEL, "content": "Complete the sentence: Roses are red,"}},
+    "complete_contents": {"Two completions": {"model_id": MODEL, "content_batch": ["One, two,", "A, B,"]}},
     "register_model": {
         "An alias of a model": {"model_id": "fast", "provider_id": "openai", "provider_model_id": "gpt-4.1-mini"}
     },

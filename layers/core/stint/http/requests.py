@@ -2,12 +2,15 @@
 
 import re
 from collections.abc import Callable, Coroutine
+from functools import cached_property
+from importlib import import_module
 from typing import Any
 
 from fastapi import Request, Response
 from fastapi.routing import APIRoute
 from starlette.convertors import PathConvertor, register_url_convertor
-from starlette.routing import compile_path
+from starlette.routing import BaseRoute, Match, Router, compile_path
+from starlette.types import Receive, Scope, Send
 
 from stint.domain.errors import UnsupportedMediaType
 from stint.domain.ids import is_id
@@ -58,6 +61,29 @@ class LazyRoute(APIRoute):
         with without_pydantic_v1():
             super().__init__(self.path, endpoint, **options)
         return getattr(self, name)
+
+
+class LazyRouter(BaseRoute):
+    """The routes of a module that is imported with the first request for one of its `prefixes`.
+
+    It comes after the routers whose paths begin alike, because it takes all requests for these.
+    """
+
+    def __init__(self, module: str, *prefixes: str) -> None:
+        self.module = module
+        self.prefixes = prefixes
+
+    @cached_property
+    def router(self) -> Router:
+        """Return the router. Raises HTTPException for unknown paths and methods, as the app's own does."""
+        return Router(routes=import_module(self.module).router.routes, redirect_slashes=False)
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        found = scope["type"] == "http" and scope["path"].startswith(self.prefixes)
+        return (Match.FULL if found else Match.NONE), {}
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self.router(scope, receive, send)
 
 
 class StrictRoute(LazyRoute):

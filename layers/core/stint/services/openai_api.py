@@ -1,6 +1,8 @@
 """The use cases of one tenant that the OpenAI API's routes call."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from stint.services.background.background import Background
 from stint.services.background.tail import StreamTail
@@ -10,10 +12,16 @@ from stint.services.responses.compaction import Compaction, TokenCounts
 from stint.services.responses.read import ResponseReader
 from stint.services.responses.responses import Responses
 
+if TYPE_CHECKING:  # most processes make none of them
+    from stint.services.inference_api import InferenceServices
+
 
 @dataclass(frozen=True, slots=True)
 class OpenAIServices:
-    """The use cases. After `heartbeat_seconds` of silence, a connection gets a heartbeat."""
+    """The use cases. After `heartbeat_seconds` of silence, a connection gets a heartbeat.
+
+    `make_inference` makes those of inference once, at the first request that needs them.
+    """
 
     responses: Responses
     background: Background
@@ -24,3 +32,4 @@ class OpenAIServices:
     compaction: Compaction
     token_counts: TokenCounts
     heartbeat_seconds: float
+    make_inference: "Callable[[], InferenceServices]"

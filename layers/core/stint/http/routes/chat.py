@@ -1,7 +1,6 @@
 """The route of chat completions, which may stream."""
 
 import json
-import logging
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from functools import partial
@@ -9,20 +8,17 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
-from stint.domain.errors import StintError, Unexpected
 from stint.domain.inference import Usage
 from stint.domain.openai.chat import ChatCompletionRequest
 from stint.domain.openai.chat_output import ChatCompletion, ChatCompletionChunk
 from stint.http.deadline import deadline_of
-from stint.http.errors import document_of
+from stint.http.errors import late_document_of
 from stint.http.openai_dependencies import OpenAIServicesDep
 from stint.http.requests import StrictRoute
 from stint.http.sse import DONE, encode_frame
 from stint.http.streaming import StreamFormat, buffer_document, stream_events
 from stint.observability import Observation
 from stint.services.chat.chat import Chat, ChatRun
-
-logger = logging.getLogger(__name__)
 
 CHUNK_SCHEMA = {
     "anyOf": [{"$ref": "#/components/schemas/ChatCompletionChunk"}, {"$ref": "#/components/schemas/StreamError"}]
@@ -78,21 +74,13 @@ def encode_chunk(chunk: ChatCompletionChunk) -> bytes:
 
 def encode_chunk_error(error: Exception) -> tuple[bytes, ...]:
     """Write an error instead of the next chunk, and the end of the stream."""
-    return encode_frame(json.dumps(explain(error)).encode()), DONE
+    return encode_frame(json.dumps(late_document_of(error)).encode()), DONE
 
 
 def encode_failed(run: ChatRun, error: Exception) -> bytes:
     """Write a failed completion, which has the error and no choices."""
     failed = run.completion.whole().model_copy(update={"choices": []})
-    return json.dumps(failed.model_dump(mode="json") | explain(error)).encode()
-
-
-def explain(error: Exception) -> dict[str, Any]:
-    """Return the body of an error, as it would be with a status."""
-    if not isinstance(error, StintError):
-        logger.error("An unexpected error occurred in a stream", exc_info=error)
-        error = Unexpected()
-    return document_of(error)
+    return json.dumps(failed.model_dump(mode="json") | late_document_of(error)).encode()
 
 
 CHUNKS = StreamFormat(encode_chunk, end=(DONE,), encode_error=encode_chunk_error)

@@ -37,6 +37,7 @@ TAGS = [
     {"name": "Agents", "description": f"{LLAMA_STACK_API}: agents."},
     {"name": "Sessions", "description": f"{LLAMA_STACK_API}: sessions of an agent."},
     {"name": "Turns", "description": f"{LLAMA_STACK_API}: turns of a session, streamed or not, and their steps."},
+    {"name": "Inference", "description": f"{LLAMA_STACK_API}: inference without an agent, streamed or not."},
     {"name": "Tools", "description": f"{LLAMA_STACK_API}: toolgroups, their tools, and the tool runtime."},
     {"name": "Shields", "description": f"{LLAMA_STACK_API}: shields."},
     {
@@ -65,7 +66,7 @@ async def get_openapi(request: Request) -> Response:
 @cache
 def list_parts() -> tuple[APIRouter, ...]:
     """Return the routers of all functions. Those of other functions are loaded when they are needed."""
-    from stint.http.routes import agents, chat, conversations, responses, turns  # noqa: PLC0415
+    from stint.http.routes import agents, chat, conversations, inference, responses, turns  # noqa: PLC0415
 
     return (
         agents.router,
@@ -73,6 +74,7 @@ def list_parts() -> tuple[APIRouter, ...]:
         responses.router,
         conversations.router,
         chat.router,
+        inference.router,
         tools.router,
         shields.router,
         registry.router,
@@ -125,7 +127,7 @@ def describe_api() -> dict[str, Any]:
     for part in list_parts():
         app.include_router(part, responses=ERRORS)
     described = app.openapi()
-    for schema in (turns.StreamChunk, StreamError, stream_event(), ChatCompletionChunk):
+    for schema in (turns.StreamChunk, StreamError, stream_event(), ChatCompletionChunk, *inference_chunks()):
         described["components"]["schemas"] |= schemas_of(schema)
     add_examples(described)
     return described
@@ -139,6 +141,15 @@ def stream_event() -> type[BaseModel]:
         """The data of an event."""
 
     return ResponseStreamEvent
+
+
+def inference_chunks() -> tuple[type[BaseModel], ...]:
+    from stint.domain.llama_stack.inference import (  # noqa: PLC0415 - as above
+        ChatCompletionResponseStreamChunk,
+        CompletionResponseStreamChunk,
+    )
+
+    return ChatCompletionResponseStreamChunk, CompletionResponseStreamChunk
 
 
 def schemas_of(schema: type[BaseModel]) -> dict[str, Any]:

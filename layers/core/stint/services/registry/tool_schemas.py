@@ -1,9 +1,14 @@
 """Conversion between Llama Stack's lists of parameters and JSON schemas for the model."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from stint.domain.inference import ToolSignature
 from stint.domain.tools import ToolDef, ToolParameter
+from stint.tools.outcomes import write_json
+
+FUNCTION_DEFINITIONS = "{{function_definitions}}"
+"""The placeholder of the tool definitions in instructions (Llama Stack, SystemMessageBehavior)."""
 
 JSON_TYPES = {
     "str": "string",
@@ -28,6 +33,19 @@ def signature_of(tool: ToolDef) -> ToolSignature:
         "required": [parameter.name for parameter in parameters if parameter.required],
     }
     return ToolSignature(tool.name, tool.description or "", schema)
+
+
+def insert_definitions(instructions: str, tools: Iterable[ToolSignature]) -> str:
+    """Replace the first FUNCTION_DEFINITIONS by the tools' definitions as JSON.
+
+    Only the first, because many would multiply long definitions.
+    """
+    if FUNCTION_DEFINITIONS not in instructions:
+        return instructions
+    definitions = [
+        {"name": tool.name, "description": tool.description, "parameters": tool.parameters} for tool in tools
+    ]
+    return instructions.replace(FUNCTION_DEFINITIONS, write_json(definitions), 1)
 
 
 def schema_of(parameter: ToolParameter) -> dict[str, Any]:

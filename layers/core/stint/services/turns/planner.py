@@ -22,13 +22,10 @@ from stint.models.json_schemas import read_schema
 from stint.models.routing import Router
 from stint.services.registry.registry import Registry
 from stint.services.registry.shields import Shields
+from stint.services.registry.tool_schemas import insert_definitions
 from stint.services.registry.tools import Tools
 from stint.services.turns.retrieval import make_retriever
-from stint.tools.outcomes import write_json
 from stint.tools.port import CallerSession, ProviderData
-
-FUNCTION_DEFINITIONS = "{{function_definitions}}"
-"""The placeholder of the tool definitions in instructions (Llama Stack, SystemMessageBehavior)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,17 +90,9 @@ class Planner:
 
 
 def write_instructions(config: AgentConfig, tools: Iterable[ToolSignature]) -> str:
-    """Return the system message with the instructions.
-
-    `replace` replaces the first FUNCTION_DEFINITIONS by the tools' definitions as JSON. Only the first, because many
-    would multiply long definitions.
-    """
-    if config.tool_config.system_message_behavior != "replace" or FUNCTION_DEFINITIONS not in config.instructions:
-        return config.instructions
-    definitions = [
-        {"name": tool.name, "description": tool.description, "parameters": tool.parameters} for tool in tools
-    ]
-    return config.instructions.replace(FUNCTION_DEFINITIONS, write_json(definitions), 1)
+    """Return the system message with the instructions, which have the tools' definitions if the agent says so."""
+    replaces = config.tool_config.system_message_behavior == "replace"
+    return insert_definitions(config.instructions, tools) if replaces else config.instructions
 
 
 def answer_schema(response_format: JsonSchemaResponseFormat | GrammarResponseFormat | None) -> dict[str, Any] | None:

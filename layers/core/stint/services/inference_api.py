@@ -1,0 +1,13 @@
+"""The use cases of one tenant that the routes of inference call."""
+
+from dataclasses import dataclass
+
+from stint.services.inference.inference import ModelInference
+
+
+@dataclass(frozen=True, slots=True)
+class InferenceServices:
+    """The use cases. After `heartbeat_seconds` of silence, a connection gets a heartbeat."""
+
+    inference: ModelInference
+    heartbeat_seconds: float

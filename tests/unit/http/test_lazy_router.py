@@ -1,0 +1,50 @@
+"""Routes whose module is imported with the first request for them."""
+
+import sys
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+from fastapi import APIRouter
+from fastapi.testclient import TestClient
+
+from stint.http.app import create_app
+from stint.http.requests import LazyRouter
+from stint.services.openai_api import OpenAIServices
+from stint.settings import read_settings
+
+MODULE = "stint.http.routes.inference"
+
+
+@pytest.fixture
+def client(monkeypatch: pytest.MonkeyPatch) -> TestClient:
+    monkeypatch.delitem(sys.modules, MODULE, raising=False)
+    eager = APIRouter()
+    eager.get("/v1/inference")(lambda: {"eager": True})
+    app = create_app(
+        "tested",
+        eager,
+        LazyRouter(MODULE, "/v1/inference/"),
+        make_services=lambda _: cast("OpenAIServices", SimpleNamespace(make_inference=lambda: None)),
+        read_settings=lambda: read_settings({}),
+        buffered=False,
+    )
+    return TestClient(app)
+
+
+def test_the_module_is_imported_with_the_first_request_for_its_prefix(client: TestClient) -> None:
+    assert client.get("/v1/inference").json() == {"eager": True}
+    assert client.get("/v1/other/path").status_code == 404
+    assert MODULE not in sys.modules
+
+    refused = client.post("/v1/inference/chat-completion", json={})
+
+    assert refused.status_code == 400
+    assert MODULE in sys.modules
+
+
+def test_unknown_paths_and_methods_are_the_errors_of_the_app(client: TestClient) -> None:
+    missing, wrong = client.post("/v1/inference/nothing", json={}), client.get("/v1/inference/completion")
+
+    assert (missing.status_code, missing.json()["error"]["code"]) == (404, "route_not_found")
+    assert (wrong.status_code, wrong.headers["allow"]) == (405, "POST")

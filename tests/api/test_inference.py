@@ -11,6 +11,7 @@ from tests.api.app_fixture import AppFixture
 from tests.servers.chat_completions import ChatCompletionsServer
 from tests.store.tenant_records import read_records
 
+from stint.domain.content import items_of
 from stint.domain.inference import AssistantAnswer, Decoding, SystemText, ToolResult, UserInput
 from stint.domain.tools import ToolChoice
 
@@ -188,12 +189,12 @@ def test_images_and_sampling_reach_the_model(http: httpx.Client, app_fixture: Ap
     assert answer.json()["completion_message"]["content"] == "An image"
     [message] = app_fixture.last_request.messages
     assert isinstance(message, UserInput)
-    assert len(message.content) == 2
+    assert [item.type for item in items_of(message.content)] == ["text", "image"]
     assert app_fixture.last_request.decoding == Decoding(temperature=0.5, top_p=0.9, max_tokens=7, stop=(".",))
 
 
 def test_an_answer_follows_the_schema_of_the_response_format(client: LlamaStackClient) -> None:
-    schema = {"type": "object", "properties": {"hours": {"type": "integer"}}, "required": ["hours"]}
+    schema: Any = {"type": "object", "properties": {"hours": {"type": "integer"}}, "required": ["hours"]}
 
     answer = client.inference.chat_completion(
         model_id=MODEL,

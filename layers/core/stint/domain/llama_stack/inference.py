@@ -50,7 +50,7 @@ class ToolParamDefinition(Request):
     default: Any | None = None
 
 
-class ToolDefinition(Request):
+class InferenceTool(Request):
     """A tool that the client runs."""
 
     tool_name: str = Field(min_length=1)
@@ -65,7 +65,7 @@ class LogProbConfig(Request):
 
 
 class InferenceOptions(Request):
-    """What requests for answers and for completions have in common."""
+    """The options of every inference request."""
 
     model_id: str = Field(min_length=1)
     sampling_params: SamplingParams = Field(default_factory=SamplingParams)
@@ -76,7 +76,7 @@ class InferenceOptions(Request):
 class ChatOptions(InferenceOptions):
     """The options of a chat. `tool_choice` and `tool_prompt_format` are deprecated forms of `tool_config`."""
 
-    tools: Annotated[list[ToolDefinition], ToolLimit] = Field(default_factory=list)
+    tools: Annotated[list[InferenceTool], ToolLimit] = Field(default_factory=list)
     tool_choice: ToolChoice | None = None
     tool_prompt_format: ToolPromptFormat | None = None
     tool_config: ToolConfig | None = None

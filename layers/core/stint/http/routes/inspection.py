@@ -113,8 +113,6 @@ def describe_api_at(url: str) -> dict[str, Any]:
 @cache
 def describe_api() -> dict[str, Any]:
     """Make the OpenAPI document. Operations are named after their functions."""
-    from stint.http.routes import turns  # noqa: PLC0415
-
     app = FastAPI(
         title="Stint",
         version=LLAMA_STACK_VERSION,
@@ -127,7 +125,7 @@ def describe_api() -> dict[str, Any]:
     for part in list_parts():
         app.include_router(part, responses=ERRORS)
     described = app.openapi()
-    for schema in (turns.StreamChunk, StreamError, stream_event(), ChatCompletionChunk, *inference_chunks()):
+    for schema in streamed_schemas():
         described["components"]["schemas"] |= schemas_of(schema)
     add_examples(described)
     return described
@@ -143,13 +141,16 @@ def stream_event() -> type[BaseModel]:
     return ResponseStreamEvent
 
 
-def inference_chunks() -> tuple[type[BaseModel], ...]:
+def streamed_schemas() -> list[type[BaseModel]]:
+    """Return the classes of the data of all streams' events."""
     from stint.domain.llama_stack.inference import (  # noqa: PLC0415 - as above
         ChatCompletionResponseStreamChunk,
         CompletionResponseStreamChunk,
     )
+    from stint.http.routes.turns import StreamChunk  # noqa: PLC0415
 
-    return ChatCompletionResponseStreamChunk, CompletionResponseStreamChunk
+    chat: list[type[BaseModel]] = [ChatCompletionResponseStreamChunk, CompletionResponseStreamChunk]
+    return [StreamChunk, StreamError, stream_event(), ChatCompletionChunk, *chat]
 
 
 def schemas_of(schema: type[BaseModel]) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from stint.domain.llama_stack.inference import (
     CompletionMessageInput,
     InferenceMessage,
     InferenceOptions,
-    ToolDefinition,
+    InferenceTool,
 )
 from stint.domain.llama_stack.registrations import SystemMessage
 from stint.domain.messages import UserMessage
@@ -105,7 +105,7 @@ def result_of(message: ToolResponseMessage, transcript: Transcript, where: str) 
     return ToolResult(call.call_id, call.tool_name, message.content)
 
 
-def signatures_of(tools: Sequence[ToolDefinition]) -> tuple[ToolSignature, ...]:
+def signatures_of(tools: Sequence[InferenceTool]) -> tuple[ToolSignature, ...]:
     """Convert tools for models. Raises InvalidRequest if a name is invalid or occurs twice."""
     for name, count in Counter(tool.tool_name for tool in tools).items():
         if not is_tool_name(name):
@@ -121,7 +121,7 @@ def signatures_of(tools: Sequence[ToolDefinition]) -> tuple[ToolSignature, ...]:
     return tuple(map(to_signature, tools))
 
 
-def to_signature(tool: ToolDefinition) -> ToolSignature:
+def to_signature(tool: InferenceTool) -> ToolSignature:
     parameters = [
         ToolParameter(
             name=name,

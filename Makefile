@@ -118,9 +118,13 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gen
 # third of the layer.
 UNUSED := attrs cffi click cryptography jsonschema jsonschema-specifications pycparser pydantic-settings pyjwt python-dotenv \
 	python-multipart pywin32 referencing rpds-py sse-starlette uvicorn
+# python-pptx imports the first two to write pictures and charts (layers/core/stint/documents/office.py). The next two are for
+# Windows, and the last one is in layers/dependencies. Together they are more than half of the layer.
+UNUSED_BY_WORKER := pillow xlsxwriter colorama dill typing-extensions
 lock: $(VENV)/.installed ## resolve the dependencies again (the only target that looks for new versions)
 	@$(COMPILE) pyproject.toml --group dev -o requirements/dev.txt
 	@$(COMPILE) pyproject.toml -c requirements/dev.txt $(UNUSED:%=--no-emit-package %) -o layers/dependencies/requirements.txt
+	@$(COMPILE) --group pyproject.toml:extraction -c requirements/dev.txt $(UNUSED_BY_WORKER:%=--no-emit-package %) -o layers/extraction/requirements.txt
 	@$(COMPILE) requirements/ministack.in -o requirements/ministack.txt
 	@$(COMPILE) requirements/sam.in -o requirements/sam.txt
 	@$(foreach clients,$(CLIENTS),$(COMPILE:3.11=$(if $(filter %-llama-stack,$(clients)),3.12,3.11)) --upgrade requirements/$(clients).in -o requirements/$(clients).txt &&) true

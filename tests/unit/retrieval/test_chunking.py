@@ -3,6 +3,7 @@ import random
 import re
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,8 @@ ENGLISH = (
     "Four score and seven years ago our fathers brought forth on this continent, a new nation, conceived in Liberty, "
     "and dedicated to the proposition that all men are created equal."
 )
-TEXTS = st.text(st.sampled_from([*"aB7.,!_-(\n\t\r \u00a0\u2003üяのあ中한ก🙂\u0301"]), max_size=600) | st.text(max_size=300)
+CHARACTERS = [*"aB7.,!_-(\n\t\r \u00a0\u2003üяのあ中한ก🙂\u0301"]
+TEXTS = st.text(st.sampled_from(CHARACTERS), max_size=600) | st.text(max_size=300)
 
 
 def words(count: int) -> str:
@@ -109,7 +111,7 @@ def test_chunks_of_the_automatic_strategy_overlap_by_up_to_400_tokens() -> None:
 
     chunks = chunk_static("\n".join(lines))
 
-    for before, after in zip(chunks, chunks[1:], strict=False):
+    for before, after in pairwise(chunks):
         shared = set(before.text.splitlines()) & set(after.text.splitlines())
         assert 200 < count_tokens("\n".join(shared)) <= 400
         assert before.token_count > 600
@@ -120,7 +122,7 @@ def test_chunks_overlap_where_a_block_ends() -> None:
 
     chunks = [set(chunk.text.split()) for chunk in chunk_static(text, 200, 50)]
 
-    assert all(before & after for before, after in zip(chunks, chunks[1:], strict=False))
+    assert all(before & after for before, after in pairwise(chunks))
 
 
 def test_a_small_text_is_one_chunk_without_the_white_space_around_it() -> None:
@@ -137,7 +139,7 @@ def hostile() -> dict[str, str]:
         "lines of growing distance": "".join("a" + "\n" * count for count in range(1_500, 0, -1)),
         "blanks of growing length": "".join("a" + " " * count for count in range(1_500, 0, -1)),
         "blanks of every kind": "".join("a" + "".join(shuffled.choices(blanks, k=4)) for _ in range(100_000)),
-        "punctuation": "".join(shuffled.choices(".?!;,()[]“”‘’'\"`*:—…/\\–&-", k=300_000)),
+        "punctuation": "".join(shuffled.choices(".?!;,()[]“”‘’'\"`*:—…/\\–&-", k=300_000)),  # noqa: RUF001
     }
 
 
@@ -179,11 +181,11 @@ def test_chunks_are_the_same_in_every_process() -> None:
 
 
 def test_semchunk_is_loaded_only_by_a_division() -> None:
-    program = "import sys, stint.retrieval.chunking.static, stint.retrieval.chunking.windows as w; w.chunk_windows('a', 1)"
+    program = "import sys, stint.retrieval.chunking.static; from stint.retrieval.chunking.windows import chunk_windows"
     environment = {"PYTHONPATH": str(ROOT / "layers" / "core")}
 
     done = subprocess.run(
-        [sys.executable, "-c", f"{program}; print('semchunk' in sys.modules)"],
+        [sys.executable, "-c", f"{program}; chunk_windows('a', 1); print('semchunk' in sys.modules)"],
         capture_output=True,
         text=True,
         check=True,

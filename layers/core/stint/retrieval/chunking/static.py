@@ -5,7 +5,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from itertools import accumulate
 
-from stint.retrieval.chunking.tokens import TextChunk, count_tokens
+from stint.retrieval.chunking.tokens import DocumentChunk, count_tokens
 
 AUTO_TOKENS, AUTO_OVERLAP = 800, 400
 """Chunk size and overlap of the strategy `auto`, in tokens."""
@@ -27,7 +27,7 @@ BLANKS = str.maketrans(
 Span = tuple[int, int]
 
 
-def chunk_static(text: str, max_tokens: int = AUTO_TOKENS, overlap: int = AUTO_OVERLAP) -> list[TextChunk]:
+def chunk_static(text: str, max_tokens: int = AUTO_TOKENS, overlap: int = AUTO_OVERLAP) -> list[DocumentChunk]:
     """Return chunks of at most `max_tokens` tokens, of which up to `overlap` are also in the chunk before.
 
     They begin and end at the strongest separators that fit: empty lines, lines, sentences, words. White space is
@@ -74,7 +74,7 @@ def find_blocks(text: str, size: int) -> Iterator[Span]:
     yield start, len(text)
 
 
-def merge(text: str, spans: list[Span], max_tokens: int, overlap: int) -> Iterator[TextChunk]:
+def merge(text: str, spans: list[Span], max_tokens: int, overlap: int) -> Iterator[DocumentChunk]:
     """Yield chunks of as many successive parts as fit, each of which ends after the one before."""
     # A part is counted with the white space after it.
     starts = [start for start, _ in spans]
@@ -85,6 +85,6 @@ def merge(text: str, spans: list[Span], max_tokens: int, overlap: int) -> Iterat
         end = max(bisect_right(totals, totals[first] + max_tokens) - 1, first + 1)
         if end > last:
             piece = text[spans[first][0] : spans[end - 1][1]].strip()
-            yield TextChunk(piece, count_tokens(piece))
+            yield DocumentChunk(piece, count_tokens(piece))
             last = end
         first = bisect_left(totals, totals[end] - overlap, first + 1, end)

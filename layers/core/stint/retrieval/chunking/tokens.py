@@ -16,7 +16,7 @@ TOKEN = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class TextChunk:
+class DocumentChunk:
     """A part of a text, and its number of tokens."""
 
     text: str

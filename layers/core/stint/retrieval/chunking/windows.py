@@ -1,10 +1,10 @@
 """Division of a text into overlapping windows of tokens, as Llama Stack does."""
 
 from stint.domain.errors import InvalidRequest
-from stint.retrieval.chunking.tokens import TextChunk, find_token_starts
+from stint.retrieval.chunking.tokens import DocumentChunk, find_token_starts
 
 
-def chunk_windows(text: str, size: int, overlap: int | None = None) -> list[TextChunk]:
+def chunk_windows(text: str, size: int, overlap: int | None = None) -> list[DocumentChunk]:
     """Return windows of `size` tokens, each `size - overlap` tokens after the one before.
 
     The last window may have only tokens of the one before. Windows of white space are left out. The overlap is a
@@ -19,10 +19,10 @@ def chunk_windows(text: str, size: int, overlap: int | None = None) -> list[Text
         raise InvalidRequest(message, param="chunk_size_in_tokens")
     starts = find_token_starts(text)
     count = len(starts) - 1
-    chunks: list[TextChunk] = []
+    chunks: list[DocumentChunk] = []
     for first in range(0, count, size - overlap):
         end = min(first + size, count)
         window = text[starts[first] : starts[end]]
         if not window.isspace():
-            chunks.append(TextChunk(window, end - first))
+            chunks.append(DocumentChunk(window, end - first))
     return chunks

@@ -4,6 +4,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from itertools import accumulate
+from typing import cast
 
 from stint.retrieval.chunking.tokens import DocumentChunk, count_tokens
 
@@ -51,11 +52,12 @@ def split(text: str, size: int) -> Iterator[Span]:
 
     semchunk takes quadratic time and a level of recursion for each length of a separator, so it is passed blocks.
     """
-    from semchunk import chunk  # noqa: PLC0415 - only the worker has it
+    from semchunk.semchunk import chunk  # noqa: PLC0415 - only the worker has it
 
     for start, end in find_blocks(text, max(BLOCK_CHARACTERS, 8 * CHARACTERS_PER_TOKEN * size)):
-        # Its memory of counted texts is never emptied.
-        _, spans = chunk(text[start:end], size, count_tokens, memoize=False, offsets=True)
+        # With `memoize`, every text that was counted would be kept until the process ends.
+        found = chunk(text[start:end], size, count_tokens, memoize=False, offsets=True)
+        spans = cast("list[Span]", found[1])
         yield from ((start + first, start + last) for first, last in spans)
 
 

@@ -1,6 +1,6 @@
 """Tasks of the worker, which its queue delivers."""
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal, Self, cast
 
 from pydantic import ConfigDict, Field, TypeAdapter, model_validator
 
@@ -8,8 +8,19 @@ from stint.domain.fields import Omitted
 from stint.domain.ids import TenantName
 from stint.domain.schema import Schema
 
-ObjectKind = Literal["agent", "session", "response", "conversation"]
+ObjectKind = Literal["agent", "session", "response", "conversation", "file", "vector_store", "store_document"]
 """The kinds of objects that a task can delete."""
+
+IDS: dict[ObjectKind, tuple[str, ...]] = {
+    "agent": ("agent_id",),
+    "session": ("agent_id", "session_id"),
+    "response": ("response_id",),
+    "conversation": ("conversation_id",),
+    "file": ("file_id",),
+    "vector_store": ("vector_store_id",),
+    "store_document": ("vector_store_id", "document"),
+}
+"""The fields of a task that name an object of each kind, its parent's first."""
 
 
 class DeletionTask(Schema):
@@ -18,12 +29,22 @@ class DeletionTask(Schema):
     `kind` and the ids are the format of the queue: during a deployment one version reads the messages of another.
     """
 
-    kind: Literal["delete", "delete_response", "delete_conversation"] = "delete"
+    kind: Literal[
+        "delete",
+        "delete_response",
+        "delete_conversation",
+        "delete_file",
+        "delete_vector_store",
+        "delete_store_document",
+    ] = "delete"
     tenant: TenantName
     agent_id: Omitted[str] = None
     session_id: Omitted[str] = None
     response_id: Omitted[str] = None
     conversation_id: Omitted[str] = None
+    file_id: Omitted[str] = None
+    vector_store_id: Omitted[str] = None
+    document: Omitted[str] = None
 
     @model_validator(mode="after")
     def require_ids(self) -> Self:
@@ -33,12 +54,9 @@ class DeletionTask(Schema):
 
     @property
     def object_kind(self) -> ObjectKind:
-        match self.kind:
-            case "delete_response":
-                return "response"
-            case "delete_conversation":
-                return "conversation"
-        return "agent" if self.session_id is None else "session"
+        if self.kind == "delete":
+            return "agent" if self.session_id is None else "session"
+        return cast("ObjectKind", self.kind.removeprefix("delete_"))
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -47,14 +65,7 @@ class DeletionTask(Schema):
 
     @property
     def _named(self) -> tuple[str | None, ...]:
-        match self.object_kind:
-            case "agent":
-                return (self.agent_id,)
-            case "session":
-                return (self.agent_id, self.session_id)
-            case "response":
-                return (self.response_id,)
-        return (self.conversation_id,)
+        return tuple(getattr(self, field) for field in IDS[self.object_kind])
 
 
 class ResponseTask(Schema):
@@ -63,6 +74,15 @@ class ResponseTask(Schema):
     kind: Literal["response"] = "response"
     tenant: TenantName
     response_id: str
+
+
+class IngestionTask(Schema):
+    """Ingest documents of a vector store that are in progress."""
+
+    kind: Literal["ingest"] = "ingest"
+    tenant: TenantName
+    vector_store_id: str
+    documents: list[str]
 
 
 AnyTask = Annotated[DeletionTask | ResponseTask, Field(discriminator="kind")]

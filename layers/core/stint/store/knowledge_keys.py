@@ -7,6 +7,9 @@ from hashlib import sha256
 
 from stint.domain.errors import NotFound
 from stint.domain.ids import HEX
+from stint.store.keys import Key
+
+DOCUMENTS = "document:"
 
 SHARDS = 8
 """Number of shards of the list entries of a tenant's files, or vector stores."""
@@ -26,6 +29,45 @@ def vector_store_blobs(tenant: str, store_id: str) -> str:
 def file_blobs(tenant: str, file_id: str) -> str:
     """The prefix of the objects of a file in the bucket."""
     return f"kept/{_tenant(tenant)}/files/{_digits('File', 'file-', file_id)}/"
+
+
+def vector_stores(tenant: str) -> list[str]:
+    """The shards of a tenant's vector stores. Each has whole records."""
+    return [f"{_tenant(tenant)}#vector_store.{shard}" for shard in range(SHARDS)]
+
+
+def vector_store(tenant: str, store_id: str) -> Key:
+    shard = int(_digits("Vector store", "vs_", store_id)[-1], 16) % SHARDS
+    return Key(f"{_tenant(tenant)}#vector_store.{shard}", store_id)
+
+
+def vector_store_records(tenant: str, store_id: str) -> str:
+    """The partition of a vector store: its documents and file batches."""
+    _digits("Vector store", "vs_", store_id)
+    return f"{_tenant(tenant)}#vector_store:{store_id}"
+
+
+def vector_store_document(tenant: str, store_id: str, document: str) -> Key:
+    """A document of a vector store, by the id of its file or by `document_key`."""
+    prefix = "doc-" if document.startswith("doc-") else "file-"
+    _digits("File", prefix, document)
+    return Key(vector_store_records(tenant, store_id), f"{DOCUMENTS}{document}")
+
+
+def document_key(document_id: str) -> str:
+    """Return the key of a document that has no file, by any id that its caller chose."""
+    return f"doc-{sha256(document_id.encode()).hexdigest()[:32]}"
+
+
+def document_blobs(tenant: str, store_id: str, document: str) -> str:
+    """The prefix of the objects of a document in the bucket."""
+    vector_store_document(tenant, store_id, document)
+    return f"{vector_store_blobs(tenant, store_id)}documents/{document}/"
+
+
+def file_batch(tenant: str, store_id: str, batch_id: str) -> Key:
+    _digits("File batch", "vsfb_", batch_id)
+    return Key(vector_store_records(tenant, store_id), f"batch:{batch_id}")
 
 
 def _digits(kind: str, prefix: str, value: str) -> str:

@@ -21,10 +21,14 @@ if TYPE_CHECKING:
     from stint.store.background import BackgroundStore
     from stint.store.conversation_leases import ConversationLeases
     from stint.store.conversations import ConversationStore
+    from stint.store.document_leases import DocumentLeases
     from stint.store.idempotency import IdempotencyRecords
     from stint.store.response_leases import ResponseLeases
     from stint.store.responses import ResponseStore
     from stint.store.signing_keys import SigningKeys
+    from stint.store.vector_store_contents import VectorStoreContents
+    from stint.store.vector_store_documents import VectorStoreDocuments
+    from stint.store.vector_stores import VectorStores
 
 
 class Store:
@@ -37,6 +41,7 @@ class Store:
     def __init__(
         self, dynamodb: "DynamoDBClient", table: str, connect_s3: "Callable[[], S3Client]", bucket: str
     ) -> None:
+        self._dynamodb, self._table_name = dynamodb, table
         self._table = Table(dynamodb, table)
         self._blobs = Blobs(connect_s3, bucket)
         self._documents = Documents(self._table, self._blobs)
@@ -106,3 +111,28 @@ class Store:
         from stint.store.signing_keys import SigningKeys  # noqa: PLC0415 - see above
 
         return SigningKeys(self._table)
+
+    @cached_property
+    def vector_stores(self) -> "VectorStores":
+        from stint.store.vector_stores import VectorStores  # noqa: PLC0415 - see above
+
+        return VectorStores(self._table)
+
+    @cached_property
+    def vector_store_documents(self) -> "VectorStoreDocuments":
+        from stint.store.transactions import Transactions  # noqa: PLC0415 - see above
+        from stint.store.vector_store_documents import VectorStoreDocuments  # noqa: PLC0415 - see above
+
+        return VectorStoreDocuments(self._table, Transactions(self._dynamodb, self._table_name))
+
+    @cached_property
+    def document_leases(self) -> "DocumentLeases":
+        from stint.store.document_leases import DocumentLeases  # noqa: PLC0415 - see above
+
+        return DocumentLeases(self._table)
+
+    @cached_property
+    def vector_store_contents(self) -> "VectorStoreContents":
+        from stint.store.vector_store_contents import VectorStoreContents  # noqa: PLC0415 - see above
+
+        return VectorStoreContents(self._blobs)

@@ -1,0 +1,180 @@
+"""Vector stores and their documents as they are stored, for both APIs."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, StringConstraints, model_validator
+
+from stint.domain.errors import InvalidRequest
+from stint.domain.fields import Omitted, invalid
+from stint.domain.filters import Attributes
+from stint.domain.schema import Request, Schema
+
+DocumentStatus = Literal["in_progress", "completed", "failed", "cancelled"]
+FailureCode = Literal["server_error", "unsupported_file", "invalid_file"]
+
+MIN_CHUNK_TOKENS, MAX_CHUNK_TOKENS = 100, 4096
+DAY_SECONDS = 86_400
+
+
+class StaticChunkSizes(Request):
+    """Sizes of chunks, as OpenAI defines them."""
+
+    max_chunk_size_tokens: int = Field(ge=MIN_CHUNK_TOKENS, le=MAX_CHUNK_TOKENS)
+    chunk_overlap_tokens: int = Field(ge=0)
+
+    @model_validator(mode="after")
+    def check_overlap(self) -> "StaticChunkSizes":
+        if self.chunk_overlap_tokens > self.max_chunk_size_tokens // 2:
+            raise invalid("chunk_overlap_tokens must not exceed half of max_chunk_size_tokens.")
+        return self
+
+
+class StaticChunking(Request):
+    """Chunks at the ends of sentences and lines, of sizes that the caller chose."""
+
+    type: Literal["static"] = "static"
+    static: StaticChunkSizes
+
+
+class AutoChunking(Request):
+    """Chunks of 800 tokens, which overlap by 400."""
+
+    type: Literal["auto"] = "auto"
+
+
+class WindowChunking(Request):
+    """Windows of tokens, each of which overlaps the one before by a quarter, as Llama Stack makes them."""
+
+    type: Literal["windows"] = "windows"
+    size: int = Field(gt=0)
+
+
+AUTO_SIZES = StaticChunkSizes(max_chunk_size_tokens=800, chunk_overlap_tokens=400)
+ChunkingStrategy = Annotated[AutoChunking | StaticChunking, Field(discriminator="type")]
+AnyChunking = Annotated[AutoChunking | StaticChunking | WindowChunking, Field(discriminator="type")]
+
+
+class ExpiresAfter(Request):
+    """A store expires some days after it was last used."""
+
+    anchor: Literal["last_active_at"] = "last_active_at"
+    days: Annotated[int, Field(ge=1, le=365)]
+
+
+class EmbeddingChoice(Schema):
+    """The embedding model of a store, by the `name` in its request and its full id. All vectors have its dimension."""
+
+    name: str
+    model: str
+    dimension: int
+
+
+class VectorStoreSettings(Schema):
+    """The settings of a vector store.
+
+    `owner` is the session whose own store it is. `identifier` is the name of a vector db, and `provider_id` its
+    provider.
+    """
+
+    name: str = ""
+    description: Omitted[str] = None
+    metadata: dict[str, str] = Field(default_factory=dict)
+    expires_after: ExpiresAfter | None = None
+    embedding: EmbeddingChoice
+    chunking: AnyChunking = Field(default_factory=AutoChunking)
+    owner: Omitted[str] = None
+    identifier: Omitted[str] = None
+    provider_id: Omitted[str] = None
+
+
+class FileCounts(Schema):
+    """Numbers of documents by status."""
+
+    in_progress: int = 0
+    completed: int = 0
+    failed: int = 0
+    cancelled: int = 0
+    total: int = 0
+
+
+class StoreUsage(Schema):
+    """The documents of a store: numbers, and bytes of all vectors and texts."""
+
+    file_counts: FileCounts = Field(default_factory=FileCounts)
+    usage_bytes: int = 0
+
+
+class LastError(Schema):
+    """The reason why a document could not be ingested."""
+
+    code: FailureCode
+    message: str
+
+
+class FileContent(Schema):
+    """The content of a document is that of a file."""
+
+    type: Literal["file"] = "file"
+    file_id: str
+
+
+class StoredContent(Schema):
+    """The content of a document is an object of the bucket: an `InsertedText` or `InsertedChunks`."""
+
+    type: Literal["text", "chunks"]
+    blob: str
+    length: int
+    sha256: str
+
+
+class ObjectContent(Schema):
+    """The content of a document is a version of an object that was put into the inbox of the bucket."""
+
+    type: Literal["object"] = "object"
+    key: str
+    etag: str
+    size: int
+
+
+Content = Annotated[FileContent | StoredContent | ObjectContent, Field(discriminator="type")]
+
+
+class DocumentSettings(Schema):
+    """The settings of a document, which change by requests only.
+
+    `document_id` is the caller's id of a document that is no file. `metadata` is returned with its chunks.
+    """
+
+    document_id: str
+    filename: str = ""
+    attributes: Attributes = Field(default_factory=dict)
+    metadata: dict[str, Any] = Field(default_factory=dict)
+    chunking: AnyChunking = Field(default_factory=AutoChunking)
+    content: Content
+
+
+class InsertedText(Schema):
+    """A text to be split into chunks."""
+
+    text: str
+
+
+class InsertedChunk(Schema):
+    """A chunk that a caller made, maybe with its vector."""
+
+    text: str
+    metadata: dict[str, Any] = Field(default_factory=dict)
+    embedding: Omitted[list[float]] = None
+
+
+class InsertedChunks(Schema):
+    chunks: list[InsertedChunk]
+
+
+class IngestionFailed(InvalidRequest):
+    """A document cannot be ingested. The code is a FailureCode."""
+
+    code = "invalid_file"
+
+
+StoreName = Annotated[str, StringConstraints(max_length=256)]

@@ -1,0 +1,133 @@
+"""The contents of documents: read, and divided into chunks."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from stint.domain.errors import InvalidRequest, NotFound
+from stint.domain.vector_stores import (
+    AUTO_SIZES,
+    AnyChunking,
+    DocumentSettings,
+    FailureCode,
+    FileContent,
+    InsertedChunks,
+    InsertedText,
+    LastError,
+    ObjectContent,
+    StoredContent,
+    WindowChunking,
+)
+from stint.retrieval.chunking.static import chunk_static
+from stint.retrieval.chunking.windows import chunk_windows
+from stint.retrieval.port import Vector
+from stint.store.vector_store_contents import VectorStoreContents
+
+
+@dataclass(frozen=True, slots=True)
+class FileBody:
+    """The bytes of a file, and what its uploader called it."""
+
+    body: bytes
+    filename: str
+    mime_type: str | None = None
+
+
+class ReadFile(Protocol):
+    def __call__(self, file_id: str, /) -> Awaitable[FileBody]:
+        """Return a file's content. Raises NotFound if it was deleted."""
+        ...
+
+
+ReadObject = Callable[[ObjectContent], Awaitable[FileBody]]
+ExtractText = Callable[[bytes, str, str | None], Awaitable[str]]
+"""A function that converts a file to text. Raises InvalidRequest with the code of a LastError."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A part of a document, maybe with a vector that its caller made."""
+
+    text: str
+    metadata: dict[str, Any] = field(default_factory=dict)
+    vector: Vector | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """The chunks of a document, and the whole text if it was extracted from a file."""
+
+    chunks: Sequence[Chunk]
+    text: str | None = None
+
+
+class UnreadableDocument(Exception):
+    """A document cannot be ingested, however often it is tried."""
+
+    def __init__(self, error: LastError) -> None:
+        super().__init__(error.message)
+        self.error = error
+
+
+@dataclass(frozen=True, slots=True)
+class ContentReader:
+    """Reads the contents of documents: files, texts and chunks that callers sent, objects of the inbox."""
+
+    stored: VectorStoreContents
+    read_file: ReadFile
+    read_object: ReadObject
+    extract_text: ExtractText
+
+    async def read(self, settings: DocumentSettings) -> Content:
+        """Return the chunks of a document.
+
+        Raises:
+            UnreadableDocument: it no longer exists, or has no text that could be read.
+            StintError: it cannot be read now.
+        """
+        try:
+            match settings.content:
+                case StoredContent(type="chunks") as content:
+                    inserted = InsertedChunks.model_validate_json(await self.stored.get(content))
+                    return Content([Chunk(one.text, one.metadata, one.embedding) for one in inserted.chunks])
+                case StoredContent() as content:
+                    text = InsertedText.model_validate_json(await self.stored.get(content)).text
+                    return Content(await split(text, settings.chunking))
+                case FileContent(file_id=file_id):
+                    found = await self.read_file(file_id)
+                case ObjectContent() as content:
+                    found = await self.read_object(content)
+            text = await self.extract_text(found.body, found.filename or settings.filename, found.mime_type)
+        except NotFound as error:
+            raise UnreadableDocument(LastError(code="invalid_file", message=error.message)) from error
+        except InvalidRequest as error:
+            raise UnreadableDocument(last_error_of(error)) from error
+        return Content(refuse_empty(await split(text, settings.chunking), settings), text)
+
+
+def refuse_empty(chunks: Sequence[Chunk], settings: DocumentSettings) -> Sequence[Chunk]:
+    if not chunks:
+        message = f"The file {settings.filename!r} has no text."
+        raise UnreadableDocument(LastError(code="invalid_file", message=message))
+    return chunks
+
+
+async def split(text: str, chunking: AnyChunking) -> list[Chunk]:
+    """Divide a text in a thread."""
+    return await asyncio.to_thread(_split, text, chunking)
+
+
+def _split(text: str, chunking: AnyChunking) -> list[Chunk]:
+    if isinstance(chunking, WindowChunking):
+        found = chunk_windows(text, chunking.size)
+    else:
+        sizes = chunking.static if chunking.type == "static" else AUTO_SIZES
+        found = chunk_static(text, sizes.max_chunk_size_tokens, sizes.chunk_overlap_tokens)
+    return [Chunk(chunk.text, {"token_count": chunk.token_count}) for chunk in found]
+
+
+def last_error_of(error: InvalidRequest) -> LastError:
+    """Return the reason of a failure that the document itself causes."""
+    code: FailureCode = "unsupported_file" if error.code == "unsupported_file" else "invalid_file"
+    return LastError(code=code, message=error.message)

@@ -1,0 +1,190 @@
+"""Insertion of documents into vector stores: a record in progress, its content, and a task of the worker."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+
+from stint.domain.errors import Conflict, DeadlineExceeded, InvalidRequest, StintError
+from stint.domain.vector_stores import (
+    AutoChunking,
+    DocumentSettings,
+    InsertedChunk,
+    InsertedChunks,
+    InsertedText,
+    StoredContent,
+    WindowChunking,
+)
+from stint.services.knowledge.search import refuse_expired
+from stint.services.knowledge.tasks import IngestionTasks
+from stint.store.failures import ConditionFailed
+from stint.store.items import Item
+from stint.store.knowledge_keys import document_key
+from stint.store.store import Store
+from stint.store.vector_store_documents import StoredDocument
+from stint.store.vector_stores import StoredVectorStore
+
+ATTEMPTS = 5
+POLL_SECONDS = 0.25
+"""Seconds between two reads of documents that a caller waits for."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewText:
+    """A text that a caller inserts, as a document with the caller's own id. `metadata` is returned with its chunks."""
+
+    document_id: str
+    text: str
+    metadata: Mapping[str, object]
+    filename: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Insertions:
+    """Inserts documents into the vector stores of a tenant. The worker makes them found."""
+
+    tenant: str
+    store: Store
+    tasks: IngestionTasks
+
+    async def insert_texts(self, store_id: str, texts: Sequence[NewText], chunk_tokens: int) -> list[str]:
+        """Insert texts in windows of `chunk_tokens`, and return the keys of their documents.
+
+        A document with an id that the store has replaces it. Raises NotFound if the store does not exist.
+        """
+        await self.open(store_id)
+        documents: dict[str, DocumentSettings] = {}
+        for text in texts:
+            key, body = document_key(text.document_id), InsertedText(text=text.text).to_json()
+            documents[key] = DocumentSettings(
+                document_id=text.document_id,
+                filename=text.filename,
+                metadata=dict(text.metadata),
+                chunking=WindowChunking(size=chunk_tokens),
+                content=await self.store.vector_store_contents.put(self.tenant, store_id, key, body),
+            )
+        return await self.insert(store_id, documents)
+
+    async def insert_chunks(self, store_id: str, chunks: Mapping[str, Sequence[InsertedChunk]]) -> list[str]:
+        """Insert chunks by the ids of their documents, and return the keys of the records.
+
+        The same chunks of a document replace each other, and others are added to it.
+
+        Raises:
+            NotFound: the store does not exist.
+            InvalidRequest: a vector has not the store's dimension.
+        """
+        store = await self.open(store_id)
+        documents: dict[str, DocumentSettings] = {}
+        for document_id, own in chunks.items():
+            check_vectors(own, store.settings.embedding.dimension)
+            digest = sha256("\0".join(sorted(sha256(one.text.encode()).hexdigest() for one in own)).encode())
+            key, body = document_key(f"{document_id}\0{digest.hexdigest()}"), InsertedChunks(chunks=list(own))
+            documents[key] = DocumentSettings(
+                document_id=document_id,
+                chunking=AutoChunking(),
+                content=await self.store.vector_store_contents.put(
+                    self.tenant, store_id, key, body.to_json(), "chunks"
+                ),
+            )
+        return await self.insert(store_id, documents)
+
+    async def open(self, store_id: str) -> StoredVectorStore:
+        """Read a store. Raises InvalidRequest if it has expired."""
+        store = await self.store.vector_stores.get(self.tenant, store_id)
+        refuse_expired(store)
+        return store
+
+    async def insert(
+        self, store_id: str, documents: Mapping[str, DocumentSettings], batch: Item | None = None
+    ) -> list[str]:
+        """Add documents, or ingest them again, send their tasks, and return their keys."""
+        try:
+            records = await self.put(store_id, documents, batch)
+        except StintError:
+            for settings in documents.values():
+                if isinstance(settings.content, StoredContent):
+                    await self.store.vector_store_contents.delete(settings.content)
+            raise
+        await self.tasks.send_documents(store_id, [key for key, one in records.items() if one.status == "in_progress"])
+        return list(records)
+
+    async def put(
+        self, store_id: str, documents: Mapping[str, DocumentSettings], batch: Item | None = None
+    ) -> dict[str, StoredDocument]:
+        """Write the records of documents. One that the store has with equal settings stays, unless it has failed.
+
+        Several requests may add the same ones: each is added once.
+        """
+        for _ in range(ATTEMPTS):
+            found = await self.store.vector_store_documents.find(self.tenant, store_id, list(documents))
+            new = {key: settings for key, settings in documents.items() if key not in found}
+            try:
+                if new or batch is not None:
+                    found |= await self.store.vector_store_documents.add(self.tenant, store_id, new, batch)
+                for key, settings in documents.items():
+                    if key not in new:
+                        found[key] = await self.put_again(store_id, found[key], settings, batch)
+            except ConditionFailed:
+                continue
+            return {key: found[key] for key in documents}
+        raise Conflict(f"Other requests change the same files of vector store {store_id!r}. Try again.")
+
+    async def put_again(
+        self, store_id: str, found: StoredDocument, settings: DocumentSettings, batch: Item | None
+    ) -> StoredDocument:
+        """Ingest a document again, if it has other settings or was not completed."""
+        documents, batch_id = self.store.vector_store_documents, batch_id_of(batch)
+        if found.settings == settings and found.status in ("in_progress", "completed"):
+            if batch_id is not None:
+                await documents.set_batch(self.tenant, store_id, found.key, batch_id)
+            return found
+        replaced = await documents.replace(self.tenant, store_id, found, settings, batch_id)
+        if isinstance(old := found.settings.content, StoredContent) and old != settings.content:
+            await self.store.vector_store_contents.delete(old)
+        return replaced
+
+    async def wait(self, store_id: str, documents: Sequence[str], deadline: float) -> None:
+        """Wait until documents can be found. `deadline` is a time of the event loop's clock.
+
+        Raises:
+            InvalidRequest: one of them could not be ingested. The message has the reason.
+            DeadlineExceeded: the worker is still ingesting them.
+        """
+        clock, waiting = asyncio.get_running_loop().time, list(documents)
+        while True:
+            found = await self.store.vector_store_documents.find(self.tenant, store_id, waiting)
+            waiting = [key for key in waiting if is_waiting(found.get(key))]
+            if not waiting:
+                return
+            if clock() + POLL_SECONDS >= deadline:
+                raise DeadlineExceeded(
+                    f"{len(waiting)} documents of vector store {store_id!r} are still being ingested by the worker, "
+                    f"which goes on: {', '.join(waiting[:3])}. Query the store later."
+                )
+            await asyncio.sleep(POLL_SECONDS)
+
+
+def batch_id_of(batch: Item | None) -> str | None:
+    """Return the id in the record of a batch."""
+    return None if batch is None else str(batch["sk"]).partition(":")[2]
+
+
+def is_waiting(document: StoredDocument | None) -> bool:
+    """Return whether a document is in progress. Raises InvalidRequest if it has failed."""
+    if document is None or document.status in ("completed", "cancelled"):
+        return False
+    if document.status == "failed" and document.last_error is not None:
+        name, error = document.settings.document_id, document.last_error
+        raise InvalidRequest(f"Document {name!r} could not be ingested: {error.message}", code=error.code)
+    return True
+
+
+def check_vectors(chunks: Sequence[InsertedChunk], dimension: int) -> None:
+    """Refuse vectors that do not fit into a store."""
+    for index, chunk in enumerate(chunks):
+        if chunk.embedding is not None and len(chunk.embedding) != dimension:
+            raise InvalidRequest(
+                f"Embedding at index {index} has dimension {len(chunk.embedding)}, expected {dimension}.",
+                param=f"chunks[{index}].embedding",
+            )

@@ -1,0 +1,110 @@
+"""Deletion of vector stores and of their documents: first from the index, then from the bucket, then from the table."""
+
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+
+from stint.domain.errors import Conflict, NotFound, NotMarkedDeleted
+from stint.domain.tasks import DeletionTask
+from stint.retrieval.port import VectorIndex
+from stint.services.knowledge.ingestion import chunk_keys
+from stint.store.knowledge_keys import vector_index
+from stint.store.parallel import map_concurrently
+from stint.store.store import Store
+from stint.store.table import take
+from stint.store.vector_store_documents import StoredDocument
+
+DELETED_AT_ONCE = 100
+LATER = "The deletion goes on when the writer has stopped."
+
+MakeIndex = Callable[[], VectorIndex]
+
+
+class StillWritten(Conflict):
+    """A document cannot be deleted yet, because a process may still write its chunks."""
+
+    code = "document_in_use"
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """Deletes marked stores and documents. Each method may be stopped and repeated at any point.
+
+    `deadline` is on the monotonic clock. The methods return whether nothing is left to do. A document whose lease is
+    held keeps its record until the lease has ended: its writer loses the lease when it next renews it.
+    """
+
+    store: Store
+    make_index: MakeIndex
+
+    async def delete_document(self, task: DeletionTask, _deadline: float) -> bool:
+        """Delete the chunks, the texts and the record of a marked document.
+
+        Raises:
+            StillWritten: a process may still write its chunks.
+            NotMarkedDeleted: the document has no mark.
+        """
+        tenant, (store_id, document) = task.tenant, task.ids
+        found = await self.store.vector_store_documents.get_marked(tenant, store_id, document)
+        if found is None:
+            return True
+        if not found.deleted:
+            raise NotMarkedDeleted("File", document)
+        await self.remove_document(tenant, store_id, found)
+        return True
+
+    async def remove_document(self, tenant: str, store_id: str, found: StoredDocument) -> None:
+        keys = [key for name, count in found.generations.items() for key in chunk_keys(found.key, name, count)]
+        if keys:
+            with suppress(NotFound):
+                await self.make_index().delete(vector_index(tenant, store_id), keys)
+        refuse_written(found)
+        await self.store.vector_store_contents.delete_document(tenant, store_id, found.key)
+        await self.store.vector_store_documents.remove(tenant, store_id, found.key)
+
+    async def delete_store(self, task: DeletionTask, deadline: float) -> bool:
+        """Delete a marked store: stop the writers of its documents, and delete its index, texts and records.
+
+        Raises:
+            StillWritten: a process may still write chunks.
+            NotMarkedDeleted: the store has no mark.
+        """
+        tenant, (store_id,) = task.tenant, task.ids
+        if not await self.store.vector_stores.is_marked(tenant, store_id):
+            return True
+        if not await self.stop_writers(tenant, store_id, deadline):
+            return False
+        await self.make_index().drop(vector_index(tenant, store_id))
+        await self.store.vector_store_contents.delete_store(tenant, store_id)
+        async for _ in self.store.vector_store_documents.remove_all(tenant, store_id):
+            if time.monotonic() >= deadline:
+                return False
+        await self.store.vector_stores.remove(tenant, store_id)
+        return True
+
+    async def stop_writers(self, tenant: str, store_id: str, deadline: float) -> bool:
+        """Mark all documents of a store, and return whether there was time for all.
+
+        Raises StillWritten if one has a lease.
+        """
+        documents = self.store.vector_store_documents
+
+        async def mark(found: StoredDocument) -> StoredDocument | None:
+            return await documents.mark_in_deleted_store(tenant, store_id, found.key)
+
+        reading, held = documents.read(tenant, store_id), [False]
+        while some := await take(reading, DELETED_AT_ONCE):
+            marked = await map_concurrently(mark, [one for one in some if one.status == "in_progress" or one.held])
+            held += [one is not None and one.held for one in marked]
+            if time.monotonic() >= deadline:
+                return False
+        if any(held):
+            raise StillWritten(f"Files of vector store {store_id} are still being written. {LATER}")
+        return True
+
+
+def refuse_written(found: StoredDocument) -> None:
+    """Raise StillWritten for a document whose lease is held."""
+    if found.held:
+        raise StillWritten(f"File {found.key} is still being written. {LATER}")

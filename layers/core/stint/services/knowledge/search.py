@@ -1,0 +1,203 @@
+"""Searches in vector stores."""
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from stint.domain.errors import InvalidRequest, NotFound
+from stint.domain.retrieval import FoundChunk, RRFRanker, SearchRequest
+from stint.domain.vector_stores import EmbeddingChoice
+from stint.retrieval.port import Hit, IndexQuery, Vector, VectorIndex
+from stint.services.knowledge.embedding_models import EmbeddingModels
+from stint.store.knowledge_keys import vector_index
+from stint.store.parallel import map_concurrently
+from stint.store.store import Store
+from stint.store.vector_store_documents import StoredDocument
+from stint.store.vector_stores import StoredVectorStore
+
+logger = logging.getLogger(__name__)
+
+MAX_HITS = 1_000
+"""Maximum hits that are read of one index for one query."""
+
+EXTRA_HITS = 4
+"""Hits that are requested beyond the number of results, in case some are outdated."""
+
+QUIET_SECONDS = 60
+"""Seconds after which a search is noted again as activity of a store that expires."""
+
+Documents = Mapping[tuple[str, str], StoredDocument]
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """One query in one store."""
+
+    store: StoredVectorStore
+    text: str
+    vector: Vector | None
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The hits of a query. `more`: the index may have others."""
+
+    query: Query
+    hits: Sequence[Hit]
+    more: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """Searches the vector stores of a tenant."""
+
+    tenant: str
+    store: Store
+    index: VectorIndex
+    models: EmbeddingModels
+
+    async def search(self, request: SearchRequest) -> list[FoundChunk]:
+        """Return the best chunks of all stores, sorted by score, store, document and key.
+
+        Scores are from 0 to 1; see `to_score`. A chunk that is equal to another of its document is omitted.
+
+        Raises:
+            NotFound: a store does not exist, or belongs to another session.
+            InvalidRequest: a store has expired.
+        """
+        stores = await self.open_stores(request)
+        queries = await self.make_queries(stores, request)
+        chunks = await self.query(queries, request)
+        await self.note_activity(stores)
+        kept = [chunk for chunk in chunks if chunk.score >= request.score_threshold]
+        return kept[: request.max_results]
+
+    async def open_stores(self, request: SearchRequest) -> list[StoredVectorStore]:
+        """Read all stores in one call, and refuse those that cannot be searched."""
+        found = await self.store.vector_stores.get_many(self.tenant, list(dict.fromkeys(request.store_ids)))
+        for store in found.values():
+            if store.settings.owner not in (None, request.session):
+                raise NotFound("Vector store", store.id)
+            refuse_expired(store)
+        return list(found.values())
+
+    async def make_queries(self, stores: Sequence[StoredVectorStore], request: SearchRequest) -> list[Query]:
+        """Embed the queries once for each embedding model."""
+        texts = list(dict.fromkeys(text for text in request.queries if text.strip()))
+        if request.mode == "keyword" or not texts:
+            return [Query(store, text, None) for store in stores for text in texts]
+        choices = {(one.model, one.dimension): one for one in (store.settings.embedding for store in stores)}
+
+        async def embed(choice: EmbeddingChoice) -> list[Vector]:
+            return await self.models.embed(choice, texts, "query")
+
+        vectors = dict(zip(choices, await map_concurrently(embed, list(choices.values())), strict=True))
+        return [
+            Query(store, text, vector)
+            for store in stores
+            for text, vector in zip(
+                texts, vectors[store.settings.embedding.model, store.settings.embedding.dimension], strict=True
+            )
+        ]
+
+    async def query(self, queries: Sequence[Query], request: SearchRequest) -> list[FoundChunk]:
+        """Query the indexes, with more results if too many hits are outdated."""
+        k = request.max_results + EXTRA_HITS
+        while True:
+            found = await map_concurrently(partial(self.query_index, request, k), queries)
+            documents = await self.read_documents(found)
+            chunks = merge(found, documents, request)
+            if k >= MAX_HITS or len(chunks) >= request.max_results or not any(one.more for one in found):
+                return chunks
+            k = min(MAX_HITS, 4 * k)
+
+    async def query_index(self, request: SearchRequest, k: int, query: Query) -> Found:
+        """Query one index. A store without documents has none."""
+        asked = IndexQuery(
+            k=k,
+            mode=request.mode,
+            vector=query.vector,
+            text=None if request.mode == "vector" else query.text,
+            filter=request.filter,
+            ranker=request.ranker,
+        )
+        try:
+            hits = await self.index.query(vector_index(self.tenant, query.store.id), asked)
+        except NotFound:
+            hits = []
+        return Found(query, hits, len(hits) >= k)
+
+    async def read_documents(self, found: Sequence[Found]) -> Documents:
+        """Read the records of all documents that were hit in one call."""
+        wanted = [(one.query.store.id, hit.document) for one in found for hit in one.hits]
+        return await self.store.vector_store_documents.find_all(self.tenant, wanted) if wanted else {}
+
+    async def note_activity(self, stores: Sequence[StoredVectorStore]) -> None:
+        """Note the search in stores that expire, once a minute at most."""
+        for store in stores:
+            if store.settings.expires_after is not None and store.idle_seconds >= QUIET_SECONDS:
+                await self.store.vector_stores.touch(self.tenant, store.id)
+
+
+def merge(found: Sequence[Found], documents: Documents, request: SearchRequest) -> list[FoundChunk]:
+    """Return the live chunks of all hits, each once with the best of its scores, the best first."""
+    best: dict[tuple[str, str, str], tuple[str, FoundChunk]] = {}
+    for one in found:
+        for hit in one.hits:
+            document = documents.get((one.query.store.id, hit.document))
+            if document is None or not is_found(hit, document, request):
+                continue
+            chunk = to_chunk(one.query.store.id, hit, document, to_score(hit.score, request))
+            place = (chunk.store_id, chunk.document_id, chunk.text)
+            if place not in best or order((hit.key, chunk)) < order(best[place]):
+                best[place] = (hit.key, chunk)
+    return [chunk for _, chunk in sorted(best.values(), key=order)]
+
+
+def order(found: tuple[str, FoundChunk]) -> tuple[float, str, str, str]:
+    key, chunk = found
+    return -chunk.score, chunk.store_id, chunk.document_id, key
+
+
+def is_found(hit: Hit, document: StoredDocument, request: SearchRequest) -> bool:
+    """Return whether a hit is a chunk of a live document's active generation that matches the filter as it now is."""
+    if document.deleted or document.generation != hit.generation:
+        return False
+    return request.filter is None or request.filter.matches(document.settings.attributes)
+
+
+def to_chunk(store_id: str, hit: Hit, document: StoredDocument, score: float) -> FoundChunk:
+    settings = document.settings
+    return FoundChunk(
+        store_id=store_id,
+        document_id=settings.document_id,
+        score=score,
+        text=hit.text,
+        filename=settings.filename,
+        attributes=settings.attributes,
+        metadata=settings.metadata | hit.metadata,
+    )
+
+
+def to_score(score: float, request: SearchRequest) -> float:
+    """Return a score from 0 to 1.
+
+    A cosine below 0 is 0. A BM25 score s becomes s / (s + 1). That of reciprocal rank fusion is divided by its maximum,
+    which the first chunk of both lists has: 1 means first in both, and 0.5 first in one. A weighted score is a mean of
+    scores from 0 to 1 already.
+    """
+    match request.mode:
+        case "keyword":
+            scaled = score / (score + 1) if score > 0 else 0.0
+        case "hybrid" if isinstance(request.ranker, RRFRanker):
+            scaled = score * (request.ranker.impact_factor + 1) / 2
+        case _:
+            scaled = score
+    return min(max(scaled, 0.0), 1.0)
+
+
+def refuse_expired(store: StoredVectorStore) -> None:
+    """Raise InvalidRequest for a store that has expired."""
+    if store.expired:
+        raise InvalidRequest(f"Vector store {store.id!r} has expired. Create another one.", code="vector_store_expired")

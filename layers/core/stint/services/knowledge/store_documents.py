@@ -1,0 +1,183 @@
+"""Files of vector stores: add, read, list, change attributes, delete."""
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from dataclasses import dataclass
+
+from stint.domain.errors import Conflict, NotFound
+from stint.domain.filters import Attributes
+from stint.domain.openai.vector_stores import (
+    CreateVectorStoreFile,
+    DeletedVectorStoreFile,
+    FileContentPage,
+    OtherChunking,
+    TextContent,
+    UpdateVectorStoreFile,
+    VectorStoreFile,
+    VectorStoreFileList,
+)
+from stint.domain.tasks import DeletionTask
+from stint.domain.vector_stores import (
+    AnyChunking,
+    DocumentSettings,
+    DocumentStatus,
+    FileContent,
+    InsertedChunks,
+    InsertedText,
+    StoredContent,
+    WindowChunking,
+)
+from stint.services.deletions import Deletions
+from stint.services.knowledge.insertions import Insertions
+from stint.services.knowledge.search import refuse_expired
+from stint.services.knowledge.usage import Usage
+from stint.store.parallel import map_concurrently
+from stint.store.store import Store
+from stint.store.table import take
+from stint.store.vector_store_documents import StoredDocument
+from stint.store.vector_stores import Order, StoredVectorStore
+
+FindFile = Callable[[str], Awaitable[str]]
+"""A function that returns the name of a file. Raises NotFound if the file does not exist."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoreDocuments:
+    """The files of a tenant's vector stores. Unknown ids raise NotFound."""
+
+    tenant: str
+    store: Store
+    insertions: Insertions
+    usage: Usage
+    find_file: FindFile
+    deletions: Deletions
+
+    async def prepare(
+        self, file_ids: Sequence[str], chunking: AnyChunking, attributes: Attributes | None = None
+    ) -> dict[str, DocumentSettings]:
+        """Return the settings of documents, by the ids of their files.
+
+        Raises:
+            NotFound: one of the files does not exist.
+        """
+        unique = list(dict.fromkeys(file_ids))
+        names = await map_concurrently(self.find_file, unique)
+        return {
+            file_id: DocumentSettings(
+                document_id=file_id,
+                filename=name,
+                attributes=attributes or {},
+                chunking=chunking,
+                content=FileContent(file_id=file_id),
+            )
+            for file_id, name in zip(unique, names, strict=True)
+        }
+
+    async def create(self, store_id: str, request: CreateVectorStoreFile) -> VectorStoreFile:
+        """Add a file to a store. One that the store has with equal settings stays as it is."""
+        store = await self.open(store_id)
+        refuse_expired(store)
+        chunking = request.chunking_strategy or store.settings.chunking
+        documents = await self.prepare([request.file_id], chunking, request.attributes)
+        await self.insertions.insert(store_id, documents)
+        return await self.get(store_id, request.file_id)
+
+    async def open(self, store_id: str) -> StoredVectorStore:
+        """Read a store. Raises NotFound for that of a session."""
+        stored = await self.store.vector_stores.get(self.tenant, store_id)
+        if stored.settings.owner is not None:
+            raise NotFound("Vector store", store_id)
+        return stored
+
+    async def get(self, store_id: str, file_id: str) -> VectorStoreFile:
+        await self.open(store_id)
+        found = await self.store.vector_store_documents.get(self.tenant, store_id, file_id)
+        await self.usage.requeue(store_id, [found])
+        return to_file(store_id, found)
+
+    async def list(
+        self,
+        store_id: str,
+        after: str | None,
+        before: str | None,
+        limit: int,
+        order: Order,
+        status: DocumentStatus | None = None,
+        batch_id: str | None = None,
+    ) -> VectorStoreFileList:
+        """List the files of a store by their ids, all or those with a status, or of a batch."""
+        await self.open(store_id)
+
+        async def chosen() -> AsyncGenerator[StoredDocument, None]:
+            newest_first = order == "desc"
+            async for found in self.store.vector_store_documents.read(
+                self.tenant, store_id, after=after, newest_first=newest_first
+            ):
+                if before is not None and (found.key <= before if newest_first else found.key >= before):
+                    return
+                wanted = (status in (None, found.status)) and batch_id in (None, found.batch_id)
+                if wanted and not found.deleted:
+                    yield found
+
+        listed = await take(chosen(), limit + 1)
+        await self.usage.requeue(store_id, listed[:limit])
+        return VectorStoreFileList.of([to_file(store_id, one) for one in listed[:limit]], len(listed) > limit)
+
+    async def update(self, store_id: str, file_id: str, request: UpdateVectorStoreFile) -> VectorStoreFile:
+        """Replace the attributes of a file."""
+        await self.open(store_id)
+        found = await self.store.vector_store_documents.get(self.tenant, store_id, file_id)
+        settings = found.settings.model_copy(update={"attributes": request.attributes or {}})
+        await self.insertions.insert(store_id, {found.key: settings})
+        return await self.get(store_id, file_id)
+
+    async def read_content(self, store_id: str, file_id: str) -> FileContentPage:
+        """Return the text of a file as it was ingested.
+
+        Raises:
+            Conflict: it is not ingested yet, or could not be.
+        """
+        await self.open(store_id)
+        found = await self.store.vector_store_documents.get(self.tenant, store_id, file_id)
+        settings, texts = found.settings, [TextContent(text=text) for text in await self.read_texts(found)]
+        return FileContentPage(
+            file_id=found.key, filename=settings.filename, attributes=settings.attributes, data=texts, content=texts
+        )
+
+    async def read_texts(self, found: StoredDocument) -> Sequence[str]:
+        contents, content = self.store.vector_store_contents, found.settings.content
+        if isinstance(content, StoredContent) and content.type == "chunks":
+            return [one.text for one in InsertedChunks.model_validate_json(await contents.get(content)).chunks]
+        if isinstance(content, StoredContent):
+            return [InsertedText.model_validate_json(await contents.get(content)).text]
+        if found.text is None:
+            raise Conflict(f"File {found.key!r} is {found.status}, so its text cannot be read.", code="file_not_ready")
+        return [(await contents.get(found.text)).decode()]
+
+    async def delete(self, store_id: str, file_id: str) -> DeletedVectorStoreFile:
+        """Remove a file from a store. When this returns, no search finds it. The file itself stays."""
+        await self.open(store_id)
+        await self.store.vector_store_documents.get(self.tenant, store_id, file_id)
+        await self.delete_document(store_id, file_id)
+        return DeletedVectorStoreFile(id=file_id)
+
+    async def delete_document(self, store_id: str, document: str) -> None:
+        """Delete a document. It may be repeated. Raises NotFound if it does not exist."""
+        await self.store.vector_store_documents.mark_deleted(self.tenant, store_id, document)
+        task = DeletionTask(
+            kind="delete_store_document", tenant=self.tenant, vector_store_id=store_id, document=document
+        )
+        await self.deletions.start_deletion(task)
+
+
+def to_file(store_id: str, found: StoredDocument) -> VectorStoreFile:
+    chunking = found.settings.chunking
+    return VectorStoreFile(
+        id=found.key,
+        created_at=found.created_at,
+        vector_store_id=store_id,
+        status=found.status,
+        last_error=found.last_error,
+        usage_bytes=found.usage_bytes,
+        attributes=found.settings.attributes,
+        chunking_strategy=OtherChunking() if isinstance(chunking, WindowChunking) else chunking,
+    )

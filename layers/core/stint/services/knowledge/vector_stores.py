@@ -1,0 +1,141 @@
+"""Vector stores: create, read, list, update, search, delete."""
+
+from dataclasses import dataclass
+
+from stint.domain.ids import new_name
+from stint.domain.openai.vector_stores import (
+    CreateVectorStore,
+    DeletedVectorStore,
+    SearchResult,
+    SearchResultsPage,
+    SearchVectorStore,
+    TextContent,
+    UpdateVectorStore,
+    VectorStore,
+    VectorStoreList,
+)
+from stint.domain.retrieval import FoundChunk, SearchRequest
+from stint.domain.tasks import DeletionTask
+from stint.domain.vector_stores import AutoChunking, StoreUsage, VectorStoreSettings
+from stint.services.deletions import Deletions
+from stint.services.knowledge.embedding_models import EmbeddingModels
+from stint.services.knowledge.search import Search
+from stint.services.knowledge.store_documents import StoreDocuments
+from stint.services.knowledge.usage import Usage
+from stint.store.parallel import map_concurrently
+from stint.store.store import Store
+from stint.store.vector_stores import Order, StoredVectorStore
+
+
+@dataclass(frozen=True, slots=True)
+class VectorStoresOfTenant:
+    """The vector stores of a tenant. Those of sessions do not exist here. Unknown ids raise NotFound."""
+
+    tenant: str
+    store: Store
+    models: EmbeddingModels
+    documents: StoreDocuments
+    usage: Usage
+    search_in: Search
+    deletions: Deletions
+
+    async def create(self, request: CreateVectorStore) -> VectorStore:
+        """Create a store, with its first files.
+
+        Raises:
+            NotFound: one of the files does not exist. No store is created.
+            InvalidRequest: the embedding model does not exist.
+        """
+        chunking = request.chunking_strategy or AutoChunking()
+        settings = VectorStoreSettings(
+            name=request.name or "",
+            description=request.description,
+            metadata=request.metadata,
+            expires_after=request.expires_after,
+            embedding=await self.models.choose(request.embedding_model),
+            chunking=chunking,
+        )
+        files = await self.documents.prepare(request.file_ids, chunking)
+        stored = await self.create_store(settings)
+        if files:
+            await self.documents.insertions.insert(stored.id, files)
+            stored = await self.store.vector_stores.get(self.tenant, stored.id)
+        return to_resource(stored, await self.usage.of(stored))
+
+    async def create_store(self, settings: VectorStoreSettings) -> StoredVectorStore:
+        """Store a new, empty store."""
+        return await self.store.vector_stores.create(self.tenant, new_name("vs"), settings)
+
+    async def get(self, store_id: str) -> VectorStore:
+        stored = await self.documents.open(store_id)
+        return to_resource(stored, await self.usage.of(stored))
+
+    async def list(self, after: str | None, before: str | None, limit: int, order: Order) -> VectorStoreList:
+        page = await self.store.vector_stores.list(self.tenant, after=after, before=before, limit=limit, order=order)
+        usages = await map_concurrently(self.usage.of, page.data)
+        resources = [to_resource(stored, usage) for stored, usage in zip(page.data, usages, strict=True)]
+        return VectorStoreList.of(resources, page.has_more)
+
+    async def update(self, store_id: str, request: UpdateVectorStore) -> VectorStore:
+        """Change the fields of the request. Null removes one."""
+        stored = await self.documents.open(store_id)
+        changes = {name: getattr(request, name) for name in request.model_fields_set}
+        named = changes | {"name": changes["name"] or ""} if "name" in changes else changes
+        merged = named | {"metadata": named["metadata"] or {}} if "metadata" in named else named
+        settings = stored.settings.model_copy(update=merged)
+        stored = await self.store.vector_stores.update(self.tenant, store_id, settings)
+        return to_resource(stored, await self.usage.of(stored))
+
+    async def delete(self, store_id: str) -> DeletedVectorStore:
+        """Delete a store with its documents. When this returns, no reader can find it. Its files stay."""
+        await self.documents.open(store_id)
+        await self.delete_store(store_id)
+        return DeletedVectorStore(id=store_id)
+
+    async def delete_store(self, store_id: str) -> None:
+        """Delete a store, also that of a session. It may be repeated. Raises NotFound if it does not exist."""
+        await self.store.vector_stores.mark_deleted(self.tenant, store_id)
+        task = DeletionTask(kind="delete_vector_store", tenant=self.tenant, vector_store_id=store_id)
+        await self.deletions.start_deletion(task)
+
+    async def search(self, store_id: str, request: SearchVectorStore) -> SearchResultsPage:
+        """Return the chunks of a store that fit the queries best."""
+        threshold = request.ranking_options.score_threshold if request.ranking_options else 0.0
+        found = await self.search_in.search(
+            SearchRequest(
+                store_ids=[store_id],
+                queries=request.queries,
+                max_results=request.max_num_results,
+                mode=request.search_mode,
+                filter=request.filters,
+                score_threshold=threshold,
+            )
+        )
+        return SearchResultsPage(search_query=" ".join(request.queries), data=[to_result(chunk) for chunk in found])
+
+
+def to_resource(stored: StoredVectorStore, usage: StoreUsage) -> VectorStore:
+    settings, running = stored.settings, usage.file_counts.in_progress > 0
+    return VectorStore(
+        id=stored.id,
+        created_at=stored.created_at,
+        name=settings.name,
+        description=settings.description,
+        usage_bytes=usage.usage_bytes,
+        file_counts=usage.file_counts,
+        status="expired" if stored.expired else "in_progress" if running else "completed",
+        expires_after=settings.expires_after,
+        expires_at=stored.expires_at,
+        last_active_at=stored.last_active_at,
+        metadata=settings.metadata,
+    )
+
+
+def to_result(chunk: FoundChunk) -> SearchResult:
+    return SearchResult(
+        file_id=chunk.document_id,
+        filename=chunk.filename,
+        score=chunk.score,
+        attributes=chunk.attributes,
+        content=[TextContent(text=chunk.text)],
+    )

@@ -1,0 +1,115 @@
+"""Transactions: writes that all take effect, or none of them."""
+
+import asyncio
+import random
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from stint.aws.errors import DynamoDBError
+from stint.domain.errors import StintError, StoreUnavailable
+from stint.store.failures import TRY_AGAIN, ConditionFailed, table_errors
+from stint.store.items import Item, decode, encode
+from stint.store.keys import Key
+from stint.store.table import NEW
+
+if TYPE_CHECKING:
+    from stint.aws.dynamodb import DynamoDBClient
+
+MAX_WRITES = 100
+"""Maximum writes of a transaction (DynamoDB, "Quotas")."""
+
+ATTEMPTS = 10
+CONFLICTS = frozenset({"TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"})
+
+
+class TransactionCancelled(ConditionFailed):
+    """The condition of a write did not hold, so nothing was written. `place` is that of the write."""
+
+    def __init__(self, place: int, item: Item | None) -> None:
+        super().__init__(item)
+        self.place = place
+
+
+@dataclass(frozen=True, slots=True)
+class Put:
+    """Write a record if a condition holds."""
+
+    item: Item
+    condition: str = NEW
+    values: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """Change attributes of a record (None removes one) if a condition holds."""
+
+    key: Key
+    assign: Mapping[str, Any]
+    condition: str
+    values: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Transactions:
+    """Transactions in one table. Each record costs twice its write units."""
+
+    def __init__(self, client: "DynamoDBClient", name: str) -> None:
+        self._client = client
+        self._name = name
+
+    async def write(self, writes: Sequence[Put | Update]) -> None:
+        """Write all or nothing. Others that write the same records at the same time make this try again.
+
+        The client repeats a request whose answer was lost with the same token, which DynamoDB recognizes.
+
+        Raises:
+            TransactionCancelled: a condition did not hold.
+            StoreUnavailable: DynamoDB did not answer, or the records are written too often.
+        """
+        operations = [self._operation(write) for write in writes]
+        for attempt in range(ATTEMPTS):
+            if attempt:
+                await asyncio.sleep(random.uniform(0, 0.01 * 2**attempt))  # noqa: S311 - spreads the load
+            if await self._try(operations):
+                return
+        raise StoreUnavailable("Too many requests write the same records. Try again.")
+
+    async def _try(self, operations: Sequence[dict[str, Any]]) -> bool:
+        """Return whether the writes took effect; False if another attempt may succeed."""
+        request = {"TransactItems": operations, "ClientRequestToken": secrets.token_hex(16)}
+        try:
+            with table_errors():
+                await self._client.call("TransactWriteItems", request)
+        except StintError as error:
+            if not isinstance(cause := error.__cause__, DynamoDBError) or not cause.reasons:
+                raise
+            return _check(cause.reasons, error)
+        return True
+
+    def _operation(self, write: Put | Update) -> dict[str, Any]:
+        common: dict[str, Any] = {
+            "TableName": self._name,
+            "ConditionExpression": write.condition,
+            "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
+        }
+        if isinstance(write, Put):
+            values = {"ExpressionAttributeValues": encode(dict(write.values))} if write.values else {}
+            return {"Put": common | values | {"Item": encode(write.item)}}
+        named = {f":set_{name}": value for name, value in write.assign.items() if value is not None}
+        expression = f"SET {', '.join(f'{name[5:]} = {name}' for name in named)}" if named else ""
+        removed = [name for name, value in write.assign.items() if value is None]
+        expression += f" REMOVE {', '.join(removed)}" if removed else ""
+        values = {"ExpressionAttributeValues": encode(named | dict(write.values))} if named or write.values else {}
+        return {"Update": common | values | {"Key": encode(write.key._asdict()), "UpdateExpression": expression}}
+
+
+def _check(reasons: Sequence[dict[str, Any]], error: StintError) -> bool:
+    """Return False if a transaction may be repeated. Raises TransactionCancelled, or the error itself."""
+    for place, reason in enumerate(reasons):
+        if reason.get("Code") == "ConditionalCheckFailed":
+            found = reason.get("Item")
+            raise TransactionCancelled(place, decode(found) if found else None) from error
+    if any(reason.get("Code") in CONFLICTS | TRY_AGAIN for reason in reasons):
+        return False
+    raise error

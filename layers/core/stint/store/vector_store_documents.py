@@ -1,0 +1,253 @@
+"""Documents of vector stores in the table: one record each. Their chunks are in the index of their store."""
+
+import time
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from stint.domain.errors import NotFound
+from stint.domain.vector_stores import DocumentSettings, DocumentStatus, LastError, StoredContent
+from stint.store import knowledge_keys as keys
+from stint.store.failures import ConditionFailed
+from stint.store.items import Item
+from stint.store.partitions import delete_partition
+from stint.store.table import Table
+from stint.store.tombstones import is_live, mark_deleted
+from stint.store.transactions import MAX_WRITES, Put, TransactionCancelled, Transactions, Update
+from stint.store.vector_stores import LIVE, changed
+
+OPEN = f"{LIVE} AND doc_status = :in_progress"
+"""The condition that a document is to be ingested."""
+
+IN_PROGRESS = {":in_progress": "in_progress"}
+
+
+@dataclass(frozen=True, slots=True)
+class StoredDocument:
+    """A document of a vector store, by its `key`.
+
+    `generation` is that of the chunks that searches find; None if there are none. `generations` are all whose chunks
+    may be in the index, with their numbers of chunks. `text` is what was extracted from a file. `lease_until` is in
+    milliseconds.
+    """
+
+    key: str
+    status: DocumentStatus
+    created_at: int
+    settings: DocumentSettings
+    batch_id: str | None = None
+    generation: str | None = None
+    generations: Mapping[str, int] = field(default_factory=dict)
+    usage_bytes: int = 0
+    last_error: LastError | None = None
+    lease_until: int | None = None
+    queued_at: int = 0
+    requeues: int = 0
+    text: StoredContent | None = None
+    deleted: bool = False
+
+    @property
+    def held(self) -> bool:
+        """Return whether a process writes chunks of the document now."""
+        return self.lease_until is not None and self.lease_until > time.time() * 1000
+
+    @property
+    def outdated(self) -> Mapping[str, int]:
+        """Return the generations that searches ignore."""
+        kept = None if self.deleted else self.generation
+        return {name: count for name, count in self.generations.items() if name != kept}
+
+
+class VectorStoreDocuments:
+    """The documents of vector stores. A marked document does not exist for readers."""
+
+    def __init__(self, table: Table, transactions: Transactions) -> None:
+        self._table = table
+        self._transactions = transactions
+
+    async def add(
+        self, tenant: str, store_id: str, documents: Mapping[str, DocumentSettings], batch: Item | None = None
+    ) -> dict[str, StoredDocument]:
+        """Add new documents to be ingested, with the record of their batch, up to 98 per transaction.
+
+        Two units for each small record, and two for the store.
+
+        Raises:
+            NotFound: the store does not exist.
+            TransactionCancelled: one of them exists already. Those of earlier transactions are added.
+        """
+        now = int(time.time())
+        shared: Item = {"doc_status": "in_progress", "created_at": now, "queued_at": now}
+        if batch is not None:
+            shared["batch_id"] = str(batch["sk"]).partition(":")[2]
+        items = {
+            key: keys.vector_store_document(tenant, store_id, key)._asdict()
+            | shared
+            | {"settings": settings.model_dump_json()}
+            for key, settings in documents.items()
+        }
+        writes = [Put(item) for item in items.values()]
+        first = [Put(batch)] if batch is not None else []
+        for at in range(0, len(writes), MAX_WRITES - 2) or [0]:
+            await self._change(tenant, store_id, [*writes[at : at + MAX_WRITES - 2], *(first if at == 0 else [])])
+        return {key: to_document(item) for key, item in items.items()}
+
+    async def replace(
+        self,
+        tenant: str,
+        store_id: str,
+        found: StoredDocument,
+        settings: DocumentSettings,
+        batch_id: str | None = None,
+    ) -> StoredDocument:
+        """Ingest a document again with other settings. Its chunks are found until the new ones are.
+
+        Raises NotFound if the store or the document does not exist, or is replaced by another request.
+        """
+        now = int(time.time())
+        assign: Item = {"doc_status": "in_progress", "settings": settings.model_dump_json(), "queued_at": now}
+        again = Update(
+            keys.vector_store_document(tenant, store_id, found.key),
+            assign | {"last_error": None, "attempts": None, "requeues": None, "batch_id": batch_id},
+            f"{LIVE} AND settings = :old AND doc_status = :old_status",
+            {":old": found.settings.model_dump_json(), ":old_status": found.status},
+        )
+        await self._change(tenant, store_id, [again])
+        return replace(
+            found, status="in_progress", settings=settings, last_error=None, queued_at=now, batch_id=batch_id
+        )
+
+    async def set_batch(self, tenant: str, store_id: str, document: str, batch_id: str) -> None:
+        """Count a document that the store has already in another batch."""
+        key = keys.vector_store_document(tenant, store_id, document)
+        await self._table.update(key, {"batch_id": batch_id}, LIVE)
+
+    async def mark_deleted(self, tenant: str, store_id: str, document: str) -> None:
+        """Hide a document from all reads at once. It may be repeated. Raises NotFound if it does not exist."""
+        key = keys.vector_store_document(tenant, store_id, document)
+        try:
+            await self._change(
+                tenant, store_id, [Update(key, {"deleted_at": int(time.time())}, "attribute_exists(pk)")]
+            )
+        except TransactionCancelled:
+            raise NotFound("File", document) from None
+
+    async def _change(self, tenant: str, store_id: str, writes: Sequence[Put | Update]) -> None:
+        """Write records of a store that exists, and forget its usage."""
+        store = Update(keys.vector_store(tenant, store_id), changed(), LIVE)
+        try:
+            await self._transactions.write([*writes, store])
+        except TransactionCancelled as cancelled:
+            if cancelled.place == len(writes):
+                raise NotFound("Vector store", store_id) from None
+            raise
+
+    async def get(self, tenant: str, store_id: str, document: str) -> StoredDocument:
+        found = await self.find(tenant, store_id, [document])
+        if document not in found:
+            raise NotFound("File", document)
+        return found[document]
+
+    async def find(self, tenant: str, store_id: str, documents: Sequence[str]) -> dict[str, StoredDocument]:
+        """Read documents. Those that do not exist are omitted."""
+        found = await self.find_all(tenant, [(store_id, one) for one in documents])
+        return {document: each for (_, document), each in found.items() if not each.deleted}
+
+    async def find_all(
+        self, tenant: str, documents: Sequence[tuple[str, str]]
+    ) -> dict[tuple[str, str], StoredDocument]:
+        """Read documents of several stores in one call, also marked ones."""
+        wanted = {
+            keys.vector_store_document(tenant, store_id, one): (store_id, one)
+            for store_id, one in dict.fromkeys(documents)
+        }
+        found = await self._table.get_many(list(wanted))
+        return {wanted[key]: to_document(item) for key, item in found.items()}
+
+    async def get_marked(self, tenant: str, store_id: str, document: str) -> StoredDocument | None:
+        """Read a document, also a marked one; None if there is none."""
+        item = await self._table.get(keys.vector_store_document(tenant, store_id, document))
+        return None if item is None else to_document(item)
+
+    async def read(
+        self, tenant: str, store_id: str, *, after: str | None = None, newest_first: bool = False
+    ) -> AsyncGenerator[StoredDocument, None]:
+        """Read the documents of a store by key, also marked ones. `after` is a key in the requested order."""
+        start = None if after is None else keys.vector_store_document(tenant, store_id, after).sk
+        pk = keys.vector_store_records(tenant, store_id)
+        async for item in self._table.query(pk, prefix=keys.DOCUMENTS, after=start, newest_first=newest_first):
+            yield to_document(item)
+
+    async def cancel(self, tenant: str, store_id: str, document: str) -> bool:
+        """Cancel the ingestion of a document, and return whether it was in progress."""
+        key = keys.vector_store_document(tenant, store_id, document)
+        try:
+            await self._table.update(key, {"doc_status": "cancelled"}, OPEN, IN_PROGRESS)
+        except ConditionFailed:
+            return False
+        return True
+
+    async def fail(self, tenant: str, store_id: str, document: str, error: LastError) -> None:
+        """End an ingestion that nobody runs as failed; do nothing if it has ended, or its lease is held."""
+        key, now = keys.vector_store_document(tenant, store_id, document), round(time.time() * 1000)
+        free = "(attribute_not_exists(lease_until) OR lease_until <= :now)"
+        failed = {"doc_status": "failed", "last_error": error.model_dump_json()}
+        try:
+            await self._table.update(key, failed, f"{OPEN} AND {free}", IN_PROGRESS | {":now": now})
+        except ConditionFailed:
+            return
+
+    async def claim_requeue(self, tenant: str, store_id: str, found: StoredDocument) -> bool:
+        """Return whether the caller must send the task of a document again. One of several callers must."""
+        key = keys.vector_store_document(tenant, store_id, found.key)
+        assign = {"queued_at": int(time.time()), "requeues": found.requeues + 1}
+        try:
+            seen = IN_PROGRESS | {":seen": found.queued_at}
+            await self._table.update(key, assign, f"{OPEN} AND queued_at = :seen", seen)
+        except ConditionFailed:
+            return False
+        return True
+
+    async def mark_in_deleted_store(self, tenant: str, store_id: str, document: str) -> StoredDocument | None:
+        """Hide a document of a store that is being deleted, and return it; None if it does not exist."""
+        key = keys.vector_store_document(tenant, store_id, document)
+        item = await mark_deleted(self._table, key)
+        return None if item is None else to_document(item)
+
+    async def remove_all(self, tenant: str, store_id: str) -> AsyncGenerator[None, None]:
+        """Delete the records of all documents and batches of a marked store, a batch per step."""
+        async for _ in delete_partition(self._table, keys.vector_store_records(tenant, store_id)):
+            yield
+
+    async def remove(self, tenant: str, store_id: str, document: str) -> None:
+        """Delete the record of a marked document, the last step of its deletion."""
+        await self._table.delete(keys.vector_store_document(tenant, store_id, document))
+
+
+def to_text(generations: Mapping[str, int]) -> str:
+    return " ".join(f"{name}:{count}" for name, count in generations.items())
+
+
+def to_generations(text: str) -> dict[str, int]:
+    pairs = (each.partition(":") for each in text.split())
+    return {name: int(count) for name, _, count in pairs}
+
+
+def to_document(item: Item) -> StoredDocument:
+    error: Any = item.get("last_error")
+    return StoredDocument(
+        key=item["sk"].removeprefix(keys.DOCUMENTS),
+        status=item["doc_status"],
+        created_at=item["created_at"],
+        settings=DocumentSettings.model_validate_json(item["settings"]),
+        batch_id=item.get("batch_id"),
+        generation=item.get("generation"),
+        generations=to_generations(item.get("generations", "")),
+        usage_bytes=item.get("usage_bytes", 0),
+        last_error=LastError.model_validate_json(error) if error else None,
+        lease_until=item.get("lease_until"),
+        queued_at=item.get("queued_at", 0),
+        requeues=item.get("requeues", 0),
+        text=StoredContent.model_validate_json(item["doc_text"]) if "doc_text" in item else None,
+        deleted=not is_live(item),
+    )

@@ -1,0 +1,157 @@
+"""Vector stores in the table: one record each, which is also the list entry."""
+
+import secrets
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from heapq import merge
+from typing import Literal
+
+from stint.domain.errors import NotFound
+from stint.domain.paging import Page
+from stint.domain.vector_stores import DAY_SECONDS, StoreUsage, VectorStoreSettings
+from stint.store import knowledge_keys as keys
+from stint.store.failures import ConditionFailed
+from stint.store.items import Item
+from stint.store.parallel import map_concurrently
+from stint.store.table import Table, take
+from stint.store.tombstones import is_live, mark_deleted, read_marked
+
+Order = Literal["asc", "desc"]
+
+LIVE = "attribute_exists(pk) AND attribute_not_exists(deleted_at)"
+
+
+@dataclass(frozen=True, slots=True)
+class StoredVectorStore:
+    """A vector store. `usage` is None if its documents have changed since it was last computed.
+
+    `change_id` is that of the last change of its documents.
+    """
+
+    id: str
+    created_at: int
+    last_active_at: int
+    change_id: str
+    settings: VectorStoreSettings
+    usage: StoreUsage | None = None
+
+    @property
+    def expires_at(self) -> int | None:
+        after = self.settings.expires_after
+        return None if after is None else self.last_active_at + after.days * DAY_SECONDS
+
+    @property
+    def expired(self) -> bool:
+        return self.expires_at is not None and self.expires_at <= time.time()
+
+    @property
+    def idle_seconds(self) -> float:
+        return time.time() - self.last_active_at
+
+
+def changed() -> Item:
+    """Return the attributes that each change of a store's documents writes."""
+    return {"change_id": secrets.token_hex(6), "doc_usage": None, "last_active_at": int(time.time())}
+
+
+class VectorStores:
+    """Vector stores. One exists while its record exists and is not marked as deleted; otherwise methods raise NotFound.
+
+    `usage` is computed of the documents when it is read, and kept until the documents change.
+    """
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+
+    async def create(self, tenant: str, store_id: str, settings: VectorStoreSettings) -> StoredVectorStore:
+        """Store a vector store under its new id, for one unit."""
+        now = int(time.time())
+        item = {"created_at": now, "last_active_at": now, "change_id": "", "settings": settings.model_dump_json()}
+        owned = {"owned": 1} if settings.owner is not None else {}
+        key = keys.vector_store(tenant, store_id)
+        await self._table.put_new(key._asdict() | item | owned | {"doc_usage": StoreUsage().model_dump_json()})
+        return StoredVectorStore(store_id, now, now, "", settings, StoreUsage())
+
+    async def get(self, tenant: str, store_id: str) -> StoredVectorStore:
+        item = await self._table.get(keys.vector_store(tenant, store_id))
+        if not is_live(item):
+            raise NotFound("Vector store", store_id)
+        return _store(item)
+
+    async def get_many(self, tenant: str, store_ids: Sequence[str]) -> Mapping[str, StoredVectorStore]:
+        """Read several stores in one call. Raises NotFound if one does not exist."""
+        wanted = {one: keys.vector_store(tenant, one) for one in store_ids}
+        found = await self._table.get_many(list(wanted.values()))
+        for store_id, key in wanted.items():
+            if not is_live(found.get(key)):
+                raise NotFound("Vector store", store_id)
+        return {store_id: _store(found[key]) for store_id, key in wanted.items()}
+
+    async def list(
+        self, tenant: str, *, after: str | None, before: str | None, limit: int, order: Order
+    ) -> Page[StoredVectorStore]:
+        """List the stores that no session owns, by creation: one read per shard.
+
+        `after` and `before` are ids in the requested order, and need not exist.
+        """
+        for one in filter(None, (after, before)):
+            keys.vector_store(tenant, one)
+
+        async def read(pk: str) -> list[Item]:
+            items = self._table.query(pk, after=after, newest_first=order == "desc", page=limit + 1)
+            return await take((item async for item in items if is_live(item) and "owned" not in item), limit + 1)
+
+        shards = await map_concurrently(read, keys.vector_stores(tenant))
+        found = list(merge(*shards, key=lambda item: str(item["sk"]), reverse=order == "desc"))
+        if before is not None:
+            found = [item for item in found if (item["sk"] > before if order == "desc" else item["sk"] < before)]
+        return Page([_store(item) for item in found[:limit]], len(found) > limit)
+
+    async def update(self, tenant: str, store_id: str, settings: VectorStoreSettings) -> StoredVectorStore:
+        """Replace the settings, and count as activity."""
+        assign = {"settings": settings.model_dump_json(), "last_active_at": int(time.time())}
+        return await self._update(tenant, store_id, assign)
+
+    async def touch(self, tenant: str, store_id: str) -> StoredVectorStore:
+        """Note that a store was used."""
+        return await self._update(tenant, store_id, {"last_active_at": int(time.time())})
+
+    async def _update(self, tenant: str, store_id: str, assign: Item) -> StoredVectorStore:
+        try:
+            return _store(await self._table.update(keys.vector_store(tenant, store_id), assign, LIVE))
+        except ConditionFailed:
+            raise NotFound("Vector store", store_id) from None
+
+    async def put_usage(self, tenant: str, store: StoredVectorStore, usage: StoreUsage) -> None:
+        """Keep the usage of a store, unless its documents have changed since it was read."""
+        condition, seen = f"{LIVE} AND change_id = :seen", {":seen": store.change_id}
+        try:
+            assign = {"doc_usage": usage.model_dump_json()}
+            await self._table.update(keys.vector_store(tenant, store.id), assign, condition, seen)
+        except ConditionFailed:
+            return
+
+    async def mark_deleted(self, tenant: str, store_id: str) -> VectorStoreSettings:
+        """Hide a store from all reads at once, and return its settings. It may be repeated.
+
+        Raises NotFound if the store does not exist.
+        """
+        item = await mark_deleted(self._table, keys.vector_store(tenant, store_id))
+        if item is None:
+            raise NotFound("Vector store", store_id)
+        return VectorStoreSettings.model_validate_json(item["settings"])
+
+    async def is_marked(self, tenant: str, store_id: str) -> bool:
+        """Return whether there is a store that is marked as deleted. Raises NotMarkedDeleted if it has no mark."""
+        return await read_marked(self._table, keys.vector_store(tenant, store_id), "Vector store", store_id) is not None
+
+    async def remove(self, tenant: str, store_id: str) -> None:
+        """Delete the record of a marked store, the last step of its deletion."""
+        await self._table.delete(keys.vector_store(tenant, store_id))
+
+
+def _store(item: Item) -> StoredVectorStore:
+    usage = StoreUsage.model_validate_json(item["doc_usage"]) if "doc_usage" in item else None
+    settings = VectorStoreSettings.model_validate_json(item["settings"])
+    return StoredVectorStore(item["sk"], item["created_at"], item["last_active_at"], item["change_id"], settings, usage)

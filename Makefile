@@ -125,6 +125,7 @@ lock: $(VENV)/.installed ## resolve the dependencies again (the only target that
 	@$(COMPILE) pyproject.toml --group dev -o requirements/dev.txt
 	@$(COMPILE) pyproject.toml -c requirements/dev.txt $(UNUSED:%=--no-emit-package %) -o layers/dependencies/requirements.txt
 	@$(COMPILE) --group pyproject.toml:extraction -c requirements/dev.txt $(UNUSED_BY_WORKER:%=--no-emit-package %) -o layers/extraction/requirements.txt
+	@$(COMPILE) --group packed -c requirements/dev.txt -o layers/packed/requirements.txt
 	@$(COMPILE) requirements/ministack.in -o requirements/ministack.txt
 	@$(COMPILE) requirements/sam.in -o requirements/sam.txt
 	@$(foreach clients,$(CLIENTS),$(COMPILE:3.11=$(if $(filter %-llama-stack,$(clients)),3.12,3.11)) --upgrade requirements/$(clients).in -o requirements/$(clients).txt &&) true

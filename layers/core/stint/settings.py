@@ -132,6 +132,12 @@ class Settings(BaseModel):
     agent_cache_seconds: float = Field(
         default=60, ge=0, description="Time that a warm process caches agent configurations, in seconds."
     )
+    vector_index: Literal["packed", "s3-vectors"] = Field(
+        default="packed", description="Index of vector stores: `packed` (the bucket) or `s3-vectors`."
+    )
+    packed_bytes: int = Field(
+        default=64_000_000, gt=0, description="Memory of a process for `packed` vector stores, in bytes."
+    )
     runtime_api: str = Field(
         default="",
         description="Set by Lambda; callers' URLs may not reach it.",

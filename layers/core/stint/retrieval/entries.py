@@ -1,0 +1,37 @@
+"""Checks of what is written to an index, and searched in it."""
+
+from collections.abc import Iterable, Sequence
+
+from stint.domain.errors import InvalidRequest
+from stint.retrieval.port import Entry, IndexQuery, Vector
+
+LARGEST = 3.4028234663852886e38
+"""The largest number of 32 bits."""
+
+
+def check_entries(entries: Iterable[Entry], dimension: int) -> None:
+    """Raise InvalidRequest for a vector of another dimension, or with a component that is not finite in 32 bits."""
+    for at, entry in enumerate(entries):
+        check_vector(entry.vector, dimension, f"Embedding at index {at}")
+
+
+def check_query(query: IndexQuery, dimension: int) -> None:
+    """Raise InvalidRequest if the mode needs a vector or a text that is missing or invalid."""
+    if query.mode != "keyword":
+        if query.vector is None:
+            raise InvalidRequest(f"A search in mode {query.mode} needs a vector.")
+        check_vector(query.vector, dimension, "The query's embedding")
+    if query.mode != "vector" and query.text is None:
+        raise InvalidRequest(f"A search in mode {query.mode} needs a text.")
+
+
+def check_vector(vector: Vector, dimension: int, name: str) -> None:
+    if len(vector) != dimension:
+        raise InvalidRequest(f"{name} has dimension {len(vector)}, expected {dimension}")
+    if not all(abs(component) <= LARGEST for component in vector):
+        raise InvalidRequest(f"{name} has a component that is not a finite number of 32 bits.")
+
+
+def last_of_each_key(entries: Sequence[Entry]) -> list[Entry]:
+    """Return the entries without those whose key comes again."""
+    return list({entry.key: entry for entry in entries}.values())

@@ -1,0 +1,107 @@
+"""Writes of blocks, and rewrites of them, so that a store has few, and little that is hidden."""
+
+import asyncio
+import secrets
+from collections.abc import Iterator, Sequence
+
+from stint.domain.errors import NotFound
+from stint.retrieval.packed.block import Mask, Row, encode_block, split
+from stint.retrieval.packed.manifest import BlockInfo, Manifest
+from stint.retrieval.packed.manifests import Manifests, block_key
+from stint.retrieval.packed.merging import FULL, merged_rows, replaced, small_run, too_many_deleted
+from stint.retrieval.packed.port import ObjectStore
+from stint.retrieval.packed.reading import Blocks
+from stint.retrieval.packed.scan import alive_rows
+
+Content = tuple[Sequence[Row], Sequence[str]]
+"""Rows and deleted keys of a block to write."""
+
+
+class BlockWriter:
+    """Writes of blocks, and merges after them."""
+
+    def __init__(self, objects: ObjectStore, manifests: Manifests, blocks: Blocks) -> None:
+        self._objects, self._manifests, self._blocks = objects, manifests, blocks
+
+    async def write(self, index: str, content: Content, dimension: int) -> BlockInfo:
+        """Write a block that is in no manifest yet."""
+        rows, deleted = content
+        body, search_size = await asyncio.to_thread(encode_block, rows, deleted, dimension)
+        info = BlockInfo(secrets.token_hex(16), len(rows), len(deleted), len(body), search_size)
+        await self._objects.write(block_key(index, info.name), body)
+        return info
+
+    async def remove(self, index: str, infos: Sequence[BlockInfo]) -> None:
+        """Delete blocks that are in no manifest any more."""
+        self._blocks.forget(index, infos)
+        if infos:
+            await self._objects.delete([block_key(index, info.name) for info in infos])
+
+    async def tidy(self, index: str, manifest: Manifest) -> None:
+        """Merge small blocks, and remove hidden rows, if there are enough of them."""
+        try:
+            if too_many_deleted(manifest):
+                await self.remove_hidden(index, manifest)
+            elif run := small_run(manifest):
+                await self._merge(index, manifest, run)
+        except NotFound:  # another writer merges them, or the index was dropped
+            return
+
+    async def _merge(self, index: str, manifest: Manifest, run: Sequence[BlockInfo]) -> None:
+        oldest = run[0] == manifest.blocks[0]
+        blocks = [await self._blocks.whole(index, info) for info in run]
+        parts = await asyncio.to_thread(lambda: list(merged_rows(blocks, oldest=oldest, dimension=manifest.dimension)))
+        written = [await self.write(index, part, manifest.dimension) for part in parts]
+        await self._replace(index, run, written, oldest=oldest)
+
+    async def remove_hidden(self, index: str, manifest: Manifest) -> None:
+        """Rewrite the blocks that have hidden rows, or are small, and drop all deleted keys."""
+        hidden: set[bytes] = set()
+        alive: dict[str, Mask] = {}
+        async for info, block in self._blocks.each(index, manifest.blocks[::-1]):
+            alive[info.name] = await asyncio.to_thread(alive_rows, block, hidden)
+        written: list[BlockInfo] = []
+        for run in runs(manifest.blocks, alive):
+            written += run if kept(run[0], alive) else await self._rewrite(index, run, alive, manifest.dimension)
+        await self._replace(index, manifest.blocks, written, oldest=True)
+
+    async def _rewrite(
+        self, index: str, run: Sequence[BlockInfo], alive: dict[str, Mask], dimension: int
+    ) -> list[BlockInfo]:
+        """Write the rows of successive blocks that are not hidden, with at most two blocks in memory."""
+        written, rest = list[BlockInfo](), list[Row]()
+        for info in run:
+            block = await self._blocks.whole(index, info)
+            parts = list(split([*rest, *block.rows(alive[info.name])], dimension))
+            rest = parts.pop() if parts else []
+            written += [await self.write(index, (part, ()), dimension) for part in parts]
+        return written + ([await self.write(index, (rest, ()), dimension)] if rest else [])
+
+    async def _replace(self, index: str, run: Sequence[BlockInfo], by: Sequence[BlockInfo], *, oldest: bool) -> None:
+        """Put blocks in place of others, unless another writer did; then delete those that are not used."""
+        try:
+            changed = await self._manifests.change(index, lambda current: replaced(current, run, by, oldest=oldest))
+        except NotFound:
+            changed = None
+        unused, used = (run, by) if changed else (by, run)
+        await self.remove(index, [info for info in unused if info not in used])
+
+
+def kept(info: BlockInfo, alive: dict[str, Mask]) -> bool:
+    """Return whether a block stays as it is: it is large, and has nothing hidden and no deleted keys."""
+    return info.size >= FULL and not info.deleted and bool(alive[info.name].all())
+
+
+def runs(blocks: Sequence[BlockInfo], alive: dict[str, Mask]) -> Iterator[list[BlockInfo]]:
+    """Yield the blocks that stay, one by one, and between them those that are rewritten together."""
+    run: list[BlockInfo] = []
+    for info in blocks:
+        if not kept(info, alive):
+            run.append(info)
+            continue
+        if run:
+            yield run
+            run = []
+        yield [info]
+    if run:
+        yield run

@@ -1,0 +1,133 @@
+"""The packed vector index."""
+
+import asyncio
+import json
+from collections.abc import Sequence
+
+from stint.domain.errors import Conflict, NotFound, StoreUnavailable, TooLarge
+from stint.retrieval.entries import check_entries, check_query, last_of_each_key
+from stint.retrieval.packed.block import Block, Mask, make_row, split
+from stint.retrieval.packed.block_writer import BlockWriter, Content
+from stint.retrieval.packed.manifest import BlockInfo, Manifest
+from stint.retrieval.packed.manifests import PREFIX, Manifests, Snapshot
+from stint.retrieval.packed.port import ObjectStore
+from stint.retrieval.packed.reading import Blocks
+from stint.retrieval.packed.scan import Found, Scan, alive_rows
+from stint.retrieval.port import Entry, Hit, IndexQuery
+
+STORE_BYTES = 512_000_000
+"""Largest index. A search that finds none of it in memory reads most of it."""
+READS = 5
+"""Attempts of a search whose blocks are merged while it reads them."""
+
+
+class PackedIndex:
+    """A VectorIndex over objects of a bucket. A process holds at most `held_bytes` of blocks."""
+
+    def __init__(self, objects: ObjectStore, held_bytes: int, store_bytes: int = STORE_BYTES) -> None:
+        self._objects = objects
+        self._most = store_bytes
+        self._manifests = Manifests(objects)
+        self._blocks = Blocks(objects, held_bytes)
+        self._writer = BlockWriter(objects, self._manifests, self._blocks)
+
+    @property
+    def held_bytes(self) -> int:
+        """Return the size of the blocks in memory."""
+        return self._blocks.held_bytes
+
+    async def create(self, index: str, dimension: int) -> None:
+        manifest = await self._manifests.create(index, Manifest(dimension))
+        if manifest.dimension != dimension:
+            raise Conflict(f"Vector index {index!r} has dimension {manifest.dimension}, not {dimension}.")
+
+    async def upsert(self, index: str, entries: Sequence[Entry]) -> None:
+        dimension = (await self._manifests.last_known(index)).manifest.dimension
+        check_entries(entries, dimension)
+        rows = await asyncio.to_thread(lambda: [make_row(entry) for entry in last_of_each_key(entries)])
+        await self._append(index, [(part, ()) for part in split(rows, dimension)], dimension)
+
+    async def delete(self, index: str, keys: Sequence[str]) -> None:
+        manifest = (await self._manifests.read(index)).manifest
+        if manifest.blocks and keys:
+            await self._append(index, [((), sorted(set(keys)))], manifest.dimension)
+
+    async def _append(self, index: str, contents: Sequence[Content], dimension: int) -> None:
+        """Write blocks, add them to the manifest, and merge if there are many."""
+        written: list[BlockInfo] = []
+        try:
+            for content in contents:
+                written.append(await self._writer.write(index, content, dimension))
+            changed = await self._add(index, written, dimension)
+        except (Conflict, NotFound, TooLarge):
+            # Only then are they in no manifest for sure: a write without an answer may have added them.
+            await self._writer.remove(index, written)
+            raise
+        if changed is not None:
+            await self._writer.tidy(index, changed)
+
+    async def _add(self, index: str, written: Sequence[BlockInfo], dimension: int) -> Manifest | None:
+        def add(manifest: Manifest) -> Manifest | None:
+            if manifest.dimension != dimension:
+                raise Conflict(f"Vector index {index!r} was created again, with another dimension.")
+            longer = manifest.with_blocks([*manifest.blocks, *written])
+            if longer.size > self._most and any(block.rows for block in written):
+                raise TooLarge(self._refusal(index, longer.size))
+            return longer
+
+        if not written:
+            return None
+        try:
+            return await self._manifests.change(index, add)
+        except TooLarge:
+            snapshot = await self._manifests.read(index)
+            if not any(block.deleted for block in snapshot.manifest.blocks):
+                raise
+            await self._writer.remove_hidden(index, snapshot.manifest)
+            return await self._manifests.change(index, add)
+
+    def _refusal(self, index: str, size: int) -> str:
+        return (
+            f"Vector index {index!r} would have {size // 1_000_000} MB; the index `packed` holds at most "
+            f"{self._most // 1_000_000}. Use the index `s3-vectors` (STINT_VECTOR_INDEX), or several vector stores."
+        )
+
+    async def query(self, index: str, query: IndexQuery) -> list[Hit]:
+        for _ in range(READS):
+            snapshot = await self._manifests.read(index)
+            check_query(query, snapshot.manifest.dimension)
+            try:
+                return await self._search(index, snapshot, query)
+            except NotFound:  # a block was merged into another after the manifest was read
+                continue
+        raise StoreUnavailable(f"Vector index {index!r} is rewritten too often to be read. Try again.")
+
+    async def _search(self, index: str, snapshot: Snapshot, query: IndexQuery) -> list[Hit]:
+        scan = Scan(query)
+        newest_first = snapshot.manifest.blocks[::-1]
+        known = snapshot.alive if len(snapshot.alive) == len(newest_first) else None
+        alive: dict[str, Mask] = known if known is not None else {}
+        hidden: set[bytes] = set()
+
+        def look(info: BlockInfo, block: Block) -> None:
+            if known is None:
+                alive[info.name] = alive_rows(block, hidden)
+            scan.add(info.name, block, alive[info.name])
+
+        async for info, block in self._blocks.each(index, newest_first):
+            await asyncio.to_thread(look, info, block)
+        snapshot.alive.update(alive)
+        return await self._hits(index, await asyncio.to_thread(scan.results))
+
+    async def _hits(self, index: str, every: Sequence[Found]) -> list[Hit]:
+        records = await self._blocks.records(index, every)
+        return [make_hit(found, records[found.key]) for found in every]
+
+    async def drop(self, index: str) -> None:
+        await self._manifests.delete(index)
+        await self._objects.delete_all(f"{PREFIX}{index}/")
+
+
+def make_hit(found: Found, record: bytes) -> Hit:
+    text, document, generation, metadata = json.loads(record.decode("utf-8", "surrogatepass"))
+    return Hit(found.key, found.score, text, document, generation, found.attributes, metadata)

@@ -1,0 +1,85 @@
+"""Reads of blocks: what a search needs from memory or the bucket, and the records of what was found."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+
+from stint.retrieval.packed.block import Block
+from stint.retrieval.packed.cache import BlockCache
+from stint.retrieval.packed.manifest import BlockInfo
+from stint.retrieval.packed.manifests import block_key
+from stint.retrieval.packed.port import ObjectStore
+from stint.retrieval.packed.scan import Found
+
+AT_ONCE = 4
+"""Blocks that are read concurrently, each of up to 8 MB."""
+WHOLE = 256_000
+"""Size up to which a block is read with its texts, so that a small store needs no further request."""
+GAP = 64_000
+"""Bytes between two records up to which they are read by one request."""
+
+
+class Blocks:
+    """The blocks of indexes. Raises NotFound for one that was merged into another."""
+
+    def __init__(self, objects: ObjectStore, held_bytes: int) -> None:
+        self._objects = objects
+        self._cache = BlockCache(held_bytes)
+
+    @property
+    def held_bytes(self) -> int:
+        """Return the size of the blocks in memory."""
+        return self._cache.size
+
+    async def each(self, index: str, infos: Sequence[BlockInfo]) -> AsyncIterator[tuple[BlockInfo, Block]]:
+        """Yield the part of each block that a search reads, in the order of `infos`."""
+        kept = {block_key(index, info.name) for info in infos}
+        for at in range(0, len(infos), AT_ONCE):
+            part = infos[at : at + AT_ONCE]
+            blocks = await asyncio.gather(*(self._read(block_key(index, info.name), info, kept) for info in part))
+            for info, block in zip(part, blocks, strict=True):
+                yield info, block
+
+    async def _read(self, key: str, info: BlockInfo, kept: set[str]) -> Block:
+        if (held := self._cache.get(key)) is not None:
+            return held
+        length = info.size if info.size <= WHOLE else info.search_size
+        block = Block(await self._objects.read_range(key, 0, length))
+        self._cache.add(key, block, kept)
+        return block
+
+    async def whole(self, index: str, info: BlockInfo) -> Block:
+        """Return a block with its texts."""
+        key = block_key(index, info.name)
+        held = self._cache.get(key)
+        return (
+            held if held and len(held.body) == info.size else Block(await self._objects.read_range(key, 0, info.size))
+        )
+
+    def forget(self, index: str, infos: Sequence[BlockInfo]) -> None:
+        self._cache.drop([block_key(index, info.name) for info in infos])
+
+    async def records(self, index: str, every: Sequence[Found]) -> dict[str, bytes]:
+        """Return the records of found chunks by their keys."""
+        spans = list(spans_of([each for each in every if each.record is None]))
+        bodies = await asyncio.gather(*(self._read_span(index, span) for span in spans))
+        records = {each.key: each.record for each in every if each.record is not None}
+        for span, body in zip(spans, bodies, strict=True):
+            start = span[0].place[0]
+            records |= {each.key: body[each.place[0] - start : each.place[1] - start] for each in span}
+        return records
+
+    async def _read_span(self, index: str, span: Sequence[Found]) -> bytes:
+        start, end = span[0].place[0], span[-1].place[1]
+        return await self._objects.read_range(block_key(index, span[0].block), start, end - start)
+
+
+def spans_of(every: Sequence[Found]) -> list[list[Found]]:
+    """Return groups of records that are close to each other in the same block."""
+    spans: list[list[Found]] = []
+    for each in sorted(every, key=lambda found: (found.block, found.place)):
+        last = spans[-1][-1] if spans else None
+        if last and last.block == each.block and each.place[0] - last.place[1] <= GAP:
+            spans[-1].append(each)
+        else:
+            spans.append([each])
+    return spans

@@ -1,0 +1,19 @@
+"""Words of a text, for BM25."""
+
+import re
+import unicodedata
+from hashlib import blake2b
+
+IDEOGRAPHS = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+"""Hiragana, Katakana and Han, which are written without spaces: each is a word, as for Lucene's StandardTokenizer."""
+WORD = re.compile(rf"[{IDEOGRAPHS}]|[^\W_{IDEOGRAPHS}]+")
+
+
+def words(text: str) -> list[str]:
+    """Return the words of a text in lower case, without punctuation. All are kept: frequent ones weigh little."""
+    return WORD.findall(unicodedata.normalize("NFKC", text).lower())
+
+
+def number_of(word: str) -> int:
+    """Return 64 bits of a word's hash. Blocks store these instead of words."""
+    return int.from_bytes(blake2b(word.encode(), digest_size=8).digest(), "little")

@@ -9,6 +9,7 @@ import pytest
 from tests.store.retrieval.entries import about, both, entry, keys, near, scores
 
 from stint.domain.errors import Conflict, InvalidRequest, NotFound
+from stint.domain.filters import Attributes
 from stint.domain.retrieval import WeightedRanker
 from stint.retrieval.port import Entry, VectorIndex
 
@@ -245,7 +246,7 @@ async def test_a_long_question_is_searched_by_its_beginning(index: VectorIndex, 
 
 
 async def test_large_texts_metadata_and_attributes_come_back_whole(index: VectorIndex, name: str) -> None:
-    attributes = {f"key-{at:02}-{'k' * 50}": "v" * 500 + str(at) for at in range(16)}
+    attributes: Attributes = {f"key-{at:02}-{'k' * 50}": "v" * 500 + str(at) for at in range(16)}
     large = entry("large", (1, 0, 0), "word " * 30_000 + "end", attributes, {"blob": "m" * 100_000})
     await filled(index, name, [large, entry("small", (1, 1, 0), "end")])
 

@@ -12,7 +12,7 @@ from stint.retrieval.packed.manifest import BlockInfo, Manifest
 from stint.retrieval.packed.manifests import PREFIX, Manifests, Snapshot
 from stint.retrieval.packed.port import ObjectStore
 from stint.retrieval.packed.reading import Blocks
-from stint.retrieval.packed.scan import Found, Scan, alive_rows
+from stint.retrieval.packed.scan import FoundRow, Scan, alive_rows
 from stint.retrieval.port import Entry, Hit, IndexQuery
 
 STORE_BYTES = 512_000_000
@@ -119,7 +119,7 @@ class PackedIndex:
         snapshot.alive.update(alive)
         return await self._hits(index, await asyncio.to_thread(scan.results))
 
-    async def _hits(self, index: str, every: Sequence[Found]) -> list[Hit]:
+    async def _hits(self, index: str, every: Sequence[FoundRow]) -> list[Hit]:
         records = await self._blocks.records(index, every)
         return [make_hit(found, records[found.key]) for found in every]
 
@@ -128,6 +128,6 @@ class PackedIndex:
         await self._objects.delete_all(f"{PREFIX}{index}/")
 
 
-def make_hit(found: Found, record: bytes) -> Hit:
+def make_hit(found: FoundRow, record: bytes) -> Hit:
     text, document, generation, metadata = json.loads(record.decode("utf-8", "surrogatepass"))
     return Hit(found.key, found.score, text, document, generation, found.attributes, metadata)

@@ -8,7 +8,7 @@ from stint.retrieval.packed.cache import BlockCache
 from stint.retrieval.packed.manifest import BlockInfo
 from stint.retrieval.packed.manifests import block_key
 from stint.retrieval.packed.port import ObjectStore
-from stint.retrieval.packed.scan import Found
+from stint.retrieval.packed.scan import FoundRow
 
 AT_ONCE = 4
 """Blocks that are read concurrently, each of up to 8 MB."""
@@ -58,7 +58,7 @@ class Blocks:
     def forget(self, index: str, infos: Sequence[BlockInfo]) -> None:
         self._cache.drop([block_key(index, info.name) for info in infos])
 
-    async def records(self, index: str, every: Sequence[Found]) -> dict[str, bytes]:
+    async def records(self, index: str, every: Sequence[FoundRow]) -> dict[str, bytes]:
         """Return the records of found chunks by their keys."""
         spans = list(spans_of([each for each in every if each.record is None]))
         bodies = await asyncio.gather(*(self._read_span(index, span) for span in spans))
@@ -68,14 +68,14 @@ class Blocks:
             records |= {each.key: body[each.place[0] - start : each.place[1] - start] for each in span}
         return records
 
-    async def _read_span(self, index: str, span: Sequence[Found]) -> bytes:
+    async def _read_span(self, index: str, span: Sequence[FoundRow]) -> bytes:
         start, end = span[0].place[0], span[-1].place[1]
         return await self._objects.read_range(block_key(index, span[0].block), start, end - start)
 
 
-def spans_of(every: Sequence[Found]) -> list[list[Found]]:
+def spans_of(every: Sequence[FoundRow]) -> list[list[FoundRow]]:
     """Return groups of records that are close to each other in the same block."""
-    spans: list[list[Found]] = []
+    spans: list[list[FoundRow]] = []
     for each in sorted(every, key=lambda found: (found.block, found.place)):
         last = spans[-1][-1] if spans else None
         if last and last.block == each.block and each.place[0] - last.place[1] <= GAP:

@@ -17,7 +17,7 @@ K1, B = 1.5, 0.75
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundRow:
     """A chunk that was found, and where its record is. `record` is None if it is still in the bucket."""
 
     key: str
@@ -49,7 +49,7 @@ class Scan:
         )
         self._frequencies = np.zeros(len(self._terms), dtype=np.int64)
         self._rows, self._length = 0, 0
-        self._near: list[Found] = []
+        self._near: list[FoundRow] = []
         self._matches: list[Matches] = []
 
     def add(self, name: str, block: Block, alive: Mask) -> None:
@@ -60,7 +60,7 @@ class Scan:
         if self._terms:
             self._count_words(name, block, alive, allowed)
 
-    def _nearest(self, name: str, block: Block, allowed: Mask) -> Iterator[Found]:
+    def _nearest(self, name: str, block: Block, allowed: Mask) -> Iterator[FoundRow]:
         """Yield the rows whose vectors are nearest. Zero vectors have no direction, and are not found."""
         if self._vector is None or not self._vector.any():
             return
@@ -82,14 +82,14 @@ class Scan:
         if matches.postings:
             self._matches.append(matches)
 
-    def results(self) -> list[Found]:
+    def results(self) -> list[FoundRow]:
         """Return the best chunks of all blocks."""
         if self._query.mode == "vector":
             return self._near
         words_found = best((each for matches in self._matches for each in self._weigh(matches)), self._query.k)
         return words_found if self._query.mode == "keyword" else self._fused(words_found)
 
-    def _weigh(self, matches: Matches) -> Iterator[Found]:
+    def _weigh(self, matches: Matches) -> Iterator[FoundRow]:
         """Yield the best rows of a block by BM25 in Lucene's form, whose weights are never negative."""
         scores = np.zeros(len(matches.allowed))
         weights = np.log1p((self._rows - self._frequencies + 0.5) / (self._frequencies + 0.5))
@@ -99,7 +99,7 @@ class Scan:
         for row in top(scores, np.flatnonzero(matches.allowed & (scores > 0)), self._query.k):
             yield found(matches.name, matches.block, row, float(scores[row]))
 
-    def _fused(self, words_found: Sequence[Found]) -> list[Found]:
+    def _fused(self, words_found: Sequence[FoundRow]) -> list[FoundRow]:
         every = {each.key: each for each in (*self._near, *words_found)}
         lists = [[(each.key, each.score) for each in found] for found in (self._near, words_found)]
         ranked = fuse(lists[0], lists[1], self._query.ranker)[: self._query.k]
@@ -118,19 +118,19 @@ def top(scores: NDArray[np.float64] | Floats, rows: NDArray[np.intp], k: int) ->
     return [int(row) for row in rows[order]]
 
 
-def found(name: str, block: Block, row: int, score: float) -> Found:
+def found(name: str, block: Block, row: int, score: float) -> FoundRow:
     start, end = block.place(row)
     record = block.body[start:end] if end <= len(block.body) else None
     attributes = block.attributes[int(block.attributes_of[row])]
-    return Found(block.key(row), score, name, (start, end), attributes, record)
+    return FoundRow(block.key(row), score, name, (start, end), attributes, record)
 
 
-def best(each: Iterable[Found], k: int) -> list[Found]:
+def best(each: Iterable[FoundRow], k: int) -> list[FoundRow]:
     return sorted(each, key=lambda found: (-found.score, found.key))[:k]
 
 
-def rescored(each: Found, score: float) -> Found:
-    return Found(each.key, score, each.block, each.place, each.attributes, each.record)
+def rescored(each: FoundRow, score: float) -> FoundRow:
+    return FoundRow(each.key, score, each.block, each.place, each.attributes, each.record)
 
 
 def alive_rows(block: Block, hidden: set[bytes]) -> Mask:

@@ -117,7 +117,7 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gen
 # Dependencies of mcp that its client, the part in use, does not import (tests/samples/test_shipped_layers.py). They are a
 # third of the layer.
 UNUSED := attrs cffi click cryptography jsonschema jsonschema-specifications pycparser pydantic-settings pyjwt python-dotenv \
-	python-multipart pywin32 referencing rpds-py sse-starlette uvicorn
+	pywin32 referencing rpds-py sse-starlette uvicorn
 # python-pptx imports the first two to write pictures and charts (layers/core/stint/documents/office.py). The next two are for
 # Windows, and the last one is in layers/dependencies. Together they are more than half of the layer.
 UNUSED_BY_WORKER := pillow xlsxwriter colorama dill typing-extensions

@@ -14,7 +14,17 @@ from infra.local.errors import LocalCloudError
 from infra.local.event_sources import create_buses
 from infra.local.invocation import Invocation
 from infra.local.proxy_response import Head, MalformedResponse, parse_buffered, read_prelude
-from infra.local.sample_ids import AGENT, ASKING_EVENTS, CONVERSATION, DELETED, MODEL, RESPONSES, SHIELD, TOOLGROUP
+from infra.local.sample_ids import (
+    AGENT,
+    ASKING_EVENTS,
+    CONVERSATION,
+    DELETED,
+    FILE,
+    MODEL,
+    RESPONSES,
+    SHIELD,
+    TOOLGROUP,
+)
 from infra.local.state import State
 from infra.local.system import Function, Invoke, System
 
@@ -60,7 +70,8 @@ async def invoke_on(engine: Path | RunningEngine, plan: Plan, name: str, payload
 
 async def prepare(payload: bytes, environment: Mapping[str, str]) -> None:
     """Store the samples if the event names one of them; a tool is found only once its toolgroup is stored."""
-    names = (AGENT, *ASKING_EVENTS, CONVERSATION, *DELETED, MODEL, *RESPONSES, SHIELD, TOOLGROUP, "get_boiling_point")
+    objects = (AGENT, CONVERSATION, *DELETED, FILE, MODEL, *RESPONSES, SHIELD, TOOLGROUP)
+    names = (*objects, *ASKING_EVENTS, "get_boiling_point")
     if any(name.encode() in payload for name in names):
         from infra.local.samples import store_samples  # noqa: PLC0415 - imports the product, which other events do not need
 

@@ -13,7 +13,9 @@ from infra.local.sample_ids import (
     CONVERSATION,
     DELETED_AGENT,
     DELETED_CONVERSATION,
+    DELETED_FILE,
     DELETED_RESPONSE,
+    FILE,
     REGISTRATIONS,
     RESPONSES,
     SESSION,
@@ -69,6 +71,10 @@ async def remove_samples(store: Store, table: Table) -> None:
         with contextlib.suppress(NotFound):
             await store.conversations.mark_deleted(TENANT, conversation_id)
             await store.conversations.delete(TENANT, conversation_id)
+    for file_id in (FILE, DELETED_FILE):
+        with contextlib.suppress(NotFound):
+            await store.files.mark_deleted(TENANT, file_id)
+            await store.files.delete(TENANT, file_id)
     await table.delete_many([keys.event(TENANT, event_id) for event_id in ASKING_EVENTS])
     records = [keys.response_records(TENANT, response_id) for response_id in (*RESPONSES, DELETED_RESPONSE)]
     for pk in (keys.turns(TENANT, AGENT, SESSION), keys.pending_calls(TENANT, AGENT, SESSION), *records):

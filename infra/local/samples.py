@@ -2,11 +2,12 @@
 
 They are an agent with a client tool, a session, a complete turn and one that waits; a toolgroup, a shield and a model;
 a conversation with a message; a response, and two in the background: one that waits for the worker, and one that has
-ended. An agent, a response and a conversation are marked as deleted.
+ended; a file. An agent, a response, a conversation and a file are marked as deleted.
 """
 
 import asyncio
 import contextlib
+import re
 from collections import deque
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -25,7 +26,9 @@ from infra.local.sample_ids import (
     CONVERSATION_ITEM,
     DELETED_AGENT,
     DELETED_CONVERSATION,
+    DELETED_FILE,
     DELETED_RESPONSE,
+    FILE,
     MODEL,
     PENDING_STEP,
     QUEUED_RESPONSE,
@@ -38,6 +41,7 @@ from infra.local.sample_store import clients, remove_samples
 
 from stint.bootstrap.adapters import Adapters
 from stint.bootstrap.agents import compose, delete_agent_objects
+from stint.bootstrap.knowledge import compose_knowledge
 from stint.bootstrap.openai import compose_responses, compose_worker
 from stint.domain import ids
 from stint.domain.errors import StintError
@@ -52,6 +56,7 @@ from stint.domain.llama_stack.turns import TurnCreateRequest, TurnResumeRequest
 from stint.domain.openai.conversations import CreateConversation
 from stint.domain.openai.response_requests import CreateResponse
 from stint.services.deletions import Deletions
+from stint.services.knowledge.files import NewFile
 from stint.services.responses.link_cache import LinkCache
 from stint.services.turns.turn_run import TurnRun
 from stint.settings import Settings
@@ -107,6 +112,7 @@ async def store_samples(environment: Mapping[str, str]) -> None:
             await store.agents.mark_deleted(TENANT, DELETED_AGENT)
             await store.responses.mark_deleted(TENANT, DELETED_RESPONSE)
             await store.conversations.mark_deleted(TENANT, DELETED_CONVERSATION)
+            await store.files.mark_deleted(TENANT, DELETED_FILE)
 
 
 @contextlib.contextmanager
@@ -123,7 +129,7 @@ def fixed_ids(*names: str) -> Iterator[None]:
     left, make_id = deque(names), ids._id_at
 
     def next_id(ticks: int) -> str:
-        return str(UUID(left.popleft().rpartition("_")[2])) if left else make_id(ticks)
+        return str(UUID(re.split("file-|_", left.popleft())[-1])) if left else make_id(ticks)
 
     with patch.object(ids, "_id_at", next_id):
         yield
@@ -155,6 +161,7 @@ class Samples:
         deletions = Deletions(delete_agent_objects(store), outbox.send)
         self.agents = compose(TENANT, adapters, store, deletions)
         self.openai = compose_responses(TENANT, adapters, store, self.agents, outbox, LinkCache())
+        self.knowledge = compose_knowledge(TENANT, settings, store, deletions)
         self.worker = compose_worker(TENANT, settings, store, self.openai, outbox)
 
     @property
@@ -166,6 +173,7 @@ class Samples:
         await self.register()
         await self.make_conversations()
         await self.make_responses()
+        await self.make_files()
 
     async def make_agents(self) -> None:
         for agent_id in (AGENT, DELETED_AGENT):
@@ -218,3 +226,8 @@ class Samples:
                     CreateResponse.model_validate(request | {"background": True}), self.deadline
                 )
         await self.worker.handle(BACKGROUND_RESPONSE, self.deadline)
+
+    async def make_files(self) -> None:
+        for file_id in (FILE, DELETED_FILE):
+            with fixed_ids(file_id):
+                await self.knowledge.files.create(NewFile("llamas.txt", "assistants"), b"Llamas live in the Andes.")

@@ -51,6 +51,12 @@ MANAGED_PARAMETERS: Template = {
         "MinValue": 1,
         "Description": "Most responses at once in one process of the function responses.",
     },
+    "KnowledgeConcurrency": {
+        "Type": "Number",
+        "Default": 16,
+        "MinValue": 1,
+        "Description": "Most requests at once in one process of the function knowledge.",
+    },
 }
 
 

@@ -27,6 +27,7 @@ from stint.aws.dynamodb import DynamoDBClient
 from stint.aws.environment import AwsEnvironment
 from stint.bootstrap.adapters import Adapters
 from stint.bootstrap.agents import compose, delete_agent_objects
+from stint.bootstrap.knowledge import compose_knowledge, delete_knowledge_objects
 from stint.bootstrap.openai import compose_responses, compose_worker
 from stint.domain.inference import InferenceRequest
 from stint.domain.tasks import ResponseTask
@@ -39,6 +40,7 @@ from stint.models.routing import Router
 from stint.models.scripted.model import Scripted
 from stint.services.agents_api import AgentsServices
 from stint.services.deletions import Deletions
+from stint.services.knowledge_api import KnowledgeServices
 from stint.services.openai_api import OpenAIServices
 from stint.services.responses.link_cache import LinkCache
 from stint.settings import read_settings
@@ -100,12 +102,14 @@ class AppFixture:
             short = httpx.AsyncClient(limits=httpx.Limits(max_keepalive_connections=0), trust_env=False, timeout=120)
             models["openai"] = lambda: OpenAICompatible(self.chat_url, repeats=0, client=short)
         router = Router(models, settings.default_model)
-        deletions = Deletions(delete_agent_objects(store), self.desk.send)
+        kinds = delete_agent_objects(store) | delete_knowledge_objects(store)
+        deletions = Deletions(kinds, self.desk.send)
         adapters = Adapters(settings, router=router, tool_providers=self.tool_providers)
         services = compose(tenant, adapters, store, deletions)
         responses = compose_responses(tenant, adapters, self.store, services, self.desk, LinkCache())
         worker = compose_worker(tenant, settings, self.store, responses, self.desk)
-        return vars_of(services) | vars_of(responses) | {"worker": worker}
+        knowledge = compose_knowledge(tenant, settings, store, deletions)
+        return vars_of(services) | vars_of(responses) | vars_of(knowledge) | {"worker": worker}
 
     def work_off(self) -> None:
         """Wait for tasks in the queue, and process all of them like the worker."""
@@ -155,7 +159,7 @@ def run_in_thread(work: Coroutine[Any, Any, T]) -> T:
         return thread.submit(asyncio.run, work).result()
 
 
-def vars_of(services: AgentsServices | OpenAIServices) -> dict[str, Any]:
+def vars_of(services: AgentsServices | OpenAIServices | KnowledgeServices) -> dict[str, Any]:
     return {field.name: getattr(services, field.name) for field in fields(services)}
 
 

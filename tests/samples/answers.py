@@ -67,9 +67,11 @@ def check_answer(
 
 
 def documents(media_type: str, body: bytes) -> list[Any]:
-    """Return the JSON documents of a response: one, or one per server-sent event, with or without a name."""
+    """Return the JSON documents of a response: one, the bytes of a file, or one per server-sent event."""
     if media_type == "application/json":
         return [json.loads(body)]
+    if media_type == "application/octet-stream":
+        return [body.decode("latin-1")]
     *events, end = body.decode().split("\n\n")
     assert end == ""
     fields = [[line.partition(": ")[::2] for line in event.split("\n")] for event in events]

@@ -48,7 +48,7 @@ def test_a_missing_event_lists_some_of_each_function(tmp_path: Path) -> None:
     first, *listed = answer.stderr.splitlines()
     assert first.startswith("stint: cannot read the event events/turns/missing.json")
     assert len(listed) < 10
-    for folder in ("agents", "turns", "responses", "registry", "worker"):
+    for folder in ("agents", "turns", "responses", "knowledge", "registry", "worker"):
         (line,) = [line for line in listed if line.startswith(f"  {folder}/")]
         assert (EVENTS / folder / line.split()[1]).exists()
 

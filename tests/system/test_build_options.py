@@ -15,8 +15,8 @@ from infra.scripts.lint_templates import lint
 from infra.scripts.options import VARIANT, Options, Refused, choose_template
 from tests.system.test_template import require_cfn_lint
 
-FUNCTIONS = {"Agents", "Turns", "Responses", "Registry", "Worker"}
-STREAMING = {"Turns", "Responses"}
+FUNCTIONS = {"Agents", "Turns", "Responses", "Knowledge", "Registry", "Worker"}
+STREAMING = {"Turns", "Responses", "Knowledge"}
 
 Resources = dict[str, dict[str, Any]]
 
@@ -107,7 +107,7 @@ def test_with_snapstart_all_routes_of_streaming_functions_still_stream(snapstart
         for name in FUNCTIONS
         if f"{name}Alias" in json.dumps(each.get("uri", ""))
     }
-    assert modes == {("Turns", "STREAM"), ("Responses", "STREAM"), ("Agents", None), ("Registry", None)}
+    assert modes == {(name, "STREAM") for name in STREAMING} | {("Agents", None), ("Registry", None)}
 
 
 def test_on_managed_instances_the_streaming_functions_use_the_capacity(managed: Resources) -> None:

@@ -20,7 +20,7 @@ BLOBS = {"s3:GetObject", "s3:PutObject", "s3:DeleteObject"}
 LOGS = {"logs:CreateLogGroup", "logs:CreateLogStream", "logs:PutLogEvents", "xray:*"}
 POLLING = {"sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes", "logs:*"}
 # The functions that run tools, and shields that ask a model.
-CALLERS = {"TurnsRole", "ResponsesRole", "RegistryRole", "WorkerRole"}
+CALLERS = {"TurnsRole", "ResponsesRole", "KnowledgeRole", "RegistryRole", "WorkerRole"}
 BEDROCK = "arn:${AWS::Partition}:bedrock:"
 MODELS_AND_TOOLS = {
     f"{BEDROCK}*::foundation-model/*": {
@@ -56,6 +56,14 @@ GRANTS = {
         **MODELS_AND_TOOLS,
     },
     "ResponsesRole": {
+        "*": LOGS,
+        TABLE: READ | WRITE | {"dynamodb:BatchWriteItem"},
+        f"${{{BUCKET}}}/*": BLOBS,
+        BUCKET: {"s3:ListBucket"},
+        QUEUE: {"sqs:SendMessage"},
+        **MODELS_AND_TOOLS,
+    },
+    "KnowledgeRole": {
         "*": LOGS,
         TABLE: READ | WRITE | {"dynamodb:BatchWriteItem"},
         f"${{{BUCKET}}}/*": BLOBS,
@@ -126,7 +134,7 @@ def test_functions_are_invoked_by_the_api_the_rule_and_tools_that_a_parameter_na
     translated: dict[str, Any], statements: list[Statement]
 ) -> None:
     tools = {(role, "ToolFunctionArns") for role in CALLERS}
-    api = {("apigateway.amazonaws.com", name) for name in ("Agents", "Turns", "Responses", "Registry")}
+    api = {("apigateway.amazonaws.com", name) for name in ("Agents", "Turns", "Responses", "Knowledge", "Registry")}
 
     assert allowed(statements, "lambda:InvokeFunction") == tools | api | {("events.amazonaws.com", "Worker")}
     assert translated["Parameters"]["ToolFunctionArns"]["Default"] == ""
@@ -147,7 +155,7 @@ def test_no_role_that_runs_tools_may_invoke_a_function_of_the_stack(
         if each.effect == "Deny" and each.action == "lambda:InvokeFunction" and not each.condition
     }
 
-    assert len(names) == 5
+    assert len(names) == 6
     assert denied == {(role, f"{arn}{name}{end}") for role in CALLERS for name in names for end in ("", ":*")}
 
 
@@ -161,7 +169,7 @@ def test_functions_know_their_stack(translated: dict[str, Any]) -> None:
 
 
 def test_the_queue_is_written_to_by_those_who_leave_work_to_the_worker(statements: list[Statement]) -> None:
-    senders = {(role, QUEUE) for role in ("AgentsRole", "ResponsesRole", "WorkerRole")}
+    senders = {(role, QUEUE) for role in ("AgentsRole", "ResponsesRole", "KnowledgeRole", "WorkerRole")}
 
     assert allowed(statements, "sqs:SendMessage") == senders | {("WorkerRole", FAILURES)}
 

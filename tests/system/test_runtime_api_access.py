@@ -141,7 +141,7 @@ async def test_no_redirect_leads_a_document_there(stint: Stint, server: Scripted
 
 
 SERVICES = ["DYNAMODB", "SQS", "S3", "EVENTBRIDGE", "SECRETS_MANAGER", "LAMBDA"]
-SERVICES += ["stint-agents", "stint-turns", "stint-registry", "stint-worker"]
+SERVICES += ["stint-agents", "stint-turns", "stint-knowledge", "stint-registry", "stint-worker"]
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "[::ffff:127.0.0.1]", "localhost"])

@@ -79,7 +79,7 @@ def require_cfn_lint() -> None:
 
 def test_concurrency_is_reserved_where_a_parameter_says_so(translated: dict[str, Any]) -> None:
     functions = of_type(translated, "AWS::Lambda::Function")
-    assert len(functions) == 5
+    assert len(functions) == 6
     for name, function in functions.items():
         parameter = f"{name}ReservedConcurrency"
         reserved = function["Properties"]["ReservedConcurrentExecutions"]
@@ -171,6 +171,19 @@ def test_functions_get_the_names_of_the_data_resources(system: System) -> None:
         ("POST", "/v1/openai/v1/responses", "stint-responses"),
         ("POST", "/v1/openai/v1/responses/r/cancel", "stint-responses"),
         ("POST", "/v1/openai/v1/chat/completions", "stint-responses"),
+        ("POST", "/v1/files", "stint-knowledge"),
+        ("GET", "/v1/files/f/content", "stint-knowledge"),
+        ("GET", "/v1/openai/v1/files", "stint-knowledge"),
+        ("DELETE", "/v1/openai/v1/files/f", "stint-knowledge"),
+        ("POST", "/v1/uploads/u/parts", "stint-knowledge"),
+        ("POST", "/v1/openai/v1/uploads", "stint-knowledge"),
+        ("POST", "/v1/vector_stores/v/search", "stint-knowledge"),
+        ("GET", "/v1/openai/v1/vector_stores", "stint-knowledge"),
+        ("DELETE", "/v1/vector-dbs/a/b", "stint-knowledge"),
+        ("POST", "/v1/vector-io/query", "stint-knowledge"),
+        ("POST", "/v1/tool-runtime/rag-tool/insert", "stint-knowledge"),
+        ("POST", "/v1/embeddings", "stint-knowledge"),
+        ("POST", "/v1/openai/v1/embeddings", "stint-knowledge"),
         ("GET", "/v1/openai/v1/models", "stint-registry"),
         ("GET", "/v1/openai/v1/models/openai/gpt", "stint-registry"),
         ("GET", "/v1/models/openai/gpt", "stint-registry"),
@@ -247,8 +260,8 @@ def test_the_readme_counts_what_the_alarms_cost() -> None:
     text = (ROOT / "infra" / "aws" / "alarms.yaml").read_text()
 
     alarms, metrics = text.count("Type: AWS::CloudWatch::Alarm"), text.count("MetricStat:")
-    assert (alarms, metrics) == (5, 15)
-    assert "five alarms over 15 metrics" in (ROOT / "README.md").read_text()
+    assert (alarms, metrics) == (5, 17)
+    assert "five alarms over 17 metrics" in (ROOT / "README.md").read_text()
 
 
 def data_resources() -> dict[str, Any]:
@@ -313,7 +326,7 @@ def test_128_mb_need_small_requests_and_documents(translated: dict[str, Any]) ->
     (assertion,) = rule["Assertions"]
     small = [{"Fn::Equals": [{"Ref": name}, "1000000"]} for name in ("MaxRequestBytes", "MaxFetchedBytes")]
     assert assertion["Assert"] == {"Fn::And": small}
-    for name in ("Turns", "Responses"):
+    for name in ("Turns", "Responses", "Knowledge"):
         assert functions[name]["Properties"]["MemorySize"] == {"Ref": "StreamMemorySize"}
         variables = functions[name]["Properties"]["Environment"]["Variables"]
         assert variables["STINT_MAX_REQUEST_BYTES"] == {"Ref": "MaxRequestBytes"}

@@ -1,7 +1,7 @@
 import re
 from pathlib import Path
 
-from stint.store import keys
+from stint.store import keys, knowledge_keys
 
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "docs" / "architecture.md").read_text()
@@ -49,6 +49,7 @@ def test_the_table_of_keys_has_every_partition() -> None:
         keys.response("T", response).pk,
         keys.conversation_entry("T", conversation).pk,
         keys.conversation("T", conversation).pk,
+        knowledge_keys.file("T", f"file-{'3' * 32}").pk,
         keys.event("T", "event").pk,
         keys.signing_key("T").pk,
     ]

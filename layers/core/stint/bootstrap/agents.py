@@ -61,7 +61,11 @@ class AgentsComposition(Parts):
 
     @cached_property
     def deletions(self) -> Deletions:
-        return Deletions(delete_agent_objects(self.store), self.queue.send)
+        return Deletions(self.deletion_kinds(), self.queue.send)
+
+    def deletion_kinds(self) -> dict[ObjectKind, DeleteObject]:
+        """Return the functions that delete the objects of this composition, by their kind."""
+        return delete_agent_objects(self.store)
 
     def compose_services(self, tenant: str) -> AgentsServices:
         return compose(tenant, self.adapters, self.store, self.deletions, self.transcripts)

@@ -5,7 +5,7 @@ from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
 from stint.bootstrap.adapters import Adapters
-from stint.bootstrap.agents import AgentsComposition, delete_agent_objects
+from stint.bootstrap.knowledge import KnowledgeComposition
 from stint.domain.tasks import ObjectKind
 from stint.models.routing import Router
 from stint.services.agents_api import AgentsServices
@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from stint.services.inference_api import InferenceServices
 
 
-class OpenAIComposition(AgentsComposition):
-    """The parts of a process that serves the OpenAI API or runs its worker."""
+class OpenAIComposition(KnowledgeComposition):
+    """The parts of a process that serves the Responses API or runs its worker."""
 
     def __init__(self, read_settings: Callable[[], Settings]) -> None:
         super().__init__(read_settings)
@@ -48,10 +48,8 @@ class OpenAIComposition(AgentsComposition):
         self.make_worker: Callable[[str], Worker] = cache(self.compose_worker)
         self.make_event_requests: Callable[[str], EventRequests] = cache(self.compose_event_requests)
 
-    @cached_property
-    def deletions(self) -> Deletions:
-        kinds = delete_agent_objects(self.store) | delete_response_objects(self.store)
-        return Deletions(kinds, self.queue.send)
+    def deletion_kinds(self) -> dict[ObjectKind, DeleteObject]:
+        return super().deletion_kinds() | delete_response_objects(self.store)
 
     @cached_property
     def links(self) -> LinkCache:

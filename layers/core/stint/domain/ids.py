@@ -51,9 +51,12 @@ def is_id(value: str) -> bool:
     return PATTERN.fullmatch(value) is not None
 
 
-def new_name(prefix: str) -> str:
-    """Make an id in OpenAI's form: a prefix such as `resp_` or `msg_`, and the 32 hex digits of a new id."""
-    return f"{prefix}_{hex_of(new_id())}"
+def new_name(prefix: str, separator: str = "_") -> str:
+    """Make an id in OpenAI's form: a prefix such as `resp_` or `msg_`, and the 32 hex digits of a new id.
+
+    The ids of files have a dash as the separator.
+    """
+    return f"{prefix}{separator}{hex_of(new_id())}"
 
 
 def hex_of(identifier: str) -> str:
@@ -61,9 +64,9 @@ def hex_of(identifier: str) -> str:
     return identifier.replace("-", "")
 
 
-def is_name(prefix: str, value: str) -> bool:
+def is_name(prefix: str, value: str, separator: str = "_") -> bool:
     """Return whether a string has the form of `new_name`. No stored object has any other name."""
-    return value.startswith(f"{prefix}_") and HEX.fullmatch(value[len(prefix) + 1 :]) is not None
+    return value.startswith(f"{prefix}{separator}") and HEX.fullmatch(value[len(prefix) + 1 :]) is not None
 
 
 def item_name(prefix: str, step_id: str, place: int) -> str:

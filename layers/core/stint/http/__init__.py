@@ -1,6 +1,6 @@
 """HTTP: the routes, the middleware and the errors, on FastAPI."""
 
-from stint.http.deferred_models import deferred_models
+from stint.http.deferred_models import deferred_models, without_form_parser
 
-with deferred_models():
+with deferred_models(), without_form_parser():
     import fastapi  # noqa: F401 - before any module that imports a part of it

@@ -64,6 +64,7 @@ def create_app(
         lifespan=prepare,
     )
     app.state.make_services = make_services
+    app.state.read_settings = read_settings
     app.state.list_routers = list_routers
     for router in routers:  # `include_router` would declare each route again, at its first request
         app.router.routes.extend(router.routes if isinstance(router, APIRouter) else [router])

@@ -1,4 +1,4 @@
-"""Import of FastAPI without the work that only its OpenAPI document needs."""
+"""Import of FastAPI without the work that few requests need."""
 
 import sys
 from collections.abc import Iterator
@@ -30,6 +30,25 @@ def deferred_models() -> Iterator[None]:
     finally:
         BaseModel.model_config = config
         BaseModel.model_rebuild = rebuild  # type: ignore[method-assign]
+
+
+@contextmanager
+def without_form_parser() -> Iterator[None]:
+    """Make `import python_multipart` an ImportError within.
+
+    Starlette imports it for forms, which only `stint.http.multipart` parses.
+    """
+    absent = ("python_multipart", "multipart")
+    before = {name: sys.modules.get(name) for name in absent}
+    sys.modules.update(dict.fromkeys(absent))  # type: ignore[arg-type]  # None makes the import fail
+    try:
+        yield
+    finally:
+        for name, module in before.items():
+            if module is None:
+                del sys.modules[name]
+            else:
+                sys.modules[name] = module
 
 
 @contextmanager

@@ -6,7 +6,7 @@ Functions with a plural name return partitions (`pk`), the others whole keys.
 from hashlib import sha256
 
 from stint.domain.errors import NotFound
-from stint.domain.ids import HEX
+from stint.domain.ids import HEX, is_name
 from stint.store.keys import Key
 
 DOCUMENTS = "document:"
@@ -26,9 +26,25 @@ def vector_store_blobs(tenant: str, store_id: str) -> str:
     return f"kept/{_tenant(tenant)}/vector_stores/{_digits('Vector store', 'vs_', store_id)}/"
 
 
-def file_blobs(tenant: str, file_id: str) -> str:
-    """The prefix of the objects of a file in the bucket."""
-    return f"kept/{_tenant(tenant)}/files/{_digits('File', 'file-', file_id)}/"
+def files(tenant: str) -> list[str]:
+    """The shards of a tenant's files, so that not all of them are written to one partition."""
+    return [f"{_tenant(tenant)}#file.{shard}" for shard in range(SHARDS)]
+
+
+def file(tenant: str, file_id: str) -> Key:
+    """The record of a file, which is its list entry, too."""
+    shard = int(_digits("File", "file-", file_id)[-1], 16) % SHARDS
+    return Key(f"{_tenant(tenant)}#file.{shard}", file_id)
+
+
+def file_blobs(tenant: str, file_id: str, *, expires: bool = False) -> str:
+    """The prefix of the objects of a file in the bucket. A rule of the bucket removes those of files that expire."""
+    digits = _digits("File", "file-", file_id)
+    return f"{'expiring' if expires else 'kept'}/{_tenant(tenant)}/files/{digits}/"
+
+
+def is_file_id(value: str) -> bool:
+    return is_name("file", value, "-")
 
 
 def vector_stores(tenant: str) -> list[str]:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from stint.store.conversation_leases import ConversationLeases
     from stint.store.conversations import ConversationStore
     from stint.store.document_leases import DocumentLeases
+    from stint.store.files import FileStore
     from stint.store.idempotency import IdempotencyRecords
     from stint.store.response_leases import ResponseLeases
     from stint.store.responses import ResponseStore
@@ -99,6 +100,12 @@ class Store:
         from stint.store.conversation_leases import ConversationLeases  # noqa: PLC0415 - see above
 
         return ConversationLeases(self._table)
+
+    @cached_property
+    def files(self) -> "FileStore":
+        from stint.store.files import FileStore  # noqa: PLC0415 - see above
+
+        return FileStore(self._table, self._blobs)
 
     @cached_property
     def idempotency(self) -> "IdempotencyRecords":

@@ -47,8 +47,9 @@ TAGS = [
     {"name": "Responses", "description": f"{OPENAI_API}: responses, at /v1 and at /v1/openai/v1."},
     {"name": "Conversations", "description": f"{OPENAI_API}: conversations, at /v1 and at /v1/openai/v1."},
     {"name": "Chat", "description": f"{OPENAI_API}: chat completions, at /v1 and at /v1/openai/v1."},
+    {"name": "Files", "description": f"{OPENAI_API}: files, at /v1 and at /v1/openai/v1."},
 ]
-OPENAI = ("/v1/responses", "/v1/conversations", "/v1/chat/", "/v1/models")
+OPENAI = ("/v1/responses", "/v1/conversations", "/v1/chat/", "/v1/models", "/v1/files")
 
 
 @router.get("/inspect/routes", response_model=RouteList)
@@ -66,7 +67,7 @@ async def get_openapi(request: Request) -> Response:
 @cache
 def list_parts() -> tuple[APIRouter, ...]:
     """Return the routers of all functions. Those of other functions are loaded when they are needed."""
-    from stint.http.routes import agents, chat, conversations, inference, responses, turns  # noqa: PLC0415
+    from stint.http.routes import agents, chat, conversations, files, inference, responses, turns  # noqa: PLC0415
 
     return (
         agents.router,
@@ -75,6 +76,7 @@ def list_parts() -> tuple[APIRouter, ...]:
         conversations.router,
         chat.router,
         inference.router,
+        files.router,
         tools.router,
         shields.router,
         registry.router,

@@ -1,0 +1,1 @@
+"""Files, vector stores, retrieval and embeddings."""

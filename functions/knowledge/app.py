@@ -1,0 +1,17 @@
+"""The function of files, vector stores, retrieval and embeddings. It streams, so it runs on the streaming runtime."""
+
+from stint.bootstrap.knowledge import KnowledgeComposition
+from stint.bootstrap.restore import forget_after_restore
+from stint.http.app import create_app
+from stint.http.routes import files
+from stint.settings import load_settings
+
+composition = KnowledgeComposition(load_settings)
+forget_after_restore(composition)
+app = create_app(
+    "knowledge",
+    files.router,
+    make_services=composition.make_knowledge_services,
+    read_settings=load_settings,
+    buffered=False,
+)

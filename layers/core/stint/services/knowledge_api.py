@@ -1,0 +1,13 @@
+"""The use cases of one tenant that the routes of knowledge call."""
+
+from dataclasses import dataclass
+
+from stint.services.knowledge.files import Files
+
+
+@dataclass(frozen=True, slots=True)
+class KnowledgeServices:
+    """The use cases. After `heartbeat_seconds` of silence, a connection gets a heartbeat."""
+
+    files: Files
+    heartbeat_seconds: float

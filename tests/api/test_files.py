@@ -144,7 +144,7 @@ def test_a_file_that_is_too_large_is_refused_and_the_error_names_uploads(http: h
     ],
 )
 def test_an_invalid_field_is_named(http: httpx.Client, fields: dict[str, str], param: str, message: str) -> None:
-    error = assert_error(upload(http, **fields), 400, "invalid_request")
+    error = assert_error(upload(http, b"hum", "a.txt", **fields), 400, "invalid_request")
 
     assert error["param"] == param
     assert message in error["message"]

@@ -8,6 +8,7 @@ from infra.local.server import PORTS
 from infra.local.system import parameter_behind
 
 OFFLINE_MODEL = "scripted/demo"
+OFFLINE_EMBEDDING_MODEL = "hashed/words-384"
 OPENAI_MODEL = "openai/gpt-4.1-mini"
 REGION = "us-east-1"
 """Region of the local cloud. The engine separates data by region, so this must not depend on the shell."""
@@ -39,6 +40,7 @@ def shell_settings(shell: Mapping[str, str]) -> dict[str, str]:
     if not settings.get("STINT_DEFAULT_MODEL"):
         settings["STINT_DEFAULT_MODEL"] = OPENAI_MODEL if openai_variable(shell) else OFFLINE_MODEL
     settings.setdefault("STINT_SCRIPTED_MODELS", "true")
+    settings.setdefault("STINT_EMBEDDING_MODEL", OFFLINE_EMBEDDING_MODEL)
     settings.setdefault("STINT_ALLOWED_HOSTS", LOOPBACK)
     refuse_unserved(settings["STINT_DEFAULT_MODEL"])
     return settings

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import yaml
 from infra.local.engine import ROOT
-from infra.local.environment import OFFLINE_MODEL
+from infra.local.environment import OFFLINE_EMBEDDING_MODEL, OFFLINE_MODEL
 from infra.local.errors import LocalCloudError
 from infra.local.samples import store_samples
 from infra.local.state import State
@@ -41,7 +41,8 @@ def running_environment(state: Path) -> dict[str, str]:
         raise LocalCloudError("nothing runs: start `make run` in another terminal; functions will use its data")
     outputs = {"STINT_TABLE": "TableName", "STINT_BUCKET": "BucketName", "STINT_QUEUE_URL": "WorkQueueUrl"}
     data = {name: engine.outputs[output] for name, output in outputs.items()}
-    return engine.environment() | data | {"STINT_DEFAULT_MODEL": OFFLINE_MODEL, "STINT_SCRIPTED_MODELS": "true"}
+    models = {"STINT_DEFAULT_MODEL": OFFLINE_MODEL, "STINT_EMBEDDING_MODEL": OFFLINE_EMBEDDING_MODEL}
+    return engine.environment() | data | models | {"STINT_SCRIPTED_MODELS": "true"}
 
 
 def write_template(environment: Mapping[str, str]) -> None:

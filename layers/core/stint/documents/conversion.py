@@ -27,6 +27,10 @@ def convert(job: Job, body: bytes) -> str:
     """
     if job.kind == Kind.pdf.name:
         return pdf_to_text(body, job.pages, job.characters)
+    if job.kind == Kind.office.name:
+        from stint.documents.office import office_to_text  # noqa: PLC0415 - for the worker only
+
+        return office_to_text(body, job.characters)
     if job.kind == Kind.html.name:
         return html_to_text(decode(body, job.charset, job.essence, len(body)), job.characters)
     return decode(body, job.charset, job.essence, job.characters)

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 class Limits:
     """Limits; `characters` applies to all documents of a request together.
 
-    PDFs, and HTML after the first `small_bytes`, are costly to read: together they have `cpu_seconds`, and each has
-    `memory_bytes` and at most `seconds`.
+    PDFs, files of Office, and HTML after the first `small_bytes`, are costly to read: together they have `cpu_seconds`,
+    and each has `memory_bytes` and at most `seconds`.
     """
 
     documents: int = 100
@@ -19,6 +19,18 @@ class Limits:
     cpu_seconds: int = 4
     memory_bytes: int = 40_000_000
     seconds: float = 60.0
+    file_bytes: int = 10_000_000
+
+
+FILE_LIMITS = Limits(
+    characters=30_000_000,
+    pages=5_000,
+    cpu_seconds=120,
+    memory_bytes=250_000_000,
+    seconds=480.0,
+    file_bytes=50_000_000,
+)
+"""Limits of a file that the worker reads: it has 512 MB, and 900 s in which it gets 260 s of CPU time."""
 
 
 def limits_for(fetched_bytes: int) -> Limits:

@@ -45,6 +45,8 @@ class Kind(Enum):
     text = auto()
     html = auto()
     pdf = auto()
+    office = auto()
+    """DOCX, PPTX or XLSX, in files only: no function but the worker has the libraries."""
 
 
 @dataclass(frozen=True, slots=True)

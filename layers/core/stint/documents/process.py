@@ -8,6 +8,7 @@ import json
 import resource
 import sys
 from contextlib import suppress
+from types import ModuleType
 
 from stint.documents.conversion import Job, convert
 from stint.documents.mime_types import Kind
@@ -28,7 +29,20 @@ def main() -> None:
             import pypdf  # noqa: F401, PLC0415 - before the limit, as it is no part of what a document costs
 
             limit_memory(memory)
+        if job.kind == Kind.office.name:
+            leave_out_imports()
         answer(job, header["length"], memory)
+
+
+def leave_out_imports() -> None:
+    """Replace packages that python-pptx imports to write pictures and charts, and numpy, which openpyxl recognizes.
+
+    The layer of the worker has none of the former. numpy would use up the memory that a document may take.
+    """
+    for name in {"PIL", "xlsxwriter"} - sys.modules.keys():
+        sys.modules[name] = ModuleType(name)
+        sys.modules[name].__dict__.update(Image=None, ImageFont=None, Workbook=None)
+    sys.modules["numpy"] = None  # type: ignore[assignment] # so its import raises ImportError
 
 
 def limit_memory(headroom: int) -> None:

@@ -1,0 +1,173 @@
+"""Conversion of DOCX, PPTX and XLSX to text. Macros, pictures, formulas and deleted text are left out.
+
+A file of a few KB can take gigabytes: call it where CPU time and memory are limited (`stint.documents.process`).
+"""
+
+import warnings
+from io import BytesIO
+from typing import Any
+from zipfile import ZipFile
+
+from stint.documents.served import Unreadable
+from stint.documents.text import too_long
+
+MOST_UNPACKED = 150_000_000
+"""Maximum unpacked bytes of a file's parts together."""
+
+MOST_PARTS = 10_000
+LONGEST_MANIFEST = 1_000_000
+MAIN_PARTS = {
+    b"wordprocessingml.document.main+xml": "DOCX",
+    b"presentationml.presentation.main+xml": "PPTX",
+    b"spreadsheetml.sheet.main+xml": "XLSX",
+}
+NOTES = ("/footnotes", "/endnotes")
+NOTHING, SPACE, CELL, LINE, PARAGRAPH = range(5)
+SEPARATORS = ("", " ", " | ", "\n", "\n\n")
+
+
+class TextBuilder:
+    """Joins texts. The strongest separator since the last text is written when the next one arrives."""
+
+    def __init__(self, most_characters: int) -> None:
+        self._most = most_characters
+        self._pieces: list[str] = []
+        self._characters = 0
+        self._separator = NOTHING
+
+    def add(self, text: str) -> None:
+        """Add a text. Raises Unreadable if there are too many characters."""
+        if not text:
+            return
+        piece = (SEPARATORS[self._separator] if self._pieces else "") + text
+        self._separator = NOTHING
+        self._pieces.append(piece)
+        self._characters += len(piece)
+        if self._characters > self._most:
+            raise too_long(self._most)
+
+    def separate(self, separator: int) -> None:
+        self._separator = max(self._separator, separator)
+
+    def build(self) -> str:
+        return "".join(self._pieces).strip()
+
+
+def office_to_text(data: bytes, most_characters: int) -> str:
+    """Return the text of a DOCX, PPTX or XLSX file, whichever the content is.
+
+    Raises:
+        Unreadable: it is something else, broken, encrypted, has no text or too much.
+        MemoryError: it takes more memory than there is.
+    """
+    name = "file"
+    try:
+        with ZipFile(BytesIO(data)) as archive:
+            name = check_archive(archive)
+        text = TextBuilder(most_characters)
+        with warnings.catch_warnings(action="ignore"):  # of parts that the libraries do not know
+            READERS[name](BytesIO(data), text)
+    except (Unreadable, MemoryError):
+        raise
+    except Exception as error:  # noqa: BLE001 - a broken file leads the libraries into errors of every kind
+        raise Unreadable(f"the {name} is invalid ({type(error).__name__}): repair it, or send its text") from None
+    if not (content := text.build()):
+        raise Unreadable(f"the {name} has no text: send the text of its pictures")
+    return content.encode(errors="replace").decode()
+
+
+def check_archive(archive: ZipFile) -> str:
+    """Return the format of a file. Raises Unreadable if it is none of the three, encrypted or too large."""
+    parts = archive.infolist()
+    if any(part.flag_bits & 1 for part in parts):
+        raise Unreadable("the file is encrypted: remove its password")
+    if len(parts) > MOST_PARTS or sum(part.file_size for part in parts) > MOST_UNPACKED:
+        most = f"{MOST_UNPACKED:,} bytes in {MOST_PARTS:,} parts"
+        raise Unreadable(f"the unpacked file has more than {most}: send a part, or its text", "document_too_large")
+    if "[Content_Types].xml" not in archive.namelist():
+        raise Unreadable("it is a ZIP archive: send the files in it one by one", "unsupported_document")
+    with archive.open("[Content_Types].xml") as file:
+        manifest = file.read(LONGEST_MANIFEST)
+    if b"macroEnabled.main+xml" in manifest:
+        raise Unreadable("files with macros are not read: save it without them", "unsupported_document")
+    formats = [name for part, name in MAIN_PARTS.items() if part in manifest]
+    if len(formats) != 1:
+        raise Unreadable("it is neither DOCX nor PPTX nor XLSX: save it as one of them", "unsupported_document")
+    return formats[0]
+
+
+def read_docx(file: BytesIO, text: TextBuilder) -> None:
+    from docx import Document  # noqa: PLC0415 - only the worker has it
+    from docx.oxml.parser import parse_xml  # noqa: PLC0415
+
+    document = Document(file)
+    add_markup(document.element.body, text)
+    for relation in document.part.rels.values():
+        if relation.reltype.endswith(NOTES) and not relation.is_external:
+            text.separate(PARAGRAPH)
+            add_markup(parse_xml(relation.target_part.blob), text)
+
+
+def read_pptx(file: BytesIO, text: TextBuilder) -> None:
+    from pptx import Presentation  # noqa: PLC0415 - only the worker has it
+
+    for slide in Presentation(file).slides:
+        text.separate(PARAGRAPH)
+        add_markup(slide.element, text)
+        notes = slide.notes_slide.notes_text_frame if slide.has_notes_slide else None
+        if notes is not None:
+            text.separate(PARAGRAPH)
+            text.add(notes.text)
+
+
+def add_markup(root: Any, text: TextBuilder) -> None:
+    """Add the text of an element of WordprocessingML or DrawingML: paragraphs, and rows of tables as lines."""
+    from lxml.etree import iterwalk  # noqa: PLC0415 - only the worker has it
+
+    rows = 0
+    walk = iterwalk(root, events=("start", "end"), tag="{*}*")
+    for event, element in walk:
+        name = element.tag.rpartition("}")[2]
+        if event == "start":
+            rows += name == "tr"
+            if name == "Fallback" or name.endswith("Pr"):  # the same text for older programs; properties
+                walk.skip_subtree()
+            continue
+        match name:
+            case "t":
+                text.add(element.text or "")
+            case "tab":
+                text.add("\t")
+            case "br" | "cr":
+                text.add("\n")
+            case "tc":
+                text.separate(CELL)
+            case "p":
+                text.separate(SPACE if rows else PARAGRAPH)
+            case "tr":
+                rows -= 1
+                text.separate(LINE)
+            case "tbl":
+                text.separate(PARAGRAPH)
+
+
+def read_xlsx(file: BytesIO, text: TextBuilder) -> None:
+    from openpyxl import load_workbook  # noqa: PLC0415 - only the worker has it
+
+    workbook = load_workbook(file, read_only=True, data_only=True, keep_links=False)
+    for sheet in workbook.worksheets:
+        sheet.reset_dimensions()  # which may declare any number of empty rows
+        titled = False
+        for row in sheet.iter_rows(values_only=True):
+            cells = [str(value) for value in row if value is not None]
+            if cells and not titled:
+                titled = True
+                text.separate(PARAGRAPH)
+                text.add(f"# {sheet.title}")
+            text.separate(LINE)
+            for cell in cells:
+                text.add(cell)
+                text.separate(CELL)
+
+
+READERS = {"DOCX": read_docx, "PPTX": read_pptx, "XLSX": read_xlsx}

@@ -45,7 +45,7 @@ class Build:
             if not copy.is_file() or copy.read_bytes() != source.read_bytes():
                 return source.relative_to(self.root)
         built_at = (self.folder / "template.yaml").stat().st_mtime
-        recipes = ("template.yaml", "infra/aws/*.yaml", "layers/Makefile", "layers/dependencies/requirements.txt")
+        recipes = ("template.yaml", "infra/aws/*.yaml", "layers/Makefile", "layers/*/requirements.txt")
         for recipe in (path for pattern in recipes for path in sorted(self.root.glob(pattern))):
             if recipe.stat().st_mtime > built_at:
                 return recipe.relative_to(self.root)

@@ -11,7 +11,7 @@ pytestmark = pytest.mark.built
 # https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html: function and layers, unzipped.
 UNZIPPED_LIMIT = 250 * 1024 * 1024
 FUNCTIONS = {"Agents", "Turns", "Responses", "Knowledge", "Registry", "Worker"}
-LAYERS = {"CoreLayer", "RuntimeLayer", "DependenciesLayer"}
+LAYERS = {"CoreLayer", "RuntimeLayer", "DependenciesLayer", "ExtractionLayer"}
 # Bits of a .pyc's second word, https://peps.python.org/pep-0552/: hash-based, and not compared with the source.
 UNCHECKED_HASH = 1
 
@@ -73,17 +73,24 @@ def test_nothing_but_the_product_is_shipped(build: Path) -> None:
         assert not names & {"tests", "bin", ".git", ".mypy_cache", ".pytest_cache"}
 
 
-def test_the_dependencies_are_those_of_the_lock_file_and_no_more(build: Path) -> None:
-    lock = (ROOT / "layers" / "dependencies" / "requirements.txt").read_text()
+@pytest.mark.parametrize(
+    ("layer", "some"),
+    [
+        ("dependencies", {"fastapi", "boto3", "httpx", "mangum"}),
+        ("extraction", {"lxml", "openpyxl", "python-docx", "python-pptx", "semchunk"}),
+    ],
+)
+def test_the_dependencies_are_those_of_the_lock_file_and_no_more(build: Path, layer: str, some: set[str]) -> None:
+    lock = (ROOT / "layers" / layer / "requirements.txt").read_text()
     locked = {(name.lower(), version) for name, version in re.findall(r"^([\w.-]+)==([^\s;\\]+)", lock, re.MULTILINE)}
 
     found = {
         distribution_of(path)
-        for path in (build / "DependenciesLayer" / "python").iterdir()
+        for path in (build / f"{layer.capitalize()}Layer" / "python").iterdir()
         if path.suffix == ".dist-info"
     }
 
-    assert {"fastapi", "boto3", "httpx", "mangum"} <= {name for name, _ in found}
+    assert some <= {name for name, _ in found}
     assert found <= locked
 
 

@@ -1,11 +1,12 @@
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from infra.local.engine import ROOT
+from tests.unit.documents.office_files import make_docx, make_pptx, make_xlsx
 
 pytestmark = pytest.mark.built
 
@@ -31,6 +32,28 @@ def test_every_client_can_be_made_of_what_is_shipped(build: Path) -> None:
     assert done.stderr == ""
     names = ["s3", "sqs", "events", "lambda", "bedrock-runtime", "secretsmanager"]
     assert done.stdout.split() == names
+
+
+EXTRACTION = """
+import asyncio, sys
+from stint.documents.files import extract_text
+from stint.retrieval.chunking.static import chunk_static
+print(chunk_static(asyncio.run(extract_text(sys.stdin.buffer.read(), 'file')))[0].text.splitlines()[-1])
+"""
+
+
+@pytest.mark.parametrize(
+    "make", [make_docx, lambda text: make_pptx((text, "", "")), lambda text: make_xlsx({"S": [[text]]})]
+)
+def test_the_worker_reads_files_of_office_with_what_is_shipped(build: Path, make: Callable[[str], bytes]) -> None:
+    layers = ("CoreLayer", "DependenciesLayer", "ExtractionLayer")
+    environment = {"PYTHONPATH": os.pathsep.join(str(build / layer / "python") for layer in layers)}
+
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", EXTRACTION], input=make("text"), env=environment, capture_output=True, check=False
+    )
+
+    assert (done.stdout, done.stderr) == (b"text\n", b"")
 
 
 EVERYTHING = """

@@ -49,6 +49,13 @@ def of_type(translated: dict[str, Any], kind: str) -> dict[str, Any]:
     return {name: resource for name, resource in translated["Resources"].items() if resource["Type"] == kind}
 
 
+def test_only_the_worker_can_read_files_of_office(translated: dict[str, Any]) -> None:
+    functions = of_type(translated, "AWS::Lambda::Function")
+    layers = {name: json.dumps(function["Properties"].get("Layers", [])) for name, function in functions.items()}
+
+    assert [name for name, refs in layers.items() if "ExtractionLayer" in refs] == ["Worker"]
+
+
 def test_cfn_lint_finds_nothing_in_what_cloudformation_gets() -> None:
     require_cfn_lint()
 

@@ -175,6 +175,20 @@ def test_every_dependency_of_the_layer_is_imported_by_the_product() -> None:
     assert not re.search(r"^(jsonschema|rpds-py|attrs)==", locked, re.MULTILINE)
 
 
+def test_every_dependency_of_the_extraction_layer_is_imported_when_it_is_used() -> None:
+    groups = tomllib.loads((ROOT / "pyproject.toml").read_text())["dependency-groups"]
+    names = {re.split(r"[<>=]", each)[0].removeprefix("python-") for each in groups["extraction"]}
+    imports = [
+        match
+        for path in (ROOT / "layers/core").rglob("*.py")
+        for match in re.findall(r"^( *)(?:from|import) (\w+)", path.read_text(), re.MULTILINE)
+    ]
+
+    assert names == {"docx", "openpyxl", "pptx", "semchunk"}
+    assert {name for _, name in imports} >= names
+    assert [name for indent, name in imports if name in {*names, "lxml"} and not indent] == []
+
+
 @pytest.mark.parametrize("function", ["agents", "turns"])
 def test_agents_and_turns_load_nothing_of_responses(function: str) -> None:
     of_responses = [

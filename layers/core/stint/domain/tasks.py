@@ -8,7 +8,7 @@ from stint.domain.fields import Omitted
 from stint.domain.ids import TenantName
 from stint.domain.schema import Schema
 
-ObjectKind = Literal["agent", "session", "response", "conversation", "file", "vector_store", "store_document"]
+ObjectKind = Literal["agent", "session", "response", "conversation", "file", "upload", "vector_store", "store_document"]
 """The kinds of objects that a task can delete."""
 
 IDS: dict[ObjectKind, tuple[str, ...]] = {
@@ -17,10 +17,15 @@ IDS: dict[ObjectKind, tuple[str, ...]] = {
     "response": ("response_id",),
     "conversation": ("conversation_id",),
     "file": ("file_id",),
+    "upload": ("upload_id",),
     "vector_store": ("vector_store_id",),
     "store_document": ("vector_store_id", "document"),
 }
 """The fields of a task that name an object of each kind, its parent's first."""
+
+
+UPLOAD_DELAY = 900
+"""Seconds between two checks of an upload, the longest delay of SQS."""
 
 
 class DeletionTask(Schema):
@@ -34,6 +39,7 @@ class DeletionTask(Schema):
         "delete_response",
         "delete_conversation",
         "delete_file",
+        "delete_upload",
         "delete_vector_store",
         "delete_store_document",
     ] = "delete"
@@ -43,6 +49,7 @@ class DeletionTask(Schema):
     response_id: Omitted[str] = None
     conversation_id: Omitted[str] = None
     file_id: Omitted[str] = None
+    upload_id: Omitted[str] = None
     vector_store_id: Omitted[str] = None
     document: Omitted[str] = None
 
@@ -57,6 +64,11 @@ class DeletionTask(Schema):
         if self.kind == "delete":
             return "agent" if self.session_id is None else "session"
         return cast("ObjectKind", self.kind.removeprefix("delete_"))
+
+    @property
+    def delay_seconds(self) -> int:
+        """Return the seconds until the task is delivered. An upload is deleted if it has expired by then."""
+        return UPLOAD_DELAY if self.object_kind == "upload" else 0
 
     @property
     def ids(self) -> tuple[str, ...]:

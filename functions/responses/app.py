@@ -17,6 +17,7 @@ app = create_app(
     responses.router,
     conversations.router,
     chat.router,
+    LazyRouter("stint.http.routes.stored_chats", "/v1/chat/completions"),
     LazyRouter("stint.http.routes.inference", "/v1/inference/"),
     make_services=composition.make_openai_services,
     read_settings=load_settings,

@@ -159,6 +159,22 @@ def check_chat_completion(body: Json) -> None:
     check_openai_object("chat.completion", body)
 
 
+def check_chat_completion_list(body: Json) -> None:
+    """Check a page of stored chat completions."""
+    check_page(body, check_chat_completion)
+
+
+def check_deleted_chat_completion(body: Json) -> None:
+    """Check the response to the deletion of a chat completion."""
+    check_openai_object("chat.completion.deleted", body)
+    require(body["deleted"] is True, f"Deleted, and yet not: {body}")
+
+
+def check_chat_message_list(body: Json) -> None:
+    """Check a page of the messages of a stored chat completion."""
+    check_page(body, lambda message: require(bool(message["role"]), f"A message without a role: {message}"))
+
+
 def check_distinct(what: str, values: Iterable[str]) -> None:
     """Raise Mismatch if there is a duplicate."""
     values = list(values)

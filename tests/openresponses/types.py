@@ -3,7 +3,7 @@
 from functools import cache
 from typing import Any, get_args
 
-from openai.types.chat import ChatCompletion, ChatCompletionChunk
+from openai.types.chat import ChatCompletion, ChatCompletionChunk, ChatCompletionDeleted
 from openai.types.conversations import Conversation, ConversationDeletedResource
 from openai.types.responses import CompactedResponse, Response, ResponseItem, ResponseStreamEvent
 from openai.types.responses.input_token_count_response import InputTokenCountResponse
@@ -18,6 +18,7 @@ CLASSES: dict[str, type[BaseModel]] = {
     "conversation": Conversation,
     "conversation.deleted": ConversationDeletedResource,
     "chat.completion": ChatCompletion,
+    "chat.completion.deleted": ChatCompletionDeleted,
     "chat.completion.chunk": ChatCompletionChunk,
 }
 

@@ -10,7 +10,17 @@ from urllib.parse import parse_qs
 from tests.openresponses.schema import Json
 
 PATH = re.compile(r"(?:^|/)v1/(?:openai/v1/)?((?:responses|conversations|chat/completions)(?:/[^?]*)?)(?:\?(.*))?$")
-WORDS = ("responses", "conversations", "items", "input_items", "cancel", "compact", "input_tokens", "chat/completions")
+WORDS = (
+    "responses",
+    "conversations",
+    "items",
+    "input_items",
+    "cancel",
+    "compact",
+    "input_tokens",
+    "chat/completions",
+    "messages",
+)
 COMPLAINTS: list[str] = []
 
 
@@ -113,6 +123,11 @@ def checks() -> dict[str, Callable[[Json], None]]:
         "GET conversations/{}/items/{}": bodies.check_item,
         "DELETE conversations/{}/items/{}": bodies.check_conversation,
         "POST chat/completions": bodies.check_chat_completion,
+        "GET chat/completions": bodies.check_chat_completion_list,
+        "GET chat/completions/{}": bodies.check_chat_completion,
+        "POST chat/completions/{}": bodies.check_chat_completion,
+        "DELETE chat/completions/{}": bodies.check_deleted_chat_completion,
+        "GET chat/completions/{}/messages": bodies.check_chat_message_list,
     }
 
 

@@ -14,6 +14,7 @@ OLD_MESSAGES: list[tuple[dict[str, Any], ObjectKind, tuple[str, ...]]] = [
     ({"kind": "delete", "tenant": "t", "agent_id": "a", "session_id": "s"}, "session", ("a", "s")),
     ({"kind": "delete_response", "tenant": "t", "response_id": "r"}, "response", ("r",)),
     ({"kind": "delete_conversation", "tenant": "t", "conversation_id": "c"}, "conversation", ("c",)),
+    ({"kind": "delete_chat_completion", "tenant": "t", "chat_completion_id": "c"}, "chat_completion", ("c",)),
 ]
 
 

@@ -16,8 +16,8 @@ from stint.settings import read_settings
 MODULE = "stint.http.routes.inference"
 
 
-@pytest.fixture
-def client(monkeypatch: pytest.MonkeyPatch) -> TestClient:
+@pytest.fixture(params=["", "/prod"], ids=["without a stage", "below a stage"])
+def client(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> TestClient:
     monkeypatch.delitem(sys.modules, MODULE, raising=False)
     eager = APIRouter()
     eager.get("/v1/inference")(lambda: {"eager": True})
@@ -29,7 +29,7 @@ def client(monkeypatch: pytest.MonkeyPatch) -> TestClient:
         read_settings=lambda: read_settings({}),
         buffered=False,
     )
-    return TestClient(app)
+    return TestClient(app, base_url=f"http://host{request.param}", root_path=request.param)
 
 
 def test_the_module_is_imported_with_the_first_request_for_its_prefix(client: TestClient) -> None:

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 from stint.bootstrap.adapters import Adapters
 from stint.bootstrap.knowledge import KnowledgeComposition
+from stint.domain.openai.chat import ChatCompletionRequest
+from stint.domain.openai.chat_output import ChatCompletion
 from stint.domain.tasks import ObjectKind
-from stint.models.routing import Router
 from stint.services.agents_api import AgentsServices
 from stint.services.background.background import Background
 from stint.services.background.event_requests import EventRequests
@@ -70,10 +71,11 @@ class OpenAIComposition(KnowledgeComposition):
 
 
 def delete_response_objects(store: Store) -> dict[ObjectKind, DeleteObject]:
-    """Return the functions that delete responses and conversations."""
+    """Return the functions that delete responses, conversations and stored chat completions."""
     return {
         "response": lambda task, deadline: store.responses.delete(task.tenant, task.ids[0], deadline),
         "conversation": lambda task, deadline: store.conversations.delete(task.tenant, task.ids[0], deadline),
+        "chat_completion": lambda task, deadline: store.chat_completions.delete(task.tenant, task.ids[0], deadline),
     }
 
 
@@ -90,28 +92,43 @@ def compose_responses(
     reader = DocumentReader(adapters.fetch, adapters.check_url, adapters.document_limits)
     inputs = InputReader(contexts, reader)
     responses = Responses(tenant, store, contexts, planner, reader, settings.default_model)
+    make_inference = cache(lambda: compose_inference(tenant, adapters, store, services, deletions, reader))
+
+    async def save(request: ChatCompletionRequest, completion: ChatCompletion) -> None:
+        await make_inference().stored_chats.save(request, completion)
+
     return OpenAIServices(
         responses=responses,
         background=Background(tenant, store, responses, recovery, queue),
         tail=StreamTail(tenant, store, recovery),
         stored_responses=ResponseReader(tenant, store, recovery, deletions, links),
         conversations=Conversations(tenant, store.conversations, reader, deletions, opaque),
-        chat=Chat(router, services.registry, reader),
+        chat=Chat(router, services.registry, reader, save),
         compaction=Compaction(router, services.registry, inputs),
         token_counts=TokenCounts(planner, inputs, settings.default_model),
         heartbeat_seconds=settings.heartbeat_seconds,
-        make_inference=cache(lambda: compose_inference(router, services, reader, settings.heartbeat_seconds)),
+        make_inference=make_inference,
     )
 
 
 def compose_inference(
-    router: Router, services: AgentsServices, reader: DocumentReader, heartbeat_seconds: float
+    tenant: str,
+    adapters: Adapters,
+    store: Store,
+    services: AgentsServices,
+    deletions: Deletions,
+    reader: DocumentReader,
 ) -> "InferenceServices":
     """Make the use cases of inference, whose modules are loaded now."""
-    from stint.services.inference.inference import ModelInference  # noqa: PLC0415 - see OpenAIServices
+    from stint.services.chat.stored import StoredChats  # noqa: PLC0415 - see OpenAIServices
+    from stint.services.inference.inference import ModelInference  # noqa: PLC0415
     from stint.services.inference_api import InferenceServices  # noqa: PLC0415
 
-    return InferenceServices(ModelInference(router, services.registry, reader), heartbeat_seconds)
+    return InferenceServices(
+        inference=ModelInference(adapters.router, services.registry, reader),
+        stored_chats=StoredChats(tenant, store, deletions),
+        heartbeat_seconds=adapters.settings.heartbeat_seconds,
+    )
 
 
 def compose_worker(tenant: str, settings: Settings, store: Store, services: OpenAIServices, bus: EventBus) -> Worker:

@@ -202,7 +202,8 @@ def methods_of(request: Request) -> list[str]:
     """Return the methods of a request's path in the whole API."""
     routers = request.app.state.list_routers()
     routes = (route for router in routers for route in router.routes if isinstance(route, Route))
-    matching = (route.methods or () for route in routes if route.path_regex.match(request.url.path))
+    path = request.scope["path"].removeprefix(request.scope.get("root_path", ""))
+    matching = (route.methods or () for route in routes if route.path_regex.match(path))
     return sorted({method for methods in matching for method in methods})
 
 

@@ -63,7 +63,9 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "create_chat_completion": {
         "A chat": {"model": MODEL, "messages": [QUESTION]},
         "A streamed chat": {"model": MODEL, "messages": [QUESTION], "stream": True},
+        "A stored chat": {"model": MODEL, "messages": [QUESTION], "store": True, "metadata": {"topic": "weather"}},
     },
+    "update_chat_completion": {"Other metadata": {"metadata": {"topic": "travel"}}},
     "answer_chat": {
         "A chat": {"model_id": MODEL, "messages": [QUESTION]},
         "A tool of the client, streamed": {
@@ -92,15 +94,6 @@ EXAMPLES: dict[str, dict[str, Any]] = {
         },
     },
     "invoke_tool": {"A search": {"tool_name": "web_search", "kwargs": {"query": "boiling point of water"}}},
-    "create_upload": {
-        "A file of 10 MB": {
-            "bytes": 10_000_000,
-            "filename": "llamas.txt",
-            "mime_type": "text/plain",
-            "purpose": "assistants",
-        }
-    },
-    "complete_upload": {"Two parts": {"part_ids": ["part_...", "part_..."]}},
     "register_shield": {
         "A deny list": {
             "shield_id": "secrets",

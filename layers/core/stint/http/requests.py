@@ -79,7 +79,8 @@ class LazyRouter(BaseRoute):
         return Router(routes=import_module(self.module).router.routes, redirect_slashes=False)
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
-        found = scope["type"] == "http" and scope["path"].startswith(self.prefixes)
+        stage = scope.get("root_path", "")
+        found = scope["type"] == "http" and scope["path"].removeprefix(stage).startswith(self.prefixes)
         return (Match.FULL if found else Match.NONE), {}
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from stint.services.chat.stored import StoredChats
 from stint.services.inference.inference import ModelInference
 
 
@@ -10,4 +11,5 @@ class InferenceServices:
     """The use cases. After `heartbeat_seconds` of silence, a connection gets a heartbeat."""
 
     inference: ModelInference
+    stored_chats: StoredChats
     heartbeat_seconds: float

@@ -42,7 +42,7 @@ class Key(NamedTuple):
 
 
 def agents(tenant: str) -> str:
-    return f"{_tenant(tenant)}#agent"
+    return f"{checked_tenant(tenant)}#agent"
 
 
 def agent(tenant: str, agent_id: str) -> Key:
@@ -55,7 +55,7 @@ def agent_config(tenant: str, agent_id: str) -> Key:
 
 
 def sessions(tenant: str, agent_id: str) -> str:
-    return f"{_tenant(tenant)}#session:{_id('Agent', agent_id)}"
+    return f"{checked_tenant(tenant)}#session:{_id('Agent', agent_id)}"
 
 
 def session(tenant: str, agent_id: str, session_id: str) -> Key:
@@ -96,7 +96,7 @@ def first_turn(sk: str) -> str | None:
 
 def pending_calls(tenant: str, agent_id: str, session_id: str) -> str:
     ids = f"{_id('Agent', agent_id)}:{_id('Session', session_id)}"
-    return f"{_tenant(tenant)}#in_progress_tool_call_step:{ids}"
+    return f"{checked_tenant(tenant)}#in_progress_tool_call_step:{ids}"
 
 
 def pending(tenant: str, agent_id: str, session_id: str, turn_id: str) -> Key:
@@ -105,7 +105,7 @@ def pending(tenant: str, agent_id: str, session_id: str, turn_id: str) -> Key:
 
 def agent_blobs(tenant: str, agent_id: str, *, ephemeral: bool = False) -> str:
     """The prefix of the blobs of an agent's configuration and of its sessions."""
-    return f"{'ephemeral' if ephemeral else 'kept'}/{_tenant(tenant)}/{_id('Agent', agent_id)}/"
+    return f"{'ephemeral' if ephemeral else 'kept'}/{checked_tenant(tenant)}/{_id('Agent', agent_id)}/"
 
 
 def session_blobs(tenant: str, agent_id: str, session_id: str, *, ephemeral: bool) -> str:
@@ -132,7 +132,7 @@ def is_header(sk: str) -> bool:
 
 def registrations(tenant: str) -> str:
     """The registered models, toolgroups and shields."""
-    return f"{_tenant(tenant)}#registry"
+    return f"{checked_tenant(tenant)}#registry"
 
 
 def registration(tenant: str, kind: str, identifier: str) -> Key:
@@ -145,7 +145,7 @@ def is_storable(key: Key) -> bool:
 
 
 def registration_blobs(tenant: str) -> str:
-    return f"kept/{_tenant(tenant)}/registry/"
+    return f"kept/{checked_tenant(tenant)}/registry/"
 
 
 def split_registration(sk: str) -> tuple[str, str]:
@@ -156,21 +156,21 @@ def split_registration(sk: str) -> tuple[str, str]:
 
 def signing_key(tenant: str) -> Key:
     """The key that signs opaque texts. Its partition is never deleted."""
-    return Key(f"{_tenant(tenant)}#signing_key", "opaque")
+    return Key(f"{checked_tenant(tenant)}#signing_key", "opaque")
 
 
 def responses(tenant: str) -> list[str]:
     """The shards of list entries, so that a tenant's responses are not all written to one partition."""
-    return [f"{_tenant(tenant)}#response.{shard}" for shard in range(SHARDS)]
+    return [f"{checked_tenant(tenant)}#response.{shard}" for shard in range(SHARDS)]
 
 
 def response_entry(tenant: str, response_id: str) -> Key:
-    return Key(f"{_tenant(tenant)}#response.{_shard(_response(response_id))}", response_id)
+    return Key(f"{checked_tenant(tenant)}#response.{shard_of(_response(response_id))}", response_id)
 
 
 def response_records(tenant: str, response_id: str) -> str:
     """The partition of a response: header, log, lease and stored stream."""
-    return f"{_tenant(tenant)}#response:{_response(response_id)}"
+    return f"{checked_tenant(tenant)}#response:{_response(response_id)}"
 
 
 def response(tenant: str, response_id: str) -> Key:
@@ -211,22 +211,22 @@ def first_event(sk: str) -> int | None:
 
 
 def response_blobs(tenant: str, response_id: str) -> str:
-    return f"kept/{_tenant(tenant)}/responses/{_response(response_id)}/"
+    return f"kept/{checked_tenant(tenant)}/responses/{_response(response_id)}/"
 
 
 def conversations(tenant: str) -> list[str]:
     """The shards of list entries, as for responses."""
-    return [f"{_tenant(tenant)}#conversation.{shard}" for shard in range(SHARDS)]
+    return [f"{checked_tenant(tenant)}#conversation.{shard}" for shard in range(SHARDS)]
 
 
 def conversation_entry(tenant: str, conversation_id: str) -> Key:
-    shard = _shard(_conversation(conversation_id))
-    return Key(f"{_tenant(tenant)}#conversation.{shard}", conversation_id)
+    shard = shard_of(_conversation(conversation_id))
+    return Key(f"{checked_tenant(tenant)}#conversation.{shard}", conversation_id)
 
 
 def conversation_items(tenant: str, conversation_id: str) -> str:
     """The partition of a conversation: its items, followed by its own record."""
-    return f"{_tenant(tenant)}#conversation:{_conversation(conversation_id)}"
+    return f"{checked_tenant(tenant)}#conversation:{_conversation(conversation_id)}"
 
 
 def conversation(tenant: str, conversation_id: str) -> Key:
@@ -243,12 +243,12 @@ def conversation_item(tenant: str, conversation_id: str, item_id: str) -> Key:
 
 
 def conversation_blobs(tenant: str, conversation_id: str) -> str:
-    return f"kept/{_tenant(tenant)}/conversations/{_conversation(conversation_id)}/"
+    return f"kept/{checked_tenant(tenant)}/conversations/{_conversation(conversation_id)}/"
 
 
 def event(tenant: str, event_id: str) -> Key:
     """The idempotency record of an event of the bus, or of a direct invocation."""
-    return Key(f"{_tenant(tenant)}#event:{event_id}", "claim")
+    return Key(f"{checked_tenant(tenant)}#event:{event_id}", "claim")
 
 
 def _response(value: str) -> str:
@@ -265,7 +265,8 @@ def _named(kind: str, prefix: str, value: str) -> str:
     return value
 
 
-def _shard(value: str) -> int:
+def shard_of(value: str) -> int:
+    """Return the shard of an id in hex."""
     return int(value[-1], 16) % SHARDS
 
 
@@ -276,7 +277,8 @@ def _id(kind: str, value: str) -> str:
     return value
 
 
-def _tenant(value: str) -> str:
+def checked_tenant(value: str) -> str:
+    """Return a tenant that may be part of a key. Raises ValueError."""
     if not value or "#" in value or "/" in value:
         raise ValueError(f"{value!r} is not a valid tenant: it is empty or contains '#' or '/'")
     return value

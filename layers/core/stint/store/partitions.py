@@ -1,6 +1,6 @@
 """Operations on whole partitions: lists in several shards, and deletion."""
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from heapq import merge
 from itertools import islice
 
@@ -18,16 +18,20 @@ async def query_shards(
     limit: int,
     newest_first: bool,
     model: str | None = None,
+    attributes: str = "sk",
+    accepts: Callable[[Item], bool] | None = None,
 ) -> tuple[list[str], bool]:
     """Merge the sort keys of partitions, those after `after`, and return whether more than `limit` follow.
 
-    The partitions are read concurrently, one call each unless `model` hides many.
+    The partitions are read concurrently, one call each unless `model` or `accepts` hides many. `attributes` are those
+    that `accepts` reads.
     """
 
     async def read(pk: str) -> list[str]:
         page = max(limit + 1, SMALL_PAGE if model is not None else 0)
-        items = table.query(pk, after=after, model=model, newest_first=newest_first, attributes="sk", page=page)
-        return [item["sk"] for item in await take(items, limit + 1)]
+        items = table.query(pk, after=after, model=model, newest_first=newest_first, attributes=attributes, page=page)
+        accepted = (item async for item in items if accepts is None or accepts(item))
+        return [item["sk"] for item in await take(accepted, limit + 1)]
 
     found = list(islice(merge(*await map_concurrently(read, partitions), reverse=newest_first), limit + 1))
     return found[:limit], len(found) > limit

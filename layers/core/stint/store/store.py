@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from stint.aws.dynamodb import DynamoDBClient
     from stint.store.background import BackgroundStore
+    from stint.store.chat_completions import ChatCompletionStore
     from stint.store.conversation_leases import ConversationLeases
     from stint.store.conversations import ConversationStore
     from stint.store.document_leases import DocumentLeases
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from stint.store.response_leases import ResponseLeases
     from stint.store.responses import ResponseStore
     from stint.store.signing_keys import SigningKeys
-    from stint.store.uploads import UploadStore
     from stint.store.vector_store_contents import VectorStoreContents
     from stint.store.vector_store_documents import VectorStoreDocuments
     from stint.store.vector_stores import VectorStores
@@ -109,11 +109,10 @@ class Store:
         return FileStore(self._table, self._blobs)
 
     @cached_property
-    def uploads(self) -> "UploadStore":
-        from stint.store.transactions import Transactions  # noqa: PLC0415 - see above
-        from stint.store.uploads import UploadStore  # noqa: PLC0415 - see above
+    def chat_completions(self) -> "ChatCompletionStore":
+        from stint.store.chat_completions import ChatCompletionStore  # noqa: PLC0415 - see above
 
-        return UploadStore(self._table, Transactions(self._dynamodb, self._table_name), self._blobs)
+        return ChatCompletionStore(self._table, self._documents, self._blobs)
 
     @cached_property
     def idempotency(self) -> "IdempotencyRecords":

@@ -86,7 +86,10 @@ Tokens = Annotated[StrictInt, Field(ge=1)]
 
 
 class ChatCompletionRequest(Request):
-    """The body of POST /chat/completions. `max_tokens` is an older name of `max_completion_tokens`."""
+    """The body of POST /chat/completions. `max_tokens` is an older name of `max_completion_tokens`.
+
+    The completion is stored only if `store` is true.
+    """
 
     model: ModelName
     messages: Annotated[list[ChatMessage], Field(min_length=1, max_length=MAX_MESSAGES), PartLimit]
@@ -120,9 +123,7 @@ class ChatCompletionRequest(Request):
     logprobs: Annotated[Omitted[StrictBool], Only((False,), NO_LOGPROBS)] = None
     top_logprobs: Annotated[Omitted[StrictInt], Only((0,), NO_LOGPROBS)] = None
     logit_bias: Annotated[Omitted[dict[str, Any]], Only(({},), "No provider supports logit_bias")] = None
-    store: Annotated[Omitted[StrictBool], Only((False,), "Chat completions are not stored. Use POST /v1/responses")] = (
-        None
-    )
+    store: Omitted[StrictBool] = None
     audio: Annotated[Nothing, Refused(NO_AUDIO)] = None
     prediction: Annotated[Nothing, Refused("No provider supports predicted output")] = None
     functions: Annotated[Nothing, Refused("It is deprecated. Use tools")] = None

@@ -38,7 +38,7 @@ router = APIRouter(tags=["Chat"], route_class=StrictRoute)
 async def create_chat_completion(
     body: ChatCompletionRequest, request: Request, services: OpenAIServicesDep
 ) -> Response:
-    """Create a chat completion. With `stream` true, the response is a stream of chunks. Nothing is stored."""
+    """Create a chat completion. With `stream` true, the response is a stream of chunks. `store` true stores it."""
     run = await services.chat.start(body, deadline_of(request))
     chunks = yield_chunks(request.scope["stint.observation"], services.chat, run)
     if body.stream:

@@ -49,7 +49,7 @@ TAGS = [
     {"name": "Chat", "description": f"{OPENAI_API}: chat completions, at /v1 and at /v1/openai/v1."},
     {"name": "Files", "description": f"{OPENAI_API}: files, at /v1 and at /v1/openai/v1."},
 ]
-OPENAI = ("/v1/responses", "/v1/conversations", "/v1/chat/", "/v1/models", "/v1/files", "/v1/uploads")
+OPENAI = ("/v1/responses", "/v1/conversations", "/v1/chat/", "/v1/models", "/v1/files")
 
 
 @router.get("/inspect/routes", response_model=RouteList)
@@ -67,7 +67,16 @@ async def get_openapi(request: Request) -> Response:
 @cache
 def list_parts() -> tuple[APIRouter, ...]:
     """Return the routers of all functions. Those of other functions are loaded when they are needed."""
-    from stint.http.routes import agents, chat, conversations, files, inference, responses, turns, uploads  # noqa: PLC0415
+    from stint.http.routes import (  # noqa: PLC0415
+        agents,
+        chat,
+        conversations,
+        files,
+        inference,
+        responses,
+        stored_chats,
+        turns,
+    )
 
     return (
         agents.router,
@@ -75,9 +84,9 @@ def list_parts() -> tuple[APIRouter, ...]:
         responses.router,
         conversations.router,
         chat.router,
+        stored_chats.router,
         inference.router,
         files.router,
-        uploads.router,
         tools.router,
         shields.router,
         registry.router,

@@ -1,12 +1,13 @@
-"""Chat completions. Nothing is stored."""
+"""Chat completions. One is stored if its request says so."""
 
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass
 
 from stint.domain.errors import DeadlineExceeded, InvalidRequest
+from stint.domain.inference import Finished
 from stint.domain.openai.chat import ChatCompletionRequest
-from stint.domain.openai.chat_output import ChatCompletionChunk
+from stint.domain.openai.chat_output import ChatCompletion, ChatCompletionChunk
 from stint.loop.model_call import Inference
 from stint.models.routing import Router
 from stint.services.chat.chunks import Completion
@@ -20,6 +21,9 @@ TIME_IS_OVER = (
 )
 FIELDS = {"reasoning.effort": "reasoning_effort"}
 """Maps the loop's names of fields to those of chat completions."""
+
+SaveCompletion = Callable[[ChatCompletionRequest, ChatCompletion], Awaitable[None]]
+"""A function that stores a completion with its request. Raises StoreUnavailable."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +42,7 @@ class Chat:
     router: Router
     registry: Registry
     reader: DocumentReader
+    save: SaveCompletion
 
     async def start(self, request: ChatCompletionRequest, deadline: float) -> ChatRun:
         """Start a completion. When this returns, the model call has started.
@@ -55,7 +60,10 @@ class Chat:
     async def run(self, run: ChatRun) -> AsyncGenerator[ChatCompletionChunk, None]:
         """Yield a completion in chunks, with the model's first chunk first. At the end, `run.completion` is complete.
 
+        It is stored before its end is announced.
+
         Raises:
+            StoreUnavailable: the completion was to be stored, and is not.
             ModelError: the model failed.
             InvalidRequest: the model's provider refused the request.
             DeadlineExceeded: the deadline passed before the end.
@@ -68,8 +76,11 @@ class Chat:
                         if not begun:
                             yield run.completion.first_chunk()
                             begun = True
-                        for told in run.completion.add_chunk(chunk):
-                            yield told
+                        told = list(run.completion.add_chunk(chunk))
+                        if isinstance(chunk, Finished) and run.completion.request.store:
+                            await self.save(run.completion.request, run.completion.whole())
+                        for each in told:
+                            yield each
         finally:
             await run.inference.close()
 

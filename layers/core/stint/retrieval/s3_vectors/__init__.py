@@ -1,1 +1,0 @@
-"""A vector index in Amazon S3 Vectors, one per vector store."""

@@ -18,7 +18,7 @@ import uvicorn
 from botocore.config import Config
 from fastapi import FastAPI
 from infra.local.engine import Engine
-from tests.api.fakes import HEARTBEAT, Faulty, Recorder
+from tests.api.fakes import HEARTBEAT, FakeKnowledge, Faulty, Recorder
 from tests.openresponses.asgi import Watched
 from tests.services.worker_fixture import FakeQueue
 from tests.store.dynamodb_proxy import DynamoDBProxy
@@ -75,6 +75,7 @@ class AppFixture:
         self.tenant = ""
         self.models: dict[str, Callable[[], ChatModel]] = {}
         self.tool_providers: Mapping[str, ToolProvider] | None = None
+        self.knowledge = FakeKnowledge()
         self.made: dict[str, Any] = {}
         self.desk = FakeQueue()
 
@@ -106,7 +107,9 @@ class AppFixture:
         deletions = Deletions(kinds, self.desk.send)
         adapters = Adapters(settings, router=router, tool_providers=self.tool_providers)
         services = compose(tenant, adapters, store, deletions)
-        responses = compose_responses(tenant, adapters, self.store, services, self.desk, LinkCache())
+        responses = compose_responses(
+            tenant, adapters, self.store, services, self.desk, LinkCache(), lambda: self.knowledge
+        )
         worker = compose_worker(tenant, settings, self.store, responses, self.desk)
         knowledge = compose_knowledge(tenant, settings, store, deletions)
         return vars_of(services) | vars_of(responses) | vars_of(knowledge) | {"worker": worker}

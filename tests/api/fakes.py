@@ -2,13 +2,14 @@
 
 import asyncio
 import threading
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, field, replace
 
 from tests.clock import CLOCK
 
-from stint.domain.errors import DeadlineExceeded, ModelError
+from stint.domain.errors import DeadlineExceeded, ModelError, NotFound
 from stint.domain.inference import Accepted, Finished, FinishReason, InferenceRequest, ModelChunk, TextChunk
+from stint.domain.retrieval import FoundChunk, SearchRequest
 from stint.models.scripted.model import DEMO, Scripted
 
 HEARTBEAT = 30.0
@@ -39,6 +40,34 @@ class Silence(threading.Event):
         while not self.is_set():
             CLOCK.move(HEARTBEAT)
             await asyncio.to_thread(self.wait, 0.5)
+
+
+@dataclass
+class FakeKnowledge:
+    """Vector stores whose `chunks` are found by any word of a query. A query for `outage` fails."""
+
+    chunks: Sequence[FoundChunk] = ()
+    requests: list[SearchRequest] = field(default_factory=list)
+
+    async def open_stores(self, request: SearchRequest) -> list[str]:
+        for store_id in request.store_ids:
+            if not any(chunk.store_id == store_id for chunk in self.chunks):
+                raise NotFound("Vector store", store_id)
+        return list(request.store_ids)
+
+    async def search(self, request: SearchRequest) -> list[FoundChunk]:
+        await self.open_stores(request)
+        self.requests.append(request)
+        words = {word for query in request.queries for word in query.lower().split()}
+        if "outage" in words:
+            raise ModelError("The embedding model is not available. Try again later.")
+        found = [
+            chunk
+            for chunk in self.chunks
+            if chunk.store_id in request.store_ids and words & set(chunk.text.lower().split())
+        ]
+        matching = [chunk for chunk in found if request.filter is None or request.filter.matches(chunk.attributes)]
+        return matching[: request.max_results]
 
 
 @dataclass

@@ -18,11 +18,13 @@ WEB_SEARCH = ("web_search", "web_search_2025_08_26", "web_search_preview", "web_
 HOSTED_ITEMS = {
     "mcp": ("mcp_list_tools", "mcp_call", "mcp_approval_request"),
     **dict.fromkeys(WEB_SEARCH, ("web_search_call",)),
+    "file_search": ("file_search_call",),
 }
 # Prefixes of the events of these items.
 HOSTED_EVENTS = {
     "mcp": ("response.mcp_list_tools.", "response.mcp_call.", "response.mcp_call_arguments."),
     **dict.fromkeys(WEB_SEARCH, ("response.web_search_call.",)),
+    "file_search": ("response.file_search_call.",),
 }
 # OpenAI's names for raw reasoning: openai-node throws on Open Responses' `response.reasoning.*`.
 REASONING_EVENTS = ("response.reasoning_text.delta", "response.reasoning_text.done")
@@ -52,10 +54,15 @@ def admit_hosted_tools(schemas: Json) -> None:
     """Allow the tools of such items, which are echoed without credentials."""
     hidden: Json = {"not": {"anyOf": [{"required": [key]} for key in ("authorization", "headers")]}}
     schemas["Tool"]["oneOf"].append(_typed(["mcp"], "server_label") | hidden)
-    schemas["Tool"]["oneOf"].append(_typed(list(WEB_SEARCH)))
-    choices = [_typed(["mcp"], "server_label"), _typed(list(WEB_SEARCH))]
+    schemas["Tool"]["oneOf"] += [_typed(list(WEB_SEARCH)), _typed(["file_search"], "vector_store_ids")]
+    choices = [_typed(["mcp"], "server_label"), _typed([*WEB_SEARCH, "file_search"])]
     schemas["ResponseResource"]["properties"]["tool_choice"]["oneOf"] += choices
     schemas["AllowedToolChoice"]["properties"]["tools"]["items"]["oneOf"] += choices
+
+
+def admit_file_citations(schemas: Json) -> None:
+    """Allow citations of files. Only responses that search files have them."""
+    schemas["Annotation"]["oneOf"].append(_typed(["file_citation"], "index", "file_id", "filename"))
 
 
 DEVIATIONS: tuple[Callable[[Json], None], ...] = (
@@ -63,6 +70,7 @@ DEVIATIONS: tuple[Callable[[Json], None], ...] = (
     admit_all_efforts,
     admit_hosted_items,
     admit_hosted_tools,
+    admit_file_citations,
 )
 
 

@@ -196,9 +196,9 @@ def test_refusals_are_exceptions_that_say_what_is_wrong(openai_client: OpenAI) -
         openai_client.responses.create(model=name, input="Hello")
     with pytest.raises(BadRequestError, match="temperature") as field:
         openai_client.responses.create(model=MODEL, input="Hello", temperature=3)
-    with pytest.raises(BadRequestError, match="file_search") as tool:
+    with pytest.raises(BadRequestError, match="code_interpreter") as tool:
         openai_client.responses.create(
-            model=MODEL, input="Hello", tools=[{"type": "file_search", "vector_store_ids": ["vs_1"]}]
+            model=MODEL, input="Hello", tools=[{"type": "code_interpreter", "container": "cntr_1"}]
         )
 
     assert missing.value.type is not None

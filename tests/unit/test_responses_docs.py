@@ -23,7 +23,7 @@ from stint.domain.openai.parts import INPUT_PARTS, OUTPUT_PARTS, REFUSED_PARTS
 from stint.domain.openai.response_events import ResponseEvent
 from stint.domain.openai.response_options import REFUSED_INCLUDES, Include
 from stint.domain.openai.response_requests import CreateResponse
-from stint.domain.openai.response_tools import REFUSED_TOOLS, WEB_SEARCH_TYPES
+from stint.domain.openai.response_tools import REFUSED_TOOLS, TOOL_TYPES
 
 DOCS = (Path(__file__).parents[2] / "docs" / "responses.md").read_text()
 ACCEPTED = ("works", "echoed", "accepted")
@@ -95,7 +95,7 @@ def test_every_tool_type_is_told_as_it_is() -> None:
     said = section("Tools")
 
     assert types_of(get_args(tool_param.ToolParam)) <= set(said)
-    honoured = dict.fromkeys(("function", "mcp", *WEB_SEARCH_TYPES), "works")
+    honoured = dict.fromkeys(TOOL_TYPES, "works")
     assert said == honoured | dict.fromkeys(REFUSED_TOOLS, "refused")
 
 

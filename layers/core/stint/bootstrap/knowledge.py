@@ -4,7 +4,7 @@ Each part is imported when it is made, so that functions that rarely need it sta
 """
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
 from stint.bootstrap.agents import AgentsComposition
@@ -14,6 +14,8 @@ from stint.settings import Settings
 from stint.store.store import Store
 
 if TYPE_CHECKING:
+    from stint.retrieval.port import VectorIndex
+    from stint.services.knowledge.search import Search
     from stint.services.knowledge_api import KnowledgeServices
 
 
@@ -26,6 +28,19 @@ class KnowledgeComposition(AgentsComposition):
 
     def deletion_kinds(self) -> dict[ObjectKind, DeleteObject]:
         return super().deletion_kinds() | delete_knowledge_objects(self.store)
+
+    @cached_property
+    def vector_index(self) -> "VectorIndex":
+        from stint.bootstrap.retrieval import make_vector_index  # noqa: PLC0415 - see above
+
+        return make_vector_index(self.settings)
+
+    def compose_search(self, tenant: str) -> "Search":
+        """Make the search of a tenant's vector stores."""
+        from stint.services.knowledge.embedding_models import EmbeddingModels  # noqa: PLC0415 - see above
+        from stint.services.knowledge.search import Search  # noqa: PLC0415 - see above
+
+        return Search(tenant, self.store, self.vector_index, EmbeddingModels(self.adapters.embedders))
 
     def compose_knowledge_services(self, tenant: str) -> "KnowledgeServices":
         return compose_knowledge(tenant, self.settings, self.store, self.deletions)

@@ -1,11 +1,12 @@
 """Composition of the OpenAI API's services. Only the functions that serve it load this module."""
 
 from collections.abc import Callable
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING
 
 from stint.bootstrap.adapters import Adapters
 from stint.bootstrap.knowledge import KnowledgeComposition
+from stint.domain.errors import InvalidRequest
 from stint.domain.openai.chat import ChatCompletionRequest
 from stint.domain.openai.chat_output import ChatCompletion
 from stint.domain.tasks import ObjectKind
@@ -38,6 +39,7 @@ from stint.store.store import Store
 
 if TYPE_CHECKING:
     from stint.services.inference_api import InferenceServices
+    from stint.tools.knowledge.file_search import KnowledgeSearch
 
 
 class OpenAIComposition(KnowledgeComposition):
@@ -58,7 +60,8 @@ class OpenAIComposition(KnowledgeComposition):
 
     def compose_openai_services(self, tenant: str) -> OpenAIServices:
         services = self.make_services(tenant)
-        return compose_responses(tenant, self.adapters, self.store, services, self.queue, self.links)
+        make_search = partial(self.compose_search, tenant)
+        return compose_responses(tenant, self.adapters, self.store, services, self.queue, self.links, make_search)
 
     def compose_worker(self, tenant: str) -> Worker:
         services, bus = self.make_openai_services(tenant), EventBridgeBus(make_events, self.settings.event_bus)
@@ -79,16 +82,30 @@ def delete_response_objects(store: Store) -> dict[ObjectKind, DeleteObject]:
     }
 
 
+def no_vector_stores() -> "KnowledgeSearch":
+    """Raise InvalidRequest, for compositions without vector stores."""
+    raise InvalidRequest("There are no vector stores. Remove the tool file_search.", code="not_supported")
+
+
 def compose_responses(
-    tenant: str, adapters: Adapters, store: Store, services: AgentsServices, queue: WorkQueue, links: LinkCache
+    tenant: str,
+    adapters: Adapters,
+    store: Store,
+    services: AgentsServices,
+    queue: WorkQueue,
+    links: LinkCache,
+    make_knowledge: Callable[[], "KnowledgeSearch"] = no_vector_stores,
 ) -> OpenAIServices:
-    """Make the use cases of a tenant, with the registry and tools of its agents."""
+    """Make the use cases of a tenant, with the registry and tools of its agents.
+
+    `make_knowledge` is called when a response first searches vector stores.
+    """
     settings, router = adapters.settings, adapters.router
     opaque = OpaqueTexts(tenant, store.signing_keys, settings.unsigned_content_until)
     deletions = Deletions(delete_response_objects(store), queue.send)
     recovery = Recovery(tenant, store, queue, opaque)
     contexts = Contexts(tenant, store, recovery, opaque, settings.lease_seconds, settings.history_bytes, links)
-    planner = ResponsePlanner(router, services.registry, services.toolgroups.tools)
+    planner = ResponsePlanner(router, services.registry, services.toolgroups.tools, make_knowledge)
     reader = DocumentReader(adapters.fetch, adapters.check_url, adapters.document_limits)
     inputs = InputReader(contexts, reader)
     responses = Responses(tenant, store, contexts, planner, reader, settings.default_model)

@@ -4,7 +4,17 @@ import operator
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Field, StrictBool, StrictFloat, StrictInt, StrictStr, model_validator
+from pydantic import (
+    BeforeValidator,
+    Discriminator,
+    Field,
+    StrictBool,
+    StrictFloat,
+    StrictInt,
+    StrictStr,
+    Tag,
+    model_validator,
+)
 
 from stint.domain.fields import AtMost, invalid
 from stint.domain.schema import Request
@@ -68,14 +78,22 @@ class CompoundFilter(Request):
     """Several filters, of which all or one must match."""
 
     type: Literal["and", "or"]
-    filters: list["ComparisonFilter | CompoundFilter"]
+    filters: list["Filter"]
 
     def matches(self, attributes: Mapping[str, Any]) -> bool:
         each = (condition.matches(attributes) for condition in self.filters)
         return all(each) if self.type == "and" else any(each)
 
 
-Filter = ComparisonFilter | CompoundFilter
+def form_of_filter(value: Any) -> str:
+    kind = value.get("type") if isinstance(value, dict) else getattr(value, "type", None)
+    return "compound" if kind in ("and", "or") else "comparison"
+
+
+Filter = Annotated[
+    Annotated[ComparisonFilter, Tag("comparison")] | Annotated[CompoundFilter, Tag("compound")],
+    Discriminator(form_of_filter),
+]
 NewFilter = Annotated[Filter, BeforeValidator(check_size)]
 """A filter of a request, within its limits."""
 

@@ -17,9 +17,16 @@ ATTACHMENTS = "attachments"
 It is a list of `{"content": {"uri": ...}, "mime_type": ...}`, each an `Attachment` of a turn. Metadata is stored with
 the step, so that a turn's `output_attachments` can be derived from its steps."""
 
-MODEL_NAMES = {"web_search": "brave_search"}
-"""Tools that models and steps know by another name than the registry. Llama Stack presents `web_search` as
-`brave_search`, whichever provider searches. The provider accepts both names."""
+FILE_SEARCH = "file_search"
+"""The models' name of the search of vector stores in a response. Llama Stack's is `knowledge_search`."""
+
+RESULTS = "results"
+"""Key of an outcome's metadata for what a file search found. The texts are in the content, after its first item, each
+from its second line on."""
+
+MODEL_NAMES = {"web_search": "brave_search", "knowledge_search": FILE_SEARCH}
+"""Tools that models and steps know by another name than the registry, or than Llama Stack. It presents `web_search` as
+`brave_search`, whichever provider searches. A call by either name runs the tool."""
 
 SEARCH_PROVIDERS = frozenset({"brave-search", "tavily-search"})
 """The providers whose tools MODEL_NAMES renames. Tools of other providers keep their names."""

@@ -71,6 +71,16 @@ INPUT_ITEMS: list[Json] = [
         "status": "completed",
         "action": {"type": "search", "query": "cats", "sources": [{"type": "url", "url": "https://a.example"}]},
     },
+    {
+        "type": "file_search_call",
+        "id": "fs_1",
+        "status": "completed",
+        "queries": ["cats"],
+        "results": [
+            {"file_id": "file-1", "filename": "cats.txt", "score": 0.5, "attributes": {"a": 1}, "text": "Meow."}
+        ],
+    },
+    {"type": "file_search_call", "queries": [], "results": None},
 ]
 REFERENCES: list[Json] = [
     {"type": "item_reference", "id": "msg_1"},

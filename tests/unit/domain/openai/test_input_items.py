@@ -123,9 +123,9 @@ def test_an_item_of_a_tool_that_is_not_offered_is_refused_by_its_type_and_place(
         (
             {
                 "role": "assistant",
-                "content": [{"type": "output_text", "text": "a", "annotations": [{"type": "file_citation"}]}],
+                "content": [{"type": "output_text", "text": "a", "annotations": [{"type": "file_path"}]}],
             },
-            "annotations.0: The annotation type 'file_citation' is not supported",
+            "annotations.0: The annotation type 'file_path' is not supported",
         ),
     ],
 )

@@ -4,6 +4,7 @@ import pytest
 from pydantic import BaseModel, TypeAdapter
 from tests.openresponses.bodies import check_event
 
+from stint.domain.openai.file_search import FileSearchCall
 from stint.domain.openai.items import FunctionCall, Message, WebSearchAction, WebSearchCall
 from stint.domain.openai.mcp_items import McpCall, McpListTools
 from stint.domain.openai.parts import OutputText, ReasoningText, RefusalPart, SummaryText
@@ -19,7 +20,11 @@ HEADER = ResponseHeader.model_validate(
         "created_at": 1_790_000_000,
         "model": "scripted/demo",
         "settings": {
-            "tools": [{"type": "mcp", "server_label": "w", "server_url": "https://a"}, {"type": "web_search"}],
+            "tools": [
+                {"type": "mcp", "server_label": "w", "server_url": "https://a"},
+                {"type": "web_search"},
+                {"type": "file_search", "vector_store_ids": ["vs_1"]},
+            ],
             "reasoning": {"effort": "low"},
         },
     }
@@ -39,7 +44,7 @@ VALUES: dict[str, Any] = PLACE | {
     "text": "Hello.",
     "refusal": "No.",
     "arguments": "{}",
-    "annotation": {"url": "https://a.example", "start_index": 0, "end_index": 1, "title": "A"},
+    "annotation": {"type": "file_citation", "index": 4, "file_id": "file-1", "filename": "a.txt"},
     "code": ERROR.code,
     "message": ERROR.message,
     "error": ERROR,
@@ -50,6 +55,7 @@ ITEMS = [
     McpListTools(id="mcpl_1", server_label="w"),
     McpCall(id="mcp_1", server_label="w", name="ask", arguments="", status="in_progress"),
     WebSearchCall(id="ws_1", status="in_progress", action=WebSearchAction(query="cats")),
+    FileSearchCall(id="fs_1", status="in_progress", queries=["cats"]),
 ]
 PARTS = [OutputText(text=""), RefusalPart(refusal=""), ReasoningText(text="")]
 

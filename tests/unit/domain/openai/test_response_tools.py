@@ -14,6 +14,17 @@ from stint.domain.openai.response_tools import (
 TOOL: TypeAdapter[ResponseTool] = TypeAdapter(ResponseTool)
 MCP: dict[str, Any] = {"type": "mcp", "server_label": "wiki", "server_url": "https://mcp.example.org"}
 
+FILES = {"type": "file_search", "vector_store_ids": ["vs_1"]}
+WEIGHTLESS = {"embedding_weight": 0, "text_weight": 0}
+
+
+def nested(depth: int) -> dict[str, Any]:
+    """Return a filter of this depth."""
+    inner: dict[str, Any] = {"type": "eq", "key": "a", "value": 1}
+    for _ in range(depth):
+        inner = {"type": "and", "filters": [inner]}
+    return inner
+
 
 def mcp(**fields: Any) -> McpTool:
     return McpTool.model_validate(MCP | fields)
@@ -67,6 +78,16 @@ def test_a_tool_that_is_not_offered_is_refused_by_its_type(kind: str) -> None:
         ({"type": "web_search", "external_web_access": False}, "web_search.external_web_access"),
         ({"type": "web_search_preview", "search_content_types": ["image"]}, "web_search_preview.search_content_types"),
         ({"type": "web_search", "search_context_size": "huge"}, "web_search.search_context_size"),
+        ({"type": "file_search"}, "file_search.vector_store_ids"),
+        (FILES | {"vector_store_ids": []}, "file_search.vector_store_ids"),
+        (FILES | {"vector_store_ids": ["vs_1"] * 21}, "file_search.vector_store_ids"),
+        (FILES | {"max_num_results": 0}, "file_search.max_num_results"),
+        (FILES | {"max_num_results": 51}, "file_search.max_num_results"),
+        (FILES | {"filters": {"type": "eq", "key": "a"}}, "file_search.filters.comparison.value"),
+        (FILES | {"filters": nested(50)}, "file_search.filters"),
+        (FILES | {"ranking_options": {"ranker": "best"}}, "file_search.ranking_options.ranker"),
+        (FILES | {"ranking_options": {"score_threshold": 1.1}}, "file_search.ranking_options.score_threshold"),
+        (FILES | {"ranking_options": {"hybrid_search": WEIGHTLESS}}, "file_search.ranking_options.hybrid_search"),
     ],
 )
 def test_a_setting_of_a_tool_that_is_not_offered_is_refused_by_its_name(tool: dict[str, Any], field: str) -> None:

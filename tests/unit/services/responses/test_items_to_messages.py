@@ -20,7 +20,8 @@ from stint.domain.errors import InvalidRequest
 from stint.domain.inference import AssistantAnswer, Reasoning, UserInput
 from stint.domain.openai.opaque import CompactedContext
 from stint.loop.transcript import NO_RESULT
-from stint.services.responses.items_to_messages import DENIED, NO_PAGES, SUMMARY
+from stint.services.responses.items_to_messages import DENIED, SUMMARY
+from stint.services.responses.search_items import NO_RESULTS
 
 ASKS = {"type": "mcp_approval_request", "id": "mcpr_1", "server_label": "s", "name": "add", "arguments": '{"a": 1}'}
 AGREES = {"type": "mcp_approval_response", "approval_request_id": "mcpr_1", "approve": True}
@@ -168,7 +169,7 @@ def test_a_search_is_told_without_what_it_read() -> None:
     said = messages(call("c1"), searched, mcp_call("mcp_1"), output("c1"))
     sources = messages(searched | {"action": found}, says("Plums are fruit."))
 
-    assert shape(said) == ["answer  -> c1 -> ws_1 -> mcp_1", f"result {NO_PAGES}", "result 3", "result sunny"]
+    assert shape(said) == ["answer  -> c1 -> ws_1 -> mcp_1", f"result {NO_RESULTS}", "result 3", "result sunny"]
     assert shape(sources) == ["answer  -> ws_1", "result https://example.com", "answer Plums are fruit."]
 
 

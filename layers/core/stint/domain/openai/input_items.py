@@ -6,6 +6,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from stint.domain.fields import LONG_TEXT, KnownTypes, Nothing, Omitted, Only, Refused, invalid
 from stint.domain.limits import MessageLimit, PartLimit
+from stint.domain.openai.file_search import FileSearchCall
 from stint.domain.openai.items import (
     PREFIXES,
     CompactionItem,
@@ -57,7 +58,6 @@ class CompactionInput(CompactionItem):
 NO_SHELL = "the shell tools are not offered"
 NO_PROGRAMS = "programmatic tool calling is not offered"
 REFUSED_ITEMS = {
-    "file_search_call": "file search is not offered",
     "computer_call": "the computer tool is not offered",
     "computer_call_output": "the computer tool is not offered",
     "code_interpreter_call": "the code interpreter is not offered",
@@ -111,7 +111,8 @@ InputItem = Annotated[
         | McpCall
         | McpApprovalRequest
         | McpApprovalResponse
-        | WebSearchCall,
+        | WebSearchCall
+        | FileSearchCall,
         Field(discriminator="type"),
     ],
     BeforeValidator(read_item),

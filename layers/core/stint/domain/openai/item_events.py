@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from stint.domain.fields import Omitted
-from stint.domain.openai.parts import OutputText, ReasoningText, RefusalPart, SummaryText, UrlCitation
+from stint.domain.openai.parts import Annotation, OutputText, ReasoningText, RefusalPart, SummaryText
 from stint.domain.schema import Schema
 
 
@@ -71,7 +71,7 @@ class OutputTextDone(PartEvent):
 class AnnotationAdded(PartEvent):
     type: Literal["response.output_text.annotation.added"] = "response.output_text.annotation.added"
     annotation_index: int
-    annotation: UrlCitation
+    annotation: Annotation
 
 
 class RefusalTextDelta(DeltaOf, PartEvent):
@@ -165,3 +165,15 @@ class WebSearchCallSearching(ItemEvent):
 
 class WebSearchCallCompleted(ItemEvent):
     type: Literal["response.web_search_call.completed"] = "response.web_search_call.completed"
+
+
+class FileSearchCallInProgress(ItemEvent):
+    type: Literal["response.file_search_call.in_progress"] = "response.file_search_call.in_progress"
+
+
+class FileSearchCallSearching(ItemEvent):
+    type: Literal["response.file_search_call.searching"] = "response.file_search_call.searching"
+
+
+class FileSearchCallCompleted(ItemEvent):
+    type: Literal["response.file_search_call.completed"] = "response.file_search_call.completed"

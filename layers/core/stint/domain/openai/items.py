@@ -7,6 +7,7 @@ from pydantic import Discriminator, Field, Tag, ValidationInfo, field_validator
 
 from stint.domain.fields import LONG_TEXT, Omitted, invalid
 from stint.domain.ids import new_name
+from stint.domain.openai.file_search import FileSearchCall
 from stint.domain.openai.mcp_items import McpApprovalRequest, McpApprovalResponse, McpCall, McpListTools
 from stint.domain.openai.parts import InputPart, MessagePart, ReasoningText, SummaryText, Text
 from stint.domain.schema import Request
@@ -147,7 +148,8 @@ OutputItem = Annotated[
     | McpListTools
     | McpCall
     | McpApprovalRequest
-    | WebSearchCall,
+    | WebSearchCall
+    | FileSearchCall,
     Field(discriminator="type"),
 ]
 """An output item of a response."""
@@ -162,7 +164,8 @@ Item = Annotated[
     | McpCall
     | McpApprovalRequest
     | McpApprovalResponse
-    | WebSearchCall,
+    | WebSearchCall
+    | FileSearchCall,
     Field(discriminator="type"),
 ]
 """A stored item of a response's input or of a conversation."""
@@ -178,6 +181,7 @@ PREFIXES: dict[str, str] = {
     "mcp_approval_request": "mcpr",
     "mcp_approval_response": "mcpa",
     "web_search_call": "ws",
+    "file_search_call": "fs",
 }
 DIGITS = re.compile(r"[0-9a-f]{32}([0-9]{2,4})?")
 

@@ -62,14 +62,23 @@ class UrlCitation(Request):
     title: str
 
 
-NO_FILE_CITATIONS = "files are not stored, so they cannot be cited"
+class FileCitation(Request):
+    """The file that supports the text before `index`, in characters (Unicode code points)."""
+
+    type: Literal["file_citation"] = "file_citation"
+    index: Annotated[StrictInt, Field(ge=0)]
+    file_id: str
+    filename: str = ""
+
+
+NO_CONTAINERS = "there are no containers whose files could be cited"
 Annotation = Annotated[
-    UrlCitation,
+    Annotated[UrlCitation | FileCitation, Field(discriminator="type")],
     BeforeValidator(
         KnownTypes(
             "annotation",
-            ("url_citation",),
-            dict.fromkeys(("file_citation", "container_file_citation", "file_path"), NO_FILE_CITATIONS),
+            ("url_citation", "file_citation"),
+            dict.fromkeys(("container_file_citation", "file_path"), NO_CONTAINERS),
         )
     ),
 ]

@@ -8,6 +8,9 @@ from stint.domain.openai.item_events import (
     AnnotationAdded,
     ContentPartAdded,
     ContentPartDone,
+    FileSearchCallCompleted,
+    FileSearchCallInProgress,
+    FileSearchCallSearching,
     FunctionCallArgumentsDelta,
     FunctionCallArgumentsDone,
     McpCallArgumentsDelta,
@@ -133,6 +136,9 @@ ResponseEvent = Annotated[
     | WebSearchCallInProgress
     | WebSearchCallSearching
     | WebSearchCallCompleted
+    | FileSearchCallInProgress
+    | FileSearchCallSearching
+    | FileSearchCallCompleted
     | ErrorEvent,
     Field(discriminator="type"),
 ]

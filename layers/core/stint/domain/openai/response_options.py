@@ -117,11 +117,11 @@ Include = Annotated[
     Literal[
         "reasoning.encrypted_content",
         "web_search_call.action.sources",
-        "message.input_image.image_url",
         "file_search_call.results",
+        "message.input_image.image_url",
         "computer_call_output.output.image_url",
         "code_interpreter_call.outputs",
     ],
     BeforeValidator(check_include),
 ]
-"""Values of `include`. The first two have an effect; images are always included; the others belong to refused tools."""
+"""Values of `include`. Images are always included; the last two belong to refused tools."""

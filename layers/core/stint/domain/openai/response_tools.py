@@ -7,6 +7,7 @@ from pydantic import BeforeValidator, Discriminator, Field, StrictBool, Tag, fie
 
 from stint.domain.fields import AtMost, KnownTypes, Nothing, Omitted, Only, Refused, invalid
 from stint.domain.limits import ServerToolNames
+from stint.domain.openai.file_search import FileSearchChoice, FileSearchTool
 from stint.domain.schema import Request
 
 ToolName = Annotated[str, Field(pattern=r"^[a-zA-Z0-9_-]{1,64}$")]
@@ -149,8 +150,8 @@ class WebSearchTool(Request):
 
 
 WEB_SEARCH_TYPES = ("web_search", "web_search_2025_08_26", "web_search_preview", "web_search_preview_2025_03_11")
+TOOL_TYPES = ("function", "mcp", "file_search", *WEB_SEARCH_TYPES)
 REFUSED_TOOLS = {
-    "file_search": "there are no vector stores",
     "code_interpreter": "there is no container to run code in",
     "image_generation": "no provider creates images",
     "computer": "there is no computer to use",
@@ -165,8 +166,8 @@ REFUSED_TOOLS = {
     "programmatic_tool_calling": "the model calls its tools directly",
 }
 ResponseTool = Annotated[
-    Annotated[FunctionTool | McpTool | WebSearchTool, Field(discriminator="type")],
-    BeforeValidator(KnownTypes("tool", ("function", "mcp", *WEB_SEARCH_TYPES), REFUSED_TOOLS)),
+    Annotated[FunctionTool | McpTool | WebSearchTool | FileSearchTool, Field(discriminator="type")],
+    BeforeValidator(KnownTypes("tool", TOOL_TYPES, REFUSED_TOOLS)),
 ]
 
 
@@ -198,8 +199,8 @@ class WebSearchChoice(Request):
 
 
 NamedChoice = Annotated[
-    Annotated[FunctionChoice | McpChoice | WebSearchChoice, Field(discriminator="type")],
-    BeforeValidator(KnownTypes("tool choice", ("function", "mcp", *WEB_SEARCH_TYPES), REFUSED_TOOLS)),
+    Annotated[FunctionChoice | McpChoice | WebSearchChoice | FileSearchChoice, Field(discriminator="type")],
+    BeforeValidator(KnownTypes("tool choice", TOOL_TYPES, REFUSED_TOOLS)),
 ]
 
 
@@ -254,4 +255,4 @@ def stands_for(choice: NamedChoice, tool: ResponseTool) -> bool:
         return isinstance(tool, FunctionTool) and tool.name == choice.name
     if isinstance(choice, McpChoice):
         return isinstance(tool, McpTool) and tool.server_label == choice.server_label
-    return isinstance(tool, WebSearchTool)
+    return isinstance(tool, FileSearchTool if isinstance(choice, FileSearchChoice) else WebSearchTool)

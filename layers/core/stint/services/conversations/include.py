@@ -2,10 +2,12 @@
 
 from collections.abc import Collection
 
+from stint.domain.openai.file_search import FileSearchCall
 from stint.domain.openai.items import Item, ReasoningItem, WebSearchCall
 
 ENCRYPTED_REASONING = "reasoning.encrypted_content"
 SEARCH_SOURCES = "web_search_call.action.sources"
+FILE_RESULTS = "file_search_call.results"
 
 
 def include_fields(item: Item, include: Collection[str]) -> Item:
@@ -15,4 +17,6 @@ def include_fields(item: Item, include: Collection[str]) -> Item:
             return item.model_copy(update={"encrypted_content": None})
         case WebSearchCall(action=action) if action.sources is not None and SEARCH_SOURCES not in include:
             return item.model_copy(update={"action": action.model_copy(update={"sources": None})})
+        case FileSearchCall(results=list()) if FILE_RESULTS not in include:
+            return item.model_copy(update={"results": None})
     return item

@@ -2,6 +2,7 @@
 
 import secrets
 from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 from stint.domain.ids import place_of
 from stint.domain.inference import AnswerDetails
@@ -22,6 +23,7 @@ from stint.domain.run_events import (
     LoopEvent,
     ReasoningEnded,
     ReasoningProgress,
+    RefusalDelta,
     StepComplete,
     StepProgress,
     TextDelta,
@@ -31,6 +33,9 @@ from stint.services.responses.item_events import ItemStream
 from stint.services.responses.masking import masked
 from stint.services.responses.output_items import OutputItems, output_of, shows_raw
 from stint.services.responses.streamed_items import StreamedItems
+
+if TYPE_CHECKING:
+    from stint.services.responses.citations import CitationParser
 
 OBFUSCATION = 16
 """Deltas are padded to multiples of this number of characters."""
@@ -51,6 +56,7 @@ class ResponseStream:
         self.sequence = sequence
         self.items = ItemStream(raw=shows_raw(header.settings), streamed=streamed)
         self.ahead = 0
+        self.citations: CitationParser | None = None
 
     def number(self, events: Iterable[ResponseEvent]) -> Iterator[ResponseEvent]:
         """Number events when they are emitted."""
@@ -122,7 +128,7 @@ class ResponseStream:
                 yield from self.items.emit_reasoning_done(self.output.reasoning(reasoning))
                 self.ahead = 1
             case StepProgress(step_type="inference", delta=TextDelta() as delta):
-                yield from self.items.emit_text(self.output.next_id("msg", self.ahead), delta)
+                yield from self.emit_text(self.output.next_id("msg", self.ahead), delta)
             case StepProgress(step_type="tool_execution", delta=ToolCallDelta(tool_call=call)) if not isinstance(
                 call, str
             ):
@@ -131,10 +137,25 @@ class ResponseStream:
                     yield from self.items.emit_call(opened)
             case StepComplete(step_details=step):
                 items, self.ahead = self.output.add_step(step, details)[self.ahead :], 0
+                self.citations = None
                 for item in items:
                     yield from self.items.emit_rest(item)
             case _:
                 pass
+
+    def emit_text(self, item_id: str, delta: TextDelta) -> Iterator[ResponseEvent]:
+        """Yield a piece of a text, whose markers become annotations."""
+        if isinstance(delta, RefusalDelta) or not self.output.hosted.cites:
+            yield from self.items.emit_text(item_id, delta)
+            return
+        from stint.services.responses.citations import CitationParser  # noqa: PLC0415 - few responses search files
+
+        self.citations = self.citations or CitationParser(self.output.sources)
+        for piece in self.citations.add(delta.text):
+            if isinstance(piece, str):
+                yield from self.items.emit_text(item_id, TextDelta(text=piece))
+            else:
+                yield from self.items.emit_annotation(item_id, piece)
 
     def missing_items(self) -> Iterator[ResponseEvent]:
         """Yield the items that the stream lacks. An open item that is not in the output was interrupted."""

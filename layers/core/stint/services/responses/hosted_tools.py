@@ -5,7 +5,9 @@ from dataclasses import dataclass, field
 from typing import Self
 
 from stint.domain.errors import InvalidRequest
+from stint.domain.openai.file_search import FileSearchChoice, FileSearchTool
 from stint.domain.openai.mcp_items import McpListTools
+from stint.domain.openai.response_options import PlainText
 from stint.domain.openai.response_tools import (
     AllowedToolsChoice,
     FunctionChoice,
@@ -17,9 +19,13 @@ from stint.domain.openai.response_tools import (
     WebSearchTool,
 )
 from stint.domain.openai.stored_responses import ResponseSettings
+from stint.tools.port import FILE_SEARCH
 
 WEB_SEARCH = "web_search"
 """The models' name of the web search."""
+
+FILE_SEARCHES = (FILE_SEARCH, "knowledge_search")
+"""Names by which models call the file search. The second one is Llama Stack's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,12 +33,15 @@ class HostedTools:
     """The hosted tools. `servers` has the label of each tool's MCP server.
 
     Calls of the tools in `approvals` wait for the client's approval. `searches`: there is a web search.
+    `searches_files`: there is a file search. `cites`: the text may cite files. JSON never does.
     """
 
     functions: frozenset[str] = frozenset()
     servers: Mapping[str, str] = field(default_factory=dict)
     approvals: frozenset[str] = frozenset()
     searches: bool = False
+    searches_files: bool = False
+    cites: bool = False
 
     @classmethod
     def of(cls, settings: ResponseSettings, listed: Sequence[McpListTools]) -> Self:
@@ -42,12 +51,20 @@ class HostedTools:
         servers = {name: label for label, name in offered if may_call(name, names)}
         approvals = [name for name, label in servers.items() if by_label[label].needs_approval(name)]
         functions = [tool.name for tool in settings.tools if isinstance(tool, FunctionTool)]
+        searches_files = any(isinstance(tool, FileSearchTool) for tool in settings.tools)
         return cls(
             frozenset(name for name in functions if may_call(name, names)),
             servers,
             frozenset(approvals),
             any(isinstance(tool, WebSearchTool) for tool in settings.tools) and may_call(WEB_SEARCH, names),
+            searches_files and may_call(FILE_SEARCH, names),
+            searches_files and is_plain(settings),
         )
+
+
+def is_plain(settings: ResponseSettings) -> bool:
+    """Return whether the model writes plain text."""
+    return settings.text is None or isinstance(settings.text.format, PlainText)
 
 
 def may_call(name: str, names: frozenset[str] | None) -> bool:
@@ -89,5 +106,7 @@ def names_of(choice: NamedChoice, listed: Iterable[McpListTools]) -> list[str]:
                     param="tool_choice",
                 )
             return offered if name is None else [name]
+        case FileSearchChoice():
+            return [FILE_SEARCH]
         case _:
             return [WEB_SEARCH]

@@ -6,9 +6,14 @@ An answer's text is streamed, and is done when its step is stored. Calls are the
 from collections.abc import Generator, Iterator
 from typing import Literal
 
+from stint.domain.openai.file_search import FileSearchCall
 from stint.domain.openai.item_events import (
+    AnnotationAdded,
     ContentPartAdded,
     ContentPartDone,
+    FileSearchCallCompleted,
+    FileSearchCallInProgress,
+    FileSearchCallSearching,
     FunctionCallArgumentsDelta,
     FunctionCallArgumentsDone,
     McpCallArgumentsDelta,
@@ -34,9 +39,10 @@ from stint.domain.openai.item_events import (
 )
 from stint.domain.openai.items import FunctionCall, Message, OutputItem, ReasoningItem, WebSearchCall
 from stint.domain.openai.mcp_items import McpCall, McpListTools
-from stint.domain.openai.parts import OutputText, ReasoningText, RefusalPart, SummaryText
+from stint.domain.openai.parts import Annotation, OutputText, ReasoningText, RefusalPart, SummaryText
 from stint.domain.openai.response_events import OutputItemAdded, OutputItemDone, ResponseEvent
 from stint.domain.run_events import RefusalDelta, TextDelta
+from stint.services.responses.output_items import HostedCall
 from stint.services.responses.streamed_items import OpenItem, StreamedItems
 
 IN_PROGRESS: Literal["in_progress"] = "in_progress"
@@ -93,14 +99,22 @@ class ItemStream:
     def emit_text(self, item_id: str, delta: TextDelta) -> Iterator[ResponseEvent]:
         refusal = isinstance(delta, RefusalDelta)
         if self.open is None:
-            item = Message(id=item_id, role="assistant", content=[], status=IN_PROGRESS)
-            yield from self.emit_message(item, part_of("", refusal=refusal))
+            yield from self.emit_message(empty_message(item_id), part_of("", refusal=refusal))
         opened = self.current()
         opened.text.append(delta.text)
         if refusal:
             yield RefusalTextDelta(**opened.place, content_index=0, delta=delta.text)
         else:
             yield OutputTextDelta(**opened.place, content_index=0, delta=delta.text)
+
+    def emit_annotation(self, item_id: str, annotation: Annotation) -> Iterator[ResponseEvent]:
+        """Yield an annotation of the text so far."""
+        if self.open is None:
+            yield from self.emit_message(empty_message(item_id), OutputText(text=""))
+        opened = self.current()
+        index = len(opened.annotations)
+        opened.annotations.append(annotation)
+        yield AnnotationAdded(**opened.place, content_index=0, annotation_index=index, annotation=annotation)
 
     def emit_message(self, item: Message, part: OutputText | RefusalPart) -> Iterator[ResponseEvent]:
         opened = yield from self.emit_added(item)
@@ -121,7 +135,7 @@ class ItemStream:
                 yield FunctionCallArgumentsDelta(**opened.place, delta=item.arguments)
                 yield FunctionCallArgumentsDone(**opened.place, arguments=item.arguments)
                 yield from self.emit_item_done(item)
-            case McpCall(status="incomplete") | WebSearchCall(status="incomplete"):
+            case McpCall() | WebSearchCall() | FileSearchCall() if item.status == "incomplete":
                 yield from self.emit_item_done(item)
             case McpCall():
                 opened = self.current()
@@ -131,6 +145,10 @@ class ItemStream:
             case WebSearchCall():
                 yield WebSearchCallCompleted(**self.current().place)
                 yield from self.emit_item_done(item)
+            case FileSearchCall():
+                if item.status == "completed":
+                    yield FileSearchCallCompleted(**self.current().place)
+                yield from self.emit_item_done(item)
             case _:
                 yield from self.emit_added(item)
                 yield from self.emit_item_done(item)
@@ -138,23 +156,29 @@ class ItemStream:
     def emit_message_done(self, item: Message) -> Iterator[ResponseEvent]:
         [part] = item.content
         if self.open is None:
-            empty = item.model_copy(update={"content": [], "status": IN_PROGRESS})
-            yield from self.emit_message(empty, part_of("", refusal=isinstance(part, RefusalPart)))
+            yield from self.emit_message(empty_message(item.id), part_of("", refusal=isinstance(part, RefusalPart)))
         place = self.current().place
         if isinstance(part, RefusalPart):
             yield RefusalTextDone(**place, content_index=0, refusal=part.refusal)
             yield ContentPartDone(**place, content_index=0, part=part)
         elif isinstance(part, OutputText):
+            for annotation in part.annotations[len(self.current().annotations) :]:
+                yield from self.emit_annotation(item.id, annotation)
             yield OutputTextDone(**place, content_index=0, text=part.text)
             yield ContentPartDone(**place, content_index=0, part=part)
         yield from self.emit_item_done(item)
 
-    def emit_call(self, item: McpCall | WebSearchCall) -> Iterator[ResponseEvent]:
+    def emit_call(self, item: HostedCall) -> Iterator[ResponseEvent]:
         """Yield the start of a call that the server runs."""
         if isinstance(item, WebSearchCall):
             opened = yield from self.emit_added(item)
             yield WebSearchCallInProgress(**opened.place)
             yield WebSearchCallSearching(**opened.place)
+            return
+        if isinstance(item, FileSearchCall):
+            opened = yield from self.emit_added(item)
+            yield FileSearchCallInProgress(**opened.place)
+            yield FileSearchCallSearching(**opened.place)
             return
         opened = yield from self.emit_added(item.model_copy(update={"arguments": ""}))
         opened.text.append(item.arguments)
@@ -175,7 +199,7 @@ class ItemStream:
                 yield from self.emit_text(item.id, RefusalDelta(text=text[len(streamed) :]))
             case ReasoningItem() if (text := thoughts_of(item)) != streamed:
                 yield from self.emit_reasoning(item.id, text[len(streamed) :])
-            case McpCall() | WebSearchCall() if self.open is None:
+            case McpCall() | WebSearchCall() | FileSearchCall() if self.open is None:
                 yield from self.emit_call(as_begun(item))
             case _:
                 pass
@@ -212,8 +236,14 @@ def thoughts_of(item: ReasoningItem) -> str:
     return "".join([part.text for part in item.summary] + [part.text for part in item.content or []])
 
 
-def as_begun(item: McpCall | WebSearchCall) -> McpCall | WebSearchCall:
+def empty_message(item_id: str) -> Message:
+    return Message(id=item_id, role="assistant", content=[], status=IN_PROGRESS)
+
+
+def as_begun(item: HostedCall) -> HostedCall:
     """Return a call as it was when the server started to run it."""
+    if isinstance(item, FileSearchCall):
+        return item.model_copy(update={"status": "in_progress", "results": None})
     if isinstance(item, McpCall):
         return item.model_copy(update={"status": "in_progress", "output": None, "error": None})
     action = item.action.model_copy(update={"sources": None})

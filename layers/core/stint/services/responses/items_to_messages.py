@@ -10,6 +10,7 @@ from stint.domain.errors import InvalidRequest
 from stint.domain.inference import AssistantAnswer, ModelMessage, Reasoning, SystemText, ToolResult, UserInput
 from stint.domain.json_text import parse_json
 from stint.domain.openai.conversations import StoredItem
+from stint.domain.openai.file_search import FileSearchCall
 from stint.domain.openai.items import (
     CompactionItem,
     FunctionCall,
@@ -26,10 +27,11 @@ from stint.domain.tools import ToolCall
 from stint.loop.transcript import Transcript
 from stint.services.conversations.item_files import share_out
 from stint.services.responses.hosted_tools import WEB_SEARCH
+from stint.services.responses.search_items import chunks_of, urls_of
+from stint.tools.port import FILE_SEARCH
 
 DENIED = "The user did not approve this call."
 SUMMARY = "Summary of the conversation so far:"
-NO_PAGES = "The search results are not stored in this conversation."
 
 
 @dataclass(slots=True)
@@ -131,7 +133,10 @@ class MessageBuilder:
                 draft.add_ran(call_of(item.id, item.name, item.arguments), result_of(item))
             case WebSearchCall():
                 query = json.dumps({"query": item.action.query}, ensure_ascii=False)
-                draft.add_ran(call_of(item.id, WEB_SEARCH, query), pages_of(item))
+                draft.add_ran(call_of(item.id, WEB_SEARCH, query), urls_of(item))
+            case FileSearchCall():
+                query = json.dumps({"query": " ".join(item.queries)}, ensure_ascii=False)
+                draft.add_ran(call_of(item.id, FILE_SEARCH, query), chunks_of(item))
             case _:
                 draft.close(self.transcript)
                 self.add_other(item, texts)
@@ -204,11 +209,6 @@ def result_of(item: McpCall) -> str:
             return text
         case error:
             return error.message or error.model_dump_json()
-
-
-def pages_of(item: WebSearchCall) -> str:
-    """Return the sources of a search. The pages' contents are in no item."""
-    return "\n".join(source.url for source in item.action.sources or ()) or NO_PAGES
 
 
 def call_of(call_id: str, name: str, arguments: str) -> ToolCall:

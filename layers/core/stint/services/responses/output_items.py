@@ -1,20 +1,17 @@
 """The output of a response, derived from its steps. Streaming, reading and resuming yield the same items."""
 
 from collections.abc import Callable, Iterable
-from typing import Any
 
 from stint.domain.content import text_of
 from stint.domain.ids import hex_of, item_name, place_of
 from stint.domain.inference import AnswerDetails, Reasoning
-from stint.domain.json_text import parse_json
+from stint.domain.openai.file_search import FileSearchCall
 from stint.domain.openai.items import (
     FunctionCall,
     Message,
     OutputItem,
     ReasoningItem,
-    WebSearchAction,
     WebSearchCall,
-    WebSearchSource,
 )
 from stint.domain.openai.mcp_items import McpApprovalRequest, McpCall, McpError, McpListTools
 from stint.domain.openai.parts import OutputText, ReasoningText, RefusalPart, SummaryText
@@ -22,10 +19,17 @@ from stint.domain.openai.stored_responses import ResponseOutcome, ResponseRecord
 from stint.domain.schema import Schema
 from stint.domain.steps import InferenceStep, Step, ToolExecutionStep
 from stint.domain.tools import ToolCall, ToolResponse
-from stint.services.conversations.include import ENCRYPTED_REASONING, SEARCH_SOURCES
+from stint.services.conversations.include import ENCRYPTED_REASONING, FILE_RESULTS, SEARCH_SOURCES
 from stint.services.responses.answer_calls import AnswerCalls
-from stint.services.responses.hosted_tools import WEB_SEARCH, HostedTools
+from stint.services.responses.hosted_tools import HostedTools
+from stint.services.responses.search_items import (
+    finish_file_search,
+    finish_web_search,
+    open_search,
+    sources_of,
+)
 
+HostedCall = McpCall | WebSearchCall | FileSearchCall
 Encode = Callable[[Schema], str]
 """A function that encodes a document as signed text: `OpaqueTexts.encode`."""
 
@@ -48,6 +52,7 @@ class OutputItems:
         self.partial: list[OutputItem] = []
         self.calls = AnswerCalls()
         self.skipped = 0
+        self.sources: dict[str, str] = {}
         self.listed: list[McpListTools] = []
         self.list_tools(listed)
 
@@ -102,10 +107,18 @@ class OutputItems:
         dropped = {call.call_id for call in answer.tool_calls} if broken else set()
         self.calls = AnswerCalls(list(calls), dropped=dropped)
         if text or not calls:
-            part = RefusalPart(refusal=text) if details.refusal else OutputText(text=text)
+            part = RefusalPart(refusal=text) if details.refusal else self.output_text(text)
             status = "incomplete" if broken else "completed"
             self.items.append(Message(id=self.next_id("msg"), role="assistant", content=[part], status=status))
         self.add_client_calls()
+
+    def output_text(self, text: str) -> OutputText:
+        """Return a text of the model with its citations."""
+        if not self.hosted.cites:
+            return OutputText(text=text)
+        from stint.services.responses.citations import cite  # noqa: PLC0415 - few responses search files
+
+        return cite(text, self.sources)
 
     def add_client_calls(self) -> None:
         """Add the waiting calls up to the next server call, which is added with its result."""
@@ -139,7 +152,10 @@ class OutputItems:
         if isinstance(opened, McpCall):
             self.items.append(finish_mcp_call(opened, response))
         elif isinstance(opened, WebSearchCall):
-            self.items.append(finish_search(opened, response, self.settings.include))
+            self.items.append(finish_web_search(opened, response, self.settings.include))
+        elif isinstance(opened, FileSearchCall):
+            self.sources |= sources_of(response)
+            self.items.append(finish_file_search(opened, response, self.settings.include))
         self.add_client_calls()
 
     def add_without_result(self, call: ToolCall) -> None:
@@ -163,7 +179,7 @@ class OutputItems:
         known = {item.id for item in self.items}
         self.partial = [item for item in ending.partial if item.id not in known]
 
-    def opened(self, call: ToolCall) -> McpCall | WebSearchCall | None:
+    def opened(self, call: ToolCall) -> HostedCall | None:
         """Return the item of a call that the server starts to run; None if it is not a hosted tool's."""
         name = call.tool_name
         if name in self.hosted.servers:
@@ -175,11 +191,7 @@ class OutputItems:
                 status="in_progress",
                 approval_request_id=call.call_id if call.call_id.startswith("mcpr_") else None,
             )
-        if name == WEB_SEARCH and self.hosted.searches and isinstance(call.arguments, dict):
-            query = str(call.arguments.get("query", ""))
-            action = WebSearchAction(query=query, queries=[query])
-            return WebSearchCall(id=self.next_id("ws"), status="in_progress", action=action)
-        return None
+        return open_search(call, self.hosted, self.next_id)
 
     def reasoning(self, reasoning: Reasoning) -> ReasoningItem:
         """Return reasoning as a summary, or raw if the request asked for reasoning without a summary."""
@@ -210,27 +222,9 @@ def finish_mcp_call(item: McpCall, response: ToolResponse) -> McpCall:
     return item.model_copy(update={"status": "completed", "output": text})
 
 
-def finish_search(item: WebSearchCall, response: ToolResponse, include: Iterable[str]) -> WebSearchCall:
-    failed = bool((response.metadata or {}).get("error"))
-    sources = None
-    if SEARCH_SOURCES in include:
-        sources = [] if failed else sources_of(text_of(response.content))
-    action = item.action.model_copy(update={"sources": sources})
-    return item.model_copy(update={"status": "failed" if failed else "completed", "action": action})
-
-
-def sources_of(result: str) -> list[WebSearchSource]:
-    """Return the pages that a search found; none if its result was cut."""
-    try:
-        found: Any = parse_json(result)
-        return [WebSearchSource(url=hit["url"]) for hit in found["top_k"]]
-    except (ValueError, KeyError, TypeError):
-        return []
-
-
 def whole(settings: ResponseSettings) -> ResponseSettings:
     """Return settings with which items have all optional fields."""
-    return settings.model_copy(update={"include": [ENCRYPTED_REASONING, SEARCH_SOURCES]})
+    return settings.model_copy(update={"include": [ENCRYPTED_REASONING, SEARCH_SOURCES, FILE_RESULTS]})
 
 
 def output_of(stored: StoredResponse, encode: Encode, settings: ResponseSettings | None = None) -> OutputItems:

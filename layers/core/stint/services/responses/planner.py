@@ -2,12 +2,13 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from stint.domain.errors import InvalidRequest, at_fault, rename_param
 from stint.domain.inference import AnswerFormat, JsonObjectResponseFormat, JsonSchemaResponseFormat, ToolSignature
+from stint.domain.openai.file_search import FileSearchTool
 from stint.domain.openai.mcp_items import McpListTools, McpToolInfo
 from stint.domain.openai.response_options import JsonObject, JsonSchema, PlainText, to_options
 from stint.domain.openai.response_tools import (
@@ -31,6 +32,9 @@ from stint.services.responses.hosted_tools import WEB_SEARCH, HostedTools, calla
 from stint.tools.list_budget import shared_list_budget
 from stint.tools.port import ProviderData, Toolgroup
 
+if TYPE_CHECKING:  # few responses search files
+    from stint.tools.knowledge.file_search import KnowledgeSearch
+
 MCP = "model-context-protocol"
 WEB_SEARCH_GROUP = "builtin::websearch"
 RESULTS = {"low": 3, "medium": 6, "high": 12}
@@ -50,11 +54,12 @@ class ResponsePlan:
 
 @dataclass(frozen=True, slots=True)
 class ResponsePlanner:
-    """Makes the plans of a tenant's responses."""
+    """Makes the plans of a tenant's responses. `make_knowledge` returns the search of its vector stores."""
 
     router: Router
     registry: Registry
     tools: Tools
+    make_knowledge: Callable[[], "KnowledgeSearch"]
 
     async def plan(
         self, model_id: str, settings: ResponseSettings, tools: Sequence[ResponseTool], provider_data: ProviderData
@@ -112,9 +117,14 @@ class ResponsePlanner:
         client = {tool.name: signature_of(tool) for tool in tools if isinstance(tool, FunctionTool)}
         hosted = [each for found in offered for each in found]
         refuse_too_many(hosted, "tools", "Choose some of them with allowed_tools.")
-        for tool in tools:
+        for place, tool in enumerate(tools):
             if isinstance(tool, WebSearchTool):
                 hosted.append(await self.web_search(tool, keys))
+            if isinstance(tool, FileSearchTool):
+                from stint.services.responses.file_searches import file_search  # noqa: PLC0415 - few responses have one
+
+                with at_fault(f"tools[{place}].vector_store_ids"):
+                    hosted.append(await file_search(tool, self.make_knowledge(), self.tools.result_bytes, settings))
         refuse_repeated([*client, *(each.signature.name for each in hosted)])
         listed = [list_item(server, found) for server, found in zip(servers.values(), offered, strict=True)]
         approvals = HostedTools.of(settings, listed).approvals
@@ -183,7 +193,7 @@ def refuse_repeated(names: Sequence[str]) -> None:
     for name, count in Counter(names).items():
         if count > 1:
             raise InvalidRequest(
-                f"Tool {name!r} is declared {count} times among functions, MCP servers and web search. Names must "
+                f"Tool {name!r} is declared {count} times among functions, MCP servers and searches. Names must "
                 "be unique. Exclude one with allowed_tools, or rename the function.",
                 code="duplicate_tool",
                 param="tools",

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from pydantic import ConfigDict, TypeAdapter
 
-from stint.domain.openai.item_events import ContentPartAdded, DeltaOf, ReasoningSummaryPartAdded
+from stint.domain.openai.item_events import AnnotationAdded, ContentPartAdded, DeltaOf, ReasoningSummaryPartAdded
 from stint.domain.openai.response_events import (
     OutputItemAdded,
     OutputItemDone,
@@ -51,6 +51,8 @@ class ReplayPosition:
                 items.done.append(item)
             case ContentPartAdded(part=part) | ReasoningSummaryPartAdded(part=part) if items.open is not None:
                 items.open.part = part
+            case AnnotationAdded(annotation=annotation) if items.open is not None:
+                items.open.annotations.append(annotation)
             case DeltaOf(delta=delta) if items.open is not None:
                 items.open.text.append(delta)
 

@@ -3,9 +3,10 @@
 from dataclasses import dataclass, field
 from typing import TypedDict
 
+from stint.domain.openai.file_search import FileSearchCall
 from stint.domain.openai.items import FunctionCall, OutputItem, WebSearchCall
 from stint.domain.openai.mcp_items import McpCall
-from stint.domain.openai.parts import OutputText, ReasoningText, RefusalPart, SummaryText
+from stint.domain.openai.parts import Annotation, OutputText, ReasoningText, RefusalPart, SummaryText
 
 TextPart = OutputText | RefusalPart | ReasoningText | SummaryText
 
@@ -19,12 +20,16 @@ class Place(TypedDict):
 
 @dataclass(slots=True)
 class OpenItem:
-    """The item that is being streamed, as it was added at `index`, with its empty `part` and the `text` so far."""
+    """The item that is being streamed, as it was added at `index`.
+
+    It has its empty `part`, and the `text` and `annotations` so far.
+    """
 
     item: OutputItem
     index: int
     part: TextPart | None = None
     text: list[str] = field(default_factory=list)
+    annotations: list[Annotation] = field(default_factory=list)
 
     @property
     def place(self) -> Place:
@@ -40,7 +45,9 @@ class OpenItem:
                 filled = {"content": [RefusalPart(refusal=text)]}
             case _, SummaryText():
                 filled = {"summary": [SummaryText(text=text)]}
-            case _, OutputText() | ReasoningText() as part:
+            case _, OutputText():
+                filled = {"content": [OutputText(text=text, annotations=self.annotations)]}
+            case _, ReasoningText() as part:
                 filled = {"content": [part.model_copy(update={"text": text})]}
         return self.item.model_copy(update={"status": "incomplete", **filled})
 
@@ -61,5 +68,5 @@ class StreamedItems:
     @property
     def index_of_call(self) -> int:
         """Return the index of the first call without a result, which is the open item if that is a call."""
-        called = self.open is not None and isinstance(self.open.item, McpCall | WebSearchCall)
+        called = self.open is not None and isinstance(self.open.item, McpCall | WebSearchCall | FileSearchCall)
         return self.index - called

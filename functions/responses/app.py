@@ -18,6 +18,7 @@ app = create_app(
     conversations.router,
     chat.router,
     LazyRouter("stint.http.routes.stored_chats", "/v1/chat/completions"),
+    LazyRouter("stint.http.routes.completions", "/v1/completions"),
     LazyRouter("stint.http.routes.inference", "/v1/inference/"),
     make_services=composition.make_openai_services,
     read_settings=load_settings,

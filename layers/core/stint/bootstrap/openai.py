@@ -138,11 +138,13 @@ def compose_inference(
 ) -> "InferenceServices":
     """Make the use cases of inference, whose modules are loaded now."""
     from stint.services.chat.stored import StoredChats  # noqa: PLC0415 - see OpenAIServices
+    from stint.services.inference.completions import TextCompletions  # noqa: PLC0415
     from stint.services.inference.inference import ModelInference  # noqa: PLC0415
     from stint.services.inference_api import InferenceServices  # noqa: PLC0415
 
     return InferenceServices(
         inference=ModelInference(adapters.router, services.registry, reader),
+        completions=TextCompletions(adapters.router, services.registry),
         stored_chats=StoredChats(tenant, store, deletions),
         heartbeat_seconds=adapters.settings.heartbeat_seconds,
     )

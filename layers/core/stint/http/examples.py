@@ -66,6 +66,9 @@ EXAMPLES: dict[str, dict[str, Any]] = {
         "A stored chat": {"model": MODEL, "messages": [QUESTION], "store": True, "metadata": {"topic": "weather"}},
     },
     "update_chat_completion": {"Other metadata": {"metadata": {"topic": "travel"}}},
+    "create_completion": {
+        "A completion": {"model": MODEL, "prompt": "Complete the sentence: Roses are red,", "max_tokens": 50},
+    },
     "answer_chat": {
         "A chat": {"model_id": MODEL, "messages": [QUESTION]},
         "A tool of the client, streamed": {

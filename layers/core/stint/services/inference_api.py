@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from stint.services.chat.stored import StoredChats
+from stint.services.inference.completions import TextCompletions
 from stint.services.inference.inference import ModelInference
 
 
@@ -11,5 +12,6 @@ class InferenceServices:
     """The use cases. After `heartbeat_seconds` of silence, a connection gets a heartbeat."""
 
     inference: ModelInference
+    completions: TextCompletions
     stored_chats: StoredChats
     heartbeat_seconds: float

@@ -29,7 +29,7 @@ from stint.http.streaming import StreamFormat, buffer_document, stream_events
 from stint.loop.answer import Answer
 from stint.observability import Observation
 from stint.services.inference.answers import chat_chunks, completion_chunks, to_chat_response, to_completion_response
-from stint.services.inference.inference import InferenceRun
+from stint.services.inference.runs import InferenceRun
 from stint.services.inference_api import InferenceServices
 
 INFERENCE = "/v1/inference"

@@ -49,7 +49,7 @@ TAGS = [
     {"name": "Chat", "description": f"{OPENAI_API}: chat completions, at /v1 and at /v1/openai/v1."},
     {"name": "Files", "description": f"{OPENAI_API}: files, at /v1 and at /v1/openai/v1."},
 ]
-OPENAI = ("/v1/responses", "/v1/conversations", "/v1/chat/", "/v1/models", "/v1/files")
+OPENAI = ("/v1/responses", "/v1/conversations", "/v1/chat/", "/v1/completions", "/v1/models", "/v1/files")
 
 
 @router.get("/inspect/routes", response_model=RouteList)
@@ -70,6 +70,7 @@ def list_parts() -> tuple[APIRouter, ...]:
     from stint.http.routes import (  # noqa: PLC0415
         agents,
         chat,
+        completions,
         conversations,
         files,
         inference,
@@ -85,6 +86,7 @@ def list_parts() -> tuple[APIRouter, ...]:
         conversations.router,
         chat.router,
         stored_chats.router,
+        completions.router,
         inference.router,
         files.router,
         tools.router,

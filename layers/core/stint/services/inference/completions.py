@@ -1,0 +1,105 @@
+"""OpenAI's text completions, each of which is a chat of one message. Nothing is stored."""
+
+import time
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from functools import reduce
+from operator import add
+
+from stint.domain.ids import new_name
+from stint.domain.inference import FinishReason, InferenceRequest, Usage, UserInput
+from stint.domain.openai.chat_output import CompletionUsage
+from stint.domain.openai.completions import TextChoice, TextCompletion, TextCompletionRequest, TextFinish
+from stint.domain.run_events import TextDelta
+from stint.loop.answer import Answer
+from stint.models.routing import Router
+from stint.services.inference.runs import InferenceRun, merge_deltas, start_runs
+from stint.services.registry.registry import Registry
+
+
+@dataclass(frozen=True, slots=True)
+class TextCompletionRun:
+    """Completions whose model calls have started: one for each prompt and each of `n`."""
+
+    request: TextCompletionRequest
+    runs: list[InferenceRun]
+    completion_id: str = field(default_factory=lambda: new_name("cmpl"))
+    created: int = field(default_factory=lambda: int(time.time()))
+
+    @property
+    def usage(self) -> Usage | None:
+        """Return the usage of all calls; None if the provider counts nothing."""
+        counted = [run.answer.usage for run in self.runs if run.answer.usage is not None]
+        return reduce(add, counted) if counted else None
+
+    def whole(self) -> TextCompletion:
+        """Return the completions after the model has finished all."""
+        prompts = self.request.prompts if self.request.echo else [""] * len(self.runs)
+        choices = [
+            TextChoice(text=prompt + "".join(run.answer.text), index=index, finish_reason=finish_of(run.answer))
+            for index, (prompt, run) in enumerate(zip(prompts, self.runs, strict=True))
+        ]
+        return self.completion(choices, self.usage)
+
+    def chunk(self, index: int, text: str, finish_reason: TextFinish | None = None) -> TextCompletion:
+        return self.completion([TextChoice(text=text, index=index, finish_reason=finish_reason)])
+
+    def completion(self, choices: list[TextChoice], usage: Usage | None = None) -> TextCompletion:
+        return TextCompletion(
+            id=self.completion_id,
+            created=self.created,
+            model=self.request.model,
+            choices=choices,
+            usage=CompletionUsage.of(usage) if usage else None,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class TextCompletions:
+    """The text completions of a tenant."""
+
+    router: Router
+    registry: Registry
+
+    async def start(self, request: TextCompletionRequest, deadline: float) -> TextCompletionRun:
+        """Start completions. When this returns, the model calls have started.
+
+        Raises:
+            InvalidRequest: the model is unknown, or its provider lacks a feature.
+        """
+        model, model_id = self.router.resolve(await self.registry.route(request.model))
+        decoding = request.to_decoding()
+        calls = [InferenceRequest(model_id, (UserInput(text),), decoding=decoding) for text in request.prompts]
+        return TextCompletionRun(request, start_runs(model, calls, deadline))
+
+    async def run(self, run: TextCompletionRun) -> AsyncGenerator[TextCompletion, None]:
+        """Yield completions in chunks, as they come. At the end, `run.whole()` has all.
+
+        Raises:
+            ModelError: the model failed.
+            InvalidRequest: the model's provider refused the request.
+            DeadlineExceeded: the deadline passed before the end.
+        """
+        begun: set[int] = set()
+        async with aclosing(merge_deltas(run.runs)) as deltas:
+            async for index, delta in deltas:
+                if run.request.echo and index not in begun:
+                    begun.add(index)
+                    yield run.chunk(index, run.request.prompts[index])
+                if isinstance(delta, TextDelta):
+                    yield run.chunk(index, delta.text)
+                elif delta is None:
+                    yield run.chunk(index, "", finish_of(run.runs[index].answer))
+        options = run.request.stream_options
+        if options is not None and options.include_usage and run.usage is not None:
+            yield run.completion([], run.usage)
+
+
+def finish_of(answer: Answer) -> TextFinish:
+    match answer.finish:
+        case FinishReason.length:
+            return "length"
+        case FinishReason.content_filter:
+            return "content_filter"
+    return "stop"

@@ -1,0 +1,95 @@
+"""Model calls without an agent: one, or several that run concurrently."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
+
+from stint.domain.errors import DeadlineExceeded
+from stint.domain.inference import InferenceRequest
+from stint.domain.run_events import Delta, TextDelta, ToolCallDelta
+from stint.loop.answer import Answer
+from stint.loop.model_call import Inference
+from stint.models.port import ChatModel
+
+TIME_IS_OVER = (
+    "The time limit of this request was reached before the answer ended. Request less, or raise StreamTimeoutSeconds "
+    "in the template."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class InferenceRun:
+    """An answer whose model call has started. `deadline` is a time of the event loop's clock."""
+
+    call: Inference
+    deadline: float
+    answer: Answer = field(default_factory=lambda: Answer(run_id=""))
+
+
+def start_runs(model: ChatModel, calls: Sequence[InferenceRequest], deadline: float) -> list[InferenceRun]:
+    """Start model calls. Raises InvalidRequest, and starts none, if the model's provider lacks a feature."""
+    for call in calls:
+        model.check(call)
+    return [InferenceRun(Inference(model, call), deadline) for call in calls]
+
+
+async def read_deltas(run: InferenceRun) -> AsyncGenerator[Delta, None]:
+    """Yield the deltas of an answer, except reasoning. At the end, `run.answer` is complete.
+
+    Raises:
+        ModelError: the model failed.
+        InvalidRequest: the model's provider refused the request.
+        DeadlineExceeded: the deadline passed before the end.
+    """
+    try:
+        async with aclosing(run.call.read(run.deadline)) as chunks:
+            async for chunk in chunks:
+                for delta in run.answer.add_chunk(chunk):
+                    if isinstance(delta, TextDelta | ToolCallDelta):
+                        yield delta
+    except DeadlineExceeded:
+        raise DeadlineExceeded(TIME_IS_OVER) from None
+    finally:
+        await run.call.close()
+
+
+async def read_answers(runs: Sequence[InferenceRun]) -> list[Answer]:
+    """Read answers to their end, concurrently. The first error ends all. Raises as `read_deltas` does."""
+    async with aclosing(merge_deltas(runs)) as deltas:
+        async for _ in deltas:
+            pass
+    return [run.answer for run in runs]
+
+
+async def merge_deltas(runs: Sequence[InferenceRun]) -> AsyncGenerator[tuple[int, Delta | None], None]:
+    """Yield the deltas of several answers as they come, with the index of each, and None at its end.
+
+    The first error ends all. Raises as `read_deltas` does.
+    """
+    queue: asyncio.Queue[tuple[int, Delta | None] | Exception] = asyncio.Queue()
+
+    async def read(index: int, run: InferenceRun) -> None:
+        try:
+            async with aclosing(read_deltas(run)) as deltas:
+                async for delta in deltas:
+                    queue.put_nowait((index, delta))
+            queue.put_nowait((index, None))
+        except Exception as error:  # noqa: BLE001 - it is raised below
+            queue.put_nowait(error)
+
+    tasks = [asyncio.create_task(read(index, run)) for index, run in enumerate(runs)]
+    try:
+        left = len(tasks)
+        while left:
+            event = await queue.get()
+            if isinstance(event, Exception):
+                raise event
+            left -= event[1] is None
+            yield event
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        for run in runs:
+            await run.call.close()

@@ -27,7 +27,7 @@ def pseudo_parameters(region: str) -> dict[str, Any]:
 
 
 class Resolver:
-    """Evaluation of Ref, Fn::GetAtt, Fn::Sub, Fn::Join and Fn::If.
+    """Evaluation of Ref, Fn::GetAtt, Fn::Sub, Fn::Join, Fn::If, and what conditions consist of.
 
     `references` are the values of Ref, `attributes` those of Fn::GetAtt as "Resource.Attribute". Raises
     LocalCloudError, with the name and the place, for a function or a reference that is unknown.
@@ -47,6 +47,8 @@ class Resolver:
             "Fn::If": self._if,
             "Fn::Equals": self._equals,
             "Fn::Not": self._not,
+            "Fn::And": self._and,
+            "Fn::Or": self._or,
         }
 
     def resolve(self, value: Any, where: str) -> Any:
@@ -113,3 +115,9 @@ class Resolver:
 
     def _not(self, argument: Any, where: str) -> bool:
         return not self.resolve(argument[0], where)
+
+    def _and(self, argument: Any, where: str) -> bool:
+        return all(self.resolve(each, where) for each in argument)
+
+    def _or(self, argument: Any, where: str) -> bool:
+        return any(self.resolve(each, where) for each in argument)

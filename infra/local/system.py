@@ -182,7 +182,7 @@ class System:
             name=self._function_name(logical_id, self._resolver),
             handler=text(properties["Handler"], f"{logical_id}.Handler"),
             code=source_folder(self.template, properties["Code"]),
-            layers=tuple(Path(text(layer, f"{logical_id}.Layers")) for layer in properties.get("Layers", [])),
+            layers=tuple(map(Path, self._resolver.resolve(properties.get("Layers", []), f"{logical_id}.Layers"))),
             environment={name: text(value, f"{logical_id}.Environment.{name}") for name, value in variables.items()},
             timeout=float(text(properties.get("Timeout", 3), f"{logical_id}.Timeout")),
             memory=int(text(properties.get("MemorySize", 128), f"{logical_id}.MemorySize")),

@@ -3,6 +3,7 @@
 OUTPUTS = {
     "TableName": "table",
     "BucketName": "bucket",
+    "VectorBucketName": "vectors",
     "WorkQueueUrl": "http://127.0.0.1:9/000000000000/work",
     "WorkQueueArn": "arn:aws:sqs:us-east-1:000000000000:work",
     "WorkerFailuresArn": "arn:aws:sqs:us-east-1:000000000000:failures",

@@ -35,6 +35,7 @@ PLAIN = {
     "AWS::Lambda::LayerVersion",
     "AWS::Logs::LogGroup",
     "AWS::S3::Bucket",
+    "AWS::S3Vectors::VectorBucket",
     "AWS::SQS::Queue",
 }
 

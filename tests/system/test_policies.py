@@ -13,6 +13,10 @@ from tests.system.policies import Statement, UnknownPolicy, allowed, short, stat
 from stint.domain.notifications.completion_events import DetailType
 
 TABLE, BUCKET = "Data.Outputs.TableArn", "Data.Outputs.BucketArn"
+INDEXES = "${Data.Outputs.VectorBucketArn}/index/*"
+SEARCH = {"s3vectors:QueryVectors", "s3vectors:GetVectors"}
+FORGET = {"s3vectors:DeleteVectors", "s3vectors:DeleteIndex"}
+FILL = {"s3vectors:CreateIndex", "s3vectors:GetIndex", "s3vectors:PutVectors"}
 QUEUE, FAILURES = "Data.Outputs.WorkQueueArn", "Data.Outputs.WorkerFailuresArn"
 READ = {"dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:Query"}
 WRITE = {"dynamodb:DeleteItem", "dynamodb:PutItem", "dynamodb:UpdateItem"}
@@ -53,6 +57,7 @@ GRANTS = {
         TABLE: READ | WRITE,
         f"${{{BUCKET}}}/*": BLOBS,
         BUCKET: {"s3:ListBucket"},
+        INDEXES: SEARCH,
         **MODELS_AND_TOOLS,
     },
     "ResponsesRole": {
@@ -61,6 +66,7 @@ GRANTS = {
         f"${{{BUCKET}}}/*": BLOBS,
         BUCKET: {"s3:ListBucket"},
         QUEUE: {"sqs:SendMessage"},
+        INDEXES: SEARCH,
         **MODELS_AND_TOOLS,
     },
     "KnowledgeRole": {
@@ -69,6 +75,7 @@ GRANTS = {
         f"${{{BUCKET}}}/*": BLOBS,
         BUCKET: {"s3:ListBucket"},
         QUEUE: {"sqs:SendMessage"},
+        INDEXES: SEARCH | FORGET,
         **MODELS_AND_TOOLS,
     },
     "RegistryRole": {
@@ -85,6 +92,7 @@ GRANTS = {
         QUEUE: {"sqs:SendMessage", "sqs:ChangeMessageVisibility"},
         FAILURES: {"sqs:SendMessage"},
         "EventBus.Arn": {"events:PutEvents"},
+        INDEXES: SEARCH | FORGET | FILL,
         **MODELS_AND_TOOLS,
     },
     "ApiLogWriter": {"*": {"logs:*"}},

@@ -26,6 +26,7 @@ from infra.local.sources import QueueSource, queue_sources, retries, rule_source
 from infra.local.system import Invoke, Mock, System
 from infra.local.translation import translate
 from infra.scripts.lint_templates import CFN_LINT, lint
+from samtranslator.yaml_helper import yaml_parse
 from tests.system.data_outputs import OUTPUTS
 
 from stint.settings import read_settings
@@ -54,6 +55,54 @@ def test_only_the_worker_can_read_files_of_office(translated: dict[str, Any]) ->
     layers = {name: json.dumps(function["Properties"].get("Layers", [])) for name, function in functions.items()}
 
     assert [name for name, refs in layers.items() if "ExtractionLayer" in refs] == ["Worker"]
+
+
+def test_only_functions_that_search_or_write_packed_stores_get_numpy(translated: dict[str, Any]) -> None:
+    functions = of_type(translated, "AWS::Lambda::Function")
+    layers = {name: function["Properties"]["Layers"] for name, function in functions.items()}
+    with_numpy = {name: each for name, each in layers.items() if "PackedLayer" in json.dumps(each)}
+
+    for each in with_numpy.values():
+        (condition,) = [layer["Fn::If"] for layer in each if "Fn::If" in layer]
+        assert (condition[0], condition[2]) == ("UsesPacked", {"Ref": "AWS::NoValue"})
+    assert sorted(with_numpy) == ["Knowledge", "Responses", "Turns", "Worker"]
+
+
+@pytest.mark.parametrize(
+    ("index", "memory", "expected"),
+    [
+        ("s3-vectors", "256", 256),
+        ("packed", "128", 512),
+        ("packed", "256", 512),
+        ("packed", "512", 512),
+        ("packed", "1769", 1769),
+    ],
+)
+def test_a_function_that_searches_packed_stores_has_512_mb_or_more(
+    translated: dict[str, Any], index: str, memory: str, expected: int
+) -> None:
+    parameters = {"VectorIndex": index, "StreamMemorySize": memory}
+    system = System(TEMPLATE, translated, outputs=OUTPUTS, parameters=parameters)
+    functions = {function.name.removeprefix("stint-"): function for function in system.functions}
+
+    assert {functions[name].memory for name in ("turns", "responses", "knowledge")} == {expected}
+    assert functions["worker"].memory == 512
+    assert functions["turns"].environment["STINT_VECTOR_INDEX"] == index
+    assert functions["turns"].environment["STINT_VECTOR_BUCKET"] == ("vectors" if index == "s3-vectors" else "")
+
+
+def test_the_vector_bucket_is_created_for_one_of_the_two_indexes(translated: dict[str, Any]) -> None:
+    data = yaml_parse((ROOT / "infra/aws/data.yaml").read_text())
+
+    assert data["Conditions"]["UsesS3Vectors"] == {"Fn::Equals": [{"Ref": "VectorIndex"}, "s3-vectors"]}
+    conditional = {**data["Resources"], **data["Outputs"]}
+    assert {name for name, each in conditional.items() if each.get("Condition") == "UsesS3Vectors"} == {
+        "VectorBucket",
+        "VectorBucketArn",
+        "VectorBucketName",
+    }
+    assert translated["Resources"]["Data"]["Properties"]["Parameters"]["VectorIndex"] == {"Ref": "VectorIndex"}
+    assert translated["Parameters"]["VectorIndex"]["Default"] == "s3-vectors"
 
 
 def test_cfn_lint_finds_nothing_in_what_cloudformation_gets() -> None:
@@ -334,7 +383,8 @@ def test_128_mb_need_small_requests_and_documents(translated: dict[str, Any]) ->
     small = [{"Fn::Equals": [{"Ref": name}, "1000000"]} for name in ("MaxRequestBytes", "MaxFetchedBytes")]
     assert assertion["Assert"] == {"Fn::And": small}
     for name in ("Turns", "Responses", "Knowledge"):
-        assert functions[name]["Properties"]["MemorySize"] == {"Ref": "StreamMemorySize"}
+        memory = functions[name]["Properties"]["MemorySize"]
+        assert memory == {"Fn::If": ["PackedInSmallMemory", 512, {"Ref": "StreamMemorySize"}]}
         variables = functions[name]["Properties"]["Environment"]["Variables"]
         assert variables["STINT_MAX_REQUEST_BYTES"] == {"Ref": "MaxRequestBytes"}
         assert variables["STINT_MAX_FETCHED_BYTES"] == {"Ref": "MaxFetchedBytes"}

@@ -3,7 +3,7 @@
 from stint.bootstrap.knowledge import KnowledgeComposition
 from stint.bootstrap.restore import forget_after_restore
 from stint.http.app import create_app
-from stint.http.routes import files
+from stint.http.routes import files, uploads
 from stint.settings import load_settings
 
 composition = KnowledgeComposition(load_settings)
@@ -11,6 +11,7 @@ forget_after_restore(composition)
 app = create_app(
     "knowledge",
     files.router,
+    uploads.router,
     make_services=composition.make_knowledge_services,
     read_settings=load_settings,
     buffered=False,

@@ -20,13 +20,14 @@ from infra.local.sample_ids import (
     REGISTRATIONS,
     RESPONSES,
     SESSION,
+    UPLOADS,
 )
 
 from stint.aws.dynamodb import DynamoDBClient
 from stint.aws.environment import AwsEnvironment
 from stint.domain.errors import NotFound
 from stint.domain.ids import TENANT
-from stint.store import keys
+from stint.store import keys, knowledge_keys
 from stint.store.chat_keys import chat_completion
 from stint.store.store import Store
 from stint.store.table import WRITE_BATCH, Table
@@ -80,6 +81,7 @@ async def remove_samples(store: Store, table: Table) -> None:
     await table.delete_many([chat_completion(TENANT, CHAT_COMPLETION)])
     await table.delete_many([keys.event(TENANT, event_id) for event_id in ASKING_EVENTS])
     records = [keys.response_records(TENANT, response_id) for response_id in (*RESPONSES, DELETED_RESPONSE)]
+    records += [knowledge_keys.upload(TENANT, upload_id).pk for upload_id in UPLOADS]
     for pk in (keys.turns(TENANT, AGENT, SESSION), keys.pending_calls(TENANT, AGENT, SESSION), *records):
         left = [keys.Key(pk, item["sk"]) async for item in table.query(pk, attributes="sk")]
         for start in range(0, len(left), WRITE_BATCH):

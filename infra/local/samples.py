@@ -2,7 +2,8 @@
 
 They are an agent with a client tool, a session, a complete turn and one that waits; a toolgroup, a shield and a model;
 a conversation with a message; a stored chat completion; a response, and two in the background: one that waits for the
-worker, and one that has ended; a file. An agent, a response, a conversation and a file are marked as deleted.
+worker, and one that has ended; a file, and an upload with a part. An agent, a response, a conversation and a file are
+marked as deleted.
 """
 
 import asyncio
@@ -20,6 +21,7 @@ from infra.local.sample_ids import (
     AWAITING_STEP,
     AWAITING_TURN,
     BACKGROUND_RESPONSE,
+    CANCELLED_UPLOAD,
     CHAT_COMPLETION,
     COMPLETED_STEPS,
     COMPLETED_TURN,
@@ -37,12 +39,14 @@ from infra.local.sample_ids import (
     SESSION,
     SHIELD,
     TOOLGROUP,
+    UPLOAD,
+    UPLOAD_PART,
 )
 from infra.local.sample_store import clients, remove_samples
 
 from stint.bootstrap.adapters import Adapters
 from stint.bootstrap.agents import compose, delete_agent_objects
-from stint.bootstrap.knowledge import compose_knowledge
+from stint.bootstrap.knowledge import compose_knowledge, delete_knowledge_objects
 from stint.bootstrap.openai import compose_responses, compose_worker
 from stint.domain import ids
 from stint.domain.errors import StintError
@@ -57,6 +61,7 @@ from stint.domain.llama_stack.turns import TurnCreateRequest, TurnResumeRequest
 from stint.domain.openai.chat import ChatCompletionRequest
 from stint.domain.openai.conversations import CreateConversation
 from stint.domain.openai.response_requests import CreateResponse
+from stint.domain.openai.uploads import CreateUpload
 from stint.services.deletions import Deletions
 from stint.services.knowledge.files import NewFile
 from stint.services.responses.link_cache import LinkCache
@@ -162,7 +167,7 @@ class Samples:
             own_functions=environment.get("STINT_OWN_FUNCTIONS", ""),
         )
         outbox, adapters = Outbox(), Adapters(settings)
-        deletions = Deletions(delete_agent_objects(store), outbox.send)
+        deletions = Deletions(delete_agent_objects(store) | delete_knowledge_objects(store), outbox.send)
         self.agents = compose(TENANT, adapters, store, deletions)
         self.openai = compose_responses(TENANT, adapters, store, self.agents, outbox, LinkCache())
         self.knowledge = compose_knowledge(TENANT, settings, store, deletions)
@@ -243,3 +248,10 @@ class Samples:
         for file_id in (FILE, DELETED_FILE):
             with fixed_ids(file_id):
                 await self.knowledge.files.create(NewFile("llamas.txt", "assistants"), b"Llamas live in the Andes.")
+        request = {"bytes": 26, "filename": "llamas.txt", "mime_type": "text/plain", "purpose": "assistants"}
+        for upload_id in (UPLOAD, CANCELLED_UPLOAD):
+            with fixed_ids(upload_id):
+                await self.knowledge.uploads.create(CreateUpload.model_validate(request))
+        with fixed_ids(UPLOAD_PART):
+            await self.knowledge.uploads.add_part(UPLOAD, b"Llamas live in the Andes.\n")
+        await self.knowledge.uploads.cancel(CANCELLED_UPLOAD)

@@ -5,7 +5,7 @@ import pytest
 from moto import mock_aws
 
 from stint.domain.errors import StintError
-from stint.domain.tasks import ResponseTask
+from stint.domain.tasks import DeletionTask, ResponseTask
 from stint.store.clients import make_sqs
 from stint.store.messaging import SqsQueue
 
@@ -25,6 +25,17 @@ async def test_a_task_arrives_as_its_json() -> None:
 
     [message] = sqs.receive_message(QueueUrl=url)["Messages"]
     assert json.loads(message["Body"]) == {"kind": "response", "tenant": "acme", "response_id": "resp_1"}
+
+
+async def test_the_check_of_an_upload_is_delivered_later() -> None:
+    sqs = make_sqs()
+    url = sqs.create_queue(QueueName="work")["QueueUrl"]
+
+    await SqsQueue(make_sqs, url).send(DeletionTask(kind="delete_upload", tenant="acme", upload_id="upload_1"))
+
+    assert "Messages" not in sqs.receive_message(QueueUrl=url)
+    counts = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["ApproximateNumberOfMessagesDelayed"])
+    assert counts["Attributes"] == {"ApproximateNumberOfMessagesDelayed": "1"}
 
 
 async def test_a_received_message_can_be_made_visible_before_its_timeout() -> None:

@@ -50,12 +50,19 @@ def test_the_table_of_keys_has_every_partition() -> None:
         keys.response("T", response).pk,
         keys.conversation_entry("T", conversation).pk,
         keys.conversation("T", conversation).pk,
+        knowledge_keys.upload("T", f"upload_{'4' * 32}").pk,
         knowledge_keys.file("T", f"file-{'3' * 32}").pk,
         keys.event("T", "event").pk,
         keys.signing_key("T").pk,
         chat_completion("T", f"chatcmpl_{'3' * 32}").pk,
     ]
-    ids = {agent: "{agent}", session: "{session}", response: "{response}", conversation: "{conversation}"}
+    ids = {
+        f"upload_{'4' * 32}": "{upload}",
+        agent: "{agent}",
+        session: "{session}",
+        response: "{response}",
+        conversation: "{conversation}",
+    }
 
     for partition in partitions:
         for each, name in ids.items():

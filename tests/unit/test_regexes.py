@@ -31,7 +31,7 @@ MATCHES = frozenset({"match", "fullmatch"})
 """Methods that look at one place of a text; all others look for a place."""
 
 DYNAMIC = {
-    "models/openai/errors.py": 1,  # the names of parameters, in a provider's message
+    "providers/openai/errors.py": 1,  # the names of parameters, in a provider's message
     "models/scripted/model.py": 1,  # names of tools: letters, digits, _ and -
     "shields/phrases.py": 1,  # one set of characters
 }

@@ -135,6 +135,7 @@ class Settings(BaseModel):
     vector_index: Literal["packed", "s3-vectors"] = Field(
         default="packed", description="Index of vector stores: `packed` (the bucket) or `s3-vectors`."
     )
+    vector_bucket: str = Field(default="", description="Vector bucket of the index `s3-vectors`.")
     packed_bytes: int = Field(
         default=64_000_000, gt=0, description="Memory of a process for `packed` vector stores, in bytes."
     )

@@ -8,9 +8,9 @@ from tests.store.conftest import Cloud
 from tests.store.retrieval.entries import entry, keys, near
 
 from stint.domain.errors import NotFound, StoreUnavailable, TooLarge
+from stint.retrieval.objects import ObjectStore
 from stint.retrieval.packed.index import PackedIndex
 from stint.retrieval.packed.manifest import decode_manifest
-from stint.retrieval.packed.port import ObjectStore
 from stint.store.objects import BucketObjects
 
 ALL = near((1, 0), 1_000)
@@ -103,6 +103,9 @@ class LostAnswers:
 
     async def delete(self, keys: Sequence[str]) -> None:
         await self._objects.delete(keys)
+
+    async def keys(self, prefix: str) -> list[str]:
+        return await self._objects.keys(prefix)
 
     async def delete_all(self, prefix: str) -> None:
         await self._objects.delete_all(prefix)

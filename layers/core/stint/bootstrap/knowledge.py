@@ -47,14 +47,19 @@ class KnowledgeComposition(AgentsComposition):
 
 
 def delete_knowledge_objects(store: Store) -> dict[ObjectKind, DeleteObject]:
-    """Return the functions that delete files."""
+    """Return the functions that delete files and uploads."""
 
     async def delete_file(task: DeletionTask, deadline: float) -> bool:
         from stint.services.knowledge.files import FileDeletion  # noqa: PLC0415 - see above
 
         return await FileDeletion(store.files, detach_nothing).delete(task, deadline)
 
-    return {"file": delete_file}
+    async def delete_upload(task: DeletionTask, deadline: float) -> bool:
+        from stint.services.knowledge.uploads import UploadDeletion  # noqa: PLC0415 - see above
+
+        return await UploadDeletion(store.uploads).delete(task, deadline)
+
+    return {"file": delete_file, "upload": delete_upload}
 
 
 async def detach_nothing(_tenant: str, _file_id: str, _deadline: float) -> bool:
@@ -64,9 +69,11 @@ async def detach_nothing(_tenant: str, _file_id: str, _deadline: float) -> bool:
 def compose_knowledge(tenant: str, settings: Settings, store: Store, deletions: Deletions) -> "KnowledgeServices":
     """Make the use cases of a tenant."""
     from stint.services.knowledge.files import Files  # noqa: PLC0415 - see above
+    from stint.services.knowledge.uploads import Uploads  # noqa: PLC0415 - see above
     from stint.services.knowledge_api import KnowledgeServices  # noqa: PLC0415 - see above
 
     return KnowledgeServices(
         files=Files(tenant, store.files, deletions),
+        uploads=Uploads(tenant, store.uploads, store.files, deletions),
         heartbeat_seconds=settings.heartbeat_seconds,
     )

@@ -8,7 +8,13 @@ from stint.store.objects import BucketObjects
 
 def make_vector_index(settings: Settings) -> VectorIndex:
     """Return the vector index that the settings name. A process needs one, since it has the memory for its blocks."""
+    objects = BucketObjects(make_s3, settings.bucket)
+    if settings.vector_index == "s3-vectors":
+        from stint.retrieval.s3_vectors.client import VectorBucket  # noqa: PLC0415 - one of the two is used
+        from stint.retrieval.s3_vectors.index import S3VectorsIndex  # noqa: PLC0415 - see above
+
+        return S3VectorsIndex(VectorBucket(settings.vector_bucket), objects)
     # Only the packed index needs numpy.
     from stint.retrieval.packed.index import PackedIndex  # noqa: PLC0415
 
-    return PackedIndex(BucketObjects(make_s3, settings.bucket), settings.packed_bytes)
+    return PackedIndex(objects, settings.packed_bytes)

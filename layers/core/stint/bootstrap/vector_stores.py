@@ -14,7 +14,7 @@ from stint.services.knowledge.insertions import Insertions
 from stint.services.knowledge.search import Search
 from stint.services.knowledge.store_documents import FindFile, StoreDocuments
 from stint.services.knowledge.tasks import IngestionTasks
-from stint.services.knowledge.usage import Usage
+from stint.services.knowledge.usage import UsageCounter
 from stint.services.knowledge.vector_stores import VectorStoresOfTenant
 from stint.store.store import Store
 
@@ -40,7 +40,7 @@ def compose_vector_stores(
 ) -> VectorStoreServices:
     """Make the use cases of a tenant."""
     models, tasks = EmbeddingModels(router), IngestionTasks(tenant, send)
-    usage, search = Usage(tenant, store, tasks), Search(tenant, store, index, models)
+    usage, search = UsageCounter(tenant, store, tasks), Search(tenant, store, index, models)
     insertions = Insertions(tenant, store, tasks)
     documents = StoreDocuments(tenant, store, insertions, usage, find_file, deletions)
     stores = VectorStoresOfTenant(tenant, store, models, documents, usage, search, deletions)

@@ -9,7 +9,15 @@ from stint.domain.ids import TenantName
 from stint.domain.schema import Schema
 
 ObjectKind = Literal[
-    "agent", "session", "response", "conversation", "chat_completion", "file", "vector_store", "store_document"
+    "agent",
+    "session",
+    "response",
+    "conversation",
+    "chat_completion",
+    "file",
+    "upload",
+    "vector_store",
+    "store_document",
 ]
 """The kinds of objects that a task can delete."""
 
@@ -20,10 +28,15 @@ IDS: dict[ObjectKind, tuple[str, ...]] = {
     "conversation": ("conversation_id",),
     "chat_completion": ("chat_completion_id",),
     "file": ("file_id",),
+    "upload": ("upload_id",),
     "vector_store": ("vector_store_id",),
     "store_document": ("vector_store_id", "document"),
 }
 """The fields of a task that name an object of each kind, its parent's first."""
+
+
+UPLOAD_DELAY = 900
+"""Seconds between two checks of an upload, the longest delay of SQS."""
 
 
 class DeletionTask(Schema):
@@ -38,6 +51,7 @@ class DeletionTask(Schema):
         "delete_conversation",
         "delete_chat_completion",
         "delete_file",
+        "delete_upload",
         "delete_vector_store",
         "delete_store_document",
     ] = "delete"
@@ -48,6 +62,7 @@ class DeletionTask(Schema):
     conversation_id: Omitted[str] = None
     chat_completion_id: Omitted[str] = None
     file_id: Omitted[str] = None
+    upload_id: Omitted[str] = None
     vector_store_id: Omitted[str] = None
     document: Omitted[str] = None
 
@@ -62,6 +77,11 @@ class DeletionTask(Schema):
         if self.kind == "delete":
             return "agent" if self.session_id is None else "session"
         return cast("ObjectKind", self.kind.removeprefix("delete_"))
+
+    @property
+    def delay_seconds(self) -> int:
+        """Return the seconds until the task is delivered. An upload is deleted if it has expired by then."""
+        return UPLOAD_DELAY if self.object_kind == "upload" else 0
 
     @property
     def ids(self) -> tuple[str, ...]:

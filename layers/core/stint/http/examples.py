@@ -97,6 +97,15 @@ EXAMPLES: dict[str, dict[str, Any]] = {
         },
     },
     "invoke_tool": {"A search": {"tool_name": "web_search", "kwargs": {"query": "boiling point of water"}}},
+    "create_upload": {
+        "A file of 10 MB": {
+            "bytes": 10_000_000,
+            "filename": "llamas.txt",
+            "mime_type": "text/plain",
+            "purpose": "assistants",
+        }
+    },
+    "complete_upload": {"Two parts": {"part_ids": ["part_...", "part_..."]}},
     "register_shield": {
         "A deny list": {
             "shield_id": "secrets",

@@ -1,6 +1,5 @@
 """Bodies of type multipart/form-data, with bounded numbers and sizes of their parts."""
 
-import re
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -8,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from fastapi import Request, Response
 
 from stint.domain.errors import InvalidRequest, UnsupportedMediaType
-from stint.domain.openai.files import MAX_FILENAME
+from stint.domain.openai.files import INVALID_NAME, name_of
 from stint.http.requests import StrictRoute
 
 if TYPE_CHECKING:
@@ -21,7 +20,6 @@ MAX_HEADERS = 8
 """Maximum headers of a part, which has three."""
 
 MAX_HEADER_BYTES = 4_096
-CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +175,7 @@ class FormReader:
         name = text_of(options.get(b"name", b""), "The name of a part")
         content = bytes(self._part.content)
         if b"filename" in options:
-            self.form.files[name] = FormFile(name_of(options[b"filename"]), content)
+            self.form.files[name] = FormFile(filename_of(options[b"filename"]), content)
         elif len(content) > MAX_FIELD_BYTES:
             raise InvalidRequest(f"The field {name[:100]!r} has more than {MAX_FIELD_BYTES:,} bytes.", param=name[:100])
         else:
@@ -194,15 +192,13 @@ def text_of(raw: bytes, subject: str) -> str:
         raise InvalidRequest(f"{subject} is not valid UTF-8.") from None
 
 
-def name_of(raw: bytes) -> str:
+def filename_of(raw: bytes) -> str:
     """Return the last part of a file's name, which may be a path.
 
     Raises:
         InvalidRequest: it is empty or too long, or has control characters.
     """
-    name = re.split(r"[/\\]", text_of(raw, "The file name"))[-1].strip()
-    if not name or name in (".", "..") or len(name) > MAX_FILENAME or CONTROL.search(name):
-        raise InvalidRequest(
-            f"The file name is invalid. Send 1 to {MAX_FILENAME} characters without control characters.", param="file"
-        )
+    name = name_of(text_of(raw, "The file name"))
+    if name is None:
+        raise InvalidRequest(INVALID_NAME, param="file")
     return name

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from stint.domain.errors import InvalidRequest
 from stint.retrieval.port import Entry, IndexQuery, Vector
 
+QUERY_VECTOR = "The query's embedding"
 LARGEST = 3.4028234663852886e38
 """The largest number of 32 bits."""
 
@@ -15,14 +16,21 @@ def check_entries(entries: Iterable[Entry], dimension: int) -> None:
         check_vector(entry.vector, dimension, f"Embedding at index {at}")
 
 
-def check_query(query: IndexQuery, dimension: int) -> None:
-    """Raise InvalidRequest if the mode needs a vector or a text that is missing or invalid."""
+def check_needs(query: IndexQuery) -> None:
+    """Raise InvalidRequest if the mode needs a vector or a text that is missing, or the vector is not finite."""
     if query.mode != "keyword":
         if query.vector is None:
             raise InvalidRequest(f"A search in mode {query.mode} needs a vector.")
-        check_vector(query.vector, dimension, "The query's embedding")
+        check_vector(query.vector, len(query.vector) or 1, QUERY_VECTOR)
     if query.mode != "vector" and query.text is None:
         raise InvalidRequest(f"A search in mode {query.mode} needs a text.")
+
+
+def check_query(query: IndexQuery, dimension: int) -> None:
+    """Raise InvalidRequest also for a vector of another dimension."""
+    check_needs(query)
+    if query.mode != "keyword" and query.vector is not None:
+        check_vector(query.vector, dimension, QUERY_VECTOR)
 
 
 def check_vector(vector: Vector, dimension: int, name: str) -> None:

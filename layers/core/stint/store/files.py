@@ -1,5 +1,6 @@
 """Files in the table: one record for the list entry, the metadata and a small content. A larger content is in S3."""
 
+import builtins
 import zlib
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -14,8 +15,10 @@ from stint.domain.paging import Page
 from stint.store import knowledge_keys as keys
 from stint.store.blobs import Blobs
 from stint.store.failures import BlobMissing, ConditionFailed
+from stint.store.file_parts import StoredPart, unpack_parts
 from stint.store.items import Item, write_units
 from stint.store.parallel import map_concurrently
+from stint.store.partitions import delete_partition
 from stint.store.table import SMALL_PAGE, Table, take
 from stint.store.tombstones import is_live, mark_deleted, read_marked
 
@@ -34,6 +37,7 @@ LISTED = "sk, doc, expires_at, deleted_at"
 class StoredFile:
     """A file, and the record that has or names its content."""
 
+    tenant: str
     file: FileObject
     item: Item
 
@@ -66,7 +70,7 @@ class FileStore:
         item = await self._table.get(keys.file(tenant, file_id))
         if not is_live(item):
             raise NotFound("File", file_id)
-        return StoredFile(FileObject.model_validate_json(item["doc"]), item)
+        return StoredFile(tenant, FileObject.model_validate_json(item["doc"]), item)
 
     async def get(self, tenant: str, file_id: str) -> FileObject:
         return (await self.open(tenant, file_id)).file
@@ -78,14 +82,21 @@ class FileStore:
         live = {wanted[key]: item["doc"] for key, item in found.items() if is_live(item)}
         return {file_id: FileObject.model_validate_json(doc) for file_id, doc in live.items()}
 
+    def _parts(self, stored: StoredFile) -> builtins.list[StoredPart]:
+        item, expires = stored.item, stored.file.expires_at is not None
+        if "manifest" not in item:
+            return [StoredPart(item["blob"], item["length"], item["sha256"])]
+        return unpack_parts(keys.upload_blobs(stored.tenant, item["upload"], expires=expires), item["manifest"])
+
     async def read(self, stored: StoredFile) -> AsyncIterator[bytes]:
-        """Yield the content of a file. Raises NotFound if it was deleted in the meantime."""
+        """Yield the content of a file, part by part. Raises NotFound if it was deleted in the meantime."""
         item = stored.item
-        if "blob" not in item:
+        if "blob" not in item and "manifest" not in item:
             yield zlib.decompress(item["packed"]) if "packed" in item else item["content"]
             return
         try:
-            yield await self._blobs.get(item["blob"], item["length"], item["sha256"])
+            for part in self._parts(stored):
+                yield await self._blobs.get(part.blob, part.length, part.digest)
         except BlobMissing as error:
             raise NotFound("File", stored.file.id) from error
 
@@ -133,7 +144,17 @@ class FileStore:
             return
         if "blob" in item:
             await self._blobs.delete(item["blob"])
+        if "upload" in item:
+            await self._delete_upload(tenant, item)
         await self._table.delete(key)
+
+    async def _delete_upload(self, tenant: str, item: Item) -> None:
+        """Delete the objects and records of the upload that a file was."""
+        prefix = keys.upload_blobs(tenant, item["upload"], expires="expires_at" in item)
+        async for _ in self._blobs.delete_prefix(prefix):
+            pass
+        async for _ in delete_partition(self._table, keys.upload(tenant, item["upload"]).pk):
+            pass
 
 
 def pack_content(item: Item, content: bytes) -> Item | None:

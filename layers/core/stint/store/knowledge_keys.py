@@ -10,6 +10,7 @@ from stint.domain.ids import HEX, is_name
 from stint.store.keys import Key
 
 DOCUMENTS = "document:"
+PARTS = "part:"
 
 SHARDS = 8
 """Number of shards of the list entries of a tenant's files, or vector stores."""
@@ -41,6 +42,28 @@ def file_blobs(tenant: str, file_id: str, *, expires: bool = False) -> str:
     """The prefix of the objects of a file in the bucket. A rule of the bucket removes those of files that expire."""
     digits = _digits("File", "file-", file_id)
     return f"{'expiring' if expires else 'kept'}/{_tenant(tenant)}/files/{digits}/"
+
+
+def upload(tenant: str, upload_id: str) -> Key:
+    """The record of an upload, in the partition of its parts."""
+    _digits("Upload", "upload_", upload_id)
+    return Key(f"{_tenant(tenant)}#upload:{upload_id}", "meta")
+
+
+def upload_part(tenant: str, upload_id: str, part_id: str) -> Key:
+    _digits("Upload part", "part_", part_id)
+    return Key(upload(tenant, upload_id).pk, f"{PARTS}{part_id}")
+
+
+def part_of(sk: str) -> str:
+    """Return the id of the part with a sort key."""
+    return sk.removeprefix(PARTS)
+
+
+def upload_blobs(tenant: str, upload_id: str, *, expires: bool) -> str:
+    """The prefix of the objects of an upload's parts, which stay there when it becomes a file."""
+    digits = _digits("Upload", "upload_", upload_id)
+    return f"{'expiring' if expires else 'kept'}/{_tenant(tenant)}/uploads/{digits}/"
 
 
 def is_file_id(value: str) -> bool:

@@ -20,7 +20,7 @@ PAGE = 1_000
 
 
 class BucketObjects:
-    """The ObjectStore of the packed index in S3. `connect` makes the client when first used.
+    """The ObjectStore of the vector indexes in S3. `connect` makes the client when first used.
 
     Each call waits in a thread.
     """
@@ -88,13 +88,15 @@ class BucketObjects:
             raise StintError(f"{len(answer['Errors'])} objects could not be deleted. Try again.")
 
     async def delete_all(self, prefix: str) -> None:
-        while keys := await asyncio.to_thread(self._list, prefix):
-            await self.delete(keys)
+        await self.delete(await self.keys(prefix))
 
-    def _list(self, prefix: str) -> list[str]:
+    async def keys(self, prefix: str) -> list[str]:
+        return await asyncio.to_thread(self._keys, prefix)
+
+    def _keys(self, prefix: str) -> list[str]:
         with translated("bucket"):
-            listed = self._client().list_objects_v2(Bucket=self._bucket, Prefix=prefix)
-        return [found["Key"] for found in listed.get("Contents", [])]
+            pages = self._client().get_paginator("list_objects_v2").paginate(Bucket=self._bucket, Prefix=prefix)
+            return [found["Key"] for page in pages for found in page.get("Contents", [])]
 
     def _client(self) -> "S3Client":
         with self._lock:

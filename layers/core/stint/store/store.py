@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from stint.store.response_leases import ResponseLeases
     from stint.store.responses import ResponseStore
     from stint.store.signing_keys import SigningKeys
+    from stint.store.uploads import UploadStore
     from stint.store.vector_store_contents import VectorStoreContents
     from stint.store.vector_store_documents import VectorStoreDocuments
     from stint.store.vector_stores import VectorStores
@@ -113,6 +114,13 @@ class Store:
         from stint.store.chat_completions import ChatCompletionStore  # noqa: PLC0415 - see above
 
         return ChatCompletionStore(self._table, self._documents, self._blobs)
+
+    @cached_property
+    def uploads(self) -> "UploadStore":
+        from stint.store.transactions import Transactions  # noqa: PLC0415 - see above
+        from stint.store.uploads import UploadStore  # noqa: PLC0415 - see above
+
+        return UploadStore(self._table, Transactions(self._dynamodb, self._table_name), self._blobs)
 
     @cached_property
     def idempotency(self) -> "IdempotencyRecords":

@@ -1,5 +1,6 @@
 """Files: bytes under an id, which responses and vector stores read."""
 
+import re
 from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field, TypeAdapter
@@ -14,9 +15,18 @@ MAX_FILE_BYTES = 4_400_000
 MAX_FILENAME = 255
 """Maximum characters of a file name."""
 
+INVALID_NAME = f"The file name is invalid. Send 1 to {MAX_FILENAME} characters without control characters."
+
 FilePurpose = Literal["assistants", "batch", "fine-tune", "vision", "user_data", "evals"]
 
 PURPOSE: TypeAdapter[FilePurpose] = TypeAdapter(FilePurpose, config=ConfigDict(defer_build=True))
+
+
+def name_of(path: str) -> str | None:
+    """Return the last part of a path as the name of a file, or None if it is not a valid one."""
+    name = re.split(r"[/\\]", path)[-1].strip()
+    valid = name not in ("", ".", "..") and len(name) <= MAX_FILENAME and not re.search(r"[\x00-\x1f\x7f]", name)
+    return name if valid else None
 
 
 class FileExpiry(Request):

@@ -49,7 +49,15 @@ TAGS = [
     {"name": "Chat", "description": f"{OPENAI_API}: chat completions, at /v1 and at /v1/openai/v1."},
     {"name": "Files", "description": f"{OPENAI_API}: files, at /v1 and at /v1/openai/v1."},
 ]
-OPENAI = ("/v1/responses", "/v1/conversations", "/v1/chat/", "/v1/completions", "/v1/models", "/v1/files")
+OPENAI = (
+    "/v1/responses",
+    "/v1/conversations",
+    "/v1/chat/",
+    "/v1/completions",
+    "/v1/models",
+    "/v1/files",
+    "/v1/uploads",
+)
 
 
 @router.get("/inspect/routes", response_model=RouteList)
@@ -77,6 +85,7 @@ def list_parts() -> tuple[APIRouter, ...]:
         responses,
         stored_chats,
         turns,
+        uploads,
     )
 
     return (
@@ -89,6 +98,7 @@ def list_parts() -> tuple[APIRouter, ...]:
         completions.router,
         inference.router,
         files.router,
+        uploads.router,
         tools.router,
         shields.router,
         registry.router,

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stint.domain.filters import Attributes
-from stint.retrieval.packed.words import number_of, words
 from stint.retrieval.port import Entry, Vector
+from stint.retrieval.words import number_of, words
 
 ROWS, VECTOR_BYTES, TEXT_BYTES = 2_048, 4_000_000, 4_000_000
 """Maximum rows of a new block, and of the bytes of its vectors and texts."""

@@ -5,11 +5,11 @@ import secrets
 from collections.abc import Iterator, Sequence
 
 from stint.domain.errors import NotFound
+from stint.retrieval.objects import ObjectStore
 from stint.retrieval.packed.block import Mask, Row, encode_block, split
 from stint.retrieval.packed.manifest import BlockInfo, Manifest
 from stint.retrieval.packed.manifests import Manifests, block_key
 from stint.retrieval.packed.merging import FULL, merged_rows, replaced, small_run, too_many_deleted
-from stint.retrieval.packed.port import ObjectStore
 from stint.retrieval.packed.reading import Blocks
 from stint.retrieval.packed.scan import alive_rows
 

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from stint.domain.errors import Conflict, NotFound, StoreUnavailable, TooLarge
 from stint.retrieval.entries import check_entries, check_query, last_of_each_key
+from stint.retrieval.objects import ObjectStore
 from stint.retrieval.packed.block import Block, Mask, make_row, split
 from stint.retrieval.packed.block_writer import BlockWriter, Content
 from stint.retrieval.packed.manifest import BlockInfo, Manifest
 from stint.retrieval.packed.manifests import PREFIX, Manifests, Snapshot
-from stint.retrieval.packed.port import ObjectStore
 from stint.retrieval.packed.reading import Blocks
 from stint.retrieval.packed.scan import FoundRow, Scan, alive_rows
 from stint.retrieval.port import Entry, Hit, IndexQuery

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from stint.domain.errors import NotFound, StoreUnavailable
+from stint.retrieval.objects import ObjectStore
 from stint.retrieval.packed.block import Mask
 from stint.retrieval.packed.manifest import Manifest, decode_manifest
-from stint.retrieval.packed.port import ObjectStore
 
 ATTEMPTS, LONGEST_WAIT = 60, 0.4
 """Attempts to replace a manifest that others replace, and the longest wait between two, in seconds."""

@@ -3,11 +3,11 @@
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 
+from stint.retrieval.objects import ObjectStore
 from stint.retrieval.packed.block import Block
 from stint.retrieval.packed.cache import BlockCache
 from stint.retrieval.packed.manifest import BlockInfo
 from stint.retrieval.packed.manifests import block_key
-from stint.retrieval.packed.port import ObjectStore
 from stint.retrieval.packed.scan import FoundRow
 
 AT_ONCE = 4

@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 
 from stint.domain.filters import Attributes, Filter
 from stint.retrieval.packed.block import Block, Floats, Mask, Rows, unit
-from stint.retrieval.packed.words import number_of, words
 from stint.retrieval.port import IndexQuery
 from stint.retrieval.rankers import fuse
+from stint.retrieval.words import number_of, words
 
 K1, B = 1.5, 0.75
 """The parameters of BM25, as in bm25s."""
@@ -70,7 +70,7 @@ class Scan:
             yield found(name, block, row, float(scores[row]))
 
     def _count_words(self, name: str, block: Block, alive: Mask, allowed: Mask) -> None:
-        self._rows += int(np.count_nonzero(alive))
+        self._rows += int(np.count_nonzero(alive & (block.lengths > 0)))
         self._length += int(block.lengths[alive].sum(dtype=np.int64))
         matches = Matches(name, block, allowed)
         for at, term in enumerate(self._terms):

@@ -29,7 +29,7 @@ from stint.domain.vector_stores import (
 from stint.services.deletions import Deletions
 from stint.services.knowledge.insertions import Insertions
 from stint.services.knowledge.search import refuse_expired
-from stint.services.knowledge.usage import Usage
+from stint.services.knowledge.usage import UsageCounter
 from stint.store.parallel import map_concurrently
 from stint.store.store import Store
 from stint.store.table import take
@@ -47,7 +47,7 @@ class StoreDocuments:
     tenant: str
     store: Store
     insertions: Insertions
-    usage: Usage
+    usage: UsageCounter
     find_file: FindFile
     deletions: Deletions
 

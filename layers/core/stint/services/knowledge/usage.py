@@ -22,7 +22,7 @@ LOST = LastError(
 
 
 @dataclass(frozen=True, slots=True)
-class Usage:
+class UsageCounter:
     """Counts the documents of a tenant's stores, and sends those again whose tasks were lost."""
 
     tenant: str

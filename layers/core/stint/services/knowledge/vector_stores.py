@@ -21,7 +21,7 @@ from stint.services.deletions import Deletions
 from stint.services.knowledge.embedding_models import EmbeddingModels
 from stint.services.knowledge.search import Search
 from stint.services.knowledge.store_documents import StoreDocuments
-from stint.services.knowledge.usage import Usage
+from stint.services.knowledge.usage import UsageCounter
 from stint.store.parallel import map_concurrently
 from stint.store.store import Store
 from stint.store.vector_stores import Order, StoredVectorStore
@@ -35,7 +35,7 @@ class VectorStoresOfTenant:
     store: Store
     models: EmbeddingModels
     documents: StoreDocuments
-    usage: Usage
+    usage: UsageCounter
     search_in: Search
     deletions: Deletions
 

@@ -1,4 +1,4 @@
-"""The port of the packed index: objects of a bucket."""
+"""The port of the vector indexes to the bucket."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -29,6 +29,10 @@ class ObjectStore(Protocol):
 
     async def delete(self, keys: Sequence[str]) -> None:
         """Delete objects. Missing ones are ignored."""
+        ...
+
+    async def keys(self, prefix: str) -> list[str]:
+        """Return the keys of all objects that have a prefix."""
         ...
 
     async def delete_all(self, prefix: str) -> None:

@@ -1,0 +1,1 @@
+"""A vector index in Amazon S3 Vectors, one per vector store."""

@@ -1,0 +1,168 @@
+"""The vector index in S3 Vectors."""
+
+import asyncio
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+from stint.domain.errors import Conflict, InvalidRequest, NotFound
+from stint.retrieval.entries import QUERY_VECTOR, check_entries, check_needs, last_of_each_key
+from stint.retrieval.objects import ObjectStore
+from stint.retrieval.port import Entry, Hit, IndexQuery, Vector
+from stint.retrieval.rankers import fuse
+from stint.retrieval.s3_vectors.client import VectorBucket
+from stint.retrieval.s3_vectors.filters import FindsNothing, index_filter
+from stint.retrieval.s3_vectors.records import RECORD, TEXT, Stored, overflow_prefix, size, store_entry
+from stint.retrieval.s3_vectors.search import IndexSearch
+from stint.retrieval.words import words
+
+PUT_VECTORS, DELETE_VECTORS, PUT_BYTES = 500, 500, 16_000_000
+"""Vectors of a call, and its bytes; S3 Vectors accepts 20 MiB."""
+DIGITS, NUMBER_BYTES = 9, 13
+"""Decimal places of a component, as many as 32 bits have, and its bytes in a request."""
+QUERY_CHARACTERS = 1_024
+TINY = 1.1754943508222875e-38
+"""The smallest normal number of 32 bits."""
+
+
+class S3VectorsIndex:
+    """A VectorIndex over the indexes of a vector bucket. `objects` has what exceeds the limits of metadata.
+
+    The dimensions of indexes that this process wrote are remembered.
+    """
+
+    def __init__(self, bucket: VectorBucket, objects: ObjectStore) -> None:
+        self._bucket, self._objects = bucket, objects
+        self._dimensions: dict[str, int] = {}
+
+    async def create(self, index: str, dimension: int) -> None:
+        try:
+            await self._bucket.call("create_index", index, **description(dimension))
+            self._dimensions[index] = dimension
+        except Conflict:
+            self._dimensions.pop(index, None)
+            found = await self._dimension(index)
+            if found != dimension:
+                raise Conflict(f"Vector index {index!r} has dimension {found}, not {dimension}.") from None
+
+    async def _dimension(self, index: str) -> int:
+        if index not in self._dimensions:
+            answer = await self._bucket.call("get_index", index)
+            self._dimensions[index] = answer["index"]["dimension"]
+        return self._dimensions[index]
+
+    async def upsert(self, index: str, entries: Sequence[Entry]) -> None:
+        dimension = await self._dimension(index)
+        check_entries(entries, dimension)
+        try:
+            for batch in batches(index, last_of_each_key(entries)):
+                await asyncio.gather(*(self._objects.write(each.key, each.body) for _, each in batch if each.key))
+                vectors = [vector | {"metadata": each.metadata} for vector, each in batch]
+                await self._bucket.call("put_vectors", index, vectors=vectors)
+        except (NotFound, InvalidRequest):  # it was dropped, and may have been created again with another dimension
+            self._dimensions.pop(index, None)
+            raise
+
+    async def delete(self, index: str, keys: Sequence[str]) -> None:
+        for at in range(0, len(keys), DELETE_VECTORS):
+            await self._bucket.call("delete_vectors", index, keys=list(dict.fromkeys(keys[at : at + DELETE_VECTORS])))
+        if keys:
+            prefixes = tuple(overflow_prefix(index, key) for key in keys)
+            kept = await self._objects.keys(overflow_prefix(index))
+            await self._objects.delete([each for each in kept if each.startswith(prefixes)])
+
+    async def query(self, index: str, query: IndexQuery) -> list[Hit]:
+        check_needs(query)
+        try:
+            if query.mode == "hybrid":
+                return await self._both(index, query)
+            return await (self._near(index, query) if query.mode == "vector" else self._about(index, query))
+        except FindsNothing:
+            return []
+
+    async def _near(self, index: str, query: IndexQuery) -> list[Hit]:
+        vector = unit(query.vector or ())
+        if vector is None:
+            return []
+        search: dict[str, Any] = {"queryVector": {"float32": vector}, "returnDistance": True}
+        try:
+            return await self._search(index, query, search, by_vector=True)
+        except InvalidRequest as error:  # a search may not read the index's dimension
+            raise InvalidRequest(f"{QUERY_VECTOR} has dimension {len(vector)}. {error.message}") from error
+
+    async def _about(self, index: str, query: IndexQuery) -> list[Hit]:
+        text = query_text(query.text or "")
+        if not text:
+            return []
+        search: dict[str, Any] = {"queryTexts": [{"text": text, "metadataKey": TEXT}], "returnScores": True}
+        return await self._search(index, query, search, by_vector=False)
+
+    async def _search(self, index: str, query: IndexQuery, search: dict[str, Any], *, by_vector: bool) -> list[Hit]:
+        condition = index_filter(query.filter, by_vector=by_vector)
+        if condition is not None:
+            search["filter"] = condition
+        return await IndexSearch(self._bucket, self._objects, index).best(search, query.k, query.filter)
+
+    async def _both(self, index: str, query: IndexQuery) -> list[Hit]:
+        """Return the ranked results of both searches. S3 Vectors' own hybrid search has one ranker, without weights."""
+        near, about = await asyncio.gather(self._near(index, query), self._about(index, query))
+        hits = {hit.key: hit for hit in (*near, *about)}
+        lists = [[(hit.key, hit.score) for hit in found] for found in (near, about)]
+        return [replace(hits[key], score=score) for key, score in fuse(lists[0], lists[1], query.ranker)[: query.k]]
+
+    async def drop(self, index: str) -> None:
+        self._dimensions.pop(index, None)
+        with suppress(NotFound):
+            await self._bucket.call("delete_index", index)
+        await self._objects.delete_all(overflow_prefix(index))
+
+
+def description(dimension: int) -> dict[str, Any]:
+    """Return the parameters of a new index. Metadata keys and text search can only be set when it is created."""
+    configuration = {
+        "nonFilterableMetadataKeys": [TEXT, RECORD],
+        "textSearchConfigurations": [{"metadataKey": TEXT}],
+    }
+    return {
+        "dataType": "float32",
+        "dimension": dimension,
+        "distanceMetric": "cosine",
+        "metadataConfiguration": configuration,
+    }
+
+
+def batches(index: str, entries: Iterable[Entry]) -> Iterator[list[tuple[dict[str, Any], Stored]]]:
+    """Yield the vectors of each call, with how their chunks are stored."""
+    batch, size_of_batch = list[tuple[dict[str, Any], Stored]](), 0
+    for entry in entries:
+        vector = unit(entry.vector)
+        stored = store_entry(index, entry, zero=vector is None)
+        data = vector or [1.0] + [0.0] * (len(entry.vector) - 1)
+        # As ASCII, a character has up to six times the bytes that it has in UTF-8.
+        bytes_of_vector = NUMBER_BYTES * len(data) + 6 * size(stored.metadata)
+        if batch and (len(batch) == PUT_VECTORS or size_of_batch + bytes_of_vector > PUT_BYTES):
+            yield batch
+            batch, size_of_batch = [], 0
+        batch.append(({"key": entry.key, "data": {"float32": data}}, stored))
+        size_of_batch += bytes_of_vector
+    if batch:
+        yield batch
+
+
+def unit(vector: Vector) -> list[float] | None:
+    """Return a vector of length 1, or None for zeros."""
+    if max(map(abs, vector), default=0.0) < TINY:
+        return None
+    length = math.hypot(*vector)
+    return [round(component / length, DIGITS) for component in vector]
+
+
+def query_text(text: str) -> str:
+    """Return the beginning of a text, up to a whole word, or nothing if it has no words."""
+    searchable = text.encode("utf-8", "replace").decode().replace("\0", " ").strip()
+    cut = searchable[:QUERY_CHARACTERS]
+    if len(searchable) > len(cut) and len(cut.split()) > 1:
+        cut = cut.rsplit(maxsplit=1)[0] if not searchable[QUERY_CHARACTERS].isspace() else cut
+    return cut if words(cut) else ""

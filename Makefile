@@ -63,7 +63,7 @@ test: setup ## run the tests, except those of function processes, hostile reques
 	@$(BIN)/pytest -q -n auto --dist loadfile $(PROCESSES:%=--ignore %) $(HOSTILE:%=--ignore %) --ignore tests/clients $(ARGS)
 
 # MEMORY=128: with the settings that a streaming function of 128 MB needs (docs/memory.md)
-test-adversarial: setup ## measure CPU time and memory of hostile requests (four minutes)
+test-adversarial: setup ## measure CPU time and memory of hostile requests and files (six minutes)
 	@$(if $(filter 128,$(MEMORY)),STINT_MAX_REQUEST_BYTES=1000000 STINT_MAX_FETCHED_BYTES=1000000) $(BIN)/pytest -q -n 0 $(HOSTILE) $(ARGS)
 
 test-local: setup ## run the tests of function processes: the runtime, `make run` with the real Python clients, every event

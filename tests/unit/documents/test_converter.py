@@ -158,7 +158,7 @@ async def test_an_answer_that_is_none_ends_the_process(monkeypatch: pytest.Monke
 
     async with started(Limits()) as process:
         with pytest.raises(ProcessEnded):
-            await process.convert(Job("html", "text/html", None, 1, 100), b"x")
+            await process.convert(Job("html", "text/html", None, 1, 100, 400), b"x")
 
 
 def test_the_process_finds_the_package_where_only_sys_path_says_where_it_is(tmp_path: Path) -> None:

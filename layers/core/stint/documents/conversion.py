@@ -10,13 +10,14 @@ from stint.documents.text import decode
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """How to convert a document's bytes: its kind, MIME type and charset, and the limits on pages and characters."""
+    """How to convert a document's bytes: its kind, MIME type and charset, and the limits on pages and on the text."""
 
     kind: str
     essence: str
     charset: str | None
     pages: int
     characters: int
+    text_bytes: int
 
 
 def convert(job: Job, body: bytes) -> str:

@@ -8,6 +8,7 @@ from stint.documents.json_escapes import unescape_json
 from stint.documents.limits import FILE_LIMITS, Limits
 from stint.documents.mime_types import Kind, MimeType, kind_of, parse_mime_type, type_of_name
 from stint.documents.served import Unreadable
+from stint.documents.text import too_long
 from stint.domain.errors import InvalidRequest
 from stint.retrieval.chunking.tokens import count_tokens
 
@@ -68,6 +69,8 @@ async def extract_text(
 
 async def read(content: bytes, filename: str, mime_type: str, limits: Limits) -> str:
     kind, declared = identify(content, filename, mime_type)
+    if kind is Kind.text and len(content) > limits.text_bytes:
+        raise too_long(limits.characters)
     async with Converter(limits) as converter:
         text = await converter.convert(kind, content, declared.essence, declared.charset)
     return await asyncio.to_thread(unescape_json, text) if "json" in declared.essence else text

@@ -2,8 +2,10 @@
 
 import json
 import re
+from io import StringIO
 
-ESCAPES = re.compile(r"\\\\|((?:\\u[0-9a-fA-F]{4})+)")
+PAIR = r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+ESCAPES = re.compile(rf"\\\\|((?:{PAIR}|\\u[0-9a-fA-F]{{4}}){{1,1000}})")
 STRUCTURAL = re.compile(r'["\\\x00-\x1f]')
 
 
@@ -12,7 +14,15 @@ def unescape_json(text: str) -> str:
 
     Escapes of quotes, backslashes and control characters remain. The text need not be valid JSON.
     """
-    return ESCAPES.sub(unescape, text) if "\\u" in text else text
+    if "\\u" not in text:
+        return text
+    written, place = StringIO(), 0  # `re.sub` would keep a list of all pieces
+    for escapes in ESCAPES.finditer(text):
+        written.write(text[place : escapes.start()])
+        written.write(unescape(escapes))
+        place = escapes.end()
+    written.write(text[place:])
+    return written.getvalue()
 
 
 def unescape(escapes: re.Match[str]) -> str:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Limits; `characters` applies to all documents of a request together.
+    """Limits; `characters` applies to all documents of a request together, and `text_bytes` to each text as UTF-8.
 
     PDFs, files of Office, and HTML after the first `small_bytes`, are costly to read: together they have `cpu_seconds`,
     and each has `memory_bytes` and at most `seconds`.
@@ -14,6 +14,7 @@ class Limits:
     documents: int = 100
     data_url_bytes: int = 10_000_000
     characters: int = 500_000
+    text_bytes: int = 2_000_000
     pages: int = 500
     small_bytes: int = 64_000
     cpu_seconds: int = 4
@@ -23,14 +24,18 @@ class Limits:
 
 
 FILE_LIMITS = Limits(
-    characters=30_000_000,
+    characters=24_000_000,
+    text_bytes=24_000_000,
     pages=5_000,
     cpu_seconds=120,
     memory_bytes=250_000_000,
     seconds=480.0,
     file_bytes=50_000_000,
 )
-"""Limits of a file that the worker reads: it has 512 MB, and 900 s in which it gets 260 s of CPU time."""
+"""Limits of a file that the worker reads: it has 512 MB, and 900 s in which it gets 260 s of CPU time.
+
+The text has about five million tokens at most: 24 million characters of English, 8 million of Chinese.
+"""
 
 
 def limits_for(fetched_bytes: int) -> Limits:

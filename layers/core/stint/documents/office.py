@@ -4,7 +4,7 @@ A file of a few KB can take gigabytes: call it where CPU time and memory are lim
 """
 
 import warnings
-from io import BytesIO
+from io import BytesIO, StringIO
 from typing import Any
 from zipfile import ZipFile
 
@@ -21,6 +21,9 @@ MAIN_PARTS = {
     b"presentationml.presentation.main+xml": "PPTX",
     b"spreadsheetml.sheet.main+xml": "XLSX",
 }
+NO_MEMORY = 2
+"""The code of lxml's XMLSyntaxError if there is no memory left."""
+
 NOTES = ("/footnotes", "/endnotes")
 NOTHING, SPACE, CELL, LINE, PARAGRAPH = range(5)
 SEPARATORS = ("", " ", " | ", "\n", "\n\n")
@@ -31,26 +34,25 @@ class TextBuilder:
 
     def __init__(self, most_characters: int) -> None:
         self._most = most_characters
-        self._pieces: list[str] = []
-        self._characters = 0
+        self._written = StringIO()  # a list of pieces would take 20 times the memory for small cells
         self._separator = NOTHING
 
     def add(self, text: str) -> None:
         """Add a text. Raises Unreadable if there are too many characters."""
         if not text:
             return
-        piece = (SEPARATORS[self._separator] if self._pieces else "") + text
+        if self._written.tell():
+            self._written.write(SEPARATORS[self._separator])
         self._separator = NOTHING
-        self._pieces.append(piece)
-        self._characters += len(piece)
-        if self._characters > self._most:
+        self._written.write(text)
+        if self._written.tell() > self._most:
             raise too_long(self._most)
 
     def separate(self, separator: int) -> None:
         self._separator = max(self._separator, separator)
 
     def build(self) -> str:
-        return "".join(self._pieces).strip()
+        return self._written.getvalue().strip()
 
 
 def office_to_text(data: bytes, most_characters: int) -> str:
@@ -70,6 +72,8 @@ def office_to_text(data: bytes, most_characters: int) -> str:
     except (Unreadable, MemoryError):
         raise
     except Exception as error:  # noqa: BLE001 - a broken file leads the libraries into errors of every kind
+        if getattr(error, "code", None) == NO_MEMORY:
+            raise MemoryError from None
         raise Unreadable(f"the {name} is invalid ({type(error).__name__}): repair it, or send its text") from None
     if not (content := text.build()):
         raise Unreadable(f"the {name} has no text: send the text of its pictures")

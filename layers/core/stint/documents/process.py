@@ -13,6 +13,7 @@ from types import ModuleType
 from stint.documents.conversion import Job, convert
 from stint.documents.mime_types import Kind
 from stint.documents.served import Unreadable
+from stint.documents.text import too_long
 
 
 def main() -> None:
@@ -57,6 +58,8 @@ def answer(job: Job, length: int, memory: int) -> None:
     body = b""
     try:
         body = convert(job, sys.stdin.buffer.read(length)).encode()
+        if len(body) > job.text_bytes:
+            raise too_long(job.characters)
         header: dict[str, object] = {"length": len(body)}
     except Unreadable as error:
         header = {"error": str(error), "code": error.code}

@@ -58,7 +58,7 @@ class ReaderProcess:
             answer = json.loads(await source.readline())
             if "error" in answer:
                 raise Unreadable(answer["error"], answer["code"])
-            if answer["length"] > 4 * job.characters:
+            if answer["length"] > job.text_bytes:
                 raise ValueError("the text is too long")
             return (await source.readexactly(answer["length"])).decode()
         except (ConnectionError, EOFError, KeyError, ValueError) as error:

@@ -107,7 +107,7 @@ FILES: dict[str, Callable[[], bytes]] = {
     "json of escapes": lambda: b'["' + b"\\u4eba," * 3_300_000 + b'"]',
     "json of successive escapes": lambda: b'["' + b"\\u00fc" * 4_000_000 + b'"]',
     "json of brackets": lambda: json.dumps([[]] * 1_000_000).encode() + b"[" * 10_000_000,
-} | {f"pdf of loops {place}": lambda data=data: data for place, data in enumerate(loops())}  # type: ignore[misc]
+} | {f"pdf of loops {place}": lambda data=data: data for place, data in enumerate(loops())}
 
 
 PROGRAM = """

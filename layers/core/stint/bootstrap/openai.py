@@ -22,7 +22,7 @@ from stint.services.chat.chat import Chat
 from stint.services.conversations.conversations import Conversations
 from stint.services.conversations.opaque_texts import OpaqueTexts
 from stint.services.deletions import DeleteObject, Deletions
-from stint.services.document_reader import DocumentReader
+from stint.services.document_reader import DocumentReader, StoredContent
 from stint.services.openai_api import OpenAIServices
 from stint.services.responses.compaction import Compaction, TokenCounts
 from stint.services.responses.context import Contexts
@@ -82,6 +82,13 @@ def delete_response_objects(store: Store) -> dict[ObjectKind, DeleteObject]:
     }
 
 
+async def read_stored_file(tenant: str, store: Store, file_id: str, most_bytes: int) -> StoredContent:
+    """Read a file of a tenant for a model."""
+    from stint.services.knowledge.input_files import read_file  # noqa: PLC0415 - few requests name a file
+
+    return await read_file(tenant, store.files, file_id, most_bytes)
+
+
 def no_vector_stores() -> "KnowledgeSearch":
     """Raise InvalidRequest, for compositions without vector stores."""
     raise InvalidRequest("There are no vector stores. Remove the tool file_search.", code="not_supported")
@@ -106,7 +113,8 @@ def compose_responses(
     recovery = Recovery(tenant, store, queue, opaque)
     contexts = Contexts(tenant, store, recovery, opaque, settings.lease_seconds, settings.history_bytes, links)
     planner = ResponsePlanner(router, services.registry, services.toolgroups.tools, make_knowledge)
-    reader = DocumentReader(adapters.fetch, adapters.check_url, adapters.document_limits)
+    limits, read_file = adapters.document_limits, partial(read_stored_file, tenant, store)
+    reader = DocumentReader(adapters.fetch, adapters.check_url, limits, read_file)
     inputs = InputReader(contexts, reader)
     responses = Responses(tenant, store, contexts, planner, reader, settings.default_model)
     make_inference = cache(lambda: compose_inference(tenant, adapters, store, services, deletions, reader))

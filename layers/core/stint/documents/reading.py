@@ -12,6 +12,8 @@ from stint.documents.served import Served, Unreadable
 from stint.domain.content import URL, Document, TextContentItem, items_of, text_of
 from stint.domain.errors import InvalidRequest
 
+Source = Callable[[], Awaitable[Served]]
+"""A function that reads a document from elsewhere, or raises InvalidRequest."""
 Fetch = Callable[[str], Awaitable[Served]]
 """A function that fetches an http(s) URL within limits, or raises InvalidRequest: `stint.net.guard.Guard.fetch`."""
 
@@ -20,7 +22,7 @@ READ_AT_ONCE = 2
 
 
 async def read_documents(
-    documents: Sequence[Document], fetch: Fetch, limits: Limits, places: Sequence[str] = ()
+    documents: Sequence[Document | Source], fetch: Fetch, limits: Limits, places: Sequence[str] = ()
 ) -> list[str]:
     """Read the documents of a request concurrently, and return their texts in order.
 
@@ -55,7 +57,7 @@ class Reading:
     characters: int = 0
     failed: bool = False
 
-    async def read(self, place: str, document: Document) -> str:
+    async def read(self, place: str, document: Document | Source) -> str:
         """Read one document. Errors name its location."""
         async with self.turnstile:
             if self.failed:
@@ -81,8 +83,10 @@ class Reading:
                 "document_too_large",
             )
 
-    async def to_text(self, document: Document) -> str:
+    async def to_text(self, document: Document | Source) -> str:
         """Fetch a document if it is a URL, and convert it to text."""
+        if not isinstance(document, Document):
+            return await self.convert_bytes(await document(), parse_mime_type(""))
         declared = parse_mime_type(document.mime_type)
         if declared.essence and not declared.generic:
             kind_of(declared)  # before anything is fetched

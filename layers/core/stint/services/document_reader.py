@@ -12,6 +12,27 @@ from stint.domain.limits import MAX_IMAGE_URLS, MAX_IMAGES
 from stint.models.images import read_image
 
 CheckUrl = Callable[[str], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class StoredContent:
+    """The content of a stored file, with its name."""
+
+    filename: str
+    body: bytes
+
+
+ReadFile = Callable[[str, int], Awaitable[StoredContent]]
+"""A function that reads a stored file of at most so many bytes.
+
+It raises InvalidRequest if there is no such file, or if it cannot be the input of a model."""
+
+
+async def no_files(_file_id: str, _most_bytes: int) -> StoredContent:
+    """Raise InvalidRequest, where no files are stored."""
+    raise InvalidRequest("Files are not stored here. Send the data itself, or a URL.", code="not_supported")
+
+
 PlacedImage = tuple[str, ImageSource]
 """An image with the field that has it, such as `input[0].content[1].image_url`."""
 
@@ -23,6 +44,7 @@ class DocumentReader:
     fetch: Fetch
     check_url: CheckUrl
     limits: Limits = field(default_factory=Limits)
+    read_file: ReadFile = no_files
 
     async def read(self, documents: Sequence[Document]) -> list[DocumentText]:
         """Return the texts of documents, which are stored for this turn and later ones.

@@ -118,8 +118,8 @@ def test_each_field_of_the_openai_client_is_honoured_or_refused_by_its_name(name
         ({"messages": [{"role": "user", "content": [{"type": "input_audio"}]}]}, "messages.0.user.content.0"),
         ({"messages": [{"role": "tool", "content": "4"}]}, "messages.0.tool.tool_call_id"),
         (
-            {"messages": [{"role": "user", "content": [{"type": "file", "file": {"file_id": "f", "file_data": ""}}]}]},
-            "messages.0.user.content.0.file.file.file_id",
+            {"messages": [{"role": "user", "content": [{"type": "file", "file": {"file_id": "f", "file_data": "a"}}]}]},
+            "messages.0.user.content.0.file.file",
         ),
         (
             {"messages": [{"role": "assistant", "tool_calls": [{"id": "a", "type": "custom", "custom": {}}]}]},

@@ -79,14 +79,14 @@ def test_an_item_of_a_tool_that_is_not_offered_is_refused_by_its_type_and_place(
         ),
         ({"role": "user", "content": [{"text": "Hi."}]}, "0.message.content.0: The content part needs a type"),
         (
-            {"role": "user", "content": [{"type": "input_image", "file_id": "file_1"}]},
-            "input_image.file_id: Files are not stored",
+            {"role": "user", "content": [{"type": "input_image", "file_id": "file_1", "image_url": "https://a"}]},
+            "input_image: An image has either image_url or file_id.",
         ),
         (
-            {"role": "user", "content": [{"type": "input_file", "file_id": "file_1"}]},
-            "input_file.file_id: Files are not",
+            {"role": "user", "content": [{"type": "input_file", "file_id": "file_1", "file_data": "aaaa"}]},
+            "input_file: A file has one of",
         ),
-        ({"role": "user", "content": [{"type": "input_file"}]}, "A file has either file_data or file_url"),
+        ({"role": "user", "content": [{"type": "input_file"}]}, "A file has one of file_data, file_url and file_id"),
         (
             {
                 "role": "user",

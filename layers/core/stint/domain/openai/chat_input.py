@@ -2,10 +2,10 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, StrictBool
+from pydantic import BeforeValidator, Field, StrictBool, model_validator
 
 from stint.domain.fields import KnownTypes, Nothing, Omitted, Refused, invalid
-from stint.domain.openai.parts import MAX_FILE, MAX_IMAGE, NO_FILES, CacheBreakpoint, Text
+from stint.domain.openai.parts import MAX_FILE, MAX_IMAGE, CacheBreakpoint, FileId, Text
 from stint.domain.openai.response_tools import REFUSED_TOOLS, ToolName
 from stint.domain.schema import Request
 
@@ -34,11 +34,17 @@ class ChatImage(Request):
 
 
 class ChatFileData(Request):
-    """A file as a data URL, or as base64 with the type in the extension of its `filename`."""
+    """A stored file, a data URL, or base64 with the type in the extension of `filename`."""
 
-    file_id: Annotated[Nothing, Refused(NO_FILES)] = None
+    file_id: Omitted[FileId] = None
     filename: Omitted[str] = None
-    file_data: Annotated[str, Field(max_length=MAX_FILE)]
+    file_data: Omitted[Annotated[str, Field(max_length=MAX_FILE)]] = None
+
+    @model_validator(mode="after")
+    def require_one_source(self) -> "ChatFileData":
+        if (self.file_data is None) == (self.file_id is None):
+            raise invalid("A file has either file_data or file_id.")
+        return self
 
 
 class ChatFile(Request):

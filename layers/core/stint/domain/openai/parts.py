@@ -11,7 +11,6 @@ MAX_IMAGE = 20_971_520
 MAX_FILE = 33_554_432
 """Maximum characters of an image's URL and of a file's base64 data, as in Open Responses."""
 
-NO_FILES = "Files are not stored. Send the data itself, or a URL"
 CacheBreakpoint = Annotated[Nothing, Refused("Explicit cache breakpoints are not supported. Remove it")]
 Text = Annotated[str, Field(max_length=LONG_TEXT)]
 
@@ -22,24 +21,39 @@ class InputText(Request):
     prompt_cache_breakpoint: CacheBreakpoint = None
 
 
+FileId = Annotated[str, Field(min_length=1, max_length=200)]
+
+
 class InputImage(Request):
-    """An image by its URL: https, http or data. `detail` is a hint, passed on to providers that support it."""
+    """An image by its URL (https, http or data), or a stored file.
+
+    `detail` is a hint, passed on to providers that support it.
+    """
 
     type: Literal["input_image"] = "input_image"
-    file_id: Annotated[Nothing, Refused(NO_FILES)] = None
-    image_url: Annotated[str, Field(max_length=MAX_IMAGE)]
+    file_id: Omitted[FileId] = None
+    image_url: Annotated[str, Field(max_length=MAX_IMAGE)] | None = None
     detail: Literal["low", "high", "auto"] = "auto"
     prompt_cache_breakpoint: CacheBreakpoint = None
 
+    @model_validator(mode="after")
+    def require_one_source(self) -> "InputImage":
+        if (self.image_url is None) == (self.file_id is None):
+            raise invalid("An image has either image_url or file_id.")
+        return self
+
 
 class InputFile(Request):
-    """A file by its URL, or `file_data`: a data URL, or base64 with the type in the extension of `filename`."""
+    """A file by its URL, a stored file, or `file_data`: a data URL, or base64.
+
+    The type of base64 is in the extension of `filename`, that of a stored file in its name.
+    """
 
     type: Literal["input_file"] = "input_file"
     filename: Omitted[str] = None
     file_data: Omitted[Annotated[str, Field(max_length=MAX_FILE)]] = None
     file_url: Omitted[str] = None
-    file_id: Annotated[Nothing, Refused(NO_FILES)] = None
+    file_id: Omitted[FileId] = None
     detail: Annotated[
         Omitted[str], Only(("auto",), "Only auto is supported: files are read as text"), Field(exclude=True)
     ] = None
@@ -47,8 +61,8 @@ class InputFile(Request):
 
     @model_validator(mode="after")
     def require_one_source(self) -> "InputFile":
-        if (self.file_data is None) == (self.file_url is None):
-            raise invalid("A file has either file_data or file_url.")
+        if sum(source is not None for source in (self.file_data, self.file_url, self.file_id)) != 1:
+            raise invalid("A file has one of file_data, file_url and file_id.")
         return self
 
 

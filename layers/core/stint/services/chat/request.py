@@ -80,7 +80,7 @@ async def read_content(messages: Sequence[ChatMessage], reader: DocumentReader) 
         if isinstance(part, ChatImage)
     )
     files = [
-        (f"{where}.file.file_data", InputFile(filename=part.file.filename, file_data=part.file.file_data))
+        (f"{where}.file.{'file_id' if part.file.file_id else 'file_data'}", InputFile(**dict(part.file)))
         for where, part in parts_of(messages)
         if isinstance(part, ChatFile)
     ]

@@ -1,30 +1,38 @@
 """The files and images in items. A file is read once, when its item is added."""
 
+import base64
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import islice
+from typing import TypeGuard
 
 from stint.documents.mime_types import GENERIC, type_of_name
 from stint.documents.reading import read_documents
-from stint.domain.content import URL, Document, image_at
+from stint.documents.served import Raw, Served
+from stint.domain.content import URL, Document, ImageSource, image_at
 from stint.domain.errors import InvalidRequest
 from stint.domain.openai.conversations import StoredItem
 from stint.domain.openai.input_items import InputItem
 from stint.domain.openai.items import FunctionCallOutput, Item, Message
 from stint.domain.openai.parts import InputFile, InputImage, MessagePart
+from stint.models.images import InlineImage, read_image
 from stint.services.document_reader import DocumentReader
 
 
 async def read_files(
     reader: DocumentReader, items: Sequence[Item | InputItem], field: str = "input"
 ) -> list[list[str]]:
-    """Return the texts of each item's files, in the order of its input_file parts. Files by URL are fetched.
+    """Return the texts of each item's files, in the order of its parts. Files by URL are fetched.
+
+    The text of a stored image is a data URL.
 
     Raises:
         InvalidRequest: a file cannot be read, or the files are too long together. The message names the location below
             `field`, such as `input[0].content[1]`.
     """
-    placed = [(index, place, part) for index, place, part in parts_of(items, field) if isinstance(part, InputFile)]
+    placed = [(index, place, part) for index, place, part in parts_of(items, field) if is_read(part)]
     texts = await read_parts(reader, [(place, part) for _, place, part in placed])
     read: list[list[str]] = [[] for _ in items]
     for (index, _, _), text in zip(placed, texts, strict=True):
@@ -32,12 +40,73 @@ async def read_files(
     return read
 
 
-async def read_parts(reader: DocumentReader, parts: Sequence[tuple[str, InputFile]]) -> list[str]:
-    """Return the texts of files. Raises as `read_files` does."""
-    if not parts:
-        return []
-    documents = [document_of(place, part) for place, part in parts]
-    return await read_documents(documents, reader.fetch, reader.limits, [place for place, _ in parts])
+def is_read(part: MessagePart) -> TypeGuard[InputFile | InputImage]:
+    """Return whether a part has a text that is read once: a file, or a stored image."""
+    return isinstance(part, InputFile) or (isinstance(part, InputImage) and part.file_id is not None)
+
+
+async def read_parts(reader: DocumentReader, parts: Sequence[tuple[str, InputFile | InputImage]]) -> list[str]:
+    """Return the texts of files, and stored images as data URLs. Raises as `read_files` does."""
+    files = {place: part for place, part in parts if isinstance(part, InputFile)}
+    texts: dict[str, str] = {}
+    if files:
+        documents = [source_of(reader, place, part) for place, part in files.items()]
+        read = await read_documents(documents, reader.fetch, reader.limits, list(files))
+        names = {
+            place: document.name
+            for place, document in zip(files, documents, strict=True)
+            if isinstance(document, FileDocument)
+        }
+        texts = {place: with_name(names.get(place, ""), text) for place, text in zip(files, read, strict=True)}
+    for place, part in parts:
+        if isinstance(part, InputImage):
+            texts[place] = await read_image_file(reader, place, part.file_id or "")
+    return [texts[place] for place, _ in parts]
+
+
+@dataclass(slots=True)
+class FileDocument:
+    """A stored file that is read as a document. Its `name` is known once it is read, unless the request has another."""
+
+    reader: DocumentReader
+    place: str
+    part: InputFile
+    name: str = ""
+
+    async def __call__(self) -> Served:
+        stored = await self.reader.read_file(self.part.file_id or "", self.reader.limits.data_url_bytes)
+        filename = self.part.filename or stored.filename
+        kind = type_of_name(filename)
+        if not kind:
+            raise unknown_type(self.place, filename)
+        self.name = "" if self.part.filename else stored.filename
+        return Raw(kind, stored.body)
+
+
+def source_of(reader: DocumentReader, place: str, part: InputFile) -> Document | FileDocument:
+    return document_of(place, part) if part.file_id is None else FileDocument(reader, place, part)
+
+
+def with_name(name: str, text: str) -> str:
+    """Add the name of a stored file to its text."""
+    return f"File {name}:\n{text}" if name else text
+
+
+async def read_image_file(reader: DocumentReader, place: str, file_id: str) -> str:
+    """Return a stored image as a data URL. Raises InvalidRequest if it is no image."""
+    with at_place(place):
+        stored = await reader.read_file(file_id, reader.limits.data_url_bytes)
+        image = read_image(ImageSource(data=base64.b64encode(stored.body).decode()))
+    return image.data_url if isinstance(image, InlineImage) else image
+
+
+@contextmanager
+def at_place(place: str) -> Iterator[None]:
+    """Add the location of a part to errors."""
+    try:
+        yield
+    except InvalidRequest as error:
+        raise InvalidRequest(f"{place}: {error.message}", code=error.code, param=place) from error
 
 
 async def check_images(reader: DocumentReader, items: Iterable[Item | InputItem], field: str = "input") -> None:
@@ -46,7 +115,7 @@ async def check_images(reader: DocumentReader, items: Iterable[Item | InputItem]
     await reader.check_images(
         (f"{place}.image_url", image_at(part.image_url, "auto"))
         for _, place, part in parts
-        if isinstance(part, InputImage)
+        if isinstance(part, InputImage) and part.image_url is not None
     )
 
 
@@ -63,7 +132,7 @@ def parts_of(items: Iterable[Item | InputItem], field: str) -> Iterator[tuple[in
 def share_out(items: Sequence[Item], texts: Iterable[str]) -> list[StoredItem]:
     """Distribute the texts of all files, in order, to their items."""
     left = iter(texts)
-    files = Counter(index for index, _, part in parts_of(items, "") if isinstance(part, InputFile))
+    files = Counter(index for index, _, part in parts_of(items, "") if is_read(part))
     return [StoredItem(item=item, texts=list(islice(left, files[index]))) for index, item in enumerate(items)]
 
 
@@ -84,12 +153,12 @@ def document_of(place: str, part: InputFile) -> Document:
     if stated not in GENERIC:
         return Document(content=URL(uri=url), mime_type="")
     if stated and not named:
-        raise unknown_type(place, part)
+        raise unknown_type(place, part.filename)
     return Document(content=URL(uri=url), mime_type=named)
 
 
-def unknown_type(place: str, part: InputFile) -> InvalidRequest:
-    fault = f"the filename {part.filename[:80]!r} has no known extension" if part.filename else "there is no filename"
+def unknown_type(place: str, filename: str | None) -> InvalidRequest:
+    fault = f"the filename {filename[:80]!r} has no known extension" if filename else "there is no filename"
     return InvalidRequest(
         f"{place}: {fault}. Use an extension that can be read (.txt, .md, .html, .pdf, .json, ..), or a data URL with "
         "the type, such as data:application/pdf;base64,...",

@@ -232,7 +232,7 @@ def content_of(parts: Iterable[MessagePart], texts: Iterator[str]) -> Content:
 def content_item_of(part: MessagePart, texts: Iterator[str]) -> ContentItem:
     match part:
         case InputImage(image_url=url, detail=detail):
-            return ImageContentItem(image=image_at(url, detail))
+            return ImageContentItem(image=image_at(next(texts) if url is None else url, detail))
         case InputFile():
             name = f"File {part.filename}:\n" if part.filename else ""
             return TextContentItem(text=name + mark_document(next(texts), ""))

@@ -5,7 +5,7 @@ The record of the file that an upload becomes names those objects, so that compl
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import sha256
 
 from stint.domain.errors import NotFound
@@ -35,9 +35,9 @@ class StoredUpload:
     request: CreateUpload
     created_at: int
     expires_at: int
-    status: UploadStatus
-    file_id: str | None
-    parts: dict[str, StoredPart]
+    status: UploadStatus = "pending"
+    file_id: str | None = None
+    parts: dict[str, StoredPart] = field(default_factory=dict)
 
     def describe(self, file: FileObject | None = None) -> Upload:
         """Return the upload as the API does."""
@@ -61,15 +61,16 @@ class UploadStore:
         self._transactions = transactions
         self._blobs = blobs
 
-    async def create(self, tenant: str, upload_id: str, request: CreateUpload, created_at: int, expiry: int) -> None:
+    async def create(self, tenant: str, upload: StoredUpload) -> None:
+        """Store an upload under its new id."""
         await self._table.put(
             {
-                **keys.upload(tenant, upload_id)._asdict(),
-                "doc": request.to_json().decode(),
-                "created_at": created_at,
-                "expiry": expiry,
-                "phase": "pending",
-                "expires_at": expiry + KEPT_SECONDS,
+                **keys.upload(tenant, upload.upload_id)._asdict(),
+                "doc": upload.request.to_json().decode(),
+                "created_at": upload.created_at,
+                "expiry": upload.expires_at,
+                "phase": upload.status,
+                "expires_at": upload.expires_at + KEPT_SECONDS,
             }
         )
 

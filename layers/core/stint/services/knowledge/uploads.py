@@ -33,8 +33,9 @@ class Uploads:
         upload_id, now = new_name("upload"), int(time.time())
         # The task is sent first, so that no upload stays if this process dies.
         await self.deletions.send(self._task(upload_id))
-        await self.store.create(self.tenant, upload_id, request, now, now + UPLOAD_SECONDS)
-        return (await self.store.get(self.tenant, upload_id)).describe()
+        stored = StoredUpload(upload_id, request, now, now + UPLOAD_SECONDS)
+        await self.store.create(self.tenant, stored)
+        return stored.describe()
 
     async def add_part(self, upload_id: str, content: bytes) -> UploadPart:
         """Store a part.

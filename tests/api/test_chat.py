@@ -295,3 +295,24 @@ def test_nothing_is_stored(http: httpx.Client, app_fixture: AppFixture) -> None:
     assert ask(http, "hi").status_code == 200
 
     assert read_records(app_fixture.dynamodb, app_fixture.settings.table, app_fixture.tenant) == []
+
+
+@pytest.mark.parametrize("top", [None, 0, 1])
+def test_log_probabilities_are_whole_and_in_chunks(openai: OpenAI, http: httpx.Client, top: int | None) -> None:
+    whole = complete(openai, "say: Hello there", logprobs=True, top_logprobs=top).choices[0].logprobs
+    chunks = [json.loads(each) for each in data_of(ask(http, "say: Hi", logprobs=True, stream=True))[:-1]]
+
+    assert whole
+    assert whole.content
+    assert [(each.token, each.logprob, bytes(each.bytes or [])) for each in whole.content] == [
+        ("Hello ", 0.0, b"Hello "),
+        ("there", 0.0, b"there"),
+    ]
+    assert [len(each.top_logprobs) for each in whole.content] == [top or 0] * 2
+    scores = [chunk["choices"][0]["logprobs"] for chunk in chunks]
+    assert [score and score["content"][0]["token"] for score in scores] == [None, "Hi", None]
+
+
+def test_top_logprobs_need_logprobs(http: httpx.Client) -> None:
+    assert_error(ask(http, "say: Hi", top_logprobs=1), 400, "invalid_request")
+    assert ask(http, "say: Hi", top_logprobs=0).json()["choices"][0]["logprobs"] is None

@@ -125,7 +125,7 @@ def test_a_failure_in_a_stream_is_its_last_chunk(http: httpx.Client) -> None:
         ({"n": 0}, "n", "greater than or equal to 1"),
         ({"best_of": 2}, "body", "best_of is only supported if it is n"),
         ({"suffix": "end"}, "suffix", "before a suffix"),
-        ({"logprobs": 1}, "logprobs", "log probabilities"),
+        ({"logprobs": 1}, "logprobs", "/chat/completions"),
         ({"logit_bias": {"1": 1}}, "logit_bias", "logit_bias"),
         ({"guided_choice": ["a"]}, "guided_choice", "response_format"),
         ({"prompt_logprobs": 1}, "prompt_logprobs", "log probabilities"),

@@ -229,6 +229,31 @@ def test_the_client_gets_a_completion_whole_and_streamed(client: LlamaStackClien
     assert app_fixture.last_request.messages == (UserInput("say: Hello there"),)
 
 
+@pytest.mark.parametrize("top_k", [0, 1])
+def test_log_probabilities_come_with_their_text(client: LlamaStackClient, top_k: int) -> None:
+    asked: Any = {"model_id": MODEL, "logprobs": {"top_k": top_k}}
+
+    chat = client.inference.chat_completion(messages=says("say: Hello there"), **asked)
+    completion = client.inference.completion(content="say: Hello there", **asked)
+    streamed: list[Any] = list(client.inference.chat_completion(messages=says("say: Hi you"), stream=True, **asked))
+    chunks: list[Any] = list(client.inference.completion(content="say: Hi you", stream=True, **asked))
+
+    scores = [{"Hello ": 0.0}, {"there": 0.0}]
+    assert [each.logprobs_by_token for each in chat.logprobs or []] == scores
+    assert [each.logprobs_by_token for each in completion.logprobs or []] == scores
+    for found in ([chunk.event.logprobs for chunk in streamed[1:]], [chunk.logprobs for chunk in chunks]):
+        assert [each and each[0].logprobs_by_token for each in found] == [{"Hi ": 0.0}, {"you": 0.0}, None]
+
+
+def test_a_provider_is_asked_for_log_probabilities(client: LlamaStackClient, chat: ChatCompletionsServer) -> None:
+    client.inference.completion(model_id="openai/gpt", content="Hello", logprobs={"top_k": 2})
+    client.inference.completion(model_id="openai/gpt", content="Hello", logprobs={})
+    client.inference.completion(model_id="openai/gpt", content="Hello")
+
+    asked = [(body.get("logprobs"), body.get("top_logprobs")) for body in chat.bodies[-3:]]
+    assert asked == [(True, 2), (True, None), (None, None)]
+
+
 def test_batches_are_answered_in_order(client: LlamaStackClient, app_fixture: AppFixture) -> None:
     chats = client.inference.batch_chat_completion(model_id=MODEL, messages_batch=[says("say: one"), says("say: two")])
     texts = client.inference.batch_completion(model_id=MODEL, content_batch=["say: three", "say: four"])
@@ -280,7 +305,7 @@ def test_a_real_provider_is_asked_what_was_asked_here(client: LlamaStackClient, 
             "response_format.json_schema",
             "not a supported schema",
         ),
-        ({"logprobs": {"top_k": 1}}, "logprobs", "log probabilities"),
+        ({"logprobs": {"top_k": 21}}, "logprobs.top_k", "less than or equal to 20"),
         ({"messages": says([{"type": "image", "image": {"data": "x"}}])}, "messages[0].content[0].image.data", ""),  # type: ignore[arg-type]
     ],
 )

@@ -9,6 +9,7 @@ from stint.domain.inference import (
     ReasoningChunk,
     RefusalChunk,
     TextChunk,
+    TokenLogprob,
     ToolCallChunk,
 )
 from stint.domain.redaction import Redactor
@@ -64,3 +65,12 @@ def test_reasoning_that_was_changed_has_no_signature() -> None:
     assert kept == [ReasoningChunk(text="hm "), ReasoningChunk(text="s", signature="signed"), hidden, STOP]
     assert [chunk.signature for chunk in changed if isinstance(chunk, ReasoningChunk)] == ["", "", "", "signed"]
     assert text_of(changed, ReasoningChunk) == "hm ***so"
+
+
+def test_log_probabilities_are_omitted_because_their_tokens_are_the_text() -> None:
+    scored = TextChunk("It is s", (TokenLogprob("It is s", -0.5),))
+
+    told = play([scored, STOP])
+
+    assert text_of(told) == "It is s"
+    assert all(chunk.logprobs == () for chunk in told if isinstance(chunk, TextChunk))

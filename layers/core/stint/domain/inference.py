@@ -181,7 +181,8 @@ class InferenceRequest:
     """One call of a model. `model` is the provider's own id, without the routing prefix.
 
     None is the provider's default for `parallel_tool_calls` and `reasoning`. `verbosity` is low, medium or high, a
-    hint that has no effect if the provider or the model has none.
+    hint that has no effect if the provider or the model has none. `top_logprobs` is the number of likely tokens with
+    their log probabilities at each position of the text, besides the token itself; None is no log probabilities.
     """
 
     model: str
@@ -193,6 +194,7 @@ class InferenceRequest:
     parallel_tool_calls: bool | None = None
     reasoning: ReasoningOptions | None = None
     verbosity: str | None = None
+    top_logprobs: int | None = None
 
 
 class Usage(Schema):
@@ -232,8 +234,21 @@ class Accepted:
 
 
 @dataclass(frozen=True, slots=True)
+class TokenLogprob:
+    """The log probability of a token. `utf8` has its bytes, `top` the most likely tokens at its position."""
+
+    token: str
+    logprob: float
+    utf8: tuple[int, ...] | None = None
+    top: tuple["TokenLogprob", ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class TextChunk:
+    """A piece of text. It has the log probabilities of its tokens if the request asks for them."""
+
     text: str
+    logprobs: tuple[TokenLogprob, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,8 @@ Written = TextChunk | RefusalChunk | ReasoningChunk
 
 
 class ChunkRedactor:
-    """Redacts a model's text, refusal and reasoning. Calls are unchanged.
+    """Redacts a model's text, refusal and reasoning. Calls are unchanged. Log probabilities are omitted, because their
+    tokens are the text.
 
     Changed reasoning loses its signature, which would no longer be valid.
     """
@@ -37,7 +38,7 @@ class ChunkRedactor:
                 yield replace(chunk, text=text, signature="" if self._changed else chunk.signature)
                 return
         if text:
-            yield replace(chunk, text=text)
+            yield TextChunk(text) if isinstance(chunk, TextChunk) else replace(chunk, text=text)
 
     def flush(self) -> Iterator[ModelChunk]:
         """Yield the buffered rest."""

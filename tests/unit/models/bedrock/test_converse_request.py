@@ -78,6 +78,13 @@ def test_what_converse_lacks_is_refused_by_name(decoding: Decoding, param: str) 
     assert caught.value.param == param
 
 
+def test_log_probabilities_are_refused() -> None:
+    with pytest.raises(InvalidRequest, match="no log probabilities") as caught:
+        written(top_logprobs=0)
+
+    assert caught.value.param == "logprobs"
+
+
 def test_top_k_is_refused_for_a_family_without_it() -> None:
     with pytest.raises(InvalidRequest, match=r"us\.meta\.llama3.* top_k") as caught:
         written("us.meta.llama3-3-70b-instruct-v1:0", decoding=Decoding(top_k=9))

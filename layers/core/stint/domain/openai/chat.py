@@ -26,7 +26,7 @@ from stint.domain.openai.stored_responses import CacheRetention, ServiceTier
 from stint.domain.schema import Request
 
 MAX_STOPS = 4
-NO_LOGPROBS = "No provider supports log probabilities"
+MAX_TOP_LOGPROBS = 20
 
 
 class ChatJsonSchema(Request):
@@ -120,8 +120,8 @@ class ChatCompletionRequest(Request):
     user: Omitted[str] = None
     n: Annotated[Omitted[StrictInt], Only((1,), "Only one completion per request is supported")] = None
     modalities: Annotated[Omitted[list[str]], Only((["text"],), NO_AUDIO)] = None
-    logprobs: Annotated[Omitted[StrictBool], Only((False,), NO_LOGPROBS)] = None
-    top_logprobs: Annotated[Omitted[StrictInt], Only((0,), NO_LOGPROBS)] = None
+    logprobs: Omitted[StrictBool] = None
+    top_logprobs: Omitted[Annotated[StrictInt, Field(ge=0, le=MAX_TOP_LOGPROBS)]] = None
     logit_bias: Annotated[Omitted[dict[str, Any]], Only(({},), "No provider supports logit_bias")] = None
     store: Omitted[StrictBool] = None
     audio: Annotated[Nothing, Refused(NO_AUDIO)] = None
@@ -144,6 +144,13 @@ class ChatCompletionRequest(Request):
             if name not in declared:
                 raise invalid(f"The function {name!r} is not among the tools of the request.")
         return choice
+
+    @field_validator("top_logprobs")
+    @classmethod
+    def check_top_logprobs(cls, count: int | None, info: ValidationInfo) -> int | None:
+        if count and not info.data.get("logprobs"):
+            raise invalid("top_logprobs needs logprobs true. Send both, or neither.")
+        return count
 
     def to_decoding(self) -> Decoding:
         """Return the sampling parameters of the model call."""

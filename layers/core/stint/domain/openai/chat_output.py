@@ -1,11 +1,12 @@
 """Chat completions as they are returned: whole, or in chunks."""
 
+from collections.abc import Sequence
 from typing import Any, Literal
 
 from pydantic import Field
 
 from stint.domain.fields import Omitted
-from stint.domain.inference import Usage
+from stint.domain.inference import TokenLogprob, Usage
 from stint.domain.openai.chat_input import ChatToolCall
 from stint.domain.schema import Schema
 
@@ -38,6 +39,39 @@ class CompletionUsage(Schema):
         )
 
 
+class TopLogprob(Schema):
+    token: str
+    logprob: float
+    bytes: list[int] | None = None
+
+
+class ChatTokenLogprob(TopLogprob):
+    """The log probability of a token, and those of the most likely tokens at its position."""
+
+    top_logprobs: list[TopLogprob]
+
+
+class ChatLogprobs(Schema):
+    content: list[ChatTokenLogprob]
+    refusal: None = None
+
+    @classmethod
+    def of(cls, logprobs: Sequence[TokenLogprob]) -> "ChatLogprobs | None":
+        """Return the log probabilities of a text; None if there are none."""
+        if not logprobs:
+            return None
+        return cls(content=[token_logprob_of(each) for each in logprobs])
+
+
+def token_logprob_of(each: TokenLogprob) -> ChatTokenLogprob:
+    top = [TopLogprob(token=other.token, logprob=other.logprob, bytes=bytes_of(other)) for other in each.top]
+    return ChatTokenLogprob(token=each.token, logprob=each.logprob, bytes=bytes_of(each), top_logprobs=top)
+
+
+def bytes_of(each: TokenLogprob) -> list[int]:
+    return list(each.token.encode(errors="replace") if each.utf8 is None else each.utf8)
+
+
 class ChatAnswer(Schema):
     """The model's message. `content` is null if it only calls functions, or refuses.
 
@@ -56,7 +90,7 @@ class ChatChoice(Schema):
     index: int = 0
     message: ChatAnswer
     finish_reason: ChatFinish
-    logprobs: None = None
+    logprobs: ChatLogprobs | None = None
 
 
 class ChatCompletion(Schema):
@@ -99,7 +133,7 @@ class ChunkChoice(Schema):
     index: int = 0
     delta: ChatDelta
     finish_reason: ChatFinish | None = None
-    logprobs: None = None
+    logprobs: ChatLogprobs | None = None
 
 
 class ChatCompletionChunk(Schema):

@@ -6,13 +6,15 @@ from pydantic import BeforeValidator, Field, StrictBool, StrictFloat, StrictInt,
 
 from stint.domain.fields import Nothing, Omitted, Only, Refused, invalid
 from stint.domain.inference import Decoding
-from stint.domain.openai.chat import MAX_STOPS, NO_LOGPROBS, ChatStreamOptions, Penalty, Tokens, read_stop
+from stint.domain.openai.chat import MAX_STOPS, ChatStreamOptions, Penalty, Tokens, read_stop
 from stint.domain.openai.chat_output import CompletionUsage
 from stint.domain.openai.response_requests import ModelName
 from stint.domain.schema import Request, Schema
 
 MAX_CHOICES = 20
 """Maximum completions of a request. Each is a model call."""
+
+NO_LOGPROBS = "Use logprobs of POST /chat/completions"
 
 TextFinish = Literal["stop", "length", "content_filter"]
 
@@ -50,7 +52,7 @@ class TextCompletionRequest(Request):
     ] = None
     seed: Omitted[StrictInt] = None
     user: Omitted[str] = None
-    logprobs: Annotated[Omitted[StrictBool | StrictInt], Only((False, 0), NO_LOGPROBS)] = None
+    logprobs: Annotated[Omitted[StrictBool | StrictInt], Only((False,), NO_LOGPROBS)] = None
     logit_bias: Annotated[Omitted[dict[str, Any]], Only(({},), "No provider supports logit_bias")] = None
     suffix: Annotated[Omitted[str], Only(("",), "Chat models cannot fill in a text before a suffix")] = None
     guided_choice: Annotated[Nothing, Refused("Use POST /chat/completions with a response_format")] = None

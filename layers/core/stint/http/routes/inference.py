@@ -18,7 +18,6 @@ from stint.domain.llama_stack.inference import (
     InferenceChatRequest,
     InferenceCompletionRequest,
 )
-from stint.domain.run_events import Delta
 from stint.domain.schema import Schema
 from stint.http.deadline import deadline_of
 from stint.http.errors import late_document_of
@@ -26,10 +25,9 @@ from stint.http.inference_dependencies import InferenceServicesDep
 from stint.http.requests import StrictRoute
 from stint.http.sse import encode_frame
 from stint.http.streaming import StreamFormat, buffer_document, stream_events
-from stint.loop.answer import Answer
 from stint.observability import Observation
 from stint.services.inference.answers import chat_chunks, completion_chunks, to_chat_response, to_completion_response
-from stint.services.inference.runs import InferenceRun
+from stint.services.inference.runs import InferenceRun, ScoredDelta
 from stint.services.inference_api import InferenceServices
 
 INFERENCE = "/v1/inference"
@@ -54,7 +52,7 @@ async def answer_chat(body: InferenceChatRequest, request: Request, services: In
     run = await services.inference.start_chat(body, deadline_of(request))
     deltas = observe(request, services, run)
     if body.stream:
-        return await stream_events(chat_chunks(run.answer, deltas), EVENTS, services.heartbeat_seconds)
+        return await stream_events(chat_chunks(run, deltas), EVENTS, services.heartbeat_seconds)
     return await whole(run, deltas, to_chat_response, services)
 
 
@@ -70,7 +68,7 @@ async def complete_content(
     run = await services.inference.start_completion(body, deadline_of(request))
     deltas = observe(request, services, run)
     if body.stream:
-        return await stream_events(completion_chunks(run.answer, deltas), EVENTS, services.heartbeat_seconds)
+        return await stream_events(completion_chunks(run, deltas), EVENTS, services.heartbeat_seconds)
     return await whole(run, deltas, to_completion_response, services)
 
 
@@ -86,7 +84,9 @@ async def complete_contents(body: BatchCompletionRequest, request: Request, serv
     return await buffered(services.inference.complete_batch(body, deadline_of(request)), services)
 
 
-async def observe(request: Request, services: InferenceServices, run: InferenceRun) -> AsyncGenerator[Delta, None]:
+async def observe(
+    request: Request, services: InferenceServices, run: InferenceRun
+) -> AsyncGenerator[ScoredDelta, None]:
     """Yield an answer's deltas, and record its metrics."""
     observation: Observation = request.scope["stint.observation"]
     observation.count("Inferences")
@@ -102,14 +102,14 @@ async def observe(request: Request, services: InferenceServices, run: InferenceR
 
 async def whole(
     run: InferenceRun,
-    deltas: AsyncGenerator[Delta, None],
-    convert: Callable[[Answer], Schema],
+    deltas: AsyncGenerator[ScoredDelta, None],
+    convert: Callable[[InferenceRun], Schema],
     services: InferenceServices,
 ) -> Response:
     async def read() -> Schema:
         async for _ in deltas:
             pass
-        return convert(run.answer)
+        return convert(run)
 
     return await buffered(read(), services)
 

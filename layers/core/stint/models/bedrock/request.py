@@ -27,7 +27,7 @@ def check_converse(request: InferenceRequest) -> None:
     """Refuse parameters that Converse or the model's family lacks. The messages are not checked.
 
     Raises:
-        InvalidRequest: a penalty, a seed, a grammar, or a top_k or effort that the family lacks.
+        InvalidRequest: a penalty, a seed, a grammar, logprobs, or a top_k or effort that the family lacks.
     """
     for name, field in LACKING.items():
         if getattr(request.decoding, name) is not None:
@@ -35,6 +35,8 @@ def check_converse(request: InferenceRequest) -> None:
     family = next((name for name in WITHOUT_TOP_K if name in request.model), None)
     if request.decoding.top_k is not None and family is not None:
         raise InvalidRequest(f"Model {request.model!r} does not support top_k. Remove it.", param="sampling_params")
+    if request.top_logprobs is not None:
+        raise InvalidRequest("Bedrock's Converse returns no log probabilities. Remove logprobs.", param="logprobs")
     if request.response_format is not None:
         read_schema(request.response_format)
     write_effort(request)

@@ -13,6 +13,7 @@ from stint.domain.inference import (
     ReasoningChunk,
     RefusalChunk,
     TextChunk,
+    TokenLogprob,
     ToolCallChunk,
     Usage,
 )
@@ -48,6 +49,7 @@ class ChatCompletionReader:
         self._calls: list[_Call] = []
         self._reason: str | None = None
         self._usage: Usage | None = None
+        self._logprobs: list[TokenLogprob] = []
 
     @property
     def is_finished(self) -> bool:
@@ -62,7 +64,8 @@ class ChatCompletionReader:
             if choice.get("index") not in (0, None):
                 continue
             delta = choice.get("delta") or choice.get("message") or {}
-            yield from _texts(delta)
+            self._logprobs += read_logprobs(choice.get("logprobs"))
+            yield from self._texts(delta)
             for piece in delta.get("tool_calls") or []:
                 yield from self._feed_call(piece)
             self._reason = choice.get("finish_reason") or self._reason
@@ -75,6 +78,20 @@ class ChatCompletionReader:
         if reason in (FinishReason.stop, FinishReason.tool_calls):
             reason = FinishReason.tool_calls if self._calls else FinishReason.stop
         yield Finished(reason, self._usage)
+
+    def _texts(self, delta: dict[str, Any]) -> Iterator[ModelChunk]:
+        """Yield the texts of a delta. Log probabilities of tokens without text belong to the text that follows."""
+        content = delta.get("content")
+        parts = [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []
+        text = "".join(_text(part.get("text")) for part in parts) if parts else _text(content)
+        thinking = "".join(map(_thought, parts))
+        if thought := _text(delta.get("reasoning_content")) or _text(delta.get("reasoning")) or thinking:
+            yield ReasoningChunk(text=thought)
+        if text:
+            logprobs, self._logprobs = tuple(self._logprobs), []
+            yield TextChunk(text, logprobs)
+        if refusal := _text(delta.get("refusal")):
+            yield RefusalChunk(refusal)
 
     def _feed_call(self, piece: dict[str, Any]) -> Iterator[ModelChunk]:
         function = piece.get("function") or {}
@@ -116,19 +133,6 @@ class ChatCompletionReader:
         yield ToolCallChunk(call.index, call_id=call.call_id, name=call.name)
 
 
-def _texts(delta: dict[str, Any]) -> Iterator[ModelChunk]:
-    content = delta.get("content")
-    parts = [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []
-    text = "".join(_text(part.get("text")) for part in parts) if parts else _text(content)
-    thought = _text(delta.get("reasoning_content")) or _text(delta.get("reasoning")) or "".join(map(_thought, parts))
-    if thought:
-        yield ReasoningChunk(text=thought)
-    if text:
-        yield TextChunk(text)
-    if refusal := _text(delta.get("refusal")):
-        yield RefusalChunk(refusal)
-
-
 def _thought(part: dict[str, Any]) -> str:
     """Read a part of type thinking, which is a text or a list of texts."""
     thinking = part.get("thinking")
@@ -150,3 +154,23 @@ def _usage(usage: dict[str, Any]) -> Usage:
         cached_tokens=(usage.get("prompt_tokens_details") or {}).get("cached_tokens") or 0,
         reasoning_tokens=(usage.get("completion_tokens_details") or {}).get("reasoning_tokens") or 0,
     )
+
+
+def read_logprobs(logprobs: Any) -> list[TokenLogprob]:
+    """Read the `logprobs` of a choice. Entries of another form are omitted."""
+    content = logprobs.get("content") if isinstance(logprobs, dict) else None
+    entries = content if isinstance(content, list) else []
+    return [read for entry in entries if (read := _read_logprob(entry)) is not None]
+
+
+def _read_logprob(entry: Any) -> TokenLogprob | None:
+    match entry:
+        case {"token": str(token), "logprob": int() | float() as logprob}:
+            top, utf8 = entry.get("top_logprobs"), entry.get("bytes")
+            return TokenLogprob(
+                token,
+                float(logprob),
+                tuple(utf8) if isinstance(utf8, list) and all(isinstance(byte, int) for byte in utf8) else None,
+                tuple(filter(None, map(_read_logprob, top))) if isinstance(top, list) else (),
+            )
+    return None

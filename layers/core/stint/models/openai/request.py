@@ -30,6 +30,8 @@ def write_request(request: InferenceRequest) -> Body:
         body["reasoning_effort"] = request.reasoning.effort
     if request.verbosity is not None:
         body["verbosity"] = request.verbosity
+    if request.top_logprobs is not None:
+        body |= {"logprobs": True} | ({"top_logprobs": request.top_logprobs} if request.top_logprobs else {})
     if request.response_format is not None:
         body["response_format"] = _response_format(request.response_format)
     return body

@@ -19,6 +19,7 @@ from stint.domain.inference import (
     ReasoningChunk,
     RefusalChunk,
     TextChunk,
+    TokenLogprob,
     ToolCallChunk,
     ToolResult,
     ToolSignature,
@@ -77,7 +78,7 @@ class Scripted:
     - `repeat: 3` does all this three times, once for each round of tool results, before it answers with the results.
 
     **Sampling**: `max_tokens` and `stop` end an answer. Temperature, top_p, top_k, penalties and seed are accepted and
-    have no effect, because there is only one answer.
+    have no effect, because there is only one answer. Each word has the log probability 0.
     Only the first 20,000 characters of an input have an effect. Words are counted instead of tokens. `word_delay` is
     in seconds. All `names` are the same model.
     """
@@ -118,7 +119,7 @@ class Scripted:
             if count == directives.fail_after:
                 break
             await asyncio.sleep(self._word_delay)
-            yield chunk
+            yield _scored(chunk, request.top_logprobs)
         if directives.fail_after is not None:
             raise ModelError(f"The scripted model failed after {directives.fail_after} words, as the message asked")
         yield Finished(_reason(chunks, sent, directives), _usage(request, sent))
@@ -213,6 +214,14 @@ def _offer(request: InferenceRequest) -> str:
 
 def _text_chunks(text: str) -> list[ModelChunk]:
     return [TextChunk(piece) for piece in PIECE.findall(text)]
+
+
+def _scored(chunk: ModelChunk, top: int | None) -> ModelChunk:
+    """Add the log probability of a word, which is certain."""
+    if top is None or not isinstance(chunk, TextChunk):
+        return chunk
+    score = TokenLogprob(chunk.text, 0.0)
+    return replace(chunk, logprobs=(replace(score, top=(score,) if top else ()),))
 
 
 def _call_chunks(calls: list[tuple[str, str]], first_id: int) -> list[ModelChunk]:

@@ -1,7 +1,7 @@
 """A model's answer as a chat completion, in chunks and as a whole."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from stint.domain.ids import new_name
@@ -12,6 +12,7 @@ from stint.domain.inference import (
     ReasoningChunk,
     RefusalChunk,
     TextChunk,
+    TokenLogprob,
     ToolCallChunk,
     Usage,
 )
@@ -24,6 +25,7 @@ from stint.domain.openai.chat_output import (
     ChatCompletionChunk,
     ChatDelta,
     ChatFinish,
+    ChatLogprobs,
     ChunkChoice,
     CompletionUsage,
     FunctionDelta,
@@ -45,6 +47,7 @@ class Completion:
     calls: dict[int, ChatToolCall] = field(default_factory=dict)
     finish_reason: ChatFinish = "stop"
     usage: Usage | None = None
+    logprobs: list[TokenLogprob] = field(default_factory=list)
 
     def first_chunk(self) -> ChatCompletionChunk:
         """Yield the first chunk, which has the role."""
@@ -53,9 +56,10 @@ class Completion:
     def add_chunk(self, chunk: ModelChunk) -> Iterator[ChatCompletionChunk]:
         """Add a piece of the answer, and yield its chunks. The end is emitted together with the usage."""
         match chunk:
-            case TextChunk(text=text) if text:
+            case TextChunk(text=text, logprobs=logprobs) if text:
                 self.text.append(text)
-                yield self.chunk(ChatDelta(content=text), padded=text)
+                self.logprobs += logprobs
+                yield self.chunk(ChatDelta(content=text), padded=text, logprobs=logprobs)
             case RefusalChunk(text=text) if text:
                 self.refusal.append(text)
                 yield self.chunk(ChatDelta(refusal=text), padded=text)
@@ -93,7 +97,12 @@ class Completion:
             yield self.chunk(None).model_copy(update={"usage": CompletionUsage.of(self.usage)})
 
     def chunk(
-        self, delta: ChatDelta | None, finish_reason: ChatFinish | None = None, *, padded: str = ""
+        self,
+        delta: ChatDelta | None,
+        finish_reason: ChatFinish | None = None,
+        *,
+        padded: str = "",
+        logprobs: Sequence[TokenLogprob] = (),
     ) -> ChatCompletionChunk:
         options = self.request.stream_options
         pads = options is not None and options.include_obfuscation and bool(padded)
@@ -101,7 +110,7 @@ class Completion:
             id=self.completion_id,
             created=self.created,
             model=self.request.model,
-            choices=[] if delta is None else [ChunkChoice(delta=delta, finish_reason=finish_reason)],
+            choices=[] if delta is None else [choice_of(delta, finish_reason, logprobs)],
             service_tier=self.request.service_tier or "default",
             obfuscation=padding_of(padded) if pads else None,
         )
@@ -120,8 +129,14 @@ class Completion:
             id=self.completion_id,
             created=self.created,
             model=self.request.model,
-            choices=[ChatChoice(message=message, finish_reason=self.finish_reason)],
+            choices=[
+                ChatChoice(message=message, finish_reason=self.finish_reason, logprobs=ChatLogprobs.of(self.logprobs))
+            ],
             usage=CompletionUsage.of(self.usage) if self.usage else None,
             service_tier=self.request.service_tier or "default",
             metadata=self.request.metadata or None,
         )
+
+
+def choice_of(delta: ChatDelta, finish_reason: ChatFinish | None, logprobs: Sequence[TokenLogprob]) -> ChunkChoice:
+    return ChunkChoice(delta=delta, finish_reason=finish_reason, logprobs=ChatLogprobs.of(logprobs))

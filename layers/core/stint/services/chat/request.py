@@ -69,6 +69,7 @@ async def read_request(request: ChatCompletionRequest, model_id: str, reader: Do
         parallel_tool_calls=request.parallel_tool_calls,
         reasoning=ReasoningOptions(effort=request.reasoning_effort) if request.reasoning_effort else None,
         verbosity=request.verbosity,
+        top_logprobs=(request.top_logprobs or 0) if request.logprobs else None,
     )
 
 

@@ -87,8 +87,8 @@ class TextCompletions:
                 if run.request.echo and index not in begun:
                     begun.add(index)
                     yield run.chunk(index, run.request.prompts[index])
-                if isinstance(delta, TextDelta):
-                    yield run.chunk(index, delta.text)
+                if delta is not None and isinstance(delta.delta, TextDelta):
+                    yield run.chunk(index, delta.delta.text)
                 elif delta is None:
                     yield run.chunk(index, "", finish_of(run.runs[index].answer))
         options = run.request.stream_options

@@ -16,20 +16,16 @@ from stint.domain.llama_stack.inference import (
     InferenceCompletionRequest,
     InferenceOptions,
 )
-from stint.domain.run_events import Delta
-from stint.loop.answer import Answer
 from stint.models.port import ChatModel
 from stint.models.routing import Router
 from stint.services.document_reader import DocumentReader, images_of
 from stint.services.inference.answers import to_chat_response, to_completion_response
 from stint.services.inference.model_request import chat_call, completion_call
-from stint.services.inference.runs import InferenceRun, read_answers, read_deltas, start_runs
+from stint.services.inference.runs import InferenceRun, ScoredDelta, read_answers, read_deltas, start_runs
 from stint.services.registry.registry import Registry
 
 FIELDS = {"model": "model_id"}
 """Maps the loop's names of fields to those of inference requests."""
-
-NO_LOGPROBS = "No provider supports log probabilities. Remove logprobs."
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,19 +61,19 @@ class ModelInference:
             await self.check_images(f"messages_batch[{place}]", [message.content for message in messages])
         model, model_id = await self.resolve(request)
         calls = [chat_call(request, messages, model_id) for messages in request.messages_batch]
-        answers = await read_all(start(model, calls, deadline))
-        return BatchChatCompletionResponse(batch=[to_chat_response(answer) for answer in answers])
+        runs = await read_all(start(model, calls, deadline))
+        return BatchChatCompletionResponse(batch=[to_chat_response(run) for run in runs])
 
     async def complete_batch(self, request: BatchCompletionRequest, deadline: float) -> BatchCompletionResponse:
         """Complete several contents concurrently. If one fails, all do. Raises as `start_chat` and `run` do."""
         await self.check_images("content_batch", request.content_batch)
         model, model_id = await self.resolve(request)
         calls = [completion_call(request, content, model_id) for content in request.content_batch]
-        answers = await read_all(start(model, calls, deadline))
-        return BatchCompletionResponse(batch=[to_completion_response(answer) for answer in answers])
+        runs = await read_all(start(model, calls, deadline))
+        return BatchCompletionResponse(batch=[to_completion_response(run) for run in runs])
 
-    async def run(self, run: InferenceRun) -> AsyncGenerator[Delta, None]:
-        """Yield the deltas of an answer. At the end, `run.answer` is complete.
+    async def run(self, run: InferenceRun) -> AsyncGenerator[ScoredDelta, None]:
+        """Yield the deltas of an answer. At the end, `run` is complete.
 
         Raises:
             ModelError: the model failed.
@@ -91,8 +87,6 @@ class ModelInference:
 
     async def resolve(self, options: InferenceOptions) -> tuple[ChatModel, str]:
         """Return the adapter of the request's model, and its own id. Raises InvalidRequest."""
-        if options.logprobs is not None:
-            raise InvalidRequest(NO_LOGPROBS, param="logprobs")
         with inference_errors():
             return self.router.resolve(await self.registry.route(options.model_id))
 
@@ -105,9 +99,10 @@ def start(model: ChatModel, calls: list[InferenceRequest], deadline: float) -> l
         return start_runs(model, calls, deadline)
 
 
-async def read_all(runs: list[InferenceRun]) -> list[Answer]:
+async def read_all(runs: list[InferenceRun]) -> list[InferenceRun]:
     with inference_errors():
-        return await read_answers(runs)
+        await read_answers(runs)
+    return runs
 
 
 @contextmanager

@@ -46,6 +46,7 @@ def chat_call(options: ChatOptions, messages: Sequence[InferenceMessage], model_
         tool_choice=options.choice,
         decoding=options.sampling_params.to_decoding(),
         response_format=checked_format(options.response_format),
+        top_logprobs=options.logprobs.top_k if options.logprobs else None,
     )
 
 
@@ -60,6 +61,7 @@ def completion_call(options: InferenceOptions, content: Content, model_id: str) 
         messages=(UserInput(content),),
         decoding=options.sampling_params.to_decoding(),
         response_format=checked_format(options.response_format),
+        top_logprobs=options.logprobs.top_k if options.logprobs else None,
     )
 
 

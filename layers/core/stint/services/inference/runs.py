@@ -6,7 +6,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 
 from stint.domain.errors import DeadlineExceeded
-from stint.domain.inference import InferenceRequest
+from stint.domain.inference import InferenceRequest, TextChunk, TokenLogprob
 from stint.domain.run_events import Delta, TextDelta, ToolCallDelta
 from stint.loop.answer import Answer
 from stint.loop.model_call import Inference
@@ -25,6 +25,15 @@ class InferenceRun:
     call: Inference
     deadline: float
     answer: Answer = field(default_factory=lambda: Answer(run_id=""))
+    logprobs: list[TokenLogprob] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredDelta:
+    """A delta of an answer, with the log probabilities of its tokens if the request asks for them."""
+
+    delta: Delta
+    logprobs: tuple[TokenLogprob, ...] = ()
 
 
 def start_runs(model: ChatModel, calls: Sequence[InferenceRequest], deadline: float) -> list[InferenceRun]:
@@ -34,8 +43,8 @@ def start_runs(model: ChatModel, calls: Sequence[InferenceRequest], deadline: fl
     return [InferenceRun(Inference(model, call), deadline) for call in calls]
 
 
-async def read_deltas(run: InferenceRun) -> AsyncGenerator[Delta, None]:
-    """Yield the deltas of an answer, except reasoning. At the end, `run.answer` is complete.
+async def read_deltas(run: InferenceRun) -> AsyncGenerator[ScoredDelta, None]:
+    """Yield the deltas of an answer, except reasoning. At the end, `run` is complete.
 
     Raises:
         ModelError: the model failed.
@@ -45,9 +54,11 @@ async def read_deltas(run: InferenceRun) -> AsyncGenerator[Delta, None]:
     try:
         async with aclosing(run.call.read(run.deadline)) as chunks:
             async for chunk in chunks:
+                logprobs = chunk.logprobs if isinstance(chunk, TextChunk) else ()
+                run.logprobs.extend(logprobs)
                 for delta in run.answer.add_chunk(chunk):
                     if isinstance(delta, TextDelta | ToolCallDelta):
-                        yield delta
+                        yield ScoredDelta(delta, logprobs)
     except DeadlineExceeded:
         raise DeadlineExceeded(TIME_IS_OVER) from None
     finally:
@@ -62,12 +73,12 @@ async def read_answers(runs: Sequence[InferenceRun]) -> list[Answer]:
     return [run.answer for run in runs]
 
 
-async def merge_deltas(runs: Sequence[InferenceRun]) -> AsyncGenerator[tuple[int, Delta | None], None]:
+async def merge_deltas(runs: Sequence[InferenceRun]) -> AsyncGenerator[tuple[int, ScoredDelta | None], None]:
     """Yield the deltas of several answers as they come, with the index of each, and None at its end.
 
     The first error ends all. Raises as `read_deltas` does.
     """
-    queue: asyncio.Queue[tuple[int, Delta | None] | Exception] = asyncio.Queue()
+    queue: asyncio.Queue[tuple[int, ScoredDelta | None] | Exception] = asyncio.Queue()
 
     async def read(index: int, run: InferenceRun) -> None:
         try:

@@ -3,7 +3,7 @@
 from stint.bootstrap.knowledge import KnowledgeComposition
 from stint.bootstrap.restore import forget_after_restore
 from stint.http.app import create_app
-from stint.http.routes import files, uploads
+from stint.http.routes import files, uploads, vector_stores
 from stint.settings import load_settings
 
 composition = KnowledgeComposition(load_settings)
@@ -12,6 +12,7 @@ app = create_app(
     "knowledge",
     files.router,
     uploads.router,
+    vector_stores.router,
     make_services=composition.make_knowledge_services,
     read_settings=load_settings,
     buffered=False,

@@ -1,4 +1,4 @@
-"""The worker of the queue's messages (background responses, long deletions) and of the events that request a run."""
+"""The worker of the queue's messages (background responses, ingestions, long deletions) and of events."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -12,10 +12,10 @@ from pydantic import ValidationError
 
 from stint.bootstrap.openai import OpenAIComposition
 from stint.bootstrap.restore import forget_after_restore
-from stint.domain.errors import NotFound, NotMarkedDeleted, StintError
+from stint.domain.errors import NotFound, NotMarkedDeleted, StillWritten, StintError
 from stint.domain.notifications.completion_events import CompletionEvent, ResponseFinished
 from stint.domain.notifications.request_events import REQUEST_EVENT
-from stint.domain.tasks import TASK, DeletionTask, ResponseTask
+from stint.domain.tasks import TASK, DeletionTask, IngestionTask, ResponseTask
 from stint.log_keys import add_log_keys
 from stint.observability import Observation, make_logger
 from stint.settings import load_settings
@@ -94,9 +94,11 @@ def take_message(record: SQSRecord, context: Any, seconds: float) -> None:
     try:
         if isinstance(task, ResponseTask):
             observed("response", context, partial(run_response, record, task, seconds))
+        elif isinstance(task, IngestionTask):
+            observed("ingest", context, partial(ingest_documents, record, task, seconds))
         else:
             observed("delete", context, partial(continue_deletion, task, seconds))
-    except NotMarkedDeleted as error:
+    except (NotMarkedDeleted, StillWritten) as error:
         run_async(deliver_again(record, error))
         raise
     except StintError as error:
@@ -110,7 +112,7 @@ def take_message(record: SQSRecord, context: Any, seconds: float) -> None:
 def run_response(record: SQSRecord, task: ResponseTask, seconds: float, observation: Observation) -> int:
     """Run a stored response for at most `seconds`, and return the status of the outcome."""
     observation.name_response(task.response_id)
-    last = int(record.attributes.approximate_receive_count or 1) >= RECEIVES
+    last = is_last(record)
 
     async def run() -> int:
         deadline = asyncio.get_running_loop().time() + seconds
@@ -120,6 +122,24 @@ def run_response(record: SQSRecord, task: ResponseTask, seconds: float, observat
         return 200
 
     return run_async(run())
+
+
+def ingest_documents(record: SQSRecord, task: IngestionTask, seconds: float, _: Observation) -> int:
+    """Ingest documents of a vector store for at most `seconds`. Each is tried, also if others fail."""
+    add_log_keys(vector_store_id=task.vector_store_id)
+    last = is_last(record)
+
+    async def run() -> int:
+        deadline = asyncio.get_running_loop().time() + seconds
+        await composition.make_ingestion(task.tenant).handle_task(task, deadline, last=last)
+        return 200
+
+    return run_async(run())
+
+
+def is_last(record: SQSRecord) -> bool:
+    """Return whether a message is not delivered again if this delivery fails."""
+    return int(record.attributes.approximate_receive_count or 1) >= RECEIVES
 
 
 def continue_deletion(task: DeletionTask, seconds: float, _: Observation) -> int:
@@ -134,12 +154,10 @@ def continue_deletion(task: DeletionTask, seconds: float, _: Observation) -> int
     return 200
 
 
-async def deliver_again(record: SQSRecord, error: NotMarkedDeleted) -> None:
-    """Retry a deletion task soon: it may have arrived before its mark was written. Nothing was deleted."""
+async def deliver_again(record: SQSRecord, error: NotMarkedDeleted | StillWritten) -> None:
+    """Retry a deletion task soon: it may have arrived before its mark was written, or before a writer has stopped."""
     logger = make_logger()
-    logger.warning(
-        "The deletion will be retried: its object is not marked as deleted yet", extra={"error": error.message}
-    )
+    logger.warning("The deletion will be retried: its object cannot be deleted yet", extra={"error": error.message})
     try:
         await composition.queue.deliver_again_in(record.receipt_handle, UNMARKED_SECONDS)
     except StintError as unavailable:

@@ -46,8 +46,9 @@ from infra.local.sample_store import clients, remove_samples
 
 from stint.bootstrap.adapters import Adapters
 from stint.bootstrap.agents import compose, delete_agent_objects
-from stint.bootstrap.knowledge import compose_knowledge, delete_knowledge_objects
+from stint.bootstrap.knowledge import KnowledgeParts, compose_knowledge, delete_knowledge_objects
 from stint.bootstrap.openai import compose_responses, compose_worker
+from stint.bootstrap.vector_stores import compose_ingestion, compose_vector_stores
 from stint.domain import ids
 from stint.domain.errors import StintError
 from stint.domain.ids import TENANT
@@ -62,15 +63,19 @@ from stint.domain.openai.chat import ChatCompletionRequest
 from stint.domain.openai.conversations import CreateConversation
 from stint.domain.openai.response_requests import CreateResponse
 from stint.domain.openai.uploads import CreateUpload
+from stint.retrieval.packed.index import PackedIndex
+from stint.retrieval.port import VectorIndex
 from stint.services.deletions import Deletions
 from stint.services.knowledge.files import NewFile
 from stint.services.responses.link_cache import LinkCache
 from stint.services.turns.turn_run import TurnRun
 from stint.settings import Settings
+from stint.store.objects import BucketObjects
 from stint.store.store import Store
 from stint.store.table import Table
 
 SECONDS = 60.0
+PACKED_BYTES = 1_000_000
 CONFIG = AgentConfig.model_validate(
     {
         "model": "scripted/demo",
@@ -117,7 +122,8 @@ async def store_samples(environment: Mapping[str, str]) -> None:
         with reported():
             store = Store(dynamodb, table, lambda: s3, bucket)
             await remove_samples(store, Table(dynamodb, table))
-            await Samples(store, environment).make()
+            index = PackedIndex(BucketObjects(lambda: s3, bucket), PACKED_BYTES)
+            await Samples(store, environment, index).make()
             await store.agents.mark_deleted(TENANT, DELETED_AGENT)
             await store.responses.mark_deleted(TENANT, DELETED_RESPONSE)
             await store.conversations.mark_deleted(TENANT, DELETED_CONVERSATION)
@@ -159,7 +165,7 @@ class Outbox:
 class Samples:
     """The use cases that make the samples, over the store of the functions."""
 
-    def __init__(self, store: Store, environment: Mapping[str, str]) -> None:
+    def __init__(self, store: Store, environment: Mapping[str, str], index: VectorIndex) -> None:
         settings = Settings(
             default_model="scripted/demo",
             scripted_models=True,
@@ -167,10 +173,12 @@ class Samples:
             own_functions=environment.get("STINT_OWN_FUNCTIONS", ""),
         )
         outbox, adapters = Outbox(), Adapters(settings)
-        deletions = Deletions(delete_agent_objects(store) | delete_knowledge_objects(store), outbox.send)
+        deletions = Deletions(delete_agent_objects(store) | delete_knowledge_objects(store, lambda: index), outbox.send)
         self.agents = compose(TENANT, adapters, store, deletions)
         self.openai = compose_responses(TENANT, adapters, store, self.agents, outbox, LinkCache())
-        self.knowledge = compose_knowledge(TENANT, settings, store, deletions)
+        parts = KnowledgeParts(adapters, store, lambda: index, deletions, outbox.send)
+        self.knowledge = compose_knowledge(TENANT, parts, compose_vector_stores(TENANT, parts))
+        self.ingestion = compose_ingestion(TENANT, parts)
         self.worker = compose_worker(TENANT, settings, store, self.openai, outbox)
 
     @property

@@ -27,10 +27,11 @@ from stint.aws.dynamodb import DynamoDBClient
 from stint.aws.environment import AwsEnvironment
 from stint.bootstrap.adapters import Adapters
 from stint.bootstrap.agents import compose, delete_agent_objects
-from stint.bootstrap.knowledge import compose_knowledge, delete_knowledge_objects
+from stint.bootstrap.knowledge import KnowledgeParts, compose_knowledge, delete_knowledge_objects
 from stint.bootstrap.openai import compose_responses, compose_worker
+from stint.bootstrap.vector_stores import compose_ingestion, compose_vector_stores
 from stint.domain.inference import InferenceRequest
-from stint.domain.tasks import ResponseTask
+from stint.domain.tasks import IngestionTask, ResponseTask
 from stint.http.app import create_app
 from stint.http.routes import agents
 from stint.http.routes.inspection import list_parts
@@ -38,12 +39,15 @@ from stint.models.openai.model import OpenAICompatible
 from stint.models.port import ChatModel
 from stint.models.routing import Router
 from stint.models.scripted.model import Scripted
+from stint.retrieval.packed.index import PackedIndex
+from stint.retrieval.port import VectorIndex
 from stint.services.agents_api import AgentsServices
 from stint.services.deletions import Deletions
 from stint.services.knowledge_api import KnowledgeServices
 from stint.services.openai_api import OpenAIServices
 from stint.services.responses.link_cache import LinkCache
 from stint.settings import read_settings
+from stint.store.objects import BucketObjects
 from stint.store.store import Store
 from stint.tools.port import ToolProvider
 
@@ -69,6 +73,7 @@ class AppFixture:
         self.client = DynamoDBClient(AwsEnvironment(variables))
         self.s3 = boto3.client("s3", config=config)
         self.store = Store(self.client, self.settings.table, lambda: self.s3, self.settings.bucket)
+        self.index = PackedIndex(BucketObjects(lambda: self.s3, bucket), self.settings.packed_bytes)
         self.recorder = Recorder()
         self.faulty = Faulty()
         self.chat_url = ""
@@ -103,7 +108,7 @@ class AppFixture:
             short = httpx.AsyncClient(limits=httpx.Limits(max_keepalive_connections=0), trust_env=False, timeout=120)
             models["openai"] = lambda: OpenAICompatible(self.chat_url, repeats=0, client=short)
         router = Router(models, settings.default_model)
-        kinds = delete_agent_objects(store) | delete_knowledge_objects(store)
+        kinds = delete_agent_objects(store) | delete_knowledge_objects(store, self.get_index)
         deletions = Deletions(kinds, self.desk.send)
         adapters = Adapters(settings, router=router, tool_providers=self.tool_providers)
         services = compose(tenant, adapters, store, deletions)
@@ -111,8 +116,22 @@ class AppFixture:
             tenant, adapters, self.store, services, self.desk, LinkCache(), lambda: self.knowledge
         )
         worker = compose_worker(tenant, settings, self.store, responses, self.desk)
-        knowledge = compose_knowledge(tenant, settings, store, deletions)
+        parts = KnowledgeParts(adapters, store, self.get_index, deletions, self.desk.send)
+        self.ingestion = compose_ingestion(tenant, parts)
+        knowledge = compose_knowledge(tenant, parts, compose_vector_stores(tenant, parts))
         return vars_of(services) | vars_of(responses) | vars_of(knowledge) | {"worker": worker}
+
+    def get_index(self) -> VectorIndex:
+        return self.index
+
+    def ingest(self) -> None:
+        """Ingest the documents of the queue's tasks like the worker."""
+
+        async def run(task: IngestionTask) -> None:
+            await self.ingestion.handle_task(task, asyncio.get_running_loop().time() + 900)
+
+        while self.desk.ingestions:
+            asyncio.run(run(self.desk.ingestions.pop(0)))
 
     def work_off(self) -> None:
         """Wait for tasks in the queue, and process all of them like the worker."""

@@ -22,7 +22,15 @@ SUCCESS = {
     "get_model": "Model",
 }
 
-OPENAI = ("/v1/responses", "/v1/conversations", "/v1/chat/completions", "/v1/models", "/v1/files", "/v1/uploads")
+OPENAI = (
+    "/v1/responses",
+    "/v1/conversations",
+    "/v1/chat/completions",
+    "/v1/models",
+    "/v1/files",
+    "/v1/uploads",
+    "/v1/vector_stores",
+)
 ALIAS = "/v1/openai/v1/"
 """Where the routes of OPENAI are found too."""
 

@@ -24,7 +24,7 @@ from stint.domain.openai.conversations import CreateConversation
 from stint.domain.openai.response_requests import CreateResponse
 from stint.domain.openai.response_resource import Response
 from stint.domain.openai.stored_responses import StoredResponse
-from stint.domain.tasks import AnyTask, DeletionTask, ResponseTask
+from stint.domain.tasks import AnyTask, DeletionTask, IngestionTask, ResponseTask
 from stint.models.port import ChatModel
 from stint.models.routing import Router
 from stint.models.scripted.model import Scripted
@@ -43,6 +43,7 @@ class FakeQueue:
 
     tasks: list[ResponseTask] = field(default_factory=list)
     deletions: list[DeletionTask] = field(default_factory=list)
+    ingestions: list[IngestionTask] = field(default_factory=list)
     ends: list[CompletionEvent] = field(default_factory=list)
     kinds: list[tuple[str, str]] = field(default_factory=list)
     refuses: bool = False
@@ -51,6 +52,8 @@ class FakeQueue:
         self.refuse()
         if isinstance(task, ResponseTask):
             self.tasks.append(task)
+        elif isinstance(task, IngestionTask):
+            self.ingestions.append(task)
         else:
             self.deletions.append(task)
 

@@ -1,28 +1,31 @@
 """A tenant's vector stores with a real table and bucket, a fake queue, and a worker that tests run by hand."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 from tests.script_model import deadline
 from tests.services.knowledge.list_index import ListIndex, WordsEmbedder
+from tests.services.knowledge.mortal import Death, MortalIndex, mortal_store
 from tests.store.conftest import Cloud
 
+from stint.bootstrap.adapters import Adapters
+from stint.bootstrap.knowledge import KnowledgeParts, compose_knowledge, delete_knowledge_objects
 from stint.bootstrap.vector_stores import compose_ingestion, compose_vector_stores
-from stint.domain.errors import InvalidRequest, NotFound, StoreUnavailable
-from stint.domain.ids import hex_of, new_id
+from stint.domain.errors import StoreUnavailable
 from stint.domain.openai.vector_stores import (
     CreateVectorStore,
     CreateVectorStoreFile,
     SearchVectorStore,
     VectorStoreFile,
 )
-from stint.domain.tasks import DeletionTask, IngestionTask, ObjectKind
-from stint.domain.vector_stores import ObjectContent
+from stint.domain.tasks import DeletionTask, IngestionTask
+from stint.models.routing import Router
 from stint.retrieval.embedder_router import EmbedderRouter
-from stint.services.deletions import DeleteObject, Deletions
-from stint.services.knowledge.contents import FileBody
-from stint.services.knowledge.removal import Removal
+from stint.services.deletions import Deletions
+from stint.services.knowledge.files import NewFile
+from stint.settings import Settings
+
+LEASE_SECONDS = 30.0
 
 
 @dataclass
@@ -42,52 +45,32 @@ class TaskQueue:
 class KnowledgeFixture:
     """The files and vector stores of a tenant. Two with the same tenant, index and queue are two processes."""
 
-    def __init__(self, cloud: Cloud, tenant: str, other: "KnowledgeFixture | None" = None, lease: float = 30) -> None:
+    def __init__(
+        self, cloud: Cloud, tenant: str, other: "KnowledgeFixture | None" = None, death: Death | None = None
+    ) -> None:
         self.cloud, self.tenant = cloud, tenant
+        store = cloud.store if death is None else mortal_store(cloud, death)
         self.index: ListIndex = other.index if other else ListIndex()
         self.queue: TaskQueue = other.queue if other else TaskQueue()
-        self.files: dict[str, FileBody] = other.files if other else {}
         self.embedder = WordsEmbedder()
-        router = EmbedderRouter({"words": lambda: self.embedder}, "words/four")
-        removal = Removal(cloud.store, lambda: self.index)
-        kinds: dict[ObjectKind, DeleteObject] = {
-            "vector_store": removal.delete_store,
-            "store_document": removal.delete_document,
-        }
-        self.deletions = Deletions(kinds, self.queue.send)
-        services = compose_vector_stores(
-            tenant, cloud.store, self.index, router, self.deletions, self.queue.send, self.find_file
-        )
+        index = self.index if death is None else MortalIndex(self.index, death)
+        settings = Settings(lease_seconds=LEASE_SECONDS, bucket=cloud.bucket)
+        adapters = Adapters(settings, router=Router({}, "scripted/demo"), tool_providers={})
+        adapters.embedders = EmbedderRouter({"words": lambda: self.embedder}, "words/four")
+        self.deletions = Deletions(delete_knowledge_objects(store, lambda: index), self.queue.send)
+        parts = KnowledgeParts(adapters, store, lambda: index, self.deletions, self.queue.send)
+        services = compose_vector_stores(tenant, parts)
         self.stores, self.documents, self.search = services.stores, services.documents, services.search
-        self.insertions = services.insertions
-        self.ingestion = compose_ingestion(
-            tenant, cloud.store, self.index, router, lease, self.read_file, self.read_object, self.extract_text
-        )
+        self.insertions, self.batches = services.insertions, services.batches
+        self.files = compose_knowledge(tenant, parts, services).files
+        self.ingestion = compose_ingestion(tenant, parts)
 
-    def upload(self, text: str, filename: str = "a.txt") -> str:
-        file_id = f"file-{hex_of(new_id())}"
-        self.files[file_id] = FileBody(text.encode(), filename)
-        return file_id
-
-    async def find_file(self, file_id: str) -> str:
-        return (await self.read_file(file_id)).filename
-
-    async def read_file(self, file_id: str) -> FileBody:
-        if file_id not in self.files:
-            raise NotFound("File", file_id)
-        return self.files[file_id]
-
-    async def read_object(self, content: ObjectContent) -> FileBody:
-        return FileBody(content.key.encode(), content.key)
-
-    async def extract_text(self, body: bytes, filename: str, mime_type: str | None) -> str:
-        if filename.endswith(".exe"):
-            raise InvalidRequest("Files of type .exe are not supported.", code="unsupported_file")
-        return body.decode()
+    async def upload(self, text: str, filename: str = "a.txt") -> str:
+        return (await self.files.create(NewFile(filename, "assistants"), text.encode())).id
 
     async def create(self, *texts: str, **fields: Any) -> str:
         """Create a store with files of these texts, run the worker, and return the store's id."""
-        file_ids = [self.upload(text) for text in texts]
+        file_ids = [await self.upload(text) for text in texts]
         request = CreateVectorStore.model_validate({"file_ids": file_ids} | fields)
         store = await self.stores.create(request)
         await self.work()
@@ -95,7 +78,7 @@ class KnowledgeFixture:
 
     async def add(self, store_id: str, text: str, filename: str = "a.txt", **fields: Any) -> str:
         """Add a new file to a store without running the worker, and return its id."""
-        file_id = self.upload(text, filename)
+        file_id = await self.upload(text, filename)
         await self.attach(store_id, file_id, **fields)
         return file_id
 
@@ -107,8 +90,7 @@ class KnowledgeFixture:
         """Handle all tasks of the queue."""
         tasks, self.queue.ingestions[:] = list(self.queue.ingestions), []
         for task in tasks:
-            for document in task.documents:
-                await self.ingestion.handle(task.vector_store_id, document, deadline(seconds), last=last)
+            await self.ingestion.handle_task(task, deadline(seconds), last=last)
 
     async def finish_deletions(self) -> None:
         tasks, self.queue.deletions[:] = list(self.queue.deletions), []
@@ -124,7 +106,12 @@ class KnowledgeFixture:
     async def statuses(self, store_id: str) -> list[str]:
         return [file.status for file in (await self.documents.list(store_id, None, None, 100, "asc")).data]
 
-    def rest(self, spare: Iterable[str] = ()) -> list[str]:
-        """Return what is left of the tenant: records, objects and entries of the index."""
-        records = [item["sk"]["S"] for item in self.cloud.items(self.tenant)]
+    async def file_of(self, store_id: str) -> str:
+        """Return the id of the only file of a store."""
+        [file] = (await self.documents.list(store_id, None, None, 100, "asc")).data
+        return file.id
+
+    def rest(self) -> list[str]:
+        """Return what is left of the tenant's stores: records, objects and entries of the index."""
+        records = [item["sk"]["S"] for item in self.cloud.items(self.tenant) if "#file." not in item["pk"]["S"]]
         return [*records, *self.cloud.blobs(self.tenant), *self.index.keys, *self.index.indexes]

@@ -38,7 +38,7 @@ async def test_a_store_with_an_unknown_file_is_not_created(knowledge: KnowledgeF
 
 async def test_a_file_that_is_added_twice_counts_once(knowledge: KnowledgeFixture) -> None:
     store_id = await knowledge.create("Llamas")
-    [file_id] = knowledge.files
+    file_id = await knowledge.file_of(store_id)
     again = await knowledge.attach(store_id, file_id)
     await knowledge.work()
 
@@ -49,7 +49,7 @@ async def test_a_file_that_is_added_twice_counts_once(knowledge: KnowledgeFixtur
 
 async def test_a_removed_file_is_not_found_and_leaves_nothing(knowledge: KnowledgeFixture) -> None:
     store_id = await knowledge.create("Llamas")
-    [file_id] = knowledge.files
+    file_id = await knowledge.file_of(store_id)
 
     assert (await knowledge.documents.delete(store_id, file_id)).deleted
 
@@ -75,7 +75,7 @@ async def test_a_deleted_store_leaves_nothing(knowledge: KnowledgeFixture) -> No
 
 async def test_new_attributes_reach_the_search(knowledge: KnowledgeFixture) -> None:
     store_id = await knowledge.create("Llamas")
-    [file_id] = knowledge.files
+    file_id = await knowledge.file_of(store_id)
     new = {"type": "eq", "key": "year", "value": 2026}
     assert await knowledge.find(store_id, "llamas", filters=new) == []
 
@@ -88,7 +88,7 @@ async def test_new_attributes_reach_the_search(knowledge: KnowledgeFixture) -> N
 
 async def test_a_file_that_cannot_be_read_fails_with_its_reason(knowledge: KnowledgeFixture) -> None:
     store_id = await knowledge.create("Llamas")
-    file_id = await knowledge.add(store_id, "MZ", "setup.exe")
+    file_id = await knowledge.add(store_id, "MZ\0\0", "setup.exe")
     await knowledge.work()
 
     failed = await knowledge.documents.get(store_id, file_id)

@@ -3,20 +3,35 @@
 Each part is imported when it is made, so that functions that rarely need it start without it.
 """
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
+from stint.bootstrap.adapters import Adapters
 from stint.bootstrap.agents import AgentsComposition
-from stint.domain.tasks import DeletionTask, ObjectKind
+from stint.domain.tasks import DeletionTask, IngestionTask, ObjectKind
 from stint.services.deletions import DeleteObject, Deletions
 from stint.settings import Settings
 from stint.store.store import Store
 
 if TYPE_CHECKING:
+    from stint.bootstrap.vector_stores import VectorStoreServices
     from stint.retrieval.port import VectorIndex
+    from stint.services.knowledge.ingestion import Ingestion
     from stint.services.knowledge.search import Search
     from stint.services.knowledge_api import KnowledgeServices
+
+
+@dataclass(frozen=True, slots=True)
+class KnowledgeParts:
+    """The parts that all tenants of a process share."""
+
+    adapters: Adapters
+    store: Store
+    make_index: "Callable[[], VectorIndex]"
+    deletions: Deletions
+    send: Callable[[IngestionTask], Awaitable[None]]
 
 
 class KnowledgeComposition(AgentsComposition):
@@ -25,15 +40,21 @@ class KnowledgeComposition(AgentsComposition):
     def __init__(self, read_settings: Callable[[], Settings]) -> None:
         super().__init__(read_settings)
         self.make_knowledge_services: Callable[[str], KnowledgeServices] = cache(self.compose_knowledge_services)
-
-    def deletion_kinds(self) -> dict[ObjectKind, DeleteObject]:
-        return super().deletion_kinds() | delete_knowledge_objects(self.store)
+        self.make_vector_stores: Callable[[str], VectorStoreServices] = cache(self.compose_vector_stores)
+        self.make_ingestion: Callable[[str], Ingestion] = cache(self.compose_ingestion)
 
     @cached_property
     def vector_index(self) -> "VectorIndex":
         from stint.bootstrap.retrieval import make_vector_index  # noqa: PLC0415 - see above
 
         return make_vector_index(self.settings)
+
+    @cached_property
+    def knowledge_parts(self) -> KnowledgeParts:
+        return KnowledgeParts(self.adapters, self.store, lambda: self.vector_index, self.deletions, self.queue.send)
+
+    def deletion_kinds(self) -> dict[ObjectKind, DeleteObject]:
+        return super().deletion_kinds() | delete_knowledge_objects(self.store, lambda: self.vector_index)
 
     def compose_search(self, tenant: str) -> "Search":
         """Make the search of a tenant's vector stores."""
@@ -43,37 +64,63 @@ class KnowledgeComposition(AgentsComposition):
         return Search(tenant, self.store, self.vector_index, EmbeddingModels(self.adapters.embedders))
 
     def compose_knowledge_services(self, tenant: str) -> "KnowledgeServices":
-        return compose_knowledge(tenant, self.settings, self.store, self.deletions)
+        return compose_knowledge(tenant, self.knowledge_parts, self.make_vector_stores(tenant))
+
+    def compose_vector_stores(self, tenant: str) -> "VectorStoreServices":
+        from stint.bootstrap.vector_stores import compose_vector_stores  # noqa: PLC0415 - see above
+
+        return compose_vector_stores(tenant, self.knowledge_parts)
+
+    def compose_ingestion(self, tenant: str) -> "Ingestion":
+        from stint.bootstrap.vector_stores import compose_ingestion  # noqa: PLC0415 - see above
+
+        return compose_ingestion(tenant, self.knowledge_parts)
 
 
-def delete_knowledge_objects(store: Store) -> dict[ObjectKind, DeleteObject]:
-    """Return the functions that delete files and uploads."""
+def delete_knowledge_objects(store: Store, make_index: "Callable[[], VectorIndex]") -> dict[ObjectKind, DeleteObject]:
+    """Return the functions that delete files, uploads, vector stores and their documents."""
 
     async def delete_file(task: DeletionTask, deadline: float) -> bool:
         from stint.services.knowledge.files import FileDeletion  # noqa: PLC0415 - see above
+        from stint.services.knowledge.removal import Removal  # noqa: PLC0415 - see above
 
-        return await FileDeletion(store.files, detach_nothing).delete(task, deadline)
+        detach = Removal(store, make_index).detach_file
+        return await FileDeletion(store.files, detach).delete(task, deadline)
 
     async def delete_upload(task: DeletionTask, deadline: float) -> bool:
         from stint.services.knowledge.uploads import UploadDeletion  # noqa: PLC0415 - see above
 
         return await UploadDeletion(store.uploads).delete(task, deadline)
 
-    return {"file": delete_file, "upload": delete_upload}
+    async def delete_store(task: DeletionTask, deadline: float) -> bool:
+        from stint.services.knowledge.removal import Removal  # noqa: PLC0415 - see above
+
+        return await Removal(store, make_index).delete_store(task, deadline)
+
+    async def delete_document(task: DeletionTask, deadline: float) -> bool:
+        from stint.services.knowledge.removal import Removal  # noqa: PLC0415 - see above
+
+        return await Removal(store, make_index).delete_document(task, deadline)
+
+    return {
+        "file": delete_file,
+        "upload": delete_upload,
+        "vector_store": delete_store,
+        "store_document": delete_document,
+    }
 
 
-async def detach_nothing(_tenant: str, _file_id: str, _deadline: float) -> bool:
-    return True
-
-
-def compose_knowledge(tenant: str, settings: Settings, store: Store, deletions: Deletions) -> "KnowledgeServices":
+def compose_knowledge(tenant: str, parts: KnowledgeParts, vector_stores: "VectorStoreServices") -> "KnowledgeServices":
     """Make the use cases of a tenant."""
     from stint.services.knowledge.files import Files  # noqa: PLC0415 - see above
     from stint.services.knowledge.uploads import Uploads  # noqa: PLC0415 - see above
     from stint.services.knowledge_api import KnowledgeServices  # noqa: PLC0415 - see above
 
     return KnowledgeServices(
-        files=Files(tenant, store.files, deletions),
-        uploads=Uploads(tenant, store.uploads, store.files, deletions),
-        heartbeat_seconds=settings.heartbeat_seconds,
+        files=Files(tenant, parts.store.files, parts.deletions),
+        uploads=Uploads(tenant, parts.store.uploads, parts.store.files, parts.deletions),
+        vector_stores=vector_stores.stores,
+        store_documents=vector_stores.documents,
+        file_batches=vector_stores.batches,
+        heartbeat_seconds=parts.adapters.settings.heartbeat_seconds,
     )

@@ -1,22 +1,21 @@
 """Composition of vector stores: their documents, ingestion and searches."""
 
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from stint.domain.tasks import IngestionTask
-from stint.retrieval.embedder_router import EmbedderRouter
-from stint.retrieval.port import VectorIndex
-from stint.services.deletions import Deletions
-from stint.services.knowledge.contents import ContentReader, ExtractText, ReadFile, ReadObject
+from stint.services.knowledge.contents import ContentReader
 from stint.services.knowledge.embedding_models import EmbeddingModels
+from stint.services.knowledge.file_batches import FileBatches
 from stint.services.knowledge.ingestion import Ingestion
 from stint.services.knowledge.insertions import Insertions
 from stint.services.knowledge.search import Search
-from stint.services.knowledge.store_documents import FindFile, StoreDocuments
+from stint.services.knowledge.store_documents import StoreDocuments
 from stint.services.knowledge.tasks import IngestionTasks
 from stint.services.knowledge.usage import UsageCounter
 from stint.services.knowledge.vector_stores import VectorStoresOfTenant
-from stint.store.store import Store
+
+if TYPE_CHECKING:
+    from stint.bootstrap.knowledge import KnowledgeParts
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,38 +24,33 @@ class VectorStoreServices:
 
     stores: VectorStoresOfTenant
     documents: StoreDocuments
+    batches: FileBatches
     insertions: Insertions
     search: Search
 
 
-def compose_vector_stores(
-    tenant: str,
-    store: Store,
-    index: VectorIndex,
-    router: EmbedderRouter,
-    deletions: Deletions,
-    send: Callable[[IngestionTask], Awaitable[None]],
-    find_file: FindFile,
-) -> VectorStoreServices:
+def compose_vector_stores(tenant: str, parts: "KnowledgeParts") -> VectorStoreServices:
     """Make the use cases of a tenant."""
-    models, tasks = EmbeddingModels(router), IngestionTasks(tenant, send)
+    store, index, deletions = parts.store, parts.make_index(), parts.deletions
+    models, tasks = EmbeddingModels(parts.adapters.embedders), IngestionTasks(tenant, parts.send)
     usage, search = UsageCounter(tenant, store, tasks), Search(tenant, store, index, models)
     insertions = Insertions(tenant, store, tasks)
-    documents = StoreDocuments(tenant, store, insertions, usage, find_file, deletions)
+    documents = StoreDocuments(tenant, store, insertions, usage, deletions)
     stores = VectorStoresOfTenant(tenant, store, models, documents, usage, search, deletions)
-    return VectorStoreServices(stores, documents, insertions, search)
+    batches = FileBatches(tenant, store, documents, usage)
+    return VectorStoreServices(stores, documents, batches, insertions, search)
 
 
-def compose_ingestion(
-    tenant: str,
-    store: Store,
-    index: VectorIndex,
-    router: EmbedderRouter,
-    lease_seconds: float,
-    read_file: ReadFile,
-    read_object: ReadObject,
-    extract_text: ExtractText,
-) -> Ingestion:
+def compose_ingestion(tenant: str, parts: "KnowledgeParts") -> Ingestion:
     """Make the worker's use case of a tenant."""
-    contents = ContentReader(store.vector_store_contents, read_file, read_object, extract_text)
-    return Ingestion(tenant, store, index, EmbeddingModels(router), contents, lease_seconds)
+    store, settings = parts.store, parts.adapters.settings
+    contents = ContentReader(tenant, store, extract_text)
+    models = EmbeddingModels(parts.adapters.embedders)
+    return Ingestion(tenant, store, parts.make_index(), models, contents, settings.lease_seconds)
+
+
+async def extract_text(content: bytes, filename: str, mime_type: str | None) -> str:
+    """Return the text of a file. Only the worker has the libraries."""
+    from stint.documents.files import extract_text as extract  # noqa: PLC0415
+
+    return await extract(content, filename, mime_type)

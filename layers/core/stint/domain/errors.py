@@ -80,6 +80,12 @@ class NotMarkedDeleted(Conflict):
         super().__init__(f"{kind} {identifier!r} is not marked as deleted, so it is not deleted.")
 
 
+class StillWritten(Conflict):
+    """An object cannot be deleted yet, because a process may still write parts of it."""
+
+    code = "still_written"
+
+
 class TooLarge(StintError):
     """A request or a response is larger than the platform allows."""
 

@@ -110,6 +110,6 @@ class IngestionTask(Schema):
     documents: list[str]
 
 
-AnyTask = Annotated[DeletionTask | ResponseTask, Field(discriminator="kind")]
+AnyTask = Annotated[DeletionTask | ResponseTask | IngestionTask, Field(discriminator="kind")]
 TASK: TypeAdapter[AnyTask] = TypeAdapter(AnyTask, config=ConfigDict(defer_build=True))
 """Reads a message. A message alone deletes nothing: the object must also be marked as deleted in the table."""

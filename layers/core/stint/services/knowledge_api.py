@@ -2,8 +2,11 @@
 
 from dataclasses import dataclass
 
+from stint.services.knowledge.file_batches import FileBatches
 from stint.services.knowledge.files import Files
+from stint.services.knowledge.store_documents import StoreDocuments
 from stint.services.knowledge.uploads import Uploads
+from stint.services.knowledge.vector_stores import VectorStoresOfTenant
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,4 +15,7 @@ class KnowledgeServices:
 
     files: Files
     uploads: Uploads
+    vector_stores: VectorStoresOfTenant
+    store_documents: StoreDocuments
+    file_batches: FileBatches
     heartbeat_seconds: float

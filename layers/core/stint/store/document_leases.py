@@ -90,7 +90,8 @@ class DocumentLeases:
             before = to_generations(item.get("generations", ""))
             kept = dict(list(before.items())[1 - MAX_GENERATIONS :]) | new
             made = self._ingestions.attempt(item, {"generations": to_text(kept)}, _same_generations(item))
-            seen = {":written": item["generations"]} if "generations" in item else {}
+            unleased = "generations" in item and "lease_id" not in item
+            seen = {":written": item["generations"]} if unleased else {}
             return replace(made, values=made.values | IN_PROGRESS | seen)
 
         async def next_attempt(item: Item | None) -> Attempt:

@@ -23,8 +23,10 @@ if TYPE_CHECKING:
     from stint.store.conversation_leases import ConversationLeases
     from stint.store.conversations import ConversationStore
     from stint.store.document_leases import DocumentLeases
+    from stint.store.file_batches import FileBatchStore
     from stint.store.files import FileStore
     from stint.store.idempotency import IdempotencyRecords
+    from stint.store.inbox import Inbox
     from stint.store.response_leases import ResponseLeases
     from stint.store.responses import ResponseStore
     from stint.store.signing_keys import SigningKeys
@@ -46,6 +48,7 @@ class Store:
     ) -> None:
         self._dynamodb, self._table_name = dynamodb, table
         self._table = Table(dynamodb, table)
+        self._connect_s3, self._bucket = connect_s3, bucket
         self._blobs = Blobs(connect_s3, bucket)
         self._documents = Documents(self._table, self._blobs)
 
@@ -152,6 +155,18 @@ class Store:
         from stint.store.document_leases import DocumentLeases  # noqa: PLC0415 - see above
 
         return DocumentLeases(self._table)
+
+    @cached_property
+    def file_batches(self) -> "FileBatchStore":
+        from stint.store.file_batches import FileBatchStore  # noqa: PLC0415 - see above
+
+        return FileBatchStore(self._table)
+
+    @cached_property
+    def inbox(self) -> "Inbox":
+        from stint.store.inbox import Inbox  # noqa: PLC0415 - see above
+
+        return Inbox(self._connect_s3, self._bucket)
 
     @cached_property
     def vector_store_contents(self) -> "VectorStoreContents":

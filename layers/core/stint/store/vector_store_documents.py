@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -68,7 +69,7 @@ class VectorStoreDocuments:
     async def add(
         self, tenant: str, store_id: str, documents: Mapping[str, DocumentSettings], batch: Item | None = None
     ) -> dict[str, StoredDocument]:
-        """Add new documents to be ingested, with the record of their batch, up to 98 per transaction.
+        """Add new documents to be ingested, 98 per transaction, and at last the record of their batch.
 
         Two units for each small record, and two for the store.
 
@@ -87,9 +88,9 @@ class VectorStoreDocuments:
             for key, settings in documents.items()
         }
         writes = [Put(item) for item in items.values()]
-        first = [Put(batch)] if batch is not None else []
         for at in range(0, len(writes), MAX_WRITES - 2) or [0]:
-            await self._change(tenant, store_id, [*writes[at : at + MAX_WRITES - 2], *(first if at == 0 else [])])
+            last = [Put(batch)] if batch is not None and at + MAX_WRITES - 2 >= len(writes) else []
+            await self._change(tenant, store_id, [*writes[at : at + MAX_WRITES - 2], *last])
         return {key: to_document(item) for key, item in items.items()}
 
     async def replace(
@@ -213,6 +214,13 @@ class VectorStoreDocuments:
         key = keys.vector_store_document(tenant, store_id, document)
         item = await mark_deleted(self._table, key)
         return None if item is None else to_document(item)
+
+    async def mark_detached(self, tenant: str, store_id: str, document: str) -> StoredDocument | None:
+        """Hide a document whose file is being deleted, and return it; None if it or its store does not exist."""
+        with suppress(NotFound):
+            await self.mark_deleted(tenant, store_id, document)
+        found = await self.get_marked(tenant, store_id, document)
+        return found if found is not None and found.deleted else None
 
     async def remove_all(self, tenant: str, store_id: str) -> AsyncGenerator[None, None]:
         """Delete the records of all documents and batches of a marked store, a batch per step."""

@@ -2,7 +2,7 @@
 
 import secrets
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import merge
 from typing import Literal
@@ -14,7 +14,7 @@ from stint.store import knowledge_keys as keys
 from stint.store.failures import ConditionFailed
 from stint.store.items import Item
 from stint.store.parallel import map_concurrently
-from stint.store.table import Table, take
+from stint.store.table import GET_BATCH, Table, take
 from stint.store.tombstones import is_live, mark_deleted, read_marked
 
 Order = Literal["asc", "desc"]
@@ -107,6 +107,13 @@ class VectorStores:
         if before is not None:
             found = [item for item in found if (item["sk"] > before if order == "desc" else item["sk"] < before)]
         return Page([_store(item) for item in found[:limit]], len(found) > limit)
+
+    async def ids(self, tenant: str) -> AsyncGenerator[Sequence[str], None]:
+        """Read the ids of all stores, also those of sessions, up to 100 per step."""
+        for pk in keys.vector_stores(tenant):
+            items = self._table.query(pk, attributes="sk")
+            while some := await take(items, GET_BATCH):
+                yield [item["sk"] for item in some]
 
     async def update(self, tenant: str, store_id: str, settings: VectorStoreSettings) -> StoredVectorStore:
         """Replace the settings, and count as activity."""

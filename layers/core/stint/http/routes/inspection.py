@@ -48,6 +48,7 @@ TAGS = [
     {"name": "Conversations", "description": f"{OPENAI_API}: conversations, at /v1 and at /v1/openai/v1."},
     {"name": "Chat", "description": f"{OPENAI_API}: chat completions, at /v1 and at /v1/openai/v1."},
     {"name": "Files", "description": f"{OPENAI_API}: files, at /v1 and at /v1/openai/v1."},
+    {"name": "Vector stores", "description": f"{OPENAI_API}: vector stores, at /v1 and at /v1/openai/v1."},
 ]
 OPENAI = (
     "/v1/responses",
@@ -57,6 +58,7 @@ OPENAI = (
     "/v1/models",
     "/v1/files",
     "/v1/uploads",
+    "/v1/vector_stores",
 )
 
 
@@ -86,6 +88,7 @@ def list_parts() -> tuple[APIRouter, ...]:
         stored_chats,
         turns,
         uploads,
+        vector_stores,
     )
 
     return (
@@ -99,6 +102,7 @@ def list_parts() -> tuple[APIRouter, ...]:
         inference.router,
         files.router,
         uploads.router,
+        vector_stores.router,
         tools.router,
         shields.router,
         registry.router,

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from stint.domain.errors import InvalidRequest, NotFound
 from stint.domain.vector_stores import (
@@ -22,25 +22,8 @@ from stint.domain.vector_stores import (
 from stint.retrieval.chunking.static import chunk_static
 from stint.retrieval.chunking.windows import chunk_windows
 from stint.retrieval.port import Vector
-from stint.store.vector_store_contents import VectorStoreContents
+from stint.store.store import Store
 
-
-@dataclass(frozen=True, slots=True)
-class FileBody:
-    """The bytes of a file, and what its uploader called it."""
-
-    body: bytes
-    filename: str
-    mime_type: str | None = None
-
-
-class ReadFile(Protocol):
-    def __call__(self, file_id: str, /) -> Awaitable[FileBody]:
-        """Return a file's content. Raises NotFound if it was deleted."""
-        ...
-
-
-ReadObject = Callable[[ObjectContent], Awaitable[FileBody]]
 ExtractText = Callable[[bytes, str, str | None], Awaitable[str]]
 """A function that converts a file to text. Raises InvalidRequest with the code of a LastError."""
 
@@ -74,9 +57,8 @@ class UnreadableDocument(Exception):
 class ContentReader:
     """Reads the contents of documents: files, texts and chunks that callers sent, objects of the inbox."""
 
-    stored: VectorStoreContents
-    read_file: ReadFile
-    read_object: ReadObject
+    tenant: str
+    store: Store
     extract_text: ExtractText
 
     async def read(self, settings: DocumentSettings) -> Content:
@@ -86,19 +68,21 @@ class ContentReader:
             UnreadableDocument: it no longer exists, or has no text that could be read.
             StintError: it cannot be read now.
         """
+        stored = self.store.vector_store_contents
         try:
             match settings.content:
                 case StoredContent(type="chunks") as content:
-                    inserted = InsertedChunks.model_validate_json(await self.stored.get(content))
+                    inserted = InsertedChunks.model_validate_json(await stored.get(content))
                     return Content([Chunk(one.text, one.metadata, one.embedding) for one in inserted.chunks])
                 case StoredContent() as content:
-                    text = InsertedText.model_validate_json(await self.stored.get(content)).text
+                    text = InsertedText.model_validate_json(await stored.get(content)).text
                     return Content(await split(text, settings.chunking))
                 case FileContent(file_id=file_id):
-                    found = await self.read_file(file_id)
+                    file = await self.store.files.open(self.tenant, file_id)
+                    body = b"".join([piece async for piece in self.store.files.read(file)])
                 case ObjectContent() as content:
-                    found = await self.read_object(content)
-            text = await self.extract_text(found.body, found.filename or settings.filename, found.mime_type)
+                    body = await self.store.inbox.read(content)
+            text = await self.extract_text(body, settings.filename, None)
         except NotFound as error:
             raise UnreadableDocument(LastError(code="invalid_file", message=error.message)) from error
         except InvalidRequest as error:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from stint.domain.errors import Conflict, DeadlineExceeded, Interrupted, NotFound, StintError
 from stint.domain.ids import hex_of, new_id
+from stint.domain.tasks import IngestionTask
 from stint.domain.vector_stores import LastError, StoredContent
 from stint.loop.lease_keeper import LeaseKeeper, lease_span
 from stint.retrieval.port import Entry, VectorIndex
@@ -52,6 +53,17 @@ class Ingestion:
     models: EmbeddingModels
     contents: ContentReader
     lease_seconds: float
+
+    async def handle_task(self, task: IngestionTask, deadline: float, *, last: bool = False) -> None:
+        """Handle each document of a task, also if others fail. Raises the first error."""
+        errors: list[StintError] = []
+        for document in task.documents:
+            try:
+                await self.handle(task.vector_store_id, document, deadline, last=last)
+            except StintError as error:
+                errors.append(error)
+        if errors:
+            raise errors[0]
 
     async def handle(self, store_id: str, document: str, deadline: float, *, last: bool = False) -> None:
         """Ingest a document that is in progress. It may be repeated at any time.

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
-from stint.domain.errors import Conflict, NotFound, NotMarkedDeleted
+from stint.domain.errors import NotFound, NotMarkedDeleted, StillWritten
 from stint.domain.tasks import DeletionTask
 from stint.retrieval.port import VectorIndex
 from stint.services.knowledge.ingestion import chunk_keys
@@ -19,12 +19,6 @@ DELETED_AT_ONCE = 100
 LATER = "The deletion goes on when the writer has stopped."
 
 MakeIndex = Callable[[], VectorIndex]
-
-
-class StillWritten(Conflict):
-    """A document cannot be deleted yet, because a process may still write its chunks."""
-
-    code = "document_in_use"
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +95,19 @@ class Removal:
                 return False
         if any(held):
             raise StillWritten(f"Files of vector store {store_id} are still being written. {LATER}")
+        return True
+
+    async def detach_file(self, tenant: str, file_id: str, deadline: float) -> bool:
+        """Delete a file's documents in all stores: one read per 100 stores, and two units per document."""
+        documents = self.store.vector_store_documents
+        async for store_ids in self.store.vector_stores.ids(tenant):
+            found = await documents.find_all(tenant, [(store_id, file_id) for store_id in store_ids])
+            for store_id, _ in found:
+                if time.monotonic() >= deadline:
+                    return False
+                marked = await documents.mark_detached(tenant, store_id, file_id)
+                if marked is not None:
+                    await self.remove_document(tenant, store_id, marked)
         return True
 
 

@@ -1,6 +1,6 @@
 """Files of vector stores: add, read, list, change attributes, delete."""
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 
 from stint.domain.errors import Conflict, NotFound
@@ -30,14 +30,10 @@ from stint.services.deletions import Deletions
 from stint.services.knowledge.insertions import Insertions
 from stint.services.knowledge.search import refuse_expired
 from stint.services.knowledge.usage import UsageCounter
-from stint.store.parallel import map_concurrently
 from stint.store.store import Store
 from stint.store.table import take
 from stint.store.vector_store_documents import StoredDocument
 from stint.store.vector_stores import Order, StoredVectorStore
-
-FindFile = Callable[[str], Awaitable[str]]
-"""A function that returns the name of a file. Raises NotFound if the file does not exist."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +44,6 @@ class StoreDocuments:
     store: Store
     insertions: Insertions
     usage: UsageCounter
-    find_file: FindFile
     deletions: Deletions
 
     async def prepare(
@@ -60,16 +55,18 @@ class StoreDocuments:
             NotFound: one of the files does not exist.
         """
         unique = list(dict.fromkeys(file_ids))
-        names = await map_concurrently(self.find_file, unique)
+        files = await self.store.files.get_many(self.tenant, unique)
+        if missing := [file_id for file_id in unique if file_id not in files]:
+            raise NotFound("File", missing[0])
         return {
             file_id: DocumentSettings(
                 document_id=file_id,
-                filename=name,
+                filename=files[file_id].filename,
                 attributes=attributes or {},
                 chunking=chunking,
                 content=FileContent(file_id=file_id),
             )
-            for file_id, name in zip(unique, names, strict=True)
+            for file_id in unique
         }
 
     async def create(self, store_id: str, request: CreateVectorStoreFile) -> VectorStoreFile:

@@ -1,0 +1,106 @@
+"""File batches of vector stores: add many files at once, follow and cancel them."""
+
+from dataclasses import dataclass
+
+from stint.domain.errors import InvalidRequest
+from stint.domain.ids import new_name
+from stint.domain.openai.vector_stores import CreateFileBatch, FileBatch, VectorStoreFileList
+from stint.domain.vector_stores import DocumentSettings, DocumentStatus
+from stint.services.knowledge.search import refuse_expired
+from stint.services.knowledge.store_documents import StoreDocuments
+from stint.services.knowledge.usage import UsageCounter, count
+from stint.store.file_batches import StoredFileBatch
+from stint.store.parallel import map_concurrently
+from stint.store.store import Store
+from stint.store.vector_store_documents import StoredDocument
+from stint.store.vector_stores import Order, StoredVectorStore
+
+
+@dataclass(frozen=True, slots=True)
+class FileBatches:
+    """The file batches of a tenant's vector stores. Unknown ids raise NotFound."""
+
+    tenant: str
+    store: Store
+    documents: StoreDocuments
+    usage: UsageCounter
+
+    async def create(self, store_id: str, request: CreateFileBatch) -> FileBatch:
+        """Add files to a store. Those that it has already are counted in this batch.
+
+        Raises:
+            InvalidRequest: there are no files, or both `file_ids` and `files`.
+            NotFound: one of the files does not exist. None is added.
+        """
+        store = await self.documents.open(store_id)
+        refuse_expired(store)
+        files, batch_id = await self.prepare(store, request), new_name("vsfb")
+        record = self.store.file_batches.make(self.tenant, store_id, batch_id)
+        await self.documents.insertions.insert(store_id, files, record)
+        return await self.get(store_id, batch_id)
+
+    async def prepare(self, store: StoredVectorStore, request: CreateFileBatch) -> dict[str, DocumentSettings]:
+        """Return the settings of a batch's files, each with its own or those of the batch."""
+        if bool(request.file_ids) is bool(request.files):
+            raise InvalidRequest("A file batch needs either file_ids or files.", param="file_ids")
+        chunking = request.chunking_strategy or store.settings.chunking
+        if request.file_ids:
+            return await self.documents.prepare(request.file_ids, chunking, request.attributes)
+        prepared = await self.documents.prepare([file.file_id for file in request.files], chunking)
+        return {
+            file.file_id: prepared[file.file_id].model_copy(
+                update={
+                    "attributes": file.attributes or request.attributes or {},
+                    "chunking": file.chunking_strategy or chunking,
+                }
+            )
+            for file in request.files
+        }
+
+    async def get(self, store_id: str, batch_id: str) -> FileBatch:
+        """Read a batch, and count its files."""
+        await self.documents.open(store_id)
+        batch = await self.store.file_batches.get(self.tenant, store_id, batch_id)
+        return await self.to_resource(store_id, batch)
+
+    async def to_resource(self, store_id: str, batch: StoredFileBatch) -> FileBatch:
+        found = await self.read(store_id, batch.id)
+        await self.usage.requeue(store_id, found)
+        counts = count(found)
+        status: DocumentStatus = "in_progress" if counts.in_progress else "completed"
+        return FileBatch(
+            id=batch.id,
+            created_at=batch.created_at,
+            vector_store_id=store_id,
+            status="cancelled" if batch.cancelled else status,
+            file_counts=counts,
+        )
+
+    async def read(self, store_id: str, batch_id: str) -> list[StoredDocument]:
+        return [each async for each in self.usage.read_live(store_id) if each.batch_id == batch_id]
+
+    async def list_files(
+        self,
+        store_id: str,
+        batch_id: str,
+        after: str | None,
+        before: str | None,
+        limit: int,
+        order: Order,
+        status: DocumentStatus | None = None,
+    ) -> VectorStoreFileList:
+        """List the files of a batch."""
+        await self.store.file_batches.get(self.tenant, store_id, batch_id)
+        return await self.documents.list(store_id, after, before, limit, order, status, batch_id)
+
+    async def cancel(self, store_id: str, batch_id: str) -> FileBatch:
+        """Cancel the files of a batch that are in progress. Those that are completed stay."""
+        await self.documents.open(store_id)
+        await self.store.file_batches.cancel(self.tenant, store_id, batch_id)
+
+        async def cancel_document(found: StoredDocument) -> bool:
+            return await self.store.vector_store_documents.cancel(self.tenant, store_id, found.key)
+
+        waiting = [each for each in await self.read(store_id, batch_id) if each.status == "in_progress"]
+        await map_concurrently(cancel_document, waiting)
+        return await self.get(store_id, batch_id)

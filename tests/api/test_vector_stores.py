@@ -1,0 +1,116 @@
+"""Vector stores over HTTP: stores, files, batches and searches, at both addresses."""
+
+from typing import Any
+
+import httpx
+import openai
+import pytest
+from tests.api.api_client import assert_error
+from tests.api.app_fixture import AppFixture, Served
+from tests.api.responses_client import openai_client
+
+LLAMAS = "Llamas live in the Andes of Peru."
+HEADS = "The transformer uses attention heads."
+
+
+def upload(client: openai.OpenAI, text: str, name: str = "a.txt") -> str:
+    return client.files.create(file=(name, text.encode()), purpose="assistants").id
+
+
+@pytest.mark.parametrize("base", ["/v1", "/v1/openai/v1"])
+def test_the_client_of_openai_searches_files_that_it_added(server: Served, app_fixture: AppFixture, base: str) -> None:
+    with openai_client(server, base) as client:
+        store = client.vector_stores.create(name="animals", file_ids=[upload(client, LLAMAS, "llamas.txt")])
+        app_fixture.ingest()
+        added = client.vector_stores.files.create(
+            store.id, file_id=upload(client, HEADS, "heads.md"), attributes={"year": 2017}
+        )
+        assert added.status == "in_progress"
+        app_fixture.ingest()
+        found = client.vector_stores.search(store.id, query="Where do llamas live?", max_num_results=1).data
+        filtered = client.vector_stores.search(
+            store.id, query="llamas", filters={"type": "gte", "key": "year", "value": 2017}
+        ).data
+        files = client.vector_stores.files.list(store.id, order="asc").data
+        texts = client.vector_stores.files.content(added.id, vector_store_id=store.id).data
+        store = client.vector_stores.retrieve(store.id)
+
+    assert [(one.filename, one.content[0].text) for one in found] == [("llamas.txt", LLAMAS)]
+    assert 0 < found[0].score <= 1
+    assert [one.file_id for one in filtered] == [added.id]
+    assert [file.status for file in files] == ["completed", "completed"]
+    assert [text.text for text in texts] == [HEADS]
+    assert (store.status, store.file_counts.completed, store.file_counts.total) == ("completed", 2, 2)
+
+
+def test_a_batch_is_polled_until_the_worker_has_its_files(server: Served, app_fixture: AppFixture) -> None:
+    with openai_client(server) as client:
+        store = client.vector_stores.create()
+        ids = [upload(client, LLAMAS), upload(client, HEADS)]
+        batch = client.vector_stores.file_batches.create(store.id, file_ids=ids)
+        assert (batch.status, batch.file_counts.in_progress) == ("in_progress", 2)
+        app_fixture.ingest()
+        batch = client.vector_stores.file_batches.poll(batch.id, vector_store_id=store.id)
+        listed = client.vector_stores.file_batches.list_files(batch.id, vector_store_id=store.id, order="asc")
+
+    assert (batch.status, batch.file_counts.completed) == ("completed", 2)
+    assert [file.id for file in listed.data] == ids
+
+
+def test_a_cancelled_batch_leaves_its_files_out(server: Served, app_fixture: AppFixture) -> None:
+    with openai_client(server) as client:
+        store = client.vector_stores.create()
+        batch = client.vector_stores.file_batches.create(store.id, file_ids=[upload(client, LLAMAS)])
+        batch = client.vector_stores.file_batches.cancel(batch.id, vector_store_id=store.id)
+        app_fixture.ingest()
+        found = client.vector_stores.search(store.id, query="llamas").data
+
+    assert (batch.status, batch.file_counts.cancelled, found) == ("cancelled", 1, [])
+
+
+def test_what_is_in_progress_says_when_to_ask_again(http: httpx.Client, server: Served) -> None:
+    with openai_client(server) as client:
+        store = client.vector_stores.create(file_ids=[upload(client, LLAMAS)])
+    assert int(http.get(f"/v1/vector_stores/{store.id}").headers["openai-poll-after-ms"]) > 0
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"query": ""}, "query"),
+        ({"query": "x", "max_num_results": 0}, "max_num_results"),
+        ({"query": "x", "max_num_results": 51}, "max_num_results"),
+        ({"query": "x", "ranking_options": {"score_threshold": 2}}, "score_threshold"),
+        ({"query": "x", "filters": {"type": "near", "key": "a", "value": 1}}, "filters"),
+    ],
+)
+def test_an_invalid_search_names_its_field(http: httpx.Client, body: dict[str, Any], field: str) -> None:
+    store = http.post("/v1/vector_stores", json={}).json()
+    answer = http.post(f"/v1/vector_stores/{store['id']}/search", json=body)
+    assert answer.status_code == 400
+    assert field in answer.json()["error"]["message"]
+
+
+def test_a_filter_of_depth_40_is_refused(http: httpx.Client) -> None:
+    nested: dict[str, Any] = {"type": "eq", "key": "a", "value": 1}
+    for _ in range(40):
+        nested = {"type": "and", "filters": [nested]}
+    store = http.post("/v1/vector_stores", json={}).json()
+    answer = http.post(f"/v1/vector_stores/{store['id']}/search", json={"query": "x", "filters": nested})
+    assert answer.status_code == 400
+    assert "5 levels" in answer.json()["error"]["message"]
+
+
+def test_attributes_over_the_limit_are_refused(http: httpx.Client) -> None:
+    store = http.post("/v1/vector_stores", json={}).json()
+    body = {"file_id": "file-" + "0" * 32, "attributes": {f"k{number}": 1 for number in range(17)}}
+    assert_error(http.post(f"/v1/vector_stores/{store['id']}/files", json=body), 400, "invalid_request")
+
+
+def test_unknown_files_and_stores_are_errors(http: httpx.Client) -> None:
+    store = http.post("/v1/vector_stores", json={}).json()
+    body = {"file_id": "file-" + "0" * 32}
+    assert_error(http.post(f"/v1/vector_stores/{store['id']}/files", json=body), 404, "file_not_found")
+    assert_error(http.post("/v1/vector_stores", json={"file_ids": ["nope"]}), 404, "file_not_found")
+    assert_error(http.get("/v1/vector_stores/vs_nope"), 404, "vector_store_not_found")
+    assert_error(http.post("/v1/vector_stores/vs_nope/search", json={"query": "x"}), 404, "vector_store_not_found")

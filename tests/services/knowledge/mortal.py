@@ -1,0 +1,95 @@
+"""Processes that are killed at a chosen call to the table, the bucket or the index."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from tests.services.knowledge.list_index import ListIndex
+from tests.store.conftest import Cloud
+
+from stint.retrieval.port import Entry, Hit, IndexQuery
+from stint.store.store import Store
+
+
+class Killed(BaseException):
+    """The process is dead. Whatever it still tries raises this, too."""
+
+
+class Death:
+    """Kills a process at a moment. Each call has two: before it takes effect, and after it, with its answer lost."""
+
+    def __init__(self, moment: int) -> None:
+        self.moment = moment
+        self.passed = 0
+
+    def pass_moment(self) -> None:
+        self.passed += 1
+        if self.passed >= self.moment:
+            raise Killed
+
+    @property
+    def reached(self) -> bool:
+        return self.passed >= self.moment
+
+
+class MortalClient:
+    """A client of DynamoDB."""
+
+    def __init__(self, client: Any, death: Death) -> None:
+        self.client, self.death = client, death
+
+    async def call(self, operation: str, request: Any) -> Any:
+        self.death.pass_moment()
+        answer = await self.client.call(operation, request)
+        self.death.pass_moment()
+        return answer
+
+
+class MortalS3:
+    """A client of S3."""
+
+    def __init__(self, client: Any, death: Death) -> None:
+        self.client, self.death = client, death
+
+    def __getattr__(self, name: str) -> Any:
+        def call(**request: Any) -> Any:
+            self.death.pass_moment()
+            answer = getattr(self.client, name)(**request)
+            self.death.pass_moment()
+            return answer
+
+        return call
+
+
+class MortalIndex:
+    """A VectorIndex."""
+
+    def __init__(self, index: ListIndex, death: Death) -> None:
+        self.index, self.death = index, death
+
+    async def create(self, index: str, dimension: int) -> None:
+        self.death.pass_moment()
+        await self.index.create(index, dimension)
+        self.death.pass_moment()
+
+    async def upsert(self, index: str, entries: Sequence[Entry]) -> None:
+        self.death.pass_moment()
+        await self.index.upsert(index, entries)
+        self.death.pass_moment()
+
+    async def delete(self, index: str, keys: Sequence[str]) -> None:
+        self.death.pass_moment()
+        await self.index.delete(index, keys)
+        self.death.pass_moment()
+
+    async def query(self, index: str, query: IndexQuery) -> list[Hit]:
+        return await self.index.query(index, query)
+
+    async def drop(self, index: str) -> None:
+        self.death.pass_moment()
+        await self.index.drop(index)
+        self.death.pass_moment()
+
+
+def mortal_store(cloud: Cloud, death: Death) -> Store:
+    client: Any = MortalClient(cloud.client, death)
+    return Store(client, cloud.table_name, lambda: MortalS3(cloud.s3, death), cloud.bucket)  # type: ignore[arg-type,return-value]  # all that the store calls

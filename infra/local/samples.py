@@ -16,6 +16,7 @@ from unittest.mock import patch
 from uuid import UUID
 
 from infra.local.errors import LocalCloudError
+from infra.local.sample_bodies import BOILING_POINT, CONFIG, MESSAGE, QUESTION
 from infra.local.sample_ids import (
     AGENT,
     AWAITING_STEP,
@@ -52,7 +53,6 @@ from stint.bootstrap.vector_stores import compose_ingestion, compose_vector_stor
 from stint.domain import ids
 from stint.domain.errors import StintError
 from stint.domain.ids import TENANT
-from stint.domain.llama_stack.agents import AgentConfig
 from stint.domain.llama_stack.registrations import (
     ModelRegisterRequest,
     ShieldRegisterRequest,
@@ -76,39 +76,6 @@ from stint.store.table import Table
 
 SECONDS = 60.0
 PACKED_BYTES = 1_000_000
-CONFIG = AgentConfig.model_validate(
-    {
-        "model": "scripted/demo",
-        "instructions": "Answer briefly.",
-        "name": "sample of events/",
-        "enable_session_persistence": True,
-        "client_tools": [
-            {
-                "name": "get_weather",
-                "description": "Returns the weather in a city.",
-                "parameters": [{"name": "city", "parameter_type": "str", "description": "Name of the city."}],
-            }
-        ],
-    }
-)
-
-# A Lambda function of docs/examples/tools, which the local cloud runs unless TOOLS names another template.
-BOILING_POINT = {
-    "name": "get_boiling_point",
-    "description": "Returns the boiling point of a liquid.",
-    "parameters": {
-        "type": "object",
-        "properties": {
-            "liquid": {"type": "string", "description": "Name of the liquid."},
-            "celsius": {"type": "boolean", "description": "Degrees Celsius (the default) or Fahrenheit."},
-        },
-        "required": ["liquid"],
-    },
-    "function": "get-boiling-point",
-}
-MESSAGE = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "My name is Ada."}]}
-
-QUESTION = {"role": "user", "content": "What is the weather in Oslo?"}
 
 
 async def store_samples(environment: Mapping[str, str]) -> None:

@@ -12,7 +12,7 @@ from stint.services.knowledge.usage import UsageCounter, count
 from stint.store.file_batches import StoredFileBatch
 from stint.store.parallel import map_concurrently
 from stint.store.store import Store
-from stint.store.vector_store_documents import StoredDocument
+from stint.store.stored_documents import StoredDocument
 from stint.store.vector_stores import Order, StoredVectorStore
 
 

@@ -21,7 +21,7 @@ from stint.store.failures import ConditionFailed
 from stint.store.items import Item
 from stint.store.knowledge_keys import document_key
 from stint.store.store import Store
-from stint.store.vector_store_documents import StoredDocument
+from stint.store.stored_documents import StoredDocument
 from stint.store.vector_stores import StoredVectorStore
 
 ATTEMPTS = 5

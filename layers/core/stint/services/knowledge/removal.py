@@ -12,8 +12,8 @@ from stint.services.knowledge.ingestion import chunk_keys
 from stint.store.knowledge_keys import vector_index
 from stint.store.parallel import map_concurrently
 from stint.store.store import Store
+from stint.store.stored_documents import StoredDocument
 from stint.store.table import take
-from stint.store.vector_store_documents import StoredDocument
 
 DELETED_AT_ONCE = 100
 LATER = "The deletion goes on when the writer has stopped."

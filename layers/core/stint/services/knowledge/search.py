@@ -13,7 +13,7 @@ from stint.services.knowledge.embedding_models import EmbeddingModels
 from stint.store.knowledge_keys import vector_index
 from stint.store.parallel import map_concurrently
 from stint.store.store import Store
-from stint.store.vector_store_documents import StoredDocument
+from stint.store.stored_documents import StoredDocument
 from stint.store.vector_stores import StoredVectorStore
 
 logger = logging.getLogger(__name__)

@@ -31,8 +31,8 @@ from stint.services.knowledge.insertions import Insertions
 from stint.services.knowledge.search import refuse_expired
 from stint.services.knowledge.usage import UsageCounter
 from stint.store.store import Store
+from stint.store.stored_documents import StoredDocument
 from stint.store.table import take
-from stint.store.vector_store_documents import StoredDocument
 from stint.store.vector_stores import Order, StoredVectorStore
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from stint.domain.vector_stores import FileCounts, LastError, StoreUsage
 from stint.services.knowledge.tasks import IngestionTasks
 from stint.store.store import Store
-from stint.store.vector_store_documents import StoredDocument
+from stint.store.stored_documents import StoredDocument
 from stint.store.vector_stores import StoredVectorStore
 
 REQUEUE_SECONDS = 1_200

@@ -1,0 +1,76 @@
+"""Documents of vector stores as their records have them."""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from stint.domain.vector_stores import DocumentSettings, DocumentStatus, LastError, StoredContent
+from stint.store import knowledge_keys as keys
+from stint.store.items import Item
+from stint.store.tombstones import is_live
+
+
+@dataclass(frozen=True, slots=True)
+class StoredDocument:
+    """A document of a vector store, by its `key`.
+
+    `generation` is that of the chunks that searches find; None if there are none. `generations` are all whose chunks
+    may be in the index, with their numbers of chunks. `text` is what was extracted from a file. `lease_until` is in
+    milliseconds.
+    """
+
+    key: str
+    status: DocumentStatus
+    created_at: int
+    settings: DocumentSettings
+    batch_id: str | None = None
+    generation: str | None = None
+    generations: Mapping[str, int] = field(default_factory=dict)
+    usage_bytes: int = 0
+    last_error: LastError | None = None
+    lease_until: int | None = None
+    queued_at: int = 0
+    requeues: int = 0
+    text: StoredContent | None = None
+    deleted: bool = False
+
+    @property
+    def held(self) -> bool:
+        """Return whether a process writes chunks of the document now."""
+        return self.lease_until is not None and self.lease_until > time.time() * 1000
+
+    @property
+    def outdated(self) -> Mapping[str, int]:
+        """Return the generations that searches ignore."""
+        kept = None if self.deleted else self.generation
+        return {name: count for name, count in self.generations.items() if name != kept}
+
+
+def to_text(generations: Mapping[str, int]) -> str:
+    return " ".join(f"{name}:{count}" for name, count in generations.items())
+
+
+def to_generations(text: str) -> dict[str, int]:
+    pairs = (each.partition(":") for each in text.split())
+    return {name: int(count) for name, _, count in pairs}
+
+
+def to_document(item: Item) -> StoredDocument:
+    error: Any = item.get("last_error")
+    return StoredDocument(
+        key=item["sk"].removeprefix(keys.DOCUMENTS),
+        status=item["doc_status"],
+        created_at=item["created_at"],
+        settings=DocumentSettings.model_validate_json(item["settings"]),
+        batch_id=item.get("batch_id"),
+        generation=item.get("generation"),
+        generations=to_generations(item.get("generations", "")),
+        usage_bytes=item.get("usage_bytes", 0),
+        last_error=LastError.model_validate_json(error) if error else None,
+        lease_until=item.get("lease_until"),
+        queued_at=item.get("queued_at", 0),
+        requeues=item.get("requeues", 0),
+        text=StoredContent.model_validate_json(item["doc_text"]) if "doc_text" in item else None,
+        deleted=not is_live(item),
+    )

@@ -47,7 +47,8 @@ from infra.local.sample_store import clients, remove_samples
 
 from stint.bootstrap.adapters import Adapters
 from stint.bootstrap.agents import compose, delete_agent_objects
-from stint.bootstrap.knowledge import KnowledgeParts, compose_knowledge, delete_knowledge_objects
+from stint.bootstrap.knowledge import compose_knowledge, delete_knowledge_objects
+from stint.bootstrap.knowledge_parts import KnowledgeParts
 from stint.bootstrap.openai import compose_responses, compose_worker
 from stint.bootstrap.vector_stores import compose_ingestion, compose_vector_stores
 from stint.domain import ids

@@ -27,7 +27,8 @@ from stint.aws.dynamodb import DynamoDBClient
 from stint.aws.environment import AwsEnvironment
 from stint.bootstrap.adapters import Adapters
 from stint.bootstrap.agents import compose, delete_agent_objects
-from stint.bootstrap.knowledge import KnowledgeParts, compose_knowledge, delete_knowledge_objects
+from stint.bootstrap.knowledge import compose_knowledge, delete_knowledge_objects
+from stint.bootstrap.knowledge_parts import KnowledgeParts
 from stint.bootstrap.openai import compose_responses, compose_worker
 from stint.bootstrap.vector_stores import compose_ingestion, compose_vector_stores
 from stint.domain.inference import InferenceRequest

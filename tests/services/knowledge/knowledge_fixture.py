@@ -9,7 +9,8 @@ from tests.services.knowledge.mortal import Death, MortalIndex, mortal_store
 from tests.store.conftest import Cloud
 
 from stint.bootstrap.adapters import Adapters
-from stint.bootstrap.knowledge import KnowledgeParts, compose_knowledge, delete_knowledge_objects
+from stint.bootstrap.knowledge import compose_knowledge, delete_knowledge_objects
+from stint.bootstrap.knowledge_parts import KnowledgeParts
 from stint.bootstrap.vector_stores import compose_ingestion, compose_vector_stores
 from stint.domain.errors import StoreUnavailable
 from stint.domain.openai.vector_stores import (

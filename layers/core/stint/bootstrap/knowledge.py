@@ -3,15 +3,14 @@
 Each part is imported when it is made, so that functions that rarely need it start without it.
 """
 
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from collections.abc import Callable
 from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
-from stint.bootstrap.adapters import Adapters
 from stint.bootstrap.agents import AgentsComposition
-from stint.domain.tasks import DeletionTask, IngestionTask, ObjectKind
-from stint.services.deletions import DeleteObject, Deletions
+from stint.bootstrap.knowledge_parts import KnowledgeParts
+from stint.domain.tasks import DeletionTask, ObjectKind
+from stint.services.deletions import DeleteObject
 from stint.settings import Settings
 from stint.store.store import Store
 
@@ -21,17 +20,6 @@ if TYPE_CHECKING:
     from stint.services.knowledge.ingestion import Ingestion
     from stint.services.knowledge.search import Search
     from stint.services.knowledge_api import KnowledgeServices
-
-
-@dataclass(frozen=True, slots=True)
-class KnowledgeParts:
-    """The parts that all tenants of a process share."""
-
-    adapters: Adapters
-    store: Store
-    make_index: "Callable[[], VectorIndex]"
-    deletions: Deletions
-    send: Callable[[IngestionTask], Awaitable[None]]
 
 
 class KnowledgeComposition(AgentsComposition):

@@ -15,7 +15,7 @@ from stint.services.knowledge.usage import UsageCounter
 from stint.services.knowledge.vector_stores import VectorStoresOfTenant
 
 if TYPE_CHECKING:
-    from stint.bootstrap.knowledge import KnowledgeParts
+    from stint.bootstrap.knowledge_parts import KnowledgeParts
 
 
 @dataclass(frozen=True, slots=True)

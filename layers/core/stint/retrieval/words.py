@@ -1,8 +1,9 @@
 """Words of a text, for BM25."""
 
 import re
-import unicodedata
 from hashlib import blake2b
+
+from stint.regex.normalization import normalize
 
 IDEOGRAPHS = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 """Hiragana, Katakana and Han, which are written without spaces: each is a word, as for Lucene's StandardTokenizer."""
@@ -11,7 +12,7 @@ WORD = re.compile(rf"[{IDEOGRAPHS}]|[^\W_{IDEOGRAPHS}]+")
 
 def words(text: str) -> list[str]:
     """Return the words of a text in lower case, without punctuation. All are kept: frequent ones weigh little."""
-    return WORD.findall(unicodedata.normalize("NFKC", text).lower())
+    return WORD.findall(normalize(text).lower())
 
 
 def number_of(word: str) -> int:

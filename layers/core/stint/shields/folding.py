@@ -4,14 +4,11 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterator
 
+from stint.regex.normalization import normalize
+
 PIECE = 20_000
 LONGEST_SEARCH = 100
 """Characters after the end of a piece that are searched for a position to cut."""
-MOST_MARKS = 30
-"""Maximum combining marks in a row, as in Unicode's Stream-Safe Text Format (UAX #15, section 13).
-
-Normalization sorts them in quadratic time.
-"""
 MOST_KNOWN = 30_000
 
 
@@ -74,30 +71,3 @@ def cut_place(text: str, place: int) -> int:
         if unicodedata.normalize("NFKC", before + char) == apart:
             return end
     return min(place + LONGEST_SEARCH, len(text))
-
-
-def normalize(piece: str) -> str:
-    if piece.isascii():
-        return piece
-    kept, begin = [], 0
-    for end, following in long_runs(piece):
-        kept.append(piece[begin:end])
-        begin = following
-    return unicodedata.normalize("NFKC", "".join([*kept, piece[begin:]]))
-
-
-def long_runs(piece: str) -> Iterator[tuple[int, int]]:
-    """Yield the excess of each run of more than MOST_MARKS combining marks.
-
-    Such a run has a mark at one of any MOST_MARKS + 1 positions in a row, so most characters are skipped.
-    """
-    place = 0
-    while place < len(piece):
-        begin = end = place
-        while end < len(piece) and unicodedata.combining(piece[end]):
-            end += 1
-        while begin and unicodedata.combining(piece[begin - 1]) and end > place:
-            begin -= 1
-        if end - begin > MOST_MARKS:
-            yield begin + MOST_MARKS, end
-        place = end + MOST_MARKS

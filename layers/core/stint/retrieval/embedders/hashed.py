@@ -3,13 +3,13 @@
 import asyncio
 import math
 import re
-import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from hashlib import blake2b
 from typing import Literal
 
 from stint.domain.errors import InvalidRequest
+from stint.regex.normalization import normalize
 from stint.retrieval.port import Embeddings, Vector
 
 MODEL = re.compile(r"words-([1-9]\d{0,3})")
@@ -88,7 +88,7 @@ def embed_counts(counts: Counter[str], dimension: int) -> Vector:
 
 def words_of(text: str) -> Iterator[str]:
     """Yield the words of a text, in lower case. Scripts without spaces yield pairs of characters."""
-    for word in WORD.findall(unicodedata.normalize("NFKC", text).casefold()):
+    for word in WORD.findall(normalize(text).casefold()):
         if len(word) > 1 and WITHOUT_SPACES.search(word):
             yield from (word[at : at + 2] for at in range(len(word) - 1))
         else:

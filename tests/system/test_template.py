@@ -22,6 +22,7 @@ from infra.local.intrinsics import Resolver
 from infra.local.invocation import Retries
 from infra.local.proxy_event import HttpRequest
 from infra.local.routing import Router
+from infra.local.sample_ids import FILE, UPLOAD
 from infra.local.sources import QueueSource, queue_sources, retries, rule_sources
 from infra.local.system import Invoke, Mock, System
 from infra.local.translation import translate
@@ -30,6 +31,7 @@ from samtranslator.yaml_helper import yaml_parse
 from tests.system.data_outputs import OUTPUTS
 
 from stint.settings import read_settings
+from stint.store.knowledge_keys import file_blobs, upload_blobs
 
 TEMPLATE = ROOT / "template.yaml"
 # A function's resource policy holds 20 KB; a statement of API Gateway takes up to 600 bytes.
@@ -314,6 +316,20 @@ def test_deleted_blobs_stay_as_long_as_the_table_can_be_restored() -> None:
     assert bucket["VersioningConfiguration"] == {"Status": "Enabled"}
     assert rule["NoncurrentVersionExpiration"] == {"NoncurrentDays": 35}
     assert "Prefix" not in rule
+
+
+def test_contents_of_files_that_expire_outlive_them_and_not_for_long() -> None:
+    """A file expires within 30 days, and its parts are written up to an hour before it."""
+    rules = data_resources()["Bucket"]["Properties"]["LifecycleConfiguration"]["Rules"]
+    (rule,) = [rule for rule in rules if rule.get("Prefix") == "expiring/"]
+
+    assert rule == {"Id": "expire-files", "Status": "Enabled", "Prefix": "expiring/", "ExpirationInDays": 31}
+    prefixes = [file_blobs("t", FILE, expires=True), upload_blobs("t", UPLOAD, expires=True)]
+    assert all(prefix.startswith("expiring/") for prefix in prefixes)
+
+
+def test_only_forms_are_binary(system: System) -> None:
+    assert system.binary_media_types == ("multipart/form-data",)
 
 
 def test_the_readme_counts_what_the_alarms_cost() -> None:

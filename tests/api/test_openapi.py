@@ -26,6 +26,7 @@ OPENAI = (
     "/v1/responses",
     "/v1/conversations",
     "/v1/chat/completions",
+    "/v1/completions",
     "/v1/models",
     "/v1/files",
     "/v1/uploads",

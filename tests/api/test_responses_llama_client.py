@@ -5,7 +5,10 @@ from typing import Any
 import httpx
 import pytest
 from llama_stack_client import BadRequestError, LlamaStackClient, NotFoundError
+from tests.api.app_fixture import AppFixture
 from tests.api.responses_client import UNKNOWN, WEATHER
+
+from stint.domain.retrieval import FoundChunk
 
 MODEL = "scripted/demo"
 
@@ -85,3 +88,21 @@ def test_refusals_are_exceptions(client: LlamaStackClient) -> None:
         client.responses.retrieve(UNKNOWN)
     with pytest.raises(BadRequestError, match="previous_response_not_found"):
         client.responses.create(input="Hello", model=MODEL, previous_response_id=UNKNOWN)
+
+
+def test_a_file_search_is_read_with_its_results(client: LlamaStackClient, app_fixture: AppFixture) -> None:
+    store_id, file_id = f"vs_{'1' * 32}", f"file-{'a' * 32}"
+    app_fixture.knowledge.chunks = [FoundChunk(store_id, file_id, 0.9, "Llamas hum.", "llamas.md")]
+
+    created: Any = client.responses.create(
+        model=MODEL,
+        input='call: file_search {"query": "llamas"}',
+        tools=[{"type": "file_search", "vector_store_ids": [store_id]}],
+        extra_body={"include": ["file_search_call.results"]},
+    )
+    app_fixture.knowledge.chunks = []
+
+    call, message = created.output
+    assert (call.type, call.queries, call.status) == ("file_search_call", ["llamas"], "completed")
+    assert call.results[0]["text"] == "Llamas hum."
+    assert "Llamas hum." in message.content[0].text

@@ -22,7 +22,7 @@ from stint.services.chat.chat import Chat
 from stint.services.conversations.conversations import Conversations
 from stint.services.conversations.opaque_texts import OpaqueTexts
 from stint.services.deletions import DeleteObject, Deletions
-from stint.services.document_reader import DocumentReader, StoredContent
+from stint.services.document_reader import DocumentReader, StoredFileContent
 from stint.services.openai_api import OpenAIServices
 from stint.services.responses.compaction import Compaction, TokenCounts
 from stint.services.responses.context import Contexts
@@ -82,7 +82,7 @@ def delete_response_objects(store: Store) -> dict[ObjectKind, DeleteObject]:
     }
 
 
-async def read_stored_file(tenant: str, store: Store, file_id: str, most_bytes: int) -> StoredContent:
+async def read_stored_file(tenant: str, store: Store, file_id: str, most_bytes: int) -> StoredFileContent:
     """Read a file of a tenant for a model."""
     from stint.services.knowledge.input_files import read_file  # noqa: PLC0415 - few requests name a file
 

@@ -15,20 +15,20 @@ CheckUrl = Callable[[str], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
-class StoredContent:
+class StoredFileContent:
     """The content of a stored file, with its name."""
 
     filename: str
     body: bytes
 
 
-ReadFile = Callable[[str, int], Awaitable[StoredContent]]
+ReadFile = Callable[[str, int], Awaitable[StoredFileContent]]
 """A function that reads a stored file of at most so many bytes.
 
 It raises InvalidRequest if there is no such file, or if it cannot be the input of a model."""
 
 
-async def no_files(_file_id: str, _most_bytes: int) -> StoredContent:
+async def no_files(_file_id: str, _most_bytes: int) -> StoredFileContent:
     """Raise InvalidRequest, where no files are stored."""
     raise InvalidRequest("Files are not stored here. Send the data itself, or a URL.", code="not_supported")
 

@@ -1,14 +1,14 @@
 """Stored files as input of a model."""
 
 from stint.domain.errors import InvalidRequest, NotFound
-from stint.services.document_reader import StoredContent
+from stint.services.document_reader import StoredFileContent
 from stint.store.files import FileStore
 
 PURPOSES = ("user_data", "assistants", "vision")
 """Purposes of files that a model may read. The others have data for machines."""
 
 
-async def read_file(tenant: str, store: FileStore, file_id: str, most_bytes: int) -> StoredContent:
+async def read_file(tenant: str, store: FileStore, file_id: str, most_bytes: int) -> StoredFileContent:
     """Read a file.
 
     Raises:
@@ -28,7 +28,7 @@ async def read_file(tenant: str, store: FileStore, file_id: str, most_bytes: int
                 "into a vector store, and search it with file_search.",
                 code="document_too_large",
             )
-        return StoredContent(file.filename, b"".join([piece async for piece in store.read(stored)]))
+        return StoredFileContent(file.filename, b"".join([piece async for piece in store.read(stored)]))
     except NotFound as error:
         raise InvalidRequest(
             f"{error.message}. It was deleted, has expired, or never existed.", code=error.code

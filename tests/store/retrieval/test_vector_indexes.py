@@ -245,6 +245,12 @@ async def test_a_long_question_is_searched_by_its_beginning(index: VectorIndex, 
     assert keys(await index.query(name, about("needle " + "straw " * 2_000 + " é" * 3))) == ["a"]
 
 
+async def test_words_of_a_query_after_its_first_1024_characters_find_nothing(index: VectorIndex, name: str) -> None:
+    await filled(index, name, [entry("a", (1, 0, 0), "first"), entry("b", (0, 1, 0), "last")])
+
+    assert keys(await index.query(name, about(f"first {'word ' * 1_000} last"))) == ["a"]
+
+
 async def test_large_texts_metadata_and_attributes_come_back_whole(index: VectorIndex, name: str) -> None:
     attributes: Attributes = {f"key-{at:02}-{'k' * 50}": "v" * 500 + str(at) for at in range(16)}
     large = entry("large", (1, 0, 0), "word " * 30_000 + "end", attributes, {"blob": "m" * 100_000})

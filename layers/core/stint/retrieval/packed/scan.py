@@ -10,7 +10,7 @@ from stint.domain.filters import Attributes, Filter
 from stint.retrieval.packed.block import Block, Floats, Mask, Rows, unit
 from stint.retrieval.port import IndexQuery
 from stint.retrieval.rankers import fuse
-from stint.retrieval.words import number_of, words
+from stint.retrieval.words import number_of, query_text, words
 
 K1, B = 1.5, 0.75
 """The parameters of BM25, as in bm25s."""
@@ -44,9 +44,8 @@ class Scan:
     def __init__(self, query: IndexQuery) -> None:
         self._query = query
         self._vector = None if query.mode == "keyword" else unit(query.vector or ())
-        self._terms = (
-            [] if query.mode == "vector" else [number_of(word) for word in dict.fromkeys(words(query.text or ""))]
-        )
+        text = "" if query.mode == "vector" else query_text(query.text or "")
+        self._terms = [number_of(word) for word in dict.fromkeys(words(text))]
         self._frequencies = np.zeros(len(self._terms), dtype=np.int64)
         self._rows, self._length = 0, 0
         self._near: list[FoundRow] = []

@@ -16,13 +16,12 @@ from stint.retrieval.s3_vectors.client import VectorBucket
 from stint.retrieval.s3_vectors.filters import FindsNothing, index_filter
 from stint.retrieval.s3_vectors.records import RECORD, TEXT, Stored, overflow_prefix, size, store_entry
 from stint.retrieval.s3_vectors.search import IndexSearch
-from stint.retrieval.words import words
+from stint.retrieval.words import query_text
 
 PUT_VECTORS, DELETE_VECTORS, PUT_BYTES = 500, 500, 16_000_000
 """Vectors of a call, and its bytes; S3 Vectors accepts 20 MiB."""
 DIGITS, NUMBER_BYTES = 9, 13
 """Decimal places of a component, as many as 32 bits have, and its bytes in a request."""
-QUERY_CHARACTERS = 1_024
 TINY = 1.1754943508222875e-38
 """The smallest normal number of 32 bits."""
 
@@ -157,12 +156,3 @@ def unit(vector: Vector) -> list[float] | None:
         return None
     length = math.hypot(*vector)
     return [round(component / length, DIGITS) for component in vector]
-
-
-def query_text(text: str) -> str:
-    """Return the beginning of a text, up to a whole word, or nothing if it has no words."""
-    searchable = text.encode("utf-8", "replace").decode().replace("\0", " ").strip()
-    cut = searchable[:QUERY_CHARACTERS]
-    if len(searchable) > len(cut) and len(cut.split()) > 1:
-        cut = cut.rsplit(maxsplit=1)[0] if not searchable[QUERY_CHARACTERS].isspace() else cut
-    return cut if words(cut) else ""

@@ -144,7 +144,8 @@ class Samples:
         deletions = Deletions(delete_agent_objects(store) | delete_knowledge_objects(store, lambda: index), outbox.send)
         self.agents = compose(TENANT, adapters, store, deletions)
         self.openai = compose_responses(TENANT, adapters, store, self.agents, outbox, LinkCache())
-        parts = KnowledgeParts(adapters, store, lambda: index, deletions, outbox.send)
+        registry = self.agents.registry
+        parts = KnowledgeParts(adapters, store, lambda: index, deletions, outbox.send, lambda _: registry.find_models)
         self.knowledge = compose_knowledge(TENANT, parts, compose_vector_stores(TENANT, parts))
         self.ingestion = compose_ingestion(TENANT, parts)
         self.worker = compose_worker(TENANT, settings, store, self.openai, outbox)

@@ -117,7 +117,10 @@ class AppFixture:
             tenant, adapters, self.store, services, self.desk, LinkCache(), lambda: self.knowledge
         )
         worker = compose_worker(tenant, settings, self.store, responses, self.desk)
-        parts = KnowledgeParts(adapters, store, self.get_index, deletions, self.desk.send)
+        registry = services.registry
+        parts = KnowledgeParts(
+            adapters, store, self.get_index, deletions, self.desk.send, lambda _: registry.find_models
+        )
         self.ingestion = compose_ingestion(tenant, parts)
         knowledge = compose_knowledge(tenant, parts, compose_vector_stores(tenant, parts))
         return vars_of(services) | vars_of(responses) | vars_of(knowledge) | {"worker": worker}

@@ -225,13 +225,16 @@ def test_the_registry_is_read(client: LlamaStackClient) -> None:
 
     assert [(model.identifier, model.provider_id, model.api_model_type) for model in models] == [
         ("scripted/demo", "scripted", "llm"),
+        ("hashed/words-384", "hashed", "embedding"),
         ("demo", "scripted", "llm"),
+        ("words-384", "hashed", "embedding"),
     ]
     assert client.models.retrieve("scripted/demo").identifier == "scripted/demo"
     assert [provider.provider_id for provider in providers if provider.api == "inference"] == [
         "scripted",
         "openai",
         "bedrock",
+        "hashed",
     ]
     assert client.providers.retrieve("scripted").health == {"status": "OK"}
     assert [tool.identifier for tool in client.tools.list()] == ["web_search", "wolfram_alpha"]

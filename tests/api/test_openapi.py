@@ -31,6 +31,7 @@ OPENAI = (
     "/v1/files",
     "/v1/uploads",
     "/v1/vector_stores",
+    "/v1/embeddings",
 )
 ALIAS = "/v1/openai/v1/"
 """Where the routes of OPENAI are found too."""

@@ -246,6 +246,8 @@ def test_functions_get_the_names_of_the_data_resources(system: System) -> None:
         ("POST", "/v1/tool-runtime/rag-tool/insert", "stint-knowledge"),
         ("POST", "/v1/embeddings", "stint-knowledge"),
         ("POST", "/v1/openai/v1/embeddings", "stint-knowledge"),
+        ("POST", "/v1/inference/embeddings", "stint-knowledge"),
+        ("POST", "/v1/inference/completion", "stint-responses"),
         ("GET", "/v1/openai/v1/models", "stint-registry"),
         ("GET", "/v1/openai/v1/models/openai/gpt", "stint-registry"),
         ("GET", "/v1/models/openai/gpt", "stint-registry"),

@@ -32,7 +32,7 @@ ALLOWED = {
 }
 
 # Modules that a cold start loads, at most.
-MODULES = {"agents": 658, "knowledge": 685, "registry": 671, "responses": 732, "turns": 649, "worker": 628}
+MODULES = {"agents": 658, "knowledge": 688, "registry": 672, "responses": 733, "turns": 649, "worker": 629}
 
 # The second import finds every library loaded: what reads the environment then is the package itself.
 SECOND_IMPORT = """

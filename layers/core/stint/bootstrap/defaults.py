@@ -1,5 +1,7 @@
 """The configured models, toolgroups and shields, and the table of providers."""
 
+from collections.abc import Sequence
+
 from pydantic import ValidationError
 
 from stint.bootstrap.adapters import DEMO_MODEL
@@ -7,7 +9,8 @@ from stint.domain.llama_stack.registrations import Configured, ModelRegisterRequ
 from stint.domain.llama_stack.registry import Model, Provider, ProviderHealth, ProviderList
 from stint.domain.validation import describe_faults
 from stint.models.routing import Router
-from stint.services.registry.catalogue import Catalogue, model_of, shield_of, toolgroup_of
+from stint.services.registry.catalogue import Catalogue, shield_of, toolgroup_of
+from stint.services.registry.model_registrations import register_request
 from stint.settings import Settings
 from stint.tools.masking import mask_url
 
@@ -20,8 +23,10 @@ WOLFRAM_ALPHA = "builtin::wolfram_alpha"
 def configured(settings: Settings, router: Router) -> Catalogue:
     """Return the configured entries: the models of the settings, the built-in tools, and STINT_REGISTRY."""
     given = read_registry(settings.registry)
-    models = [describe_model(ModelRegisterRequest(model_id=name), router) for name in settings.model_ids]
-    models += [describe_model(request, router) for request in given.models]
+    listed = [ModelRegisterRequest(model_id=name) for name in settings.model_ids]
+    listed += [ModelRegisterRequest(model_id=settings.embedding_model, model_type="embedding"), *given.models]
+    known = providers(settings).data
+    models = [describe_model(request, router, known, settings.embedding_model) for request in listed]
     builtin = {WEB_SEARCH: f"{settings.web_search}-search", WOLFRAM_ALPHA: "wolfram-alpha"}
     requests = [ToolGroupRegisterRequest(toolgroup_id=name, provider_id=builtin[name]) for name in builtin]
     toolgroups = [toolgroup_of(request, None) for request in (*requests, *given.toolgroups)]
@@ -47,10 +52,12 @@ def read_registry(text: str) -> Configured:
         raise ValueError(f"STINT_REGISTRY is malformed: {describe_faults(error)}") from None
 
 
-def describe_model(request: ModelRegisterRequest, router: Router) -> Model:
+def describe_model(
+    request: ModelRegisterRequest, router: Router, known: Sequence[Provider], default_embedding: str
+) -> Model:
     """Return a configured model. Without an explicit provider, its id determines the provider."""
-    provider_id, provider_model_id = router.route(request.provider_model_id or request.model_id)
-    return model_of(request, request.provider_id or provider_id, provider_model_id).model_copy(update={"owner": None})
+    model = register_request(request, router, known, default_embedding)
+    return model.model_copy(update={"owner": None})
 
 
 def providers(settings: Settings) -> ProviderList:
@@ -62,6 +69,7 @@ def providers(settings: Settings) -> ProviderList:
         *([("inference", "scripted", "inline::scripted", {}, inside)] if settings.scripted_models else []),
         ("inference", "openai", "remote::openai-compatible", url, outside),
         ("inference", "bedrock", "remote::bedrock", {}, outside),
+        ("inference", "hashed", "inline::hashed", {}, inside),
         ("safety", "deny-list", "inline::deny-list", {}, inside),
         ("safety", "llama-guard", "remote::llama-guard", {}, outside),
         ("safety", "bedrock-guardrails", "remote::bedrock-guardrails", {}, outside),

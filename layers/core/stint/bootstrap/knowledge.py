@@ -17,6 +17,7 @@ from stint.store.store import Store
 if TYPE_CHECKING:
     from stint.bootstrap.vector_stores import VectorStoreServices
     from stint.retrieval.port import VectorIndex
+    from stint.services.knowledge.embeddings import TextEmbeddings
     from stint.services.knowledge.ingestion import Ingestion
     from stint.services.knowledge.search import Search
     from stint.services.knowledge_api import KnowledgeServices
@@ -39,17 +40,23 @@ class KnowledgeComposition(AgentsComposition):
 
     @cached_property
     def knowledge_parts(self) -> KnowledgeParts:
-        return KnowledgeParts(self.adapters, self.store, lambda: self.vector_index, self.deletions, self.queue.send)
+        return KnowledgeParts(
+            adapters=self.adapters,
+            store=self.store,
+            make_index=lambda: self.vector_index,
+            deletions=self.deletions,
+            send=self.queue.send,
+            find_models=lambda tenant: self.make_services(tenant).registry.find_models,
+        )
 
     def deletion_kinds(self) -> dict[ObjectKind, DeleteObject]:
         return super().deletion_kinds() | delete_knowledge_objects(self.store, lambda: self.vector_index)
 
     def compose_search(self, tenant: str) -> "Search":
         """Make the search of a tenant's vector stores."""
-        from stint.services.knowledge.embedding_models import EmbeddingModels  # noqa: PLC0415 - see above
         from stint.services.knowledge.search import Search  # noqa: PLC0415 - see above
 
-        return Search(tenant, self.store, self.vector_index, EmbeddingModels(self.adapters.embedders))
+        return Search(tenant, self.store, self.vector_index, self.knowledge_parts.embedding_models(tenant))
 
     def compose_knowledge_services(self, tenant: str) -> "KnowledgeServices":
         return compose_knowledge(tenant, self.knowledge_parts, self.make_vector_stores(tenant))
@@ -104,6 +111,12 @@ def compose_knowledge(tenant: str, parts: KnowledgeParts, vector_stores: "Vector
     from stint.services.knowledge.uploads import Uploads  # noqa: PLC0415 - see above
     from stint.services.knowledge_api import KnowledgeServices  # noqa: PLC0415 - see above
 
+    @cache
+    def make_embeddings() -> "TextEmbeddings":
+        from stint.services.knowledge.embeddings import TextEmbeddings  # noqa: PLC0415 - see above
+
+        return TextEmbeddings(parts.embedding_models(tenant))
+
     return KnowledgeServices(
         files=Files(tenant, parts.store.files, parts.deletions),
         uploads=Uploads(tenant, parts.store.uploads, parts.store.files, parts.deletions),
@@ -111,4 +124,5 @@ def compose_knowledge(tenant: str, parts: KnowledgeParts, vector_stores: "Vector
         store_documents=vector_stores.documents,
         file_batches=vector_stores.batches,
         heartbeat_seconds=parts.adapters.settings.heartbeat_seconds,
+        make_embeddings=make_embeddings,
     )

@@ -11,14 +11,25 @@ from stint.store.store import Store
 
 if TYPE_CHECKING:
     from stint.retrieval.port import VectorIndex
+    from stint.services.knowledge.embedding_models import EmbeddingModels, FindModels
 
 
 @dataclass(frozen=True, slots=True)
 class KnowledgeParts:
-    """The parts that all tenants of a process share."""
+    """The parts that all tenants of a process share.
+
+    `find_models` returns the function that finds a tenant's models in the registry.
+    """
 
     adapters: Adapters
     store: Store
     make_index: "Callable[[], VectorIndex]"
     deletions: Deletions
     send: Callable[[IngestionTask], Awaitable[None]]
+    find_models: "Callable[[str], FindModels] | None" = None
+
+    def embedding_models(self, tenant: str) -> "EmbeddingModels":
+        """Return the embedding models of a tenant: those of the settings, and those that it registered."""
+        from stint.services.knowledge.embedding_models import EmbeddingModels  # noqa: PLC0415 - not at the start
+
+        return EmbeddingModels(self.adapters.embedders, self.find_models and self.find_models(tenant))

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stint.services.knowledge.contents import ContentReader
-from stint.services.knowledge.embedding_models import EmbeddingModels
 from stint.services.knowledge.file_batches import FileBatches
 from stint.services.knowledge.ingestion import Ingestion
 from stint.services.knowledge.insertions import Insertions
@@ -32,7 +31,7 @@ class VectorStoreServices:
 def compose_vector_stores(tenant: str, parts: "KnowledgeParts") -> VectorStoreServices:
     """Make the use cases of a tenant."""
     store, index, deletions = parts.store, parts.make_index(), parts.deletions
-    models, tasks = EmbeddingModels(parts.adapters.embedders), IngestionTasks(tenant, parts.send)
+    models, tasks = parts.embedding_models(tenant), IngestionTasks(tenant, parts.send)
     usage, search = UsageCounter(tenant, store, tasks), Search(tenant, store, index, models)
     insertions = Insertions(tenant, store, tasks)
     documents = StoreDocuments(tenant, store, insertions, usage, deletions)
@@ -45,7 +44,7 @@ def compose_ingestion(tenant: str, parts: "KnowledgeParts") -> Ingestion:
     """Make the worker's use case of a tenant."""
     store, settings = parts.store, parts.adapters.settings
     contents = ContentReader(tenant, store, extract_text)
-    models = EmbeddingModels(parts.adapters.embedders)
+    models = parts.embedding_models(tenant)
     return Ingestion(tenant, store, parts.make_index(), models, contents, settings.lease_seconds)
 
 

@@ -3,6 +3,7 @@
 from typing import Any
 
 MODEL = "openai/gpt-4.1-mini"
+EMBEDDING_MODEL = "openai/text-embedding-3-small"
 WEATHER = {
     "type": "object",
     "properties": {"city": {"type": "string", "description": "Name of the city."}},
@@ -81,6 +82,8 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "answer_chats": {"Two chats": {"model_id": MODEL, "messages_batch": [[QUESTION], [QUESTION]]}},
     "complete_content": {"A completion": {"model_id": MODEL, "content": "Complete the sentence: Roses are red,"}},
     "complete_contents": {"Two completions": {"model_id": MODEL, "content_batch": ["One, two,", "A, B,"]}},
+    "create_embeddings": {"Two texts": {"model": EMBEDDING_MODEL, "input": ["Llamas hum.", "Alpacas are smaller."]}},
+    "embed_contents": {"A query": {"model_id": EMBEDDING_MODEL, "contents": ["Do llamas hum?"], "task_type": "query"}},
     "register_model": {
         "An alias of a model": {"model_id": "fast", "provider_id": "openai", "provider_model_id": "gpt-4.1-mini"}
     },

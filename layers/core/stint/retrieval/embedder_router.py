@@ -7,6 +7,7 @@ from stint.domain.errors import InvalidRequest
 from stint.retrieval.port import Embedder
 
 MINILM = "all-MiniLM-L6-v2"
+SENTENCE_TRANSFORMERS = "sentence-transformers/"
 MINILM_DIMENSION = 384
 
 
@@ -28,8 +29,8 @@ class EmbedderRouter:
     """Chooses embedders by prefix: `hashed/words-384`, `bedrock/ID`, `openai/ID`, or the id of another provider.
 
     An id without a known prefix belongs to the provider of `default_model`. Llama Stack's clients name
-    `all-MiniLM-L6-v2`, which stands for the default model; if that is `hashed/`, for `hashed/words-384`. Embedders are
-    made when first needed, and kept.
+    `all-MiniLM-L6-v2`, and models of `sentence-transformers`. They stand for the default model; if that is `hashed/`,
+    for `hashed/words-384`. Embedders are made when first needed, and kept.
     """
 
     def __init__(self, factories: Mapping[str, Callable[[], Embedder]], default_model: str) -> None:
@@ -56,10 +57,14 @@ class EmbedderRouter:
         provider, found, _ = model_id.partition("/")
         return bool(found) and provider in self._factories
 
+    def is_alias(self, model_id: str) -> bool:
+        """Return whether an id is that of Llama Stack's clients for the default model."""
+        return model_id == MINILM or model_id.startswith(SENTENCE_TRANSFORMERS)
+
     def route(self, model_id: str) -> tuple[str, str]:
         """Return the provider of a model and its own id. Raises as `resolve` does."""
         default_provider = self.default_model.partition("/")[0]
-        if model_id.removeprefix("sentence-transformers/") == MINILM:
+        if self.is_alias(model_id):
             model_id = f"hashed/words-{MINILM_DIMENSION}" if default_provider == "hashed" else self.default_model
         provider, _, provider_model_id = model_id.partition("/")
         if not self.names_provider(model_id):

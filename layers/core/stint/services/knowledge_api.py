@@ -1,6 +1,8 @@
 """The use cases of one tenant that the routes of knowledge call."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from stint.services.knowledge.file_batches import FileBatches
 from stint.services.knowledge.files import Files
@@ -8,10 +10,16 @@ from stint.services.knowledge.store_documents import StoreDocuments
 from stint.services.knowledge.uploads import Uploads
 from stint.services.knowledge.vector_stores import VectorStoresOfTenant
 
+if TYPE_CHECKING:
+    from stint.services.knowledge.embeddings import TextEmbeddings
+
 
 @dataclass(frozen=True, slots=True)
 class KnowledgeServices:
-    """The use cases. After `heartbeat_seconds` of silence, a connection gets a heartbeat."""
+    """The use cases. After `heartbeat_seconds` of silence, a connection gets a heartbeat.
+
+    `make_embeddings` makes those of embeddings once, at the first request that needs them.
+    """
 
     files: Files
     uploads: Uploads
@@ -19,3 +27,4 @@ class KnowledgeServices:
     store_documents: StoreDocuments
     file_batches: FileBatches
     heartbeat_seconds: float
+    make_embeddings: "Callable[[], TextEmbeddings]"

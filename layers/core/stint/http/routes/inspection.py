@@ -47,6 +47,7 @@ TAGS = [
     {"name": "Responses", "description": f"{OPENAI_API}: responses, at /v1 and at /v1/openai/v1."},
     {"name": "Conversations", "description": f"{OPENAI_API}: conversations, at /v1 and at /v1/openai/v1."},
     {"name": "Chat", "description": f"{OPENAI_API}: chat completions, at /v1 and at /v1/openai/v1."},
+    {"name": "Embeddings", "description": "Embeddings of both APIs; OpenAI's at /v1 and at /v1/openai/v1."},
     {"name": "Files", "description": f"{OPENAI_API}: files, at /v1 and at /v1/openai/v1."},
     {"name": "Vector stores", "description": f"{OPENAI_API}: vector stores, at /v1 and at /v1/openai/v1."},
 ]
@@ -59,6 +60,7 @@ OPENAI = (
     "/v1/files",
     "/v1/uploads",
     "/v1/vector_stores",
+    "/v1/embeddings",
 )
 
 
@@ -82,6 +84,7 @@ def list_parts() -> tuple[APIRouter, ...]:
         chat,
         completions,
         conversations,
+        embeddings,
         files,
         inference,
         responses,
@@ -101,6 +104,7 @@ def list_parts() -> tuple[APIRouter, ...]:
         completions.router,
         inference.router,
         files.router,
+        embeddings.router,
         uploads.router,
         vector_stores.router,
         tools.router,

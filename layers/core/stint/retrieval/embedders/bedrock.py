@@ -2,17 +2,16 @@
 
 import asyncio
 import json
-import re
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 from stint.domain.errors import ContextLengthExceeded, InvalidRequest, ModelError
 from stint.providers.bedrock.client import connect
 from stint.providers.bedrock.errors import ERRORS, explain
+from stint.retrieval.dimensions import BedrockFamily, bedrock_family
 from stint.retrieval.embedders.answers import check_vectors, read_vector
 from stint.retrieval.port import Embeddings, Vector
 
@@ -23,27 +22,6 @@ Kind = Literal["document", "query"]
 
 CONCURRENT_CALLS = 8
 TOKENS_HEADER = "x-amzn-bedrock-input-token-count"
-
-
-@dataclass(frozen=True, slots=True)
-class Family:
-    """Models with one form of requests. `dimensions` are those that can be requested; the default is the first."""
-
-    pattern: re.Pattern[str]
-    dimensions: tuple[int, ...]
-    texts: int = 1
-    """Maximum texts of a call."""
-    characters: int | None = None
-    """Maximum characters of a text, where the service states one."""
-    takes_dimensions: bool = True
-
-
-FAMILIES = (
-    Family(re.compile(r"amazon\.titan-embed-text-v2"), (1024, 512, 256), characters=50_000),
-    Family(re.compile(r"amazon\.titan-embed-(?:g1-)?text-(?:v1|0\d)"), (1536,), takes_dimensions=False),
-    Family(re.compile(r"cohere\.embed-v4"), (1536, 1024, 512, 256), texts=96),
-    Family(re.compile(r"cohere\.embed-\w+-v3"), (1024,), texts=96, characters=2048, takes_dimensions=False),
-)
 
 
 class BedrockEmbeddings:
@@ -63,13 +41,13 @@ class BedrockEmbeddings:
 
     def dimension(self, model_id: str) -> int:
         """Return the default dimension of a model; see the port."""
-        return family_of(model_id).dimensions[0]
+        return bedrock_family(model_id).dimensions[0]
 
     async def embed(
         self, model_id: str, texts: Sequence[str], *, kind: Kind = "document", dimensions: int | None = None
     ) -> Embeddings:
         """Embed texts: with Titan one in a call, with Cohere 96; see the port."""
-        family = family_of(model_id)
+        family = bedrock_family(model_id)
         check_request(family, model_id, texts, dimensions)
         bodies = list(write_bodies(family, texts, kind, dimensions))
         loop = asyncio.get_running_loop()
@@ -105,19 +83,7 @@ class BedrockEmbeddings:
             return self._made_client
 
 
-def family_of(model_id: str) -> Family:
-    """Return the family of a model or inference profile. Raises InvalidRequest if it is not one of Titan or Cohere."""
-    for family in FAMILIES:
-        if family.pattern.search(model_id):
-            return family
-    raise InvalidRequest(
-        f"Embedding model 'bedrock/{model_id}' is not supported. Use one of amazon.titan-embed-text or cohere.embed.",
-        code="model_not_found",
-        param="model",
-    )
-
-
-def check_request(family: Family, model_id: str, texts: Sequence[str], dimensions: int | None) -> None:
+def check_request(family: BedrockFamily, model_id: str, texts: Sequence[str], dimensions: int | None) -> None:
     """Raise InvalidRequest for texts and dimensions that the model does not support."""
     if dimensions is not None and dimensions not in family.dimensions:
         raise InvalidRequest(
@@ -136,7 +102,9 @@ def check_request(family: Family, model_id: str, texts: Sequence[str], dimension
             )
 
 
-def write_bodies(family: Family, texts: Sequence[str], kind: Kind, dimensions: int | None) -> Iterator[dict[str, Any]]:
+def write_bodies(
+    family: BedrockFamily, texts: Sequence[str], kind: Kind, dimensions: int | None
+) -> Iterator[dict[str, Any]]:
     """Yield the body of each call."""
     if family.texts == 1:
         options = {"dimensions": dimensions or family.dimensions[0], "normalize": True}

@@ -8,12 +8,10 @@ from collections.abc import Iterator, Sequence
 from hashlib import blake2b
 from typing import Literal
 
-from stint.domain.errors import InvalidRequest
 from stint.regex.normalization import normalize
+from stint.retrieval.dimensions import hashed_dimension
 from stint.retrieval.port import Embeddings, Vector
 
-MODEL = re.compile(r"words-([1-9]\d{0,3})")
-LARGEST_DIMENSION = 4096
 WORD = re.compile(r"[^\W_]+")
 WITHOUT_SPACES = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af]")
 """Characters of scripts whose words have no spaces between them, or take suffixes: Japanese, Chinese, Korean."""
@@ -42,15 +40,7 @@ class HashedWords:
 
     def dimension(self, model_id: str) -> int:
         """Return the dimension in a model's id; see the port."""
-        match = MODEL.fullmatch(model_id)
-        if match is None or int(match[1]) > LARGEST_DIMENSION:
-            raise InvalidRequest(
-                f"Embedding model 'hashed/{model_id}' does not exist. Write hashed/words-N, where N is the dimension, "
-                f"1 to {LARGEST_DIMENSION}.",
-                code="model_not_found",
-                param="model",
-            )
-        return int(match[1])
+        return hashed_dimension(model_id)
 
     async def embed(
         self,

@@ -5,13 +5,13 @@ from typing import Any, Literal, Unpack
 
 from stint.domain.errors import ContextLengthExceeded, ModelError
 from stint.providers.openai.server import OpenAIServer, ReadKey, ServerOptions
+from stint.retrieval.dimensions import OPENAI
 from stint.retrieval.embedders.answers import check_vectors, read_vector
 from stint.retrieval.port import Embeddings, Vector
 
 MOST_INPUTS, MOST_TOKENS = 2048, 300_000
 BYTES_PER_TOKEN = 3
 """English has four or more, other languages and code have fewer."""
-DIMENSIONS = {"text-embedding-3-small": 1536, "text-embedding-3-large": 3072, "text-embedding-ada-002": 1536}
 
 
 class OpenAIEmbeddings:
@@ -22,7 +22,7 @@ class OpenAIEmbeddings:
 
     def dimension(self, model_id: str) -> int | None:
         """Return the dimension of one of OpenAI's own models; see the port."""
-        return DIMENSIONS.get(model_id)
+        return OPENAI.get(model_id)
 
     async def embed(
         self,

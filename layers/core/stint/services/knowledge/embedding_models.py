@@ -1,53 +1,111 @@
-"""The embedding models of vector stores."""
+"""The embedding models of vector stores and requests."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from stint.domain.errors import ModelError
+from stint.domain.errors import InvalidRequest, ModelError
+from stint.domain.llama_stack.registry import Model
 from stint.domain.vector_stores import EmbeddingChoice
+from stint.models.routing import ambiguous_model
 from stint.retrieval.embedder_router import EmbedderRouter
-from stint.retrieval.port import Vector
+from stint.retrieval.port import Embeddings, Vector
 
 PROBE = "dimension"
 """A text that is embedded to learn the dimension of a model that does not state it."""
 
+FindModels = Callable[[str], Awaitable[Sequence[Model]]]
+"""A function that returns the models of an id in the registry: several if it is a short id and ambiguous."""
+
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingModels:
-    """Embeds texts with the models of vector stores."""
+    """Embeds texts with models of the registry, or those that a provider's prefix names.
+
+    Without `find_models`, there is no registry.
+    """
 
     router: EmbedderRouter
+    find_models: FindModels | None = None
 
-    async def choose(self, model_id: str | None = None) -> EmbeddingChoice:
-        """Return a model, the default one without an id, with its dimension.
+    async def choose(self, model_id: str | None = None, dimensions: int | None = None) -> EmbeddingChoice:
+        """Return a model, the default one without an id, with its dimension or the requested one.
 
         Raises:
-            InvalidRequest: the model does not exist.
+            InvalidRequest: the model does not exist, or is not an embedding model.
             ModelError: its dimension is not known, and its provider failed.
         """
         chosen = model_id or self.router.default_model
-        model = self.router.resolve(chosen)
-        dimension = model.dimension
+        full_id, stated = await self._find(chosen)
+        model = self.router.resolve(full_id)
+        dimension = dimensions or stated or model.dimension
         if dimension is None:
             [vector] = (await model.embedder.embed(model.provider_model_id, [PROBE])).vectors
             dimension = len(vector)
         return EmbeddingChoice(name=chosen, model=model.model_id, dimension=dimension)
 
+    async def _find(self, model_id: str) -> tuple[str, int | None]:
+        """Return the full id of a model, and the dimension that its registration states."""
+        if self.find_models is None:
+            return model_id, None
+        found = await self.find_models(model_id)
+        if len(found) > 1:
+            raise ambiguous_model(model_id, [model.identifier for model in found])
+        if found:
+            refuse_other_types(found[0], model_id)
+            dimension = found[0].metadata.get("embedding_dimension")
+            full_id = f"{found[0].provider_id}/{found[0].provider_resource_id}"
+            return full_id, dimension if isinstance(dimension, int) and dimension > 0 else None
+        if self.router.names_provider(model_id) or self.router.is_alias(model_id):
+            return model_id, None
+        raise InvalidRequest(
+            f"Model {model_id!r} not found. GET /v1/models lists the models; those with model_type embedding can be "
+            f"used here. An id that begins with a provider ({', '.join(f'{name}/' for name in self.router.providers)}) "
+            "need not be listed.",
+            code="model_not_found",
+            param="model",
+        )
+
     async def embed(
         self, choice: EmbeddingChoice, texts: Sequence[str], kind: Literal["document", "query"] = "document"
     ) -> list[Vector]:
-        """Embed texts with the model of a store.
+        """Return the vectors of texts; see `embed_texts`."""
+        return (await self.embed_texts(choice, texts, kind)).vectors
+
+    async def embed_texts(
+        self,
+        choice: EmbeddingChoice,
+        texts: Sequence[str],
+        kind: Literal["document", "query"] = "document",
+        *,
+        requested: bool = False,
+    ) -> Embeddings:
+        """Embed texts with a chosen model. Another dimension than the model's usual one is requested.
+
+        With `requested`, so is an unknown one.
 
         Raises:
-            ModelError: the provider failed, or its vectors have another dimension than the store.
+            ModelError: the provider failed, or its vectors have another dimension than chosen.
         """
         model = self.router.resolve(choice.model)
-        vectors = (await model.embedder.embed(model.provider_model_id, texts, kind=kind)).vectors
-        for vector in vectors:
+        is_usual = model.dimension == choice.dimension or (model.dimension is None and not requested)
+        dimensions = None if is_usual else choice.dimension
+        found = await model.embedder.embed(model.provider_model_id, texts, kind=kind, dimensions=dimensions)
+        for vector in found.vectors:
             if len(vector) != choice.dimension:
                 raise ModelError(
-                    f"Embedding model {choice.model!r} returned {len(vector)} dimensions, but the vector store has "
-                    f"{choice.dimension}. Create another store for this model."
+                    f"Embedding model {choice.name!r} returned {len(vector)} dimensions, but {choice.dimension} were "
+                    "chosen: by its registration, or when the vector store was created. Register it again, or create "
+                    "another store."
                 )
-        return vectors
+        return found
+
+
+def refuse_other_types(model: Model, model_id: str) -> None:
+    """Raise InvalidRequest for a model that writes answers."""
+    if model.model_type != "embedding":
+        raise InvalidRequest(
+            f"Model {model_id!r} is not an embedding model. GET /v1/models lists the models with their model_type.",
+            code="model_not_supported",
+            param="model",
+        )

@@ -15,13 +15,14 @@ from stint.domain.llama_stack.registrations import (
 )
 from stint.domain.llama_stack.registry import Model, Provider, ProviderList
 from stint.models.routing import Router, ambiguous_model, unknown_model
-from stint.services.registry.catalogue import Catalogue, merge, model_of, shield_of, toolgroup_of
+from stint.services.registry.catalogue import Catalogue, merge, shield_of, toolgroup_of
 from stint.services.registry.masking import masked_model, masked_shield
 from stint.services.registry.model_ids import find_models, named, with_short_ids
+from stint.services.registry.model_registrations import refuse_unknown_provider, register_request
 from stint.store.registrations import Kind, Registrations
 from stint.tools.masking import refuse_masked
 
-APIS: Mapping[Kind, str] = {"model": "inference", "shield": "safety", "tool_group": "tool_runtime"}
+APIS: Mapping[Kind, str] = {"shield": "safety", "tool_group": "tool_runtime"}
 
 
 class Registry:
@@ -159,9 +160,9 @@ class Registry:
     async def register_model(self, request: ModelRegisterRequest) -> Model:
         """Register another name for a provider's model; see `register`."""
         refuse_masked(request.metadata, "metadata")
-        routed, bare = self.router.route(request.provider_model_id or request.model_id)
-        provider_id = request.provider_id or routed
-        model = model_of(request, provider_id, bare if provider_id == routed else request.provider_model_id or bare)
+        default = next((name for name, model in self.configured.models.items() if is_embedding(model)), "")
+        model = register_request(request, self.router, self.providers.data, default)
+        refuse_unknown_provider(model, self.providers.data)
         await self.register("model", model)
         return masked_model(model)
 
@@ -182,12 +183,11 @@ class Registry:
         """Store a registration.
 
         Raises:
-            InvalidRequest: its provider is unknown; the provider of an embedding model is not checked.
+            InvalidRequest: its provider is unknown; that of a model is checked by `refuse_unknown_provider`.
             Conflict: the identifier is taken.
         """
-        api = APIS[kind]
-        known = [provider.provider_id for provider in self.providers.data if provider.api == api]
-        if document.provider_id not in known and not is_embedding(document):
+        known = [provider.provider_id for provider in self.providers.data if provider.api == APIS.get(kind)]
+        if kind in APIS and document.provider_id not in known:
             raise InvalidRequest(
                 f"Provider {document.provider_id!r} is not one of {known}.",
                 code="provider_not_found",
@@ -237,13 +237,13 @@ class Registry:
             )
 
 
-def is_embedding(document: Model | ToolGroup | RegisteredShield) -> bool:
-    return isinstance(document, Model) and document.model_type == "embedding"
+def is_embedding(model: Model) -> bool:
+    return model.model_type == "embedding"
 
 
 def refuse_embedding(model: Model) -> None:
     """Raise InvalidRequest for an embedding model, which writes no answers."""
-    if model.model_type == "embedding":
+    if is_embedding(model):
         raise InvalidRequest(
             f"Model {model.identifier!r} is an embedding model. Use a model with model_type llm.",
             code="model_not_supported",

@@ -1,0 +1,23 @@
+"""Routes of embeddings, in both APIs."""
+
+from fastapi import APIRouter, Response
+
+from stint.domain.llama_stack.embeddings import InferenceEmbeddings, InferenceEmbeddingsRequest
+from stint.domain.openai.embeddings import EmbeddingsList, EmbeddingsRequest
+from stint.http.json_responses import document
+from stint.http.knowledge_dependencies import KnowledgeServicesDep
+from stint.http.requests import StrictRoute
+
+router = APIRouter(tags=["Embeddings"], route_class=StrictRoute)
+
+
+@router.post("/v1/embeddings", response_model=EmbeddingsList)
+async def create_embeddings(body: EmbeddingsRequest, services: KnowledgeServicesDep) -> Response:
+    """Embed up to 2,048 texts. Lists of tokens are refused."""
+    return document(await services.make_embeddings().create(body))
+
+
+@router.post("/v1/inference/embeddings", response_model=InferenceEmbeddings)
+async def embed_contents(body: InferenceEmbeddingsRequest, services: KnowledgeServicesDep) -> Response:
+    """Embed texts, as Llama Stack's inference does."""
+    return document(await services.make_embeddings().embed_contents(body))

@@ -82,8 +82,8 @@ test-node: setup tests/node/node_modules/.installed ## run the tests of Node cli
 test-clients: setup $(CLIENTS:%=.venv-%/.installed) tests/node/node_modules/.installed ## run each snippet of docs/clients.md with its client
 	@$(BIN)/pytest -q -n auto tests/clients $(ARGS)
 
-bench: setup ## measure cold start, streaming, many sessions, tools, memory (two minutes; BASE=commit compares with another one, HISTORY=1000 for a longer session)
-	@exec $(BIN)/python -m infra.bench $(if $(BASE),--base "$(BASE)") $(if $(HISTORY),--history "$(HISTORY)")
+bench: setup ## measure cold start, streaming, many sessions, tools, memory (two minutes; BASE=commit compares with another one, HISTORY=1000 for a longer session, SEARCH=1 only searches vector stores)
+	@exec $(BIN)/python -m infra.bench$(if $(SEARCH),.search) $(if $(BASE),--base "$(BASE)") $(if $(HISTORY),--history "$(HISTORY)")
 
 lint: $(VENV)/.installed ## ruff (rules and formatting), and the rules for prose, names and sizes
 	@$(BIN)/ruff check .
@@ -125,7 +125,8 @@ lock: $(VENV)/.installed ## resolve the dependencies again (the only target that
 	@$(COMPILE) pyproject.toml --group dev -o requirements/dev.txt
 	@$(COMPILE) pyproject.toml -c requirements/dev.txt $(UNUSED:%=--no-emit-package %) -o layers/dependencies/requirements.txt
 	@$(COMPILE) --group pyproject.toml:extraction -c requirements/dev.txt $(UNUSED_BY_WORKER:%=--no-emit-package %) -o layers/extraction/requirements.txt
-	@$(COMPILE) --group packed -c requirements/dev.txt -o layers/packed/requirements.txt
+	@$(COMPILE:3.11=3.12) --group packed -o layers/packed/requirements.txt
+	@$(COMPILE) --group packed-python311 -o layers/packed/requirements-python3.11.txt
 	@$(COMPILE) requirements/ministack.in -o requirements/ministack.txt
 	@$(COMPILE) requirements/sam.in -o requirements/sam.txt
 	@$(foreach clients,$(CLIENTS),$(COMPILE:3.11=$(if $(filter %-llama-stack,$(clients)),3.12,3.11)) --upgrade requirements/$(clients).in -o requirements/$(clients).txt &&) true

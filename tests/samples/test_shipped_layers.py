@@ -9,20 +9,22 @@ from infra.local.engine import ROOT
 from tests.unit.documents.office_files import make_docx, make_pptx, make_xlsx
 
 pytestmark = pytest.mark.built
+LAYERS = ("CoreLayer", "DependenciesLayer")
 
 PROGRAM = """
 from aws_lambda_powertools.utilities.parameters import SecretsProvider
 from stint.providers.bedrock.client import connect
+from stint.retrieval.s3_vectors.client import connect as connect_vectors
 from stint.store.clients import make_events, make_s3, make_sqs
 from stint.tools.lambda_function.provider import connect as connect_tool
 own = (make() for make in (make_s3, make_sqs, make_events))
-for client in (*own, connect_tool(30), connect(), SecretsProvider().client):
+for client in (*own, connect_vectors(), connect_tool(30), connect(), SecretsProvider().client):
     print(client.meta.service_model.service_name)
 """
 
 
 def test_every_client_can_be_made_of_what_is_shipped(build: Path) -> None:
-    path = os.pathsep.join(str(build / layer / "python") for layer in ("CoreLayer", "DependenciesLayer"))
+    path = os.pathsep.join(str(build / layer / "python") for layer in LAYERS)
     environment = {"PYTHONPATH": path, "AWS_DEFAULT_REGION": "eu-west-1", "PATH": os.defpath}
 
     done = subprocess.run(
@@ -30,7 +32,7 @@ def test_every_client_can_be_made_of_what_is_shipped(build: Path) -> None:
     )
 
     assert done.stderr == ""
-    names = ["s3", "sqs", "events", "lambda", "bedrock-runtime", "secretsmanager"]
+    names = ["s3", "sqs", "events", "s3vectors", "lambda", "bedrock-runtime", "secretsmanager"]
     assert done.stdout.split() == names
 
 
@@ -56,11 +58,34 @@ def test_the_worker_reads_files_of_office_with_what_is_shipped(build: Path, make
     assert (done.stdout, done.stderr) == (b"text\n", b"")
 
 
+PACKED = """
+from stint.retrieval.packed.block import Block, encode_block, make_row
+from stint.retrieval.packed.scan import Scan, alive_rows
+from stint.retrieval.port import Entry, IndexQuery
+block = Block(encode_block([make_row(Entry("k", (1.0, 2.0), "word", "d", "g"))], (), 2)[0])
+scan = Scan(IndexQuery(1, "hybrid", (1.0, 2.0), "word"))
+scan.add("block", block, alive_rows(block, set()))
+print(scan.results()[0].key)
+"""
+
+
+def test_the_packed_index_works_with_what_is_shipped(build: Path) -> None:
+    layers = (*LAYERS, "PackedLayer")
+    environment = {"PYTHONPATH": os.pathsep.join(str(build / layer / "python") for layer in layers)}
+
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", PACKED], env=environment, capture_output=True, text=True, check=False
+    )
+
+    assert (done.stdout, done.stderr) == ("k\n", "")
+
+
 EVERYTHING = """
 import asyncio, importlib, pkgutil, sys
 import stint
 for module in pkgutil.walk_packages(stint.__path__, "stint."):
-    importlib.import_module(module.name)
+    if not module.name.startswith("stint.retrieval.packed."):
+        importlib.import_module(module.name)
 from stint.domain.content import text_of
 from stint.net.guard import Guard
 from stint.tools.mcp.provider import McpTools
@@ -89,7 +114,7 @@ def mcp_server() -> Iterator[str]:
 def test_everything_imports_and_both_transports_of_mcp_work_without_what_is_left_out(
     build: Path, mcp_server: str
 ) -> None:
-    path = os.pathsep.join(str(build / layer / "python") for layer in ("CoreLayer", "DependenciesLayer"))
+    path = os.pathsep.join(str(build / layer / "python") for layer in LAYERS)
     environment = {"PYTHONPATH": path, "PATH": os.defpath}
     command = [sys.executable, "-S", "-c", EVERYTHING, mcp_server]
 

@@ -1,0 +1,127 @@
+"""`python -m infra.bench.search`: writes to a packed vector store, and searches in a small and a large one.
+
+The stores are in the local engine. A cold search is the first one of a process; the process and its client exist.
+"""
+
+import asyncio
+import random
+import resource
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from infra.bench.report import Row, render
+from infra.local.engine import Engine
+
+from stint.domain.retrieval import SearchMode
+from stint.retrieval.packed.index import PackedIndex
+from stint.retrieval.port import Entry, IndexQuery
+from stint.settings import Settings
+from stint.store.objects import BucketObjects
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+DIMENSION, WORDS_OF_CHUNK, VOCABULARY = 1_024, 150, 30_000
+SMALL, LARGE, BATCH = 1_000, 20_000, 100
+RUNS = 5
+HELD = Settings().packed_bytes
+MODES: tuple[SearchMode, ...] = ("vector", "keyword", "hybrid")
+
+
+def chunks(count: int) -> Iterator[list[Entry]]:
+    """Yield random chunks in batches, as a worker writes them: 150 words, frequent ones more often."""
+    chance = random.Random(count)  # noqa: S311 - the same ones in each run
+    words = [f"word{at}" for at in range(VOCABULARY)]
+    weights = [1 / (at + 1) for at in range(VOCABULARY)]
+    for first in range(0, count, BATCH):
+        batch = []
+        for at in range(first, first + BATCH):
+            vector = [chance.uniform(-1, 1) for _ in range(DIMENSION)]
+            text = " ".join(chance.choices(words, weights, k=WORDS_OF_CHUNK))
+            document = f"file-{at // 50:06}"
+            batch.append(Entry(f"{document}:g:{at:06}", vector, text, document, "g"))
+        yield batch
+
+
+def query(mode: SearchMode) -> IndexQuery:
+    vector = [random.Random(at).uniform(-1, 1) for at in range(DIMENSION)]  # noqa: S311 - see above
+    return IndexQuery(10, mode, vector, "word3 word40 word500 word6000")
+
+
+class Bench:
+    """Measurements of one bucket. `requests` counts those to the engine."""
+
+    def __init__(self, s3: "S3Client", bucket: str) -> None:
+        self._objects = BucketObjects(lambda: s3, bucket)
+        self.requests: Counter[str] = Counter()
+        s3.meta.events.register("before-call", self._count)
+
+    def _count(self, model: Any, **_: Any) -> None:
+        self.requests[model.name] += 1
+
+    def process(self) -> PackedIndex:
+        """Return the index of a process that has read nothing."""
+        return PackedIndex(self._objects, HELD)
+
+    async def write(self, name: str, count: int) -> float:
+        """Write a store, and return the seconds that the index took."""
+        index, seconds = self.process(), 0.0
+        await index.create(name, DIMENSION)
+        for batch in chunks(count):
+            began = time.perf_counter()
+            await index.upsert(name, batch)
+            seconds += time.perf_counter() - began
+        return seconds
+
+    async def search(self, name: str, mode: SearchMode) -> Mapping[str, list[float]]:
+        """Return milliseconds and requests of cold searches, and of those after them."""
+        measured: dict[str, list[float]] = {each: [] for each in ("cold", "warm", "cold requests", "warm requests")}
+        for _ in range(RUNS):
+            index = self.process()
+            for state in ("cold", "warm"):
+                self.requests.clear()
+                began = time.perf_counter()
+                await index.query(name, query(mode))
+                measured[state].append(1_000 * (time.perf_counter() - began))
+                measured[f"{state} requests"].append(self.requests.total())
+        return measured
+
+
+def rows_of(mode: str, large: Mapping[str, list[float]], small: Mapping[str, list[float]]) -> list[Row]:
+    units = {"cold": "ms", "warm": "ms", "cold requests": "", "warm requests": ""}
+    return [Row(f"{mode} search, {name}", unit, large[name], small[name]) for name, unit in units.items()]
+
+
+@contextmanager
+def running_bench() -> Iterator[Bench]:
+    with Engine() as engine:
+        s3 = engine.running.client("s3")
+        yield Bench(s3, engine.outputs["BucketName"])
+        s3.close()
+
+
+async def measure_search() -> tuple[float, list[Row]]:
+    """Return the seconds in which 1,000 chunks are written, and the searches of 20,000 and of 1,000."""
+    with running_bench() as bench:
+        seconds = await bench.write("small", SMALL)
+        await bench.write("large", LARGE)
+        rows = []
+        for mode in MODES:
+            rows += rows_of(mode, await bench.search("large", mode), await bench.search("small", mode))
+    return seconds, rows
+
+
+def main() -> int:
+    seconds, rows = asyncio.run(measure_search())
+    print(f"1,000 chunks of {DIMENSION} dimensions are written in {seconds:.1f} s, in batches of {BATCH}.")
+    print(render(f"Packed index, {HELD // 1_000_000} MB held", "20,000", "1,000", rows))
+    print(f"\nPeak memory: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024} MB, with the random chunks.")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

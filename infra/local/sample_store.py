@@ -21,12 +21,16 @@ from infra.local.sample_ids import (
     RESPONSES,
     SESSION,
     UPLOADS,
+    VECTOR_STORES,
 )
 
 from stint.aws.dynamodb import DynamoDBClient
 from stint.aws.environment import AwsEnvironment
 from stint.domain.errors import NotFound
 from stint.domain.ids import TENANT
+from stint.domain.tasks import DeletionTask
+from stint.retrieval.port import VectorIndex
+from stint.services.knowledge.removal import Removal
 from stint.store import keys, knowledge_keys
 from stint.store.chat_keys import chat_completion
 from stint.store.store import Store
@@ -57,7 +61,7 @@ def client(session: boto3.Session, service: str, environment: Mapping[str, str])
     return session.client(service, endpoint_url=endpoint, config=Config(proxies={} if endpoint else None))  # type: ignore[call-overload]  # boto3's stubs know no variable names
 
 
-async def remove_samples(store: Store, table: Table) -> None:
+async def remove_samples(store: Store, table: Table, index: VectorIndex) -> None:
     """Delete the samples, and all records that events made of them.
 
     These are also tombstones, further registrations, and the idempotency records of events.
@@ -74,6 +78,12 @@ async def remove_samples(store: Store, table: Table) -> None:
         with contextlib.suppress(NotFound):
             await store.conversations.mark_deleted(TENANT, conversation_id)
             await store.conversations.delete(TENANT, conversation_id)
+    removal = Removal(store, lambda: index)
+    for store_id in VECTOR_STORES:
+        with contextlib.suppress(NotFound):
+            await store.vector_stores.mark_deleted(TENANT, store_id)
+            task = DeletionTask(kind="delete_vector_store", tenant=TENANT, vector_store_id=store_id)
+            await removal.delete_store(task, time.monotonic() + 60)
     for file_id in (FILE, DELETED_FILE):
         with contextlib.suppress(NotFound):
             await store.files.mark_deleted(TENANT, file_id)

@@ -2,8 +2,8 @@
 
 They are an agent with a client tool, a session, a complete turn and one that waits; a toolgroup, a shield and a model;
 a conversation with a message; a stored chat completion; a response, and two in the background: one that waits for the
-worker, and one that has ended; a file, and an upload with a part. An agent, a response, a conversation and a file are
-marked as deleted.
+worker, and one that has ended; a file, an upload with a part, and a vector store. An agent, a response, a conversation,
+a file and a vector store are marked as deleted.
 """
 
 import asyncio
@@ -32,7 +32,9 @@ from infra.local.sample_ids import (
     DELETED_CONVERSATION,
     DELETED_FILE,
     DELETED_RESPONSE,
+    DELETED_VECTOR_STORE,
     FILE,
+    FILE_BATCH,
     MODEL,
     PENDING_STEP,
     QUEUED_RESPONSE,
@@ -42,6 +44,8 @@ from infra.local.sample_ids import (
     TOOLGROUP,
     UPLOAD,
     UPLOAD_PART,
+    VECTOR_STORE,
+    VECTOR_STORES,
 )
 from infra.local.sample_store import clients, remove_samples
 
@@ -64,6 +68,7 @@ from stint.domain.openai.chat import ChatCompletionRequest
 from stint.domain.openai.conversations import CreateConversation
 from stint.domain.openai.response_requests import CreateResponse
 from stint.domain.openai.uploads import CreateUpload
+from stint.domain.openai.vector_stores import CreateFileBatch, CreateVectorStore
 from stint.retrieval.packed.index import PackedIndex
 from stint.retrieval.port import VectorIndex
 from stint.services.deletions import Deletions
@@ -89,13 +94,14 @@ async def store_samples(environment: Mapping[str, str]) -> None:
     async with clients(environment) as (dynamodb, s3):
         with reported():
             store = Store(dynamodb, table, lambda: s3, bucket)
-            await remove_samples(store, Table(dynamodb, table))
             index = PackedIndex(BucketObjects(lambda: s3, bucket), PACKED_BYTES)
+            await remove_samples(store, Table(dynamodb, table), index)
             await Samples(store, environment, index).make()
             await store.agents.mark_deleted(TENANT, DELETED_AGENT)
             await store.responses.mark_deleted(TENANT, DELETED_RESPONSE)
             await store.conversations.mark_deleted(TENANT, DELETED_CONVERSATION)
             await store.files.mark_deleted(TENANT, DELETED_FILE)
+            await store.vector_stores.mark_deleted(TENANT, DELETED_VECTOR_STORE)
 
 
 @contextlib.contextmanager
@@ -161,6 +167,7 @@ class Samples:
         await self.make_chat_completion()
         await self.make_responses()
         await self.make_files()
+        await self.make_vector_stores()
 
     async def make_agents(self) -> None:
         for agent_id in (AGENT, DELETED_AGENT):
@@ -232,3 +239,11 @@ class Samples:
         with fixed_ids(UPLOAD_PART):
             await self.knowledge.uploads.add_part(UPLOAD, b"Llamas live in the Andes.\n")
         await self.knowledge.uploads.cancel(CANCELLED_UPLOAD)
+
+    async def make_vector_stores(self) -> None:
+        for store_id in VECTOR_STORES:
+            with fixed_ids(store_id):
+                await self.knowledge.vector_stores.create(CreateVectorStore(name="Animals"))
+        with fixed_ids(FILE_BATCH):
+            await self.knowledge.file_batches.create(VECTOR_STORE, CreateFileBatch(file_ids=[FILE]))
+        await self.ingestion.handle(VECTOR_STORE, FILE, self.deadline)

@@ -1,4 +1,5 @@
-from collections.abc import Iterator
+import os
+from collections.abc import AsyncIterator, Iterator
 
 import pytest
 from tests.servers.s3_vectors import S3VectorsServer
@@ -11,7 +12,13 @@ from stint.retrieval.s3_vectors.client import VectorBucket
 from stint.retrieval.s3_vectors.index import S3VectorsIndex
 from stint.store.objects import BucketObjects
 
-KINDS = ("packed", "s3-vectors")
+ACCOUNT = {name: value for name, value in os.environ.items() if name.startswith("AWS_")}
+"""The shell's credentials. With STINT_TEST_VECTOR_BUCKET, a vector bucket of that account is tested, too:
+
+pytest -m aws --force-enable-socket --allow-hosts "" tests/store/retrieval
+"""
+BUCKET = os.environ.get("STINT_TEST_VECTOR_BUCKET", "")
+KINDS = ("packed", "s3-vectors", *([pytest.param("account", marks=pytest.mark.aws)] if BUCKET else ()))
 
 
 @pytest.fixture(params=KINDS)
@@ -50,6 +57,16 @@ def vector_bucket(vectors: S3VectorsServer, monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.fixture
 def s3_vectors(vector_bucket: VectorBucket, cloud: Cloud) -> S3VectorsIndex:
     return S3VectorsIndex(vector_bucket, BucketObjects(lambda: cloud.s3, cloud.bucket))
+
+
+@pytest.fixture
+async def account(name: str, cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[S3VectorsIndex]:
+    """Yield an index in a real vector bucket, and delete it."""
+    for variable, value in ACCOUNT.items():
+        monkeypatch.setenv(variable, value)
+    made = S3VectorsIndex(VectorBucket(BUCKET), BucketObjects(lambda: cloud.s3, cloud.bucket))
+    yield made
+    await made.drop(name)
 
 
 @pytest.fixture

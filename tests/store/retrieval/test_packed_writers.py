@@ -230,3 +230,22 @@ async def test_an_index_over_its_limit_is_refused_until_chunks_are_deleted(
     await index.delete(name, [each.key for each in first[:200]])
     await index.upsert(name, more)
     assert len(keys(await index.query(name, ALL))) == 350
+
+
+async def test_a_deleted_chunk_of_an_old_block_stays_deleted_when_newer_blocks_are_merged(
+    cloud: Cloud, objects: BucketObjects, name: str
+) -> None:
+    index = process(objects)
+    await index.create(name, 2)
+    await index.upsert(name, [entry(f"old{at}", (1, 0), "text " * 3_000) for at in range(100)])
+    await index.delete(name, ["old7"])
+    blocks = []
+    for at in range(12):
+        await index.upsert(name, [entry(f"new{at}", (1, 0))])
+        blocks.append(len(in_manifest(cloud, name)))
+
+    assert blocks != sorted(blocks)  # a merge made them fewer
+    for reader in (index, process(objects)):
+        found = keys(await reader.query(name, ALL))
+        assert len(found) == 111
+        assert "old7" not in found

@@ -1,6 +1,7 @@
 """The environment of function processes: the template's variables, overridden by those of the user's shell."""
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from infra.local.errors import LocalCloudError
@@ -43,13 +44,21 @@ def shell_settings(shell: Mapping[str, str]) -> dict[str, str]:
     settings.setdefault("STINT_EMBEDDING_MODEL", OFFLINE_EMBEDDING_MODEL)
     settings.setdefault("STINT_VECTOR_INDEX", "packed")
     settings.setdefault("STINT_ALLOWED_HOSTS", LOOPBACK)
-    refuse_unserved(settings["STINT_DEFAULT_MODEL"])
+    refuse_unserved(settings["STINT_DEFAULT_MODEL"], named_providers(settings.get("STINT_PROVIDERS", "")))
     return settings
 
 
-def refuse_unserved(model: str) -> None:
+def named_providers(text: str) -> list[str]:
+    """Return the ids in STINT_PROVIDERS. The functions report its errors."""
+    try:
+        return [str(server["id"]) for server in json.loads(text or "[]")]
+    except (KeyError, TypeError, ValueError):
+        return []
+
+
+def refuse_unserved(model: str, named: Sequence[str] = ()) -> None:
     provider, _, name = model.partition("/")
-    if provider not in _PROVIDERS or not name:
+    if provider not in (*_PROVIDERS, *named) or not name:
         raise LocalCloudError(
             f"STINT_DEFAULT_MODEL is {model!r}, which no provider serves: "
             f"add a prefix to the model's name: {', '.join(f'{each}/' for each in _PROVIDERS)}."

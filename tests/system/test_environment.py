@@ -204,3 +204,11 @@ def test_keys_of_tools_reach_the_functions_and_other_variables_do_not() -> None:
 
     assert keys.items() <= settings.items()
     assert "EDITOR" not in settings
+
+
+def test_a_named_provider_serves_the_default_model() -> None:
+    shell = {"STINT_DEFAULT_MODEL": "lab/llama", "STINT_PROVIDERS": '[{"id": "lab", "base_url": "http://a/v1"}]'}
+
+    assert shell_settings(shell)["STINT_DEFAULT_MODEL"] == "lab/llama"
+    with pytest.raises(LocalCloudError):
+        shell_settings(shell | {"STINT_PROVIDERS": "[1]"})

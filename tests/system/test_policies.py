@@ -40,6 +40,7 @@ MODELS_AND_TOOLS = {
     f"{BEDROCK}${{AWS::Region}}:${{AWS::AccountId}}:guardrail/*": {"bedrock:ApplyGuardrail"},
     f"{BEDROCK}${{AWS::Region}}:${{AWS::AccountId}}:guardrail-profile/*": {"bedrock:ApplyGuardrail"},
     "OpenAiSecretArn": {"secretsmanager:GetSecretValue"},
+    "ProviderSecretArns": {"secretsmanager:GetSecretValue"},
     "ToolsSecretArn": {"secretsmanager:GetSecretValue"},
     "ToolFunctionArns": {"lambda:InvokeFunction"},
 }

@@ -1,12 +1,13 @@
 """The settings, read from the environment. No other module of the package reads it."""
 
 import os
+import re
 from collections.abc import Mapping
 from datetime import date
 from functools import cache
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, SecretStr, ValidationError
 
 from stint.domain.validation import message_of
 
@@ -19,6 +20,9 @@ OTHER_NAMES = {
     "runtime_api": "AWS_LAMBDA_RUNTIME_API",
 }
 """Environment variables without the prefix STINT_, by setting. The other variables are `STINT_<NAME>`."""
+
+
+KEY_VARIABLE = re.compile(r'"key_variable"\s*:\s*"(STINT_[A-Z0-9_]+)"')
 
 
 class SettingsError(ValueError):
@@ -67,6 +71,7 @@ class Settings(BaseModel):
         default=60, description="Longest silence of a model before the turn fails, in seconds."
     )
 
+    providers: str = Field(default="", description="More model servers, as JSON; see docs/models.md.")
     registry: str = Field(
         default="", description="Predefined toolgroups, shields and models, as JSON; see docs/tools.md."
     )
@@ -152,6 +157,12 @@ class Settings(BaseModel):
         default="", description="Origin that browsers may call from; if empty, no CORS header is sent."
     )
 
+    _keys: dict[str, str] = PrivateAttr(default_factory=dict)
+
+    def key_in(self, variable: str) -> str:
+        """Return the value of a variable that STINT_PROVIDERS names; empty if it is not set."""
+        return self._keys.get(variable, "")
+
     @property
     def model_ids(self) -> list[str]:
         """Return the ids of the models that are listed from the start, the default one first."""
@@ -172,10 +183,12 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
     """
     values = {name: value for name in Settings.model_fields if (value := environment.get(variable_of(name)))}
     try:
-        return Settings.model_validate(values)
+        settings = Settings.model_validate(values)
     except ValidationError as error:
         problems = [f"{variable_of(str(each['loc'][0]))}: {message_of(each)}" for each in error.errors()]
         raise SettingsError(f"Invalid environment variables. {'; '.join(problems)}") from None
+    settings._keys.update({name: environment.get(name, "") for name in KEY_VARIABLE.findall(settings.providers)})
+    return settings
 
 
 def variable_of(name: str) -> str:

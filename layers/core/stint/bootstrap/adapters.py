@@ -1,7 +1,7 @@
 """Concrete adapters, made when first used. A function does not load the libraries of adapters that it does not use."""
 
-from collections.abc import Callable, Iterator, Mapping
-from functools import cached_property
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, TypeVar
 
 from pydantic import SecretStr
@@ -17,6 +17,7 @@ from stint.shields.port import ShieldProvider
 from stint.tools.port import ToolProvider
 
 if TYPE_CHECKING:
+    from stint.bootstrap.model_servers import ModelServer
     from stint.net.guard import Guard
     from stint.retrieval.embedder_router import EmbedderRouter
 
@@ -71,10 +72,18 @@ class Adapters:
         return Guard(allowed, refused=[settings.runtime_api], refused_ports=ports, most_bytes=most_bytes)
 
     @cached_property
+    def model_servers(self) -> "Sequence[ModelServer]":
+        if not self.settings.providers:
+            return ()
+        from stint.bootstrap.model_servers import read_model_servers  # noqa: PLC0415
+
+        return read_model_servers(self.settings.providers)
+
+    @cached_property
     def embedders(self) -> "EmbedderRouter":
         from stint.bootstrap.embedders import make_embedder_router  # noqa: PLC0415
 
-        return make_embedder_router(self.settings)
+        return make_embedder_router(self.settings, self.model_servers)
 
     @property
     def image_bytes(self) -> int:
@@ -102,6 +111,8 @@ class Adapters:
             "openai": lambda: PlainToolNames(self.make_openai()),
             "bedrock": lambda: PlainToolNames(self.make_bedrock()),
         }
+        for server in self.model_servers:
+            models[server.id] = partial(self.make_named, server)
         return Router(models, self.settings.default_model)
 
     def make_tool_providers(self) -> Mapping[str, ToolProvider]:
@@ -145,14 +156,25 @@ class Adapters:
         model = OpenAICompatible(settings.openai_base_url, key.read, stall_timeout=settings.model_stall_seconds)
         return model if model.is_of_openai else FetchedImages(model, self.fetch, self.image_bytes)
 
-    def make_bedrock(self) -> ChatModel:
+    def make_named(self, server: "ModelServer") -> ChatModel:
+        """Return the models of a named server. Images by URL are fetched here, unless the server is OpenAI's own."""
+        from stint.models.fetched_images import FetchedImages  # noqa: PLC0415
+        from stint.models.openai.model import OpenAICompatible  # noqa: PLC0415
+
+        if server.kind == "bedrock":
+            return PlainToolNames(self.make_bedrock(server.region))
+        key, stall = server.read_key(self.settings), self.settings.model_stall_seconds
+        model = OpenAICompatible(server.base_url, key, settings=server.setting_names, stall_timeout=stall)
+        return PlainToolNames(model if model.is_of_openai else FetchedImages(model, self.fetch, self.image_bytes))
+
+    def make_bedrock(self, region: str = "") -> ChatModel:
         from stint.models.bedrock.model import Bedrock  # noqa: PLC0415
         from stint.models.fetched_images import FetchedImages  # noqa: PLC0415
         from stint.providers.bedrock.client import connect  # noqa: PLC0415
 
-        region, stall_timeout = self.settings.bedrock_region or None, self.settings.model_stall_seconds
+        chosen, stall_timeout = region or self.settings.bedrock_region or None, self.settings.model_stall_seconds
         return FetchedImages(
-            Bedrock(lambda: connect(region, stall_timeout=stall_timeout)), self.fetch, self.image_bytes
+            Bedrock(lambda: connect(chosen, stall_timeout=stall_timeout)), self.fetch, self.image_bytes
         )
 
     def make_mcp(self) -> ToolProvider:

@@ -1,6 +1,7 @@
 """The configured models, toolgroups and shields, and the table of providers."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -60,6 +61,19 @@ def describe_model(
     return model.model_copy(update={"owner": None})
 
 
+def named_servers(settings: Settings) -> list[tuple[str, str, dict[str, Any]]]:
+    """Return the id, type and masked configuration of each server of STINT_PROVIDERS."""
+    if not settings.providers:
+        return []
+    from stint.bootstrap.model_servers import read_model_servers  # noqa: PLC0415 - only with named servers
+
+    types = {"openai": "remote::openai-compatible", "bedrock": "remote::bedrock"}
+    return [
+        (each.id, types[each.kind], {"url": mask_url(each.base_url)} if each.base_url else {"region": each.region})
+        for each in read_model_servers(settings.providers)
+    ]
+
+
 def providers(settings: Settings) -> ProviderList:
     """Return the providers of models, tools and shields. Those inside the process are always healthy."""
     inside = ProviderHealth(status="OK")
@@ -70,6 +84,7 @@ def providers(settings: Settings) -> ProviderList:
         ("inference", "openai", "remote::openai-compatible", url, outside),
         ("inference", "bedrock", "remote::bedrock", {}, outside),
         ("inference", "hashed", "inline::hashed", {}, inside),
+        *(("inference", *row, outside) for row in named_servers(settings)),
         ("safety", "deny-list", "inline::deny-list", {}, inside),
         ("safety", "llama-guard", "remote::llama-guard", {}, outside),
         ("safety", "bedrock-guardrails", "remote::bedrock-guardrails", {}, outside),

@@ -1,18 +1,24 @@
 """The embedders of one Settings object. Each is made when first used."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
 
 from stint.retrieval.embedder_router import EmbedderRouter
 from stint.retrieval.port import Embedder
 from stint.settings import Settings
 
+if TYPE_CHECKING:
+    from stint.bootstrap.model_servers import ModelServer
 
-def make_embedder_router(settings: Settings) -> EmbedderRouter:
+
+def make_embedder_router(settings: Settings, servers: "Sequence[ModelServer]" = ()) -> EmbedderRouter:
     """Return the router of the embedding models."""
     embedders: dict[str, Callable[[], Embedder]] = {
         "hashed": make_hashed,
         "openai": lambda: make_openai(settings),
         "bedrock": lambda: make_bedrock(settings),
+        **{server.id: partial(make_named, server, settings) for server in servers},
     }
     return EmbedderRouter(embedders, settings.embedding_model)
 
@@ -31,9 +37,19 @@ def make_openai(settings: Settings) -> Embedder:
     return OpenAIEmbeddings(settings.openai_base_url, key.read, stall_timeout=settings.model_stall_seconds)
 
 
-def make_bedrock(settings: Settings) -> Embedder:
+def make_named(server: "ModelServer", settings: Settings) -> Embedder:
+    """Return the embedding models of a named server."""
+    if server.kind == "bedrock":
+        return make_bedrock(settings, server.region)
+    from stint.retrieval.embedders.openai import OpenAIEmbeddings  # noqa: PLC0415
+
+    key, stall_timeout = server.read_key(settings), settings.model_stall_seconds
+    return OpenAIEmbeddings(server.base_url, key, settings=server.setting_names, stall_timeout=stall_timeout)
+
+
+def make_bedrock(settings: Settings, region: str = "") -> Embedder:
     from stint.providers.bedrock.client import connect  # noqa: PLC0415
     from stint.retrieval.embedders.bedrock import BedrockEmbeddings  # noqa: PLC0415
 
-    region, stall_timeout = settings.bedrock_region or None, settings.model_stall_seconds
-    return BedrockEmbeddings(lambda: connect(region, stall_timeout=stall_timeout))
+    chosen, stall_timeout = region or settings.bedrock_region or None, settings.model_stall_seconds
+    return BedrockEmbeddings(lambda: connect(chosen, stall_timeout=stall_timeout))

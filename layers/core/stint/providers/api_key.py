@@ -21,6 +21,7 @@ class ApiKey:
     value: str = ""
     secret_arn: str = ""
     name: str = "OPENAI_API_KEY"
+    setting: str = "the parameter OpenAiSecretArn"
     _secret: str | None = field(default=None, repr=False)
     _expires: float = 0.0
     _fetch: "asyncio.Task[str] | None" = field(default=None, repr=False)
@@ -28,7 +29,7 @@ class ApiKey:
     def __call__(self) -> str | None:
         """Return the key. This may block; see `read`."""
         is_plain = bool(self.value) or not self.secret_arn
-        return self._pick(self.value if is_plain else read_secret(self.secret_arn))
+        return self._pick(self.value if is_plain else read_secret(self.secret_arn, setting=self.setting))
 
     async def read(self) -> str | None:
         """Return the key. A secret is fetched in a thread, once for all callers that wait for it.
@@ -46,7 +47,8 @@ class ApiKey:
         """Wait for the fetch of this event loop, or start it. It continues if one of its callers leaves."""
         fetch = self._fetch
         if fetch is None or fetch.done() or fetch.get_loop() is not asyncio.get_running_loop():
-            fetch = self._fetch = asyncio.create_task(asyncio.to_thread(read_secret, self.secret_arn, force_fetch=True))
+            reading = asyncio.to_thread(read_secret, self.secret_arn, force_fetch=True, setting=self.setting)
+            fetch = self._fetch = asyncio.create_task(reading)
         self._secret = await asyncio.shield(fetch)
         self._expires = time.time() + MAX_AGE_SECONDS
 
@@ -56,8 +58,11 @@ class ApiKey:
         return key or None
 
 
-def read_secret(secret_arn: str, *, force_fetch: bool = False) -> str:
-    """Read a secret through Powertools' cache, unless `force_fetch`. Raises ModelUnauthorized if it cannot be read."""
+def read_secret(secret_arn: str, *, force_fetch: bool = False, setting: str = "the parameter OpenAiSecretArn") -> str:
+    """Read a secret through Powertools' cache, unless `force_fetch`.
+
+    Raises ModelUnauthorized, which names the `setting`, if it cannot be read.
+    """
     from aws_lambda_powertools.utilities.parameters import get_secret  # noqa: PLC0415 - costs a cold start 30 ms
     from aws_lambda_powertools.utilities.parameters.exceptions import GetParameterError  # noqa: PLC0415
 
@@ -65,8 +70,8 @@ def read_secret(secret_arn: str, *, force_fetch: bool = False) -> str:
         return str(get_secret(secret_arn, max_age=MAX_AGE_SECONDS, force_fetch=force_fetch))
     except GetParameterError as error:
         raise ModelUnauthorized(
-            "The model's API key could not be read from Secrets Manager. Check the parameter OpenAiSecretArn and the "
-            "function's permission to read it."
+            f"The model's API key could not be read from Secrets Manager. Check {setting} and the function's "
+            "permission to read it."
         ) from error
 
 

@@ -148,7 +148,8 @@ async def update_vector_store_file(
     vector_store_id: str, file_id: str, body: UpdateVectorStoreFile, services: KnowledgeServicesDep
 ) -> Response:
     """Replace the attributes of a file in a vector store."""
-    return document(await services.store_documents.update(vector_store_id, file_id, body))
+    updated = await services.store_documents.update(vector_store_id, file_id, body)
+    return followed(updated, updated.status)
 
 
 @router.delete(FILE, response_model=DeletedVectorStoreFile)

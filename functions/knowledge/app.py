@@ -4,7 +4,7 @@ from stint.bootstrap.knowledge import KnowledgeComposition
 from stint.bootstrap.restore import forget_after_restore
 from stint.http.app import create_app
 from stint.http.requests import LazyRouter
-from stint.http.routes import files, uploads, vector_stores
+from stint.http.routes import files, uploads, vector_dbs, vector_stores
 from stint.settings import load_settings
 
 composition = KnowledgeComposition(load_settings)
@@ -14,6 +14,7 @@ app = create_app(
     files.router,
     uploads.router,
     vector_stores.router,
+    vector_dbs.router,
     LazyRouter("stint.http.routes.embeddings", "/v1/embeddings", "/v1/inference/embeddings"),
     make_services=composition.make_knowledge_services,
     read_settings=load_settings,

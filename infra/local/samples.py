@@ -147,7 +147,8 @@ class Samples:
             own_functions=environment.get("STINT_OWN_FUNCTIONS", ""),
         )
         outbox, adapters = Outbox(), Adapters(settings)
-        deletions = Deletions(delete_agent_objects(store) | delete_knowledge_objects(store, lambda: index), outbox.send)
+        kinds = delete_agent_objects(store, outbox.send) | delete_knowledge_objects(store, lambda: index)
+        deletions = Deletions(kinds, outbox.send)
         self.agents = compose(TENANT, adapters, store, deletions)
         self.openai = compose_responses(TENANT, adapters, store, self.agents, outbox, LinkCache())
         registry = self.agents.registry

@@ -109,9 +109,9 @@ class AppFixture:
             short = httpx.AsyncClient(limits=httpx.Limits(max_keepalive_connections=0), trust_env=False, timeout=120)
             models["openai"] = lambda: OpenAICompatible(self.chat_url, repeats=0, client=short)
         router = Router(models, settings.default_model)
-        kinds = delete_agent_objects(store) | delete_knowledge_objects(store, self.get_index)
+        kinds = delete_agent_objects(store, self.desk.send) | delete_knowledge_objects(store, self.get_index)
         deletions = Deletions(kinds, self.desk.send)
-        adapters = Adapters(settings, router=router, tool_providers=self.tool_providers)
+        adapters = Adapters(settings, router=router, tool_providers=self.tool_providers, make_index=self.get_index)
         services = compose(tenant, adapters, store, deletions)
         responses = compose_responses(
             tenant, adapters, self.store, services, self.desk, LinkCache(), lambda: self.knowledge

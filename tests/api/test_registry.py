@@ -20,12 +20,17 @@ def test_a_model_bears_llama_stacks_keys_and_openais(http: httpx.Client) -> None
 def test_what_is_there_from_the_start_is_listed(http: httpx.Client) -> None:
     toolgroups, tools = http.get("/v1/toolgroups").json()["data"], http.get("/v1/tools").json()["data"]
 
-    assert [group["identifier"] for group in toolgroups] == ["builtin::websearch", "builtin::wolfram_alpha"]
+    assert [group["identifier"] for group in toolgroups] == [
+        "builtin::websearch",
+        "builtin::wolfram_alpha",
+        "builtin::rag",
+    ]
     assert [(tool["identifier"], tool["toolgroup_id"]) for tool in tools] == [
         ("web_search", "builtin::websearch"),
         ("wolfram_alpha", "builtin::wolfram_alpha"),
+        ("knowledge_search", "builtin::rag"),
     ]
-    assert [tool["metadata"] for tool in tools] == [None, None]
+    assert [tool["metadata"] for tool in tools] == [None, None, None]
     assert http.get("/v1/shields").json() == {"data": []}
 
 
@@ -112,7 +117,7 @@ def test_providers_tell_no_secrets(http: httpx.Client) -> None:
 
     keys = ["api", "provider_id", "provider_type", "config", "health"]
     assert all(list(provider) == keys for provider in providers)
-    assert {provider["api"] for provider in providers} == {"inference", "safety", "tool_runtime"}
+    assert {provider["api"] for provider in providers} == {"inference", "safety", "tool_runtime", "vector_io"}
     assert http.get("/v1/providers/openai").json() == providers[1]
     assert list(providers[1]["config"]) == ["url"]
 

@@ -41,7 +41,7 @@ class Composed:
     def __init__(self, cloud: Cloud, tenant: str, **settings: Any) -> None:
         desk = FakeQueue()
         self.adapters = Adapters(Settings.model_validate(settings))
-        deletions = Deletions(delete_agent_objects(cloud.store), desk.send)
+        deletions = Deletions(delete_agent_objects(cloud.store, desk.send), desk.send)
         self.services: AgentsServices = compose(tenant, self.adapters, cloud.store, deletions)
         self.responses = compose_responses(tenant, self.adapters, cloud.store, self.services, desk, LinkCache())
 

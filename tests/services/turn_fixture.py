@@ -15,7 +15,7 @@ from stint.domain.llama_stack.agents import AgentConfig
 from stint.domain.llama_stack.events import Event, TurnAwaitingInput, TurnComplete, TurnFailed
 from stint.domain.llama_stack.turns import Turn, TurnCreateRequest, TurnResumeRequest
 from stint.domain.messages import UserMessage
-from stint.domain.tasks import DeletionTask
+from stint.domain.tasks import DeletionTask, IngestionTask
 from stint.domain.tools import ToolDef, ToolParameter, ToolResponse
 from stint.models.port import ChatModel
 from stint.models.routing import Router
@@ -34,9 +34,16 @@ class IdleQueue:
 
     def __init__(self) -> None:
         self.tasks: list[DeletionTask] = []
+        self.ingestions: list[IngestionTask] = []
+        self.on_ingestion: Callable[[], None] | None = None
 
-    async def leave(self, task: DeletionTask) -> None:
-        self.tasks.append(task)
+    async def leave(self, task: DeletionTask | IngestionTask) -> None:
+        if isinstance(task, IngestionTask):
+            self.ingestions.append(task)
+            if self.on_ingestion is not None:
+                self.on_ingestion()
+        else:
+            self.tasks.append(task)
 
 
 def tool(name: str) -> ToolDef:
@@ -59,11 +66,11 @@ class TurnFixture:
     ) -> None:
         self.store, self.tenant, self.model = store, tenant, model
         self.inbox = IdleQueue()
-        self.deletions = Deletions(delete_agent_objects(store), self.inbox.leave)
+        self.deletions = Deletions(delete_agent_objects(store, self.inbox.leave), self.inbox.leave)
         settings = {"default_model": "scripted/demo", "scripted_models": True} | settings
         chosen = Settings(lease_seconds=lease, history_bytes=history, **settings)
         router = Router({"test": lambda: model, "scripted": lambda: Scripted(0)}, "test/m")
-        adapters = Adapters(chosen, router=router, tool_providers=providers)
+        self.adapters = adapters = Adapters(chosen, router=router, tool_providers=providers)
         services = compose(tenant, adapters, store, self.deletions)
         self.services, self.agents, self.sessions, self.turns = (
             services,

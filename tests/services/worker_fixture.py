@@ -109,7 +109,7 @@ class WorkerFixture:
         self.links = LinkCache()
         settings = Settings(lease_seconds=lease, default_model="scripted/demo", scripted_models=True)
         router = Router({"test": lambda: model, "scripted": lambda: Scripted(0)}, "test/m")
-        kinds = delete_agent_objects(cloud.store) | delete_response_objects(self.store)
+        kinds = delete_agent_objects(cloud.store, self.desk.send) | delete_response_objects(self.store)
         self.deletions = Deletions(kinds, self.desk.send)
         providers = {"model-context-protocol": self.fake_mcp}
         adapters = Adapters(settings, router=router, tool_providers=providers)

@@ -58,6 +58,7 @@ GRANTS = {
         TABLE: READ | WRITE,
         f"${{{BUCKET}}}/*": BLOBS,
         BUCKET: {"s3:ListBucket"},
+        QUEUE: {"sqs:SendMessage"},
         INDEXES: SEARCH,
         **MODELS_AND_TOOLS,
     },
@@ -81,8 +82,15 @@ GRANTS = {
     },
     "RegistryRole": {
         "*": LOGS,
-        TABLE: {"dynamodb:DeleteItem", "dynamodb:PutItem", "dynamodb:Query"},
+        TABLE: {
+            "dynamodb:BatchGetItem",
+            "dynamodb:DeleteItem",
+            "dynamodb:PutItem",
+            "dynamodb:Query",
+            "dynamodb:UpdateItem",
+        },
         f"${{{BUCKET}}}/*": BLOBS,
+        INDEXES: SEARCH,
         **MODELS_AND_TOOLS,
     },
     "WorkerRole": {
@@ -178,7 +186,7 @@ def test_functions_know_their_stack(translated: dict[str, Any]) -> None:
 
 
 def test_the_queue_is_written_to_by_those_who_leave_work_to_the_worker(statements: list[Statement]) -> None:
-    senders = {(role, QUEUE) for role in ("AgentsRole", "ResponsesRole", "KnowledgeRole", "WorkerRole")}
+    senders = {(role, QUEUE) for role in ("AgentsRole", "TurnsRole", "ResponsesRole", "KnowledgeRole", "WorkerRole")}
 
     assert allowed(statements, "sqs:SendMessage") == senders | {("WorkerRole", FAILURES)}
 

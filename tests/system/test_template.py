@@ -67,7 +67,7 @@ def test_only_functions_that_search_or_write_packed_stores_get_numpy(translated:
     for each in with_numpy.values():
         (condition,) = [layer["Fn::If"] for layer in each if "Fn::If" in layer]
         assert (condition[0], condition[2]) == ("UsesPacked", {"Ref": "AWS::NoValue"})
-    assert sorted(with_numpy) == ["Knowledge", "Responses", "Turns", "Worker"]
+    assert sorted(with_numpy) == ["Knowledge", "Registry", "Responses", "Turns", "Worker"]
 
 
 @pytest.mark.parametrize(

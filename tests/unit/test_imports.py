@@ -32,7 +32,7 @@ ALLOWED = {
 }
 
 # Modules that a cold start loads, at most.
-MODULES = {"agents": 658, "knowledge": 688, "registry": 672, "responses": 733, "turns": 649, "worker": 629}
+MODULES = {"agents": 659, "knowledge": 693, "registry": 673, "responses": 734, "turns": 650, "worker": 630}
 
 # The second import finds every library loaded: what reads the environment then is the package itself.
 SECOND_IMPORT = """

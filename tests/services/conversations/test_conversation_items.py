@@ -12,7 +12,7 @@ from stint.domain.openai.conversations import Conversation, CreateConversation, 
 from stint.domain.openai.items import FunctionCallOutput, Item, Message
 from stint.domain.openai.mcp_items import McpApprovalRequest, McpApprovalResponse, McpCall
 from stint.domain.openai.parts import InputText
-from stint.domain.tasks import DeletionTask
+from stint.domain.tasks import DeletionTask, IngestionTask
 from stint.services.conversations.conversations import Conversations
 from stint.services.conversations.opaque_texts import OpaqueTexts
 from stint.services.deletions import Deletions
@@ -34,7 +34,8 @@ class ConversationFixture:
         self.deletions = Deletions(delete_response_objects(cloud.store), self.leave)
         self.service = Conversations(tenant, self.store, reader, self.deletions, opaque)
 
-    async def leave(self, task: DeletionTask) -> None:
+    async def leave(self, task: DeletionTask | IngestionTask) -> None:
+        assert isinstance(task, DeletionTask)
         self.left.append(task)
 
     async def fetch(self, url: str) -> Raw:

@@ -107,7 +107,7 @@ async def test_a_tool_of_a_server_that_is_away_is_told_as_such(place: Place) -> 
     place.remote.known = {"away"}
     with pytest.raises(ToolUnavailable, match=r"^Toolgroup 'away': the server cannot be reached$"):
         await place.run("add")
-    assert [tool.identifier for tool in await place.toolgroups.tools_of(None, {})] == []
+    assert [tool.identifier for tool in await place.toolgroups.tools_of(None, {})] == ["knowledge_search"]
 
 
 async def test_a_server_that_is_away_hides_no_tool_of_another(place: Place) -> None:
@@ -116,7 +116,7 @@ async def test_a_server_that_is_away_hides_no_tool_of_another(place: Place) -> N
     place.remote.failures["away"] = ToolUnavailable("the server cannot be reached")
 
     assert await place.run("sub") == "here sub"
-    assert [tool.identifier for tool in await place.toolgroups.tools_of(None, {})] == ["sub"]
+    assert [tool.identifier for tool in await place.toolgroups.tools_of(None, {})] == ["knowledge_search", "sub"]
 
 
 async def test_a_tool_that_may_be_behind_credentials_asks_for_them(place: Place) -> None:
@@ -262,30 +262,23 @@ async def test_credentials_in_args_and_urls_are_in_no_answer(place: Place) -> No
 
 
 @pytest.mark.parametrize("name", ["builtin::rag", "builtin::rag/knowledge_search"])
-async def test_the_search_in_vector_stores_is_described_and_refused_in_a_turn(place: Place, name: str) -> None:
-    described = await place.toolgroups.tools_of(name, {})
-    turn_fixture = await place.turn_fixture.open(toolgroups=[{"name": name, "args": {"vector_db_ids": ["db"]}}])
+async def test_the_search_in_vector_dbs_is_listed_like_other_tools(place: Place, name: str) -> None:
+    [search] = await place.toolgroups.tools_of(name, {})
 
-    search = described[-1]
     assert (search.identifier, search.toolgroup_id) == ("knowledge_search", "builtin::rag")
     assert [(parameter.name, parameter.required) for parameter in search.parameters] == [("query", True)]
-    assert search.metadata == {"offered": False, "reason": "Stint has no vector stores"}
-    with pytest.raises(InvalidRequest, match=rf"{name}.*no vector stores") as refused:
-        await turn_fixture.start()
-    assert refused.value.code == "not_offered"
-    assert (await turn_fixture.stored(), await turn_fixture.lease_turn()) == ([], None)
-    with pytest.raises(InvalidRequest, match="no vector stores"):
-        await place.run("knowledge_search")
-
-
-async def test_what_is_not_offered_is_listed_nowhere(place: Place) -> None:
-    assert "builtin::rag" not in [group.identifier for group in await place.toolgroups.list()]
-    assert "knowledge_search" not in [tool.identifier for tool in await place.toolgroups.tools_of(None, {})]
+    assert "knowledge_search" in [tool.identifier for tool in await place.toolgroups.tools_of(None, {})]
     with pytest.raises(NotFound):
         await place.toolgroups.tools_of("builtin::rag/nosuch", {})
 
 
-async def test_a_registered_search_takes_the_place_of_the_one_that_is_not_offered(place: Place) -> None:
+async def test_the_search_in_vector_dbs_runs_outside_of_a_turn(place: Place) -> None:
+    outcome = await place.toolgroups.invoke("knowledge_search", {"query": "x"}, {})
+
+    assert "No vector DBs were provided" in (outcome.error_message or "")
+
+
+async def test_a_registered_search_takes_the_place_of_the_built_in_one(place: Place) -> None:
     await place.register("builtin::rag", "knowledge_search", provider_id=LOCAL)
     turn_fixture = await place.turn_fixture.open(toolgroups=["builtin::rag/knowledge_search"])
 

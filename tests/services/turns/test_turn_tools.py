@@ -542,7 +542,7 @@ async def test_a_toolgroup_that_hangs_hides_no_other(making: Making, monkeypatch
 
     shown = await toolgroups.tools_of(None, {})
 
-    assert [tool.identifier for tool in shown] == ["web_search", "wolfram_alpha"]
+    assert [tool.identifier for tool in shown] == ["web_search", "wolfram_alpha", "knowledge_search"]
 
 
 async def hang(_: Toolgroup, __: dict[str, Any], /) -> list[ToolSignature]:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from stint.bootstrap.model_servers import ModelServer
     from stint.net.guard import Guard
     from stint.retrieval.embedder_router import EmbedderRouter
+    from stint.retrieval.port import VectorIndex
 
 T = TypeVar("T")
 
@@ -47,7 +48,8 @@ class LazyMapping(Mapping[str, T]):
 
 
 class Adapters:
-    """The adapters of one Settings object. A router and tool providers that are passed in replace them."""
+    """The adapters of one Settings object. A router, tool providers and an index that are passed in replace
+    them."""
 
     def __init__(
         self,
@@ -55,8 +57,9 @@ class Adapters:
         *,
         router: Router | None = None,
         tool_providers: Mapping[str, ToolProvider] | None = None,
+        make_index: "Callable[[], VectorIndex] | None" = None,
     ) -> None:
-        self.settings = settings
+        self.settings, self.make_index = settings, make_index
         self.router = router or self.make_router()
         self.tool_providers = self.make_tool_providers() if tool_providers is None else tool_providers
         self.shield_providers = self.make_shield_providers()
@@ -84,6 +87,12 @@ class Adapters:
         from stint.bootstrap.embedders import make_embedder_router  # noqa: PLC0415
 
         return make_embedder_router(self.settings, self.model_servers)
+
+    @cached_property
+    def vector_index(self) -> "VectorIndex":
+        from stint.bootstrap.retrieval import make_vector_index  # noqa: PLC0415
+
+        return make_vector_index(self.settings) if self.make_index is None else self.make_index()
 
     @property
     def image_bytes(self) -> int:

@@ -1,18 +1,21 @@
 """Composition of the services with concrete adapters. Nothing is made before the first request."""
 
 import logging
-from collections.abc import Callable
-from functools import cache, cached_property
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import cache, cached_property, partial
+from typing import TYPE_CHECKING
 
-from stint.bootstrap.adapters import Adapters
+from stint.bootstrap.adapters import Adapters, LazyMapping
 from stint.bootstrap.defaults import configured, providers
 from stint.bootstrap.restore import Parts
+from stint.domain.errors import NotFound
 from stint.domain.redaction import SHORTEST
-from stint.domain.tasks import ObjectKind
+from stint.domain.tasks import DeletionTask, ObjectKind
 from stint.services.agents.agents import Agents
 from stint.services.agents.sessions import Sessions
 from stint.services.agents_api import AgentsServices
-from stint.services.deletions import DeleteObject, Deletions
+from stint.services.deletions import DeleteObject, Deletions, SendTask
 from stint.services.document_reader import DocumentReader
 from stint.services.registry.catalogue import Catalogue
 from stint.services.registry.registry import Registry
@@ -20,6 +23,7 @@ from stint.services.registry.shields import Shields
 from stint.services.registry.toolgroups import Toolgroups
 from stint.services.registry.tools import Tools
 from stint.services.turns.planner import Planner
+from stint.services.turns.session_documents import SessionDocuments
 from stint.services.turns.session_opener import SessionOpener
 from stint.services.turns.transcript_cache import TranscriptCache
 from stint.services.turns.turns import Turns
@@ -27,7 +31,11 @@ from stint.settings import Settings
 from stint.store.clients import make_dynamodb, make_s3, make_sqs
 from stint.store.messaging import SqsQueue
 from stint.store.store import Store
+from stint.tools.port import RAG_RUNTIME, ToolProvider
 from stint.tools.redaction import NEVER_REPLACED, RedactedProviders, warn_of_short_secrets
+
+if TYPE_CHECKING:
+    from stint.bootstrap.rag import RAGServices
 
 logger = logging.getLogger(__name__)
 
@@ -65,18 +73,26 @@ class AgentsComposition(Parts):
 
     def deletion_kinds(self) -> dict[ObjectKind, DeleteObject]:
         """Return the functions that delete the objects of this composition, by their kind."""
-        return delete_agent_objects(self.store)
+        return delete_agent_objects(self.store, self.queue.send)
 
     def compose_services(self, tenant: str) -> AgentsServices:
         return compose(tenant, self.adapters, self.store, self.deletions, self.transcripts)
 
 
-def delete_agent_objects(store: Store) -> dict[ObjectKind, DeleteObject]:
-    """Return the functions that delete agents and sessions."""
+def delete_agent_objects(store: Store, send: SendTask) -> dict[ObjectKind, DeleteObject]:
+    """Return the functions that delete agents and sessions. The worker deletes the sessions' own vector dbs."""
     deletion = store.deletion
+
+    async def delete_vector_db(tenant: str, store_id: str) -> None:
+        with suppress(NotFound):
+            await store.vector_stores.mark_deleted(tenant, store_id)
+            await send(DeletionTask(kind="delete_vector_store", tenant=tenant, vector_store_id=store_id))
+
     return {
-        "agent": lambda task, deadline: deletion.delete_agent(task.tenant, task.ids[0], deadline),
-        "session": lambda task, deadline: deletion.delete_session(task.tenant, task.ids[0], task.ids[1], deadline),
+        "agent": lambda task, deadline: deletion.delete_agent(task.tenant, task.ids[0], deadline, delete_vector_db),
+        "session": lambda task, deadline: deletion.delete_session(
+            task.tenant, task.ids[0], task.ids[1], deadline, delete_vector_db
+        ),
     }
 
 
@@ -91,20 +107,50 @@ def compose(
     agents = Agents(tenant, store.agents, deletions, settings.agent_cache_seconds)
     transcripts = transcripts or TranscriptCache(settings.transcript_cache_bytes)
     opener = SessionOpener(tenant, store, agents, transcripts, settings.lease_seconds, settings.history_bytes)
-    tools = Tools(registry, RedactedProviders(adapters.tool_providers), settings.tool_result_bytes)
+    reader = DocumentReader(adapters.fetch, check_url, adapters.document_limits)
+    make_rag = cache(lambda: compose_rag(tenant, adapters, store, deletions.send))
+    providers_of_tenant = RedactedProviders(with_knowledge(adapters.tool_providers, make_rag))
+    tools = Tools(registry, providers_of_tenant, settings.tool_result_bytes)
     shields = Shields(registry, adapters.shield_providers, settings.output_shield_window or None)
     planner = Planner(router, registry, tools, shields)
     return AgentsServices(
         agents=agents,
         sessions=Sessions(tenant, store, agents, deletions, settings.session_expiry_days),
         turns=Turns(
-            tenant, store, agents, opener, planner, DocumentReader(adapters.fetch, check_url, adapters.document_limits)
+            tenant,
+            store,
+            agents,
+            opener,
+            planner,
+            reader,
+            SessionDocuments(lambda: make_rag().session_stores),
         ),
         registry=registry,
         toolgroups=Toolgroups(tools, check_url),
         shields=shields,
         heartbeat_seconds=settings.heartbeat_seconds,
     )
+
+
+def compose_rag(tenant: str, adapters: Adapters, store: Store, send: SendTask) -> "RAGServices":
+    """Make the use cases of vector dbs, whose modules are loaded now."""
+    from stint.bootstrap import rag  # noqa: PLC0415
+
+    return rag.compose_rag(tenant, adapters, store, send)
+
+
+def with_knowledge(
+    providers: Mapping[str, ToolProvider], make_rag: "Callable[[], RAGServices]"
+) -> Mapping[str, ToolProvider]:
+    """Return the providers of tools with that of a tenant's vector dbs."""
+
+    def make_knowledge_tools() -> ToolProvider:
+        from stint.tools.knowledge.provider import KnowledgeTools  # noqa: PLC0415
+
+        return KnowledgeTools(lambda: make_rag().rag.search_knowledge)
+
+    given = {name: partial(providers.__getitem__, name) for name in providers}
+    return LazyMapping({RAG_RUNTIME: make_knowledge_tools, **given})
 
 
 def warn_of_short_keys(settings: Settings, known: Catalogue) -> None:

@@ -5,20 +5,26 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from stint.bootstrap.adapters import DEMO_MODEL
+from stint.bootstrap.adapters import DEMO_MODEL, Adapters
 from stint.domain.llama_stack.registrations import Configured, ModelRegisterRequest, ToolGroupRegisterRequest
 from stint.domain.llama_stack.registry import Model, Provider, ProviderHealth, ProviderList
 from stint.domain.validation import describe_faults
 from stint.models.routing import Router
 from stint.services.registry.catalogue import Catalogue, shield_of, toolgroup_of
 from stint.services.registry.model_registrations import register_request
+from stint.services.registry.registry import Registry
 from stint.settings import Settings
+from stint.store.store import Store
 from stint.tools.masking import mask_url
+from stint.tools.port import RAG_RUNTIME
 
 WEB_SEARCH = "builtin::websearch"
 
 
 WOLFRAM_ALPHA = "builtin::wolfram_alpha"
+
+
+RAG = "builtin::rag"
 
 
 def configured(settings: Settings, router: Router) -> Catalogue:
@@ -28,7 +34,7 @@ def configured(settings: Settings, router: Router) -> Catalogue:
     listed += [ModelRegisterRequest(model_id=settings.embedding_model, model_type="embedding"), *given.models]
     known = providers(settings).data
     models = [describe_model(request, router, known, settings.embedding_model) for request in listed]
-    builtin = {WEB_SEARCH: f"{settings.web_search}-search", WOLFRAM_ALPHA: "wolfram-alpha"}
+    builtin = {WEB_SEARCH: f"{settings.web_search}-search", WOLFRAM_ALPHA: "wolfram-alpha", RAG: RAG_RUNTIME}
     requests = [ToolGroupRegisterRequest(toolgroup_id=name, provider_id=builtin[name]) for name in builtin]
     toolgroups = [toolgroup_of(request, None) for request in (*requests, *given.toolgroups)]
     shields = [shield_of(request, None) for request in given.shields]
@@ -79,6 +85,7 @@ def providers(settings: Settings) -> ProviderList:
     inside = ProviderHealth(status="OK")
     outside = ProviderHealth(status="Not Implemented", message="Provider does not implement health check")
     url = {"url": mask_url(settings.openai_base_url)}
+    place = "remote" if settings.vector_index == "s3-vectors" else "inline"
     rows = [
         *([("inference", "scripted", "inline::scripted", {}, inside)] if settings.scripted_models else []),
         ("inference", "openai", "remote::openai-compatible", url, outside),
@@ -88,12 +95,14 @@ def providers(settings: Settings) -> ProviderList:
         ("safety", "deny-list", "inline::deny-list", {}, inside),
         ("safety", "llama-guard", "remote::llama-guard", {}, outside),
         ("safety", "bedrock-guardrails", "remote::bedrock-guardrails", {}, outside),
+        ("vector_io", settings.vector_index, f"{place}::{settings.vector_index}", {}, inside),
         ("tool_runtime", "model-context-protocol", "remote::model-context-protocol", {}, outside),
         ("tool_runtime", "tavily-search", "remote::tavily-search", {}, outside),
         ("tool_runtime", "brave-search", "remote::brave-search", {}, outside),
         ("tool_runtime", "wolfram-alpha", "remote::wolfram-alpha", {}, outside),
         ("tool_runtime", "remote-execution", "remote::http-endpoint", {}, outside),
         ("tool_runtime", "lambda-function", "remote::lambda-function", {}, outside),
+        ("tool_runtime", RAG_RUNTIME, "inline::rag-runtime", {}, inside),
     ]
     return ProviderList(
         data=[
@@ -101,3 +110,10 @@ def providers(settings: Settings) -> ProviderList:
             for api, name, kind, config, health in rows
         ]
     )
+
+
+def make_registry(tenant: str, adapters: Adapters, store: Store) -> Registry:
+    """Return the registry of a tenant, with the configured entries."""
+    settings, router = adapters.settings, adapters.router
+    known = configured(settings, router)
+    return Registry(tenant, store.registrations, known, providers(settings), router, settings.agent_cache_seconds)

@@ -33,30 +33,27 @@ class KnowledgeComposition(AgentsComposition):
         self.make_ingestion: Callable[[str], Ingestion] = cache(self.compose_ingestion)
 
     @cached_property
-    def vector_index(self) -> "VectorIndex":
-        from stint.bootstrap.retrieval import make_vector_index  # noqa: PLC0415 - see above
-
-        return make_vector_index(self.settings)
-
-    @cached_property
     def knowledge_parts(self) -> KnowledgeParts:
         return KnowledgeParts(
             adapters=self.adapters,
             store=self.store,
-            make_index=lambda: self.vector_index,
+            make_index=self.get_index,
             deletions=self.deletions,
             send=self.queue.send,
             find_models=lambda tenant: self.make_services(tenant).registry.find_models,
         )
 
+    def get_index(self) -> "VectorIndex":
+        return self.adapters.vector_index
+
     def deletion_kinds(self) -> dict[ObjectKind, DeleteObject]:
-        return super().deletion_kinds() | delete_knowledge_objects(self.store, lambda: self.vector_index)
+        return super().deletion_kinds() | delete_knowledge_objects(self.store, self.get_index)
 
     def compose_search(self, tenant: str) -> "Search":
         """Make the search of a tenant's vector stores."""
         from stint.services.knowledge.search import Search  # noqa: PLC0415 - see above
 
-        return Search(tenant, self.store, self.vector_index, self.knowledge_parts.embedding_models(tenant))
+        return Search(tenant, self.store, self.get_index(), self.knowledge_parts.embedding_models(tenant))
 
     def compose_knowledge_services(self, tenant: str) -> "KnowledgeServices":
         return compose_knowledge(tenant, self.knowledge_parts, self.make_vector_stores(tenant))
@@ -107,9 +104,12 @@ def delete_knowledge_objects(store: Store, make_index: "Callable[[], VectorIndex
 
 def compose_knowledge(tenant: str, parts: KnowledgeParts, vector_stores: "VectorStoreServices") -> "KnowledgeServices":
     """Make the use cases of a tenant."""
+    from stint.bootstrap.rag import compose_rag  # noqa: PLC0415 - see above
     from stint.services.knowledge.files import Files  # noqa: PLC0415 - see above
     from stint.services.knowledge.uploads import Uploads  # noqa: PLC0415 - see above
     from stint.services.knowledge_api import KnowledgeServices  # noqa: PLC0415 - see above
+
+    rag = compose_rag(tenant, parts.adapters, parts.store, parts.send)
 
     @cache
     def make_embeddings() -> "TextEmbeddings":
@@ -123,6 +123,10 @@ def compose_knowledge(tenant: str, parts: KnowledgeParts, vector_stores: "Vector
         vector_stores=vector_stores.stores,
         store_documents=vector_stores.documents,
         file_batches=vector_stores.batches,
+        vector_dbs=rag.vector_dbs,
+        vector_io=rag.vector_io,
+        rag=rag.rag,
+        rag_insertion=rag.rag_insertion,
         heartbeat_seconds=parts.adapters.settings.heartbeat_seconds,
         make_embeddings=make_embeddings,
     )

@@ -1,12 +1,11 @@
 """The parts of which the services of knowledge are made."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stint.bootstrap.adapters import Adapters
-from stint.domain.tasks import IngestionTask
-from stint.services.deletions import Deletions
+from stint.services.deletions import Deletions, SendTask
 from stint.store.store import Store
 
 if TYPE_CHECKING:
@@ -25,7 +24,7 @@ class KnowledgeParts:
     store: Store
     make_index: "Callable[[], VectorIndex]"
     deletions: Deletions
-    send: Callable[[IngestionTask], Awaitable[None]]
+    send: SendTask
     find_models: "Callable[[str], FindModels] | None" = None
 
     def embedding_models(self, tenant: str) -> "EmbeddingModels":

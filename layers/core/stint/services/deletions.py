@@ -6,14 +6,14 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
 from stint.domain.errors import StintError
-from stint.domain.tasks import DeletionTask, ObjectKind
+from stint.domain.tasks import DeletionTask, IngestionTask, ObjectKind
 
 logger = logging.getLogger(__name__)
 
 DeleteObject = Callable[[DeletionTask, float], Awaitable[bool]]
 """A function that deletes a task's object until a deadline on the monotonic clock, and returns whether it is done."""
 
-SendTask = Callable[[DeletionTask], Awaitable[None]]
+SendTask = Callable[[DeletionTask | IngestionTask], Awaitable[None]]
 """A function that sends a task to the worker's queue, which delivers it at least once. Raises StoreUnavailable."""
 
 REQUEST_SECONDS = 20.0

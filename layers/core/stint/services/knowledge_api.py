@@ -10,8 +10,12 @@ from stint.services.knowledge.store_documents import StoreDocuments
 from stint.services.knowledge.uploads import Uploads
 from stint.services.knowledge.vector_stores import VectorStoresOfTenant
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # loaded by the composition
     from stint.services.knowledge.embeddings import TextEmbeddings
+    from stint.services.knowledge.rag import RAG
+    from stint.services.knowledge.rag_insertion import RAGInsertion
+    from stint.services.knowledge.vector_dbs import VectorDBs
+    from stint.services.knowledge.vector_io import VectorIO
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,5 +30,9 @@ class KnowledgeServices:
     vector_stores: VectorStoresOfTenant
     store_documents: StoreDocuments
     file_batches: FileBatches
+    vector_dbs: "VectorDBs"
+    vector_io: "VectorIO"
+    rag: "RAG"
+    rag_insertion: "RAGInsertion"
     heartbeat_seconds: float
     make_embeddings: "Callable[[], TextEmbeddings]"

@@ -1,7 +1,7 @@
 """Deletion of marked sessions and agents, children before parents, until a deadline."""
 
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 
 from stint.store import keys
 from stint.store.agents import AgentStore
@@ -15,12 +15,16 @@ from stint.store.sessions import SessionStore
 from stint.store.table import WRITE_BATCH, Table, take
 from stint.store.tombstones import mark_deleted, new_seal, read_marked
 
+DeleteVectorDB = Callable[[str, str], Awaitable[None]]
+"""A function that starts the deletion of a tenant's vector store by its id. A missing one is ignored."""
+
 
 class Deletion:
     """Deletes marked objects. Each method may be stopped and repeated at any point.
 
     `deadline` is on the monotonic clock. The methods return whether nothing is left to do, and raise NotMarkedDeleted
     for an object without a mark, which `AgentStore.mark_deleted` and `SessionStore.mark_deleted` set.
+    `delete_vector_db` starts the deletion of a session's own vector db.
     """
 
     def __init__(self, table: Table, blobs: Blobs, agents: AgentStore, sessions: SessionStore) -> None:
@@ -29,12 +33,21 @@ class Deletion:
         self._agents = agents
         self._sessions = sessions
 
-    async def delete_session(self, tenant: str, agent_id: str, session_id: str, deadline: float) -> bool:
+    async def delete_session(
+        self,
+        tenant: str,
+        agent_id: str,
+        session_id: str,
+        deadline: float,
+        delete_vector_db: DeleteVectorDB | None = None,
+    ) -> bool:
         """Stop the running turn of a marked session, and delete its turns, blobs and record."""
         session = await read_marked(self._table, keys.session(tenant, agent_id, session_id), "Session", session_id)
-        return session is None or await self._delete_session(tenant, agent_id, session, deadline)
+        return session is None or await self._delete_session(tenant, agent_id, session, deadline, delete_vector_db)
 
-    async def delete_agent(self, tenant: str, agent_id: str, deadline: float) -> bool:
+    async def delete_agent(
+        self, tenant: str, agent_id: str, deadline: float, delete_vector_db: DeleteVectorDB | None = None
+    ) -> bool:
         """Delete the sessions of a marked agent concurrently, and then its own records and blobs."""
         if await read_marked(self._table, keys.agent(tenant, agent_id), "Agent", agent_id) is None:
             return True
@@ -43,7 +56,7 @@ class Deletion:
             if time.monotonic() >= deadline:
                 return False
             session = await mark_deleted(self._table, keys.session(tenant, agent_id, session_id))
-            return session is None or await self._delete_session(tenant, agent_id, session, deadline)
+            return session is None or await self._delete_session(tenant, agent_id, session, deadline, delete_vector_db)
 
         ids = self._sessions.ids(tenant, agent_id)
         while some := await take(ids, WRITE_BATCH):
@@ -56,12 +69,21 @@ class Deletion:
         await self._agents.remove(tenant, agent_id)
         return True
 
-    async def _delete_session(self, tenant: str, agent_id: str, session: Item, deadline: float) -> bool:
+    async def _delete_session(
+        self,
+        tenant: str,
+        agent_id: str,
+        session: Item,
+        deadline: float,
+        delete_vector_db: DeleteVectorDB | None,
+    ) -> bool:
         session_id = session["sk"]
         if time.monotonic() >= deadline:
             return False
         if "lease_turn" in session:
             await self._stop(tenant, agent_id, session_id, session["lease_turn"])
+        if delete_vector_db is not None and "vector_db_id" in session:
+            await delete_vector_db(tenant, session["vector_db_id"])
         async for _ in self._empty_session(tenant, agent_id, session_id, ephemeral="expires_at" in session):
             if time.monotonic() >= deadline:
                 return False

@@ -80,6 +80,15 @@ def vector_store(tenant: str, store_id: str) -> Key:
     return Key(f"{_tenant(tenant)}#vector_store.{shard}", store_id)
 
 
+def vector_db_names(tenant: str) -> str:
+    """The partition of the names of vector dbs."""
+    return f"{_tenant(tenant)}#vector_db"
+
+
+def vector_db_name(tenant: str, identifier: str) -> Key:
+    return Key(vector_db_names(tenant), identifier)
+
+
 def vector_store_records(tenant: str, store_id: str) -> str:
     """The partition of a vector store: its documents and file batches."""
     _digits("Vector store", "vs_", store_id)

@@ -37,7 +37,8 @@ class LastTurn(NamedTuple):
 class SessionRecord:
     """A stored session.
 
-    `expires_at` is in seconds, `lease_until` in milliseconds of the epoch. The lease may have lapsed.
+    `expires_at` is in seconds, `lease_until` in milliseconds of the epoch. The lease may have lapsed. `vector_db_id` is
+    that of the session's own vector db.
     """
 
     session_id: str
@@ -47,6 +48,7 @@ class SessionRecord:
     lease_turn: str | None
     lease_until: int | None
     last: LastTurn | None
+    vector_db_id: str | None = None
 
 
 class SessionName(Schema):
@@ -160,6 +162,7 @@ def session_record(item: Item) -> SessionRecord:
         lease_turn=item.get("lease_turn"),
         lease_until=item.get("lease_until"),
         last=last_turn(item),
+        vector_db_id=item.get("vector_db_id"),
     )
 
 

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from stint.store.responses import ResponseStore
     from stint.store.signing_keys import SigningKeys
     from stint.store.uploads import UploadStore
+    from stint.store.vector_db_names import VectorDBNames
     from stint.store.vector_store_contents import VectorStoreContents
     from stint.store.vector_store_documents import VectorStoreDocuments
     from stint.store.vector_stores import VectorStores
@@ -130,6 +131,12 @@ class Store:
         from stint.store.idempotency import IdempotencyRecords  # noqa: PLC0415 - see above
 
         return IdempotencyRecords(self._table)
+
+    @cached_property
+    def vector_db_names(self) -> "VectorDBNames":
+        from stint.store.vector_db_names import VectorDBNames  # noqa: PLC0415 - see above
+
+        return VectorDBNames(self._table)
 
     @cached_property
     def signing_keys(self) -> "SigningKeys":

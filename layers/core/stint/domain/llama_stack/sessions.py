@@ -2,17 +2,22 @@
 
 from pydantic import Field
 
+from stint.domain.fields import Omitted
 from stint.domain.llama_stack.turns import Turn
 from stint.domain.schema import Request, Schema, Timestamp
 
 
 class Session(Schema):
-    """A session as the API returns it. In lists, `turns` is empty."""
+    """A session as the API returns it. In lists, `turns` is empty.
+
+    `vector_db_id` is the session's own vector db, which has the long documents of its turns. It is missing without one.
+    """
 
     session_id: str
     session_name: str
     turns: list[Turn] = Field(default_factory=list)
     started_at: Timestamp
+    vector_db_id: Omitted[str] = None
 
 
 class SessionList(Schema):

@@ -91,6 +91,7 @@ def list_parts() -> tuple[APIRouter, ...]:
         stored_chats,
         turns,
         uploads,
+        vector_dbs,
         vector_stores,
     )
 
@@ -107,6 +108,7 @@ def list_parts() -> tuple[APIRouter, ...]:
         embeddings.router,
         uploads.router,
         vector_stores.router,
+        vector_dbs.router,
         tools.router,
         shields.router,
         registry.router,

@@ -90,7 +90,13 @@ class Sessions:
                 yield await show(page)
 
         turns = await show(first)
-        session = Session(session_id=session_id, session_name=record.name, turns=turns, started_at=record.started_at)
+        session = Session(
+            session_id=session_id,
+            session_name=record.name,
+            turns=turns,
+            started_at=record.started_at,
+            vector_db_id=record.vector_db_id,
+        )
         return session, others() if more else None
 
     async def list(self, agent_id: str, window: Window) -> Page[Session]:

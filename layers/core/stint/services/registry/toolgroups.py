@@ -16,7 +16,7 @@ from stint.services.registry.catalogue import toolgroup_of
 from stint.services.registry.masking import masked_endpoint, masked_toolgroup
 from stint.services.registry.tool_schemas import parameters_of
 from stint.services.registry.tools import Tools, as_port, naming, shown_name
-from stint.services.registry.unsupported_tools import describe_rag, refuse_not_offered, refuse_rag
+from stint.services.registry.unsupported_tools import refuse_not_offered
 from stint.tools.list_budget import shared_list_budget
 from stint.tools.masking import mask_url, refuse_masked
 from stint.tools.outcomes import head_of
@@ -101,8 +101,6 @@ class Toolgroups:
         found = await self.tools.registry.find_toolgroup(name)
         if found is None:
             refuse_not_offered(name)
-            if described := describe_rag(name):
-                return described
             raise NotFound("Toolgroup", name)
         group, tool_name = found
         tools = describe(group, await self.tools.signatures(group, provider_data, "toolgroup_id"))
@@ -183,11 +181,7 @@ class Toolgroups:
             ToolUnavailable: its provider cannot be reached. The message names the toolgroup.
         """
         refuse_not_offered(tool_name)
-        try:
-            tool = await self.tool(tool_name, provider_data)
-        except NotFound:
-            refuse_rag(tool_name)
-            raise
+        tool = await self.tool(tool_name, provider_data)
         group = (await self.tools.registry.catalogue()).toolgroups[tool.toolgroup_id]
         invocation = Invocation(tool.identifier, arguments, f"call_{new_id()}", dict(provider_data))
         try:

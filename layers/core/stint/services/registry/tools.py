@@ -13,7 +13,7 @@ from stint.domain.tools import AgentToolGroup
 from stint.loop.toolbox import ServerTool, Toolbox, refuse_too_many
 from stint.services.registry.registry import Registry
 from stint.services.registry.tool_schemas import signature_of
-from stint.services.registry.unsupported_tools import refuse_not_offered, refuse_rag
+from stint.services.registry.unsupported_tools import refuse_not_offered
 from stint.tools.list_budget import shared_list_budget
 from stint.tools.port import MODEL_NAMES, SEARCH_PROVIDERS, Toolgroup, ToolProvider
 
@@ -67,7 +67,6 @@ class Tools:
         found = await self.registry.find_toolgroup(name)
         if found is None:
             refuse_not_offered(name)
-            refuse_rag(name)
             raise InvalidRequest(
                 f"Toolgroup {name!r} is not registered. GET /v1/toolgroups lists the registered ones.",
                 code="toolgroup_not_found",

@@ -27,6 +27,7 @@ from stint.services.document_reader import DocumentReader, images_of
 from stint.services.turns.history import add_input
 from stint.services.turns.planner import Planner
 from stint.services.turns.resume import RESUMABLE, answer_turn, not_waiting, resumed_run
+from stint.services.turns.session_documents import SessionDocuments
 from stint.services.turns.session_opener import OpenSession, SessionOpener
 from stint.services.turns.turn_log import TurnLog
 from stint.services.turns.turn_run import FIELDS, TurnRun, make_header, terminal_event
@@ -43,7 +44,14 @@ class Turns:
     """The turns of a tenant."""
 
     def __init__(
-        self, tenant: str, store: Store, agents: Agents, opener: SessionOpener, planner: Planner, reader: DocumentReader
+        self,
+        tenant: str,
+        store: Store,
+        agents: Agents,
+        opener: SessionOpener,
+        planner: Planner,
+        reader: DocumentReader,
+        documents: SessionDocuments,
     ) -> None:
         self.tenant = tenant
         self.store = store
@@ -51,6 +59,7 @@ class Turns:
         self.opener = opener
         self.planner = planner
         self.reader = reader
+        self.documents = documents
 
     async def start(
         self,
@@ -70,6 +79,7 @@ class Turns:
             NotFound: there is no such agent or session.
             Conflict: another turn runs in the session.
             InvalidRequest: the agent's configuration or the request refers to something unknown.
+            DeadlineExceeded: a long document is still being indexed.
         """
         refuse_masked_args(request.toolgroups, "toolgroups")
         await self.reader.check_images(images_of("messages", [each.content for each in request.messages]))
@@ -83,6 +93,7 @@ class Turns:
         async with session.keeper.released_on_error():
             overrides = TurnOverrides(**{name: getattr(request, name) for name in TurnOverrides.model_fields})
             plan = await self.planner.plan(session.config, overrides, provider_data, session.caller)
+            plan, documents = await self.documents.index(session, plan, documents, deadline)
             header = make_header(session, request, documents, overrides)
             if note is not None:
                 await note(header.turn_id)

@@ -1,0 +1,66 @@
+"""Composition of vector dbs and of the retrieval of context. Functions load it when the first one is used."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from stint.bootstrap.adapters import Adapters
+from stint.bootstrap.defaults import make_registry
+from stint.domain.llama_stack.registry import Model
+from stint.domain.tasks import DeletionTask
+from stint.services.deletions import SendTask
+from stint.services.document_reader import DocumentReader
+from stint.services.knowledge.embedding_models import EmbeddingModels
+from stint.services.knowledge.insertions import Insertions
+from stint.services.knowledge.query_generator import QueryGenerator
+from stint.services.knowledge.rag import RAG
+from stint.services.knowledge.rag_insertion import RAGInsertion
+from stint.services.knowledge.search import Search
+from stint.services.knowledge.session_stores import SessionStores
+from stint.services.knowledge.tasks import IngestionTasks
+from stint.services.knowledge.vector_dbs import VectorDBs
+from stint.services.knowledge.vector_io import VectorIO
+from stint.store.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class RAGServices:
+    """The use cases of a tenant's vector dbs."""
+
+    vector_dbs: VectorDBs
+    vector_io: VectorIO
+    rag: RAG
+    rag_insertion: RAGInsertion
+    session_stores: SessionStores
+
+
+def compose_rag(tenant: str, adapters: Adapters, store: Store, send: SendTask) -> RAGServices:
+    """Make the use cases of a tenant. `send` sends tasks to the worker, which ingests and deletes documents."""
+    get_registry = cache(lambda: make_registry(tenant, adapters, store))
+
+    async def find_models(model_id: str) -> Sequence[Model]:
+        return await get_registry().find_models(model_id)
+
+    queries = QueryGenerator(adapters.router, get_registry)
+    reader = DocumentReader(adapters.fetch, adapters.check_url, adapters.document_limits)
+    models, delete_store = EmbeddingModels(adapters.embedders, find_models), delete_later(tenant, store, send)
+    search = Search(tenant, store, adapters.vector_index, models)
+    insertions = Insertions(tenant, store, IngestionTasks(tenant, send))
+    vector_dbs = VectorDBs(tenant, store, models, adapters.settings.vector_index, delete_store)
+    return RAGServices(
+        vector_dbs=vector_dbs,
+        vector_io=VectorIO(vector_dbs, search),
+        rag=RAG(search, queries, vector_dbs.resolve),
+        rag_insertion=RAGInsertion(vector_dbs, insertions, reader),
+        session_stores=SessionStores(tenant, store, models, insertions, delete_store),
+    )
+
+
+def delete_later(tenant: str, store: Store, send: SendTask) -> Callable[[str], Awaitable[None]]:
+    """Return a function that marks a vector store as deleted, so that nobody finds it. The worker deletes it."""
+
+    async def delete_store(store_id: str) -> None:
+        await store.vector_stores.mark_deleted(tenant, store_id)
+        await send(DeletionTask(kind="delete_vector_store", tenant=tenant, vector_store_id=store_id))
+
+    return delete_store

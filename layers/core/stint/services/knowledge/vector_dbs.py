@@ -1,0 +1,150 @@
+"""Vector dbs: register, read, list, delete. Each is a vector store with a name."""
+
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+
+from stint.domain.errors import Conflict, InvalidRequest, NotFound, at_fault
+from stint.domain.ids import is_name, new_name
+from stint.domain.llama_stack.registrations import Owner
+from stint.domain.llama_stack.vector_dbs import MAX_IDENTIFIER_BYTES, VectorDB, VectorDBRegisterRequest
+from stint.domain.vector_stores import EmbeddingChoice, VectorStoreSettings, WindowChunking
+from stint.services.knowledge.embedding_models import EmbeddingModels
+from stint.store.failures import ConditionFailed
+from stint.store.store import Store
+from stint.store.vector_db_names import NamedVectorDB
+from stint.store.vector_stores import StoredVectorStore
+
+CHUNK_TOKENS = 512
+LLAMA_STACK_PROVIDERS = ("faiss", "sqlite-vec", "sqlite_vec", "chromadb", "pgvector", "milvus", "qdrant", "weaviate")
+"""Names of Llama Stack's own providers. Its examples use them, and they stand for the index of this server."""
+
+
+@dataclass(frozen=True, slots=True)
+class VectorDBs:
+    """The vector dbs of a tenant. `provider_id` is that of the index."""
+
+    tenant: str
+    store: Store
+    models: EmbeddingModels
+    provider_id: str
+    delete_store: Callable[[str], Awaitable[None]]
+
+    async def register(self, request: VectorDBRegisterRequest) -> VectorDB:
+        """Create a vector store with a name. The same request may be repeated.
+
+        Raises:
+            InvalidRequest: the provider or the embedding model does not exist.
+            Conflict: the name is that of a vector db with another embedding model.
+        """
+        self.check_names(request)
+        with at_fault("embedding_model"):
+            choice = await self.models.choose(request.embedding_model)
+        resource = VectorDB(
+            identifier=request.vector_db_id,
+            provider_resource_id=request.provider_vector_db_id or request.vector_db_id,
+            provider_id=self.provider_id,
+            owner=Owner(),
+            embedding_model=request.embedding_model,
+            embedding_dimension=choice.dimension,
+        )
+        named = await self.store.vector_db_names.create(self.tenant, NamedVectorDB(new_name("vs"), resource))
+        if named.resource.embedding_model != request.embedding_model:
+            raise Conflict(
+                f"Vector DB {request.vector_db_id!r} exists with the embedding model "
+                f"{named.resource.embedding_model!r}. Unregister it first, or choose another name.",
+                code="vector_db_exists",
+            )
+        await self.create_store(named, choice)
+        return named.resource
+
+    def check_names(self, request: VectorDBRegisterRequest) -> None:
+        """Refuse an identifier or a provider that cannot be used. Raises InvalidRequest."""
+        identifier, provider_id = request.vector_db_id, request.provider_id
+        if len(identifier.encode()) > MAX_IDENTIFIER_BYTES or is_name("vs", identifier):
+            raise InvalidRequest(
+                f"vector_db_id has more than {MAX_IDENTIFIER_BYTES:,} bytes, or the form of a vector store's id "
+                "(vs_...). Choose another name.",
+                param="vector_db_id",
+            )
+        if provider_id not in (None, self.provider_id, *LLAMA_STACK_PROVIDERS):
+            raise InvalidRequest(
+                f"Provider {provider_id!r} not found. Use {self.provider_id!r}, or leave it out.", param="provider_id"
+            )
+
+    async def create_store(self, named: NamedVectorDB, choice: EmbeddingChoice) -> None:
+        """Create the store of a vector db, unless an earlier request has."""
+        settings = VectorStoreSettings(
+            name=named.resource.identifier[:256],
+            embedding=choice,
+            chunking=WindowChunking(size=CHUNK_TOKENS),
+            identifier=named.resource.identifier,
+            provider_id=self.provider_id,
+        )
+        with suppress(ConditionFailed):
+            await self.store.vector_stores.create(self.tenant, named.store_id, settings)
+
+    async def get(self, identifier: str) -> VectorDB:
+        """Return a vector db, by its name or the id of its store. Raises NotFound."""
+        named = (await self.store.vector_db_names.find(self.tenant, [identifier])).get(identifier)
+        with named_vector_db(identifier):
+            stored = await self.open_store(named.store_id if named else identifier)
+        return named.resource if named else self.describe(stored)
+
+    async def list(self) -> list[VectorDB]:
+        """Return the registered vector dbs, sorted by name."""
+        return [named.resource for named in await self.store.vector_db_names.list(self.tenant)]
+
+    async def unregister(self, identifier: str) -> None:
+        """Delete a vector db with its documents. It may be repeated until it succeeds. Raises NotFound."""
+        named = (await self.store.vector_db_names.find(self.tenant, [identifier])).get(identifier)
+        if named is None:
+            with named_vector_db(identifier):
+                await self.open_store(identifier)
+                await self.delete_store(identifier)
+            return
+        with suppress(NotFound):
+            await self.delete_store(named.store_id)
+        await self.store.vector_db_names.remove(self.tenant, identifier)
+
+    async def open(self, identifier: str) -> StoredVectorStore:
+        """Return the store of a vector db that documents are inserted into. Raises NotFound."""
+        [store_id] = await self.resolve([identifier])
+        with named_vector_db(identifier):
+            return await self.open_store(store_id)
+
+    async def resolve(self, identifiers: Sequence[str]) -> Sequence[str]:
+        """Return the ids of the stores of vector dbs, which may be named by these ids, too. Raises NotFound."""
+        found = await self.store.vector_db_names.find(self.tenant, identifiers)
+        for identifier in identifiers:
+            if identifier not in found and not is_name("vs", identifier):
+                raise NotFound("Vector DB", identifier)
+        return [found[one].store_id if one in found else one for one in identifiers]
+
+    async def open_store(self, store_id: str) -> StoredVectorStore:
+        """Return a store that is not a session's own. Raises NotFound."""
+        stored = await self.store.vector_stores.get(self.tenant, store_id)
+        if stored.settings.owner is not None:
+            raise NotFound("Vector store", store_id)
+        return stored
+
+    def describe(self, stored: StoredVectorStore) -> VectorDB:
+        """Return a vector store as a vector db."""
+        embedding = stored.settings.embedding
+        return VectorDB(
+            identifier=stored.id,
+            provider_resource_id=stored.id,
+            provider_id=self.provider_id,
+            owner=Owner(),
+            embedding_model=embedding.name,
+            embedding_dimension=embedding.dimension,
+        )
+
+
+@contextmanager
+def named_vector_db(identifier: str) -> Iterator[None]:
+    """Raise the NotFound of a store under the name of its vector db."""
+    try:
+        yield
+    except NotFound:
+        raise NotFound("Vector DB", identifier) from None

@@ -1,0 +1,107 @@
+"""Documents of turns that are too long for the model: they are in the session's own vector db."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from stint.domain.content import DocumentText
+from stint.domain.errors import Interrupted
+from stint.loop.plan import Plan
+from stint.services.turns.retrieval import make_retriever
+from stint.services.turns.session_opener import OpenSession
+from stint.tools.port import RAG_RUNTIME
+
+INLINE_CHARACTERS = 32_000
+"""Maximum characters of a document that the model sees whole, if the agent can search in the others."""
+
+INDEXED = (
+    "This document has {characters:,} characters, which are not shown. Find what you need of it with the tool {tool}; "
+    "its document_id is {document_id!r}."
+)
+
+
+class SessionVectorDBs(Protocol):
+    """The vector dbs of sessions."""
+
+    async def create(self, session_id: str, vector_db_id: str) -> None:
+        """Create the vector db of a session, unless it exists."""
+        ...
+
+    async def insert(self, vector_db_id: str, documents: Sequence[tuple[str, DocumentText]], deadline: float) -> None:
+        """Insert documents by their ids. When this returns, they can be found.
+
+        Raises:
+            InvalidRequest: a document cannot be ingested. The message has the reason.
+            DeadlineExceeded: the worker still ingests documents.
+        """
+        ...
+
+    async def delete(self, vector_db_id: str) -> None:
+        """Delete a vector db. A missing one is ignored."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class SessionDocuments:
+    """Indexes the long documents of a tenant's turns. `make_vector_dbs` is called for the first one."""
+
+    make_vector_dbs: Callable[[], SessionVectorDBs]
+
+    async def index(
+        self, session: OpenSession, plan: Plan, documents: list[DocumentText], deadline: float
+    ) -> tuple[Plan, list[DocumentText]]:
+        """Return the plan and the documents of a turn, in which notes have the places of long documents.
+
+        They are indexed only if the plan has the search in vector dbs.
+
+        Raises:
+            StintError: see `SessionVectorDBs.insert`. The session is unchanged but for its vector db.
+        """
+        tool = next((each for each in plan.toolbox.server.values() if each.toolgroup.provider_id == RAG_RUNTIME), None)
+        turn_id = session.keeper.lease.turn_id
+        long = {
+            f"turn-{turn_id}-document-{place}": document
+            for place, document in enumerate(documents, 1)
+            if len(document.text) > INLINE_CHARACTERS
+        }
+        if tool is None or not long:
+            return plan, documents
+        vector_dbs = self.make_vector_dbs()
+        vector_db_id = await self.open(session, vector_dbs)
+        await vector_dbs.insert(vector_db_id, list(long.items()), deadline)
+        notes = {id(document): name for name, document in long.items()}
+        shown = [
+            document if id(document) not in notes else note_of(document, notes[id(document)], tool.signature.name)
+            for document in documents
+        ]
+        toolbox = replace(plan.toolbox, session=session.caller)
+        return replace(plan, toolbox=toolbox, retriever=make_retriever(toolbox)), shown
+
+    async def open(self, session: OpenSession, vector_dbs: SessionVectorDBs) -> str:
+        """Return the vector db of a session, which is made first if it has none.
+
+        The session names it before it exists, so that the session's deletion finds it. A deletion in between misses it,
+        so the session is checked again.
+
+        Raises:
+            Interrupted: the session was deleted, or taken over by another request.
+        """
+        lease = session.keeper.lease
+        known, vector_db_id = lease.vector_db_id, f"vs_{lease.session_id.replace('-', '')}"
+        if known is None:
+            await lease.add_vector_db(vector_db_id)
+        await vector_dbs.create(lease.session_id, vector_db_id)
+        if known is not None:
+            return vector_db_id
+        try:
+            await lease.add_vector_db(vector_db_id)
+        except Interrupted:
+            await vector_dbs.delete(vector_db_id)
+            raise
+        return vector_db_id
+
+
+def note_of(document: DocumentText, document_id: str, tool: str) -> DocumentText:
+    """Return the note that has the place of an indexed document."""
+    text = INDEXED.format(characters=len(document.text), tool=tool, document_id=document_id)
+    return DocumentText(text=text, mime_type=document.mime_type)

@@ -1,0 +1,133 @@
+"""Vector dbs and the rag-tool over HTTP, as llama-stack-client 0.2.12 calls them."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
+
+import httpx
+import pytest
+from tests.api.api_client import assert_error
+from tests.api.app_fixture import AppFixture, wait_until
+
+MODEL = "all-MiniLM-L6-v2"
+
+
+@contextmanager
+def ingesting(app: AppFixture) -> Iterator[None]:
+    """Ingest what one request inserts, in another thread."""
+
+    def work() -> None:
+        wait_until(lambda: bool(app.desk.ingestions))
+        app.ingest()
+
+    with ThreadPoolExecutor(1) as thread:
+        done = thread.submit(work)
+        yield
+        done.result()
+
+
+@pytest.fixture
+def db(http: httpx.Client) -> str:
+    http.post("/v1/vector-dbs", json={"vector_db_id": "team/db", "embedding_model": MODEL}).raise_for_status()
+    return "team/db"
+
+
+def test_a_vector_db_has_the_form_of_llama_stack(http: httpx.Client, db: str) -> None:
+    entry = {
+        "identifier": db,
+        "provider_resource_id": db,
+        "provider_id": "packed",
+        "type": "vector_db",
+        "embedding_model": MODEL,
+        "embedding_dimension": 384,
+    }
+
+    shown, listed = http.get(f"/v1/vector-dbs/{db}").json(), http.get("/v1/vector-dbs").json()
+
+    assert (shown, listed) == (entry | {"owner": {"principal": "", "attributes": {}}}, {"data": [entry]})
+    assert http.delete(f"/v1/vector-dbs/{db}").json() is None
+    assert_error(http.delete(f"/v1/vector-dbs/{db}"), 404, "vector_db_not_found")
+    assert http.get("/v1/vector-dbs").json() == {"data": []}
+
+
+def test_chunks_are_found_with_their_metadata(http: httpx.Client, app_fixture: AppFixture, db: str) -> None:
+    chunks = [
+        {"content": "Pumas eat guanacos.", "metadata": {"document_id": "d1", "page": 7}},
+        {"content": "Alpacas hum.", "metadata": {"document_id": "d2"}},
+    ]
+
+    with ingesting(app_fixture):
+        inserted = http.post("/v1/vector-io/insert", json={"vector_db_id": db, "chunks": chunks})
+    found = http.post("/v1/vector-io/query", json={"vector_db_id": db, "query": "pumas", "params": {"max_chunks": 1}})
+
+    assert (inserted.status_code, inserted.json()) == (200, None)
+    [chunk] = found.json()["chunks"]
+    assert chunk["content"] == "Pumas eat guanacos."
+    assert {"page": 7, "document_id": "d1"}.items() <= chunk["metadata"].items()
+    assert chunk["metadata"]["token_count"] > 0
+    assert len(found.json()["scores"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("body", "param"),
+    [
+        ({"chunks": []}, "chunks"),
+        ({"chunks": [{"content": "x"}]}, "chunks[0].metadata.document_id"),
+        ({"chunks": [{"content": " ", "metadata": {"document_id": "d"}}]}, "chunks[0].content"),
+        ({"chunks": [{"content": "x", "metadata": {"document_id": "d"}, "embedding": [1, 2]}]}, "chunks[0].embedding"),
+    ],
+)
+def test_chunks_that_cannot_be_inserted_are_refused_by_their_place(
+    http: httpx.Client, app_fixture: AppFixture, db: str, body: dict[str, Any], param: str
+) -> None:
+    refused = http.post("/v1/vector-io/insert", json={"vector_db_id": db} | body)
+
+    assert assert_error(refused, 400, "invalid_request")["param"] == param
+    assert app_fixture.desk.ingestions == []
+
+
+@pytest.mark.parametrize(
+    ("config", "param"),
+    [
+        ({"chunk_template": "{index}"}, "query_config.chunk_template"),
+        ({"max_chunks": 0}, "query_config.max_chunks"),
+        ({"query_generator_config": {"type": "custom"}}, "query_config.query_generator_config"),
+        ({"mode": "nope"}, "query_config.mode"),
+        ({"ranker": {"type": "rrf", "impact_factor": 0}}, "query_config.ranker.impact_factor"),
+    ],
+)
+def test_a_query_config_is_checked(http: httpx.Client, db: str, config: dict[str, Any], param: str) -> None:
+    body = {"content": "x", "vector_db_ids": [db], "query_config": config}
+
+    refused = http.post("/v1/tool-runtime/rag-tool/query", json=body)
+
+    assert assert_error(refused, 400, "invalid_request")["param"] == param
+
+
+def test_a_model_writes_the_query_if_the_config_says_so(http: httpx.Client, app_fixture: AppFixture, db: str) -> None:
+    documents = [{"document_id": "d1", "content": "Pumas eat guanacos."}]
+    generator = {"type": "llm", "model": "scripted/demo", "template": "{{ messages | join(' ') }}"}
+    body = {"content": "pumas?", "vector_db_ids": [db], "query_config": {"query_generator_config": generator}}
+
+    with ingesting(app_fixture):
+        http.post("/v1/tool-runtime/rag-tool/insert", json={"vector_db_id": db, "documents": documents})
+    result = http.post("/v1/tool-runtime/rag-tool/query", json=body).json()
+    invoked = http.post(
+        "/v1/tool-runtime/invoke",
+        json={"tool_name": "knowledge_search", "kwargs": {"query": "pumas", "vector_db_ids": [db]}},
+    ).json()
+
+    assert result["metadata"]["document_ids"] == ["d1"]
+    assert '"pumas?"' in result["content"][-1]["text"]
+    assert invoked["metadata"]["document_ids"] == ["d1"]
+    assert (invoked["error_code"], invoked["content"][1]) == (0, result["content"][1])
+
+
+def test_nothing_found_is_null_and_no_vector_db_is_an_error(http: httpx.Client, db: str) -> None:
+    def query(*names: str) -> httpx.Response:
+        return http.post("/v1/tool-runtime/rag-tool/query", json={"content": "x", "vector_db_ids": names})
+
+    assert query(db).json() == {"content": None, "metadata": {"document_ids": [], "chunks": [], "scores": []}}
+    assert "No vector DBs were provided" in assert_error(query(), 400, "invalid_request")["message"]
+    assert_error(query(db, "nope"), 404, "vector_db_not_found")

@@ -1,0 +1,90 @@
+"""A tenant's vector dbs and agents, with a worker that ingests what is sent to the queue."""
+
+import asyncio
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from tests.script_model import Script, deadline
+from tests.services.knowledge.list_index import ListIndex
+from tests.services.turn_fixture import TurnFixture
+from tests.store.conftest import Cloud
+
+from stint.bootstrap.rag import compose_rag
+from stint.domain.llama_stack.rag import RAGInsertRequest, RAGQueryConfig
+from stint.domain.llama_stack.vector_dbs import VectorDB, VectorDBRegisterRequest
+from stint.services.knowledge.contents import ContentReader
+from stint.services.knowledge.embedding_models import EmbeddingModels
+from stint.services.knowledge.ingestion import Ingestion
+from stint.services.knowledge.removal import Removal
+
+
+class RAGFixture:
+    """Vector dbs, and a session of an agent. The index is in memory, the embedder knows words only."""
+
+    def __init__(self, cloud: Cloud, tenant: str, model: Script) -> None:
+        self.cloud, self.tenant, self.model, self.index = cloud, tenant, model, ListIndex()
+        self.fixture = TurnFixture(cloud.store, tenant, model, embedding_model="hashed/words-384")
+        adapters, self.inbox = self.fixture.adapters, self.fixture.inbox
+        vars(adapters)["vector_index"] = self.index
+        self.services = compose_rag(tenant, adapters, cloud.store, self.inbox.leave)
+        self.dbs = self.services.vector_dbs
+        contents = ContentReader(tenant, cloud.store, nothing)
+        self.ingestion = Ingestion(
+            tenant, cloud.store, self.index, EmbeddingModels(adapters.embedders), contents, lease_seconds=30
+        )
+        self.working: set[asyncio.Task[None]] = set()
+        self.inbox.on_ingestion = self.start_work
+
+    def start_work(self) -> None:
+        task = asyncio.create_task(self.work())
+        self.working.add(task)
+        task.add_done_callback(self.working.discard)
+
+    async def work(self) -> None:
+        """Ingest what is in the queue."""
+        tasks, self.inbox.ingestions[:] = list(self.inbox.ingestions), []
+        for task in tasks:
+            for document in task.documents:
+                await self.ingestion.handle(task.vector_store_id, document, deadline(30), last=False)
+
+    @contextmanager
+    def idle(self) -> Iterator[None]:
+        """Keep tasks in the queue."""
+        self.inbox.on_ingestion = None
+        yield
+        self.inbox.on_ingestion = self.start_work
+
+    async def register(self, name: str, **fields: Any) -> VectorDB:
+        request = {"vector_db_id": name, "embedding_model": "all-MiniLM-L6-v2"} | fields
+        return await self.dbs.register(VectorDBRegisterRequest.model_validate(request))
+
+    async def insert(self, name: str, texts: Mapping[str, str], seconds: float = 30) -> None:
+        documents = [
+            {"document_id": document_id, "content": text, "metadata": {"source": "test"}}
+            for document_id, text in texts.items()
+        ]
+        request = RAGInsertRequest.model_validate({"documents": documents, "vector_db_id": name})
+        await self.services.rag_insertion.insert_documents(request, deadline(seconds))
+
+    async def query(self, content: str, *names: str, **config: Any) -> list[str]:
+        """Return the texts of the context."""
+        result = await self.services.rag.query(content, names, RAGQueryConfig.model_validate(config))
+        return [item.text for item in result.content or []]
+
+    async def finish_deletions(self) -> None:
+        """Delete the vector stores whose deletion was sent to the queue."""
+        removal = Removal(self.cloud.store, lambda: self.index)
+        tasks, self.inbox.tasks[:] = list(self.inbox.tasks), []
+        for task in tasks:
+            assert task.object_kind == "vector_store"
+            assert await removal.delete_store(task, deadline(30))
+
+    def rest(self) -> list[str]:
+        """Return what is left of the tenant: records, objects and entries of the index."""
+        records = [item["sk"]["S"] for item in self.cloud.items(self.tenant)]
+        return [*records, *self.cloud.blobs(self.tenant), *self.index.keys, *self.index.indexes]
+
+
+async def nothing(*_: Any) -> Any:
+    raise AssertionError("only texts and chunks are inserted here")

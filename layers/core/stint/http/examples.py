@@ -3,6 +3,7 @@
 from typing import Any
 
 MODEL = "openai/gpt-4.1-mini"
+FILE_ID = "file-01a202309738700096f0a3d1a6c1f2aa"
 EMBEDDING_MODEL = "openai/text-embedding-3-small"
 WEATHER = {
     "type": "object",
@@ -109,6 +110,41 @@ EXAMPLES: dict[str, dict[str, Any]] = {
         }
     },
     "complete_upload": {"Two parts": {"part_ids": ["part_...", "part_..."]}},
+    "create_vector_store": {"A store with a file": {"name": "Llamas", "file_ids": [FILE_ID]}},
+    "update_vector_store": {"Another name": {"name": "Llamas and alpacas"}},
+    "search_vector_store": {
+        "A search": {"query": "Do llamas hum?"},
+        "Files of a year": {
+            "query": "Do llamas hum?",
+            "filters": {"type": "gte", "key": "year", "value": 2020},
+            "max_num_results": 5,
+        },
+    },
+    "create_vector_store_file": {"A file with attributes": {"file_id": FILE_ID, "attributes": {"year": 2020}}},
+    "update_vector_store_file": {"Other attributes": {"attributes": {"year": 2021}}},
+    "create_file_batch": {"A file": {"file_ids": [FILE_ID], "attributes": {"year": 2020}}},
+    "register_vector_db": {"A vector db": {"vector_db_id": "llamas", "embedding_model": EMBEDDING_MODEL}},
+    "insert_chunks": {
+        "A chunk": {
+            "vector_db_id": "llamas",
+            "chunks": [{"content": "Llamas hum.", "metadata": {"document_id": "sounds"}}],
+        }
+    },
+    "query_chunks": {"A query": {"vector_db_id": "llamas", "query": "Do llamas hum?", "params": {"max_chunks": 2}}},
+    "insert_documents": {
+        "A text": {
+            "documents": [{"document_id": "sounds", "content": "Llamas hum.", "mime_type": "text/plain"}],
+            "vector_db_id": "llamas",
+            "chunk_size_in_tokens": 256,
+        }
+    },
+    "query_context": {
+        "A hybrid search": {
+            "content": "Do llamas hum?",
+            "vector_db_ids": ["llamas"],
+            "query_config": {"mode": "hybrid", "max_chunks": 3},
+        }
+    },
     "register_shield": {
         "A deny list": {
             "shield_id": "secrets",

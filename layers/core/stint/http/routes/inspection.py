@@ -44,6 +44,10 @@ TAGS = [
         "name": "Registry",
         "description": f"{LLAMA_STACK_API}: models (also for OpenAI's API), providers, health, version.",
     },
+    {
+        "name": "Vector DBs",
+        "description": "Llama Stack: vector databases, their chunks, and the tool that retrieves context from them.",
+    },
     {"name": "Responses", "description": f"{OPENAI_API}: responses, at /v1 and at /v1/openai/v1."},
     {"name": "Conversations", "description": f"{OPENAI_API}: conversations, at /v1 and at /v1/openai/v1."},
     {"name": "Chat", "description": f"{OPENAI_API}: chat completions, at /v1 and at /v1/openai/v1."},

@@ -12,6 +12,7 @@ from fastapi.responses import HTMLResponse, JSONResponse
 from stint.http.accept import prefers
 from stint.http.dependencies import AgentsServicesDep
 from stint.http.requests import LazyRoute
+from stint.services.agents_api import AgentsServices
 
 STATIC = Path(__file__).parents[1] / "static"
 TYPES = {"reference.css": "text/css", "reference.js": "text/javascript"}
@@ -73,7 +74,7 @@ METHODS = ["GET", "HEAD"]
 @router.api_route("/", methods=METHODS)
 async def get_home(request: Request, services: AgentsServicesDep) -> Response:
     """Show the API's URL and models, as JSON for clients that prefer it to HTML."""
-    url, models = base_url_of(request, "/"), [model.identifier for model in await services.registry.list_models()]
+    url, models = base_url_of(request, "/"), await language_models(services)
     if prefers(",".join(request.headers.getlist("accept")), "application/json", "text/html"):
         addresses = {"llama_stack": url, "openai": [f"{url}/v1", f"{url}/v1/openai/v1"]}
         links = {"docs": f"{url}/docs", "openapi": f"{url}/v1/openapi.json"}
@@ -97,6 +98,11 @@ async def get_style() -> Response:
 @router.api_route("/docs/reference.js", methods=METHODS)
 async def get_script() -> Response:
     return asset("reference.js")
+
+
+async def language_models(services: AgentsServices) -> list[str]:
+    """Return the ids of the models that answer, which those of embeddings do not."""
+    return [model.identifier for model in await services.registry.list_models() if model.model_type == "llm"]
 
 
 def asset(name: str) -> Response:

@@ -26,6 +26,11 @@ class DocumentLease:
     lease: Lease
     generation: str
 
+    @property
+    def document(self) -> StoredDocument:
+        """Return the document as it was when the lease was acquired."""
+        return to_document(self.lease.item)
+
     async def renew(self, seconds: float) -> Item:
         """Extend the lease. Raises Interrupted if it is lost, or the document was cancelled or deleted."""
         return await self.lease.renew(seconds)
@@ -37,7 +42,7 @@ class DocumentLease:
     async def complete(self, usage_bytes: int, text: StoredContent | None) -> StoredDocument:
         """Make searches find this generation, and release the lease: one write.
 
-        Raises Interrupted if the lease is lost, or the document was cancelled or deleted.
+        Raises Interrupted if the lease is lost, or the document was cancelled, deleted or replaced.
         """
         assign = {"doc_status": "completed", "generation": self.generation, "usage_bytes": usage_bytes}
         return await self._end(assign | {"doc_text": text.model_dump_json() if text else None})
@@ -47,15 +52,15 @@ class DocumentLease:
         return await self._end({"doc_status": "failed", "last_error": error.model_dump_json()})
 
     async def _end(self, assign: Item) -> StoredDocument:
-        kind = self.lease.kind
-        final, held = assign | kind.released, {":held": self.lease.lease_id}
+        kind, condition = self.lease.kind, f"{OPEN} AND lease_id = :held AND settings = :written"
+        final, held = assign | kind.released, {":held": self.lease.lease_id, ":written": self.lease.item["settings"]}
         try:
-            item = await kind.table.update(self.lease.key, final, f"{OPEN} AND lease_id = :held", IN_PROGRESS | held)
+            item = await kind.table.update(self.lease.key, final, condition, IN_PROGRESS | held)
         except ConditionFailed as refused:
             item = refused.item or {}
             # The answer of this very write may have been lost.
             if not is_live(item) or any(item.get(name) != value for name, value in final.items()):
-                raise Interrupted(f"{self.lease.resource} was cancelled, deleted, or taken over.") from None
+                raise Interrupted(f"{self.lease.resource} was cancelled, deleted, replaced, or taken over.") from None
         return to_document(item)
 
 

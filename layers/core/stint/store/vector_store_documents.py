@@ -152,13 +152,17 @@ class VectorStoreDocuments:
             return False
         return True
 
-    async def fail(self, tenant: str, store_id: str, document: str, error: LastError) -> None:
-        """End an ingestion that nobody runs as failed; do nothing if it has ended, or its lease is held."""
-        key, now = keys.vector_store_document(tenant, store_id, document), round(time.time() * 1000)
-        free = "(attribute_not_exists(lease_until) OR lease_until <= :now)"
+    async def fail(self, tenant: str, store_id: str, found: StoredDocument, error: LastError) -> None:
+        """End an ingestion that nobody runs as failed.
+
+        Do nothing if it has ended, its lease is held, or the document is not what was `found`.
+        """
+        key, now = keys.vector_store_document(tenant, store_id, found.key), round(time.time() * 1000)
+        free = "(attribute_not_exists(lease_until) OR lease_until <= :now) AND settings = :read"
         failed = {"doc_status": "failed", "last_error": error.model_dump_json()}
+        read = {":now": now, ":read": found.settings.model_dump_json()}
         try:
-            await self._table.update(key, failed, f"{OPEN} AND {free}", IN_PROGRESS | {":now": now})
+            await self._table.update(key, failed, f"{OPEN} AND {free}", IN_PROGRESS | read)
         except ConditionFailed:
             return
 

@@ -88,14 +88,14 @@ class Ingestion:
         except StintError as error:
             if not last or isinstance(error, Conflict):
                 raise
-            await self.fail(store_id, document, LastError(code="server_error", message=error.message))
+            await self.fail(store_id, found, LastError(code="server_error", message=error.message))
             raise
 
     async def ingest(self, store: StoredVectorStore, found: StoredDocument, deadline: float) -> None:
         try:
             content = await self.contents.read(found.settings)
         except UnreadableDocument as unreadable:
-            await self.fail(store.id, found.key, unreadable.error)
+            await self.fail(store.id, found, unreadable.error)
             return
         try:
             keeper = await self.acquire(store.id, found, len(content.chunks), deadline)
@@ -110,6 +110,9 @@ class Ingestion:
     async def acquire(self, store_id: str, found: StoredDocument, chunks: int, deadline: float) -> DocumentKeeper:
         asked, span = asyncio.get_running_loop().time(), lease_span(self.lease_seconds, deadline)
         lease = await self.store.document_leases.acquire(self.tenant, store_id, found, hex_of(new_id()), chunks, span)
+        if lease.document.settings != found.settings:
+            await lease.release()
+            raise Interrupted(f"Document {found.key} was replaced while it was read.")
         return LeaseKeeper(lease, self.lease_seconds, deadline, asked + span)
 
     async def run(
@@ -205,9 +208,9 @@ class Ingestion:
                 await self.store.vector_store_contents.delete(written.text)
         await keeper.release()
 
-    async def fail(self, store_id: str, document: str, error: LastError) -> None:
-        logger.warning("The document could not be ingested", extra={"document": document, "error": error.message})
-        await self.store.vector_store_documents.fail(self.tenant, store_id, document, error)
+    async def fail(self, store_id: str, found: StoredDocument, error: LastError) -> None:
+        logger.warning("The document could not be ingested", extra={"document": found.key, "error": error.message})
+        await self.store.vector_store_documents.fail(self.tenant, store_id, found, error)
 
     async def sweep(self, store_id: str, found: StoredDocument) -> None:
         """Delete the chunks that attempts left behind which were killed."""

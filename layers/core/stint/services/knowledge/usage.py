@@ -52,7 +52,7 @@ class UsageCounter:
             if not is_lost(document):
                 continue
             if document.requeues >= MAX_REQUEUES:
-                await self.store.vector_store_documents.fail(self.tenant, store_id, document.key, LOST)
+                await self.store.vector_store_documents.fail(self.tenant, store_id, document, LOST)
             elif await self.store.vector_store_documents.claim_requeue(self.tenant, store_id, document):
                 lost.append(document.key)
         if lost:

@@ -53,6 +53,16 @@ def test_a_prompt_has_a_maximum_size() -> None:
         fill_prompt_template("{{ messages | join }}" * 400, ["x" * 1_000])
 
 
+@pytest.mark.parametrize(
+    "expression", ["{{ messages | join | trim }}", "{{ m | trim }}" * 100, f"{{{{ m {'| trim' * 1_000} }}}}"]
+)
+def test_a_template_is_bounded_that_works_for_nothing(expression: str) -> None:
+    template = f"{{% for m in messages %}}{expression}{{% endfor %}}"
+
+    with pytest.raises(InvalidRequest, match="reads more than 2,000,000 characters"):
+        fill_prompt_template(template, [" "] * 20_000)
+
+
 def test_text_of_a_message_is_not_a_template() -> None:
     assert (
         fill_prompt_template("{{ messages[0] }}", ["{{ messages | length }}{% for"]) == "{{ messages | length }}{% for"

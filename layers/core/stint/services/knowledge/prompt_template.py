@@ -17,6 +17,8 @@ FOR = re.compile(r"for\s+([A-Za-z_]\w*)\s+in\s+messages")
 NAME = re.compile(r"([A-Za-z_]\w*(?:\.index)?)(?:\[\s*(-?\d{1,6})\s*\])?")
 FILTER = re.compile(r"\s*\|\s*(?:(first|last|length|trim)\b|join\b(?:\(\s*(?:'([^']*)'|\"([^\"]*)\")?\s*\))?)")
 MAX_PROMPT_LENGTH = 200_000
+MAX_WORK = 2_000_000
+"""Maximum characters that all expressions have and read, each as often as it is evaluated."""
 
 Scope = Mapping[str, Any]
 
@@ -33,10 +35,15 @@ def fill_prompt_template(template: str, messages: Sequence[str]) -> str:
     """Return the prompt for messages.
 
     Raises:
-        InvalidRequest: the template uses something else of Jinja, or the prompt is too long.
+        InvalidRequest: the template uses something else of Jinja, or it or the prompt is too long.
     """
-    size, texts = 0, []
-    for text in render(parse(template), messages):
+    size, work, texts = 0, 0, []
+    joined = len(messages) + sum(len(message) for message in messages)
+    for part, scope in pieces(parse(template), messages):
+        work += len(part) + (joined if "join" in part else 0)
+        if work > MAX_WORK:
+            raise unusable(f"reads more than {MAX_WORK:,} characters for these messages")
+        text = fill(part, scope)
         size += len(text)
         if size > MAX_PROMPT_LENGTH:
             raise unusable(f"makes a prompt of more than {MAX_PROMPT_LENGTH:,} characters")
@@ -44,15 +51,15 @@ def fill_prompt_template(template: str, messages: Sequence[str]) -> str:
     return "".join(texts)
 
 
-def render(nodes: Sequence[str | Loop], messages: Sequence[str]) -> Iterator[str]:
-    """Yield the pieces of a prompt."""
+def pieces(nodes: Sequence[str | Loop], messages: Sequence[str]) -> Iterator[tuple[str, Scope]]:
+    """Yield the texts and expressions of a prompt, each with its variables."""
     for node in nodes:
         if isinstance(node, str):
-            yield fill(node, {"messages": messages})
+            yield node, {"messages": messages}
             continue
         for index, message in enumerate(messages, 1):
             scope = {"messages": messages, node.variable: message, "loop.index": str(index)}
-            yield from (fill(part, scope) for part in node.parts)
+            yield from ((part, scope) for part in node.parts)
 
 
 def parse(template: str) -> list[str | Loop]:

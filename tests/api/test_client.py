@@ -237,8 +237,12 @@ def test_the_registry_is_read(client: LlamaStackClient) -> None:
         "hashed",
     ]
     assert client.providers.retrieve("scripted").health == {"status": "OK"}
-    assert [tool.identifier for tool in client.tools.list()] == ["web_search", "wolfram_alpha"]
-    assert [group.identifier for group in client.toolgroups.list()] == ["builtin::websearch", "builtin::wolfram_alpha"]
+    assert [tool.identifier for tool in client.tools.list()] == ["web_search", "wolfram_alpha", "knowledge_search"]
+    assert [group.identifier for group in client.toolgroups.list()] == [
+        "builtin::websearch",
+        "builtin::wolfram_alpha",
+        "builtin::rag",
+    ]
     assert client.shields.list() == []
     assert client.inspect.health().status == "OK"
     assert client.inspect.version().version == "0.2.12"

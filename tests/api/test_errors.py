@@ -103,7 +103,7 @@ def test_another_method_is_405_with_those_allowed(http: httpx.Client, method: st
         assert allowed in assert_error(response, 405, "method_not_allowed")["message"]
 
 
-@pytest.mark.parametrize("path", ["/v1", "/v1/nope", "/v2/agents", "/v1/agents/x/y", "/docs/nope", "/v1/vector-dbs"])
+@pytest.mark.parametrize("path", ["/v1", "/v1/nope", "/v2/agents", "/v1/agents/x/y", "/docs/nope", "/v1/memory-banks"])
 def test_an_unknown_route_is_404(http: httpx.Client, path: str) -> None:
     error = assert_error(http.get(path), 404, "route_not_found")
 

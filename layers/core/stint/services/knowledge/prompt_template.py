@@ -12,7 +12,8 @@ from typing import Any
 
 from stint.domain.errors import InvalidRequest
 
-TAG = re.compile(r"(\{\{.*?\}\}|\{%.*?%\}|\{#.*?#\})", re.DOTALL)
+TEMPLATE_TAG = re.compile(r"(\{\{[^{}]*+\}\}|\{%(?:[^{}%]|%(?!\}))*+%\}|\{#(?:[^{}#]|#(?!\}))*+#\})")
+"""A tag. It contains no braces, so that a text with many beginnings and no end takes linear time."""
 FOR = re.compile(r"for\s+([A-Za-z_]\w*)\s+in\s+messages")
 NAME = re.compile(r"([A-Za-z_]\w*(?:\.index)?)(?:\[\s*(-?\d{1,6})\s*\])?")
 FILTER = re.compile(r"\s*\|\s*(?:(first|last|length|trim)\b|join\b(?:\(\s*(?:'([^']*)'|\"([^\"]*)\")?\s*\))?)")
@@ -66,7 +67,7 @@ def parse(template: str) -> list[str | Loop]:
     """Return the texts, expressions and loops of a template."""
     nodes: list[str | Loop] = []
     loop: tuple[str, list[str]] | None = None
-    for part in trimmed(TAG.split(template)):
+    for part in trimmed(TEMPLATE_TAG.split(template)):
         if not part.startswith("{%"):
             (nodes if loop is None else loop[1]).append(part)
             continue
@@ -87,7 +88,7 @@ def parse(template: str) -> list[str | Loop]:
 def trimmed(parts: Sequence[str]) -> Iterator[str]:
     """Yield parts without comments and without the white space beside a minus."""
     for place, part in enumerate(parts):
-        is_tag = TAG.fullmatch(part) is not None
+        is_tag = TEMPLATE_TAG.fullmatch(part) is not None
         if is_tag and part.startswith("{#"):
             continue
         if not is_tag:

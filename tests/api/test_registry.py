@@ -58,7 +58,8 @@ def test_tools_of_an_mcp_server_name_its_endpoint_as_recorded_without_its_creden
 def test_providers_that_are_not_asked_say_so_as_recorded(http: httpx.Client) -> None:
     health = {each["provider_id"]: each["health"] for each in http.get("/v1/providers").json()["data"]}
 
-    assert health["bedrock"] == {"status": "Not Implemented", "message": "Provider does not implement health check"}
+    unasked = {"status": "Not Implemented", "message": "Provider does not implement health check"}
+    assert health["tavily-search"] == health["llama-guard"] == unasked
     assert health["scripted"] == {"status": "OK"}
 
 

@@ -1,7 +1,7 @@
 """Composition of the services with concrete adapters. Nothing is made before the first request."""
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING
@@ -10,6 +10,7 @@ from stint.bootstrap.adapters import Adapters, LazyMapping
 from stint.bootstrap.defaults import configured, providers
 from stint.bootstrap.restore import Parts
 from stint.domain.errors import NotFound
+from stint.domain.llama_stack.registry import Provider
 from stint.domain.redaction import SHORTEST
 from stint.domain.tasks import DeletionTask, ObjectKind
 from stint.services.agents.agents import Agents
@@ -36,6 +37,7 @@ from stint.tools.redaction import NEVER_REPLACED, RedactedProviders, warn_of_sho
 
 if TYPE_CHECKING:
     from stint.bootstrap.rag import RAGServices
+    from stint.services.registry.provider_health import ProviderHealthChecks
 
 logger = logging.getLogger(__name__)
 
@@ -129,6 +131,7 @@ def compose(
         toolgroups=Toolgroups(tools, check_url),
         shields=shields,
         heartbeat_seconds=settings.heartbeat_seconds,
+        check_providers=make_check(adapters),
     )
 
 
@@ -151,6 +154,21 @@ def with_knowledge(
 
     given = {name: partial(providers.__getitem__, name) for name in providers}
     return LazyMapping({RAG_RUNTIME: make_knowledge_tools, **given})
+
+
+def make_check(adapters: Adapters) -> Callable[[Sequence[Provider]], Awaitable[list[Provider]]]:
+    """Return a function that looks at the health of providers. The clients that this needs are loaded by a call."""
+
+    @cache
+    def make_checks() -> "ProviderHealthChecks":
+        from stint.bootstrap.provider_health import make_health_checks  # noqa: PLC0415
+
+        return make_health_checks(adapters)
+
+    async def check(shown: Sequence[Provider]) -> list[Provider]:
+        return await make_checks().check(shown)
+
+    return check
 
 
 def warn_of_short_keys(settings: Settings, known: Catalogue) -> None:

@@ -1,7 +1,9 @@
 """The use cases of one tenant that the routes call."""
 
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
+from stint.domain.llama_stack.registry import Provider
 from stint.services.agents.agents import Agents
 from stint.services.agents.sessions import Sessions
 from stint.services.registry.registry import Registry
@@ -12,7 +14,10 @@ from stint.services.turns.turns import Turns
 
 @dataclass(frozen=True, slots=True)
 class AgentsServices:
-    """The use cases. After `heartbeat_seconds` of silence, a connection gets a heartbeat."""
+    """The use cases. After `heartbeat_seconds` of silence, a connection gets a heartbeat.
+
+    `check_providers` returns providers with their health, which it looks at.
+    """
 
     agents: Agents
     sessions: Sessions
@@ -21,3 +26,4 @@ class AgentsServices:
     toolgroups: Toolgroups
     shields: Shields
     heartbeat_seconds: float
+    check_providers: Callable[[Sequence[Provider]], Awaitable[list[Provider]]]

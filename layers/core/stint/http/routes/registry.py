@@ -52,14 +52,15 @@ async def unregister_model(model_id: str, services: AgentsServicesDep) -> Respon
 
 @router.get("/providers", response_model=ProviderList)
 async def list_providers(services: AgentsServicesDep) -> Response:
-    """List the configured providers."""
-    return document(services.registry.providers)
+    """List the configured providers, with their health."""
+    return document(ProviderList(data=await services.check_providers(services.registry.providers.data)))
 
 
 @router.get("/providers/{provider_id}", response_model=Provider)
 async def get_provider(provider_id: str, services: AgentsServicesDep) -> Response:
-    """Read a provider."""
-    return document(services.registry.get_provider(provider_id))
+    """Read a provider, with its health."""
+    [provider] = await services.check_providers([services.registry.get_provider(provider_id)])
+    return document(provider)
 
 
 @router.post("/telemetry/spans", response_model=None)

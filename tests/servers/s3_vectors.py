@@ -17,7 +17,7 @@ from tests.servers.s3_vectors_filters import check_filter, matches
 from tests.servers.s3_vectors_model import Refused, check_input, check_metadata, check_output, check_vector
 from tests.servers.scripted_http import Received, Reply, ScriptedHTTPServer
 
-BODY_BYTES, TOP_K, PAGE = 20 * 1024 * 1024, 10_000, 100
+BODY_BYTES, TOP_K, GET_KEYS, PAGE = 20 * 1024 * 1024, 10_000, 100, 100
 ARN = "arn:aws:s3vectors:us-east-1:123456789012:bucket"
 
 
@@ -145,7 +145,9 @@ class S3VectorsServer(ScriptedHTTPServer):
     def _get_vectors(self, request: dict[str, Any]) -> dict[str, Any]:
         index = self._find(request)
         found = [index.vectors[key] for key in request["keys"] if key in index.vectors]
-        return {"vectors": [{"key": each.key, "metadata": each.metadata} for each in found]}
+        if len(request["keys"]) > GET_KEYS:
+            raise Refused.invalid("keys", f"A request has at most {GET_KEYS} keys")
+        return {"vectors": [stored(each, request) for each in found]}
 
     def _delete_vectors(self, request: dict[str, Any]) -> dict[str, Any]:
         index = self._find(request)
@@ -172,6 +174,11 @@ class S3VectorsServer(ScriptedHTTPServer):
         page = [shown(each, score, request, by_text=vector is None) for each, score in passing[start:][: self.page]]
         more = {"nextToken": str(start + self.page)} if len(passing) > start + self.page else {}
         return {"vectors": page, "distanceMetric": index.metric, **more}
+
+
+def stored(each: StoredVector, request: dict[str, Any]) -> dict[str, Any]:
+    data = {"data": {"float32": list(each.data)}} if request.get("returnData") else {}
+    return {"key": each.key, **data, **({"metadata": each.metadata} if request.get("returnMetadata") else {})}
 
 
 def shown(each: StoredVector, score: float, request: dict[str, Any], *, by_text: bool) -> dict[str, Any]:

@@ -16,6 +16,7 @@ TABLE, BUCKET = "Data.Outputs.TableArn", "Data.Outputs.BucketArn"
 INDEXES = "${Data.Outputs.VectorBucketArn}/index/*"
 SEARCH = {"s3vectors:QueryVectors", "s3vectors:GetVectors"}
 FORGET = {"s3vectors:DeleteVectors", "s3vectors:DeleteIndex"}
+CHANGE = {"s3vectors:PutVectors"}
 FILL = {"s3vectors:CreateIndex", "s3vectors:GetIndex", "s3vectors:PutVectors"}
 QUEUE, FAILURES = "Data.Outputs.WorkQueueArn", "Data.Outputs.WorkerFailuresArn"
 READ = {"dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:Query"}
@@ -77,7 +78,7 @@ GRANTS = {
         f"${{{BUCKET}}}/*": BLOBS,
         BUCKET: {"s3:ListBucket"},
         QUEUE: {"sqs:SendMessage"},
-        INDEXES: SEARCH | FORGET,
+        INDEXES: SEARCH | FORGET | CHANGE,
         **MODELS_AND_TOOLS,
     },
     "RegistryRole": {

@@ -48,6 +48,10 @@ def system(translated: dict[str, Any]) -> System:
     return System(TEMPLATE, translated, outputs=OUTPUTS)
 
 
+INDEXES = ("packed/", "vectors/")
+"""Prefixes of what the indexes keep in the bucket."""
+
+
 def of_type(translated: dict[str, Any], kind: str) -> dict[str, Any]:
     return {name: resource for name, resource in translated["Resources"].items() if resource["Type"] == kind}
 
@@ -308,11 +312,18 @@ def test_the_data_outlives_the_stack() -> None:
         assert resources[name]["DeletionPolicy"] == resources[name]["UpdateReplacePolicy"] == "Retain"
 
 
+def test_old_versions_of_indexes_which_can_be_made_again_stay_for_a_day() -> None:
+    rules = data_resources()["Bucket"]["Properties"]["LifecycleConfiguration"]["Rules"]
+    shorter = {rule["Prefix"]: rule["NoncurrentVersionExpiration"] for rule in rules if rule.get("Prefix") in INDEXES}
+    assert shorter == {prefix: {"NoncurrentDays": 1} for prefix in INDEXES}
+
+
 def test_deleted_blobs_stay_as_long_as_the_table_can_be_restored() -> None:
     """Point-in-time recovery of DynamoDB goes back 35 days."""
     resources = data_resources()
     bucket = resources["Bucket"]["Properties"]
-    (rule,) = [rule for rule in bucket["LifecycleConfiguration"]["Rules"] if "NoncurrentVersionExpiration" in rule]
+    rules = [rule for rule in bucket["LifecycleConfiguration"]["Rules"] if "NoncurrentVersionExpiration" in rule]
+    (rule,) = [rule for rule in rules if rule.get("Prefix") not in INDEXES]
 
     assert resources["Table"]["Properties"]["PointInTimeRecoverySpecification"]["PointInTimeRecoveryEnabled"]
     assert bucket["VersioningConfiguration"] == {"Status": "Enabled"}

@@ -2,9 +2,11 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Literal
 
 from stint.domain.errors import Conflict, NotFound
+from stint.domain.filters import Attributes
 from stint.retrieval.port import Embeddings, Entry, Hit, IndexQuery
 
 
@@ -24,6 +26,11 @@ class ListIndex:
         self.calls["upsert"] += 1
         found = self.find(index)
         found.update({entry.key: entry for entry in entries})
+
+    async def update_attributes(self, index: str, keys: Sequence[str], attributes: Attributes) -> None:
+        self.calls["update_attributes"] += 1
+        found = self.find(index)
+        found.update({key: replace(found[key], attributes=attributes) for key in keys if key in found})
 
     async def delete(self, index: str, keys: Sequence[str]) -> None:
         self.calls["delete"] += 1

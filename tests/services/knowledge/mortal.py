@@ -6,6 +6,7 @@ from typing import Any
 from tests.services.knowledge.list_index import ListIndex
 from tests.store.conftest import Cloud
 
+from stint.domain.filters import Attributes
 from stint.retrieval.port import Entry, Hit, IndexQuery
 from stint.store.store import Store
 
@@ -74,6 +75,11 @@ class MortalIndex:
     async def upsert(self, index: str, entries: Sequence[Entry]) -> None:
         self.death.pass_moment()
         await self.index.upsert(index, entries)
+        self.death.pass_moment()
+
+    async def update_attributes(self, index: str, keys: Sequence[str], attributes: Attributes) -> None:
+        self.death.pass_moment()
+        await self.index.update_attributes(index, keys, attributes)
         self.death.pass_moment()
 
     async def delete(self, index: str, keys: Sequence[str]) -> None:

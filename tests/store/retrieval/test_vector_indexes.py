@@ -9,7 +9,7 @@ import pytest
 from tests.store.retrieval.entries import about, both, entry, keys, near, scores
 
 from stint.domain.errors import Conflict, InvalidRequest, NotFound
-from stint.domain.filters import Attributes
+from stint.domain.filters import Attributes, ComparisonFilter
 from stint.domain.retrieval import WeightedRanker
 from stint.retrieval.port import Entry, VectorIndex
 
@@ -18,6 +18,10 @@ async def filled(index: VectorIndex, name: str, entries: Sequence[Entry], dimens
     await index.create(name, dimension)
     await index.upsert(name, entries)
     return index
+
+
+def equal(key: str, value: int) -> ComparisonFilter:
+    return ComparisonFilter(type="eq", key=key, value=value)
 
 
 async def test_the_nearest_vectors_are_found_best_first_with_their_cosine(index: VectorIndex, name: str) -> None:
@@ -148,6 +152,51 @@ async def test_a_chunk_replaces_the_one_with_its_key(index: VectorIndex, name: s
     assert keys(await index.query(name, near((0, 0, 1)))) == ["a", "b"]
     (hit,) = await index.query(name, about("new"))
     assert hit.attributes == {"v": 2}
+
+
+async def test_new_attributes_replace_those_of_the_named_chunks_only(index: VectorIndex, name: str) -> None:
+    first = [entry("a", (1, 2, 0), "one", {"v": 1, "old": True}, {"kept": 1}), entry("b", (0, 1, 0), "two", {"v": 1})]
+    await filled(index, name, first)
+    await index.upsert(name, [entry("zero", (0, 0, 0), "three", {"v": 1})])
+
+    await index.update_attributes(name, ["a", "missing", "zero"], {"v": 2})
+
+    (hit,) = await index.query(name, about("one"))
+    assert (hit.attributes, hit.metadata, hit.document, hit.generation) == (
+        {"v": 2},
+        {"kept": 1},
+        "document of a",
+        "g1",
+    )
+    assert keys(await index.query(name, near((1, 2, 0), condition=equal("v", 2)))) == ["a"]
+    assert keys(await index.query(name, about("one two three", condition=equal("v", 2)))) == ["a", "zero"]
+    assert keys(await index.query(name, about("one two three", condition=equal("v", 1)))) == ["b"]
+    assert scores(await index.query(name, near((1, 2, 0))))["a"] == pytest.approx(1, abs=1e-5)
+
+
+async def test_attributes_of_many_and_of_large_chunks_are_replaced(index: VectorIndex, name: str) -> None:
+    texts = ["word " * 30_000 if at < 2 else f"text {at}" for at in range(450)]
+    await filled(index, name, [entry(f"{at:03}", (1, at, 0), text, {"v": 1}) for at, text in enumerate(texts)])
+
+    for _ in range(3):
+        await index.update_attributes(name, [f"{at:03}" for at in range(440)], {"v": 2, "long": "x" * 3_000})
+
+    found = await index.query(name, near((1, 0, 0), 1_000, equal("v", 2)))
+    assert [hit.text for hit in found] == texts[:440]
+    assert len(await index.query(name, near((1, 0, 0), 1_000, equal("v", 1)))) == 10
+
+
+async def test_deleted_chunks_have_no_attributes_to_replace(index: VectorIndex, name: str) -> None:
+    await filled(index, name, [entry("a"), entry("b")])
+    await index.delete(name, ["a"])
+
+    await index.update_attributes(name, ["a"], {"v": 2})
+    await index.update_attributes(name, [], {"v": 3})
+
+    assert keys(await index.query(name, near((1, 0, 0)))) == ["b"]
+    await index.drop(name)
+    with pytest.raises(NotFound):
+        await index.update_attributes(name, ["b"], {"v": 2})
 
 
 async def test_deleted_chunks_are_not_found_and_may_come_back(index: VectorIndex, name: str) -> None:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from stint.services.knowledge.attribute_updates import AttributeUpdates
 from stint.services.knowledge.contents import ContentReader
 from stint.services.knowledge.file_batches import FileBatches
 from stint.services.knowledge.ingestion import Ingestion
@@ -34,7 +35,8 @@ def compose_vector_stores(tenant: str, parts: "KnowledgeParts") -> VectorStoreSe
     models, tasks = parts.embedding_models(tenant), IngestionTasks(tenant, parts.send)
     usage, search = UsageCounter(tenant, store, tasks), Search(tenant, store, index, models)
     insertions = Insertions(tenant, store, tasks)
-    documents = StoreDocuments(tenant, store, insertions, usage, deletions)
+    updates = AttributeUpdates(tenant, store, index, parts.adapters.settings.lease_seconds)
+    documents = StoreDocuments(tenant, store, insertions, updates, usage, deletions)
     stores = VectorStoresOfTenant(tenant, store, models, documents, usage, search, deletions)
     batches = FileBatches(tenant, store, documents, usage)
     return VectorStoreServices(stores, documents, batches, insertions, search)

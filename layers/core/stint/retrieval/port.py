@@ -73,6 +73,15 @@ class VectorIndex(Protocol):
         """
         ...
 
+    async def update_attributes(self, index: str, keys: Sequence[str], attributes: Attributes) -> None:
+        """Replace the attributes of chunks. Missing ones are ignored.
+
+        Whoever calls it makes sure that nobody deletes or writes the same chunks meanwhile.
+
+        Raises TooLarge as `upsert`.
+        """
+        ...
+
     async def delete(self, index: str, keys: Sequence[str]) -> None:
         """Delete chunks. Missing ones are ignored."""
         ...

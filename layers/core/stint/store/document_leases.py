@@ -45,7 +45,12 @@ class DocumentLease:
         Raises Interrupted if the lease is lost, or the document was cancelled, deleted or replaced.
         """
         assign = {"doc_status": "completed", "generation": self.generation, "usage_bytes": usage_bytes}
-        return await self._end(assign | {"doc_text": text.model_dump_json() if text else None})
+        stored: Item = {"doc_text": text.model_dump_json() if text else None, "unindexed": None}
+        return await self._end(assign | stored)
+
+    async def complete_update(self) -> None:
+        """Note that the index has the attributes of the settings, and release the lease. Raises Interrupted."""
+        await self.lease.update({"unindexed": None} | self.lease.kind.released)
 
     async def fail(self, error: LastError) -> StoredDocument:
         """End the ingestion as failed, and release the lease. Raises Interrupted as `complete`."""
@@ -110,29 +115,39 @@ class DocumentLeases:
     async def update(
         self, tenant: str, store_id: str, found: StoredDocument, settings: DocumentSettings, seconds: float
     ) -> DocumentLease:
-        """Change the settings of a completed document, and acquire its lease in the same write.
+        """Change the attributes of a completed document, and acquire its lease in the same write.
+
+        Until `complete_update`, the record notes that the index may have other attributes.
 
         Raises:
             NotFound: the document was deleted.
             Conflict: it is being ingested, or changed by another request.
         """
         resource, completed = f"File {found.key}", {":completed": "completed"}
-        assign = {"settings": settings.model_dump_json()}
+        assign: Item = {"settings": settings.model_dump_json(), "unindexed": 1, "requeues": None}
 
         def attempt(item: Item) -> Attempt:
             made = self._updates.attempt(item, assign)
-            return replace(made, values=made.values | completed)
+            condition = f"{made.condition} AND settings = :before"
+            before = {":before": item.get("settings", found.settings.model_dump_json())}
+            return replace(made, condition=condition, values=made.values | completed | before)
 
         async def next_attempt(item: Item | None) -> Attempt:
             if not is_live(item):
                 raise NotFound("File", found.key)
             if item["doc_status"] != "completed" or self._updates.is_held(item):
                 _refuse_held(resource)
+            if not only_attributes_differ(to_document(item).settings, settings):
+                raise Conflict(f"{resource} was changed by another request. Try again.", code="document_in_use")
             return attempt(item)
 
         key = keys.vector_store_document(tenant, store_id, found.key)
         lease = await self._updates.acquire(key, resource, seconds, attempt({}), next_attempt)
-        return DocumentLease(lease, found.generation or "")
+        return DocumentLease(lease, to_document(lease.item).generation or "")
+
+
+def only_attributes_differ(one: DocumentSettings, other: DocumentSettings) -> bool:
+    return one == other.model_copy(update={"attributes": one.attributes})
 
 
 def _same_generations(item: Item) -> str:

@@ -17,7 +17,7 @@ class StoredDocument:
 
     `generation` is that of the chunks that searches find; None if there are none. `generations` are all whose chunks
     may be in the index, with their numbers of chunks. `text` is what was extracted from a file. `lease_until` is in
-    milliseconds.
+    milliseconds. `unindexed`: the index may have other attributes than the settings.
     """
 
     key: str
@@ -33,6 +33,7 @@ class StoredDocument:
     queued_at: int = 0
     requeues: int = 0
     text: StoredContent | None = None
+    unindexed: bool = False
     deleted: bool = False
 
     @property
@@ -72,5 +73,6 @@ def to_document(item: Item) -> StoredDocument:
         queued_at=item.get("queued_at", 0),
         requeues=item.get("requeues", 0),
         text=StoredContent.model_validate_json(item["doc_text"]) if "doc_text" in item else None,
+        unindexed="unindexed" in item,
         deleted=not is_live(item),
     )

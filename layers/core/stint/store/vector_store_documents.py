@@ -168,11 +168,12 @@ class VectorStoreDocuments:
 
     async def claim_requeue(self, tenant: str, store_id: str, found: StoredDocument) -> bool:
         """Return whether the caller must send the task of a document again. One of several callers must."""
+        unfinished = f"{LIVE} AND (doc_status = :in_progress OR attribute_exists(unindexed))"
         key = keys.vector_store_document(tenant, store_id, found.key)
         assign = {"queued_at": int(time.time()), "requeues": found.requeues + 1}
         try:
             seen = IN_PROGRESS | {":seen": found.queued_at}
-            await self._table.update(key, assign, f"{OPEN} AND queued_at = :seen", seen)
+            await self._table.update(key, assign, f"{unfinished} AND queued_at = :seen", seen)
         except ConditionFailed:
             return False
         return True

@@ -3,16 +3,18 @@
 import asyncio
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 
 from stint.domain.errors import Conflict, NotFound, StoreUnavailable, TooLarge
+from stint.domain.filters import Attributes
 from stint.retrieval.entries import check_entries, check_query, last_of_each_key
 from stint.retrieval.objects import ObjectStore
-from stint.retrieval.packed.block import Block, Mask, make_row, split
+from stint.retrieval.packed.block import Block, Mask, Row, make_row, split
 from stint.retrieval.packed.block_writer import BlockWriter, Content
 from stint.retrieval.packed.manifest import BlockInfo, Manifest
 from stint.retrieval.packed.manifests import PREFIX, Manifests, Snapshot
 from stint.retrieval.packed.reading import Blocks
-from stint.retrieval.packed.scan import FoundRow, Scan, alive_rows
+from stint.retrieval.packed.scan import FoundRow, Scan, alive_rows, rows_of
 from stint.retrieval.port import Entry, Hit, IndexQuery
 
 STORE_BYTES = 512_000_000
@@ -46,6 +48,29 @@ class PackedIndex:
         check_entries(entries, dimension)
         rows = await asyncio.to_thread(lambda: [make_row(entry) for entry in last_of_each_key(entries)])
         await self._append(index, [(part, ()) for part in split(rows, dimension)], dimension)
+
+    async def update_attributes(self, index: str, keys: Sequence[str], attributes: Attributes) -> None:
+        for _ in range(READS):
+            manifest = (await self._manifests.read(index)).manifest
+            try:
+                rows = [replace(row, attributes=attributes) for row in await self._rows(index, manifest, keys)]
+            except NotFound:  # a block was merged into another after the manifest was read
+                continue
+            # As deleted keys, those that are replaced count as a reason to rewrite the blocks that have them.
+            replaced = sorted(row.key for row in rows)
+            parts = list(split(rows, manifest.dimension))
+            contents = [(part, replaced if at == 0 else ()) for at, part in enumerate(parts)]
+            return await self._append(index, contents, manifest.dimension)
+        raise StoreUnavailable(self._rewritten(index))
+
+    async def _rows(self, index: str, manifest: Manifest, keys: Sequence[str]) -> list[Row]:
+        """Return the rows with these keys. Raises NotFound if a block was merged into another."""
+        wanted, hidden, rows = {key.encode() for key in keys}, set[bytes](), list[Row]()
+        async for info, block in self._blocks.each(index, manifest.blocks[::-1] if wanted else ()):
+            alive = alive_rows(block, hidden) & rows_of(block, wanted)
+            if alive.any():
+                rows += (await self._blocks.whole(index, info)).rows(alive)
+        return rows
 
     async def delete(self, index: str, keys: Sequence[str]) -> None:
         manifest = (await self._manifests.read(index)).manifest
@@ -100,7 +125,10 @@ class PackedIndex:
                 return await self._search(index, snapshot, query)
             except NotFound:  # a block was merged into another after the manifest was read
                 continue
-        raise StoreUnavailable(f"Vector index {index!r} is rewritten too often to be read. Try again.")
+        raise StoreUnavailable(self._rewritten(index))
+
+    def _rewritten(self, index: str) -> str:
+        return f"Vector index {index!r} is rewritten too often to be read. Try again."
 
     async def _search(self, index: str, snapshot: Snapshot, query: IndexQuery) -> list[Hit]:
         scan = Scan(query)

@@ -138,3 +138,9 @@ def alive_rows(block: Block, hidden: set[bytes]) -> Mask:
     alive = np.fromiter((key not in hidden for key in keys), dtype=np.bool_, count=len(keys))
     hidden.update(keys, block.deleted.tolist())
     return alive
+
+
+def rows_of(block: Block, wanted: set[bytes]) -> Mask:
+    """Return the rows with these keys."""
+    keys: list[bytes] = block.keys.tolist()
+    return np.fromiter((key in wanted for key in keys), dtype=np.bool_, count=len(keys))

@@ -2,28 +2,31 @@
 
 import asyncio
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 from stint.domain.errors import Conflict, InvalidRequest, NotFound
+from stint.domain.filters import Attributes
 from stint.retrieval.entries import QUERY_VECTOR, check_entries, check_needs, last_of_each_key
 from stint.retrieval.objects import ObjectStore
 from stint.retrieval.port import Entry, Hit, IndexQuery, Vector
 from stint.retrieval.rankers import fuse
 from stint.retrieval.s3_vectors.client import VectorBucket
-from stint.retrieval.s3_vectors.filters import FindsNothing, index_filter
-from stint.retrieval.s3_vectors.records import RECORD, TEXT, Stored, overflow_prefix, size, store_entry
+from stint.retrieval.s3_vectors.filters import ZERO, FindsNothing, index_filter
+from stint.retrieval.s3_vectors.records import RECORD, TEXT, Stored, overflow_key, overflow_prefix, size, store_entry
 from stint.retrieval.s3_vectors.search import IndexSearch
 from stint.retrieval.words import query_text
 
-PUT_VECTORS, DELETE_VECTORS, PUT_BYTES = 500, 500, 16_000_000
+PUT_VECTORS, DELETE_VECTORS, GET_VECTORS, PUT_BYTES = 500, 500, 100, 16_000_000
 """Vectors of a call, and its bytes; S3 Vectors accepts 20 MiB."""
 DIGITS, NUMBER_BYTES = 9, 13
 """Decimal places of a component, as many as 32 bits have, and its bytes in a request."""
 TINY = 1.1754943508222875e-38
 """The smallest normal number of 32 bits."""
+StoredVector = tuple[dict[str, Any], Stored]
+"""The key and numbers of a vector, and how the rest of its chunk is stored."""
 
 
 class S3VectorsIndex:
@@ -56,13 +59,26 @@ class S3VectorsIndex:
         dimension = await self._dimension(index)
         check_entries(entries, dimension)
         try:
-            for batch in batches(index, last_of_each_key(entries)):
-                await asyncio.gather(*(self._objects.write(each.key, each.body) for _, each in batch if each.key))
-                vectors = [vector | {"metadata": each.metadata} for vector, each in batch]
-                await self._bucket.call("put_vectors", index, vectors=vectors)
+            await self._put(index, (make_vector(index, entry) for entry in last_of_each_key(entries)))
         except (NotFound, InvalidRequest):  # it was dropped, and may have been created again with another dimension
             self._dimensions.pop(index, None)
             raise
+
+    async def _put(self, index: str, vectors: Iterable[StoredVector]) -> None:
+        """Write vectors, after what the bucket has of them."""
+        for batch in batches(vectors):
+            await asyncio.gather(*(self._objects.write(each.key, each.body) for _, each in batch if each.key))
+            put = [vector | {"metadata": each.metadata} for vector, each in batch]
+            await self._bucket.call("put_vectors", index, vectors=put)
+
+    async def update_attributes(self, index: str, keys: Sequence[str], attributes: Attributes) -> None:
+        for at in range(0, len(keys), GET_VECTORS):
+            some = list(dict.fromkeys(keys[at : at + GET_VECTORS]))
+            answer = await self._bucket.call("get_vectors", index, keys=some, returnData=True, returnMetadata=True)
+            hits = await IndexSearch(self._bucket, self._objects, index).read(answer["vectors"])
+            found = [each for each in answer["vectors"] if each["key"] in hits]
+            await self._put(index, (with_attributes(index, each, hits[each["key"]], attributes) for each in found))
+            await self._objects.delete([key for each in found if (key := overflow_key(each["metadata"]))])
 
     async def delete(self, index: str, keys: Sequence[str]) -> None:
         for at in range(0, len(keys), DELETE_VECTORS):
@@ -132,19 +148,30 @@ def description(dimension: int) -> dict[str, Any]:
     }
 
 
-def batches(index: str, entries: Iterable[Entry]) -> Iterator[list[tuple[dict[str, Any], Stored]]]:
-    """Yield the vectors of each call, with how their chunks are stored."""
-    batch, size_of_batch = list[tuple[dict[str, Any], Stored]](), 0
-    for entry in entries:
-        vector = unit(entry.vector)
-        stored = store_entry(index, entry, zero=vector is None)
-        data = vector or [1.0] + [0.0] * (len(entry.vector) - 1)
+def make_vector(index: str, entry: Entry) -> StoredVector:
+    """Return the vector of a chunk, with how the rest of it is stored."""
+    vector = unit(entry.vector)
+    data = vector or [1.0] + [0.0] * (len(entry.vector) - 1)
+    return {"key": entry.key, "data": {"float32": data}}, store_entry(index, entry, zero=vector is None)
+
+
+def with_attributes(index: str, found: Mapping[str, Any], hit: Hit, attributes: Attributes) -> StoredVector:
+    """Return a stored vector with other attributes."""
+    entry = Entry(hit.key, (), hit.text, hit.document, hit.generation, attributes, hit.metadata)
+    stored = store_entry(index, entry, zero=ZERO in found["metadata"])
+    return {"key": hit.key, "data": found["data"]}, stored
+
+
+def batches(vectors: Iterable[StoredVector]) -> Iterator[list[StoredVector]]:
+    """Yield the vectors of each call."""
+    batch, size_of_batch = list[StoredVector](), 0
+    for vector, stored in vectors:
         # As ASCII, a character has up to six times the bytes that it has in UTF-8.
-        bytes_of_vector = NUMBER_BYTES * len(data) + 6 * size(stored.metadata)
+        bytes_of_vector = NUMBER_BYTES * len(vector["data"]["float32"]) + 6 * size(stored.metadata)
         if batch and (len(batch) == PUT_VECTORS or size_of_batch + bytes_of_vector > PUT_BYTES):
             yield batch
             batch, size_of_batch = [], 0
-        batch.append(({"key": entry.key, "data": {"float32": data}}, stored))
+        batch.append((vector, stored))
         size_of_batch += bytes_of_vector
     if batch:
         yield batch

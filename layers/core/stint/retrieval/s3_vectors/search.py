@@ -31,7 +31,7 @@ class IndexSearch:
         wanted, hits = k + 1, dict[str, Hit]()
         while True:
             found = await self._query(parameters, min(wanted, TOP_K))
-            hits |= await self._read([each for each in found if each["key"] not in hits])
+            hits |= await self.read([each for each in found if each["key"] not in hits])
             matching = [hit for hit in hits.values() if condition is None or condition.matches(hit.attributes)]
             best = sorted(matching, key=lambda hit: (-hit.score, hit.key))[:k]
             last = min((score_of(each) for each in found), default=0.0)
@@ -52,7 +52,7 @@ class IndexSearch:
                 return found
             more = {"nextToken": answer["nextToken"]}
 
-    async def _read(self, found: Sequence[Found]) -> dict[str, Hit]:
+    async def read(self, found: Sequence[Found]) -> dict[str, Hit]:
         """Return chunks that were found, with what the bucket has of them."""
         hits = await asyncio.gather(*map(self._read_one, found))
         return {hit.key: hit for hit in hits if hit is not None}
@@ -69,7 +69,7 @@ class IndexSearch:
 
 
 def score_of(found: Found) -> float:
-    """Return the cosine, or the score of BM25."""
+    """Return the cosine, or the score of BM25; 0 for a chunk that was not searched."""
     if "distance" in found:
         return 1 - float(found["distance"])
-    return float(found["scores"]["bm25Scores"][0]["score"])
+    return float(found["scores"]["bm25Scores"][0]["score"]) if "scores" in found else 0.0

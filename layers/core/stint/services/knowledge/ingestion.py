@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -12,8 +12,10 @@ from stint.domain.tasks import IngestionTask
 from stint.domain.vector_stores import LastError, StoredContent
 from stint.loop.lease_keeper import LeaseKeeper, lease_span
 from stint.retrieval.port import Entry, VectorIndex
+from stint.services.knowledge.attribute_updates import AttributeUpdates
 from stint.services.knowledge.contents import Chunk, Content, ContentReader, UnreadableDocument
 from stint.services.knowledge.embedding_models import EmbeddingModels
+from stint.services.knowledge.entries import chunk_keys, make_entries
 from stint.store.document_leases import DocumentLease
 from stint.store.knowledge_keys import vector_index
 from stint.store.store import Store
@@ -83,6 +85,9 @@ class Ingestion:
         try:
             if found.status == "in_progress":
                 await self.ingest(store, found, deadline)
+            elif found.unindexed:
+                updates = AttributeUpdates(self.tenant, self.store, self.index, self.lease_seconds)
+                await updates.update(store_id, found, found.settings)
             else:
                 await self.sweep(store_id, found)
         except StintError as error:
@@ -226,29 +231,6 @@ class Ingestion:
         if keys:
             with suppress(NotFound):
                 await self.index.delete(vector_index(self.tenant, store_id), keys)
-
-
-def make_entries(
-    found: StoredDocument, generation: str, first: int, chunks: Sequence[Chunk], vectors: Sequence[Sequence[float]]
-) -> Iterator[Entry]:
-    for ordinal, (chunk, vector) in enumerate(zip(chunks, vectors, strict=True), first):
-        yield Entry(
-            key=chunk_key(found.key, generation, ordinal),
-            vector=vector,
-            text=chunk.text,
-            document=found.key,
-            generation=generation,
-            attributes=found.settings.attributes,
-            metadata=chunk.metadata,
-        )
-
-
-def chunk_key(document: str, generation: str, ordinal: int) -> str:
-    return f"{document}:{generation}:{ordinal:06d}"
-
-
-def chunk_keys(document: str, generation: str, count: int) -> list[str]:
-    return [chunk_key(document, generation, ordinal) for ordinal in range(count)]
 
 
 def refuse_late(keeper: DocumentKeeper) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from stint.domain.errors import NotFound, NotMarkedDeleted, StillWritten
 from stint.domain.tasks import DeletionTask
 from stint.retrieval.port import VectorIndex
-from stint.services.knowledge.ingestion import chunk_keys
+from stint.services.knowledge.entries import chunk_keys
 from stint.store.knowledge_keys import vector_index
 from stint.store.parallel import map_concurrently
 from stint.store.store import Store

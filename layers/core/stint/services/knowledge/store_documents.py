@@ -3,7 +3,7 @@
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 
-from stint.domain.errors import Conflict, NotFound
+from stint.domain.errors import Conflict, NotFound, StintError
 from stint.domain.filters import Attributes
 from stint.domain.openai.vector_stores import (
     CreateVectorStoreFile,
@@ -27,6 +27,7 @@ from stint.domain.vector_stores import (
     WindowChunking,
 )
 from stint.services.deletions import Deletions
+from stint.services.knowledge.attribute_updates import AttributeUpdates
 from stint.services.knowledge.insertions import Insertions
 from stint.services.knowledge.search import refuse_expired
 from stint.services.knowledge.usage import UsageCounter
@@ -43,6 +44,7 @@ class StoreDocuments:
     tenant: str
     store: Store
     insertions: Insertions
+    attribute_updates: AttributeUpdates
     usage: UsageCounter
     deletions: Deletions
 
@@ -120,12 +122,27 @@ class StoreDocuments:
         return VectorStoreFileList.of([to_file(store_id, one) for one in listed[:limit]], len(listed) > limit)
 
     async def update(self, store_id: str, file_id: str, request: UpdateVectorStoreFile) -> VectorStoreFile:
-        """Replace the attributes of a file."""
-        await self.open(store_id)
+        """Replace the attributes of a file. If it is completed, filters find them when this returns.
+
+        Otherwise it is ingested again. Raises Conflict if other requests change the file.
+        """
+        refuse_expired(await self.open(store_id))
         found = await self.store.vector_store_documents.get(self.tenant, store_id, file_id)
         settings = found.settings.model_copy(update={"attributes": request.attributes or {}})
-        await self.insertions.insert(store_id, {found.key: settings})
+        if found.status != "completed":
+            await self.insertions.insert(store_id, {found.key: settings})
+        else:
+            await self.update_completed(store_id, found, settings)
         return await self.get(store_id, file_id)
+
+    async def update_completed(self, store_id: str, found: StoredDocument, settings: DocumentSettings) -> None:
+        try:
+            await self.attribute_updates.update(store_id, found, settings)
+        except (Conflict, NotFound):
+            raise
+        except StintError:
+            await self.insertions.tasks.send_documents(store_id, [found.key])
+            raise
 
     async def read_content(self, store_id: str, file_id: str) -> FileContentPage:
         """Return the text of a file as it was ingested.

@@ -61,7 +61,7 @@ class UsageCounter:
 
 def is_lost(document: StoredDocument) -> bool:
     idle = time.time() - document.queued_at >= REQUEUE_SECONDS
-    return document.status == "in_progress" and not document.held and idle
+    return (document.status == "in_progress" or document.unindexed) and not document.held and idle
 
 
 def count(documents: Sequence[StoredDocument]) -> FileCounts:

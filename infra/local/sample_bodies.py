@@ -1,5 +1,7 @@
 """The bodies of the requests that make the samples."""
 
+from infra.local.sample_ids import VECTOR_DB
+
 from stint.domain.llama_stack.agents import AgentConfig
 
 CONFIG = AgentConfig.model_validate(
@@ -33,5 +35,29 @@ BOILING_POINT = {
     "function": "get-boiling-point",
 }
 MESSAGE = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "My name is Ada."}]}
+
+VECTOR_DB_REGISTRATION = {"vector_db_id": VECTOR_DB, "embedding_model": "all-MiniLM-L6-v2", "embedding_dimension": 384}
+INSERTED_DOCUMENTS = {
+    "vector_db_id": VECTOR_DB,
+    "documents": [
+        {
+            "document_id": "llamas",
+            "content": "Llamas live in the Andes.",
+            "mime_type": "text/plain",
+            "metadata": {"source": "facts"},
+        }
+    ],
+    "chunk_size_in_tokens": 512,
+}
+INSERTED_CHUNKS = {
+    "vector_db_id": VECTOR_DB,
+    "chunks": [
+        {
+            "content": "Alpacas hum when they are curious.",
+            "metadata": {"document_id": "alpacas", "source": "facts"},
+        }
+    ],
+}
+"""What the events insert, too. The same insertion again needs no worker, which would not run beside an event."""
 
 QUESTION = {"role": "user", "content": "What is the weather in Oslo?"}

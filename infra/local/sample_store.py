@@ -21,6 +21,8 @@ from infra.local.sample_ids import (
     RESPONSES,
     SESSION,
     UPLOADS,
+    VECTOR_DB,
+    VECTOR_DB_STORE,
     VECTOR_STORES,
 )
 
@@ -78,8 +80,11 @@ async def remove_samples(store: Store, table: Table, index: VectorIndex) -> None
         with contextlib.suppress(NotFound):
             await store.conversations.mark_deleted(TENANT, conversation_id)
             await store.conversations.delete(TENANT, conversation_id)
-    removal = Removal(store, lambda: index)
-    for store_id in VECTOR_STORES:
+    removal, names = Removal(store, lambda: index), (VECTOR_DB, f"new-{VECTOR_DB}")
+    named = await store.vector_db_names.find(TENANT, names)
+    for name in names:
+        await store.vector_db_names.remove(TENANT, name)
+    for store_id in {*VECTOR_STORES, VECTOR_DB_STORE, *(one.store_id for one in named.values())}:
         with contextlib.suppress(NotFound):
             await store.vector_stores.mark_deleted(TENANT, store_id)
             task = DeletionTask(kind="delete_vector_store", tenant=TENANT, vector_store_id=store_id)

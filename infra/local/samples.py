@@ -2,27 +2,23 @@
 
 They are an agent with a client tool, a session, a complete turn and one that waits; a toolgroup, a shield and a model;
 a conversation with a message; a stored chat completion; a response, and two in the background: one that waits for the
-worker, and one that has ended; a file, an upload with a part, and a vector store. An agent, a response, a conversation,
-a file and a vector store are marked as deleted.
+worker, and one that has ended; a file, an upload with a part, a vector store, and a vector db with a document and a
+chunk. An agent, a response, a conversation, a file and a vector store are marked as deleted.
 """
 
-import asyncio
 import contextlib
-import re
-from collections import deque
 from collections.abc import Iterator, Mapping
 from typing import Any
-from unittest.mock import patch
-from uuid import UUID
 
 from infra.local.errors import LocalCloudError
+from infra.local.fixed_ids import deadline, fixed_ids
+from infra.local.knowledge_samples import KnowledgeSamples
 from infra.local.sample_bodies import BOILING_POINT, CONFIG, MESSAGE, QUESTION
 from infra.local.sample_ids import (
     AGENT,
     AWAITING_STEP,
     AWAITING_TURN,
     BACKGROUND_RESPONSE,
-    CANCELLED_UPLOAD,
     CHAT_COMPLETION,
     COMPLETED_STEPS,
     COMPLETED_TURN,
@@ -33,8 +29,6 @@ from infra.local.sample_ids import (
     DELETED_FILE,
     DELETED_RESPONSE,
     DELETED_VECTOR_STORE,
-    FILE,
-    FILE_BATCH,
     MODEL,
     PENDING_STEP,
     QUEUED_RESPONSE,
@@ -42,20 +36,13 @@ from infra.local.sample_ids import (
     SESSION,
     SHIELD,
     TOOLGROUP,
-    UPLOAD,
-    UPLOAD_PART,
-    VECTOR_STORE,
-    VECTOR_STORES,
 )
 from infra.local.sample_store import clients, remove_samples
 
 from stint.bootstrap.adapters import Adapters
 from stint.bootstrap.agents import compose, delete_agent_objects
-from stint.bootstrap.knowledge import compose_knowledge, delete_knowledge_objects
-from stint.bootstrap.knowledge_parts import KnowledgeParts
+from stint.bootstrap.knowledge import delete_knowledge_objects
 from stint.bootstrap.openai import compose_responses, compose_worker
-from stint.bootstrap.vector_stores import compose_ingestion, compose_vector_stores
-from stint.domain import ids
 from stint.domain.errors import StintError
 from stint.domain.ids import TENANT
 from stint.domain.llama_stack.registrations import (
@@ -67,12 +54,9 @@ from stint.domain.llama_stack.turns import TurnCreateRequest, TurnResumeRequest
 from stint.domain.openai.chat import ChatCompletionRequest
 from stint.domain.openai.conversations import CreateConversation
 from stint.domain.openai.response_requests import CreateResponse
-from stint.domain.openai.uploads import CreateUpload
-from stint.domain.openai.vector_stores import CreateFileBatch, CreateVectorStore
 from stint.retrieval.packed.index import PackedIndex
 from stint.retrieval.port import VectorIndex
 from stint.services.deletions import Deletions
-from stint.services.knowledge.files import NewFile
 from stint.services.responses.link_cache import LinkCache
 from stint.services.turns.turn_run import TurnRun
 from stint.settings import Settings
@@ -80,7 +64,6 @@ from stint.store.objects import BucketObjects
 from stint.store.store import Store
 from stint.store.table import Table
 
-SECONDS = 60.0
 PACKED_BYTES = 1_000_000
 
 
@@ -112,20 +95,6 @@ def reported() -> Iterator[None]:
         raise LocalCloudError(f"cannot store the records that the event names: {error.message}") from error
 
 
-@contextlib.contextmanager
-def fixed_ids(*names: str) -> Iterator[None]:
-    """Use the ids in `names`, which the events contain, for the next ids that are made."""
-    left, make_id = deque(names), ids._id_at
-
-    def next_id(ticks: int) -> str:
-        return str(UUID(re.split("file-|_", left.popleft())[-1])) if left else make_id(ticks)
-
-    with patch.object(ids, "_id_at", next_id):
-        yield
-    if left:
-        raise LocalCloudError(f"the samples did not use the ids {', '.join(left)}")
-
-
 class Outbox:
     """A queue and an event bus that deliver nothing."""
 
@@ -146,20 +115,13 @@ class Samples:
             scripted_word_seconds=0,
             own_functions=environment.get("STINT_OWN_FUNCTIONS", ""),
         )
-        outbox, adapters = Outbox(), Adapters(settings)
+        outbox, adapters = Outbox(), Adapters(settings, make_index=lambda: index)
         kinds = delete_agent_objects(store, outbox.send) | delete_knowledge_objects(store, lambda: index)
         deletions = Deletions(kinds, outbox.send)
         self.agents = compose(TENANT, adapters, store, deletions)
         self.openai = compose_responses(TENANT, adapters, store, self.agents, outbox, LinkCache())
-        registry = self.agents.registry
-        parts = KnowledgeParts(adapters, store, lambda: index, deletions, outbox.send, lambda _: registry.find_models)
-        self.knowledge = compose_knowledge(TENANT, parts, compose_vector_stores(TENANT, parts))
-        self.ingestion = compose_ingestion(TENANT, parts)
+        self.knowledge = KnowledgeSamples(adapters, store, index, deletions, self.agents.registry.find_models)
         self.worker = compose_worker(TENANT, settings, store, self.openai, outbox)
-
-    @property
-    def deadline(self) -> float:
-        return asyncio.get_running_loop().time() + SECONDS
 
     async def make(self) -> None:
         await self.make_agents()
@@ -167,8 +129,7 @@ class Samples:
         await self.make_conversations()
         await self.make_chat_completion()
         await self.make_responses()
-        await self.make_files()
-        await self.make_vector_stores()
+        await self.knowledge.make()
 
     async def make_agents(self) -> None:
         for agent_id in (AGENT, DELETED_AGENT):
@@ -180,7 +141,7 @@ class Samples:
             await self.begin_turn("Please get_weather for Oslo")
         response = {"call_id": "call_1", "tool_name": "get_weather", "content": "Snow, -3 degrees"}
         request = TurnResumeRequest.model_validate({"tool_responses": [response]})
-        turn = await self.agents.turns.resume(AGENT, SESSION, COMPLETED_TURN, request, self.deadline)
+        turn = await self.agents.turns.resume(AGENT, SESSION, COMPLETED_TURN, request, deadline())
         with fixed_ids(COMPLETED_STEPS[2]):
             await self.finish(turn)
         with fixed_ids(AWAITING_TURN, AWAITING_STEP, PENDING_STEP):
@@ -188,7 +149,7 @@ class Samples:
 
     async def begin_turn(self, text: str) -> None:
         request = TurnCreateRequest.model_validate({"messages": [{"role": "user", "content": text}]})
-        await self.finish(await self.agents.turns.start(AGENT, SESSION, request, self.deadline))
+        await self.finish(await self.agents.turns.start(AGENT, SESSION, request, deadline()))
 
     async def finish(self, turn: TurnRun) -> None:
         async for _ in self.agents.turns.run(turn):
@@ -211,7 +172,7 @@ class Samples:
     async def make_chat_completion(self) -> None:
         body = {"model": "scripted/demo", "messages": [QUESTION], "store": True, "metadata": {"topic": "weather"}}
         with fixed_ids(CHAT_COMPLETION):
-            run = await self.openai.chat.start(ChatCompletionRequest.model_validate(body), self.deadline)
+            run = await self.openai.chat.start(ChatCompletionRequest.model_validate(body), deadline())
         async for _ in self.openai.chat.run(run):
             pass
 
@@ -219,32 +180,12 @@ class Samples:
         request = {"model": "scripted/demo", "input": [MESSAGE]}
         for response_id in (RESPONSE, DELETED_RESPONSE):
             with fixed_ids(response_id):
-                run = await self.openai.responses.start(CreateResponse.model_validate(request), self.deadline)
+                run = await self.openai.responses.start(CreateResponse.model_validate(request), deadline())
             async for _ in self.openai.responses.run(run):
                 pass
         for response_id in (QUEUED_RESPONSE, BACKGROUND_RESPONSE):
             with fixed_ids(response_id):
                 await self.openai.background.create(
-                    CreateResponse.model_validate(request | {"background": True}), self.deadline
+                    CreateResponse.model_validate(request | {"background": True}), deadline()
                 )
-        await self.worker.handle(BACKGROUND_RESPONSE, self.deadline)
-
-    async def make_files(self) -> None:
-        for file_id in (FILE, DELETED_FILE):
-            with fixed_ids(file_id):
-                await self.knowledge.files.create(NewFile("llamas.txt", "assistants"), b"Llamas live in the Andes.")
-        request = {"bytes": 26, "filename": "llamas.txt", "mime_type": "text/plain", "purpose": "assistants"}
-        for upload_id in (UPLOAD, CANCELLED_UPLOAD):
-            with fixed_ids(upload_id):
-                await self.knowledge.uploads.create(CreateUpload.model_validate(request))
-        with fixed_ids(UPLOAD_PART):
-            await self.knowledge.uploads.add_part(UPLOAD, b"Llamas live in the Andes.\n")
-        await self.knowledge.uploads.cancel(CANCELLED_UPLOAD)
-
-    async def make_vector_stores(self) -> None:
-        for store_id in VECTOR_STORES:
-            with fixed_ids(store_id):
-                await self.knowledge.vector_stores.create(CreateVectorStore(name="Animals"))
-        with fixed_ids(FILE_BATCH):
-            await self.knowledge.file_batches.create(VECTOR_STORE, CreateFileBatch(file_ids=[FILE]))
-        await self.ingestion.handle(VECTOR_STORE, FILE, self.deadline)
+        await self.worker.handle(BACKGROUND_RESPONSE, deadline())

@@ -34,6 +34,22 @@ def test_an_event_finds_what_it_names_whatever_the_last_one_did(tmp_path: Path) 
     assert payload["turn"]["turn_id"] == AWAITING_TURN
 
 
+@pytest.mark.parametrize("event", ["insert_documents", "insert_chunks"])
+def test_an_insertion_that_the_samples_have_needs_no_worker(tmp_path: Path, event: str) -> None:
+    insertion = invoke("knowledge", f"events/knowledge/{event}.json", tmp_path)
+
+    head, _, body = insertion.stdout.partition("\n\n")
+    assert head.startswith("HTTP 200\n"), insertion.stderr
+    assert body == "null\n"
+
+
+def test_a_query_finds_the_document_of_the_samples(tmp_path: Path) -> None:
+    invoke("knowledge", "events/knowledge/unregister_vector_db.json", tmp_path)
+    query = invoke("knowledge", "events/knowledge/query_context.json", tmp_path)
+
+    assert '"document_ids": [\n      "llamas"\n    ]' in query.stdout, query.stderr
+
+
 def test_json_is_printed_to_be_read(tmp_path: Path) -> None:
     answer = invoke("registry", "events/registry/get_version.json", tmp_path)
 

@@ -37,6 +37,18 @@ async def test_documents_are_found_when_the_insertion_returns(rag: RAGFixture) -
     )
 
 
+async def test_the_same_insertion_again_changes_nothing(rag: RAGFixture) -> None:
+    await rag.register("facts")
+    await rag.insert("facts", {"llamas": "Llamas live in Peru."})
+    before, objects = rag.index.keys, rag.cloud.blobs(rag.tenant)
+
+    with rag.idle():
+        await rag.insert("facts", {"llamas": "Llamas live in Peru."})
+
+    assert rag.inbox.ingestions == []
+    assert (rag.index.keys, rag.cloud.blobs(rag.tenant)) == (before, objects)
+
+
 async def test_a_name_may_be_registered_again_but_not_with_another_model(rag: RAGFixture) -> None:
     first = await rag.register("team/a")
 

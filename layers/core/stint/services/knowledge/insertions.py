@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
-from stint.domain.errors import Conflict, DeadlineExceeded, InvalidRequest, StintError
+from stint.domain.errors import Conflict, DeadlineExceeded, InvalidRequest
 from stint.domain.vector_stores import (
     AutoChunking,
     DocumentSettings,
@@ -99,15 +99,22 @@ class Insertions:
         self, store_id: str, documents: Mapping[str, DocumentSettings], batch: Item | None = None
     ) -> list[str]:
         """Add documents, or ingest them again, send their tasks, and return their keys."""
+        records: Mapping[str, StoredDocument] = {}
         try:
             records = await self.put(store_id, documents, batch)
-        except StintError:
-            for settings in documents.values():
-                if isinstance(settings.content, StoredContent):
-                    await self.store.vector_store_contents.delete(settings.content)
-            raise
+        finally:
+            await self.delete_unused(documents, records)
         await self.tasks.send_documents(store_id, [key for key, one in records.items() if one.status == "in_progress"])
         return list(records)
+
+    async def delete_unused(
+        self, documents: Mapping[str, DocumentSettings], records: Mapping[str, StoredDocument]
+    ) -> None:
+        """Delete the contents of documents that no record names."""
+        for key, settings in documents.items():
+            used = key in records and records[key].settings.content == settings.content
+            if isinstance(settings.content, StoredContent) and not used:
+                await self.store.vector_store_contents.delete(settings.content)
 
     async def put(
         self, store_id: str, documents: Mapping[str, DocumentSettings], batch: Item | None = None
@@ -135,7 +142,7 @@ class Insertions:
     ) -> StoredDocument:
         """Ingest a document again, if it has other settings or was not completed."""
         documents, batch_id = self.store.vector_store_documents, batch_id_of(batch)
-        if found.settings == settings and found.status in ("in_progress", "completed"):
+        if is_same(found.settings, settings) and found.status in ("in_progress", "completed"):
             if batch_id is not None:
                 await documents.set_batch(self.tenant, store_id, found.key, batch_id)
             return found
@@ -163,6 +170,14 @@ class Insertions:
                     f"which goes on: {', '.join(waiting[:3])}. Query the store later."
                 )
             await asyncio.sleep(POLL_SECONDS)
+
+
+def is_same(found: DocumentSettings, new: DocumentSettings) -> bool:
+    """Return whether the settings of a document are equal, wherever its content is stored."""
+    old, content = found.content, new.content
+    if isinstance(old, StoredContent) and isinstance(content, StoredContent):
+        new = new.model_copy(update={"content": content.model_copy(update={"blob": old.blob})})
+    return found == new
 
 
 def batch_id_of(batch: Item | None) -> str | None:

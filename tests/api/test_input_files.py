@@ -144,3 +144,14 @@ def test_a_file_that_a_model_cannot_read_is_refused(
     error = assert_refused(post(http, asks(part(upload(http, content, name, purpose)))), 400, code)
 
     assert error["param"] == "input[0].content[0]"
+
+
+def test_a_compaction_reads_stored_files_and_names_unknown_ones(http: httpx.Client, app_fixture: AppFixture) -> None:
+    body = {"model": "recorded/m", "input": asks(file(upload(http, b"plum jam")))}
+
+    compacted = http.post(f"{RESPONSES}/compact", json=body)
+    refused = http.post(f"{RESPONSES}/compact", json=body | {"input": asks(file(UNKNOWN))})
+
+    assert compacted.status_code == 200, compacted.text
+    assert "plum jam" in str(read_by_model(app_fixture).content)
+    assert UNKNOWN in assert_refused(refused, 400, "file_not_found")["message"]

@@ -38,7 +38,6 @@ TOOL = {"type": "file_search", "vector_store_ids": [FACTS]}
 SEARCH = 'call: file_search {"query": "andes."}'
 BOTH = 'call: file_search {"query": "andes. peru."}'
 RESULTS = "file_search_call.results"
-CITED = f"They live there <|{ANDES}|>. And <|{PERU}|>, see <|file-unknown|>."
 
 
 @pytest.fixture(autouse=True)

@@ -8,6 +8,7 @@ from tests.store.conftest import Cloud, connect
 
 from stint.domain.ids import new_id
 from stint.models.port import ChatModel
+from stint.tools.knowledge.file_search import KnowledgeSearch
 
 MakeTurnFixture = Callable[..., TurnFixture]
 MakeWorkerFixture = Callable[..., WorkerFixture]
@@ -51,7 +52,7 @@ def make_turn_fixture(cloud: Cloud, tenant: str) -> MakeTurnFixture:
 def make_worker_fixture(cloud: Cloud, tenant: str) -> MakeWorkerFixture:
     """Return a function that creates an office for a model; `lease` is in seconds."""
 
-    def make(model: ChatModel, lease: float = 30) -> WorkerFixture:
-        return WorkerFixture(cloud, tenant, model, lease)
+    def make(model: ChatModel, lease: float = 30, knowledge: KnowledgeSearch | None = None) -> WorkerFixture:
+        return WorkerFixture(cloud, tenant, model, lease, knowledge=knowledge)
 
     return make

@@ -16,7 +16,13 @@ from tests.store.conftest import Cloud
 
 from stint.bootstrap.adapters import Adapters
 from stint.bootstrap.agents import compose, delete_agent_objects
-from stint.bootstrap.openai import compose_event_requests, compose_responses, compose_worker, delete_response_objects
+from stint.bootstrap.openai import (
+    compose_event_requests,
+    compose_responses,
+    compose_worker,
+    delete_response_objects,
+    no_vector_stores,
+)
 from stint.domain.errors import DeadlineExceeded, StoreUnavailable
 from stint.domain.inference import ToolSignature
 from stint.domain.notifications.completion_events import CompletionEvent
@@ -31,6 +37,7 @@ from stint.models.scripted.model import Scripted
 from stint.services.deletions import Deletions
 from stint.services.responses.link_cache import LinkCache
 from stint.settings import Settings
+from stint.tools.knowledge.file_search import KnowledgeSearch
 from stint.tools.port import Invocation, Toolgroup, ToolOutcome
 
 MCP_TOOL = {"type": "mcp", "server_label": "shop", "server_url": "http://127.0.0.1:9/mcp", "require_approval": "never"}
@@ -93,10 +100,19 @@ class FakeMcp:
 
 
 class WorkerFixture:
-    """A process of the system. Two offices with the same tenant and desk are two processes. `lease` is in seconds."""
+    """A process of the system. Two offices with the same tenant and desk are two processes. `lease` is in seconds.
+
+    `knowledge` searches the vector stores of responses.
+    """
 
     def __init__(
-        self, cloud: Cloud, tenant: str, model: ChatModel, lease: float = 30, desk: FakeQueue | None = None
+        self,
+        cloud: Cloud,
+        tenant: str,
+        model: ChatModel,
+        lease: float = 30,
+        desk: FakeQueue | None = None,
+        knowledge: KnowledgeSearch | None = None,
     ) -> None:
         self.cloud, self.tenant, self.desk, self.fake_mcp, self.lease = (
             cloud,
@@ -105,7 +121,8 @@ class WorkerFixture:
             FakeMcp(),
             lease,
         )
-        self.store = cloud.store
+        self.store, self.knowledge = cloud.store, knowledge
+        make_knowledge = no_vector_stores if knowledge is None else lambda: knowledge
         self.links = LinkCache()
         settings = Settings(lease_seconds=lease, default_model="scripted/demo", scripted_models=True)
         router = Router({"test": lambda: model, "scripted": lambda: Scripted(0)}, "test/m")
@@ -115,13 +132,13 @@ class WorkerFixture:
         adapters = Adapters(settings, router=router, tool_providers=providers)
         base = compose(tenant, adapters, cloud.store, self.deletions)
         self.turns = base
-        self.services = compose_responses(tenant, adapters, self.store, base, self.desk, self.links)
+        self.services = compose_responses(tenant, adapters, self.store, base, self.desk, self.links, make_knowledge)
         self.worker = compose_worker(tenant, settings, self.store, self.services, self.desk)
         self.event_requests = compose_event_requests(tenant, settings, self.store, base, self.services, self.worker)
 
     def beside(self, model: ChatModel) -> "WorkerFixture":
         """Return another process of the same system."""
-        return WorkerFixture(self.cloud, self.tenant, model, self.lease, self.desk)
+        return WorkerFixture(self.cloud, self.tenant, model, self.lease, self.desk, self.knowledge)
 
     async def create(self, text: str = "Hello", **fields: Any) -> str:
         """Create a background response, and return its id."""

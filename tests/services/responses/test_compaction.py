@@ -161,3 +161,11 @@ async def test_tools_of_servers_are_counted(make_worker_fixture: MakeWorkerFixtu
     responder = Responder(make_worker_fixture(script()))
 
     assert await count(responder, input="Hello", tools=[tool], tool_choice={"type": "mcp", "server_label": "shop"}) == 1
+
+
+async def test_a_summary_has_no_markers_of_files(make_worker_fixture: MakeWorkerFixture) -> None:
+    model = script(said(f"Llamas live in Peru <|file-{'a' * 32}|>."))
+
+    compacted = await compact(Responder(make_worker_fixture(model)), input=TALK)
+
+    assert context_of(compacted).summary == "Llamas live in Peru."

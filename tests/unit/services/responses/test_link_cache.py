@@ -18,6 +18,7 @@ def link(size: int = 100, previous: str | None = None) -> CachedLink:
         item_ids=(),
         function_calls=(),
         excused=(),
+        sources={},
     )
 
 

@@ -145,12 +145,14 @@ class ResponseRecord(Schema):
     """One entry of a response's log: a step with its details, an ending, or the last step with the ending.
 
     In the background, where another process may resume from a record, it also has the `usage` so far, and the number of
-    output indexes of interrupted items before it (`skipped`).
+    output indexes of interrupted items before it (`skipped`). `cited` has the names, by their ids, of the files that
+    the step's text cites and that were found before this response. It is None without markers in the text.
     """
 
     skipped: Omitted[int] = None
     step: Omitted[Step] = None
     details: Omitted[AnswerDetails] = None
+    cited: Omitted[dict[str, str]] = None
     usage: Omitted[Usage] = None
     ending: Omitted[ResponseOutcome] = None
 

@@ -73,6 +73,14 @@ def cite(text: str, sources: Mapping[str, str]) -> OutputText:
     return join([*parser.add(text), *parser.finish()])
 
 
+def cited_in(text: str, sources: Mapping[str, str]) -> dict[str, str] | None:
+    """Return the sources that a text cites; None if the text has no markers that are removed."""
+    names = [found[1] for found in MARKER.finditer(text)]
+    if not any(name in sources or FILE_ID.fullmatch(name) for name in names):
+        return None
+    return {name: sources[name] for name in names if name in sources}
+
+
 def join(pieces: Iterable[str | FileCitation]) -> OutputText:
     pieces = list(pieces)
     return OutputText(

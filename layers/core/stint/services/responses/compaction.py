@@ -53,7 +53,7 @@ class Compaction:
         asked = InferenceRequest(model=model_id, messages=(*system, *transcript.messages, UserInput(TASK)))
         model.check(asked)
         answer = await answer_to(Inference(model, asked), deadline)
-        summary = text_of(answer.to_step().model_response.content)
+        summary = without_markers(text_of(answer.to_step().model_response.content))
         if not summary:
             raise ModelError("The model wrote no summary. Try again, or use another model.")
         instructions = [message.text for message in transcript.messages if isinstance(message, SystemText)]
@@ -66,6 +66,15 @@ class Compaction:
             output=[name_item(CompactionItem(encrypted_content=opaque.encode(context)))],
             usage=ResponseUsage.of(answer.usage or Usage()),
         )
+
+
+def without_markers(text: str) -> str:
+    """Return a text without the markers of files, because a response after a compaction does not know their names."""
+    if "<|" not in text:
+        return text
+    from stint.services.responses.citations import cite  # noqa: PLC0415 - few conversations search files
+
+    return cite(text, {}).text
 
 
 async def answer_to(inference: Inference, deadline: float) -> Answer:

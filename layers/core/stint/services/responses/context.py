@@ -19,6 +19,7 @@ from stint.services.responses.link_cache import LinkCache, TenantLinks
 from stint.services.responses.links import Context, add_cached_link, add_link
 from stint.services.responses.output_items import output_of, whole
 from stint.services.responses.recovery import Recovery, interrupted_record, mark_interrupted
+from stint.services.responses.search_items import files_in
 from stint.store.chains import Chain, place_after, place_behind
 from stint.store.lease import Lease
 from stint.store.store import Store
@@ -177,7 +178,7 @@ class Contexts:
         reader.lenient = False
         items = [stored.item for stored in history.items]
         calls = {item.call_id for item in items if isinstance(item, FunctionCall)}
-        return Context(reader, known={item.id for item in items}, function_calls=calls)
+        return Context(reader, known={item.id for item in items}, function_calls=calls, sources=files_in(items))
 
     def refuse_excess(self, *, complete: bool, shortens: bool) -> None:
         if not complete and not shortens:

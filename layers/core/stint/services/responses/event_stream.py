@@ -145,7 +145,7 @@ class ResponseStream:
 
     def emit_text(self, item_id: str, delta: TextDelta) -> Iterator[ResponseEvent]:
         """Yield a piece of a text, whose markers become annotations."""
-        if isinstance(delta, RefusalDelta) or not self.output.hosted.cites:
+        if isinstance(delta, RefusalDelta) or not self.output.cites:
             yield from self.items.emit_text(item_id, delta)
             return
         from stint.services.responses.citations import CitationParser  # noqa: PLC0415 - few responses search files
@@ -156,6 +156,7 @@ class ResponseStream:
                 yield from self.items.emit_text(item_id, TextDelta(text=piece))
             else:
                 yield from self.items.emit_annotation(item_id, piece)
+        yield from self.items.keep_waiting(item_id, self.citations.rest)
 
     def missing_items(self) -> Iterator[ResponseEvent]:
         """Yield the items that the stream lacks. An open item that is not in the output was interrupted."""

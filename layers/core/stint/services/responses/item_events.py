@@ -116,6 +116,13 @@ class ItemStream:
         opened.annotations.append(annotation)
         yield AnnotationAdded(**opened.place, content_index=0, annotation_index=index, annotation=annotation)
 
+    def keep_waiting(self, item_id: str, rest: str) -> Iterator[ResponseEvent]:
+        """Keep the end of a text, which is emitted later, for the case that the answer breaks off."""
+        if self.open is None and rest:
+            yield from self.emit_message(empty_message(item_id), OutputText(text=""))
+        if self.open is not None:
+            self.open.waiting = rest
+
     def emit_message(self, item: Message, part: OutputText | RefusalPart) -> Iterator[ResponseEvent]:
         opened = yield from self.emit_added(item)
         opened.part = part

@@ -38,6 +38,7 @@ class CachedLink:
     item_ids: tuple[str, ...]
     function_calls: tuple[str, ...]
     excused: tuple[str, ...]
+    sources: Mapping[str, str]
 
     @property
     def memory(self) -> int:

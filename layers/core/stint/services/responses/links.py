@@ -14,6 +14,7 @@ from stint.services.responses.answer_calls import AnswerCalls
 from stint.services.responses.items_to_messages import MessageBuilder
 from stint.services.responses.link_cache import CachedLink
 from stint.services.responses.output_items import Encode, OutputItems
+from stint.services.responses.search_items import files_in
 from stint.store.lease import Lease
 
 
@@ -21,7 +22,8 @@ from stint.store.lease import Lease
 class Context:
     """The messages before the input. `known` has the ids of their items, and `function_calls` their calls.
 
-    `excused` has the open calls of failed or cancelled responses, which need no results.
+    `excused` has the open calls of failed or cancelled responses, which need no results. `sources` has the names of the
+    files that they found, by their ids.
     `keeper` keeps the lease of the conversation that is continued, as long as the response runs.
     """
 
@@ -31,6 +33,7 @@ class Context:
     known: set[str] = field(default_factory=set)
     function_calls: set[str] = field(default_factory=set)
     excused: set[str] = field(default_factory=set)
+    sources: dict[str, str] = field(default_factory=dict)
     keeper: LeaseKeeper[Lease] | None = None
 
 
@@ -60,6 +63,7 @@ def add_link(context: Context, link: StoredResponse, encode: Encode, previous: s
         item_ids=tuple(item.id for item in items),
         function_calls=tuple(item.call_id for item in items if isinstance(item, FunctionCall)),
         excused=tuple(transcript.open) if broke_off else (),
+        sources=files_in(link.header.input) | output.sources,
     )
     note_items(context, added)
     return added
@@ -80,6 +84,7 @@ def note_items(context: Context, link: CachedLink) -> None:
     context.known.update(link.item_ids)
     context.function_calls.update(link.function_calls)
     context.excused.update(link.excused)
+    context.sources.update(link.sources)
 
 
 def common_start(before: list[ModelMessage], after: list[ModelMessage]) -> int:

@@ -1,6 +1,6 @@
 """The output of a response, derived from its steps. Streaming, reading and resuming yield the same items."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from stint.domain.content import text_of
 from stint.domain.ids import hex_of, item_name, place_of
@@ -21,7 +21,7 @@ from stint.domain.steps import InferenceStep, Step, ToolExecutionStep
 from stint.domain.tools import ToolCall, ToolResponse
 from stint.services.conversations.include import ENCRYPTED_REASONING, FILE_RESULTS, SEARCH_SOURCES
 from stint.services.responses.answer_calls import AnswerCalls
-from stint.services.responses.hosted_tools import HostedTools
+from stint.services.responses.hosted_tools import HostedTools, is_plain
 from stint.services.responses.search_items import (
     finish_file_search,
     finish_web_search,
@@ -55,6 +55,7 @@ class OutputItems:
         self.sources: dict[str, str] = {}
         self.listed: list[McpListTools] = []
         self.list_tools(listed)
+        self.cites = self.hosted.cites
 
     @property
     def place(self) -> int:
@@ -73,10 +74,17 @@ class OutputItems:
     def add_record(self, record: ResponseRecord) -> None:
         """Add a record of the log."""
         self.skipped += record.skipped or 0
+        if record.cited is not None:
+            self.add_sources(record.cited)
         if record.step is not None:
             self.add_step(record.step, record.details)
         if record.ending is not None:
             self.finish(record.ending)
+
+    def add_sources(self, sources: Mapping[str, str]) -> None:
+        """Add files that were found before this response, so that its texts can cite them."""
+        self.sources |= sources
+        self.cites = is_plain(self.settings)
 
     def list_tools(self, listed: Iterable[McpListTools]) -> None:
         """Add the items that list the tools of MCP servers."""
@@ -114,7 +122,7 @@ class OutputItems:
 
     def output_text(self, text: str) -> OutputText:
         """Return a text of the model with its citations."""
-        if not self.hosted.cites:
+        if not self.cites:
             return OutputText(text=text)
         from stint.services.responses.citations import cite  # noqa: PLC0415 - few responses search files
 

@@ -1,10 +1,10 @@
 """The log of a running response, in the store or only in memory."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from stint.domain.content import Content, KeptResult
+from stint.domain.content import Content, KeptResult, text_of
 from stint.domain.errors import StoreUnavailable
 from stint.domain.inference import AnswerDetails, Usage
 from stint.domain.openai.stored_responses import (
@@ -36,7 +36,7 @@ class ResponseLog:
 
     Without `store`, nothing is written. Items are added to a `conversation` before the response ends. `used` returns
     the usage so far, and `skipped` the output indexes of interrupted items. The next record has both, for the process
-    that resumes or ends the response.
+    that resumes or ends the response. `sources` has the files that were found before.
     """
 
     tenant: str
@@ -47,6 +47,7 @@ class ResponseLog:
     lease: LeaseKeeper[Renewable] | None = None
     used: Callable[[], Usage | None] = lambda: None
     skipped: int | None = None
+    sources: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def response_id(self) -> str:
@@ -79,11 +80,20 @@ class ResponseLog:
         record = ResponseRecord(
             step=step,
             details=details,
+            cited=self.find_cited(step),
             skipped=self.skipped or None,
             usage=self.used() if isinstance(step, InferenceStep) and not ending else None,
             ending=ending_of(ending) if ending else None,
         )
         await self.write(record)
+
+    def find_cited(self, step: Step | None) -> dict[str, str] | None:
+        """Return the earlier files that the text of a step cites; None without markers."""
+        if not self.sources or not isinstance(step, InferenceStep):
+            return None
+        from stint.services.responses.citations import cited_in  # noqa: PLC0415 - few responses search files
+
+        return cited_in(text_of(step.model_response.content), self.sources)
 
     async def write(self, record: ResponseRecord) -> None:
         """Store a record unchanged. Raises as `append` does."""

@@ -23,6 +23,7 @@ from stint.services.responses.closing_record import closing_record
 from stint.services.responses.context import Contexts
 from stint.services.responses.conversation_writer import ConversationWriter
 from stint.services.responses.event_stream import ResponseStream
+from stint.services.responses.hosted_tools import is_plain
 from stint.services.responses.input_items import InputResolver, refuse_nothing, refuse_too_many_approvals, require_input
 from stint.services.responses.links import Context, add_records
 from stint.services.responses.masking import masked_settings
@@ -30,6 +31,7 @@ from stint.services.responses.output_items import OutputItems
 from stint.services.responses.planner import ResponsePlanner
 from stint.services.responses.response_log import ResponseLog, ending_of
 from stint.services.responses.response_run import Prepared, ResponseRun, response_events
+from stint.services.responses.search_items import files_in
 from stint.services.responses.unanswered_calls import refuse_unanswered, unanswered_calls
 from stint.store.store import Store
 from stint.tools.port import NO_PROVIDER_DATA, ProviderData
@@ -167,9 +169,12 @@ class Responses:
             StoredResponse(header, list(records)),
             conversation,
             [context.keeper] if context.keeper else [],
+            sources=context.sources | files_in(header.input) if is_plain(header.settings) else {},
         )
         reader = context.reader
         output = OutputItems(header.response_id, header.settings, self.contexts.opaque.encode, header.listed)
+        if log.sources:
+            output.add_sources(log.sources)
         add_records(reader, output, records)
         run = Run(
             header.response_id, prepared.plan.plan, reader.transcript, log, deadline, reader.approved, reader.later

@@ -6,7 +6,8 @@ from typing import Any, Literal
 from stint.domain.content import TextContentItem, items_of, text_of
 from stint.domain.json_text import parse_json
 from stint.domain.openai.file_search import MAX_QUERIES, FileSearchCall, FileSearchResult
-from stint.domain.openai.items import WebSearchAction, WebSearchCall, WebSearchSource
+from stint.domain.openai.items import Item, Message, WebSearchAction, WebSearchCall, WebSearchSource
+from stint.domain.openai.parts import FileCitation, OutputText
 from stint.domain.tools import ToolCall, ToolResponse
 from stint.services.conversations.include import FILE_RESULTS, SEARCH_SOURCES
 from stint.services.responses.hosted_tools import FILE_SEARCHES, WEB_SEARCH, HostedTools
@@ -72,6 +73,18 @@ def sources_of(response: ToolResponse) -> dict[str, str]:
     return {result["file_id"]: result["filename"] for result in found_by(response)}
 
 
+def files_in(items: Iterable[Item]) -> dict[str, str]:
+    """Return the names of the files that items have found or cited, by their ids."""
+    files: dict[str, str] = {}
+    for item in items:
+        if isinstance(item, FileSearchCall):
+            files |= {result.file_id: result.filename for result in item.results or ()}
+        elif isinstance(item, Message):
+            noted = [note for part in item.content if isinstance(part, OutputText) for note in part.annotations]
+            files |= {note.file_id: note.filename for note in noted if isinstance(note, FileCitation)}
+    return files
+
+
 def found_by(response: ToolResponse) -> list[dict[str, Any]]:
     return (response.metadata or {}).get(RESULTS) or []
 
@@ -90,6 +103,14 @@ def urls_of(item: WebSearchCall) -> str:
 
 
 def chunks_of(item: FileSearchCall) -> str:
-    """Return the results of a file search for the model, if the item has them."""
-    found = enumerate(item.results or (), 1)
-    return "\n".join(f"[{place}] {each.filename or each.file_id}\n{each.text}" for place, each in found) or NO_RESULTS
+    """Return the results of a file search for the model, with their markers, if the item has them."""
+    if not item.results:
+        return NO_RESULTS
+    from stint.services.responses.citations import can_be_cited, marker_of  # noqa: PLC0415 - few responses search files
+    from stint.tools.knowledge.file_search import CITE  # noqa: PLC0415
+
+    lines = []
+    for place, each in enumerate(item.results, 1):
+        marker = f", cite as {marker_of(each.file_id)}" if can_be_cited(each.file_id) else ""
+        lines.append(f"[{place}] {each.filename or each.file_id}{marker}\n{each.text}\n")
+    return "".join(lines) + CITE

@@ -22,7 +22,8 @@ class Place(TypedDict):
 class OpenItem:
     """The item that is being streamed, as it was added at `index`.
 
-    It has its empty `part`, and the `text` and `annotations` so far.
+    It has its empty `part`, and the `text` and `annotations` so far. `waiting` is the end of the text that was not
+    emitted, because it may begin a marker.
     """
 
     item: OutputItem
@@ -30,6 +31,7 @@ class OpenItem:
     part: TextPart | None = None
     text: list[str] = field(default_factory=list)
     annotations: list[Annotation] = field(default_factory=list)
+    waiting: str = ""
 
     @property
     def place(self) -> Place:
@@ -37,7 +39,7 @@ class OpenItem:
 
     def broken_off(self) -> OutputItem:
         """Return the item as incomplete, with the text so far."""
-        text, filled = "".join(self.text), dict[str, object]()
+        text, filled = "".join(self.text) + self.waiting, dict[str, object]()
         match self.item, self.part:
             case McpCall() | FunctionCall(), _:
                 filled = {"arguments": text}

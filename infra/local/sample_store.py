@@ -82,8 +82,8 @@ async def remove_samples(store: Store, table: Table, index: VectorIndex) -> None
             await store.conversations.delete(TENANT, conversation_id)
     removal, names = Removal(store, lambda: index), (VECTOR_DB, f"new-{VECTOR_DB}")
     named = await store.vector_db_names.find(TENANT, names)
-    for name in names:
-        await store.vector_db_names.remove(TENANT, name)
+    for name, vector_db in named.items():
+        await store.vector_db_names.remove(TENANT, name, vector_db.store_id)
     for store_id in {*VECTOR_STORES, VECTOR_DB_STORE, *(one.store_id for one in named.values())}:
         with contextlib.suppress(NotFound):
             await store.vector_stores.mark_deleted(TENANT, store_id)

@@ -13,6 +13,7 @@ from tests.store.conftest import Cloud
 from stint.bootstrap.rag import compose_rag
 from stint.domain.llama_stack.rag import RAGInsertRequest, RAGQueryConfig
 from stint.domain.llama_stack.vector_dbs import VectorDB, VectorDBRegisterRequest
+from stint.domain.tasks import DeletionTask
 from stint.services.knowledge.contents import ContentReader
 from stint.services.knowledge.embedding_models import EmbeddingModels
 from stint.services.knowledge.ingestion import Ingestion
@@ -71,6 +72,11 @@ class RAGFixture:
         """Return the texts of the context."""
         result = await self.services.rag.query(content, names, RAGQueryConfig.model_validate(config))
         return [item.text for item in result.content or []]
+
+    async def remove_store(self, store_id: str) -> None:
+        """Delete what is left of a store that is marked as deleted."""
+        task = DeletionTask(kind="delete_vector_store", tenant=self.tenant, vector_store_id=store_id)
+        assert await Removal(self.cloud.store, lambda: self.index).delete_store(task, deadline(30))
 
     async def finish_deletions(self) -> None:
         """Delete the vector stores whose deletion was sent to the queue."""

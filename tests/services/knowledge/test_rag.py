@@ -1,6 +1,7 @@
 """Vector dbs, the rag-tool and the search of agents, with the real table, bucket and offline embedder."""
 
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from tests.script_model import Script, called, said, script, words_of
@@ -8,10 +9,11 @@ from tests.services.knowledge.rag_fixture import RAGFixture
 from tests.store.conftest import Cloud
 
 from stint.domain.content import text_of
-from stint.domain.errors import Conflict, DeadlineExceeded, InvalidRequest, NotFound
+from stint.domain.errors import Conflict, DeadlineExceeded, Interrupted, InvalidRequest, NotFound
 from stint.domain.inference import ToolResult
 from stint.domain.llama_stack.rag import RAGQueryConfig
 from stint.domain.steps import MemoryRetrievalStep, ToolExecutionStep
+from stint.services.knowledge.session_stores import SessionStores
 from stint.services.turns.session_documents import INLINE_CHARACTERS
 
 SEARCH = "builtin::rag/knowledge_search"
@@ -76,6 +78,48 @@ async def test_an_unregistered_vector_db_leaves_nothing(rag: RAGFixture) -> None
             await call("team/a")
     with pytest.raises(NotFound, match="Vector DB 'team/a' not found"):
         await rag.insert("team/a", {"doc-1": "x"})
+
+
+async def test_a_vector_db_ends_with_its_vector_store(rag: RAGFixture) -> None:
+    await rag.register("team/a")
+    named = (await rag.cloud.store.vector_db_names.find(rag.tenant, ["team/a"]))["team/a"]
+
+    await rag.cloud.store.vector_stores.mark_deleted(rag.tenant, named.store_id)
+
+    assert await rag.dbs.list() == []
+    with pytest.raises(NotFound, match="team/a"):
+        await rag.dbs.get("team/a")
+    again = await rag.register("team/a", embedding_model="hashed/words-384")
+    await rag.remove_store(named.store_id)
+    assert await rag.dbs.list() == [again]
+
+
+async def test_the_name_of_a_deleted_vector_store_is_deleted(rag: RAGFixture) -> None:
+    await rag.register("team/a")
+    named = (await rag.cloud.store.vector_db_names.find(rag.tenant, ["team/a"]))["team/a"]
+    await rag.cloud.store.vector_stores.mark_deleted(rag.tenant, named.store_id)
+
+    await rag.remove_store(named.store_id)
+
+    assert rag.rest() == []
+
+
+async def test_the_store_of_a_session_that_is_deleted_before_it_exists_is_not_made(rag: RAGFixture) -> None:
+    await rag.fixture.open(toolgroups=[SEARCH])
+    sessions, create = rag.services.session_stores, type(rag.services.session_stores).create
+    owner, session_id = rag.fixture.agent_id, rag.fixture.session_id
+
+    async def create_late(self: SessionStores, session_id: str, vector_db_id: str) -> None:
+        await rag.fixture.sessions.delete(owner, session_id)
+        await create(sessions, session_id, vector_db_id)
+
+    with patch.object(SessionStores, "create", create_late), pytest.raises((NotFound, Interrupted)):
+        await rag.fixture.start(documents=[{"content": LONG, "mime_type": "text/plain"}])
+    await rag.finish_deletions()
+
+    own = f"vs_{session_id.replace('-', '')}"
+    assert await rag.cloud.store.vector_stores.existing(rag.tenant, [own]) == set()
+    assert (rag.cloud.blobs(rag.tenant), rag.index.keys) == ([], [])
 
 
 async def test_an_insertion_that_takes_too_long_goes_on_in_the_worker(rag: RAGFixture) -> None:

@@ -179,7 +179,7 @@ async def test_a_registration_stands_in_front_of_a_configured_toolgroup_until_it
 
 async def test_a_configured_model_is_not_replaced(place: Place) -> None:
     registry = place.turn_fixture.services.registry
-    [configured] = (await registry.catalogue()).models
+    configured, *_ = (await registry.catalogue()).models
     request = ModelRegisterRequest(model_id=configured, provider_model_id="other", provider_id="scripted")
 
     with pytest.raises(Conflict) as refused:

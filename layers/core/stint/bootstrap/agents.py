@@ -2,14 +2,12 @@
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
 from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING
 
 from stint.bootstrap.adapters import Adapters, LazyMapping
 from stint.bootstrap.defaults import configured, providers
 from stint.bootstrap.restore import Parts
-from stint.domain.errors import NotFound
 from stint.domain.llama_stack.registry import Provider
 from stint.domain.redaction import SHORTEST
 from stint.domain.tasks import DeletionTask, ObjectKind
@@ -86,8 +84,7 @@ def delete_agent_objects(store: Store, send: SendTask) -> dict[ObjectKind, Delet
     deletion = store.deletion
 
     async def delete_vector_db(tenant: str, store_id: str) -> None:
-        with suppress(NotFound):
-            await store.vector_stores.mark_deleted(tenant, store_id)
+        if await store.vector_stores.seal(tenant, store_id):
             await send(DeletionTask(kind="delete_vector_store", tenant=tenant, vector_store_id=store_id))
 
     return {

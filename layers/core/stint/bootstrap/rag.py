@@ -52,7 +52,7 @@ def compose_rag(tenant: str, adapters: Adapters, store: Store, send: SendTask) -
         vector_io=VectorIO(vector_dbs, search),
         rag=RAG(search, queries, vector_dbs.resolve),
         rag_insertion=RAGInsertion(vector_dbs, insertions, reader),
-        session_stores=SessionStores(tenant, store, models, insertions, delete_store),
+        session_stores=SessionStores(tenant, store, models, insertions),
     )
 
 

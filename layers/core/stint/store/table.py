@@ -211,9 +211,10 @@ class Table:
             raise ConditionFailed(decode(refused.item) if refused.item else None) from refused
         return decode(answer["Attributes"])
 
-    async def delete(self, key: Key, *, unless: str | None = None) -> None:
-        """Delete a record if it exists and does not have the attribute `unless`."""
-        request: dict[str, Any] = {"ConditionExpression": f"attribute_not_exists({unless})"} if unless else {}
+    async def delete(self, key: Key, *, condition: str | None = None, values: Item | None = None) -> None:
+        """Delete a record if it exists and meets a condition."""
+        request: dict[str, Any] = {"ConditionExpression": condition} if condition else {}
+        request |= {"ExpressionAttributeValues": encode(values)} if values else {}
         with suppress(ConditionFailed):
             await self._call("DeleteItem", TableName=self._name, Key=_key(key), **request)
 

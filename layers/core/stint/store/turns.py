@@ -210,7 +210,7 @@ class TurnStore:
     async def delete_pending(self, lease: SessionLease, turn_id: str) -> None:
         """Delete the calls that a turn of the lease's session waited for."""
         key = keys.pending(lease.tenant, lease.agent_id, lease.session_id, turn_id)
-        await self._table.delete(key, unless="sealed_at")
+        await self._table.delete(key, condition="attribute_not_exists(sealed_at)")
 
 
 def _item(lease: SessionLease, key: keys.Key) -> Item:

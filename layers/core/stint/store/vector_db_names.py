@@ -44,9 +44,10 @@ class VectorDBNames:
         """Return all vector dbs, sorted by identifier."""
         return [to_named(item) async for item in self._table.query(keys.vector_db_names(tenant))]
 
-    async def remove(self, tenant: str, identifier: str) -> None:
-        """Delete a name. A missing one is ignored."""
-        await self._table.delete(keys.vector_db_name(tenant, identifier))
+    async def remove(self, tenant: str, identifier: str, store_id: str) -> None:
+        """Delete the name of a store. A missing one, or one of another store, is ignored."""
+        key, values = keys.vector_db_name(tenant, identifier), {":store": store_id}
+        await self._table.delete(key, condition="store_id = :store", values=values)
 
 
 def is_identifier(text: str) -> bool:

@@ -2,7 +2,7 @@
 
 import secrets
 import time
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from heapq import merge
 from typing import Literal
@@ -15,7 +15,7 @@ from stint.store.failures import ConditionFailed
 from stint.store.items import Item
 from stint.store.parallel import map_concurrently
 from stint.store.table import GET_BATCH, Table, take
-from stint.store.tombstones import is_live, mark_deleted, read_marked
+from stint.store.tombstones import is_live, mark_deleted, new_seal, read_marked
 
 Order = Literal["asc", "desc"]
 
@@ -88,6 +88,12 @@ class VectorStores:
                 raise NotFound("Vector store", store_id)
         return {store_id: _store(found[key]) for store_id, key in wanted.items()}
 
+    async def existing(self, tenant: str, store_ids: Sequence[str]) -> Set[str]:
+        """Return those of the ids whose stores exist."""
+        wanted = [keys.vector_store(tenant, one) for one in store_ids]
+        found = await self._table.get_many(wanted, "deleted_at, expires_at") if wanted else {}
+        return {key.sk for key, item in found.items() if is_live(item)}
+
     async def list(
         self, tenant: str, *, after: str | None, before: str | None, limit: int, order: Order
     ) -> Page[StoredVectorStore]:
@@ -149,9 +155,29 @@ class VectorStores:
             raise NotFound("Vector store", store_id)
         return VectorStoreSettings.model_validate_json(item["settings"])
 
+    async def seal(self, tenant: str, store_id: str) -> bool:
+        """Hide a store, and return whether there was one. If not, its creation is prevented for an hour."""
+        key = keys.vector_store(tenant, store_id)
+        if await mark_deleted(self._table, key) is not None:
+            return True
+        try:
+            await self._table.put_new(key._asdict() | new_seal() | {"deleted_at": int(time.time())})
+        except ConditionFailed:
+            return await mark_deleted(self._table, key) is not None
+        return False
+
+    async def get_marked(self, tenant: str, store_id: str) -> VectorStoreSettings | None:
+        """Return the settings of a store that is marked as deleted; None if there is no store.
+
+        Raises NotMarkedDeleted if the store has no mark.
+        """
+        item = await read_marked(self._table, keys.vector_store(tenant, store_id), "Vector store", store_id)
+        return VectorStoreSettings.model_validate_json(item["settings"]) if item and "settings" in item else None
+
     async def is_marked(self, tenant: str, store_id: str) -> bool:
-        """Return whether there is a store that is marked as deleted. Raises NotMarkedDeleted if it has no mark."""
-        return await read_marked(self._table, keys.vector_store(tenant, store_id), "Vector store", store_id) is not None
+        """Return whether there is a store that is marked as deleted."""
+        item = await self._table.get(keys.vector_store(tenant, store_id))
+        return item is not None and not is_live(item)
 
     async def remove(self, tenant: str, store_id: str) -> None:
         """Delete the record of a marked store, the last step of its deletion."""

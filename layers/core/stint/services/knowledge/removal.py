@@ -65,8 +65,11 @@ class Removal:
             NotMarkedDeleted: the store has no mark.
         """
         tenant, (store_id,) = task.tenant, task.ids
-        if not await self.store.vector_stores.is_marked(tenant, store_id):
+        settings = await self.store.vector_stores.get_marked(tenant, store_id)
+        if settings is None:
             return True
+        if settings.identifier is not None:
+            await self.store.vector_db_names.remove(tenant, settings.identifier, store_id)
         if not await self.stop_writers(tenant, store_id, deadline):
             return False
         await self.make_index().drop(vector_index(tenant, store_id))

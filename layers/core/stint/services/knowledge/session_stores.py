@@ -1,11 +1,10 @@
 """The vector stores of sessions, which have the large documents of their turns."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
 from stint.domain.content import DocumentText
-from stint.domain.errors import NotFound
 from stint.domain.vector_stores import VectorStoreSettings, WindowChunking
 from stint.services.knowledge.embedding_models import EmbeddingModels
 from stint.services.knowledge.insertions import Insertions, NewText
@@ -23,10 +22,9 @@ class SessionStores:
     store: Store
     models: EmbeddingModels
     insertions: Insertions
-    delete_store: Callable[[str], Awaitable[None]]
 
     async def create(self, session_id: str, vector_db_id: str) -> None:
-        """Create the store of a session, unless it exists."""
+        """Create the store of a session, unless it exists, or the session was deleted."""
         settings = VectorStoreSettings(
             name=f"session {session_id}",
             embedding=await self.models.choose(),
@@ -46,8 +44,3 @@ class SessionStores:
         texts = [NewText(document_id, each.text, {}) for document_id, each in documents]
         keys = await self.insertions.insert_texts(vector_db_id, texts, CHUNK_TOKENS)
         await self.insertions.wait(vector_db_id, keys, deadline)
-
-    async def delete(self, vector_db_id: str) -> None:
-        """Delete the store of a session. A missing one is ignored."""
-        with suppress(NotFound):
-            await self.delete_store(vector_db_id)

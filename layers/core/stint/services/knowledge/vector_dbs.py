@@ -48,7 +48,7 @@ class VectorDBs:
             embedding_model=request.embedding_model,
             embedding_dimension=choice.dimension,
         )
-        named = await self.store.vector_db_names.create(self.tenant, NamedVectorDB(new_name("vs"), resource))
+        named = await self.add_name(NamedVectorDB(new_name("vs"), resource))
         if named.resource.embedding_model != request.embedding_model:
             raise Conflict(
                 f"Vector DB {request.vector_db_id!r} exists with the embedding model "
@@ -57,6 +57,15 @@ class VectorDBs:
             )
         await self.create_store(named, choice)
         return named.resource
+
+    async def add_name(self, new: NamedVectorDB) -> NamedVectorDB:
+        """Store a name, unless there is one. The name of a deleted store is replaced. Return the one that is stored."""
+        names, identifier = self.store.vector_db_names, new.resource.identifier
+        named = await names.create(self.tenant, new)
+        if named.store_id != new.store_id and await self.store.vector_stores.is_marked(self.tenant, named.store_id):
+            await names.remove(self.tenant, identifier, named.store_id)
+            named = await names.create(self.tenant, new)
+        return named
 
     def check_names(self, request: VectorDBRegisterRequest) -> None:
         """Refuse an identifier or a provider that cannot be used. Raises InvalidRequest."""
@@ -93,7 +102,9 @@ class VectorDBs:
 
     async def list(self) -> list[VectorDB]:
         """Return the registered vector dbs, sorted by name."""
-        return [named.resource for named in await self.store.vector_db_names.list(self.tenant)]
+        named = await self.store.vector_db_names.list(self.tenant)
+        existing = await self.store.vector_stores.existing(self.tenant, [one.store_id for one in named])
+        return [one.resource for one in named if one.store_id in existing]
 
     async def unregister(self, identifier: str) -> None:
         """Delete a vector db with its documents. It may be repeated until it succeeds. Raises NotFound."""
@@ -105,7 +116,7 @@ class VectorDBs:
             return
         with suppress(NotFound):
             await self.delete_store(named.store_id)
-        await self.store.vector_db_names.remove(self.tenant, identifier)
+        await self.store.vector_db_names.remove(self.tenant, identifier, named.store_id)
 
     async def open(self, identifier: str) -> StoredVectorStore:
         """Return the store of a vector db that documents are inserted into. Raises NotFound."""

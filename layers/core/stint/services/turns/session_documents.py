@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from stint.domain.content import DocumentText
-from stint.domain.errors import Interrupted
 from stint.loop.plan import Plan
 from stint.services.turns.retrieval import make_retriever
 from stint.services.turns.session_opener import OpenSession
@@ -24,7 +23,7 @@ class SessionVectorDBs(Protocol):
     """The vector dbs of sessions."""
 
     async def create(self, session_id: str, vector_db_id: str) -> None:
-        """Create the vector db of a session, unless it exists."""
+        """Create the vector db of a session, unless it exists, or the session was deleted."""
         ...
 
     async def insert(self, vector_db_id: str, documents: Sequence[tuple[str, DocumentText]], deadline: float) -> None:
@@ -34,10 +33,6 @@ class SessionVectorDBs(Protocol):
             InvalidRequest: a document cannot be ingested. The message has the reason.
             DeadlineExceeded: the worker still ingests documents.
         """
-        ...
-
-    async def delete(self, vector_db_id: str) -> None:
-        """Delete a vector db. A missing one is ignored."""
         ...
 
 
@@ -80,24 +75,16 @@ class SessionDocuments:
     async def open(self, session: OpenSession, vector_dbs: SessionVectorDBs) -> str:
         """Return the vector db of a session, which is made first if it has none.
 
-        The session names it before it exists, so that the session's deletion finds it. A deletion in between misses it,
-        so the session is checked again.
+        The session names it before it exists, so that the session's deletion finds it, or prevents its creation.
 
         Raises:
             Interrupted: the session was deleted, or taken over by another request.
         """
         lease = session.keeper.lease
-        known, vector_db_id = lease.vector_db_id, f"vs_{lease.session_id.replace('-', '')}"
-        if known is None:
+        vector_db_id = f"vs_{lease.session_id.replace('-', '')}"
+        if lease.vector_db_id is None:
             await lease.add_vector_db(vector_db_id)
         await vector_dbs.create(lease.session_id, vector_db_id)
-        if known is not None:
-            return vector_db_id
-        try:
-            await lease.add_vector_db(vector_db_id)
-        except Interrupted:
-            await vector_dbs.delete(vector_db_id)
-            raise
         return vector_db_id
 
 

@@ -1,5 +1,8 @@
 from typing import Any
 
+import pytest
+
+from stint.domain.errors import InvalidRequest
 from stint.domain.llama_stack.rag import RAGQueryConfig
 from stint.domain.retrieval import FoundChunk
 from stint.services.knowledge.rag_context import build_context
@@ -32,6 +35,16 @@ def test_chunks_have_the_form_of_the_template() -> None:
         "#1 Llama 4 Maverick has 128 experts.\n",
         "#2 Guanacos run fast.\n",
     ]
+
+
+@pytest.mark.parametrize(
+    ("template", "chunks"), [("{index}" + "{chunk.content}" * 600, 1), ("{index}{chunk.content}", 100)]
+)
+def test_a_context_has_a_maximum_size(template: str, chunks: int) -> None:
+    found = [FoundChunk("vs_1", f"doc-{place}", 0.9, "word " * 4_000) for place in range(chunks)]
+
+    with pytest.raises(InvalidRequest, match="a context of more than 1,000,000 characters"):
+        context(*found, chunk_template=template, max_tokens_in_context=10**9)
 
 
 def test_the_first_chunk_over_the_budget_ends_the_context_and_only_shown_chunks_are_named() -> None:

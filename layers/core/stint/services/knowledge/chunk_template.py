@@ -7,6 +7,7 @@ from typing import Any
 from stint.domain.errors import InvalidRequest
 
 PLACEHOLDER = re.compile(r"\{\{|\}\}|\{([^{}]*)\}")
+MAX_CONTEXT_LENGTH = 1_000_000
 METADATA_FIELD = re.compile(r"(?:chunk\.)?metadata\[([^\[\]]+)\]")
 
 
@@ -17,10 +18,19 @@ def fill_chunk_template(template: str, index: int, text: str, metadata: Mapping[
     it; `{{` and `}}` are braces.
 
     Raises:
-        InvalidRequest: the template has another placeholder, or the metadata of the chunk lacks a key.
+        InvalidRequest: the template has another placeholder, the metadata of the chunk lacks a key, or the text is
+            longer than a context may be.
     """
+    size = 0
 
     def replace(found: re.Match[str]) -> str:
+        nonlocal size
+        value = value_of(found)
+        size += len(value)
+        refuse_long(size)
+        return value
+
+    def value_of(found: re.Match[str]) -> str:
         name = found[1]
         if name is None:
             return found[0][0]
@@ -39,6 +49,15 @@ def fill_chunk_template(template: str, index: int, text: str, metadata: Mapping[
         return str(metadata[field[1]])
 
     return PLACEHOLDER.sub(replace, template)
+
+
+def refuse_long(size: int) -> None:
+    """Raise InvalidRequest for a context of too many characters."""
+    if size > MAX_CONTEXT_LENGTH:
+        raise unusable(
+            f"makes a context of more than {MAX_CONTEXT_LENGTH:,} characters. Use each placeholder once, and lower "
+            "max_chunks or max_tokens_in_context"
+        )
 
 
 def unknown(placeholder: str) -> InvalidRequest:

@@ -7,7 +7,7 @@ from stint.domain.content import TextContentItem
 from stint.domain.llama_stack.rag import RAGQueryConfig, RAGQueryMetadata, RAGQueryResult
 from stint.domain.retrieval import FoundChunk
 from stint.retrieval.chunking.tokens import count_tokens
-from stint.services.knowledge.chunk_template import fill_chunk_template
+from stint.services.knowledge.chunk_template import fill_chunk_template, refuse_long
 
 TOKEN_COUNT, METADATA_TOKEN_COUNT = "token_count", "metadata_token_count"
 BEGIN = "knowledge_search tool found {count} chunks:\nBEGIN of knowledge_search tool results.\n"
@@ -24,17 +24,17 @@ def build_context(found: Sequence[FoundChunk], query: str, config: RAGQueryConfi
     It has the chunks whose tokens fit, up to the first one that does not; the count in its first line is that of all.
 
     Raises:
-        InvalidRequest: the chunk template has an unknown placeholder.
+        InvalidRequest: the chunk template has an unknown placeholder, or the context is too long.
     """
     if not found:
         return RAGQueryResult()
-    shown = list(fitting(found, config.max_tokens_in_context))
+    shown, chunks, size = list(fitting(found, config.max_tokens_in_context)), list[str](), 0
+    for index, chunk in enumerate(shown, 1):
+        chunks.append(fill_chunk_template(config.chunk_template, index, chunk.text, metadata_of(chunk)))
+        refuse_long(size := size + len(chunks[-1]))
     texts = [
         BEGIN.format(count=len(found)),
-        *(
-            fill_chunk_template(config.chunk_template, index, chunk.text, metadata_of(chunk))
-            for index, chunk in enumerate(shown, 1)
-        ),
+        *chunks,
         END,
         USE.replace("{query}", query),
     ]

@@ -1,10 +1,13 @@
 import pytest
 from tests.clock import CLOCK
 from tests.services.knowledge.knowledge_fixture import KnowledgeFixture
+from tests.services.knowledge.list_index import WordsEmbedder
 
 from stint.domain.errors import InvalidRequest, NotFound
 from stint.domain.ids import new_name
 from stint.domain.openai.vector_stores import CreateVectorStore, UpdateVectorStore, UpdateVectorStoreFile
+from stint.domain.vector_stores import InsertedChunk
+from stint.retrieval.port import Embeddings
 
 
 async def test_a_file_in_a_store_is_found(knowledge: KnowledgeFixture) -> None:
@@ -97,6 +100,34 @@ async def test_a_file_that_cannot_be_read_fails_with_its_reason(knowledge: Knowl
     assert failed.last_error.code == "unsupported_file"
     assert "exe" in failed.last_error.message
     assert (await knowledge.stores.get(store_id)).file_counts.failed == 1
+
+
+async def test_a_text_that_the_embedding_model_refuses_fails_at_once(
+    knowledge: KnowledgeFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refuse(*_: object, **__: object) -> Embeddings:
+        raise InvalidRequest("The text has too many tokens.")
+
+    monkeypatch.setattr(WordsEmbedder, "embed", refuse)
+    store_id = await knowledge.create("Llamas")
+
+    failed = await knowledge.documents.get(store_id, await knowledge.file_of(store_id))
+    assert failed.status == "failed"
+    assert failed.last_error is not None
+    assert failed.last_error.message == "The text has too many tokens."
+
+
+async def test_a_vector_that_no_index_accepts_is_refused_before_anything_is_stored(knowledge: KnowledgeFixture) -> None:
+    store_id = await knowledge.create()
+    before = knowledge.rest()
+
+    with pytest.raises(InvalidRequest, match="not a finite number of 32 bits") as refused:
+        await knowledge.insertions.insert_chunks(
+            store_id, {"a": [InsertedChunk(text="Llamas", metadata={}, embedding=[1e39, 0.0, 0.0, 0.0])]}
+        )
+
+    assert refused.value.param == "chunks[0].embedding"
+    assert knowledge.rest() == before
 
 
 async def test_a_store_expires_after_days_without_use(knowledge: KnowledgeFixture) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from stint.domain.errors import InvalidRequest, NotFound
+from stint.domain.errors import InvalidRequest, NotFound, TooLarge
 from stint.domain.vector_stores import (
     AUTO_SIZES,
     AnyChunking,
@@ -111,7 +111,7 @@ def _split(text: str, chunking: AnyChunking) -> list[Chunk]:
     return [Chunk(chunk.text, {"token_count": chunk.token_count}) for chunk in found]
 
 
-def last_error_of(error: InvalidRequest) -> LastError:
+def last_error_of(error: InvalidRequest | TooLarge) -> LastError:
     """Return the reason of a failure that the document itself causes."""
     code: FailureCode = "unsupported_file" if error.code == "unsupported_file" else "invalid_file"
     return LastError(code=code, message=error.message)

@@ -6,14 +6,22 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from stint.domain.errors import Conflict, DeadlineExceeded, Interrupted, NotFound, StintError
+from stint.domain.errors import (
+    Conflict,
+    DeadlineExceeded,
+    Interrupted,
+    InvalidRequest,
+    NotFound,
+    StintError,
+    TooLarge,
+)
 from stint.domain.ids import hex_of, new_id
 from stint.domain.tasks import IngestionTask
 from stint.domain.vector_stores import LastError, StoredContent
 from stint.loop.lease_keeper import LeaseKeeper, lease_span
 from stint.retrieval.port import Entry, VectorIndex
 from stint.services.knowledge.attribute_updates import AttributeUpdates
-from stint.services.knowledge.contents import Chunk, Content, ContentReader, UnreadableDocument
+from stint.services.knowledge.contents import Chunk, Content, ContentReader, UnreadableDocument, last_error_of
 from stint.services.knowledge.embedding_models import EmbeddingModels
 from stint.services.knowledge.entries import chunk_keys, make_entries
 from stint.store.document_leases import DocumentLease
@@ -90,6 +98,8 @@ class Ingestion:
                 await updates.update(store_id, found, found.settings)
             else:
                 await self.sweep(store_id, found)
+        except (InvalidRequest, TooLarge) as error:
+            await self.fail(store_id, found, last_error_of(error))
         except StintError as error:
             if not last or isinstance(error, Conflict):
                 raise

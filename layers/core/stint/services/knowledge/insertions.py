@@ -15,6 +15,7 @@ from stint.domain.vector_stores import (
     StoredContent,
     WindowChunking,
 )
+from stint.retrieval.entries import check_vector
 from stint.services.knowledge.search import refuse_expired
 from stint.services.knowledge.tasks import IngestionTasks
 from stint.store.failures import ConditionFailed
@@ -198,8 +199,6 @@ def is_waiting(document: StoredDocument | None) -> bool:
 def check_vectors(chunks: Sequence[InsertedChunk], dimension: int) -> None:
     """Refuse vectors that do not fit into a store."""
     for index, chunk in enumerate(chunks):
-        if chunk.embedding is not None and len(chunk.embedding) != dimension:
-            raise InvalidRequest(
-                f"Embedding at index {index} has dimension {len(chunk.embedding)}, expected {dimension}.",
-                param=f"chunks[{index}].embedding",
-            )
+        if chunk.embedding is not None:
+            with at_fault(f"chunks[{index}].embedding"):
+                check_vector(chunk.embedding, dimension, f"Embedding at index {index}")

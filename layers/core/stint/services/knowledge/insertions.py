@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
-from stint.domain.errors import Conflict, DeadlineExceeded, InvalidRequest
+from stint.domain.errors import Conflict, DeadlineExceeded, InvalidRequest, at_fault
 from stint.domain.vector_stores import (
     AutoChunking,
     DocumentSettings,

@@ -98,10 +98,14 @@ class FileCounts(Schema):
 
 
 class StoreUsage(Schema):
-    """The documents of a store: numbers, and bytes of all vectors and texts."""
+    """The documents of a store: numbers, and bytes of all vectors and texts.
+
+    `valid_until` is the time when the next of them expires.
+    """
 
     file_counts: FileCounts = Field(default_factory=FileCounts)
     usage_bytes: int = 0
+    valid_until: Omitted[int] = None
 
 
 class LastError(Schema):
@@ -143,6 +147,7 @@ class DocumentSettings(Schema):
     """The settings of a document, which change by requests only.
 
     `document_id` is the caller's id of a document that is no file. `metadata` is returned with its chunks.
+    `expires_at` is that of its file.
     """
 
     document_id: str
@@ -151,6 +156,7 @@ class DocumentSettings(Schema):
     metadata: dict[str, Any] = Field(default_factory=dict)
     chunking: AnyChunking = Field(default_factory=AutoChunking)
     content: Content
+    expires_at: Omitted[int] = None
 
 
 class InsertedText(Schema):

@@ -18,6 +18,7 @@ class StoredDocument:
     `generation` is that of the chunks that searches find; None if there are none. `generations` are all whose chunks
     may be in the index, with their numbers of chunks. `text` is what was extracted from a file. `lease_until` is in
     milliseconds. `unindexed`: the index may have other attributes than the settings.
+    `expired`: its file has expired, so that the document counts as deleted, and is not marked yet.
     """
 
     key: str
@@ -34,6 +35,7 @@ class StoredDocument:
     requeues: int = 0
     text: StoredContent | None = None
     unindexed: bool = False
+    expired: bool = False
     deleted: bool = False
 
     @property
@@ -59,11 +61,13 @@ def to_generations(text: str) -> dict[str, int]:
 
 def to_document(item: Item) -> StoredDocument:
     error: Any = item.get("last_error")
+    settings = DocumentSettings.model_validate_json(item["settings"])
+    expired = settings.expires_at is not None and settings.expires_at <= time.time()
     return StoredDocument(
         key=item["sk"].removeprefix(keys.DOCUMENTS),
         status=item["doc_status"],
         created_at=item["created_at"],
-        settings=DocumentSettings.model_validate_json(item["settings"]),
+        settings=settings,
         batch_id=item.get("batch_id"),
         generation=item.get("generation"),
         generations=to_generations(item.get("generations", "")),
@@ -74,5 +78,6 @@ def to_document(item: Item) -> StoredDocument:
         requeues=item.get("requeues", 0),
         text=StoredContent.model_validate_json(item["doc_text"]) if "doc_text" in item else None,
         unindexed="unindexed" in item,
-        deleted=not is_live(item),
+        expired=expired and is_live(item),
+        deleted=expired or not is_live(item),
     )

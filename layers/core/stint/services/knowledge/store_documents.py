@@ -67,6 +67,7 @@ class StoreDocuments:
                 attributes=attributes or {},
                 chunking=chunking,
                 content=FileContent(file_id=file_id),
+                expires_at=files[file_id].expires_at,
             )
             for file_id in unique
         }

@@ -3,12 +3,12 @@
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
-from stint.domain.tasks import IngestionTask
+from stint.domain.tasks import DeletionTask, IngestionTask
 from stint.store.parallel import map_concurrently
 
 DOCUMENTS_PER_TASK = 10
 
-SendIngestion = Callable[[IngestionTask], Awaitable[None]]
+SendKnowledgeTask = Callable[[IngestionTask | DeletionTask], Awaitable[None]]
 """A function that sends a task to the worker's queue. Raises StoreUnavailable."""
 
 
@@ -17,7 +17,7 @@ class IngestionTasks:
     """Sends documents of a tenant's vector stores to the worker."""
 
     tenant: str
-    send: SendIngestion
+    send: SendKnowledgeTask
 
     async def send_documents(self, store_id: str, documents: Sequence[str]) -> None:
         """Send the tasks of documents, each for up to ten. Raises StoreUnavailable."""

@@ -27,9 +27,9 @@ class Blobs:
         self._lock = threading.Lock()
         self._made: S3Client | None = None
 
-    async def put(self, prefix: str, body: bytes) -> str:
-        """Store a body, and return its key."""
-        key = prefix + secrets.token_hex(16)
+    async def put(self, prefix: str, body: bytes, name: str | None = None) -> str:
+        """Store a body, and return its key. `name` is one that no other body has; a random one unless it is set."""
+        key = prefix + (name or secrets.token_hex(16))
         await asyncio.to_thread(self._put, key, body)
         return key
 

@@ -20,7 +20,18 @@ class VectorStoreContents:
         self, tenant: str, store_id: str, document: str, body: bytes, kind: Literal["text", "chunks"] = "text"
     ) -> StoredContent:
         """Store a body, and return what its document's record has of it."""
-        key = await self._blobs.put(keys.document_blobs(tenant, store_id, document), body)
+        return await self._put(keys.document_blobs(tenant, store_id, document), body, kind, None)
+
+    async def put_text(self, tenant: str, store_id: str, document: str, generation: str, body: bytes) -> StoredContent:
+        """Store the text that an attempt extracted, under the name of its generation."""
+        return await self._put(keys.document_blobs(tenant, store_id, document), body, "text", generation)
+
+    async def delete_text(self, tenant: str, store_id: str, document: str, generation: str) -> None:
+        """Delete the text that an attempt extracted, if there is one."""
+        await self._blobs.delete(keys.document_blobs(tenant, store_id, document) + generation)
+
+    async def _put(self, prefix: str, body: bytes, kind: Literal["text", "chunks"], name: str | None) -> StoredContent:
+        key = await self._blobs.put(prefix, body, name)
         return StoredContent(type=kind, blob=key, length=len(body), sha256=sha256(body).hexdigest())
 
     async def get(self, content: StoredContent) -> bytes:

@@ -163,7 +163,9 @@ class Ingestion:
         try:
             if content.text is not None:
                 body = content.text.encode()
-                written.text = await self.store.vector_store_contents.put(self.tenant, store.id, found.key, body)
+                written.text = await self.store.vector_store_contents.put_text(
+                    self.tenant, store.id, found.key, keeper.lease.generation, body
+                )
             written.usage_bytes = await self.index_chunks(store, found, content.chunks, keeper)
             keeper.check()
         except BaseException:
@@ -233,8 +235,10 @@ class Ingestion:
             await self.delete_outdated(store_id, found)
 
     async def delete_outdated(self, store_id: str, found: StoredDocument) -> None:
-        """Delete the chunks of a document that searches ignore."""
+        """Delete the chunks of a document that searches ignore, and the texts of these attempts."""
         await self.delete_chunks(store_id, found.key, found.outdated)
+        for generation in found.outdated:
+            await self.store.vector_store_contents.delete_text(self.tenant, store_id, found.key, generation)
 
     async def delete_chunks(self, store_id: str, document: str, generations: Mapping[str, int]) -> None:
         keys = [key for name, count in generations.items() for key in chunk_keys(document, name, count)]

@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stint.services.knowledge.attribute_updates import AttributeUpdates
 from stint.services.knowledge.contents import ContentReader
 from stint.services.knowledge.file_batches import FileBatches
 from stint.services.knowledge.ingestion import Ingestion
@@ -16,6 +15,7 @@ from stint.services.knowledge.vector_stores import VectorStoresOfTenant
 
 if TYPE_CHECKING:
     from stint.bootstrap.knowledge_parts import KnowledgeParts
+    from stint.services.knowledge.attribute_updates import AttributeUpdates
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +35,13 @@ def compose_vector_stores(tenant: str, parts: "KnowledgeParts") -> VectorStoreSe
     models, tasks = parts.embedding_models(tenant), IngestionTasks(tenant, parts.send)
     usage, search = UsageCounter(tenant, store, tasks), Search(tenant, store, index, models)
     insertions = Insertions(tenant, store, tasks)
-    updates = AttributeUpdates(tenant, store, index, parts.adapters.settings.lease_seconds)
-    documents = StoreDocuments(tenant, store, insertions, updates, usage, deletions)
+
+    def make_updates() -> "AttributeUpdates":
+        from stint.services.knowledge.attribute_updates import AttributeUpdates  # noqa: PLC0415 - rarely needed
+
+        return AttributeUpdates(tenant, store, index, parts.adapters.settings.lease_seconds)
+
+    documents = StoreDocuments(tenant, store, insertions, make_updates, usage, deletions)
     stores = VectorStoresOfTenant(tenant, store, models, documents, usage, search, deletions)
     batches = FileBatches(tenant, store, documents, usage)
     return VectorStoreServices(stores, documents, batches, insertions, search)

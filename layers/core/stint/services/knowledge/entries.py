@@ -1,14 +1,17 @@
 """The entries of a document in the index of its store."""
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from stint.retrieval.port import Entry
-from stint.services.knowledge.contents import Chunk
 from stint.store.stored_documents import StoredDocument
+
+if TYPE_CHECKING:
+    from stint.services.knowledge.contents import Chunk
 
 
 def make_entries(
-    found: StoredDocument, generation: str, first: int, chunks: Sequence[Chunk], vectors: Sequence[Sequence[float]]
+    found: StoredDocument, generation: str, first: int, chunks: "Sequence[Chunk]", vectors: Sequence[Sequence[float]]
 ) -> Iterator[Entry]:
     for ordinal, (chunk, vector) in enumerate(zip(chunks, vectors, strict=True), first):
         yield Entry(

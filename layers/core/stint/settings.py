@@ -164,6 +164,11 @@ class Settings(BaseModel):
         return self._keys.get(variable, "")
 
     @property
+    def has_local_embeddings(self) -> bool:
+        """Return whether the default embedding model is the local one, an optional installation."""
+        return self.embedding_model.startswith("local/")
+
+    @property
     def model_ids(self) -> list[str]:
         """Return the ids of the models that are listed from the start, the default one first."""
         return [self.default_model, *(name.strip() for name in self.models.split(",") if name.strip())]

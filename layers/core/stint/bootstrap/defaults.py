@@ -91,6 +91,7 @@ def providers(settings: Settings) -> ProviderList:
         ("inference", "openai", "remote::openai-compatible", url, outside),
         ("inference", "bedrock", "remote::bedrock", {}, outside),
         ("inference", "hashed", "inline::hashed", {}, inside),
+        *([("inference", "local", "inline::local", {}, inside)] if settings.has_local_embeddings else []),
         *(("inference", *row, outside) for row in named_servers(settings)),
         ("safety", "deny-list", "inline::deny-list", {}, inside),
         ("safety", "llama-guard", "remote::llama-guard", {}, outside),

@@ -20,6 +20,8 @@ def make_embedder_router(settings: Settings, servers: "Sequence[ModelServer]" = 
         "bedrock": lambda: make_bedrock(settings),
         **{server.id: partial(make_named, server, settings) for server in servers},
     }
+    if settings.has_local_embeddings:
+        embedders["local"] = make_local
     return EmbedderRouter(embedders, settings.embedding_model)
 
 
@@ -27,6 +29,12 @@ def make_hashed() -> Embedder:
     from stint.retrieval.embedders.hashed import HashedWords  # noqa: PLC0415
 
     return HashedWords()
+
+
+def make_local() -> Embedder:
+    from stint.retrieval.embedders.local import LocalEmbeddings  # noqa: PLC0415
+
+    return LocalEmbeddings()
 
 
 def make_openai(settings: Settings) -> Embedder:

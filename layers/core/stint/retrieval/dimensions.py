@@ -7,6 +7,8 @@ from stint.domain.errors import InvalidRequest
 
 HASHED = re.compile(r"words-([1-9]\d{0,3})")
 LARGEST_DIMENSION = 4096
+LOCAL = {"wordllama-256": (256, 128, 64)}
+"""The dimensions of local models; the default is the first."""
 OPENAI = {"text-embedding-3-small": 1536, "text-embedding-3-large": 3072, "text-embedding-ada-002": 1536}
 
 
@@ -64,6 +66,8 @@ def known_dimension(kind: str, model_id: str) -> int | None:
         match kind:
             case "hashed":
                 return hashed_dimension(model_id)
+            case "local":
+                return LOCAL[model_id][0] if model_id in LOCAL else None
             case "bedrock":
                 return bedrock_family(model_id).dimensions[0]
             case _:

@@ -1,19 +1,28 @@
 """Named model servers: each has its own models, embedding models and key."""
 
+import io
 import json
 from typing import Any
 
 import pytest
+from tests.servers import chat_completions as chat
 from tests.servers.chat_completions import ChatCompletionsServer
 from tests.servers.embeddings import EmbeddingsServer, error
+from tests.servers.llama_guard import LlamaGuardServer
 
 from stint.bootstrap.adapters import Adapters
-from stint.bootstrap.defaults import providers
-from stint.domain.errors import ModelUnauthorized
+from stint.bootstrap.agents import warn_of_short_keys
+from stint.bootstrap.defaults import configured, providers
+from stint.domain.errors import InvalidRequest, ModelUnauthorized
 from stint.domain.inference import InferenceRequest, UserInput
 from stint.models.openai.model import OpenAICompatible
+from stint.observability import make_logger
 from stint.retrieval.embedders.openai import OpenAIEmbeddings
+from stint.services.knowledge.embedding_models import EmbeddingModels
 from stint.settings import Settings, read_settings
+from stint.shields.port import Shield
+
+HIDDEN = "sk-hunter2-hunter2"
 
 
 def with_servers(*servers: dict[str, Any], **variables: str) -> Settings:
@@ -24,6 +33,11 @@ async def ask(adapters: Adapters, model_id: str) -> None:
     model, name = adapters.router.resolve(model_id)
     async for _ in model.stream(InferenceRequest(name, (UserInput("Hello"),))):
         pass
+    await close(adapters, model_id)
+
+
+async def close(adapters: Adapters, model_id: str) -> None:
+    model, _ = adapters.router.resolve(model_id)
     for part in (model, getattr(model, "_model", None), getattr(getattr(model, "_model", None), "_model", None)):
         if isinstance(part, OpenAICompatible):
             await part.aclose()
@@ -100,3 +114,66 @@ def test_keys_of_servers_are_not_shown() -> None:
     settings = with_servers({"id": "x", "base_url": "http://a/v1", "key_variable": "STINT_KEY"}, STINT_KEY="sk-hunter2")
 
     assert "hunter2" not in f"{settings!r} {settings}"
+
+
+async def test_a_named_servers_key_is_redacted_in_its_errors_and_in_logs(written: io.StringIO) -> None:
+    with ChatCompletionsServer() as server:
+        server.script(chat.error(400, f"The key {HIDDEN} is not valid for this model"))
+        adapters = Adapters(
+            with_servers({"id": "lab", "base_url": server.base_url, "key_variable": "STINT_KEY"}, STINT_KEY=HIDDEN)
+        )
+        with pytest.raises(InvalidRequest) as caught:
+            await ask(adapters, "lab/m")
+        await close(adapters, "lab/m")
+    make_logger().warning(f"The server said {HIDDEN}")
+
+    assert "is not valid for this model" in caught.value.message
+    assert HIDDEN not in caught.value.message + written.getvalue()
+    assert "The server said" in written.getvalue()
+
+
+async def test_a_llama_guard_of_a_named_server_is_asked_with_its_key() -> None:
+    with LlamaGuardServer() as server:
+        adapters = Adapters(
+            with_servers({"id": "safe", "base_url": server.base_url, "key_variable": "STINT_KEY"}, STINT_KEY=HIDDEN)
+        )
+        shield = Shield("guard", "llama-guard", "safe/Llama-Guard-3-8B", {})
+        found = await adapters.shield_providers["llama-guard"].check(shield, [UserInput("hello")], "user-input")
+        await close(adapters, "safe/Llama-Guard-3-8B")
+
+    assert found is None
+    assert len(server.prompts) == 1
+    assert server.requests[0].headers["authorization"] == f"Bearer {HIDDEN}"
+
+
+async def test_a_vector_store_names_an_embedding_model_of_a_server() -> None:
+    with EmbeddingsServer() as server:
+        models = EmbeddingModels(Adapters(with_servers({"id": "tei", "base_url": server.base_url})).embedders)
+        choice = await models.choose_for_store("tei/words")
+        vectors = await models.embed(choice, ["red"])
+        found = models.router.resolve("tei/words").embedder
+        assert isinstance(found, OpenAIEmbeddings)
+        await found.aclose()
+
+    assert (choice.model, choice.dimension, len(vectors[0])) == ("tei/words", 8, 8)
+
+
+@pytest.mark.parametrize(("model", "logged"), [("hashed/words-384", 1), ("openai/text-embedding-3-small", 0)])
+async def test_a_store_whose_model_compares_words_only_is_logged(
+    model: str, logged: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+
+    await EmbeddingModels(Adapters(Settings()).embedders).choose_for_store(model)
+
+    assert sum("compares words only" in record.getMessage() for record in caplog.records) == logged
+
+
+def test_the_key_of_a_named_server_that_is_too_short_is_warned_of(caplog: pytest.LogCaptureFixture) -> None:
+    settings = with_servers({"id": "x", "base_url": "http://a/v1", "key_variable": "STINT_KEY"}, STINT_KEY="abc")
+    adapters = Adapters(settings)
+
+    warn_of_short_keys(settings, configured(settings, adapters.router), adapters.model_servers)
+
+    assert "STINT_KEY has fewer than 8 characters" in caplog.text
+    assert "abc" not in caplog.text

@@ -15,8 +15,11 @@ from stint.domain.errors import (
     StintError,
 )
 from stint.providers.bedrock.client import connect
+from stint.retrieval.embedder_router import EmbedderRouter
 from stint.retrieval.embedders.bedrock import BedrockEmbeddings
 from stint.retrieval.embedders.hashed import embed_words
+from stint.retrieval.port import TextTooLong
+from stint.services.knowledge.embedding_models import EmbeddingModels
 
 TITAN, COHERE_3, COHERE_4 = "amazon.titan-embed-text-v2:0", "cohere.embed-multilingual-v3", "us.cohere.embed-v4:0"
 
@@ -112,7 +115,6 @@ async def test_no_texts_need_no_call(server: BedrockEmbeddingsServer, embedder: 
     [
         (TITAN, ["x"], 300, "supports 1024, 512, 256", "dimensions"),
         (COHERE_3, ["x"], 512, "supports 1024", "dimensions"),
-        (COHERE_3, ["x", "y" * 2049], None, "Text 1 has 2049 characters", "input"),
         (TITAN, ["x", " "], None, "Text 1 is blank", "input"),
         ("amazon.nova-lite-v1:0", ["x"], None, "is not supported", "model"),
     ],
@@ -130,6 +132,39 @@ async def test_a_request_that_a_model_does_not_support_is_not_sent(
         await embedder.embed(model, texts, dimensions=dimensions)
     assert caught.value.param == param
     assert server.requests == []
+
+
+async def test_a_text_over_a_stated_limit_is_not_sent_and_the_error_has_the_limit(
+    server: BedrockEmbeddingsServer, embedder: BedrockEmbeddings
+) -> None:
+    with pytest.raises(TextTooLong, match="Text 1 has 2049 characters") as caught:
+        await embedder.embed(COHERE_3, ["x", "y" * 2049])
+    assert (caught.value.param, caught.value.characters) == ("input", 2048)
+    assert server.requests == []
+
+
+async def test_a_vector_store_embeds_the_beginning_of_a_text_that_is_too_long(
+    server: BedrockEmbeddingsServer, embedder: BedrockEmbeddings
+) -> None:
+    models = EmbeddingModels(EmbedderRouter({"bedrock": lambda: embedder}, f"bedrock/{COHERE_3}"))
+    choice = await models.choose()
+
+    vectors = await models.embed(choice, ["x", "word " * 1000])
+
+    assert [[len(text) for text in body["texts"]] for body in server.bodies] == [[1, 2048]]
+    assert len(vectors) == 2
+
+
+async def test_a_limit_that_only_the_provider_knows_is_approached(
+    server: BedrockEmbeddingsServer, embedder: BedrockEmbeddings
+) -> None:
+    models = EmbeddingModels(EmbedderRouter({"bedrock": lambda: embedder}, f"bedrock/{TITAN}"))
+    choice = await models.choose()
+
+    await models.embed(choice, ["x", "word " * 9000])
+
+    accepted = server.bodies[-1]["inputText"]
+    assert 8192 * 0.7 < len(accepted.split()) <= 8192
 
 
 async def test_a_text_that_is_too_long_names_the_input(

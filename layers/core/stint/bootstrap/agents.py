@@ -34,6 +34,7 @@ from stint.tools.port import RAG_RUNTIME, ToolProvider
 from stint.tools.redaction import NEVER_REPLACED, RedactedProviders, warn_of_short_secrets
 
 if TYPE_CHECKING:
+    from stint.bootstrap.model_servers import ModelServer
     from stint.bootstrap.rag import RAGServices
     from stint.services.registry.provider_health import ProviderHealthChecks
 
@@ -101,7 +102,7 @@ def compose(
     """Make the use cases of a tenant. `transcripts` is the cache that all tenants of a process share."""
     settings, router, check_url = adapters.settings, adapters.router, adapters.check_url
     known = configured(settings, router)
-    warn_of_short_keys(settings, known)
+    warn_of_short_keys(settings, known, adapters.model_servers)
     registry = Registry(tenant, store.registrations, known, providers(settings), router, settings.agent_cache_seconds)
     agents = Agents(tenant, store.agents, deletions, settings.agent_cache_seconds)
     transcripts = transcripts or TranscriptCache(settings.transcript_cache_bytes)
@@ -168,7 +169,7 @@ def make_check(adapters: Adapters) -> Callable[[Sequence[Provider]], Awaitable[l
     return check
 
 
-def warn_of_short_keys(settings: Settings, known: Catalogue) -> None:
+def warn_of_short_keys(settings: Settings, known: Catalogue, servers: "Sequence[ModelServer]" = ()) -> None:
     """Log the configured keys that are too short to be redacted."""
     keys = {
         "OPENAI_API_KEY": settings.openai_api_key,
@@ -176,7 +177,9 @@ def warn_of_short_keys(settings: Settings, known: Catalogue) -> None:
         "BRAVE_SEARCH_API_KEY": settings.brave_api_key,
         "WOLFRAM_ALPHA_API_KEY": settings.wolfram_api_key,
     }
-    short = [name for name, key in keys.items() if 0 < len(key.get_secret_value()) < SHORTEST]
+    values = {name: key.get_secret_value() for name, key in keys.items()}
+    values |= {each.key_variable: settings.key_in(each.key_variable) for each in servers}
+    short = [name for name, key in values.items() if 0 < len(key) < SHORTEST]
     if short:
         logger.warning(f"{', '.join(short)} has fewer than {SHORTEST} characters: {NEVER_REPLACED}")
     for toolgroup in known.toolgroups.values():

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
+from stint.domain.errors import ContextLengthExceeded
 from stint.domain.filters import Attributes, Filter
 from stint.domain.retrieval import RRFRanker, SearchMode, WeightedRanker
 
@@ -101,6 +102,14 @@ class Embeddings:
 
     vectors: list[Vector]
     tokens: int | None = None
+
+
+class TextTooLong(ContextLengthExceeded):
+    """A text has more than the `characters` that the model accepts."""
+
+    def __init__(self, message: str, characters: int) -> None:
+        super().__init__(message, param="input")
+        self.characters = characters
 
 
 class Embedder(Protocol):

@@ -13,7 +13,7 @@ from stint.providers.bedrock.client import connect
 from stint.providers.bedrock.errors import ERRORS, explain
 from stint.retrieval.dimensions import BedrockFamily, bedrock_family
 from stint.retrieval.embedders.answers import check_vectors, read_vector
-from stint.retrieval.port import Embeddings, Vector
+from stint.retrieval.port import Embeddings, TextTooLong, Vector
 
 if TYPE_CHECKING:
     from mypy_boto3_bedrock_runtime import BedrockRuntimeClient
@@ -84,7 +84,7 @@ class BedrockEmbeddings:
 
 
 def check_request(family: BedrockFamily, model_id: str, texts: Sequence[str], dimensions: int | None) -> None:
-    """Raise InvalidRequest for texts and dimensions that the model does not support."""
+    """Raise InvalidRequest or TextTooLong for texts and dimensions that the model does not support."""
     if dimensions is not None and dimensions not in family.dimensions:
         raise InvalidRequest(
             f"Embedding model {model_id!r} has no {dimensions} dimensions. It supports "
@@ -95,10 +95,10 @@ def check_request(family: BedrockFamily, model_id: str, texts: Sequence[str], di
         if not text.strip():
             raise InvalidRequest(f"Text {index} is blank, which Bedrock's models do not embed.", param="input")
         if family.characters is not None and len(text) > family.characters:
-            raise InvalidRequest(
+            raise TextTooLong(
                 f"Text {index} has {len(text)} characters; embedding model {model_id!r} accepts {family.characters}. "
                 "Use smaller chunks, or another model.",
-                param="input",
+                family.characters,
             )
 
 

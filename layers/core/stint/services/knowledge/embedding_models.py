@@ -1,5 +1,6 @@
 """The embedding models of vector stores and requests."""
 
+import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -14,8 +15,14 @@ from stint.retrieval.port import Embeddings, Vector
 PROBE = "dimension"
 """A text that is embedded to learn the dimension of a model that does not state it."""
 
+WORDS_ONLY = "hashed/"
+"""The provider whose vectors compare words only."""
+
 FindModels = Callable[[str], Awaitable[Sequence[Model]]]
 """A function that returns the models of an id in the registry: several if it is a short id and ambiguous."""
+
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +51,16 @@ class EmbeddingModels:
             dimension = len(vector)
         return EmbeddingChoice(name=chosen, model=model.model_id, dimension=dimension)
 
+    async def choose_for_store(self, model_id: str | None = None) -> EmbeddingChoice:
+        """Return the model of a new store, and log if it compares words only. Raises as `choose` does."""
+        choice = await self.choose(model_id)
+        if choice.model.startswith(WORDS_ONLY):
+            logger.info(
+                f"A vector store is created with the embedding model {choice.model!r}, which compares words only: no "
+                "synonyms and no other languages. Set STINT_EMBEDDING_MODEL, or name another embedding model."
+            )
+        return choice
+
     async def _find(self, model_id: str) -> tuple[str, int | None]:
         """Return the full id of a model, and the dimension that its registration states."""
         if self.find_models is None:
@@ -69,8 +86,10 @@ class EmbeddingModels:
     async def embed(
         self, choice: EmbeddingChoice, texts: Sequence[str], kind: Literal["document", "query"] = "document"
     ) -> list[Vector]:
-        """Return the vectors of texts; see `embed_texts`."""
-        return (await self.embed_texts(choice, texts, kind)).vectors
+        """Return the vectors of texts; see `embed_texts`. Of a text that is too long, the beginning is embedded."""
+        from stint.services.knowledge.truncation import embed_cut  # noqa: PLC0415 - not at the start of a function
+
+        return (await embed_cut(lambda given: self.embed_texts(choice, given, kind), texts)).vectors
 
     async def embed_texts(
         self,

@@ -4,19 +4,15 @@ import base64
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 from stint.domain.content import ImageContentItem, TextContentItem
-from stint.domain.errors import ContextLengthExceeded, InvalidRequest
+from stint.domain.errors import InvalidRequest
 from stint.domain.llama_stack.embeddings import InferenceEmbeddings, InferenceEmbeddingsRequest
 from stint.domain.openai.embeddings import EmbeddingObject, EmbeddingsList, EmbeddingsRequest, EmbeddingsUsage
 from stint.domain.vector_stores import EmbeddingChoice
 from stint.retrieval.port import Embeddings, Vector
 from stint.services.knowledge.embedding_models import EmbeddingModels
-
-MOST_CUTS = 12
-KEPT_OF_LONGEST = 0.75
-"""After a provider refused a text as too long, no text is longer than this part of the longest one."""
+from stint.services.knowledge.truncation import embed_cut
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,20 +49,13 @@ class TextEmbeddings:
         self, choice: EmbeddingChoice, texts: list[str], request: InferenceEmbeddingsRequest, *, requested: bool
     ) -> Embeddings:
         """Embed texts. With truncation, they are cut until the provider accepts them."""
-        for _ in range(MOST_CUTS):
-            try:
-                return await self.models.embed_texts(choice, texts, request.task_type, requested=requested)
-            except ContextLengthExceeded:
-                if request.text_truncation == "none":
-                    raise
-            texts = cut_longest(texts, request.text_truncation)
-        return await self.models.embed_texts(choice, texts, request.task_type, requested=requested)
 
+        async def embed(given: Sequence[str]) -> Embeddings:
+            return await self.models.embed_texts(choice, given, request.task_type, requested=requested)
 
-def cut_longest(texts: Sequence[str], side: Literal["start", "end"]) -> list[str]:
-    """Cut the longest texts at one side."""
-    most = max(int(KEPT_OF_LONGEST * max(map(len, texts))), 1)
-    return [text[:most] if side == "end" else text[-most:] for text in texts]
+        if request.text_truncation == "none":
+            return await embed(texts)
+        return await embed_cut(embed, texts, request.text_truncation)
 
 
 def text_in(content: str | TextContentItem | ImageContentItem, index: int) -> str:

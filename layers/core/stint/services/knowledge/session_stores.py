@@ -27,7 +27,7 @@ class SessionStores:
         """Create the store of a session, unless it exists, or the session was deleted."""
         settings = VectorStoreSettings(
             name=f"session {session_id}",
-            embedding=await self.models.choose(),
+            embedding=await self.models.choose_for_store(),
             chunking=WindowChunking(size=CHUNK_TOKENS),
             owner=session_id,
         )

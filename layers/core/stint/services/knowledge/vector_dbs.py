@@ -39,7 +39,7 @@ class VectorDBs:
         """
         self.check_names(request)
         with at_fault("embedding_model"):
-            choice = await self.models.choose(request.embedding_model)
+            choice = await self.models.choose_for_store(request.embedding_model)
         resource = VectorDB(
             identifier=request.vector_db_id,
             provider_resource_id=request.provider_vector_db_id or request.vector_db_id,

@@ -52,7 +52,7 @@ class VectorStoresOfTenant:
             description=request.description,
             metadata=request.metadata,
             expires_after=request.expires_after,
-            embedding=await self.models.choose(request.embedding_model),
+            embedding=await self.models.choose_for_store(request.embedding_model),
             chunking=chunking,
         )
         files = await self.documents.prepare(request.file_ids, chunking)

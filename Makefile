@@ -12,7 +12,7 @@ export PYTHONPATH := layers/core:layers/runtime/python:.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run invoke sam-local test test-adversarial test-local test-node test-clients bench lint types arch validate build deploy openapi lock clean
+.PHONY: help setup run invoke sam-local test test-api test-adversarial test-local test-node test-clients bench lint types arch validate build deploy openapi lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -65,8 +65,14 @@ PROCESSES := tests/runtime tests/system tests/samples
 # Tests of the cost of hostile requests. Each test sends several, and takes up to ten seconds of CPU time.
 HOSTILE := tests/adversarial
 
-test: setup ## run the tests, except those of function processes, hostile requests and third-party clients
-	@$(BIN)/pytest -q -n auto --dist loadfile $(PROCESSES:%=--ignore %) $(HOSTILE:%=--ignore %) --ignore tests/clients $(ARGS)
+# Tests of every route over HTTP, and of the table and the bucket, with generated faults.
+INTERFACES := tests/api tests/store
+
+test: setup ## run the tests of modules and use cases (two minutes)
+	@$(BIN)/pytest -q -n auto --dist loadfile $(PROCESSES:%=--ignore %) $(HOSTILE:%=--ignore %) $(INTERFACES:%=--ignore %) --ignore tests/clients $(ARGS)
+
+test-api: setup ## run the tests of the HTTP API, of the table and of the bucket (two minutes)
+	@$(BIN)/pytest -q -n auto --dist loadfile $(INTERFACES) $(ARGS)
 
 # MEMORY=128: with the settings that a streaming function of 128 MB needs (docs/memory.md)
 test-adversarial: setup ## measure CPU time and memory of hostile requests and files (six minutes)

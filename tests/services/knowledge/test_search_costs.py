@@ -89,3 +89,4 @@ async def test_a_hundred_chunks_cost_one_upsert(knowledge: KnowledgeFixture) -> 
 
     assert len(knowledge.index.keys) - before == 100
     assert count(knowledge) == {"written": 6, "read": 4, "objects": 1, "index": 1}
+    assert knowledge.cloud.calls["BatchGetItem"] == 4

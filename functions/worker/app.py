@@ -1,4 +1,4 @@
-"""The worker of the queue's messages (background responses, ingestions, long deletions) and of events."""
+"""The worker of the queue's messages (background responses, ingestions, long deletions), and of events of the buses."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -29,6 +29,9 @@ RESERVE_SECONDS = 5.0
 RECEIVES = 3
 """Maximum receives of a message before it is moved to the dead-letter queue (infra/aws/data.yaml)."""
 
+OBJECT_EVENTS = "Object "
+"""The types of S3's events begin with this."""
+
 UNMARKED_SECONDS = 30
 """Delay until the retry of a deletion task that arrived before its object was marked as deleted."""
 
@@ -45,6 +48,8 @@ def handler(event: Any, context: Any) -> Any:
         processor = BatchProcessor(event_type=EventType.SQS, raise_on_entire_batch_failure=False)
         take = partial(take_message, context=context, seconds=seconds)
         return process_partial_response(event=event, record_handler=take, processor=processor, context=context)
+    if isinstance(event, dict) and str(event.get("detail-type")).startswith(OBJECT_EVENTS):
+        return observed("object", context, partial(follow_object, event))
     return answer_event(event, context, seconds)
 
 
@@ -72,6 +77,18 @@ def answer_event(event: Any, context: Any, seconds: float) -> Any:
 
     observed("event", context, work)
     return answer[0].model_dump(mode="json") if answer and answer[0] is not None else None
+
+
+def follow_object(event: Any, _: Observation) -> int:
+    """Make the document of an object of the inbox equal to it. The event's bucket is not used, only the stack's own."""
+    from stint.domain.notifications.object_events import ObjectEvent  # noqa: PLC0415 - not at the start
+
+    try:
+        changed = ObjectEvent.model_validate(event)
+    except ValidationError as error:
+        return drop(error)
+    run_async(composition.compose_inbox(changed.tenant).handle(changed.detail.object.key))
+    return 200
 
 
 def observed(what: str, context: Any, work: Callable[[Observation], int]) -> None:

@@ -2,8 +2,8 @@
 
 They are an agent with a client tool, a session, a complete turn and one that waits; a toolgroup, a shield and a model;
 a conversation with a message; a stored chat completion; a response, and two in the background: one that waits for the
-worker, and one that has ended; a file, an upload with a part, a vector store, and a vector db with a document and a
-chunk. An agent, a response, a conversation, a file and a vector store are marked as deleted.
+worker, and one that has ended; a file, an upload with a part, a vector store with an object in its inbox, and a vector
+db with a document and a chunk. An agent, a response, a conversation, a file and a vector store are marked as deleted.
 """
 
 import contextlib
@@ -29,6 +29,7 @@ from infra.local.sample_ids import (
     DELETED_FILE,
     DELETED_RESPONSE,
     DELETED_VECTOR_STORE,
+    INBOX_OBJECT,
     MODEL,
     PENDING_STEP,
     QUEUED_RESPONSE,
@@ -85,6 +86,7 @@ async def store_samples(environment: Mapping[str, str]) -> None:
             await store.conversations.mark_deleted(TENANT, DELETED_CONVERSATION)
             await store.files.mark_deleted(TENANT, DELETED_FILE)
             await store.vector_stores.mark_deleted(TENANT, DELETED_VECTOR_STORE)
+        s3.put_object(Bucket=bucket, Key=INBOX_OBJECT, Body=b"Llamas hum.")
 
 
 @contextlib.contextmanager

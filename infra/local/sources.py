@@ -15,7 +15,9 @@ _PARTIAL = "ReportBatchItemFailures"
 _BATCH = 10
 _MAPPING = {"BatchSize", "Enabled", "EventSourceArn", "FunctionName", "FunctionResponseTypes", "ScalingConfig", "Tags"}
 _RULE = {"Description", "EventBusName", "EventPattern", "Name", "State", "Tags", "Targets"}
-_TARGET = {"Arn", "Id", "Input", "InputPath", "InputTransformer"}
+_SHAPE = {"Input", "InputPath", "InputTransformer"}
+# The queue of a rule keeps undelivered events here.
+_TARGET = _SHAPE | {"Arn", "DeadLetterConfig", "Id"}
 
 
 @dataclass(frozen=True)
@@ -88,7 +90,7 @@ def rule_source(name: str, properties: Mapping[str, Any], target: Mapping[str, A
         function=function["name"],
         bus=properties.get("EventBusName", "default"),
         pattern=properties["EventPattern"],
-        shape={key: target[key] for key in _TARGET - {"Arn", "Id"} if key in target},
+        shape={key: target[key] for key in _SHAPE if key in target},
     )
 
 

@@ -6,5 +6,6 @@ OUTPUTS = {
     "VectorBucketName": "vectors",
     "WorkQueueUrl": "http://127.0.0.1:9/000000000000/work",
     "WorkQueueArn": "arn:aws:sqs:us-east-1:000000000000:work",
+    "WorkerFailuresUrl": "http://127.0.0.1:9/000000000000/failures",
     "WorkerFailuresArn": "arn:aws:sqs:us-east-1:000000000000:failures",
 }

@@ -75,7 +75,7 @@ def read(name: str, kind: str, properties: Mapping[str, Any], resources: Mapping
             return [Statement("Allow", principal, properties["Action"], function, short(properties.get("SourceArn")))]
         case "AWS::Events::EventBusPolicy":
             return document_statements(None, properties["Statement"])
-        case "AWS::S3::BucketPolicy":
+        case "AWS::S3::BucketPolicy" | "AWS::SQS::QueuePolicy":
             return document_statements(None, properties["PolicyDocument"]["Statement"])
     inline = {key for key in properties if "Polic" in key and key not in ("RedrivePolicy", "RetentionPolicy")}
     if kind not in PLAIN or inline:
@@ -105,7 +105,7 @@ def document_statements(holder: str | None, statements: Any) -> Iterator[Stateme
             continue
         if unknown := statement.keys() - {"Sid", "Effect", "Action", "Resource", "Principal", "Condition"}:
             raise UnknownPolicy(f"{holder}: {sorted(unknown)}")
-        who = holder or short(statement["Principal"])
+        who = holder or principal_of(statement["Principal"])
         condition = json.dumps(statement["Condition"], sort_keys=True) if "Condition" in statement else ""
         for action in as_list(statement["Action"]):
             for resource in as_list(statement["Resource"]):
@@ -119,6 +119,11 @@ def allowed(statements: Iterable[Statement], action: str) -> set[tuple[str, str]
         for statement in statements
         if statement.effect == "Allow" and fnmatchcase(action.lower(), statement.action.lower())
     }
+
+
+def principal_of(value: Any) -> str:
+    """Return a service's name, or the principal as one string."""
+    return value["Service"] if isinstance(value, dict) and isinstance(value.get("Service"), str) else short(value)
 
 
 def short(value: Any) -> str:

@@ -22,6 +22,8 @@ QUEUE, FAILURES = "Data.Outputs.WorkQueueArn", "Data.Outputs.WorkerFailuresArn"
 READ = {"dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:Query"}
 WRITE = {"dynamodb:DeleteItem", "dynamodb:PutItem", "dynamodb:UpdateItem"}
 BLOBS = {"s3:GetObject", "s3:PutObject", "s3:DeleteObject"}
+OBJECTS = {f"${{{BUCKET}}}/{prefix}/*": BLOBS for prefix in ("kept", "ephemeral", "expiring", "packed", "vectors")}
+INBOX = f"${{{BUCKET}}}/inbox/*"
 LOGS = {"logs:CreateLogGroup", "logs:CreateLogStream", "logs:PutLogEvents", "xray:*"}
 POLLING = {"sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes", "logs:*"}
 # The functions that run tools, and shields that ask a model.
@@ -50,14 +52,14 @@ GRANTS = {
     "AgentsRole": {
         "*": LOGS,
         TABLE: READ | WRITE | {"dynamodb:BatchWriteItem"},
-        f"${{{BUCKET}}}/*": BLOBS,
+        **OBJECTS,
         BUCKET: {"s3:ListBucket"},
         QUEUE: {"sqs:SendMessage"},
     },
     "TurnsRole": {
         "*": LOGS,
         TABLE: READ | WRITE,
-        f"${{{BUCKET}}}/*": BLOBS,
+        **OBJECTS,
         BUCKET: {"s3:ListBucket"},
         QUEUE: {"sqs:SendMessage"},
         INDEXES: SEARCH,
@@ -66,7 +68,7 @@ GRANTS = {
     "ResponsesRole": {
         "*": LOGS,
         TABLE: READ | WRITE | {"dynamodb:BatchWriteItem"},
-        f"${{{BUCKET}}}/*": BLOBS,
+        **OBJECTS,
         BUCKET: {"s3:ListBucket"},
         QUEUE: {"sqs:SendMessage"},
         INDEXES: SEARCH,
@@ -75,7 +77,7 @@ GRANTS = {
     "KnowledgeRole": {
         "*": LOGS,
         TABLE: READ | WRITE | {"dynamodb:BatchWriteItem"},
-        f"${{{BUCKET}}}/*": BLOBS,
+        **OBJECTS,
         BUCKET: {"s3:ListBucket"},
         QUEUE: {"sqs:SendMessage"},
         INDEXES: SEARCH | FORGET | CHANGE,
@@ -90,14 +92,15 @@ GRANTS = {
             "dynamodb:Query",
             "dynamodb:UpdateItem",
         },
-        f"${{{BUCKET}}}/*": BLOBS,
+        **OBJECTS,
         INDEXES: SEARCH,
         **MODELS_AND_TOOLS,
     },
     "WorkerRole": {
         "*": LOGS | POLLING,
         TABLE: READ | WRITE | {"dynamodb:BatchWriteItem"},
-        f"${{{BUCKET}}}/*": BLOBS,
+        **OBJECTS,
+        INBOX: {"s3:GetObject"},
         BUCKET: {"s3:ListBucket"},
         QUEUE: {"sqs:SendMessage", "sqs:ChangeMessageVisibility"},
         FAILURES: {"sqs:SendMessage"},
@@ -107,6 +110,7 @@ GRANTS = {
     },
     "ApiLogWriter": {"*": {"logs:*"}},
 }
+EVENTS = "events.amazonaws.com"
 REQUESTED = {"Stint Turn Requested", "Stint Response Requested"}
 
 
@@ -154,11 +158,11 @@ def test_functions_are_invoked_by_the_api_the_rule_and_tools_that_a_parameter_na
     tools = {(role, "ToolFunctionArns") for role in CALLERS}
     api = {("apigateway.amazonaws.com", name) for name in ("Agents", "Turns", "Responses", "Knowledge", "Registry")}
 
-    assert allowed(statements, "lambda:InvokeFunction") == tools | api | {("events.amazonaws.com", "Worker")}
+    assert allowed(statements, "lambda:InvokeFunction") == tools | api | {(EVENTS, "Worker")}
     assert translated["Parameters"]["ToolFunctionArns"]["Default"] == ""
-    by_rule = [each.condition for each in statements if each.holder == "events.amazonaws.com"]
+    by_rule = [each.condition for each in statements if each.holder == EVENTS and each.resource == "Worker"]
     by_api = [each.condition for each in statements if each.holder == "apigateway.amazonaws.com"]
-    assert by_rule == ["WorkerRequested.Arn"]
+    assert sorted(by_rule) == ["WorkerInbox.Arn", "WorkerRequested.Arn"]
     assert all('"__ApiId__": {"Ref": "Api"}' in source for source in by_api)
 
 
@@ -189,14 +193,52 @@ def test_functions_know_their_stack(translated: dict[str, Any]) -> None:
 def test_the_queue_is_written_to_by_those_who_leave_work_to_the_worker(statements: list[Statement]) -> None:
     senders = {(role, QUEUE) for role in ("AgentsRole", "TurnsRole", "ResponsesRole", "KnowledgeRole", "WorkerRole")}
 
-    assert allowed(statements, "sqs:SendMessage") == senders | {("WorkerRole", FAILURES)}
+    failures = {("WorkerRole", FAILURES), (EVENTS, FAILURES)}
+    assert allowed(statements, "sqs:SendMessage") == senders | failures
+
+
+def test_only_the_rules_of_the_stack_keep_undelivered_events(
+    translated: dict[str, Any], statements: list[Statement]
+) -> None:
+    [condition] = [each.condition for each in statements if (each.holder, each.resource) == (EVENTS, FAILURES)]
+    rules = of_type(translated, "AWS::Events::Rule")
+
+    arns = [{"Fn::GetAtt": [name, "Arn"]} for name in sorted(rules)]
+    assert sorted(json.loads(condition)["ArnEquals"]["aws:SourceArn"], key=str) == arns
+    for rule in rules.values():
+        assert [short(target["DeadLetterConfig"]["Arn"]) for target in rule["Targets"]] == [FAILURES]
+
+
+def test_only_the_worker_reads_the_inbox_and_no_function_writes_to_it(statements: list[Statement]) -> None:
+    for action, expected in (("s3:GetObject", {"WorkerRole"}), ("s3:PutObject", set()), ("s3:DeleteObject", set())):
+        prefixes = {(who, resource) for who, resource in allowed(statements, action)}
+        assert {who for who, resource in prefixes if "/inbox/" in resource or "}/*" in resource} == expected
+
+
+def test_the_rule_of_the_inbox_takes_objects_of_the_stacks_bucket_from_s3_alone(translated: dict[str, Any]) -> None:
+    rule = of_type(translated, "AWS::Events::Rule")["WorkerInbox"]
+
+    assert "EventBusName" not in rule  # the default bus, where only AWS may use a source with "aws."
+    assert rule["EventPattern"] == {
+        "source": ["aws.s3"],
+        "detail-type": ["Object Created", "Object Deleted"],
+        "detail": {
+            "bucket": {"name": [{"Fn::GetAtt": ["Data", "Outputs.BucketName"]}]},
+            "object": {"key": [{"prefix": "inbox/"}]},
+        },
+    }
+    [target] = rule["Targets"]
+    assert target["InputTransformer"] == {
+        "InputPathsMap": {"type": "$.detail-type", "detail": "$.detail"},
+        "InputTemplate": '{"tenant": "default", "detail-type": <type>, "detail": <detail>}',
+    }
 
 
 def test_only_the_worker_puts_events_and_only_such_as_start_nothing(
     translated: dict[str, Any], statements: list[Statement]
 ) -> None:
     (put,) = [each for each in statements if each.effect == "Allow" and each.action.startswith("events:")]
-    (rule,) = of_type(translated, "AWS::Events::Rule").values()
+    rule = of_type(translated, "AWS::Events::Rule")["WorkerRequested"]
     condition = json.loads(put.condition)
     values = condition["ForAllValues:StringEquals"]
 
@@ -211,7 +253,7 @@ def test_the_bus_is_the_stacks_own_and_closed_to_other_accounts_and_to_the_stack
     translated: dict[str, Any], statements: list[Statement]
 ) -> None:
     (bus,) = of_type(translated, "AWS::Events::EventBus").values()
-    (rule,) = of_type(translated, "AWS::Events::Rule").values()
+    rule = of_type(translated, "AWS::Events::Rule")["WorkerRequested"]
     denied = {each.condition for each in statements if each.holder == "*" and each.resource == "EventBus.Arn"}
     roles = [f"{function}Role" for function in of_type(translated, "AWS::Lambda::Function")]
     from_here = {
@@ -225,7 +267,7 @@ def test_the_bus_is_the_stacks_own_and_closed_to_other_accounts_and_to_the_stack
 
 
 def test_the_tenant_comes_from_the_rule(translated: dict[str, Any]) -> None:
-    (rule,) = of_type(translated, "AWS::Events::Rule").values()
+    rule = of_type(translated, "AWS::Events::Rule")["WorkerRequested"]
     (target,) = rule["Targets"]
     transformer = target["InputTransformer"]
 
@@ -277,7 +319,7 @@ def test_a_new_grant_is_seen(translated: dict[str, Any], change: dict[str, Any],
     [
         {"Type": "AWS::IAM::Policy", "Properties": {"Roles": [{"Ref": "TurnsRole"}]}},
         {"Type": "AWS::IAM::ManagedPolicy", "Properties": {"Roles": [{"Ref": "TurnsRole"}]}},
-        {"Type": "AWS::SQS::QueuePolicy", "Properties": {}},
+        {"Type": "AWS::SNS::TopicPolicy", "Properties": {}},
         {"Type": "AWS::Lambda::Url", "Properties": {}},
         {"Type": "AWS::Events::EventBus", "Properties": {"Policy": {}}},
         {"Type": "AWS::IAM::Role", "Properties": {"ManagedPolicyArns": ["arn:aws:iam::aws:policy/PowerUserAccess"]}},

@@ -376,15 +376,17 @@ def test_a_message_comes_back_when_the_worker_cannot_have_it_any_more(translated
     assert data_resources()["WorkDeadLetters"]["Properties"]["MessageRetentionPeriod"] == 14 * 24 * 3600
 
 
-def test_the_worker_gets_messages_one_by_one_and_events_of_two_kinds(system: System) -> None:
+def test_the_worker_gets_messages_one_by_one_and_events_of_two_buses(system: System) -> None:
     (source,) = queue_sources(system)
-    (rule,) = rule_sources(system)
+    inbox, rule = sorted(rule_sources(system), key=lambda each: each.bus)
 
     assert source == QueueSource("WorkerWork", "stint-worker", OUTPUTS["WorkQueueArn"], 1, 20, partial=True)
     assert rule.function == "stint-worker"
     assert rule.bus == "stint"
     assert set(rule.shape) == {"InputTransformer"}
     assert rule.pattern == {"detail-type": ["Stint Turn Requested", "Stint Response Requested"]}
+    assert (inbox.function, inbox.bus, set(inbox.shape)) == ("stint-worker", "default", {"InputTransformer"})
+    assert inbox.pattern["detail"]["bucket"] == {"name": [OUTPUTS["BucketName"]]}
     assert retries(system) == {"stint-worker": Retries(2, OUTPUTS["WorkerFailuresArn"])}
 
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from stint.bootstrap.vector_stores import VectorStoreServices
     from stint.retrieval.port import VectorIndex
     from stint.services.knowledge.embeddings import TextEmbeddings
+    from stint.services.knowledge.inbox import InboxDocuments
     from stint.services.knowledge.ingestion import Ingestion
     from stint.services.knowledge.search import Search
     from stint.services.knowledge_api import KnowledgeServices
@@ -67,6 +68,13 @@ class KnowledgeComposition(AgentsComposition):
         from stint.bootstrap.vector_stores import compose_ingestion  # noqa: PLC0415 - see above
 
         return compose_ingestion(tenant, self.knowledge_parts)
+
+    def compose_inbox(self, tenant: str) -> "InboxDocuments":
+        """Make the worker's handler of objects that are put into the inbox."""
+        from stint.services.knowledge.inbox import InboxDocuments  # noqa: PLC0415 - see above
+
+        services = self.make_vector_stores(tenant)
+        return InboxDocuments(tenant, self.store, services.documents, services.insertions)
 
 
 def delete_knowledge_objects(store: Store, make_index: "Callable[[], VectorIndex]") -> dict[ObjectKind, DeleteObject]:

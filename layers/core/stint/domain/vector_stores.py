@@ -135,7 +135,7 @@ class ObjectContent(Schema):
     """The content of a document is a version of an object that was put into the inbox of the bucket."""
 
     type: Literal["object"] = "object"
-    key: str
+    key: Annotated[str, StringConstraints(pattern=r"^inbox/")]
     etag: str
     size: int
 

@@ -21,6 +21,8 @@ OPEN = f"{LIVE} AND doc_status = :in_progress"
 """The condition that a document is to be ingested."""
 
 IN_PROGRESS = {":in_progress": "in_progress"}
+ENDED: Item = dict.fromkeys(("last_error", "attempts", "requeues", "lease_id", "lease_until"))
+"""Attributes of an ingestion that a new one replaces. Its writer loses the lease."""
 
 
 class VectorStoreDocuments:
@@ -73,7 +75,7 @@ class VectorStoreDocuments:
         assign: Item = {"doc_status": "in_progress", "settings": settings.model_dump_json(), "queued_at": now}
         again = Update(
             keys.vector_store_document(tenant, store_id, found.key),
-            assign | {"last_error": None, "attempts": None, "requeues": None, "batch_id": batch_id},
+            assign | ENDED | {"batch_id": batch_id},
             f"{LIVE} AND settings = :old AND doc_status = :old_status",
             {":old": found.settings.model_dump_json(), ":old_status": found.status},
         )

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from stint.documents.limits import FILE_LIMITS
 from stint.domain.errors import InvalidRequest, NotFound, TooLarge
 from stint.domain.vector_stores import (
     AUTO_SIZES,
@@ -81,6 +82,7 @@ class ContentReader:
                     file = await self.store.files.open(self.tenant, file_id)
                     body = b"".join([piece async for piece in self.store.files.read(file)])
                 case ObjectContent() as content:
+                    refuse_large(content, settings)
                     body = await self.store.inbox.read(content)
             text = await self.extract_text(body, settings.filename, None)
         except NotFound as error:
@@ -88,6 +90,14 @@ class ContentReader:
         except InvalidRequest as error:
             raise UnreadableDocument(last_error_of(error)) from error
         return Content(refuse_empty(await split(text, settings.chunking), settings), text)
+
+
+def refuse_large(content: ObjectContent, settings: DocumentSettings) -> None:
+    """Raise InvalidRequest for an object that is over the limit, before it is in memory."""
+    most = FILE_LIMITS.file_bytes
+    if content.size > most:
+        message = f"The object {settings.filename[-80:]!r} has {content.size:,} bytes; at most {most:,} are read. "
+        raise InvalidRequest(f"{message}Divide it.", code="invalid_file")
 
 
 def refuse_empty(chunks: Sequence[Chunk], settings: DocumentSettings) -> Sequence[Chunk]:

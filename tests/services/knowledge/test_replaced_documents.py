@@ -6,10 +6,11 @@ import pytest
 from tests.services.knowledge.knowledge_fixture import KnowledgeFixture
 from tests.services.knowledge.list_index import WordsEmbedder
 
-from stint.domain.errors import StintError
+from stint.domain.errors import Conflict, StintError, StoreUnavailable
 from stint.retrieval.port import Embeddings
 from stint.services.knowledge.insertions import NewText
 from stint.store.vector_store_contents import VectorStoreContents
+from stint.store.vector_store_documents import VectorStoreDocuments
 
 Step = Callable[[], Awaitable[object]]
 
@@ -73,3 +74,24 @@ def interrupt(monkeypatch: pytest.MonkeyPatch, moment: str, steps: list[Step]) -
         monkeypatch.setattr(VectorStoreContents, "get", read_later)
     else:
         monkeypatch.setattr(WordsEmbedder, "embed", embed_later)
+
+
+@pytest.mark.parametrize("error", [StoreUnavailable("The database does not answer."), Conflict("Changed by others.")])
+async def test_a_content_that_a_record_names_stays_when_its_insertion_fails(
+    knowledge: KnowledgeFixture, monkeypatch: pytest.MonkeyPatch, error: StintError
+) -> None:
+    """The write was made, and its answer was lost."""
+    store_id, add = await knowledge.create(), VectorStoreDocuments.add
+
+    async def add_without_answer(self: VectorStoreDocuments, *arguments: object) -> object:
+        await add(self, *arguments)  # type: ignore[arg-type]  # as given
+        raise error
+
+    monkeypatch.setattr(VectorStoreDocuments, "add", add_without_answer)
+    with pytest.raises(type(error)):
+        await insert(knowledge, store_id, "Llamas live in Peru.")
+    monkeypatch.undo()
+    await insert(knowledge, store_id, "Llamas live in Peru.")
+    await work_until_done(knowledge)
+
+    assert await knowledge.find(store_id, "llamas") == ["Llamas live in Peru."]

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
-from stint.domain.errors import Conflict, DeadlineExceeded, InvalidRequest, at_fault
+from stint.domain.errors import Conflict, DeadlineExceeded, InvalidRequest, StintError, StoreUnavailable, at_fault
 from stint.domain.vector_stores import (
     AutoChunking,
     DocumentSettings,
@@ -100,11 +100,16 @@ class Insertions:
         self, store_id: str, documents: Mapping[str, DocumentSettings], batch: Item | None = None
     ) -> list[str]:
         """Add documents, or ingest them again, send their tasks, and return their keys."""
-        records: Mapping[str, StoredDocument] = {}
         try:
             records = await self.put(store_id, documents, batch)
-        finally:
-            await self.delete_unused(documents, records)
+        except StoreUnavailable:  # a write without an answer may have stored records that name the contents
+            raise
+        except StintError:
+            await self.delete_unused(
+                documents, await self.store.vector_store_documents.find(self.tenant, store_id, list(documents))
+            )
+            raise
+        await self.delete_unused(documents, records)
         await self.tasks.send_documents(store_id, [key for key, one in records.items() if one.status == "in_progress"])
         return list(records)
 

@@ -1,30 +1,14 @@
 """Vector dbs and the rag-tool over HTTP, as llama-stack-client 0.2.12 calls them."""
 
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from typing import Any
 
 import httpx
 import pytest
 from tests.api.api_client import assert_error
-from tests.api.app_fixture import AppFixture, wait_until
+from tests.api.app_fixture import AppFixture
+from tests.api.ingesting import ingesting
 
 MODEL = "all-MiniLM-L6-v2"
-
-
-@contextmanager
-def ingesting(app: AppFixture) -> Iterator[None]:
-    """Ingest what one request inserts, in another thread."""
-
-    def work() -> None:
-        wait_until(lambda: bool(app.desk.ingestions))
-        app.ingest()
-
-    with ThreadPoolExecutor(1) as thread:
-        done = thread.submit(work)
-        yield
-        done.result()
 
 
 @pytest.fixture

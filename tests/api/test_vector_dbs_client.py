@@ -3,7 +3,9 @@
 from typing import Any
 
 import pytest
-from llama_stack_client import Agent, BadRequestError, LlamaStackClient, RAGDocument
+from llama_stack_client import BadRequestError, LlamaStackClient
+from llama_stack_client.lib.agents.agent import Agent
+from llama_stack_client.types.shared_params import Document as RAGDocument
 from tests.api.app_fixture import AppFixture
 from tests.api.ingesting import ingesting
 
@@ -16,7 +18,7 @@ QUESTION = "How do alpacas sound?"
 def db(client: LlamaStackClient) -> str:
     """Register a vector db with the provider and the model that the client lists."""
     provider = next(each for each in client.providers.list() if each.api == "vector_io")
-    models = [each for each in client.models.list() if each.model_type == "embedding"]
+    models = [each for each in client.models.list() if each.api_model_type == "embedding"]
     model = next(each for each in models if each.metadata.get("embedding_dimension") == DIMENSION)
     client.vector_dbs.register(
         vector_db_id=NAME,
@@ -82,9 +84,9 @@ def test_chunks_may_bring_their_vectors(client: LlamaStackClient, app_fixture: A
 def test_documents_are_the_context_of_a_query(client: LlamaStackClient, app_fixture: AppFixture, db: str) -> None:
     insert_documents(client, app_fixture)
 
-    result = client.tool_runtime.rag_tool.query(
-        vector_db_ids=[db], content=QUESTION, query_config={"mode": "vector", "max_chunks": 1}
-    )
+    config: Any = {"mode": "vector", "max_chunks": 1}
+
+    result = client.tool_runtime.rag_tool.query(vector_db_ids=[db], content=QUESTION, query_config=config)
 
     assert result.metadata["document_ids"] == ["alpaca"]
     assert "hum" in str(result.content)
@@ -93,7 +95,7 @@ def test_documents_are_the_context_of_a_query(client: LlamaStackClient, app_fixt
 def test_a_query_without_vector_dbs_or_with_a_wrong_template_is_a_bad_request(
     client: LlamaStackClient, db: str
 ) -> None:
-    query = client.tool_runtime.rag_tool.query
+    query: Any = client.tool_runtime.rag_tool.query
 
     with pytest.raises(BadRequestError):
         query(vector_db_ids=[], content=QUESTION)
@@ -104,7 +106,7 @@ def test_a_query_without_vector_dbs_or_with_a_wrong_template_is_a_bad_request(
 def test_an_agent_searches_its_vector_dbs(client: LlamaStackClient, app_fixture: AppFixture, db: str) -> None:
     insert_documents(client, app_fixture)
     search: Any = {"name": "builtin::rag/knowledge_search", "args": {"vector_db_ids": [db]}}
-    agent = Agent(client, model="scripted/demo", instructions="Be brief.", tools=[search])
+    agent: Any = Agent(client, model="scripted/demo", instructions="Be brief.", tools=[search])
     text = 'Ask knowledge_search {"query": "How do alpacas sound?"}'
 
     turn: Any = agent.create_turn(

@@ -17,6 +17,7 @@ from stint.domain.errors import (
     rename_param,
 )
 from stint.http.errors import STATUS, headers_of, respond, status_of
+from stint.retrieval.port import TextTooLong
 
 
 def kinds(parent: type[StintError] = StintError) -> Iterator[type[StintError]]:
@@ -28,6 +29,8 @@ def kinds(parent: type[StintError] = StintError) -> Iterator[type[StintError]]:
 def make(kind: type[StintError]) -> StintError:
     if kind in (NotFound, NotMarkedDeleted):
         return kind("Agent", "x")
+    if kind is TextTooLong:
+        return TextTooLong("It went wrong.", 10)
     return kind() if kind is errors.Unexpected else kind("It went wrong.")
 
 

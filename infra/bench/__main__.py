@@ -11,6 +11,7 @@ import sys
 import time
 
 from infra.bench.base import base_tree, this_tree
+from infra.bench.file_search import measure_file_search
 from infra.bench.history import HISTORY, measure_history, rows_after
 from infra.bench.memory import measure_idle_memory, measure_memory
 from infra.bench.model_server import running_model_server
@@ -61,6 +62,7 @@ async def bench(only_starts: bool, history: int) -> None:
             results = (await measure_sides([side]))[side.name]
             print(render("Sessions at once, make run", "sessions", "1 session", rows_at_once(results)), flush=True)
             turns = (await measure_history([side], history, model))[side.name]
+            print(render("File search, make run", "search", "none", await measure_file_search(side.url)), flush=True)
             print(render("History, make run", "prior turns", "none", rows_after(turns, history)))
     print(f"\nMedians of interleaved runs, {time.monotonic() - began:.0f} s in total.")
     print("bare: FastAPI on uvicorn with a DynamoDB client. uvicorn: the same app, without runtime and front end.")

@@ -80,14 +80,16 @@ def test_with_snapstart_every_function_is_published_with_a_snapshot(snapstart: R
 def test_with_snapstart_routes_and_event_sources_call_the_alias(snapstart: Resources) -> None:
     api = json.dumps(properties(snapstart, "AWS::ApiGateway::RestApi"))
     [source] = properties(snapstart, "AWS::Lambda::EventSourceMapping").values()
-    [rule] = properties(snapstart, "AWS::Events::Rule").values()
+    rules = properties(snapstart, "AWS::Events::Rule").values()
+    targets = [target["Arn"] for rule in rules for target in rule["Targets"]]
     [invoked] = properties(snapstart, "AWS::Lambda::EventInvokeConfig").values()
     permissions = properties(snapstart, "AWS::Lambda::Permission").values()
 
     assert all(f"${{{name}Aliaslive}}" in api for name in FUNCTIONS - {"Worker"})
     assert not any(f"${{{name}.Arn}}" in api for name in FUNCTIONS)
     assert source["FunctionName"] == {"Ref": "WorkerAliaslive"}
-    assert [target["Arn"] for target in rule["Targets"]] == [{"Ref": "WorkerAliaslive"}]
+    assert targets == [{"Ref": "WorkerAliaslive"}] * len(rules)
+    assert len(rules) == 2
     assert invoked["Qualifier"] == "live"
     assert {each["FunctionName"]["Ref"] for each in permissions} == {f"{name}Aliaslive" for name in FUNCTIONS}
 

@@ -1,0 +1,17 @@
+"""The principal of the current request. All tasks of a request share it."""
+
+from contextvars import ContextVar
+
+from stint.domain.principals import Principal
+
+_principal: ContextVar[Principal | None] = ContextVar("principal", default=None)
+
+
+def set_principal(principal: Principal | None) -> None:
+    """Set the principal of the following code in this context, and of the tasks that it starts."""
+    _principal.set(principal)
+
+
+def find_principal() -> Principal | None:
+    """Return the principal of the current request, or None outside of a request."""
+    return _principal.get()

@@ -1,0 +1,99 @@
+"""The authenticated caller of a request: whose data it is, what the caller may do, and what it may spend."""
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Literal, get_args
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from stint.domain.ids import TENANT
+
+Scope = Literal["use", "registry:write", "users:act", "admin"]
+"""What a key allows: to use the API, to change what the tenant shares, to act for an end user, to administer."""
+
+SCOPES: tuple[Scope, ...] = get_args(Scope)
+
+TENANT_PATTERN = re.compile(r"[a-z0-9][a-z0-9-]{0,31}")
+
+
+class Budgets(BaseModel):
+    """The limits of a key or a tenant. None means no limit."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    requests_per_minute: int | None = Field(default=None, ge=1)
+    tokens_per_minute: int | None = Field(default=None, ge=1)
+    dollars_per_month: float | None = Field(default=None, gt=0, description="US dollars of a calendar month (UTC).")
+
+    @property
+    def is_unlimited(self) -> bool:
+        return self == NO_BUDGETS
+
+
+NO_BUDGETS = Budgets()
+
+
+@dataclass(frozen=True)
+class Principal:
+    """An authenticated caller. `subject` is the key's owner, or the `sub` of a token.
+
+    `key_id` is empty unless an API key was sent. `models` are patterns of model ids, such as `openai/*`; empty: all.
+    """
+
+    tenant: str
+    subject: str
+    scopes: frozenset[Scope]
+    key_id: str = ""
+    models: tuple[str, ...] = ()
+    budgets: Budgets = NO_BUDGETS
+
+    def may_use_model(self, model_id: str) -> bool:
+        return not self.models or any(fnmatchcase(model_id, pattern) for pattern in self.models)
+
+    def to_context(self) -> dict[str, str]:
+        """Return the authorizer's context, whose values can only be strings, numbers and booleans.
+
+        https://docs.aws.amazon.com/apigateway/latest/developerguide/api-gateway-lambda-authorizer-output.html
+        """
+        return {
+            "tenant": self.tenant,
+            "subject": self.subject,
+            "scopes": " ".join(sorted(self.scopes)),
+            "key_id": self.key_id,
+            "models": json.dumps(self.models),
+            "budgets": self.budgets.model_dump_json(exclude_none=True),
+        }
+
+    @classmethod
+    def from_context(cls, context: Mapping[str, object]) -> "Principal":
+        """Read an authorizer's context. Raises ValueError if it is not one of `to_context`."""
+        values = {name: context.get(name) for name in ("tenant", "subject", "scopes", "key_id", "models", "budgets")}
+        texts = {name: value for name, value in values.items() if isinstance(value, str)}
+        if len(texts) < len(values) or not is_tenant(texts["tenant"]) or not texts["subject"]:
+            raise ValueError("The request context has no valid principal.")
+        return cls(
+            tenant=texts["tenant"],
+            subject=texts["subject"],
+            scopes=scopes_of(texts["scopes"].split()),
+            key_id=texts["key_id"],
+            models=tuple(map(str, json.loads(texts["models"]))),
+            budgets=Budgets.model_validate_json(texts["budgets"]),
+        )
+
+
+ANONYMOUS = Principal(tenant=TENANT, subject="anonymous", scopes=frozenset(SCOPES))
+"""The caller of a stack that was built without authentication."""
+
+
+def is_tenant(name: str) -> bool:
+    """Return whether a name can be a tenant's. Its characters cannot form the keys of another tenant."""
+    return TENANT_PATTERN.fullmatch(name) is not None
+
+
+def scopes_of(names: Iterable[str]) -> frozenset[Scope]:
+    """Return the known scopes among some names, such as those of a token, which may have scopes of other APIs."""
+    sent = frozenset(names)
+    return frozenset(scope for scope in SCOPES if scope in sent)

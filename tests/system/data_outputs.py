@@ -2,6 +2,8 @@
 
 OUTPUTS = {
     "TableName": "table",
+    "KeysTableName": "keys",
+    "KeysTableArn": "arn:aws:dynamodb:us-east-1:000000000000:table/keys",
     "BucketName": "bucket",
     "VectorBucketName": "vectors",
     "WorkQueueUrl": "http://127.0.0.1:9/000000000000/work",

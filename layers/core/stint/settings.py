@@ -37,6 +37,7 @@ class Settings(BaseModel):
     )
 
     table: str = Field(default="", description="Name of the DynamoDB table.")
+    keys_table: str = Field(default="", description="Name of the DynamoDB table of API keys.")
     bucket: str = Field(default="", description="Name of the S3 bucket for bodies over 300 KB.")
     queue_url: str = Field(default="", description="URL of the worker's SQS queue.")
     event_bus: str = Field(

@@ -8,8 +8,9 @@ from dataclasses import replace
 from typing import Any
 
 from infra.local import gateway_response
-from infra.local.functions import Functions, Invocation, PayloadTooLarge, Throttled
-from infra.local.gateway_response import Refusal
+from infra.local.authorization import Authorization, Context
+from infra.local.functions import FunctionError, Functions, Invocation, PayloadTooLarge, Throttled
+from infra.local.gateway_response import Refused
 from infra.local.proxy_event import HttpRequest, make_event
 from infra.local.proxy_response import Head, MalformedResponse, parse_buffered, read_prelude
 from infra.local.routing import Match, Router
@@ -24,15 +25,6 @@ Log = Callable[[str, str], None]
 
 # https://docs.aws.amazon.com/apigateway/latest/developerguide/limits.html
 REQUEST_LIMIT = 10 * 1024 * 1024
-
-
-class Refused(Exception):
-    """API Gateway itself responds, not the function; `reason` is for the log only."""
-
-    def __init__(self, refusal: Refusal, reason: str = "") -> None:
-        super().__init__(reason)
-        self.refusal = refusal
-        self.reason = reason
 
 
 class ClientGone(Exception):
@@ -53,6 +45,7 @@ class Front:
         self._functions = functions
         self._log = log
         self._router = Router(system.routes)
+        self._authorization = Authorization(self._ask_authorizer, system.region, system.stage)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = http_request(scope, self._system.stage)
@@ -81,6 +74,7 @@ class Front:
         if match is None:
             raise Refused(gateway_response.NO_ROUTE)
         request = replace(request, body=await read_body(receive))
+        authorizer = await self._authorization.authorize(request, match)
         integration = match.route.integration
         if isinstance(integration, Mock):
             await answer.whole(Head(integration.status, list(integration.headers.items())), integration.body.encode())
@@ -88,7 +82,7 @@ class Front:
         deadline = asyncio.get_running_loop().time() + integration.timeout
         try:
             async with asyncio.timeout_at(deadline):
-                invocation = await self._invoke(request, match, integration)
+                invocation = await self._invoke(request, match, integration, authorizer)
                 chunks = invocation.body()
                 head, start = await read_head(invocation, chunks, stream=integration.stream)
         except TimeoutError:
@@ -98,8 +92,20 @@ class Front:
         else:
             await answer.whole(head, start)
 
-    async def _invoke(self, request: HttpRequest, match: Match, integration: Invoke) -> Invocation:
+    async def _ask_authorizer(self, function: str, event: bytes) -> bytes | FunctionError:
+        try:
+            invocation = await self._functions.invoke(function, event, stream=False)
+        except (PayloadTooLarge, Throttled) as error:
+            return FunctionError.of(type(error).__name__, str(error))
+        payload = await invocation.read()
+        return invocation.error or payload
+
+    async def _invoke(
+        self, request: HttpRequest, match: Match, integration: Invoke, authorizer: Context | None
+    ) -> Invocation:
         event = make_event(request, match, self._system.stage, self._system.binary_media_types)
+        if authorizer is not None:
+            event["requestContext"]["authorizer"] = authorizer
         payload = json.dumps(event, ensure_ascii=False).encode()
         try:
             return await self._functions.invoke(integration.function, payload, stream=integration.stream)

@@ -19,11 +19,27 @@ class Refusal:
 
     type: str
     status: int
-    message: str
+    message: str | None
+
+
+class Refused(Exception):
+    """API Gateway itself responds, not the function; `reason` is for the log only."""
+
+    def __init__(self, refusal: Refusal, reason: str = "") -> None:
+        super().__init__(reason)
+        self.refusal = refusal
+        self.reason = reason
 
 
 NO_ROUTE = Refusal("MISSING_AUTHENTICATION_TOKEN", 403, "Missing Authentication Token")
 FORBIDDEN = Refusal("ACCESS_DENIED", 403, "Forbidden")
+UNAUTHORIZED = Refusal("UNAUTHORIZED", 401, "Unauthorized")
+DENIED = Refusal("ACCESS_DENIED", 403, "User is not authorized to access this resource")
+EXPLICITLY_DENIED = Refusal("ACCESS_DENIED", 403, f"{DENIED.message} with an explicit deny")
+# A failed authorizer has no message. The types are those of AWS's description; some users report the second one for
+# every failure: https://dev.to/marcogrcr/api-gateway-lambda-authorizer-lambda-proxy-integration-failure-modes-52bc
+AUTHORIZER_FAILED = Refusal("AUTHORIZER_FAILURE", 500, None)
+INVALID_AUTHORIZER = Refusal("AUTHORIZER_CONFIGURATION_ERROR", 500, None)
 TOO_LARGE = Refusal("REQUEST_TOO_LARGE", 413, "Request Too Long")
 THROTTLED = Refusal("THROTTLED", 429, "Too Many Requests")
 MALFORMED = Refusal("DEFAULT_5XX", 502, "Internal server error")
@@ -41,7 +57,7 @@ def render(refusal: Refusal, request: HttpRequest, responses: Mapping[str, Gatew
     group = "DEFAULT_4XX" if refusal.status < 500 else "DEFAULT_5XX"
     response = responses.get(refusal.type) or responses.get(group) or default
     context = {
-        "error.message": refusal.message,
+        "error.message": refusal.message or "",
         "error.messageString": json.dumps(refusal.message),
         "error.responseType": refusal.type,
         "httpMethod": request.method,

@@ -17,6 +17,7 @@ from infra.local.routing import Match
 
 # Hop-by-hop headers, https://www.rfc-editor.org/rfc/rfc9110#section-7.6.1
 HOP_BY_HOP = frozenset({"connection", "keep-alive", "proxy-connection", "te", "transfer-encoding", "upgrade"})
+API_ID = "local"
 _IDENTITY = (
     *("accessKey", "accountId", "apiKey", "apiKeyId", "caller", "cognitoAuthenticationProvider"),
     *("cognitoAuthenticationType", "cognitoIdentityId", "cognitoIdentityPoolId", "principalOrgId", "user", "userArn"),
@@ -66,13 +67,26 @@ def make_event(request: HttpRequest, match: Match, stage: str, binary_media_type
     }
 
 
+def authorizer_event(request: HttpRequest, match: Match, stage: str, region: str) -> dict[str, Any]:
+    """Return the event of a Lambda authorizer of type REQUEST, which has no body. Its absent parts are empty objects.
+
+    https://docs.aws.amazon.com/apigateway/latest/developerguide/api-gateway-lambda-authorizer-input.html
+    """
+    event = make_event(request, match, stage, ())
+    del event["body"], event["isBase64Encoded"]
+    path = request.path.removeprefix("/")
+    method_arn = f"arn:aws:execute-api:{region}:{ACCOUNT}:{API_ID}/{stage}/{request.method}/{path}"
+    parts = {name: value if value is not None else {} for name, value in event.items()}
+    return {"type": "REQUEST", "methodArn": method_arn, **parts}
+
+
 def request_context(request: HttpRequest, resource: str, stage: str) -> dict[str, Any]:
     identity: dict[str, Any] = dict.fromkeys(_IDENTITY)
     identity |= {"sourceIp": request.client, "userAgent": request.header("user-agent") or None}
     now = time.time()
     return {
         "accountId": ACCOUNT,
-        "apiId": "local",
+        "apiId": API_ID,
         "deploymentId": "local",
         "domainName": request.host,
         "domainPrefix": request.host.split(".")[0].split(":")[0],

@@ -9,6 +9,7 @@ from typing import Any
 
 from infra.local.errors import LocalCloudError
 from infra.local.intrinsics import ACCOUNT, NO_VALUE, Resolver, pseudo_parameters
+from infra.local.security_schemes import Authorizer, SecuritySchemes
 from infra.local.translation import source_folder
 
 ANY = "ANY"
@@ -58,6 +59,7 @@ class Route:
     method: str
     path: str
     integration: Invoke | Mock
+    authorizer: Authorizer | None = None
 
 
 @dataclass(frozen=True)
@@ -113,11 +115,13 @@ class System:
 
     @cached_property
     def routes(self) -> tuple[Route, ...]:
+        schemes = SecuritySchemes(self._body, self._resolver)
         return tuple(
             Route(
                 method=ANY if method == _ANY_METHOD else method.upper(),
                 path=path,
                 integration=self._integration(operation[_INTEGRATION], f"{self._api}: {method} {path}"),
+                authorizer=schemes.authorizer_of(operation, f"{self._api}: {method} {path}"),
             )
             for path, operations in self._body["paths"].items()
             for method, operation in operations.items()

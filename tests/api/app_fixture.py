@@ -132,7 +132,7 @@ class AppFixture:
         """Ingest the documents of the queue's tasks like the worker."""
 
         async def run(task: IngestionTask) -> None:
-            await self.ingestion.handle_task(task, asyncio.get_running_loop().time() + 900)
+            await self.ingestion.handle_task(task, asyncio.get_running_loop().time() + 900, last=True)
 
         while self.desk.ingestions:
             asyncio.run(run(self.desk.ingestions.pop(0)))

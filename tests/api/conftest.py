@@ -42,7 +42,7 @@ def app_fixture(shared_app_fixture: AppFixture) -> AppFixture:
     shared_app_fixture.tenant = f"t{new_id()[-12:]}"
     shared_app_fixture.recorder.requests.clear()
     shared_app_fixture.faulty.silence.clear()
-    shared_app_fixture.desk.tasks.clear()
+    shared_app_fixture.desk.clear()
     return shared_app_fixture
 
 

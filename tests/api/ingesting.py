@@ -1,21 +1,28 @@
-"""A worker for one request that inserts."""
+"""A worker that ingests while requests insert."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from threading import Event
 
-from tests.api.app_fixture import AppFixture, wait_until
+from tests.api.app_fixture import AppFixture
+
+POLL_SECONDS = 0.005
 
 
 @contextmanager
 def ingesting(app: AppFixture) -> Iterator[None]:
-    """Ingest what one request inserts, in another thread."""
+    """Ingest in another thread what requests insert, until they are answered. An error of it is raised at the end."""
+    answered = Event()
 
     def work() -> None:
-        wait_until(lambda: bool(app.desk.ingestions))
-        app.ingest()
+        while not answered.wait(POLL_SECONDS):
+            app.ingest()
 
     with ThreadPoolExecutor(1) as thread:
-        done = thread.submit(work)
-        yield
-        done.result()
+        working = thread.submit(work)
+        try:
+            yield
+        finally:
+            answered.set()
+        working.result()

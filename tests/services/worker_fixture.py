@@ -69,6 +69,11 @@ class FakeQueue:
         self.ends.append(detail)
         self.kinds.append((source, detail_type))
 
+    def clear(self) -> None:
+        """Forget everything that was sent."""
+        for sent in (self.tasks, self.deletions, self.ingestions, self.ends, self.kinds):
+            sent.clear()
+
     def refuse(self) -> None:
         if self.refuses:
             raise StoreUnavailable("The desk is closed: try again.")

@@ -1,0 +1,121 @@
+"""Vector dbs with the unmodified llama-stack-client 0.2.12, as Llama Stack's own tests use them."""
+
+from typing import Any
+
+import pytest
+from llama_stack_client import BadRequestError, LlamaStackClient
+from llama_stack_client.lib.agents.agent import Agent
+from llama_stack_client.types.shared_params import Document as RAGDocument
+from tests.api.app_fixture import AppFixture
+from tests.api.ingesting import ingesting
+
+NAME = "facts"
+DIMENSION = 384
+QUESTION = "How do alpacas sound?"
+
+
+@pytest.fixture
+def db(client: LlamaStackClient) -> str:
+    """Register a vector db with the provider and the model that the client lists."""
+    provider = next(each for each in client.providers.list() if each.api == "vector_io")
+    models = [each for each in client.models.list() if each.api_model_type == "embedding"]
+    model = next(each for each in models if each.metadata.get("embedding_dimension") == DIMENSION)
+    client.vector_dbs.register(
+        vector_db_id=NAME,
+        embedding_model=model.identifier,
+        embedding_dimension=DIMENSION,
+        provider_id=provider.provider_id,
+    )
+    return NAME
+
+
+def insert_chunks(client: LlamaStackClient, app: AppFixture, *chunks: dict[str, Any]) -> None:
+    with ingesting(app):
+        client.vector_io.insert(vector_db_id=NAME, chunks=list(chunks))  # type: ignore[arg-type]
+
+
+def insert_documents(client: LlamaStackClient, app: AppFixture) -> None:
+    texts = {"alpaca": "Alpacas hum when they are curious.", "guanaco": "Guanacos run up to 56 km/h."}
+    documents = [
+        RAGDocument(document_id=name, content=text, mime_type="text/plain", metadata={"source": "facts"})
+        for name, text in texts.items()
+    ]
+    with ingesting(app):
+        client.tool_runtime.rag_tool.insert(documents=documents, vector_db_id=NAME, chunk_size_in_tokens=512)
+
+
+def test_a_vector_db_is_listed_until_it_is_unregistered(client: LlamaStackClient, db: str) -> None:
+    shown = client.vector_dbs.retrieve(vector_db_id=db)
+
+    assert (shown.identifier, shown.embedding_dimension) == (db, DIMENSION)
+    assert db in [each.identifier for each in client.vector_dbs.list()]
+    client.vector_dbs.unregister(vector_db_id=db)
+    assert client.vector_dbs.list() == []
+
+
+def test_chunks_are_found_by_their_text(client: LlamaStackClient, app_fixture: AppFixture, db: str) -> None:
+    insert_chunks(
+        client,
+        app_fixture,
+        {"content": "Alpacas hum.", "metadata": {"document_id": "a"}},
+        {"content": "Guanacos run.", "metadata": {"document_id": "g"}},
+    )
+
+    found = client.vector_io.query(vector_db_id=db, query="alpacas hum", params={"max_chunks": 2})
+
+    assert found.chunks[0].metadata["document_id"] == "a"
+    assert len(found.scores) == len(found.chunks)
+
+
+def test_chunks_may_bring_their_vectors(client: LlamaStackClient, app_fixture: AppFixture, db: str) -> None:
+    chunk = {
+        "content": "Alpacas hum.",
+        "metadata": {"document_id": "a", "source": "precomputed"},
+        "embedding": [0.1] * DIMENSION,
+    }
+    insert_chunks(client, app_fixture, chunk)
+
+    found = client.vector_io.query(vector_db_id=db, query="Alpacas hum.", params={"max_chunks": 3, "mode": "vector"})
+
+    assert found.chunks[0].metadata["document_id"] == "a"
+    assert found.chunks[0].metadata["source"] == "precomputed"
+
+
+def test_documents_are_the_context_of_a_query(client: LlamaStackClient, app_fixture: AppFixture, db: str) -> None:
+    insert_documents(client, app_fixture)
+
+    config: Any = {"mode": "vector", "max_chunks": 1}
+
+    result = client.tool_runtime.rag_tool.query(vector_db_ids=[db], content=QUESTION, query_config=config)
+
+    assert result.metadata["document_ids"] == ["alpaca"]
+    assert "hum" in str(result.content)
+
+
+def test_a_query_without_vector_dbs_or_with_a_wrong_template_is_a_bad_request(
+    client: LlamaStackClient, db: str
+) -> None:
+    query: Any = client.tool_runtime.rag_tool.query
+
+    with pytest.raises(BadRequestError):
+        query(vector_db_ids=[], content=QUESTION)
+    with pytest.raises(BadRequestError):
+        query(vector_db_ids=[db], content=QUESTION, query_config={"chunk_template": "This template is invalid"})
+
+
+def test_an_agent_searches_its_vector_dbs(client: LlamaStackClient, app_fixture: AppFixture, db: str) -> None:
+    insert_documents(client, app_fixture)
+    search: Any = {"name": "builtin::rag/knowledge_search", "args": {"vector_db_ids": [db]}}
+    agent: Any = Agent(client, model="scripted/demo", instructions="Be brief.", tools=[search])
+    text = 'Ask knowledge_search {"query": "How do alpacas sound?"}'
+
+    turn: Any = agent.create_turn(
+        [{"role": "user", "content": text}],
+        session_id=agent.create_session("facts"),
+        documents=[{"content": "Llamas spit.", "mime_type": "text/plain"}],
+        stream=False,
+    )
+
+    [step] = [step for step in turn.steps if step.step_type == "tool_execution"]
+    assert [call.tool_name for call in step.tool_calls] == ["knowledge_search"]
+    assert "hum" in str(step.tool_responses[0].content)

@@ -1,10 +1,15 @@
 """Batches of files: which files they count."""
 
+from typing import Any
+
 import pytest
 from tests.services.knowledge.knowledge_fixture import KnowledgeFixture
 
-from stint.domain.errors import InvalidRequest, NotFound
+from stint.domain.errors import Conflict, InvalidRequest, NotFound
 from stint.domain.openai.vector_stores import CreateFileBatch, UpdateVectorStoreFile
+from stint.store.failures import ConditionFailed
+from stint.store.stored_documents import StoredDocument
+from stint.store.vector_store_documents import VectorStoreDocuments
 
 
 async def test_a_batch_counts_new_files_and_those_that_the_store_has(knowledge: KnowledgeFixture) -> None:
@@ -44,3 +49,40 @@ async def test_a_batch_with_an_unknown_file_adds_none(knowledge: KnowledgeFixtur
     with pytest.raises(InvalidRequest):
         await knowledge.batches.create(store_id, CreateFileBatch())
     assert (await knowledge.stores.get(store_id)).file_counts.total == 0
+
+
+async def test_a_batch_is_added_although_another_changes_the_same_files(
+    knowledge: KnowledgeFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store_id = await knowledge.create("Llamas")
+    file_ids = [await knowledge.file_of(store_id), await knowledge.upload("Peru")]
+    request, replace = CreateFileBatch(file_ids=file_ids, attributes={"year": 2026}), VectorStoreDocuments.replace
+
+    async def come_second(*args: Any) -> StoredDocument:
+        monkeypatch.undo()
+        await knowledge.batches.create(store_id, request)
+        return await replace(*args)
+
+    monkeypatch.setattr(VectorStoreDocuments, "replace", come_second)
+    batch = await knowledge.batches.create(store_id, request)
+
+    await knowledge.work()
+    assert (await knowledge.batches.get(store_id, batch.id)).file_counts.completed == 2
+
+
+async def test_files_of_a_batch_that_could_not_be_added_whole_are_ingested(
+    knowledge: KnowledgeFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store_id = await knowledge.create("Llamas")
+    file_ids = [await knowledge.file_of(store_id), await knowledge.upload("Peru")]
+
+    async def lose(*_: object) -> None:
+        raise ConditionFailed(None)
+
+    monkeypatch.setattr(VectorStoreDocuments, "replace", lose)
+    with pytest.raises(Conflict):
+        await knowledge.batches.create(store_id, CreateFileBatch(file_ids=file_ids, attributes={"year": 2026}))
+    monkeypatch.undo()
+
+    await knowledge.work()
+    assert await knowledge.statuses(store_id) == ["completed", "completed"]

@@ -33,9 +33,14 @@ class VectorStoreDocuments:
         self._transactions = transactions
 
     async def add(
-        self, tenant: str, store_id: str, documents: Mapping[str, DocumentSettings], batch: Item | None = None
+        self,
+        tenant: str,
+        store_id: str,
+        documents: Mapping[str, DocumentSettings],
+        batch_id: str | None = None,
+        batch: Item | None = None,
     ) -> dict[str, StoredDocument]:
-        """Add new documents to be ingested, 98 per transaction, and at last the record of their batch.
+        """Add new documents to be ingested, 98 per transaction, and at last the record of their batch, if it is passed.
 
         Two units for each small record, and two for the store.
 
@@ -45,8 +50,8 @@ class VectorStoreDocuments:
         """
         now = int(time.time())
         shared: Item = {"doc_status": "in_progress", "created_at": now, "queued_at": now}
-        if batch is not None:
-            shared["batch_id"] = str(batch["sk"]).partition(":")[2]
+        if batch_id is not None:
+            shared["batch_id"] = batch_id
         items = {
             key: keys.vector_store_document(tenant, store_id, key)._asdict()
             | shared

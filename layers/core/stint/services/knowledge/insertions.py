@@ -105,13 +105,18 @@ class Insertions:
         except StoreUnavailable:  # a write without an answer may have stored records that name the contents
             raise
         except StintError:
-            await self.delete_unused(
-                documents, await self.store.vector_store_documents.find(self.tenant, store_id, list(documents))
-            )
+            found = await self.store.vector_store_documents.find(self.tenant, store_id, list(documents))
+            await self.follow(store_id, documents, found)
             raise
+        await self.follow(store_id, documents, records)
+        return list(records)
+
+    async def follow(
+        self, store_id: str, documents: Mapping[str, DocumentSettings], records: Mapping[str, StoredDocument]
+    ) -> None:
+        """Delete the contents that no record names, and send the tasks of what is in progress."""
         await self.delete_unused(documents, records)
         await self.tasks.send_documents(store_id, [key for key, one in records.items() if one.status == "in_progress"])
-        return list(records)
 
     async def delete_unused(
         self, documents: Mapping[str, DocumentSettings], records: Mapping[str, StoredDocument]
@@ -127,27 +132,29 @@ class Insertions:
     ) -> dict[str, StoredDocument]:
         """Write the records of documents. One that the store has with equal settings stays, unless it has failed.
 
-        Several requests may add the same ones: each is added once.
+        Several requests may add the same ones: each is added once. The record of the batch is written once, too.
         """
+        stored, missing, batch_id = self.store.vector_store_documents, batch, batch_id_of(batch)
         for _ in range(ATTEMPTS):
-            found = await self.store.vector_store_documents.find(self.tenant, store_id, list(documents))
+            found = await stored.find(self.tenant, store_id, list(documents))
             new = {key: settings for key, settings in documents.items() if key not in found}
             try:
-                if new or batch is not None:
-                    found |= await self.store.vector_store_documents.add(self.tenant, store_id, new, batch)
+                if new or missing is not None:
+                    found |= await stored.add(self.tenant, store_id, new, batch_id, missing)
+                    missing = None
                 for key, settings in documents.items():
                     if key not in new:
-                        found[key] = await self.put_again(store_id, found[key], settings, batch)
+                        found[key] = await self.put_again(store_id, found[key], settings, batch_id)
             except ConditionFailed:
                 continue
             return {key: found[key] for key in documents}
         raise Conflict(f"Other requests change the same files of vector store {store_id!r}. Try again.")
 
     async def put_again(
-        self, store_id: str, found: StoredDocument, settings: DocumentSettings, batch: Item | None
+        self, store_id: str, found: StoredDocument, settings: DocumentSettings, batch_id: str | None
     ) -> StoredDocument:
         """Ingest a document again, if it has other settings or was not completed."""
-        documents, batch_id = self.store.vector_store_documents, batch_id_of(batch)
+        documents = self.store.vector_store_documents
         if is_same(found.settings, settings) and found.status in ("in_progress", "completed"):
             if batch_id is not None:
                 await documents.set_batch(self.tenant, store_id, found.key, batch_id)

@@ -14,10 +14,12 @@ from stint.bootstrap.rag import compose_rag
 from stint.domain.llama_stack.rag import RAGInsertRequest, RAGQueryConfig
 from stint.domain.llama_stack.vector_dbs import VectorDB, VectorDBRegisterRequest
 from stint.domain.tasks import DeletionTask
+from stint.services.knowledge.chunk_writer import ChunkWriter
 from stint.services.knowledge.contents import ContentReader
 from stint.services.knowledge.embedding_models import EmbeddingModels
 from stint.services.knowledge.ingestion import Ingestion
 from stint.services.knowledge.removal import Removal
+from stint.services.knowledge.tasks import IngestionTasks
 
 
 class RAGFixture:
@@ -31,9 +33,9 @@ class RAGFixture:
         self.services = compose_rag(tenant, adapters, cloud.store, self.inbox.leave)
         self.dbs = self.services.vector_dbs
         contents = ContentReader(tenant, cloud.store, nothing)
-        self.ingestion = Ingestion(
-            tenant, cloud.store, self.index, EmbeddingModels(adapters.embedders), contents, lease_seconds=30
-        )
+        writer = ChunkWriter(tenant, self.index, EmbeddingModels(adapters.embedders))
+        tasks = IngestionTasks(tenant, self.inbox.leave)
+        self.ingestion = Ingestion(tenant, cloud.store, writer, contents, tasks, lease_seconds=30)
         self.working: set[asyncio.Task[None]] = set()
         self.inbox.on_ingestion = self.start_work
 

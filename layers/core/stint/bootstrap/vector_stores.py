@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from stint.services.knowledge.chunk_writer import ChunkWriter
 from stint.services.knowledge.contents import ContentReader
 from stint.services.knowledge.file_batches import FileBatches
 from stint.services.knowledge.ingestion import Ingestion
@@ -51,8 +52,9 @@ def compose_ingestion(tenant: str, parts: "KnowledgeParts") -> Ingestion:
     """Make the worker's use case of a tenant."""
     store, settings = parts.store, parts.adapters.settings
     contents = ContentReader(tenant, store, extract_text)
-    models = parts.embedding_models(tenant)
-    return Ingestion(tenant, store, parts.make_index(), models, contents, settings.lease_seconds)
+    writer = ChunkWriter(tenant, parts.make_index(), parts.embedding_models(tenant))
+    tasks = IngestionTasks(tenant, parts.send)
+    return Ingestion(tenant, store, writer, contents, tasks, settings.lease_seconds)
 
 
 async def extract_text(content: bytes, filename: str, mime_type: str | None) -> str:

@@ -159,6 +159,15 @@ class DocumentSettings(Schema):
     expires_at: Omitted[int] = None
 
 
+class IngestionProgress(Schema):
+    """The part of a document that was written: its text, and the chunks of a generation before `next_chunk`."""
+
+    generation: str
+    next_chunk: int = 0
+    usage_bytes: int = 0
+    text: Omitted[StoredContent] = None
+
+
 class InsertedText(Schema):
     """A text to be split into chunks."""
 

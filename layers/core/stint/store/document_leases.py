@@ -1,10 +1,11 @@
 """Leases of documents: the right to write their chunks to the index."""
 
+import time
 from dataclasses import dataclass, replace
 from typing import NoReturn
 
 from stint.domain.errors import Conflict, Interrupted, NotFound
-from stint.domain.vector_stores import DocumentSettings, LastError, StoredContent
+from stint.domain.vector_stores import DocumentSettings, IngestionProgress, LastError, StoredContent
 from stint.store import knowledge_keys as keys
 from stint.store.failures import ConditionFailed
 from stint.store.items import Item
@@ -52,15 +53,33 @@ class DocumentLease:
         """Note that the index has the attributes of the settings, and release the lease. Raises Interrupted."""
         await self.lease.update({"unindexed": None} | self.lease.kind.released)
 
+    async def set_chunks(self, chunks: int) -> None:
+        """Note the number of chunks of this generation before they are written. Raises Interrupted."""
+        generations = to_generations(self.lease.item["generations"]) | {self.generation: chunks}
+        await self.lease.update({"generations": to_text(generations)})
+
+    async def pause(self, progress: IngestionProgress) -> None:
+        """Note the progress, which the next attempt continues, and release the lease: one write.
+
+        Raises Interrupted if the lease is lost, or the document was deleted or replaced.
+        """
+        assign = {"progress": progress.model_dump_json(), "queued_at": int(time.time()), "requeues": None}
+        await self._write(assign, "lease_id = :held AND attribute_not_exists(deleted_at)", {})
+
     async def fail(self, error: LastError) -> StoredDocument:
         """End the ingestion as failed, and release the lease. Raises Interrupted as `complete`."""
         return await self._end({"doc_status": "failed", "last_error": error.model_dump_json()})
 
     async def _end(self, assign: Item) -> StoredDocument:
-        kind, condition = self.lease.kind, f"{OPEN} AND lease_id = :held AND settings = :written"
-        final, held = assign | kind.released, {":held": self.lease.lease_id, ":written": self.lease.item["settings"]}
+        condition = f"{OPEN} AND lease_id = :held AND settings = :written"
+        return await self._write(assign, condition, IN_PROGRESS | {":written": self.lease.item["settings"]})
+
+    async def _write(self, assign: Item, condition: str, values: Item) -> StoredDocument:
+        """Change attributes, and release the lease."""
+        kind = self.lease.kind
+        final, held = assign | kind.released, {":held": self.lease.lease_id}
         try:
-            item = await kind.table.update(self.lease.key, final, condition, IN_PROGRESS | held)
+            item = await kind.table.update(self.lease.key, final, condition, values | held)
         except ConditionFailed as refused:
             item = refused.item or {}
             # The answer of this very write may have been lost.
@@ -84,18 +103,20 @@ class DocumentLeases:
     ) -> DocumentLease:
         """Acquire the lease of a document in progress, and note the generation that is to be written: one write.
 
+        The same write takes the progress out of the record. If it is not that of `found`, the attempt is refused.
+
         Raises:
             NotFound: the document was deleted.
             Conflict: `document_in_use` while another process writes it; `document_ended` if it is not in progress.
+            Interrupted: another attempt has continued the document.
         """
-        new, resource = {generation: chunks}, f"File {found.key}"
+        resource, progress = f"File {found.key}", _progress_text(found)
 
         def attempt(item: Item) -> Attempt:
-            before = to_generations(item.get("generations", ""))
-            kept = dict(list(before.items())[1 - MAX_GENERATIONS :]) | new
-            made = self._ingestions.attempt(item, {"generations": to_text(kept)}, _same_generations(item))
-            unleased = "generations" in item and "lease_id" not in item
-            seen = {":written": item["generations"]} if unleased else {}
+            generations = _with_generation(item.get("generations", ""), generation, chunks)
+            same = _same(item, "generations", "progress")
+            made = self._ingestions.attempt(item, {"generations": generations, "progress": None}, same)
+            seen = {} if "lease_id" in item else _values(item, "generations", "progress")
             return replace(made, values=made.values | IN_PROGRESS | seen)
 
         async def next_attempt(item: Item | None) -> Attempt:
@@ -105,9 +126,12 @@ class DocumentLeases:
                 raise Conflict(f"{resource} is {item['doc_status']}.", code="document_ended")
             if self._ingestions.is_held(item):
                 _refuse_held(resource)
+            if item.get("progress") != progress:
+                raise Interrupted(f"{resource} was continued by another attempt.")
             return attempt(item)
 
-        first = attempt({"generations": to_text(found.generations)} if found.generations else {})
+        read = {"generations": to_text(found.generations) or None, "progress": progress}
+        first = attempt({name: value for name, value in read.items() if value is not None})
         key = keys.vector_store_document(tenant, store_id, found.key)
         lease = await self._ingestions.acquire(key, resource, seconds, first, next_attempt)
         return DocumentLease(lease, generation)
@@ -150,8 +174,25 @@ def only_attributes_differ(one: DocumentSettings, other: DocumentSettings) -> bo
     return one == other.model_copy(update={"attributes": one.attributes})
 
 
-def _same_generations(item: Item) -> str:
-    return "generations = :written" if "generations" in item else "attribute_not_exists(generations)"
+def _with_generation(before: str, generation: str, chunks: int) -> str:
+    """Return the generations of a document, and another one of them, unless it is there."""
+    generations = to_generations(before)
+    if generation in generations:
+        return before
+    return to_text(dict(list(generations.items())[1 - MAX_GENERATIONS :]) | {generation: chunks})
+
+
+def _progress_text(found: StoredDocument) -> str | None:
+    return None if found.progress is None else found.progress.model_dump_json()
+
+
+def _same(item: Item, *names: str) -> str:
+    """Return the condition that attributes are as they were read."""
+    return " AND ".join(f"{one} = :seen_{one}" if one in item else f"attribute_not_exists({one})" for one in names)
+
+
+def _values(item: Item, *names: str) -> Item:
+    return {f":seen_{one}": item[one] for one in names if one in item}
 
 
 def _refuse_held(resource: str) -> NoReturn:

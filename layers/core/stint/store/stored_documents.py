@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from stint.domain.vector_stores import DocumentSettings, DocumentStatus, LastError, StoredContent
+from stint.domain.vector_stores import DocumentSettings, DocumentStatus, IngestionProgress, LastError, StoredContent
 from stint.store import knowledge_keys as keys
 from stint.store.items import Item
 from stint.store.tombstones import is_live
@@ -17,7 +17,8 @@ class StoredDocument:
 
     `generation` is that of the chunks that searches find; None if there are none. `generations` are all whose chunks
     may be in the index, with their numbers of chunks. `text` is what was extracted from a file. `lease_until` is in
-    milliseconds. `unindexed`: the index may have other attributes than the settings.
+    milliseconds. `progress` is that of an ingestion which another attempt continues.
+    `unindexed`: the index may have other attributes than the settings.
     `expired`: its file has expired, so that the document counts as deleted, and is not marked yet.
     """
 
@@ -34,6 +35,7 @@ class StoredDocument:
     queued_at: int = 0
     requeues: int = 0
     text: StoredContent | None = None
+    progress: IngestionProgress | None = None
     unindexed: bool = False
     expired: bool = False
     deleted: bool = False
@@ -77,6 +79,7 @@ def to_document(item: Item) -> StoredDocument:
         queued_at=item.get("queued_at", 0),
         requeues=item.get("requeues", 0),
         text=StoredContent.model_validate_json(item["doc_text"]) if "doc_text" in item else None,
+        progress=IngestionProgress.model_validate_json(item["progress"]) if "progress" in item else None,
         unindexed="unindexed" in item,
         expired=expired and is_live(item),
         deleted=expired or not is_live(item),

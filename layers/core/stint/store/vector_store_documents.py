@@ -21,7 +21,7 @@ OPEN = f"{LIVE} AND doc_status = :in_progress"
 """The condition that a document is to be ingested."""
 
 IN_PROGRESS = {":in_progress": "in_progress"}
-ENDED: Item = dict.fromkeys(("last_error", "attempts", "requeues", "lease_id", "lease_until"))
+ENDED: Item = dict.fromkeys(("last_error", "requeues", "progress", "lease_id", "lease_until"))
 """Attributes of an ingestion that a new one replaces. Its writer loses the lease."""
 
 

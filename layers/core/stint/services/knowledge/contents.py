@@ -1,7 +1,8 @@
 """The contents of documents: read, and divided into chunks."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,6 +25,7 @@ from stint.retrieval.chunking.static import chunk_static
 from stint.retrieval.chunking.windows import chunk_windows
 from stint.retrieval.port import Vector
 from stint.store.store import Store
+from stint.store.stored_documents import StoredDocument
 
 ExtractText = Callable[[bytes, str, str | None], Awaitable[str]]
 """A function that converts a file to text. Raises InvalidRequest with the code of a LastError."""
@@ -62,41 +64,75 @@ class ContentReader:
     store: Store
     extract_text: ExtractText
 
-    async def read(self, settings: DocumentSettings) -> Content:
-        """Return the chunks of a document.
+    async def load(self, settings: DocumentSettings) -> bytes:
+        """Return the content of a document as it is stored.
 
         Raises:
-            UnreadableDocument: it no longer exists, or has no text that could be read.
+            UnreadableDocument: it no longer exists, or is too large.
             StintError: it cannot be read now.
         """
-        stored = self.store.vector_store_contents
-        try:
+        with unreadable():
             match settings.content:
-                case StoredContent(type="chunks") as content:
-                    inserted = InsertedChunks.model_validate_json(await stored.get(content))
-                    return Content([Chunk(one.text, one.metadata, one.embedding) for one in inserted.chunks])
                 case StoredContent() as content:
-                    text = InsertedText.model_validate_json(await stored.get(content)).text
-                    return Content(await split(text, settings.chunking))
+                    return await self.store.vector_store_contents.get(content)
                 case FileContent(file_id=file_id):
                     file = await self.store.files.open(self.tenant, file_id)
-                    body = b"".join([piece async for piece in self.store.files.read(file)])
+                    refuse_large(file.file.bytes, settings)
+                    return b"".join([piece async for piece in self.store.files.read(file)])
                 case ObjectContent() as content:
-                    refuse_large(content, settings)
-                    body = await self.store.inbox.read(content)
-            text = await self.extract_text(body, settings.filename, None)
-        except NotFound as error:
-            raise UnreadableDocument(LastError(code="invalid_file", message=error.message)) from error
-        except InvalidRequest as error:
-            raise UnreadableDocument(last_error_of(error)) from error
-        return Content(refuse_empty(await split(text, settings.chunking), settings), text)
+                    refuse_large(content.size, settings)
+                    return await self.store.inbox.read(content)
+
+    async def divide(self, settings: DocumentSettings, body: bytes) -> Content:
+        """Return the chunks of a loaded content.
+
+        Raises:
+            UnreadableDocument: it has no text that could be read.
+        """
+        with unreadable():
+            if not isinstance(settings.content, StoredContent):
+                text = await self.extract_text(body, settings.filename, None)
+                return Content(refuse_empty(await split(text, settings.chunking), settings), text)
+        if settings.content.type == "chunks":
+            inserted = InsertedChunks.model_validate_json(body)
+            return Content([Chunk(one.text, one.metadata, one.embedding) for one in inserted.chunks])
+        return Content(await split(InsertedText.model_validate_json(body).text, settings.chunking))
+
+    async def read_again(self, found: StoredDocument) -> Content | None:
+        """Return the chunks of a document that was ingested in part, without extracting its text again.
+
+        None if it has no progress, or its text is not stored any more.
+        """
+        settings, progress = found.settings, found.progress
+        if progress is None:
+            return None
+        if isinstance(settings.content, StoredContent):
+            return await self.divide(settings, await self.load(settings))
+        if progress.text is None:
+            return None
+        try:
+            text = (await self.store.vector_store_contents.get(progress.text)).decode()
+        except NotFound:
+            return None
+        return Content(await split(text, settings.chunking), text)
 
 
-def refuse_large(content: ObjectContent, settings: DocumentSettings) -> None:
-    """Raise InvalidRequest for an object that is over the limit, before it is in memory."""
+@contextmanager
+def unreadable() -> Iterator[None]:
+    """Raise UnreadableDocument for the errors of a content that cannot be read, however often it is tried."""
+    try:
+        yield
+    except NotFound as error:
+        raise UnreadableDocument(LastError(code="invalid_file", message=error.message)) from error
+    except InvalidRequest as error:
+        raise UnreadableDocument(last_error_of(error)) from error
+
+
+def refuse_large(size: int, settings: DocumentSettings) -> None:
+    """Raise InvalidRequest for a file or object that is over the limit, before it is in memory."""
     most = FILE_LIMITS.file_bytes
-    if content.size > most:
-        message = f"The object {settings.filename[-80:]!r} has {content.size:,} bytes; at most {most:,} are read. "
+    if size > most:
+        message = f"The file {settings.filename[-80:]!r} has {size:,} bytes; at most {most:,} are read. "
         raise InvalidRequest(f"{message}Divide it.", code="invalid_file")
 
 

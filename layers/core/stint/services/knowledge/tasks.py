@@ -24,5 +24,9 @@ class IngestionTasks:
         parts = [documents[at : at + DOCUMENTS_PER_TASK] for at in range(0, len(documents), DOCUMENTS_PER_TASK)]
         await map_concurrently(lambda part: self.send_part(store_id, part), parts)
 
+    async def send_alone(self, store_id: str, documents: Sequence[str]) -> None:
+        """Send a task for each of some documents. Raises StoreUnavailable."""
+        await map_concurrently(lambda document: self.send_part(store_id, [document]), documents)
+
     async def send_part(self, store_id: str, documents: Sequence[str]) -> None:
         await self.send(IngestionTask(tenant=self.tenant, vector_store_id=store_id, documents=list(documents)))

@@ -41,6 +41,7 @@ def shell_settings(shell: Mapping[str, str]) -> dict[str, str]:
     if not settings.get("STINT_DEFAULT_MODEL"):
         settings["STINT_DEFAULT_MODEL"] = OPENAI_MODEL if openai_variable(shell) else OFFLINE_MODEL
     settings.setdefault("STINT_SCRIPTED_MODELS", "true")
+    settings.setdefault("STINT_AUTH", "none")
     settings.setdefault("STINT_EMBEDDING_MODEL", OFFLINE_EMBEDDING_MODEL)
     settings.setdefault("STINT_VECTOR_INDEX", "packed")
     settings.setdefault("STINT_ALLOWED_HOSTS", LOOPBACK)

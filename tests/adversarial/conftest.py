@@ -19,6 +19,7 @@ def measured_api(engine: Engine) -> Iterator[MeasuredApi]:
         "STINT_TABLE": engine.outputs["TableName"],
         "STINT_BUCKET": engine.outputs["BucketName"],
         "STINT_ALLOWED_HOSTS": "127.0.0.1",
+        "STINT_AUTH": "none",
         "STINT_SCRIPTED_MODELS": "true",
         "STINT_SCRIPTED_WORD_SECONDS": "0",
         "STINT_MCP_SECONDS": "5",

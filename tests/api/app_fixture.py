@@ -65,7 +65,7 @@ class AppFixture:
     ) -> None:
         table, bucket = engine.outputs["TableName"], engine.outputs["BucketName"]
         own = {"table": table, "bucket": bucket, "default_model": "scripted/demo", "scripted_models": True}
-        own |= {"lease_seconds": LEASE, "heartbeat_seconds": HEARTBEAT}
+        own |= {"lease_seconds": LEASE, "heartbeat_seconds": HEARTBEAT, "auth": "none"}
         self.settings = read_settings(environment or {}).model_copy(update=own)
         config = Config(max_pool_connections=32, retries={"total_max_attempts": 1})
         self.dynamodb: Any = boto3.client("dynamodb", config=config)

@@ -16,8 +16,8 @@ from infra.local.sample_ids import (
 from infra.local.sample_store import clients
 from infra.local.samples import store_samples
 
+from stint.domain.ids import TENANT
 from stint.domain.run_outcome import RunStatus
-from stint.http.dependencies import TENANT
 from stint.store.store import Store
 
 

@@ -63,7 +63,8 @@ def test_only_settings_reach_the_functions() -> None:
     settings = shell_settings(shell)
 
     made = {"STINT_DEFAULT_MODEL", "STINT_EMBEDDING_MODEL", "STINT_SCRIPTED_MODELS", "STINT_ALLOWED_HOSTS"} | {
-        "STINT_VECTOR_INDEX"
+        "STINT_VECTOR_INDEX",
+        "STINT_AUTH",
     }
     assert set(settings) == {"STINT_MODELS", "AWS_PROFILE", "HOME", "https_proxy", *made}
 

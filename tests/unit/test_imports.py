@@ -32,7 +32,7 @@ ALLOWED = {
 }
 
 # Modules that a cold start loads, at most.
-MODULES = {"agents": 659, "knowledge": 693, "registry": 673, "responses": 734, "turns": 650, "worker": 630}
+MODULES = {"agents": 662, "knowledge": 696, "registry": 676, "responses": 737, "turns": 653, "worker": 630}
 
 # The second import finds every library loaded: what reads the environment then is the package itself.
 SECOND_IMPORT = """

@@ -2,6 +2,7 @@
 
 from contextvars import ContextVar
 
+from stint.domain.errors import Unauthenticated
 from stint.domain.principals import Principal
 
 _principal: ContextVar[Principal | None] = ContextVar("principal", default=None)
@@ -15,3 +16,11 @@ def set_principal(principal: Principal | None) -> None:
 def find_principal() -> Principal | None:
     """Return the principal of the current request, or None outside of a request."""
     return _principal.get()
+
+
+def require_principal() -> Principal:
+    """Return the principal of the current request. Raises Unauthenticated outside of one."""
+    principal = _principal.get()
+    if principal is None:
+        raise Unauthenticated("The request has no authenticated caller.")
+    return principal

@@ -45,6 +45,13 @@ class Settings(BaseModel):
     )
     own_functions: str = Field(default="", description="Names of the stack's own functions, which cannot be tools.")
 
+    auth: Literal["authorizer", "iam", "none"] = Field(
+        default="authorizer", description="Source of callers' identities; `make build AUTH=...` sets it."
+    )
+    iam_roles: str = Field(
+        default="", description="Roles that may call with `AUTH=iam`, as JSON; see docs/security.md."
+    )
+
     default_model: str = Field(
         default="bedrock/global.amazon.nova-2-lite-v1:0",
         description="Default model, listed first.",

@@ -26,7 +26,7 @@ def client(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> T
         eager,
         LazyRouter(MODULE, "/v1/inference/"),
         make_services=lambda _: cast("OpenAIServices", SimpleNamespace(make_inference=lambda: None)),
-        read_settings=lambda: read_settings({}),
+        read_settings=lambda: read_settings({"STINT_AUTH": "none"}),
         buffered=False,
     )
     return TestClient(app, base_url=f"http://host{request.param}", root_path=request.param)

@@ -54,6 +54,24 @@ class UnresolvableURL(InvalidRequest):
     code = "url_unavailable"
 
 
+class Unauthenticated(StintError):
+    """The request has no caller."""
+
+    code = "unauthorized"
+    type = "authentication_error"
+
+
+class Forbidden(StintError):
+    """The caller may not do this. `scope` is the one that is missing, if a scope would allow it."""
+
+    code = "forbidden"
+    type = "permission_error"
+
+    def __init__(self, message: str, *, code: str | None = None, param: str | None = None, scope: str = "") -> None:
+        super().__init__(message, code=code, param=param)
+        self.scope = scope
+
+
 class NotFound(StintError):
     """An object does not exist, was deleted, or has expired."""
 

@@ -79,7 +79,7 @@ class Principal:
             subject=texts["subject"],
             scopes=scopes_of(texts["scopes"].split()),
             key_id=texts["key_id"],
-            models=tuple(map(str, json.loads(texts["models"]))),
+            models=_list_of_texts(texts["models"]),
             budgets=Budgets.model_validate_json(texts["budgets"]),
         )
 
@@ -91,6 +91,14 @@ ANONYMOUS = Principal(tenant=TENANT, subject="anonymous", scopes=frozenset(SCOPE
 def is_tenant(name: str) -> bool:
     """Return whether a name can be a tenant's. Its characters cannot form the keys of another tenant."""
     return TENANT_PATTERN.fullmatch(name) is not None
+
+
+def _list_of_texts(text: str) -> tuple[str, ...]:
+    """Parse a JSON array of strings. Raises ValueError."""
+    values = json.loads(text)
+    if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
+        raise ValueError("The models are not a JSON array of strings.")
+    return tuple(values)
 
 
 def scopes_of(names: Iterable[str]) -> frozenset[Scope]:

@@ -8,8 +8,10 @@ from contextlib import asynccontextmanager
 from fastapi import APIRouter, FastAPI
 from pydantic.warnings import UnsupportedFieldAttributeWarning
 
-from stint.http.dependencies import TENANT, MakeServices
+from stint.domain.ids import TENANT
+from stint.http.dependencies import MakeServices
 from stint.http.errors import add_error_handlers
+from stint.http.middleware.authentication import AuthenticationMiddleware
 from stint.http.middleware.bodies import (
     DoneMarkerMiddleware,
     RequestSizeMiddleware,
@@ -71,6 +73,7 @@ def create_app(
     add_error_handlers(app)
     app.add_middleware(RequestSizeMiddleware, read_settings=read_settings)
     app.add_middleware(OpenAIPrefixMiddleware)
+    app.add_middleware(AuthenticationMiddleware, read_settings=read_settings)
     if buffered:
         app.add_middleware(ResponseSizeMiddleware)
         app.add_middleware(BasePathMiddleware)

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from fastapi import Depends, Request
 
+from stint.caller import require_principal
 from stint.domain.errors import InvalidRequest
-from stint.domain.ids import TENANT as TENANT
 from stint.domain.json_text import parse_json
 from stint.http.requests import StrictRoute
 from stint.services.agents_api import AgentsServices
@@ -23,7 +23,7 @@ MakeServices = Callable[[str], "AgentsServices | OpenAIServices | KnowledgeServi
 
 def agents_services_of(request: Request) -> AgentsServices:
     """Return the services of the caller's tenant. The first request of a process makes them."""
-    services: AgentsServices = request.app.state.make_services(TENANT)
+    services: AgentsServices = request.app.state.make_services(require_principal().tenant)
     return services
 
 

@@ -16,6 +16,7 @@ from stint.domain.errors import (
     Conflict,
     ContextLengthExceeded,
     DeadlineExceeded,
+    Forbidden,
     Interrupted,
     InvalidRequest,
     ModelError,
@@ -30,6 +31,7 @@ from stint.domain.errors import (
     TooLarge,
     ToolUnauthorized,
     ToolUnavailable,
+    Unauthenticated,
     Unexpected,
     UnsupportedMediaType,
     shorten,
@@ -45,6 +47,8 @@ STATUS: dict[type[StintError], int] = {
     InvalidRequest: 400,
     ContextLengthExceeded: 400,
     ToolUnauthorized: 401,
+    Unauthenticated: 401,
+    Forbidden: 403,
     NotFound: 404,
     Conflict: 409,
     Interrupted: 409,
@@ -117,11 +121,22 @@ def headers_of(error: StintError) -> dict[str, str]:
     headers = {}
     if begun or stays_wrong(error):
         headers["x-should-retry"] = "false"
+    if challenge := challenge_of(error):
+        headers["www-authenticate"] = challenge
     if isinstance(error, ModelOverloaded) and error.retry_after is not None:
         headers["retry-after"] = str(max(1, ceil(error.retry_after)))
     elif status == 429 or (status == 503 and not begun):
         headers["retry-after"] = str(RETRY_AFTER_SECONDS)
     return headers
+
+
+def challenge_of(error: StintError) -> str:
+    """Return the value of WWW-Authenticate (RFC 6750, section 3), or an empty string."""
+    if isinstance(error, Unauthenticated):
+        return "Bearer"
+    if isinstance(error, Forbidden) and error.scope:
+        return f'Bearer error="insufficient_scope", scope="{error.scope}"'
+    return ""
 
 
 def stays_wrong(error: StintError) -> bool:

@@ -4,13 +4,13 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
-from stint.domain.ids import TENANT
+from stint.caller import require_principal
 from stint.services.inference_api import InferenceServices
 
 
 def inference_services_of(request: Request) -> InferenceServices:
     """Return the services of the caller's tenant. The first request of a process makes them."""
-    services: InferenceServices = request.app.state.make_services(TENANT).make_inference()
+    services: InferenceServices = request.app.state.make_services(require_principal().tenant).make_inference()
     return services
 
 

@@ -4,13 +4,13 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
-from stint.domain.ids import TENANT
+from stint.caller import require_principal
 from stint.services.knowledge_api import KnowledgeServices
 
 
 def knowledge_services_of(request: Request) -> KnowledgeServices:
     """Return the services of the caller's tenant."""
-    services: KnowledgeServices = request.app.state.make_services(TENANT)
+    services: KnowledgeServices = request.app.state.make_services(require_principal().tenant)
     return services
 
 

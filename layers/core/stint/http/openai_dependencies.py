@@ -4,13 +4,13 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
-from stint.domain.ids import TENANT
+from stint.caller import require_principal
 from stint.services.openai_api import OpenAIServices
 
 
 def openai_services_of(request: Request) -> OpenAIServices:
     """Return the services of the caller's tenant."""
-    services: OpenAIServices = request.app.state.make_services(TENANT)
+    services: OpenAIServices = request.app.state.make_services(require_principal().tenant)
     return services
 
 

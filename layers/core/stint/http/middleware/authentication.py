@@ -1,0 +1,68 @@
+"""Middleware that finds out who calls."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from stint.caller import set_principal
+from stint.domain.errors import StintError, Unauthenticated
+from stint.domain.principals import ANONYMOUS, Principal
+from stint.http.errors import respond
+from stint.log_keys import add_log_keys
+from stint.settings import Settings
+
+OPEN_PATHS = frozenset({"/v1/health"})
+"""Paths that need no caller. API Gateway answers preflight requests."""
+
+UNAUTHENTICATED = "The request has no credentials. Send an API key or a token with the header Authorization: Bearer ..."
+
+
+class AuthenticationMiddleware:
+    """Set the principal of a request, and refuse a request without one.
+
+    API Gateway has authenticated the caller. Only its request context is read: a caller cannot write to it.
+    """
+
+    def __init__(self, app: ASGIApp, read_settings: Callable[[], Settings]) -> None:
+        self.app = app
+        self.read_settings = read_settings
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or is_open(scope):
+            return await self.app(scope, receive, send)
+        try:
+            principal = authenticate(self.read_settings(), request_context_of(scope))
+        except StintError as error:
+            return await respond(error)(scope, receive, send)
+        set_principal(principal)
+        add_log_keys(tenant=principal.tenant, subject=principal.subject, key_id=principal.key_id or None)
+        try:
+            await self.app(scope, receive, send)
+        finally:
+            set_principal(None)
+
+
+def is_open(scope: Scope) -> bool:
+    """Return whether a path needs no caller."""
+    return scope["path"].removeprefix(scope.get("root_path", "")) in OPEN_PATHS
+
+
+def request_context_of(scope: Scope) -> Mapping[str, Any]:
+    """Return the request context of API Gateway's event; empty if another server received the request."""
+    context = (scope.get("aws.event") or {}).get("requestContext")
+    return context if isinstance(context, dict) else {}
+
+
+def authenticate(settings: Settings, context: Mapping[str, Any]) -> Principal:
+    """Return the caller. Raises Unauthenticated, or Forbidden for an unknown role."""
+    if settings.auth == "none":
+        return ANONYMOUS
+    if settings.auth == "iam":
+        from stint.services.access.iam_roles import authenticate_role  # noqa: PLC0415 - only for this kind of stack
+
+        return authenticate_role(settings.iam_roles, context)
+    try:
+        return Principal.from_context(context.get("authorizer") or {})
+    except ValueError:
+        raise Unauthenticated(UNAUTHENTICATED) from None

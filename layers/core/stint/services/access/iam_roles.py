@@ -1,0 +1,89 @@
+"""Principals of callers that sign their requests with IAM credentials (SigV4).
+
+https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_identifiers.html
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+
+from stint.domain.errors import Forbidden, Unauthenticated
+from stint.domain.principals import NO_BUDGETS, TENANT_PATTERN, Budgets, Principal, Scope
+from stint.domain.schema import Schema
+from stint.domain.validation import describe_faults
+
+ROLE_NAME = r"[A-Za-z0-9_+=,.@-]{1,64}"
+PLAIN_NAME = re.compile(ROLE_NAME)
+ASSUMED_ROLE = re.compile(
+    rf"arn:aws(?:-[a-z]+)*:sts::(?P<account>[0-9]{{12}}):assumed-role/(?P<name>{ROLE_NAME})/[A-Za-z0-9_+=,.@-]+"
+)
+ROLE_ARN = re.compile(rf"arn:aws(?:-[a-z]+)*:iam::(?P<account>[0-9]{{12}}):role/(?:[!-.0-~]+/)*(?P<name>{ROLE_NAME})")
+
+
+class IamRole(Schema):
+    """A role that may call the API, and the principal that it is."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    tenant: str = Field(pattern=rf"^{TENANT_PATTERN.pattern}$")
+    subject: str = ""
+    scopes: frozenset[Scope]
+    models: tuple[str, ...] = ()
+    budgets: Budgets = NO_BUDGETS
+
+
+def authenticate_role(table: str, context: Mapping[str, Any]) -> Principal:
+    """Return the principal of a request context by the roles of STINT_IAM_ROLES.
+
+    A role's name stands for a role of the API's own account, an ARN for one of any account. The name of the session is
+    the caller's choice, so it identifies nobody.
+
+    Raises:
+        Unauthenticated: the request was not signed.
+        Forbidden: the caller has no role, or one that is not in the table.
+    """
+    arn = (context.get("identity") or {}).get("userArn")
+    if not isinstance(arn, str) or not arn:
+        raise Unauthenticated("The request is not signed. Sign it with AWS Signature Version 4.")
+    assumed = ASSUMED_ROLE.fullmatch(arn)
+    if assumed is None:
+        raise Forbidden(f"{arn!r} may not call this API. Call it with a role of STINT_IAM_ROLES.", code="unknown_role")
+    roles = read_iam_roles(table)
+    account, name = assumed["account"], assumed["name"]
+    role = roles.get((account, name))
+    if role is None and account == context.get("accountId"):
+        role = roles.get(("", name))
+    if role is None:
+        message = f"The role {name!r} of the account {account} may not call this API. Add it to STINT_IAM_ROLES."
+        raise Forbidden(message, code="unknown_role")
+    return Principal(role.tenant, role.subject or name, role.scopes, models=role.models, budgets=role.budgets)
+
+
+@lru_cache(maxsize=8)
+def read_iam_roles(table: str) -> Mapping[tuple[str, str], IamRole]:
+    """Read STINT_IAM_ROLES. The keys of the result are accounts and names; the account of a plain name is empty.
+
+    Raises:
+        ValueError: it is malformed. The message says where.
+    """
+    try:
+        roles = TypeAdapter(dict[str, IamRole]).validate_python(json.loads(table or "{}"))
+    except ValidationError as error:
+        raise ValueError(f"STINT_IAM_ROLES is malformed: {describe_faults(error)}") from None
+    except ValueError:
+        raise ValueError("STINT_IAM_ROLES is malformed: it is not JSON") from None
+    return {split_role(name): role for name, role in roles.items()}
+
+
+def split_role(name: str) -> tuple[str, str]:
+    """Return the account and the name of a role's ARN. The account of a plain name is empty. Raises ValueError."""
+    arn = ROLE_ARN.fullmatch(name)
+    if arn is not None:
+        return arn["account"], arn["name"]
+    if PLAIN_NAME.fullmatch(name) is None:
+        raise ValueError(f"STINT_IAM_ROLES is malformed: {name!r} is neither the name nor the ARN of a role")
+    return "", name

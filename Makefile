@@ -12,7 +12,7 @@ export PYTHONPATH := layers/core:layers/runtime/python:.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run invoke sam-local test test-api test-adversarial test-local test-node test-clients bench lint types arch validate build deploy openapi lock clean
+.PHONY: help setup run cli invoke sam-local test test-api test-adversarial test-local test-node test-clients bench lint types arch validate build deploy openapi lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -51,6 +51,10 @@ setup: $(VENV)/.installed .venv-ministack/.installed ## install the dependencies
 
 run: setup $(if $(EMBEDDINGS),$(VENV)/.embeddings-$(EMBEDDINGS)) ## start Stint on this machine: http://127.0.0.1:8321 (PORT=9000, FRESH=1 to start empty, TOOLS=template.yaml, CONCURRENCY=lambda, EMBEDDINGS=local)
 	@$(if $(EMBEDDINGS),STINT_EMBEDDING_MODEL="$${STINT_EMBEDDING_MODEL:-local/wordllama-256}") exec $(BIN)/python -m infra.local --state $(STATE) --tools $(TOOLS) run --port $(PORT) --concurrency "$(CONCURRENCY)" $(if $(filter-out 0,$(FRESH)),--fresh)
+
+# CLI: the arguments of the command
+cli: setup ## operate a stack: make cli CLI="keys list --state .stint" (keys create|list|revoke|rotate)
+	@exec $(BIN)/python -m stint.cli $(CLI)
 
 # The state of `make run` is not touched unless STATE names it.
 invoke: setup ## run one event: make invoke FUNCTION=turns EVENT=events/turns/create_turn.json

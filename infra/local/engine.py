@@ -48,6 +48,13 @@ class RunningEngine:
         region = {"AWS_REGION": self.region, "AWS_DEFAULT_REGION": self.region}
         return urls | region | {"AWS_ACCESS_KEY_ID": "local", "AWS_SECRET_ACCESS_KEY": "local"}
 
+    def variables(self) -> dict[str, str]:
+        """Return the variables of a process that uses the engine and the data resources in it."""
+        settings = ("STINT_TABLE", "STINT_KEYS_TABLE", "STINT_BUCKET", "STINT_QUEUE_URL")
+        outputs = ("TableName", "KeysTableName", "BucketName", "WorkQueueUrl")
+        names = {name: self.outputs[output] for name, output in zip(settings, outputs, strict=True)}
+        return self.environment() | names
+
     def client(self, service: str) -> Any:
         """Return a client of a service in the engine, which makes a single attempt."""
         make: Any = boto3.client

@@ -39,10 +39,8 @@ def running_environment(state: Path) -> dict[str, str]:
     engine = State(state).published_engine()
     if engine is None:
         raise LocalCloudError("nothing runs: start `make run` in another terminal; functions will use its data")
-    outputs = {"STINT_TABLE": "TableName", "STINT_BUCKET": "BucketName", "STINT_QUEUE_URL": "WorkQueueUrl"}
-    data = {name: engine.outputs[output] for name, output in outputs.items()}
     models = {"STINT_DEFAULT_MODEL": OFFLINE_MODEL, "STINT_EMBEDDING_MODEL": OFFLINE_EMBEDDING_MODEL}
-    return engine.environment() | data | models | {"STINT_SCRIPTED_MODELS": "true", "STINT_AUTH": "none"}
+    return engine.variables() | models | {"STINT_SCRIPTED_MODELS": "true", "STINT_AUTH": "none"}
 
 
 def write_template(environment: Mapping[str, str]) -> None:

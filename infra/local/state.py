@@ -47,8 +47,9 @@ class State:
             shutil.rmtree(folder, ignore_errors=True)
 
     def publish(self, url: str, engine: RunningEngine) -> None:
-        """Write the address of the cloud that uses this folder."""
-        self._write({"pid": os.getpid(), "url": url, "engine": asdict(engine)})
+        """Write the address of the cloud that uses this folder, and the variables for commands that use its data."""
+        environment = engine.variables()
+        self._write({"pid": os.getpid(), "url": url, "engine": asdict(engine), "environment": environment})
 
     def published_engine(self) -> RunningEngine | None:
         """Return the engine of the cloud that uses this folder, or None if there is none or it is not ready."""

@@ -100,7 +100,8 @@ def test_only_the_settings_read_the_environment() -> None:
     `aws/environment.py` reads the variables of AWS's SDKs when a client is made.
     """
     package = ROOT / "layers" / "core" / "stint"
-    readers = {package / "settings.py", package / "aws" / "environment.py"}
+    entry_points = {package / "cli" / "__main__.py"}
+    readers = {package / "settings.py", package / "aws" / "environment.py"} | entry_points
     sources = {path: path.read_text() for path in package.rglob("*.py") if path not in readers}
     reads = re.compile(r"os\.environ|getenv|\bSettings\(|\bload_settings\b")
 

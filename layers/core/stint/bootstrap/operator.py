@@ -1,0 +1,26 @@
+"""Composition of an operator's commands. Each part is made when it is first used."""
+
+from collections.abc import Callable
+from functools import cached_property
+
+from stint.bootstrap.restore import Parts
+from stint.services.access.api_keys import ApiKeys
+from stint.settings import Settings
+from stint.store.api_keys import ApiKeyStore
+from stint.store.clients import make_dynamodb
+from stint.store.table import Table
+
+
+class OperatorComposition(Parts):
+    """The parts of one process."""
+
+    def __init__(self, read_settings: Callable[[], Settings]) -> None:
+        self.read_settings = read_settings
+
+    @cached_property
+    def settings(self) -> Settings:
+        return self.read_settings()
+
+    @cached_property
+    def api_keys(self) -> ApiKeys:
+        return ApiKeys(ApiKeyStore(Table(make_dynamodb(), self.settings.keys_table)))

@@ -1,0 +1,76 @@
+"""The command line: options that all commands have, and the groups of commands."""
+
+import argparse
+import asyncio
+import json
+import sys
+from collections.abc import MutableMapping, Sequence
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from stint.aws.credentials import CredentialsError
+from stint.aws.errors import AwsConfigurationError
+from stint.bootstrap.operator import OperatorComposition
+from stint.cli import keys
+from stint.cli.group import CommandError
+from stint.domain.errors import StintError
+from stint.domain.validation import describe_faults
+from stint.settings import SettingsError, read_settings
+
+GROUPS = (keys,)
+"""The modules of the groups of commands. Each has `add_commands`, which sets `run` of each command."""
+
+NO_TABLE = (
+    "No table is named. Use --table with the stack's output KeysTableName, and AWS credentials that may write it; "
+    "or --state with the folder of a running `make run`, such as .stint."
+)
+Environment = MutableMapping[str, str]
+
+
+def run(arguments: Sequence[str], environment: Environment) -> int:
+    """Run a command, and return its exit code. AWS clients read this environment, which `--state` changes."""
+    parsed = make_parser().parse_args(arguments)
+    try:
+        select_stack(parsed, environment)
+        composition = OperatorComposition(lambda: read_settings(environment))
+        if not composition.settings.keys_table:
+            raise CommandError(NO_TABLE)
+        asyncio.run(parsed.run(parsed, composition))
+    except ValidationError as error:
+        return fail(describe_faults(error))
+    except (StintError, CommandError, SettingsError, CredentialsError, AwsConfigurationError) as error:
+        return fail(str(error))
+    return 0
+
+
+def make_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m stint.cli", description="Operate a stack of Stint.")
+    groups = parser.add_subparsers(metavar="GROUP", required=True)
+    for group in GROUPS:
+        group.add_commands(groups)
+    return parser
+
+
+def select_stack(parsed: argparse.Namespace, environment: Environment) -> None:
+    """Set the variables that name the stack. Raises CommandError."""
+    if parsed.table:
+        environment["STINT_KEYS_TABLE"] = parsed.table
+    if parsed.state:
+        environment.update(local_environment(parsed.state))
+
+
+def local_environment(state: Path) -> dict[str, str]:
+    """Return the variables that `make run` wrote into its state folder. Raises CommandError."""
+    try:
+        variables = json.loads((state / "lock").read_text())["environment"]
+    except (OSError, ValueError, KeyError):
+        raise CommandError(
+            f"Nothing runs with the state folder {state}. Start `make run` in another terminal."
+        ) from None
+    return {str(name): str(value) for name, value in variables.items()}
+
+
+def fail(message: str) -> int:
+    print(f"stint: {message}", file=sys.stderr)
+    return 1

@@ -1,0 +1,155 @@
+"""`keys create|list|revoke|rotate`: the API keys of a stack, of any tenant."""
+
+import argparse
+import time
+from typing import TYPE_CHECKING
+
+from stint.bootstrap.operator import OperatorComposition
+from stint.cli.group import add_command, check_tenant
+from stint.cli.output import format_time, show_fields, show_json, show_table
+from stint.domain.api_keys import ApiKeyObject, ApiKeyWithSecret, CreateApiKeyRequest, RotateApiKeyRequest
+from stint.domain.ids import TENANT
+from stint.domain.principals import SCOPES
+
+if TYPE_CHECKING:
+    from stint.cli.group import Subparsers
+
+DAY = 86_400
+SHOWN_ONCE = "Keep this key: it cannot be shown again."
+REVOKED = (
+    "API Gateway caches results of the authorizer, so a revoked key may work for up to 60 seconds more "
+    "(the template's parameter AuthorizerCacheSeconds)."
+)
+HEAD = ("ID", "NAME", "SUBJECT", "SCOPES", "MODELS", "CREATED", "EXPIRES", "STATE")
+
+
+def add_commands(groups: "Subparsers") -> None:
+    """Add the group to the parser."""
+    commands = groups.add_parser("keys", help="API keys").add_subparsers(metavar="COMMAND", required=True)
+    add_create(commands)
+    add_list(commands)
+    add_revoke(commands)
+    add_rotate(commands)
+
+
+def add_create(commands: "Subparsers") -> None:
+    command = add_command(commands, "create", "Create a key, and show it once.")
+    command.add_argument("--tenant", default=TENANT, help="tenant whose data the key reaches (default: %(default)s)")
+    command.add_argument("--name", default="", help="name for people")
+    command.add_argument("--subject", default="", help="owner in logs and usage (default: the key's id)")
+    command.add_argument("--scope", action="append", choices=SCOPES, help="right; repeatable (default: use)")
+    command.add_argument("--model", action="append", help="pattern of models, such as openai/*; repeatable")
+    command.add_argument("--requests-per-minute", type=int, help="limit of requests")
+    command.add_argument("--tokens-per-minute", type=int, help="limit of tokens")
+    command.add_argument("--dollars-per-month", type=float, help="limit of costs in a calendar month (UTC)")
+    command.add_argument("--expires-in-days", type=float, help="lifetime (default: no end)")
+    command.set_defaults(run=create)
+
+
+def add_list(commands: "Subparsers") -> None:
+    command = add_command(commands, "list", "List the keys of a tenant, without their secrets.")
+    command.add_argument("--tenant", default=TENANT, help="tenant (default: %(default)s)")
+    command.set_defaults(run=list_keys)
+
+
+def add_revoke(commands: "Subparsers") -> None:
+    command = add_command(commands, "revoke", "Make a key invalid for ever.")
+    command.add_argument("id", help="the key's id, not the key")
+    command.set_defaults(run=revoke)
+
+
+def add_rotate(commands: "Subparsers") -> None:
+    command = add_command(commands, "rotate", "Replace the secret of a key, and show the new key once.")
+    command.add_argument("id", help="the key's id, not the key")
+    command.add_argument(
+        "--overlap-seconds", type=int, default=0, help="time that the previous secret stays valid (default: 0)"
+    )
+    command.set_defaults(run=rotate)
+
+
+async def create(arguments: argparse.Namespace, composition: OperatorComposition) -> None:
+    show_key(await composition.api_keys.create(read_request(arguments)), arguments)
+
+
+async def list_keys(arguments: argparse.Namespace, composition: OperatorComposition) -> None:
+    found = await composition.api_keys.list(check_tenant(arguments.tenant))
+    if arguments.json:
+        show_json(found)
+    elif found:
+        show_table(HEAD, [row_of(key) for key in found])
+    else:
+        print(f"The tenant {arguments.tenant} has no keys.")
+
+
+async def revoke(arguments: argparse.Namespace, composition: OperatorComposition) -> None:
+    revoked = await composition.api_keys.revoke(None, arguments.id)
+    if arguments.json:
+        show_json(revoked)
+        return
+    print(f"Revoked {revoked.id} of the tenant {revoked.tenant}.\n{REVOKED}")
+
+
+async def rotate(arguments: argparse.Namespace, composition: OperatorComposition) -> None:
+    request = RotateApiKeyRequest(overlap_seconds=arguments.overlap_seconds)
+    rotated = await composition.api_keys.rotate(None, arguments.id, request.overlap_seconds)
+    show_key(rotated, arguments)
+    if not (arguments.json or request.overlap_seconds):
+        print(REVOKED.replace("a revoked key", "the previous secret"))
+
+
+def read_request(arguments: argparse.Namespace) -> CreateApiKeyRequest:
+    """Return the request of `create`. Raises ValidationError."""
+    days = arguments.expires_in_days
+    budgets = ("requests_per_minute", "tokens_per_minute", "dollars_per_month")
+    return CreateApiKeyRequest.model_validate(
+        {
+            "tenant": check_tenant(arguments.tenant),
+            "name": arguments.name,
+            "subject": arguments.subject,
+            "scopes": arguments.scope,
+            "models": arguments.model,
+            "budgets": {name: getattr(arguments, name) for name in budgets},
+            "expires_at": None if days is None else int(time.time() + days * DAY),
+        }
+    )
+
+
+def show_key(key: ApiKeyWithSecret, arguments: argparse.Namespace) -> None:
+    """Print a key with its secret."""
+    if arguments.json:
+        show_json(key)
+        return
+    print(f"{key.key}\n{SHOWN_ONCE}")
+    budgets = key.budgets.model_dump(exclude_none=True)
+    show_fields(
+        {
+            "id": key.id,
+            "tenant": key.tenant,
+            "name": key.name,
+            "subject": key.subject,
+            "scopes": " ".join(key.scopes),
+            "models": " ".join(key.models),
+            "budgets": ", ".join(f"{name} {value:g}" for name, value in budgets.items()),
+            "expires": format_time(key.expires_at),
+        }
+    )
+
+
+def row_of(key: ApiKeyObject) -> tuple[str, ...]:
+    """Return the texts of a key in the list."""
+    return (
+        key.id,
+        key.name,
+        key.subject,
+        " ".join(key.scopes),
+        " ".join(key.models) or "all",
+        format_time(key.created_at),
+        format_time(key.expires_at) or "never",
+        state_of(key),
+    )
+
+
+def state_of(key: ApiKeyObject) -> str:
+    if key.revoked_at is not None:
+        return "revoked"
+    return "expired" if key.expires_at is not None and key.expires_at <= time.time() else "active"

@@ -1,0 +1,174 @@
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from infra.local.engine import ROOT, Engine, RunningEngine
+from infra.local.state import State
+
+from stint.cli.command_line import run
+
+KEY = re.compile(r"stk_([0-9a-f]{32})_[0-9a-f]{64}")
+
+
+class Shell:
+    """A shell beside a running `make run`, whose state folder is `state`."""
+
+    def __init__(self, state: Path, tenant: str, capsys: pytest.CaptureFixture[str]) -> None:
+        self.state, self.tenant, self._capsys = state, tenant, capsys
+
+    def run(self, *arguments: str, options: Sequence[str] | None = None) -> tuple[int, str, str]:
+        """Return the exit code, the output and the errors of a command."""
+        where = ("--state", str(self.state)) if options is None else options
+        code = run([*arguments, *where], os.environ)
+        done = self._capsys.readouterr()
+        return code, done.out, done.err
+
+    def text(self, *arguments: str) -> str:
+        """Return the output of a command that succeeds."""
+        code, output, errors = self.run(*arguments)
+        assert (code, errors) == (0, "")
+        return output
+
+    def json(self, *arguments: str) -> Any:
+        return json.loads(self.text(*arguments, "--json"))
+
+
+@pytest.fixture
+def shell(
+    engine: Engine, tmp_path: Path, tenant: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Shell:
+    for name in (*engine.running.variables(), "STINT_KEYS_TABLE"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.setenv(name, "")
+    with State(tmp_path) as state:
+        state.publish("http://127.0.0.1:8321", engine.running)
+        lock = (tmp_path / "lock").read_text()
+    (tmp_path / "lock").write_text(lock)
+    return Shell(tmp_path, tenant, capsys)
+
+
+def test_a_key_is_shown_once_and_listed_without_its_secret(shell: Shell) -> None:
+    created = shell.text("keys", "create", "--tenant", shell.tenant, "--name", "billing")
+
+    (key_id,) = KEY.findall(created)
+    listed = shell.text("keys", "list", "--tenant", shell.tenant)
+    assert "cannot be shown again" in created
+    assert created.split()[0][-64:] not in listed
+    assert [line.split()[:2] for line in listed.splitlines()] == [["ID", "NAME"], [key_id, "billing"]]
+    assert listed.splitlines()[1].split()[-1] == "active"
+
+
+def test_a_key_has_the_rights_limits_and_lifetime_of_the_options(shell: Shell) -> None:
+    options = ["--tenant", shell.tenant, "--subject", "bot", "--scope", "use", "--scope", "users:act"]
+    options += ["--model", "openai/*", "--requests-per-minute", "5", "--dollars-per-month", "2.5"]
+
+    key = shell.json("keys", "create", *options, "--expires-in-days", "2")
+
+    assert KEY.fullmatch(key["key"])
+    assert (key["tenant"], key["subject"], key["scopes"]) == (shell.tenant, "bot", ["use", "users:act"])
+    assert key["models"] == ["openai/*"]
+    assert {name: value for name, value in key["budgets"].items() if value} == {
+        "requests_per_minute": 5,
+        "dollars_per_month": 2.5,
+    }
+    assert key["expires_at"] - key["created_at"] in (2 * 86_400 - 1, 2 * 86_400, 2 * 86_400 + 1)
+
+
+def test_a_revoked_key_works_at_most_until_the_authorizers_cache_ends(shell: Shell) -> None:
+    key_id = shell.json("keys", "create", "--tenant", shell.tenant)["id"]
+
+    output = shell.text("keys", "revoke", key_id)
+
+    assert f"Revoked {key_id} of the tenant {shell.tenant}." in output
+    assert "for up to 60 seconds" in output
+    assert shell.json("keys", "list", "--tenant", shell.tenant)[0]["revoked_at"] <= time.time()
+    assert shell.text("keys", "list", "--tenant", shell.tenant).splitlines()[1].endswith("revoked")
+
+
+def test_a_rotated_key_has_another_secret_and_the_same_id(shell: Shell) -> None:
+    key = shell.json("keys", "create", "--tenant", shell.tenant)
+
+    rotated = shell.json("keys", "rotate", key["id"], "--overlap-seconds", "60")
+
+    assert rotated["id"] == key["id"]
+    assert rotated["key"] != key["key"]
+    assert rotated["previous_expires_at"] - rotated["rotated_at"] == 60
+
+
+def test_a_tenant_without_keys_has_none(shell: Shell) -> None:
+    assert shell.text("keys", "list", "--tenant", shell.tenant) == f"The tenant {shell.tenant} has no keys.\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (("create", "--tenant", "Not A Tenant"), "'Not A Tenant' is not a tenant's name"),
+        (("create", "--requests-per-minute", "0"), "budgets.requests_per_minute: Input should be greater than"),
+        (("create", "--expires-in-days", "-1"), "expires_at is in the past"),
+        (("revoke", "0" * 32), f"API key '{'0' * 32}' not found"),
+        (("rotate", "stk_x"), "not found"),
+        (("rotate", "0" * 32, "--overlap-seconds", "-1"), "overlap_seconds: Input should be greater than"),
+        (("list", "--tenant", "a#b"), "'a#b' is not a tenant's name"),
+    ],
+)
+def test_a_mistake_is_one_line_that_names_it(shell: Shell, arguments: tuple[str, ...], problem: str) -> None:
+    code, output, errors = shell.run("keys", *arguments)
+
+    assert (code, output) == (1, "")
+    assert errors.startswith("stint: ")
+    assert errors.count("\n") == 1
+    assert problem in errors
+
+
+def test_without_a_table_the_options_that_name_one_are_listed(shell: Shell) -> None:
+    code, _, errors = shell.run("keys", "list", options=())
+
+    assert code == 1
+    assert "--table" in errors
+    assert "--state" in errors
+
+
+def test_a_state_folder_that_nothing_uses_is_an_error(shell: Shell, tmp_path: Path) -> None:
+    code, _, errors = shell.run("keys", "list", options=("--state", str(tmp_path / "nothing")))
+
+    assert code == 1
+    assert "Start `make run`" in errors
+
+
+def test_a_deployed_table_is_called_with_the_shells_credentials(
+    shell: Shell, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in engine.environment().items():
+        monkeypatch.setenv(name, value)
+
+    code, output, _ = shell.run(
+        "keys", "list", "--tenant", shell.tenant, options=("--table", engine.outputs["KeysTableName"])
+    )
+
+    assert (code, output) == (0, f"The tenant {shell.tenant} has no keys.\n")
+
+
+def test_an_unreachable_table_is_one_line(shell: Shell) -> None:
+    nowhere = RunningEngine("http://127.0.0.1:9", "us-east-1", {}).environment()
+    os.environ.update(nowhere)
+
+    code, _, errors = shell.run("keys", "list", options=("--table", "keys"))
+
+    assert code == 1
+    assert errors == "stint: The database does not respond. Try again.\n"
+
+
+def test_it_is_a_program() -> None:
+    command = [sys.executable, "-m", "stint.cli", "keys", "--help"]
+
+    done = subprocess.run(command, env={"PYTHONPATH": "layers/core"}, cwd=ROOT, capture_output=True, text=True)
+
+    assert done.returncode == 0
+    assert all(command in done.stdout for command in ("create", "list", "revoke", "rotate"))

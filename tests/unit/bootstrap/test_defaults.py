@@ -9,7 +9,9 @@ from pydantic import SecretStr
 
 from stint.bootstrap.adapters import Adapters
 from stint.bootstrap.agents import warn_of_short_keys
+from stint.bootstrap.chat_models import make_openai
 from stint.bootstrap.defaults import configured, providers
+from stint.bootstrap.tool_providers import tool_key
 from stint.documents.limits import Limits
 from stint.domain.errors import InvalidRequest, ToolUnavailable
 from stint.models.fetched_images import FetchedImages
@@ -56,7 +58,7 @@ def test_providers_that_take_plain_names_of_tools_only_get_no_others(name: str) 
 def test_a_tools_secret_that_cannot_be_read_names_its_own_setting(monkeypatch: pytest.MonkeyPatch) -> None:
     missing = "arn:aws:secretsmanager:eu-west-1:123456789012:secret:nothing"
     monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-west-1")
-    key = Adapters(Settings(tools_secret_arn=missing)).tool_key("BRAVE_SEARCH_API_KEY", SecretStr(""))
+    key = tool_key(Settings(tools_secret_arn=missing), "BRAVE_SEARCH_API_KEY", SecretStr(""))
 
     with mock_aws(), pytest.raises(ToolUnavailable, match=r"BRAVE_SEARCH_API_KEY.*ToolsSecretArn") as failed:
         key()
@@ -74,7 +76,7 @@ def test_a_tools_secret_that_cannot_be_read_names_its_own_setting(monkeypatch: p
     ],
 )
 def test_no_server_but_openais_own_is_sent_the_address_of_an_image(base_url: str, adapter: type[ChatModel]) -> None:
-    model = Adapters(Settings(openai_base_url=base_url)).make_openai()
+    model = make_openai(Adapters(Settings(openai_base_url=base_url)))
 
     assert type(model) is adapter
 

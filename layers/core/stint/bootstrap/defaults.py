@@ -5,11 +5,11 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from stint.bootstrap.adapters import DEMO_MODEL, Adapters
+from stint.bootstrap.adapters import Adapters
 from stint.domain.llama_stack.registrations import Configured, ModelRegisterRequest, ToolGroupRegisterRequest
 from stint.domain.llama_stack.registry import Model, Provider, ProviderHealth, ProviderList
 from stint.domain.validation import describe_faults
-from stint.models.routing import Router
+from stint.models.routing import DEMO_MODEL, Router
 from stint.services.registry.catalogue import Catalogue, shield_of, toolgroup_of
 from stint.services.registry.model_registrations import register_request
 from stint.services.registry.registry import Registry

@@ -5,6 +5,9 @@ from collections.abc import Callable, Iterable, Mapping
 from stint.domain.errors import InvalidRequest
 from stint.models.port import ChatModel
 
+DEMO_MODEL = "scripted/demo"
+"""The id of the scripted model that is always served if scripted models are enabled, listed or not."""
+
 HINTS = {
     "openai": "set OPENAI_BASE_URL and OPENAI_API_KEY",
     "bedrock": "configure AWS credentials and a region",

@@ -28,10 +28,10 @@ from tests.adversarial.meter import Meter
 from tests.api.app_fixture import AppFixture
 
 from stint.bootstrap.adapters import Adapters
+from stint.bootstrap.chat_models import fetch_images
 from stint.domain.ids import new_id
 from stint.http.app import create_app
 from stint.http.routes.inspection import list_parts
-from stint.models.fetched_images import FetchedImages
 from stint.models.openai.model import OpenAICompatible
 
 MOST_CPU_SECONDS = 25
@@ -47,7 +47,7 @@ def main(descriptor: str, outputs: str, chat_url: str) -> None:
     world = AppFixture(engine, environment=os.environ)
     world.chat_url = chat_url
     adapters = Adapters(world.settings)
-    world.models["fetched"] = lambda: FetchedImages(OpenAICompatible(chat_url), adapters.fetch, adapters.image_bytes)
+    world.models["fetched"] = lambda: fetch_images(OpenAICompatible(chat_url), world.settings, adapters.fetch)
     app = create_app(
         "all", *list_parts(), make_services=world.make_services, read_settings=lambda: world.settings, buffered=False
     )

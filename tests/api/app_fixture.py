@@ -9,6 +9,7 @@ from collections.abc import Callable, Coroutine, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import fields
+from functools import partial
 from types import SimpleNamespace, TracebackType
 from typing import Any, Self, TypeVar
 
@@ -27,6 +28,7 @@ from stint.aws.dynamodb import DynamoDBClient
 from stint.aws.environment import AwsEnvironment
 from stint.bootstrap.adapters import Adapters
 from stint.bootstrap.agents import compose, delete_agent_objects
+from stint.bootstrap.chat_models import make_named
 from stint.bootstrap.knowledge import compose_knowledge, delete_knowledge_objects
 from stint.bootstrap.knowledge_parts import KnowledgeParts
 from stint.bootstrap.openai import compose_responses, compose_worker
@@ -47,7 +49,7 @@ from stint.services.deletions import Deletions
 from stint.services.knowledge_api import KnowledgeServices
 from stint.services.openai_api import OpenAIServices
 from stint.services.responses.link_cache import LinkCache
-from stint.settings import read_settings
+from stint.settings import Settings, read_settings
 from stint.store.objects import BucketObjects
 from stint.store.store import Store
 from stint.tools.port import ToolProvider
@@ -65,8 +67,8 @@ class AppFixture:
     ) -> None:
         table, bucket = engine.outputs["TableName"], engine.outputs["BucketName"]
         own = {"table": table, "bucket": bucket, "default_model": "scripted/demo", "scripted_models": True}
-        own |= {"lease_seconds": LEASE, "heartbeat_seconds": HEARTBEAT, "auth": "none"}
-        self.settings = read_settings(environment or {}).model_copy(update=own)
+        self.own = own | {"lease_seconds": LEASE, "heartbeat_seconds": HEARTBEAT, "auth": "none"}
+        self.settings = self.read_settings(environment or {})
         config = Config(max_pool_connections=32, retries={"total_max_attempts": 1})
         self.dynamodb: Any = boto3.client("dynamodb", config=config)
         self._proxy = proxy
@@ -85,6 +87,10 @@ class AppFixture:
         self.made: dict[str, Any] = {}
         self.desk = FakeQueue()
 
+    def read_settings(self, environment: Mapping[str, str]) -> Settings:
+        """Return the settings of an environment, with this engine's table and bucket."""
+        return read_settings(environment).model_copy(update=self.own)
+
     @property
     def proxy(self) -> DynamoDBProxy:
         """Return the proxy that all calls of DynamoDB pass."""
@@ -99,10 +105,12 @@ class AppFixture:
 
     def compose(self, tenant: str) -> dict[str, Any]:
         settings, store = self.settings, self.store
+        named = Adapters(settings)
         models: dict[str, Callable[[], ChatModel]] = {
             "scripted": lambda: Scripted(word_delay=0),
             "recorded": lambda: self.recorder,
             "faulty": lambda: self.faulty,
+            **{server.id: partial(make_named, server, settings, named.fetch) for server in named.model_servers},
             **self.models,
         }
         if self.chat_url:

@@ -6,7 +6,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Self
 
 Part = bytes | float | threading.Event | Callable[[], object]
@@ -45,7 +45,10 @@ class Reply:
 
 
 class ScriptedHTTPServer:
-    """Server in a separate thread. `script` sets the next replies; after them, `answer` makes the replies."""
+    """Server in a separate thread. `script` sets the next replies; after them, `answer` makes the replies.
+
+    With `closes_connections`, each connection serves one request, so that clients keep none.
+    """
 
     def __init__(self, answer: Callable[[Received], Reply], port: int = 0) -> None:
         self._answer = answer
@@ -58,6 +61,7 @@ class ScriptedHTTPServer:
         self._started = threading.Event()
         self._thread = threading.Thread(target=self._loop.run_until_complete, args=(self._serve(),))
         self.requests: list[Received] = []
+        self.closes_connections = False
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -108,8 +112,12 @@ class ScriptedHTTPServer:
                 received = await _read(reader, connection)
                 self.requests.append(received)
                 reply = self._replies.popleft() if self._replies else self._answer(received)
+                if self.closes_connections:
+                    reply = replace(reply, headers={**reply.headers, "Connection": "close"})
                 if not await _write(reply, received, reader, writer):
                     writer.transport.abort()
+                    return
+                if self.closes_connections:
                     return
         except (asyncio.IncompleteReadError, ConnectionError):
             return

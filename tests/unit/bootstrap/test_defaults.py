@@ -9,7 +9,7 @@ from pydantic import SecretStr
 
 from stint.bootstrap.adapters import Adapters
 from stint.bootstrap.agents import warn_of_short_keys
-from stint.bootstrap.chat_models import make_openai
+from stint.bootstrap.chat_models import image_bytes, make_openai
 from stint.bootstrap.defaults import configured, providers
 from stint.bootstrap.tool_providers import tool_key
 from stint.documents.limits import Limits
@@ -76,7 +76,8 @@ def test_a_tools_secret_that_cannot_be_read_names_its_own_setting(monkeypatch: p
     ],
 )
 def test_no_server_but_openais_own_is_sent_the_address_of_an_image(base_url: str, adapter: type[ChatModel]) -> None:
-    model = make_openai(Adapters(Settings(openai_base_url=base_url)))
+    settings = Settings(openai_base_url=base_url)
+    model = make_openai(settings, Adapters(settings).fetch)
 
     assert type(model) is adapter
 
@@ -112,5 +113,5 @@ def test_a_malformed_setting_is_reported_without_its_value() -> None:
 def test_a_small_function_fetches_and_reads_less() -> None:
     usual, small = Adapters(Settings()), Adapters(Settings(max_fetched_bytes=1_000_000))
 
-    assert (usual.image_bytes, usual.document_limits) == (12_000_000, Limits())
-    assert (small.image_bytes, small.document_limits) == (2_000_000, Limits(memory_bytes=20_000_000))
+    assert (image_bytes(usual.settings), usual.document_limits) == (12_000_000, Limits())
+    assert (image_bytes(small.settings), small.document_limits) == (2_000_000, Limits(memory_bytes=20_000_000))

@@ -100,6 +100,11 @@ def test_servers_are_listed_without_credentials() -> None:
         ('[{"id": "x", "kind": "hunter2"}]', "kind"),
         ('[{"id": "x", "base_url": "http://a/v1", "key_variable": "HUNTER2"}]', "key_variable"),
         ('[{"id": "x", "kind": "bedrock"}, {"id": "x", "kind": "bedrock"}]', "same id"),
+        ('[{"id": "x", "kind": "scripted"}]', "STINT_SCRIPTED_MODELS=true"),
+        ('[{"id": "x", "kind": "bedrock", "defaults": {"temperature": "hunter2"}}]', "defaults.temperature"),
+        ('[{"id": "x", "kind": "bedrock", "defaults": {"max_tokens": 0}}]', "defaults.max_tokens"),
+        ('[{"id": "x", "kind": "bedrock", "defaults": {"tokens": 9}}]', "defaults.tokens"),
+        ('[{"id": "x", "kind": "bedrock", "secret": "hunter2"}]', "secret"),
     ],
 )
 def test_a_malformed_list_is_refused_with_the_field_and_without_values(text: str, says: str) -> None:

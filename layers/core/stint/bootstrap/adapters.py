@@ -37,19 +37,23 @@ class Adapters:
     def router(self) -> Router:
         from stint.bootstrap.chat_models import make_router  # noqa: PLC0415
 
-        return self._router or make_router(self)
+        return self._router or make_router(self.settings, self.model_servers, self.fetch)
 
     @cached_property
     def tool_providers(self) -> "Mapping[str, ToolProvider]":
         from stint.bootstrap.tool_providers import make_tool_providers  # noqa: PLC0415
 
-        return make_tool_providers(self) if self._tool_providers is None else self._tool_providers
+        return (
+            make_tool_providers(self.settings, lambda: self.guard)
+            if self._tool_providers is None
+            else self._tool_providers
+        )
 
     @cached_property
     def shield_providers(self) -> "Mapping[str, ShieldProvider]":
         from stint.bootstrap.shield_providers import make_shield_providers  # noqa: PLC0415
 
-        return make_shield_providers(self)
+        return make_shield_providers(self.settings, self.model_servers, lambda name: self.router.resolve(name))
 
     @cached_property
     def guard(self) -> "Guard":
@@ -67,7 +71,7 @@ class Adapters:
             return ()
         from stint.bootstrap.model_servers import read_model_servers  # noqa: PLC0415
 
-        return read_model_servers(self.settings.providers)
+        return read_model_servers(self.settings)
 
     @cached_property
     def embedders(self) -> "EmbedderRouter":
@@ -80,13 +84,6 @@ class Adapters:
         from stint.bootstrap.retrieval import make_vector_index  # noqa: PLC0415
 
         return make_vector_index(self.settings) if self.make_index is None else self.make_index()
-
-    @property
-    def image_bytes(self) -> int:
-        """Return the maximum of all fetched images of a model call."""
-        from stint.models.fetched_images import MOST_BYTES  # noqa: PLC0415
-
-        return min(MOST_BYTES, 2 * self.settings.max_fetched_bytes)
 
     @property
     def document_limits(self) -> Limits:

@@ -1,8 +1,8 @@
 """Composition of the services with concrete adapters. Nothing is made before the first request."""
 
 import logging
-from collections.abc import Awaitable, Callable, Sequence
-from functools import cache, cached_property
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING
 
 from stint.bootstrap.adapters import Adapters
@@ -30,6 +30,7 @@ from stint.settings import Settings
 from stint.store.clients import make_dynamodb, make_s3, make_sqs
 from stint.store.messaging import SqsQueue
 from stint.store.store import Store
+from stint.tools.port import RAG_RUNTIME, ToolProvider
 from stint.tools.redaction import NEVER_REPLACED, RedactedProviders, warn_of_short_secrets
 
 if TYPE_CHECKING:
@@ -99,8 +100,6 @@ def compose(
     tenant: str, adapters: Adapters, store: Store, deletions: Deletions, transcripts: TranscriptCache | None = None
 ) -> AgentsServices:
     """Make the use cases of a tenant. `transcripts` is the cache that all tenants of a process share."""
-    from stint.bootstrap.tool_providers import with_knowledge  # noqa: PLC0415 - not at the start of a function
-
     settings, router, check_url = adapters.settings, adapters.router, adapters.check_url
     known = configured(settings, router)
     warn_of_short_keys(settings, known, adapters.model_servers)
@@ -139,6 +138,22 @@ def compose_rag(tenant: str, adapters: Adapters, store: Store, send: SendTask) -
     from stint.bootstrap import rag  # noqa: PLC0415
 
     return rag.compose_rag(tenant, adapters, store, send)
+
+
+def with_knowledge(
+    providers: Mapping[str, ToolProvider], make_rag: "Callable[[], RAGServices]"
+) -> Mapping[str, ToolProvider]:
+    """Return the providers of tools with that of a tenant's vector dbs."""
+
+    from stint.bootstrap.lazy_mapping import LazyMapping  # noqa: PLC0415 - not at the start of a function
+
+    def make_knowledge_tools() -> ToolProvider:
+        from stint.tools.knowledge.provider import KnowledgeTools  # noqa: PLC0415
+
+        return KnowledgeTools(lambda: make_rag().rag.search_knowledge)
+
+    given = {name: partial(providers.__getitem__, name) for name in providers}
+    return LazyMapping({RAG_RUNTIME: make_knowledge_tools, **given})
 
 
 def make_check(adapters: Adapters) -> Callable[[Sequence[Provider]], Awaitable[list[Provider]]]:

@@ -1,69 +1,92 @@
 """The chat models of one Settings object. Each provider's adapter is made when first used."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+from stint.domain.inference import Decoding
 from stint.models.port import ChatModel
-from stint.models.routing import DEMO_MODEL, Router
+from stint.models.routing import Router
 from stint.models.tool_names import PlainToolNames
 
 if TYPE_CHECKING:
-    from stint.bootstrap.adapters import Adapters
     from stint.bootstrap.model_servers import ModelServer
+    from stint.models.fetched_images import Fetch
+    from stint.settings import Settings
 
 
-def make_router(adapters: "Adapters") -> Router:
-    """Return the router of the chat models."""
+def make_router(settings: "Settings", servers: "Sequence[ModelServer]", fetch: "Fetch") -> Router:
+    """Return the router of the chat models. `fetch` fetches images."""
     models: dict[str, Callable[[], ChatModel]] = {
-        **({"scripted": partial(make_scripted, adapters)} if adapters.settings.scripted_models else {}),
-        "openai": lambda: PlainToolNames(make_openai(adapters)),
-        "bedrock": lambda: PlainToolNames(make_bedrock(adapters)),
-        **{server.id: partial(make_named, adapters, server) for server in adapters.model_servers},
+        **({"scripted": partial(make_scripted, settings)} if settings.scripted_models else {}),
+        "openai": lambda: PlainToolNames(make_openai(settings, fetch)),
+        "bedrock": lambda: PlainToolNames(make_bedrock(settings, fetch)),
+        **{server.id: partial(make_named, server, settings, fetch) for server in servers},
     }
-    return Router(models, adapters.settings.default_model)
+    return Router(models, settings.default_model)
 
 
-def make_scripted(adapters: "Adapters") -> ChatModel:
-    from stint.models.scripted.model import Scripted  # noqa: PLC0415
+def make_scripted(settings: "Settings", provider: str = "scripted") -> ChatModel:
+    from stint.models.scripted.model import DEMO, Scripted  # noqa: PLC0415
 
-    names = [name for name in (DEMO_MODEL, *adapters.settings.model_ids) if name.startswith("scripted/")]
-    return Scripted(adapters.settings.scripted_word_seconds, {name.removeprefix("scripted/") for name in names})
+    prefix = f"{provider}/"
+    names = [name.removeprefix(prefix) for name in settings.model_ids if name.startswith(prefix)]
+    return Scripted(settings.scripted_word_seconds, {DEMO, *names}, provider)
 
 
-def make_openai(adapters: "Adapters") -> ChatModel:
+def make_openai(settings: "Settings", fetch: "Fetch") -> ChatModel:
     """Return the model. Images by URL are fetched here, unless the server is OpenAI's own.
 
     Another server may be in a private network.
     """
-    from stint.models.fetched_images import FetchedImages  # noqa: PLC0415
     from stint.models.openai.model import OpenAICompatible  # noqa: PLC0415
     from stint.providers.api_key import ApiKey  # noqa: PLC0415
 
-    settings = adapters.settings
     key = ApiKey(settings.openai_api_key.get_secret_value(), settings.openai_secret_arn)
     model = OpenAICompatible(settings.openai_base_url, key.read, stall_timeout=settings.model_stall_seconds)
-    return model if model.is_of_openai else FetchedImages(model, adapters.fetch, adapters.image_bytes)
+    return model if model.is_of_openai else fetch_images(model, settings, fetch)
 
 
-def make_named(adapters: "Adapters", server: "ModelServer") -> ChatModel:
+def make_named(server: "ModelServer", settings: "Settings", fetch: "Fetch") -> ChatModel:
+    """Return the models of a named server, with its default parameters."""
+    model, defaults = connect_to(server, settings, fetch), server.defaults.to_decoding()
+    if defaults == Decoding():
+        return model
+    from stint.models.default_parameters import DefaultParameters  # noqa: PLC0415
+
+    return DefaultParameters(model, defaults, f"the defaults of provider {server.id!r} in STINT_PROVIDERS")
+
+
+def connect_to(server: "ModelServer", settings: "Settings", fetch: "Fetch") -> ChatModel:
     """Return the models of a named server. Images by URL are fetched here, unless the server is OpenAI's own."""
-    from stint.models.fetched_images import FetchedImages  # noqa: PLC0415
     from stint.models.openai.model import OpenAICompatible  # noqa: PLC0415
 
+    if server.kind == "scripted":
+        return make_scripted(settings, server.id)
     if server.kind == "bedrock":
-        return PlainToolNames(make_bedrock(adapters, server.region))
-    key, stall = server.read_key(adapters.settings), adapters.settings.model_stall_seconds
+        return PlainToolNames(make_bedrock(settings, fetch, server.region))
+    key, stall = server.read_key(settings), settings.model_stall_seconds
     model = OpenAICompatible(server.base_url, key, settings=server.setting_names, stall_timeout=stall)
-    return PlainToolNames(model if model.is_of_openai else FetchedImages(model, adapters.fetch, adapters.image_bytes))
+    return PlainToolNames(model if model.is_of_openai else fetch_images(model, settings, fetch))
 
 
-def make_bedrock(adapters: "Adapters", region: str = "") -> ChatModel:
+def make_bedrock(settings: "Settings", fetch: "Fetch", region: str = "") -> ChatModel:
     from stint.models.bedrock.model import Bedrock  # noqa: PLC0415
-    from stint.models.fetched_images import FetchedImages  # noqa: PLC0415
     from stint.providers.bedrock.client import connect  # noqa: PLC0415
 
-    chosen, stall_timeout = region or adapters.settings.bedrock_region or None, adapters.settings.model_stall_seconds
-    return FetchedImages(
-        Bedrock(lambda: connect(chosen, stall_timeout=stall_timeout)), adapters.fetch, adapters.image_bytes
-    )
+    chosen, stall_timeout = region or settings.bedrock_region or None, settings.model_stall_seconds
+    return fetch_images(Bedrock(lambda: connect(chosen, stall_timeout=stall_timeout)), settings, fetch)
+
+
+def fetch_images(model: ChatModel, settings: "Settings", fetch: "Fetch") -> ChatModel:
+    """Return a model whose images at URLs are fetched here."""
+    from stint.models.fetched_images import FetchedImages  # noqa: PLC0415
+
+    return FetchedImages(model, fetch, image_bytes(settings))
+
+
+def image_bytes(settings: "Settings") -> int:
+    """Return the maximum of all fetched images of a model call."""
+    from stint.models.fetched_images import MOST_BYTES  # noqa: PLC0415
+
+    return min(MOST_BYTES, 2 * settings.max_fetched_bytes)

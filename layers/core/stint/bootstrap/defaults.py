@@ -1,6 +1,6 @@
 """The configured models, toolgroups and shields, and the table of providers."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pydantic import ValidationError
@@ -25,6 +25,10 @@ WOLFRAM_ALPHA = "builtin::wolfram_alpha"
 
 
 RAG = "builtin::rag"
+
+
+INSIDE = ProviderHealth(status="OK")
+OUTSIDE = ProviderHealth(status="Not Implemented", message="Provider does not implement health check")
 
 
 def configured(settings: Settings, router: Router) -> Catalogue:
@@ -67,43 +71,43 @@ def describe_model(
     return model.model_copy(update={"owner": None})
 
 
-def named_servers(settings: Settings) -> list[tuple[str, str, dict[str, Any]]]:
-    """Return the id, type and masked configuration of each server of STINT_PROVIDERS."""
+def named_servers(settings: Settings) -> Iterator[tuple[str, str, str, dict[str, Any], ProviderHealth]]:
+    """Yield the rows of STINT_PROVIDERS, with masked configurations. Shields name a server like models do."""
     if not settings.providers:
-        return []
+        return
     from stint.bootstrap.model_servers import read_model_servers  # noqa: PLC0415 - only with named servers
 
-    types = {"openai": "remote::openai-compatible", "bedrock": "remote::bedrock"}
-    return [
-        (each.id, types[each.kind], {"url": mask_url(each.base_url)} if each.base_url else {"region": each.region})
-        for each in read_model_servers(settings.providers)
-    ]
+    types = {"openai": "remote::openai-compatible", "bedrock": "remote::bedrock", "scripted": "inline::scripted"}
+    for each in read_model_servers(settings):
+        shown = {"url": mask_url(each.base_url), "region": each.region}
+        config = {name: value for name, value in shown.items() if value}
+        health = INSIDE if each.kind == "scripted" else OUTSIDE
+        for api in ("inference",) if each.kind == "scripted" else ("inference", "safety"):
+            yield api, each.id, types[each.kind], config, health
 
 
 def providers(settings: Settings) -> ProviderList:
     """Return the providers of models, tools and shields. Those inside the process are always healthy."""
-    inside = ProviderHealth(status="OK")
-    outside = ProviderHealth(status="Not Implemented", message="Provider does not implement health check")
     url = {"url": mask_url(settings.openai_base_url)}
     place = "remote" if settings.vector_index == "s3-vectors" else "inline"
     rows = [
-        *([("inference", "scripted", "inline::scripted", {}, inside)] if settings.scripted_models else []),
-        ("inference", "openai", "remote::openai-compatible", url, outside),
-        ("inference", "bedrock", "remote::bedrock", {}, outside),
-        ("inference", "hashed", "inline::hashed", {}, inside),
-        *([("inference", "local", "inline::local", {}, inside)] if settings.has_local_embeddings else []),
-        *(("inference", *row, outside) for row in named_servers(settings)),
-        ("safety", "deny-list", "inline::deny-list", {}, inside),
-        ("safety", "llama-guard", "remote::llama-guard", {}, outside),
-        ("safety", "bedrock-guardrails", "remote::bedrock-guardrails", {}, outside),
-        ("vector_io", settings.vector_index, f"{place}::{settings.vector_index}", {}, inside),
-        ("tool_runtime", "model-context-protocol", "remote::model-context-protocol", {}, outside),
-        ("tool_runtime", "tavily-search", "remote::tavily-search", {}, outside),
-        ("tool_runtime", "brave-search", "remote::brave-search", {}, outside),
-        ("tool_runtime", "wolfram-alpha", "remote::wolfram-alpha", {}, outside),
-        ("tool_runtime", "remote-execution", "remote::http-endpoint", {}, outside),
-        ("tool_runtime", "lambda-function", "remote::lambda-function", {}, outside),
-        ("tool_runtime", RAG_RUNTIME, "inline::rag-runtime", {}, inside),
+        *([("inference", "scripted", "inline::scripted", {}, INSIDE)] if settings.scripted_models else []),
+        ("inference", "openai", "remote::openai-compatible", url, OUTSIDE),
+        ("inference", "bedrock", "remote::bedrock", {}, OUTSIDE),
+        ("inference", "hashed", "inline::hashed", {}, INSIDE),
+        *([("inference", "local", "inline::local", {}, INSIDE)] if settings.has_local_embeddings else []),
+        *named_servers(settings),
+        ("safety", "deny-list", "inline::deny-list", {}, INSIDE),
+        ("safety", "llama-guard", "remote::llama-guard", {}, OUTSIDE),
+        ("safety", "bedrock-guardrails", "remote::bedrock-guardrails", {}, OUTSIDE),
+        ("vector_io", settings.vector_index, f"{place}::{settings.vector_index}", {}, INSIDE),
+        ("tool_runtime", "model-context-protocol", "remote::model-context-protocol", {}, OUTSIDE),
+        ("tool_runtime", "tavily-search", "remote::tavily-search", {}, OUTSIDE),
+        ("tool_runtime", "brave-search", "remote::brave-search", {}, OUTSIDE),
+        ("tool_runtime", "wolfram-alpha", "remote::wolfram-alpha", {}, OUTSIDE),
+        ("tool_runtime", "remote-execution", "remote::http-endpoint", {}, OUTSIDE),
+        ("tool_runtime", "lambda-function", "remote::lambda-function", {}, OUTSIDE),
+        ("tool_runtime", RAG_RUNTIME, "inline::rag-runtime", {}, INSIDE),
     ]
     return ProviderList(
         data=[

@@ -18,7 +18,7 @@ def make_embedder_router(settings: Settings, servers: "Sequence[ModelServer]" = 
         "hashed": make_hashed,
         "openai": lambda: make_openai(settings),
         "bedrock": lambda: make_bedrock(settings),
-        **{server.id: partial(make_named, server, settings) for server in servers},
+        **{server.id: partial(make_named, server, settings) for server in servers if server.kind != "scripted"},
     }
     if settings.has_local_embeddings:
         embedders["local"] = make_local
@@ -46,7 +46,16 @@ def make_openai(settings: Settings) -> Embedder:
 
 
 def make_named(server: "ModelServer", settings: Settings) -> Embedder:
-    """Return the embedding models of a named server."""
+    """Return the embedding models of a named server, with its default dimensions."""
+    embedder, dimensions = connect_to(server, settings), server.defaults.dimensions
+    if dimensions is None:
+        return embedder
+    from stint.retrieval.embedders.default_dimensions import DefaultDimensions  # noqa: PLC0415
+
+    return DefaultDimensions(embedder, dimensions)
+
+
+def connect_to(server: "ModelServer", settings: Settings) -> Embedder:
     if server.kind == "bedrock":
         return make_bedrock(settings, server.region)
     from stint.retrieval.embedders.openai import OpenAIEmbeddings  # noqa: PLC0415

@@ -4,8 +4,9 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
-from pydantic import Field, TypeAdapter, ValidationError, model_validator
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
+from stint.domain.inference import Decoding
 from stint.domain.schema import Request
 from stint.domain.validation import describe_faults
 from stint.settings import Settings
@@ -17,15 +18,39 @@ if TYPE_CHECKING:
 RESERVED = ("openai", "bedrock", "scripted", "hashed", "local", "sentence-transformers")
 
 
+class ServerDefaults(Request):
+    """Parameters of the requests to a server that do not set them. `dimensions` is of embeddings."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    temperature: float | None = Field(default=None, ge=0, le=2)
+    top_p: float | None = Field(default=None, gt=0, le=1)
+    top_k: int | None = Field(default=None, ge=1)
+    max_tokens: int | None = Field(default=None, ge=1)
+    frequency_penalty: float | None = Field(default=None, ge=-2, le=2)
+    presence_penalty: float | None = Field(default=None, ge=-2, le=2)
+    repetition_penalty: float | None = Field(default=None, gt=0)
+    stop: tuple[str, ...] | None = Field(default=None, min_length=1)
+    seed: int | None = None
+    dimensions: int | None = Field(default=None, ge=1)
+
+    def to_decoding(self) -> Decoding:
+        """Return the parameters of chats."""
+        return Decoding(**self.model_dump(exclude={"dimensions"}))
+
+
 class ModelServer(Request):
     """A model server. Its key is in a secret, or in an environment variable."""
 
+    model_config = ConfigDict(extra="forbid")
+
     id: str = Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,62}$")
-    kind: Literal["openai", "bedrock"] = "openai"
+    kind: Literal["openai", "bedrock", "scripted"] = "openai"
     base_url: str = Field(default="", pattern=r"^(https?://\S+)?$")
     secret_arn: str = ""
     key_variable: str = Field(default="", pattern=r"^(STINT_[A-Z0-9_]+)?$")
     region: str = ""
+    defaults: ServerDefaults = Field(default_factory=ServerDefaults)
 
     @model_validator(mode="after")
     def check_fields(self) -> "ModelServer":
@@ -51,18 +76,29 @@ class ModelServer(Request):
         return ServerSettings(base_url=f"the base_url {own}", key=f"the key {own}")
 
 
-def read_model_servers(text: str) -> Sequence[ModelServer]:
+def read_model_servers(settings: Settings) -> Sequence[ModelServer]:
     """Read STINT_PROVIDERS.
 
     Raises:
-        ValueError: it is malformed. The message says where, without the values, because it is logged.
+        ValueError: it is malformed, or has scripted models, which are not enabled. The message says where, without the
+            values, because it is logged.
     """
+    servers = parse_servers(settings.providers)
+    if len({server.id for server in servers}) < len(servers):
+        raise ValueError("STINT_PROVIDERS is malformed: two providers have the same id")
+    if not settings.scripted_models and any(server.kind == "scripted" for server in servers):
+        raise ValueError(
+            "STINT_PROVIDERS has a provider of kind scripted, which is for demos and tests: enable scripted models "
+            "with STINT_SCRIPTED_MODELS=true (parameter ScriptedModels), or remove it"
+        )
+    return servers
+
+
+def parse_servers(text: str) -> Sequence[ModelServer]:
+    """Parse STINT_PROVIDERS. Raises ValueError as `read_model_servers` does."""
     try:
-        servers = TypeAdapter(list[ModelServer]).validate_python(json.loads(text)) if text else []
+        return TypeAdapter(list[ModelServer]).validate_python(json.loads(text)) if text else []
     except ValidationError as error:
         raise ValueError(f"STINT_PROVIDERS is malformed: {describe_faults(error)}") from None
     except ValueError:
         raise ValueError("STINT_PROVIDERS is malformed: it is not JSON") from None
-    if len({server.id for server in servers}) < len(servers):
-        raise ValueError("STINT_PROVIDERS is malformed: two providers have the same id")
-    return servers

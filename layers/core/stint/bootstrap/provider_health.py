@@ -28,7 +28,7 @@ def make_health_checks(adapters: "Adapters") -> ProviderHealthChecks:
         "openai": partial(check_server, make_openai(settings)),
         "bedrock": bedrock,
         "bedrock-guardrails": bedrock,
-        **{server.id: make_check(server, settings) for server in adapters.model_servers},
+        **{server.id: make_check(server, settings) for server in adapters.model_servers if server.kind != "scripted"},
     }
     return ProviderHealthChecks(checks, seconds=SECONDS)
 

@@ -1,90 +1,72 @@
 """The tool providers of one Settings object. Each is made when first used."""
 
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import TYPE_CHECKING
 
 from pydantic import SecretStr
 
 from stint.bootstrap.lazy_mapping import LazyMapping
 from stint.domain.errors import ModelError, ToolUnavailable
-from stint.tools.port import RAG_RUNTIME, ToolProvider
+from stint.tools.port import ToolProvider
 
 if TYPE_CHECKING:
-    from stint.bootstrap.adapters import Adapters
-    from stint.bootstrap.rag import RAGServices
+    from stint.net.guard import Guard
     from stint.settings import Settings
 
 
-def make_tool_providers(adapters: "Adapters") -> Mapping[str, ToolProvider]:
-    """Return the tool providers by their ids."""
-    makers = {
-        "model-context-protocol": make_mcp,
-        "tavily-search": make_tavily,
-        "brave-search": make_brave,
-        "wolfram-alpha": make_wolfram,
-        "remote-execution": make_http_endpoints,
-        "lambda-function": make_lambda_functions,
-    }
-    return LazyMapping({name: partial(make, adapters) for name, make in makers.items()})
+def make_tool_providers(settings: "Settings", get_guard: "Callable[[], Guard]") -> Mapping[str, ToolProvider]:
+    """Return the tool providers by their ids. Their URLs pass the guard."""
+    return LazyMapping(
+        {
+            "model-context-protocol": lambda: make_mcp(settings, get_guard()),
+            "tavily-search": lambda: make_tavily(settings, get_guard()),
+            "brave-search": lambda: make_brave(settings, get_guard()),
+            "wolfram-alpha": lambda: make_wolfram(settings, get_guard()),
+            "remote-execution": lambda: make_http_endpoints(get_guard()),
+            "lambda-function": lambda: make_lambda_functions(settings),
+        }
+    )
 
 
-def with_knowledge(
-    providers: Mapping[str, ToolProvider], make_rag: "Callable[[], RAGServices]"
-) -> Mapping[str, ToolProvider]:
-    """Return the providers of tools with that of a tenant's vector dbs."""
-
-    def make_knowledge_tools() -> ToolProvider:
-        from stint.tools.knowledge.provider import KnowledgeTools  # noqa: PLC0415
-
-        return KnowledgeTools(lambda: make_rag().rag.search_knowledge)
-
-    given = {name: partial(providers.__getitem__, name) for name in providers}
-    return LazyMapping({RAG_RUNTIME: make_knowledge_tools, **given})
-
-
-def make_mcp(adapters: "Adapters") -> ToolProvider:
+def make_mcp(settings: "Settings", guard: "Guard") -> ToolProvider:
     from stint.tools.mcp.provider import McpTools  # noqa: PLC0415
 
-    return McpTools(adapters.guard, timeout=adapters.settings.mcp_seconds)
+    return McpTools(guard, timeout=settings.mcp_seconds)
 
 
-def make_tavily(adapters: "Adapters") -> ToolProvider:
+def make_tavily(settings: "Settings", guard: "Guard") -> ToolProvider:
     from stint.tools.search.engines import Tavily  # noqa: PLC0415
     from stint.tools.search.web_search import WebSearch  # noqa: PLC0415
 
-    settings = adapters.settings
-    engine = Tavily(adapters.guard, base_url=settings.tavily_base_url)
+    engine = Tavily(guard, base_url=settings.tavily_base_url)
     return WebSearch(engine, tool_key(settings, "TAVILY_SEARCH_API_KEY", settings.tavily_api_key))
 
 
-def make_brave(adapters: "Adapters") -> ToolProvider:
+def make_brave(settings: "Settings", guard: "Guard") -> ToolProvider:
     from stint.tools.search.engines import Brave  # noqa: PLC0415
     from stint.tools.search.web_search import WebSearch  # noqa: PLC0415
 
-    settings = adapters.settings
-    engine = Brave(adapters.guard, base_url=settings.brave_base_url)
+    engine = Brave(guard, base_url=settings.brave_base_url)
     return WebSearch(engine, tool_key(settings, "BRAVE_SEARCH_API_KEY", settings.brave_api_key))
 
 
-def make_wolfram(adapters: "Adapters") -> ToolProvider:
+def make_wolfram(settings: "Settings", guard: "Guard") -> ToolProvider:
     from stint.tools.search.wolfram_alpha import WolframAlpha  # noqa: PLC0415
 
-    settings = adapters.settings
     app_id = tool_key(settings, "WOLFRAM_ALPHA_API_KEY", settings.wolfram_api_key)
-    return WolframAlpha(adapters.guard, app_id, base_url=settings.wolfram_base_url)
+    return WolframAlpha(guard, app_id, base_url=settings.wolfram_base_url)
 
 
-def make_http_endpoints(adapters: "Adapters") -> ToolProvider:
+def make_http_endpoints(guard: "Guard") -> ToolProvider:
     from stint.tools.http.provider import HttpEndpoints  # noqa: PLC0415
 
-    return HttpEndpoints(adapters.guard)
+    return HttpEndpoints(guard)
 
 
-def make_lambda_functions(adapters: "Adapters") -> ToolProvider:
+def make_lambda_functions(settings: "Settings") -> ToolProvider:
     from stint.tools.lambda_function.provider import LambdaFunctions  # noqa: PLC0415
 
-    return LambdaFunctions(adapters.settings.own_functions.split(","))
+    return LambdaFunctions(settings.own_functions.split(","))
 
 
 def tool_key(settings: "Settings", name: str, value: SecretStr) -> Callable[[], str | None]:

@@ -72,11 +72,12 @@ class LlamaGuard:
     note in its prompt, and a tool call its name and arguments.
     """
 
-    asks_model = True
+    def __init__(self, resolve: Callable[[str], tuple[ChatModel, str]], *, asks_model: bool = True) -> None:
+        """`resolve` returns the adapter of a model id and the provider's own id (`Router.resolve`).
 
-    def __init__(self, resolve: Callable[[str], tuple[ChatModel, str]]) -> None:
-        """`resolve` returns the adapter of a model id and the provider's own id (`Router.resolve`)."""
-        self._resolve = resolve
+        Without `asks_model`, the ids are those of one provider, and no names of registered models.
+        """
+        self._resolve, self.asks_model = resolve, asks_model
 
     def validate(self, shield: Shield) -> None:
         """Check a shield's registration; see the port."""

@@ -83,14 +83,14 @@ class Scripted:
     in seconds. All `names` are the same model.
     """
 
-    def __init__(self, word_delay: float = 0.02, names: Collection[str] = (DEMO,)) -> None:
+    def __init__(self, word_delay: float = 0.02, names: Collection[str] = (DEMO,), provider: str = "scripted") -> None:
         self._word_delay = word_delay
-        self._names = names
+        self._names, self._provider = names, provider
 
     def check(self, request: InferenceRequest) -> None:
         """Refuse grammars and unknown names; see the port."""
         if request.model not in self._names:
-            names = ", ".join(f"scripted/{name}" for name in sorted(self._names))
+            names = ", ".join(f"{self._provider}/{name}" for name in sorted(self._names))
             raise InvalidRequest(
                 f"There is no scripted model {request.model!r}, only {names}. "
                 "A real model's id begins with openai/ or bedrock/.",

@@ -10,14 +10,13 @@ from stint.domain.llama_stack.registrations import Owner
 from stint.domain.llama_stack.vector_dbs import MAX_IDENTIFIER_BYTES, VectorDB, VectorDBRegisterRequest
 from stint.domain.vector_stores import EmbeddingChoice, VectorStoreSettings, WindowChunking
 from stint.services.knowledge.embedding_models import EmbeddingModels
+from stint.services.knowledge.index_provider import check_index_provider
 from stint.store.failures import ConditionFailed
 from stint.store.store import Store
 from stint.store.vector_db_names import NamedVectorDB
 from stint.store.vector_stores import StoredVectorStore
 
 CHUNK_TOKENS = 512
-LLAMA_STACK_PROVIDERS = ("faiss", "sqlite-vec", "sqlite_vec", "chromadb", "pgvector", "milvus", "qdrant", "weaviate")
-"""Names of Llama Stack's own providers. Its examples use them, and they stand for the index of this server."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,17 +68,14 @@ class VectorDBs:
 
     def check_names(self, request: VectorDBRegisterRequest) -> None:
         """Refuse an identifier or a provider that cannot be used. Raises InvalidRequest."""
-        identifier, provider_id = request.vector_db_id, request.provider_id
+        identifier = request.vector_db_id
         if len(identifier.encode()) > MAX_IDENTIFIER_BYTES or is_name("vs", identifier):
             raise InvalidRequest(
                 f"vector_db_id has more than {MAX_IDENTIFIER_BYTES:,} bytes, or the form of a vector store's id "
                 "(vs_...). Choose another name.",
                 param="vector_db_id",
             )
-        if provider_id not in (None, self.provider_id, *LLAMA_STACK_PROVIDERS):
-            raise InvalidRequest(
-                f"Provider {provider_id!r} not found. Use {self.provider_id!r}, or leave it out.", param="provider_id"
-            )
+        check_index_provider(request.provider_id, self.provider_id)
 
     async def create_store(self, named: NamedVectorDB, choice: EmbeddingChoice) -> None:
         """Create the store of a vector db, unless an earlier request has."""

@@ -19,6 +19,7 @@ from stint.domain.tasks import DeletionTask
 from stint.domain.vector_stores import AutoChunking, StoreUsage, VectorStoreSettings
 from stint.services.deletions import Deletions
 from stint.services.knowledge.embedding_models import EmbeddingModels
+from stint.services.knowledge.index_provider import check_index_provider
 from stint.services.knowledge.search import Search
 from stint.services.knowledge.store_documents import StoreDocuments
 from stint.services.knowledge.usage import UsageCounter
@@ -29,7 +30,10 @@ from stint.store.vector_stores import Order, StoredVectorStore
 
 @dataclass(frozen=True, slots=True)
 class VectorStoresOfTenant:
-    """The vector stores of a tenant. Those of sessions do not exist here. Unknown ids raise NotFound."""
+    """The vector stores of a tenant. Those of sessions do not exist here. Unknown ids raise NotFound.
+
+    `provider_id` is that of the index.
+    """
 
     tenant: str
     store: Store
@@ -38,14 +42,16 @@ class VectorStoresOfTenant:
     usage: UsageCounter
     search_in: Search
     deletions: Deletions
+    provider_id: str
 
     async def create(self, request: CreateVectorStore) -> VectorStore:
         """Create a store, with its first files.
 
         Raises:
             NotFound: one of the files does not exist. No store is created.
-            InvalidRequest: the embedding model does not exist.
+            InvalidRequest: the provider or the embedding model does not exist.
         """
+        check_index_provider(request.provider_id, self.provider_id)
         chunking = request.chunking_strategy or AutoChunking()
         settings = VectorStoreSettings(
             name=request.name or "",

@@ -10,7 +10,7 @@ def check_index_provider(named: str | None, index: str) -> None:
     """Raise InvalidRequest for a provider that is not the index of this server. None stands for it."""
     if named not in (None, index, *LLAMA_STACK_PROVIDERS):
         raise InvalidRequest(
-            f"Provider {named!r} has no vector stores. Use {index!r}, or leave it out. A store names the provider of "
+            f"Provider {named!r} not found. Use {index!r}, or leave it out. A store names the provider of "
             "its embedding model by the prefix of embedding_model: PROVIDER/ID.",
             code="provider_not_found",
             param="provider_id",

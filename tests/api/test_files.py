@@ -141,6 +141,7 @@ def test_a_file_that_is_too_large_is_refused_and_the_error_names_uploads(http: h
         ({"expires_after[anchor]": "now", "expires_after[seconds]": "3600"}, "expires_after[anchor]", "created_at"),
         ({"expires_after[anchor]": "created_at", "expires_after[seconds]": "1"}, "expires_after[seconds]", "3600"),
         ({"expires_after[anchor]": "created_at", "expires_after[seconds]": "x"}, "expires_after[seconds]", "integer"),
+        ({"expires_after": '{"anchor": "created_at", "seconds": 3600}'}, "expires_after", "expires_after[seconds]"),
     ],
 )
 def test_an_invalid_field_is_named(http: httpx.Client, fields: dict[str, str], param: str, message: str) -> None:

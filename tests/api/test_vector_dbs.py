@@ -35,6 +35,12 @@ def test_a_vector_db_has_the_form_of_llama_stack(http: httpx.Client, db: str) ->
     assert http.get("/v1/vector-dbs").json() == {"data": []}
 
 
+@pytest.mark.parametrize("name", ["..", "a/./b", "a/", "a\nb"])
+def test_a_name_that_no_path_can_have_is_refused(http: httpx.Client, name: str) -> None:
+    refused = http.post("/v1/vector-dbs", json={"vector_db_id": name, "embedding_model": "all-MiniLM-L6-v2"})
+    assert assert_error(refused, 400, "invalid_request")["param"] == "vector_db_id"
+
+
 def test_chunks_are_found_with_their_metadata(http: httpx.Client, app_fixture: AppFixture, db: str) -> None:
     chunks = [
         {"content": "Pumas eat guanacos.", "metadata": {"document_id": "d1", "page": 7}},

@@ -249,3 +249,58 @@ async def test_a_deleted_chunk_of_an_old_block_stays_deleted_when_newer_blocks_a
         found = keys(await reader.query(name, ALL))
         assert len(found) == 111
         assert "old7" not in found
+
+
+async def test_nothing_is_left_of_a_deleted_chunk(cloud: Cloud, objects: BucketObjects, name: str) -> None:
+    index = process(objects)
+    await index.create(name, 2)
+    await index.upsert(name, [entry("a", (1, 0), "quince"), entry("b", (0, 1), "pear")])
+    await index.upsert(name, [entry("c", (1, 1), "fig"), entry("d", (1, 1), "quince")])
+    await index.update_attributes(name, ["a"], {"year": 2026})
+
+    await process(objects).delete(name, ["a", "d"])
+
+    assert texts_in(cloud, name, "quince", "pear", "fig") == {"pear", "fig"}
+    assert sorted(listed(cloud, name)) == sorted([*in_manifest(cloud, name), "manifest"])
+    for reader in (index, process(objects)):
+        assert keys(await reader.query(name, ALL)) == ["c", "b"]
+
+
+async def test_nothing_is_left_of_a_chunk_that_is_deleted_beside_merges(
+    cloud: Cloud, objects: BucketObjects, name: str
+) -> None:
+    await process(objects).create(name, 2)
+
+    async def write(writer: int) -> None:
+        mine = process(objects)
+        for at in range(9):
+            await mine.upsert(name, [entry(f"{writer}-{at}", (1, 0), f"quince{writer}x{at}")])
+        await mine.delete(name, [f"{writer}-{at}" for at in range(8)])
+
+    await asyncio.gather(*map(write, range(4)))
+
+    written = [f"quince{writer}x{at}" for writer in range(4) for at in range(9)]
+    assert texts_in(cloud, name, *written) == {f"quince{writer}x8" for writer in range(4)}
+
+
+async def test_a_deletion_that_was_stopped_is_finished_by_a_repetition(
+    cloud: Cloud, objects: BucketObjects, name: str
+) -> None:
+    index = process(objects)
+    await index.create(name, 2)
+    await index.upsert(name, [entry("a", (1, 0), "quince"), entry("b", (0, 1), "pear")])
+    await index._append(name, [((), ["a"])], 2)
+    assert keys(await process(objects).query(name, ALL)) == ["b"]
+
+    await process(objects).delete(name, ["a"])
+
+    assert texts_in(cloud, name, "quince", "pear") == {"pear"}
+
+
+def texts_in(cloud: Cloud, name: str, *texts: str) -> set[str]:
+    """Return those of the texts that an object of the index has."""
+    bodies = [
+        cloud.s3.get_object(Bucket=cloud.bucket, Key=f"packed/{name}/{each}")["Body"].read()
+        for each in listed(cloud, name)
+    ]
+    return {text for text in texts if any(text.encode() in body for body in bodies)}

@@ -193,3 +193,11 @@ def test_semchunk_is_loaded_only_by_a_division() -> None:
     )
 
     assert done.stdout == "False\n"
+
+
+@pytest.mark.parametrize(("size", "count"), [(1, 100_001), (4, 300_001)])
+def test_a_text_is_not_divided_into_more_than_100_000_windows(size: int, count: int) -> None:
+    with pytest.raises(InvalidRequest, match="Choose larger chunks") as refused:
+        chunk_windows("a\n" * (count // 2 + 1), size)
+    assert refused.value.param == "chunk_size_in_tokens"
+    assert len(chunk_windows("a\n" * 40_000, size)) <= 100_000

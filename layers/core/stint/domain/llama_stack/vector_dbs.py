@@ -2,9 +2,9 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
-from stint.domain.llama_stack.registrations import Owner
+from stint.domain.llama_stack.registrations import Owner, check_identifier
 from stint.domain.schema import Request, Schema
 
 MAX_IDENTIFIER_BYTES = 1_000
@@ -40,7 +40,7 @@ class VectorDBList(Schema):
 class VectorDBRegisterRequest(Request):
     """A vector db to register. The embedding model decides on the dimension, whatever is requested."""
 
-    vector_db_id: Annotated[str, Field(min_length=1, max_length=MAX_IDENTIFIER_BYTES)]
+    vector_db_id: Annotated[str, Field(min_length=1, max_length=MAX_IDENTIFIER_BYTES), AfterValidator(check_identifier)]
     embedding_model: str
     embedding_dimension: int | None = 384
     provider_id: str | None = None

@@ -34,6 +34,8 @@ FILE_FORM: dict[str, Any] = {
     },
 }
 
+EXPIRY_FIELDS = ("expires_after[anchor]", "expires_after[seconds]")
+
 router = APIRouter(tags=["Files"], route_class=StrictRoute)
 forms = APIRouter(tags=["Files"], route_class=FormRoute)
 
@@ -112,6 +114,9 @@ def purpose_of(value: str) -> FilePurpose:
 
 def expiry_of(fields: Mapping[str, str]) -> FileExpiry | None:
     """Read `expires_after` from the fields of a form. Raises InvalidRequest."""
+    if unknown := [name for name in fields if name.startswith("expires_after") and name not in EXPIRY_FIELDS]:
+        message = f"The field {unknown[0][:100]!r} is unknown. Send the fields {' and '.join(EXPIRY_FIELDS)}."
+        raise InvalidRequest(message, param=unknown[0][:100])
     given = {
         name: fields[f"expires_after[{name}]"] for name in ("anchor", "seconds") if f"expires_after[{name}]" in fields
     }

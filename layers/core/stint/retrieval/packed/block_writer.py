@@ -2,19 +2,23 @@
 
 import asyncio
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 
-from stint.domain.errors import NotFound
+from stint.domain.errors import NotFound, StoreUnavailable
 from stint.retrieval.objects import ObjectStore
 from stint.retrieval.packed.block import Mask, Row, encode_block, split
 from stint.retrieval.packed.manifest import BlockInfo, Manifest
 from stint.retrieval.packed.manifests import Manifests, block_key
 from stint.retrieval.packed.merging import FULL, merged_rows, replaced, small_run, too_many_deleted
 from stint.retrieval.packed.reading import Blocks
-from stint.retrieval.packed.scan import alive_rows
+from stint.retrieval.packed.scan import alive_rows, rows_of
 
 Content = tuple[Sequence[Row], Sequence[str]]
 """Rows and deleted keys of a block to write."""
+
+
+ATTEMPTS = 5
+"""Attempts of a deletion whose blocks others rewrite."""
 
 
 class BlockWriter:
@@ -65,6 +69,43 @@ class BlockWriter:
             written += run if kept(run[0], alive) else await self._rewrite(index, run, alive, manifest.dimension)
         await self._replace(index, manifest.blocks, written, oldest=True)
 
+    async def purge(self, index: str, keys: Set[bytes]) -> None:
+        """Rewrite the blocks with rows that were deleted, so that the bucket has nothing left of them.
+
+        Raises:
+            NotFound: the index was dropped.
+            StoreUnavailable: others rewrite the same blocks all the time.
+        """
+        manifest = (await self._manifests.last_known(index)).manifest
+        for _ in range(ATTEMPTS):
+            try:
+                if await self._purge_blocks(index, manifest, keys):
+                    return
+            except NotFound:  # a block was merged into another after the manifest was read
+                pass
+            manifest = (await self._manifests.read(index)).manifest
+        raise StoreUnavailable(
+            f"Vector index {index!r} is rewritten too often, so its chunks stay in the bucket. Try again."
+        )
+
+    async def _purge_blocks(self, index: str, manifest: Manifest, keys: Set[bytes]) -> bool:
+        """Return whether all blocks of a manifest have no rows with these keys any more."""
+        done = True
+        async for info, block in self._blocks.each(index, [info for info in manifest.blocks if info.rows]):
+            purged = await asyncio.to_thread(rows_of, block, keys)
+            if purged.any():
+                done &= await self._keep_rows(index, info, ~purged, manifest.dimension)
+        return done
+
+    async def _keep_rows(self, index: str, info: BlockInfo, kept_rows: Mask, dimension: int) -> bool:
+        """Replace a block by one with some of its rows. Return whether the manifest still had it."""
+        block = await self._blocks.whole(index, info)
+        deleted = [key.decode() for key in block.deleted.tolist()]
+        parts = list(split(block.rows(kept_rows), dimension)) or ([[]] if deleted else [])
+        contents = [(part, deleted if at == 0 else ()) for at, part in enumerate(parts)]
+        written = [await self.write(index, content, dimension) for content in contents]
+        return await self._replace(index, [info], written, oldest=False)
+
     async def _rewrite(
         self, index: str, run: Sequence[BlockInfo], alive: dict[str, Mask], dimension: int
     ) -> list[BlockInfo]:
@@ -77,14 +118,18 @@ class BlockWriter:
             written += [await self.write(index, (part, ()), dimension) for part in parts]
         return written + ([await self.write(index, (rest, ()), dimension)] if rest else [])
 
-    async def _replace(self, index: str, run: Sequence[BlockInfo], by: Sequence[BlockInfo], *, oldest: bool) -> None:
-        """Put blocks in place of others, unless another writer did; then delete those that are not used."""
+    async def _replace(self, index: str, run: Sequence[BlockInfo], by: Sequence[BlockInfo], *, oldest: bool) -> bool:
+        """Put blocks in place of others, unless another writer did, and return whether that succeeded.
+
+        The blocks that are not used are deleted.
+        """
         try:
             changed = await self._manifests.change(index, lambda current: replaced(current, run, by, oldest=oldest))
         except NotFound:
             changed = None
         unused, used = (run, by) if changed else (by, run)
         await self.remove(index, [info for info in unused if info not in used])
+        return changed is not None
 
 
 def kept(info: BlockInfo, alive: dict[str, Mask]) -> bool:

@@ -75,7 +75,9 @@ class PackedIndex:
     async def delete(self, index: str, keys: Sequence[str]) -> None:
         manifest = (await self._manifests.read(index)).manifest
         if manifest.blocks and keys:
+            # The first write hides all rows at once. What follows may be stopped, and is finished by a repetition.
             await self._append(index, [((), sorted(set(keys)))], manifest.dimension)
+            await self._writer.purge(index, {key.encode() for key in keys})
 
     async def _append(self, index: str, contents: Sequence[Content], dimension: int) -> None:
         """Write blocks, add them to the manifest, and merge if there are many."""

@@ -1,6 +1,6 @@
 """A search through the blocks of a store, one after the other, the newest first."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -140,7 +140,7 @@ def alive_rows(block: Block, hidden: set[bytes]) -> Mask:
     return alive
 
 
-def rows_of(block: Block, wanted: set[bytes]) -> Mask:
+def rows_of(block: Block, wanted: Set[bytes]) -> Mask:
     """Return the rows with these keys."""
     keys: list[bytes] = block.keys.tolist()
     return np.fromiter((key in wanted for key in keys), dtype=np.bool_, count=len(keys))

@@ -30,7 +30,7 @@ from infra.local.server import listen_apart, serving
 from infra.local.sources import retries
 from infra.local.system import Function, System
 from infra.local.tool_functions import TOOLS, tool_functions
-from infra.local.translation import translate
+from infra.local.translation import remove_authorizer, translate
 
 TEMPLATE = ROOT / "template.yaml"
 # Processes of one function at a time. As in Lambda, one more request waits, and further requests get 429.
@@ -63,7 +63,8 @@ class Plan:
 
     `tools` is a template with functions to use as tools. `visibility`, in seconds, replaces the visibility timeout of
     the queues that trigger functions. With `shared`, a streaming function is one process for many invocations, as on
-    Lambda Managed Instances, and requests that find no place wait; otherwise everything is as in Lambda.
+    Lambda Managed Instances, and requests that find no place wait; otherwise everything is as in Lambda. Without
+    `authorize`, everyone may call the API, as if it was built with AUTH=none.
     """
 
     shell: Mapping[str, str]
@@ -72,6 +73,7 @@ class Plan:
     python: Path = Path(sys.executable)
     concurrency: int = CONCURRENCY
     shared: bool = False
+    authorize: bool = False
     visibility: int | None = None
 
 
@@ -83,7 +85,7 @@ async def running_cloud(plan: Plan, engine: Path | RunningEngine | None, log: Lo
     `log` gets (subject, line). Raises LocalCloudError for errors that the user can fix.
     """
     async with contextlib.AsyncExitStack() as stack:
-        settings = shell_settings(plan.shell)
+        settings = shell_settings(plan.shell, authorize=plan.authorize)
         await asyncio.to_thread(check_profile, plan.shell)
         region = await asyncio.to_thread(local_region, plan.shell)
         translating = asyncio.create_task(asyncio.to_thread(translate_all, plan, region))
@@ -119,7 +121,8 @@ async def running_cloud(plan: Plan, engine: Path | RunningEngine | None, log: Lo
 
 def translate_all(plan: Plan, region: str) -> list[dict[str, Any]]:
     """Translate the templates of the system and of the tools."""
-    return [translate(template, region) for template in (plan.template, plan.tools)]
+    change = None if plan.authorize else remove_authorizer
+    return [translate(plan.template, region, change=change), translate(plan.tools, region)]
 
 
 @contextlib.asynccontextmanager

@@ -24,9 +24,10 @@ _PROVIDERS = ("openai", "bedrock", "scripted")
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
 
 
-def shell_settings(shell: Mapping[str, str]) -> dict[str, str]:
+def shell_settings(shell: Mapping[str, str], *, authorize: bool = False) -> dict[str, str]:
     """Return the shell's settings for the functions, with defaults.
 
+    STINT_AUTH is that of the cloud: with another one, a function would trust what nobody checks, or refuse everyone.
     By default, functions may call loopback addresses, and the model is the scripted one if the shell has neither a key
     nor a URL of OpenAI.
 
@@ -41,7 +42,7 @@ def shell_settings(shell: Mapping[str, str]) -> dict[str, str]:
     if not settings.get("STINT_DEFAULT_MODEL"):
         settings["STINT_DEFAULT_MODEL"] = OPENAI_MODEL if openai_variable(shell) else OFFLINE_MODEL
     settings.setdefault("STINT_SCRIPTED_MODELS", "true")
-    settings.setdefault("STINT_AUTH", "none")
+    settings["STINT_AUTH"] = "authorizer" if authorize else "none"
     settings.setdefault("STINT_EMBEDDING_MODEL", OFFLINE_EMBEDDING_MODEL)
     settings.setdefault("STINT_VECTOR_INDEX", "packed")
     settings.setdefault("STINT_ALLOWED_HOSTS", LOOPBACK)

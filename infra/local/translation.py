@@ -1,18 +1,24 @@
 """Translation of a SAM template to a CloudFormation template with AWS's own translator."""
 
 import logging
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from infra.local.errors import LocalCloudError
+
+Change = Callable[[dict[str, Any]], None]
 
 # The translator accepts code from S3 only, so a local folder is written as the key of an object in this bucket.
 _BUCKET = "local"
 _SOURCES = {"AWS::Serverless::Function": "CodeUri", "AWS::Serverless::LayerVersion": "ContentUri"}
 
 
-def translate(template: Path, region: str) -> dict[str, Any]:
-    """Translate a SAM template. Raises LocalCloudError with the translator's messages if it is not valid."""
+def translate(template: Path, region: str, *, change: Change | None = None) -> dict[str, Any]:
+    """Translate a SAM template, after a change of its parsed form.
+
+    Raises LocalCloudError with the translator's messages if it is not valid.
+    """
     import boto3  # noqa: PLC0415 - takes half a second, together with the translator; only this function needs it
     from samtranslator.model.exceptions import InvalidDocumentException  # noqa: PLC0415
     from samtranslator.parser.parser import Parser  # noqa: PLC0415
@@ -23,6 +29,8 @@ def translate(template: Path, region: str) -> dict[str, Any]:
         raise LocalCloudError(f"there is no template {template}")
     logging.getLogger("samtranslator").setLevel(logging.ERROR)
     document = yaml_parse(template.read_text())
+    if change:
+        change(document)
     for resource in document["Resources"].values():
         if source := _SOURCES.get(resource["Type"]):
             resource["Properties"][source] = f"s3://{_BUCKET}/{resource['Properties'][source]}"
@@ -38,3 +46,11 @@ def translate(template: Path, region: str) -> dict[str, Any]:
 def source_folder(template: Path, content: dict[str, str]) -> Path:
     """Return the folder with the content of a translated function or layer."""
     return (template.parent / content["S3Key"]).resolve()
+
+
+def remove_authorizer(document: dict[str, Any]) -> None:
+    """Open all routes of a parsed template, as `make build AUTH=none` does."""
+    for resource in document["Resources"].values():
+        resource.get("Properties", {}).pop("Auth", None)
+        for event in resource.get("Properties", {}).get("Events", {}).values():
+            event.get("Properties", {}).pop("Auth", None)

@@ -32,7 +32,7 @@ def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
     marks = tmp_path_factory.mktemp("marks")
     log: list[str] = []
     shell = {"STINT_CORS_ORIGIN": "https://example.org", "STINT_MARK_FOLDER": str(marks)}
-    plan = Plan(shell, template=APPS / "template.yaml", concurrency=2)
+    plan = Plan(shell, template=APPS / "template.yaml", concurrency=2, authorize=True)
     listener = listen()
     loop = asyncio.new_event_loop()
     stopping = asyncio.Event()

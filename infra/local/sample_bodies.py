@@ -1,5 +1,8 @@
 """The bodies of the requests that make the samples."""
 
+from base64 import b64encode
+from hashlib import shake_256
+
 from infra.local.sample_ids import VECTOR_DB
 
 from stint.domain.llama_stack.agents import AgentConfig
@@ -61,3 +64,6 @@ INSERTED_CHUNKS = {
 """What the events insert, too. The same insertion again needs no worker, which would not run beside an event."""
 
 QUESTION = {"role": "user", "content": "What is the weather in Oslo?"}
+
+# Digits that hardly compress, too many for an item of the table, so that they are stored in the bucket.
+LONG_MESSAGE = {"role": "user", "content": f"say: Thank you\n{b64encode(shake_256().digest(320_000)).decode()}"}

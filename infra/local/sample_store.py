@@ -13,6 +13,7 @@ from infra.local.sample_ids import (
     CHAT_COMPLETION,
     CONVERSATION,
     DELETED_AGENT,
+    DELETED_CHAT_COMPLETION,
     DELETED_CONVERSATION,
     DELETED_FILE,
     DELETED_RESPONSE,
@@ -94,6 +95,9 @@ async def remove_samples(store: Store, table: Table, index: VectorIndex) -> None
             await store.files.mark_deleted(TENANT, file_id)
             await store.files.delete(TENANT, file_id)
     await table.delete_many([chat_completion(TENANT, CHAT_COMPLETION)])
+    with contextlib.suppress(NotFound):
+        await store.chat_completions.mark_deleted(TENANT, DELETED_CHAT_COMPLETION)
+    await store.chat_completions.delete(TENANT, DELETED_CHAT_COMPLETION)
     await table.delete_many([keys.event(TENANT, event_id) for event_id in ASKING_EVENTS])
     records = [keys.response_records(TENANT, response_id) for response_id in (*RESPONSES, DELETED_RESPONSE)]
     records += [knowledge_keys.upload(TENANT, upload_id).pk for upload_id in UPLOADS]

@@ -3,7 +3,8 @@
 They are an agent with a client tool, a session, a complete turn and one that waits; a toolgroup, a shield and a model;
 a conversation with a message; a stored chat completion; a response, and two in the background: one that waits for the
 worker, and one that has ended; a file, an upload with a part, a vector store with an object in its inbox, and a vector
-db with a document and a chunk. An agent, a response, a conversation, a file and a vector store are marked as deleted.
+db with a document and a chunk. An agent, a response, a conversation, a file, a vector store, and a chat completion with
+its body in the bucket, are marked as deleted.
 """
 
 import contextlib
@@ -13,7 +14,7 @@ from typing import Any
 from infra.local.errors import LocalCloudError
 from infra.local.fixed_ids import deadline, fixed_ids
 from infra.local.knowledge_samples import KnowledgeSamples
-from infra.local.sample_bodies import BOILING_POINT, CONFIG, MESSAGE, QUESTION
+from infra.local.sample_bodies import BOILING_POINT, CONFIG, LONG_MESSAGE, MESSAGE, QUESTION
 from infra.local.sample_ids import (
     AGENT,
     AWAITING_STEP,
@@ -25,6 +26,7 @@ from infra.local.sample_ids import (
     CONVERSATION,
     CONVERSATION_ITEM,
     DELETED_AGENT,
+    DELETED_CHAT_COMPLETION,
     DELETED_CONVERSATION,
     DELETED_FILE,
     DELETED_RESPONSE,
@@ -84,6 +86,7 @@ async def store_samples(environment: Mapping[str, str]) -> None:
             await store.agents.mark_deleted(TENANT, DELETED_AGENT)
             await store.responses.mark_deleted(TENANT, DELETED_RESPONSE)
             await store.conversations.mark_deleted(TENANT, DELETED_CONVERSATION)
+            await store.chat_completions.mark_deleted(TENANT, DELETED_CHAT_COMPLETION)
             await store.files.mark_deleted(TENANT, DELETED_FILE)
             await store.vector_stores.mark_deleted(TENANT, DELETED_VECTOR_STORE)
         s3.put_object(Bucket=bucket, Key=INBOX_OBJECT, Body=b"Llamas hum.")
@@ -129,7 +132,8 @@ class Samples:
         await self.make_agents()
         await self.register()
         await self.make_conversations()
-        await self.make_chat_completion()
+        await self.make_chat_completion(CHAT_COMPLETION, QUESTION)
+        await self.make_chat_completion(DELETED_CHAT_COMPLETION, LONG_MESSAGE)
         await self.make_responses()
         await self.knowledge.make()
 
@@ -171,9 +175,9 @@ class Samples:
             with fixed_ids(CONVERSATION_ITEM, conversation_id):
                 await self.openai.conversations.create(request)
 
-    async def make_chat_completion(self) -> None:
-        body = {"model": "scripted/demo", "messages": [QUESTION], "store": True, "metadata": {"topic": "weather"}}
-        with fixed_ids(CHAT_COMPLETION):
+    async def make_chat_completion(self, completion_id: str, message: Any) -> None:
+        body = {"model": "scripted/demo", "messages": [message], "store": True, "metadata": {"topic": "weather"}}
+        with fixed_ids(completion_id):
             run = await self.openai.chat.start(ChatCompletionRequest.model_validate(body), deadline())
         async for _ in self.openai.chat.run(run):
             pass

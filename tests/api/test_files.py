@@ -162,6 +162,32 @@ def test_a_missing_part_is_named(http: httpx.Client, parts: tuple[bytes, ...], p
 
 
 @pytest.mark.parametrize(
+    "part",
+    [
+        FILE.replace(b'filename="a.txt"', b"filename*=UTF-8''na%C3%AFve.txt"),
+        FILE.replace(b'filename="a.txt"', b"FileName*0*=UTF-8''na%C3%AFve; filename*1=\".txt\""),
+        FILE.replace(b'name="file"', b"name*=UTF-8''file"),
+    ],
+)
+def test_an_extended_name_is_refused_as_what_it_is(http: httpx.Client, part: bytes) -> None:
+    error = assert_error(send_form(http, PURPOSE, part), 400, "invalid_request")
+
+    assert "name*" in error["message"].lower()
+    assert "without an asterisk" in error["message"]
+    assert http.get("/v1/files").json()["data"] == []
+
+
+@pytest.mark.parametrize(
+    "disposition", [b"filename=\"a.txt\"; filename*=UTF-8''b.txt", b'filename="a; filename*=b\\".txt"']
+)
+def test_the_plain_name_of_a_file_counts(http: httpx.Client, disposition: bytes) -> None:
+    answer = send_form(http, PURPOSE, FILE.replace(b'filename="a.txt"', disposition))
+
+    assert answer.status_code == 200, answer.text
+    assert answer.json()["filename"].startswith("a")
+
+
+@pytest.mark.parametrize(
     ("parts", "end", "message"),
     [
         ((PURPOSE, FILE), b"", "boundary"),

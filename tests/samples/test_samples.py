@@ -8,6 +8,7 @@ from infra.local.sample_ids import (
     COMPLETED_TURN,
     CONVERSATION,
     CONVERSATION_ITEM,
+    DELETED_CHAT_COMPLETION,
     PENDING_STEP,
     QUEUED_RESPONSE,
     RESPONSE,
@@ -18,6 +19,7 @@ from infra.local.samples import store_samples
 
 from stint.domain.ids import TENANT
 from stint.domain.run_outcome import RunStatus
+from stint.store.chat_keys import chat_completion_blobs
 from stint.store.store import Store
 
 
@@ -40,6 +42,20 @@ async def test_samples_are_stored_anew_whatever_an_interrupted_event_left(engine
     assert pending is not None
     assert [call.call_id for call in pending.tool_calls] == ["call_2"]
     assert (session.lease_turn, session.last) == (None, history.last)
+
+
+async def test_the_worker_has_a_body_of_a_chat_completion_to_delete(engine: Engine) -> None:
+    names = {"STINT_TABLE": engine.outputs["TableName"], "STINT_BUCKET": engine.outputs["BucketName"]}
+    environment = engine.environment() | names
+    async with clients(environment) as (dynamodb, s3):
+        store = Store(dynamodb, names["STINT_TABLE"], lambda: s3, names["STINT_BUCKET"])
+        await store_samples(environment)
+        place = {"Bucket": names["STINT_BUCKET"], "Prefix": chat_completion_blobs(TENANT, DELETED_CHAT_COMPLETION)}
+        before = s3.list_objects_v2(**place)["KeyCount"]
+        done = await store.chat_completions.delete(TENANT, DELETED_CHAT_COMPLETION)
+        after = s3.list_objects_v2(**place)["KeyCount"]
+
+    assert (before, done, after) == (1, True, 0)
 
 
 async def test_samples_have_the_ids_that_the_events_name(engine: Engine) -> None:

@@ -1,6 +1,7 @@
 """Bodies of type multipart/form-data, with bounded numbers and sizes of their parts."""
 
-from collections.abc import Callable, Coroutine
+import re
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,9 @@ MAX_HEADERS = 8
 """Maximum headers of a part, which has three."""
 
 MAX_HEADER_BYTES = 4_096
+
+QUOTED = re.compile(rb'"(?:[^"\\]|\\.)*+"')
+EXTENDED = re.compile(rb";\s*+(name|filename)\*\d*+\*?", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +175,9 @@ class FormReader:
     def end_part(self) -> None:
         from python_multipart.multipart import parse_options_header  # noqa: PLC0415 - as above
 
-        _, options = parse_options_header(self._part.headers.get(b"content-disposition", b""))
+        disposition = self._part.headers.get(b"content-disposition", b"")
+        _, options = parse_options_header(disposition)
+        refuse_extended(disposition, options)
         name = text_of(options.get(b"name", b""), "The name of a part")
         content = bytes(self._part.content)
         if b"filename" in options:
@@ -190,6 +196,18 @@ def text_of(raw: bytes, subject: str) -> str:
         return raw.decode()
     except UnicodeDecodeError:
         raise InvalidRequest(f"{subject} is not valid UTF-8.") from None
+
+
+def refuse_extended(disposition: bytes, options: Mapping[bytes, bytes]) -> None:
+    """Raise InvalidRequest for a name or filename in the form of RFC 5987 or 2231 only, which RFC 7578 forbids."""
+    for found in EXTENDED.finditer(QUOTED.sub(b'""', disposition)):
+        plain = found[1].lower()
+        if plain not in options:
+            raise InvalidRequest(
+                f"A part of the form has {found[0][1:].strip().decode()}, which forms do not have (RFC 7578, section "
+                f'4.2). Send {plain.decode()}="...", without an asterisk and in UTF-8.',
+                param="file",
+            )
 
 
 def filename_of(raw: bytes) -> str:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Coroutine
 from functools import cached_property
 from importlib import import_module
+from json import JSONDecodeError
 from typing import Any
 
 from fastapi import Request, Response
@@ -14,7 +15,7 @@ from starlette.types import Receive, Scope, Send
 
 from stint.domain.errors import UnsupportedMediaType
 from stint.domain.ids import is_id
-from stint.domain.json_text import parse_json
+from stint.domain.json_text import TOO_DEEP, parse_json
 from stint.http.deferred_models import without_pydantic_v1
 from stint.log_keys import add_log_keys
 
@@ -38,7 +39,20 @@ class StrictRequest(Request):
 
     async def json(self) -> Any:
         """Parse the body. Raises JSONDecodeError."""
-        return parse_json(await self.body())
+        body = await self.body()
+        try:
+            return parse_json(body)
+        except JSONDecodeError as error:
+            raise explain_depth(error, body) from None
+
+
+def explain_depth(error: JSONDecodeError, body: bytes) -> JSONDecodeError:
+    """Return the error of a body that is nested too deep with the limit of filters, if these make it so deep."""
+    from stint.domain.filters import MAX_DEPTH  # noqa: PLC0415 - not at the start of a function
+
+    if error.msg != TOO_DEEP or body.count(b'"filters"') <= MAX_DEPTH:
+        return error
+    return JSONDecodeError(f"{TOO_DEEP}: 'filters' may be nested {MAX_DEPTH} levels deep. Use fewer levels", "", 0)
 
 
 class LazyRoute(APIRoute):

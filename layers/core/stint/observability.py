@@ -18,6 +18,7 @@ from stint.domain.inference import Usage
 from stint.domain.known_secrets import begin_request, redact
 from stint.domain.llama_stack.events import Event, TurnAwaitingInput, TurnComplete, TurnFailed, TurnStart
 from stint.log_keys import add_log_keys, begin_log_keys, end_log_keys, log_keys
+from stint.metering import set_meter
 
 if TYPE_CHECKING:  # they cost a cold start 30 ms, and few functions answer with them
     from stint.domain.notifications.completion_events import CompletionEvent
@@ -79,6 +80,7 @@ class Observation:
 
     def __post_init__(self) -> None:
         begin_request()
+        set_meter(None)
         self.metrics = EphemeralMetrics(namespace=NAMESPACE, service=self.function)
         cold_start = process_started.cache_info().currsize == 0
         process_started()

@@ -18,6 +18,7 @@ OTHER_NAMES = {
     "brave_api_key": "BRAVE_SEARCH_API_KEY",
     "wolfram_api_key": "WOLFRAM_ALPHA_API_KEY",
     "runtime_api": "AWS_LAMBDA_RUNTIME_API",
+    "memory_mb": "AWS_LAMBDA_FUNCTION_MEMORY_SIZE",
 }
 """Environment variables without the prefix STINT_, by setting. The other variables are `STINT_<NAME>`."""
 
@@ -110,6 +111,9 @@ class Settings(BaseModel):
     output_shield_window: int = Field(
         default=0, ge=0, description="Characters between output shield checks; 0: one check at the end."
     )
+
+    prices: str = Field(default="", description="Prices of models, as JSON; see docs/budgets.md.")
+    memory_mb: int = Field(default=0, ge=0, description="Set by Lambda: memory of the function, in MB.")
 
     lease_seconds: float = Field(
         default=30, gt=0, description="Lease time of a running turn, in seconds; renewed every third of it."

@@ -15,6 +15,7 @@ from stint.bootstrap.tool_providers import tool_key
 from stint.documents.limits import Limits
 from stint.domain.errors import InvalidRequest, ToolUnavailable
 from stint.models.fetched_images import FetchedImages
+from stint.models.metered import MeteredModel
 from stint.models.openai.model import OpenAICompatible
 from stint.models.port import ChatModel
 from stint.models.routing import HINTS
@@ -52,7 +53,8 @@ def test_every_listed_provider_of_models_has_an_adapter(scripted: str, others: s
 def test_providers_that_take_plain_names_of_tools_only_get_no_others(name: str) -> None:
     model, _ = Adapters(Settings()).router.resolve(f"{name}/m")
 
-    assert type(model) is PlainToolNames
+    assert isinstance(model, MeteredModel)
+    assert type(model._model) is PlainToolNames
 
 
 def test_a_tools_secret_that_cannot_be_read_names_its_own_setting(monkeypatch: pytest.MonkeyPatch) -> None:

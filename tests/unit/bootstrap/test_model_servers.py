@@ -37,10 +37,11 @@ async def ask(adapters: Adapters, model_id: str) -> None:
 
 
 async def close(adapters: Adapters, model_id: str) -> None:
-    model, _ = adapters.router.resolve(model_id)
-    for part in (model, getattr(model, "_model", None), getattr(getattr(model, "_model", None), "_model", None)):
-        if isinstance(part, OpenAICompatible):
-            await part.aclose()
+    part: Any = adapters.router.resolve(model_id)[0]
+    while not isinstance(part, OpenAICompatible | None):
+        part = getattr(part, "_model", None)
+    if part is not None:
+        await part.aclose()
 
 
 async def test_each_model_goes_to_its_own_server_with_its_own_key() -> None:

@@ -9,6 +9,7 @@ from stint.bootstrap.adapters import Adapters
 from stint.bootstrap.defaults import configured, providers
 from stint.bootstrap.restore import Parts
 from stint.domain.llama_stack.registry import Provider
+from stint.domain.prices import parse_prices
 from stint.domain.redaction import SHORTEST
 from stint.domain.tasks import DeletionTask, ObjectKind
 from stint.services.agents.agents import Agents
@@ -21,6 +22,7 @@ from stint.services.registry.registry import Registry
 from stint.services.registry.shields import Shields
 from stint.services.registry.toolgroups import Toolgroups
 from stint.services.registry.tools import Tools
+from stint.services.spending.meters import Meters
 from stint.services.turns.planner import Planner
 from stint.services.turns.session_documents import SessionDocuments
 from stint.services.turns.session_opener import SessionOpener
@@ -113,6 +115,7 @@ def compose(
     tools = Tools(registry, providers_of_tenant, settings.tool_result_bytes)
     shields = Shields(registry, adapters.shield_providers, settings.output_shield_window or None)
     planner = Planner(router, registry, tools, shields)
+    meters = Meters(parse_prices(settings.prices), settings.memory_mb)
     return AgentsServices(
         agents=agents,
         sessions=Sessions(tenant, store, agents, deletions, settings.session_expiry_days),
@@ -124,10 +127,12 @@ def compose(
             planner,
             reader,
             SessionDocuments(lambda: make_rag().session_stores),
+            meters,
         ),
         registry=registry,
         toolgroups=Toolgroups(tools, check_url),
         shields=shields,
+        meters=meters,
         heartbeat_seconds=settings.heartbeat_seconds,
         check_providers=make_check(adapters),
     )

@@ -116,7 +116,7 @@ def compose_responses(
     limits, read_file = adapters.document_limits, partial(read_stored_file, tenant, store)
     reader = DocumentReader(adapters.fetch, adapters.check_url, limits, read_file)
     inputs = InputReader(contexts, reader)
-    responses = Responses(tenant, store, contexts, planner, reader, settings.default_model)
+    responses = Responses(tenant, store, contexts, planner, reader, settings.default_model, services.meters)
     make_inference = cache(lambda: compose_inference(tenant, adapters, store, services, deletions, reader))
 
     async def save(request: ChatCompletionRequest, completion: ChatCompletion) -> None:

@@ -5,6 +5,7 @@ from typing import Literal
 
 from stint.domain.errors import StintError
 from stint.domain.inference import Usage
+from stint.domain.receipts import Consumption
 from stint.domain.schema import Schema, Timestamp
 
 
@@ -45,3 +46,4 @@ class RunOutcome(Schema):
     usage: Usage | None = None
     error: ErrorInfo | None = None
     incomplete_reason: IncompleteReason | None = None
+    consumption: Consumption | None = None

@@ -35,6 +35,7 @@ from stint.loop.retrieval import Retriever
 from stint.loop.run import Run
 from stint.loop.screening import Screening, screen
 from stint.loop.structured_output import validate_output
+from stint.metering import count_tool_calls
 from stint.net.large_answers import large_answers_one_at_a_time
 from stint.shields.port import Touchpoint
 
@@ -188,6 +189,7 @@ async def answer_calls(run: Run, next_step: RunTools) -> AsyncGenerator[StepEven
     if next_step.calls:
         run.log.check()
     run.tool_calls += len(next_step.calls)
+    count_tool_calls(len(next_step.calls))
     started_at = now()
     slots, large = asyncio.Semaphore(CALLS_AT_ONCE), asyncio.Lock()
     answering = [asyncio.create_task(answer_call(run, call, slots, large)) for call in next_step.calls]

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 
 from stint.domain.errors import InvalidRequest
+from stint.models.metered import MeteredModel
 from stint.models.port import ChatModel
 
 DEMO_MODEL = "scripted/demo"
@@ -20,7 +21,7 @@ class Router:
 
     An id without such a prefix, from the configuration or a registration, belongs to the provider of `default_model`,
     including its slashes: Llama Stack's ids have them. vLLM's model `openai/gpt-oss-20b` is `openai/openai/gpt-oss-20b`
-    here. Adapters are made when first needed, and kept.
+    here. Adapters are made when first needed, and kept. Their calls are counted for the run that makes them.
     """
 
     def __init__(self, factories: Mapping[str, Callable[[], ChatModel]], default_model: str) -> None:
@@ -37,7 +38,7 @@ class Router:
         """
         provider, provider_model_id = self.route(model_id)
         if provider not in self._models:
-            self._models[provider] = self._factories[provider]()
+            self._models[provider] = MeteredModel(self._factories[provider](), provider)
         return self._models[provider], provider_model_id
 
     def names_provider(self, model_id: str) -> bool:

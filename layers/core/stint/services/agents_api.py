@@ -9,6 +9,7 @@ from stint.services.agents.sessions import Sessions
 from stint.services.registry.registry import Registry
 from stint.services.registry.shields import Shields
 from stint.services.registry.toolgroups import Toolgroups
+from stint.services.spending.meters import Meters
 from stint.services.turns.turns import Turns
 
 
@@ -25,5 +26,6 @@ class AgentsServices:
     registry: Registry
     toolgroups: Toolgroups
     shields: Shields
+    meters: Meters
     heartbeat_seconds: float
     check_providers: Callable[[Sequence[Provider]], Awaitable[list[Provider]]]

@@ -3,14 +3,16 @@
 import asyncio
 import zlib
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from hashlib import sha256
 from itertools import accumulate
 from typing import TypeVar
 
 from stint.domain.errors import NotFound
 from stint.domain.paging import MAX_BYTES
+from stint.domain.receipts import Consumption
 from stint.domain.schema import Schema
+from stint.metering import count_writes
 from stint.store.blobs import Blobs
 from stint.store.failures import BlobMissing, ConditionFailed
 from stint.store.items import Item, size, write_units
@@ -38,13 +40,21 @@ class Documents:
         self._blobs = blobs
 
     async def put_new(
-        self, item: Item, document: Schema, prefix: str, *, condition: str = NEW, values: Item | None = None
+        self,
+        item: Item,
+        document: Schema,
+        prefix: str,
+        *,
+        condition: str = NEW,
+        values: Item | None = None,
+        consumption: Consumption | None = None,
     ) -> None:
         """Write a record with a document if there is none, or if a condition holds. `prefix` is that of its blob.
 
-        Raises ConditionFailed with the existing record, and then deletes the blob.
+        The record's own units are added to the `consumption` in it. Raises ConditionFailed with the existing record,
+        and then deletes the blob.
         """
-        packed = await self.pack(item, document, prefix)
+        packed = await pack_counted(lambda: self.pack(item, document, prefix), consumption)
         try:
             await self._table.put_new(packed, condition=condition, values=values)
         except ConditionFailed:
@@ -95,6 +105,16 @@ class Documents:
         except BlobMissing as error:
             raise NotFound("Document", item["blob"]) from error
         return body if item["length"] == item["size"] else await _decompress(body)
+
+
+async def pack_counted(pack: Callable[[], Awaitable[Item]], consumption: Consumption | None) -> Item:
+    """Return an item in which a document's `consumption`, which counts one unit for it, counts all its units."""
+    packed = await pack()
+    units = write_units(packed)
+    if consumption is None or units == 1:
+        return packed
+    count_writes(consumption, units - 1)
+    return await pack()
 
 
 async def _compress(body: bytes) -> bytes:

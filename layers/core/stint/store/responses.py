@@ -62,7 +62,8 @@ class ResponseStore:
         item = keys.response_record(tenant, response_id, index)._asdict()
         if record.ending is not None:
             item["ended_as"] = record.ending.status.value
-        await self._documents.put_new(item, record, keys.response_blobs(tenant, response_id))
+        prefix, ending = keys.response_blobs(tenant, response_id), record.ending
+        await self._documents.put_new(item, record, prefix, consumption=ending.consumption if ending else None)
 
     async def seal(
         self, tenant: str, response_id: str, record_of: Callable[[StoredResponse], ResponseRecord]

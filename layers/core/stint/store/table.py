@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from stint.domain.errors import StoreUnavailable
 from stint.domain.paging import MAX_ENTRIES, Window
-from stint.store.failures import ConditionFailed, table_errors
+from stint.store.capacity import call_counted
+from stint.store.failures import ConditionFailed
 from stint.store.items import Item, decode, encode
 from stint.store.key_conditions import sk_condition
 from stint.store.keys import Key
@@ -50,8 +51,7 @@ class Table:
         self._name = name
 
     async def _call(self, operation: str, **request: Any) -> dict[str, Any]:
-        with table_errors():
-            return await self._client.call(operation, request)
+        return await call_counted(self._client, operation, request)
 
     async def get(self, key: Key) -> Item | None:
         answer = await self._call("GetItem", TableName=self._name, Key=_key(key), ConsistentRead=True)

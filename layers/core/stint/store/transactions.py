@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from stint.aws.errors import DynamoDBError
 from stint.domain.errors import StintError, StoreUnavailable
-from stint.store.failures import TRY_AGAIN, ConditionFailed, table_errors
+from stint.store.capacity import call_counted
+from stint.store.failures import TRY_AGAIN, ConditionFailed
 from stint.store.items import Item, decode, encode
 from stint.store.keys import Key
 from stint.store.table import NEW
@@ -79,8 +80,7 @@ class Transactions:
         """Return whether the writes took effect; False if another attempt may succeed."""
         request = {"TransactItems": operations, "ClientRequestToken": secrets.token_hex(16)}
         try:
-            with table_errors():
-                await self._client.call("TransactWriteItems", request)
+            await call_counted(self._client, "TransactWriteItems", request)
         except StintError as error:
             if not isinstance(cause := error.__cause__, DynamoDBError) or not cause.reasons:
                 raise

@@ -7,10 +7,11 @@ from pydantic_core import from_json
 
 from stint.domain.llama_stack.stored_turns import PendingCalls, StoredTurn, TurnHeader, TurnRecord
 from stint.domain.llama_stack.turns import TurnOverrides
+from stint.domain.receipts import Consumption
 from stint.domain.schema import Schema
 from stint.domain.steps import CompletionMessage, InferenceStep
 from stint.store import keys
-from stint.store.documents import MAX_ITEM, Documents, json_size
+from stint.store.documents import MAX_ITEM, Documents, json_size, pack_counted
 from stint.store.failures import ConditionFailed
 from stint.store.items import Item
 from stint.store.log import LogItems
@@ -31,12 +32,15 @@ class TurnDocuments:
         self._table = table
         self._documents = documents
 
-    async def put_new(self, item: Item, document: TurnDocument, prefix: str) -> int:
+    async def put_new(
+        self, item: Item, document: TurnDocument, prefix: str, consumption: Consumption | None = None
+    ) -> int:
         """Write a record if there is none, and return the size of its document.
 
-        Raises ConditionFailed with the existing record, and deletes the blob.
+        The record's own units are added to the `consumption` in it. Raises ConditionFailed with the existing record,
+        and deletes the blob.
         """
-        packed = await self.pack(item, document, prefix)
+        packed = await pack_counted(lambda: self.pack(item, document, prefix), consumption)
         try:
             await self._table.put_new(packed)
         except ConditionFailed:

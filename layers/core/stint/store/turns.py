@@ -77,7 +77,8 @@ class TurnStore:
             item["ended_as"] = RunStatus.completed.value
         if record.ending is not None:
             item["ended_as"] = record.ending.status.value
-        return await self._documents.put_new(item, record, _blobs(lease, turn_id))
+        consumption = record.ending.consumption if record.ending else None
+        return await self._documents.put_new(item, record, _blobs(lease, turn_id), consumption)
 
     async def seal(self, lease: SessionLease, turn_id: str, ending: RunOutcome) -> int:
         """End another turn of the lease's session, whose writer may be dead, and return the number of its records.

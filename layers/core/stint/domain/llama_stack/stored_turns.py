@@ -9,6 +9,7 @@ from stint.domain.content import DocumentText
 from stint.domain.inference import Usage
 from stint.domain.llama_stack.turns import Attachment, Turn, TurnOverrides, TurnStatus
 from stint.domain.messages import InputMessage
+from stint.domain.receipts import Receipt
 from stint.domain.run_outcome import RunOutcome, RunStatus
 from stint.domain.schema import Schema, Timestamp
 from stint.domain.steps import CompletionMessage, InferenceStep, ShieldCallStep, Step, ToolExecutionStep
@@ -111,6 +112,7 @@ class StoredTurn:
             status=TurnStatus(self.status),
             usage=self.usage,
             error=ending.error if ending else None,
+            receipt=Receipt.of(ending.consumption) if ending and ending.consumption else None,
         )
 
 

@@ -9,6 +9,7 @@ from stint.domain.content import URL, Content, Document
 from stint.domain.inference import ResponseFormat, SamplingStrategy, Usage
 from stint.domain.limits import MAX_INFER_ITERS, MessageLimit, PartLimit
 from stint.domain.messages import InputMessage
+from stint.domain.receipts import Receipt
 from stint.domain.run_outcome import ErrorInfo
 from stint.domain.schema import Request, Schema, Timestamp
 from stint.domain.steps import CompletionMessage, Step
@@ -53,6 +54,7 @@ class Turn(Schema):
     status: TurnStatus
     usage: Usage | None = None
     error: ErrorInfo | None = None
+    receipt: Receipt | None = None
 
 
 class SamplingOverride(Schema):

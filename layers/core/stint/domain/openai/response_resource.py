@@ -13,6 +13,7 @@ from stint.domain.openai.response_options import ReasoningSettings, TextOptions
 from stint.domain.openai.response_requests import ConversationReference
 from stint.domain.openai.response_tools import ResponseTool, ResponseToolChoice
 from stint.domain.openai.stored_responses import ResponseError, ResponseHeader, ResponseOutcome, ResponseStatus
+from stint.domain.receipts import Receipt
 from stint.domain.schema import Schema
 
 
@@ -91,6 +92,7 @@ class Response(Schema):
     prompt_cache_retention: str | None = None
     prompt: None = None
     user: str | None = None
+    receipt: Omitted[Receipt] = None
 
 
 SHOWN = frozenset(Response.model_fields)
@@ -127,6 +129,7 @@ def outcome_of(ending: ResponseOutcome) -> dict[str, object]:
         "usage": ResponseUsage.of(ending.usage) if ending.usage else None,
         "error": ending.error,
         "incomplete_details": IncompleteDetails(reason=reason) if reason else None,
+        "receipt": Receipt.of(ending.consumption) if ending.consumption else None,
     }
 
 

@@ -13,6 +13,7 @@ from stint.domain.openai.items import Item, OutputItem
 from stint.domain.openai.mcp_items import McpListTools
 from stint.domain.openai.response_options import Include, ReasoningSettings, TextOptions
 from stint.domain.openai.response_tools import ResponseTool, ResponseToolChoice
+from stint.domain.receipts import Consumption
 from stint.domain.schema import Schema
 from stint.domain.steps import Step
 
@@ -133,6 +134,7 @@ class ResponseOutcome(Schema):
     usage: Omitted[Usage] = None
     error: Omitted[ResponseError] = None
     incomplete_reason: Omitted[str] = None
+    consumption: Omitted[Consumption] = None
     partial: Annotated[list[OutputItem], Field(exclude_if=is_empty)] = Field(default_factory=list)
 
     @property
@@ -144,9 +146,10 @@ class ResponseOutcome(Schema):
 class ResponseRecord(Schema):
     """One entry of a response's log: a step with its details, an ending, or the last step with the ending.
 
-    In the background, where another process may resume from a record, it also has the `usage` so far, and the number of
-    output indexes of interrupted items before it (`skipped`). `cited` has the names, by their ids, of the files that
-    the step's text cites and that were found before this response. It is None without markers in the text.
+    In the background, where another process may resume from a record, it also has the `usage` and the `consumption` so
+    far, and the number of output indexes of interrupted items before it (`skipped`). `cited` has the names, by their
+    ids, of the files that the step's text cites and that were found before this response. It is None without markers in
+    the text.
     """
 
     skipped: Omitted[int] = None
@@ -154,6 +157,7 @@ class ResponseRecord(Schema):
     details: Omitted[AnswerDetails] = None
     cited: Omitted[dict[str, str]] = None
     usage: Omitted[Usage] = None
+    consumption: Omitted[Consumption] = None
     ending: Omitted[ResponseOutcome] = None
 
 
@@ -190,3 +194,9 @@ class StoredResponse:
         """Return the usage of the last record that has one."""
         told = [record.ending.usage if record.ending else record.usage for record in self.records]
         return next((usage for usage in reversed(told) if usage is not None), None)
+
+    @property
+    def consumption(self) -> Consumption | None:
+        """Return what the response has consumed, as far as its records have it."""
+        counted = [record.ending.consumption if record.ending else record.consumption for record in self.records]
+        return next((consumption for consumption in reversed(counted) if consumption is not None), None)

@@ -11,6 +11,7 @@ from stint.domain.steps import InferenceStep, ToolExecutionStep
 from stint.loop.next_step import RunTools, ending_of, what_is_left
 from stint.loop.run import Run
 from stint.loop.structured_output import validate_output
+from stint.metering import find_meter
 from stint.services.background.event_writer import StreamWriter
 from stint.services.background.response_lease import ResponseKeeper
 from stint.services.background.waiting import retry_while_locked
@@ -64,6 +65,9 @@ def restore_counts(response: ResponseRun, stored: StoredResponse) -> None:
     run.iterations = sum(isinstance(step, InferenceStep) for step in steps)
     run.tool_calls = sum(isinstance(step, ToolExecutionStep) for step in steps)
     run.usage = stored.usage
+    meter = find_meter()
+    if meter is not None:
+        meter.earlier = stored.consumption
 
 
 def continue_stream(response: ResponseRun, stored: StoredResponse, position: ReplayPosition) -> Iterator[ResponseEvent]:

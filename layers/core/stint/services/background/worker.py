@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from functools import partial
 
 from stint.domain.errors import Conflict, DeadlineExceeded, Interrupted, NotFound, StintError, StoreUnavailable
+from stint.domain.inference import Usage
 from stint.domain.notifications.completion_events import ResponseFinished
-from stint.domain.openai.stored_responses import StoredResponse
+from stint.domain.openai.stored_responses import ResponseOutcome, StoredResponse
+from stint.metering import read_meter
 from stint.services.background.event_writer import StreamWriter
 from stint.services.background.notifications import CompletionEvents
 from stint.services.background.response_lease import ResponseKeeper, keep_response, wait_for_stop
@@ -30,6 +32,9 @@ from stint.store.response_leases import MAX_ATTEMPTS, ResponseLease
 from stint.store.store import Store
 
 logger = logging.getLogger(__name__)
+
+ENDING_UNITS = 2
+"""Write units of a small record with an ending, and of the release of the lease."""
 
 TIME_IS_OVER = (
     "The time limit of the worker was reached before the response ended. Finished steps are stored. Request less, "
@@ -88,6 +93,7 @@ class Worker:
     async def attempt(self, stored: StoredResponse, deadline: float) -> StoredResponse | None:
         """Run a response under its lease; None if it was deleted, or another worker runs it."""
         response_id = stored.header.response_id
+        self.resumer.responses.meters.begin()
         try:
             keeper = await self.acquire(response_id, deadline)
         except NotFound:
@@ -203,7 +209,7 @@ class Worker:
         keeper.check()
         extra = {"response_id": stored.header.response_id, "error_code": error.code, "error": error.message}
         logger.warning("The response failed", extra=extra)
-        return await self.recovery.end_response(stored, partial(failed, error), streamed)
+        return await self.recovery.end_response(stored, partial(metered_failure, error), streamed)
 
     async def load_stopped(self, lease: ResponseLease) -> StoredResponse | None:
         """Return a response that this worker could not end; None if another worker runs it now.
@@ -241,6 +247,11 @@ class Worker:
         with suppress(NotFound):
             return stored and await self.recovery.end_response(stored, ending)
         return None
+
+
+def metered_failure(error: StintError, usage: Usage | None) -> ResponseOutcome:
+    """Return the ending of a response that this worker ran, and that failed."""
+    return failed(error, usage).model_copy(update={"consumption": read_meter(ENDING_UNITS)})
 
 
 def refuse_exhausted(stored: StoredResponse | None) -> None:

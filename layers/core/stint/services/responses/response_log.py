@@ -17,6 +17,7 @@ from stint.domain.openai.stored_responses import (
 from stint.domain.run_outcome import RunOutcome, RunStatus
 from stint.domain.steps import InferenceStep, Step
 from stint.loop.lease_keeper import LeaseKeeper, Renewable
+from stint.metering import read_meter
 from stint.services.responses.conversation_writer import ConversationWriter
 from stint.store.responses import ResponseStore
 
@@ -83,6 +84,7 @@ class ResponseLog:
             cited=self.find_cited(step),
             skipped=self.skipped or None,
             usage=self.used() if isinstance(step, InferenceStep) and not ending else None,
+            consumption=read_meter(1) if self.response.header.background and not ending else None,
             ending=ending_of(ending) if ending else None,
         )
         await self.write(record)
@@ -100,6 +102,8 @@ class ResponseLog:
         self.check()
         if record.ending is not None and self.conversation is not None:
             await self.conversation.add_items(self.response, record)
+        if record.ending is not None:
+            record.ending.consumption = read_meter(len(self.all_keepers) + (self.store is not None))
         if self.store is not None:
             place = len(self.response.records)
             await self.store.append(self.tenant, self.response_id, place, record)

@@ -33,6 +33,7 @@ from stint.services.responses.response_log import ResponseLog, ending_of
 from stint.services.responses.response_run import Prepared, ResponseRun, response_events
 from stint.services.responses.search_items import files_in
 from stint.services.responses.unanswered_calls import refuse_unanswered, unanswered_calls
+from stint.services.spending.meters import Meters
 from stint.store.store import Store
 from stint.tools.port import NO_PROVIDER_DATA, ProviderData
 
@@ -53,6 +54,7 @@ class Responses:
         planner: ResponsePlanner,
         reader: DocumentReader,
         default_model: str,
+        meters: Meters,
     ) -> None:
         self.tenant = tenant
         self.store = store
@@ -60,6 +62,7 @@ class Responses:
         self.planner = planner
         self.reader = reader
         self.default_model = default_model
+        self.meters = meters
 
     async def start(
         self, request: CreateResponse, deadline: float, provider_data: ProviderData = NO_PROVIDER_DATA
@@ -74,6 +77,7 @@ class Responses:
             InvalidRequest: the request refers to something unknown, or needs a feature that its model's provider lacks.
             ToolUnavailable: an MCP server cannot list its tools.
         """
+        self.meters.begin()
         prepared = await self.prepare(request, deadline, provider_data)
         async with released_on_error(prepared.context):
             response = self.make_run(prepared, deadline, stored=request.store)

@@ -12,10 +12,14 @@ from stint.domain.llama_stack.stored_turns import PendingCalls, StoredTurn, Turn
 from stint.domain.run_outcome import RunOutcome, RunStatus
 from stint.domain.steps import Step
 from stint.loop.lease_keeper import LeaseKeeper
+from stint.metering import read_meter
 from stint.services.turns.session_recorder import SessionRecorder
 from stint.store.session_leases import SessionLease
 from stint.store.sessions import LastTurn
 from stint.store.turns import TurnStore
+
+ENDING_UNITS = 2
+"""Write units of a small record with an ending, and of the release of the lease."""
 
 
 @dataclass(slots=True)
@@ -54,6 +58,8 @@ class TurnLog:
         record = TurnRecord(step=step, ending=ending)
         if ending is not None and ending.status is RunStatus.awaiting_input:
             await self.put_pending(step, ending)
+        if ending is not None:
+            ending.consumption = read_meter(ENDING_UNITS)
         with self.writing():
             size = await self.store.append(self.keeper.lease, len(self.turn.records), record)
         self.turn.records.append(record)

@@ -14,7 +14,7 @@ from stint.domain.llama_stack.events import Event, TurnFailed, TurnStart
 from stint.domain.llama_stack.stored_turns import PendingCalls, StoredTurn, TurnRecord
 from stint.domain.llama_stack.turns import Turn, TurnCreateRequest, TurnOverrides, TurnResumeRequest
 from stint.domain.run_events import ReasoningEnded, ReasoningProgress, RunEnded, StepComplete
-from stint.domain.run_outcome import ErrorInfo, RunOutcome, RunStatus
+from stint.domain.run_outcome import ErrorInfo, RunStatus
 from stint.domain.schema import now
 from stint.domain.steps import Step
 from stint.loop.agent_loop import run_loop
@@ -24,6 +24,7 @@ from stint.services.agents.interrupted import mark_interrupted
 from stint.services.agents.masking import refuse_masked_args
 from stint.services.concurrency import value_of
 from stint.services.document_reader import DocumentReader, images_of
+from stint.services.spending.meters import Meters
 from stint.services.turns.history import add_input
 from stint.services.turns.planner import Planner
 from stint.services.turns.resume import RESUMABLE, answer_turn, not_waiting, resumed_run
@@ -52,6 +53,7 @@ class Turns:
         planner: Planner,
         reader: DocumentReader,
         documents: SessionDocuments,
+        meters: Meters,
     ) -> None:
         self.tenant = tenant
         self.store = store
@@ -60,6 +62,7 @@ class Turns:
         self.planner = planner
         self.reader = reader
         self.documents = documents
+        self.meters = meters
 
     async def start(
         self,
@@ -81,6 +84,7 @@ class Turns:
             InvalidRequest: the agent's configuration or the request refers to something unknown.
             DeadlineExceeded: a long document is still being indexed.
         """
+        self.meters.begin()
         refuse_masked_args(request.toolgroups, "toolgroups")
         await self.reader.check_images(images_of("messages", [each.content for each in request.messages]))
         documents = await self.reader.read(request.documents)
@@ -114,7 +118,7 @@ class Turns:
         last = session.last
         if last is None or last.ending is None or last.status is not RunStatus.awaiting_input:
             return
-        ending = RunOutcome(status=RunStatus.cancelled, completed_at=now(), usage=last.ending.usage)
+        ending = last.ending.model_copy(update={"status": RunStatus.cancelled, "completed_at": now()})
         turn_id = last.header.turn_id
         session.keeper.lease.forget_last()
         await self.store.turns.seal(session.keeper.lease, turn_id, ending)
@@ -146,10 +150,12 @@ class Turns:
             Conflict: the turn accepts no responses, a call's id is in use, or another turn runs in the session.
             InvalidRequest: the responses do not match the calls. Nothing is changed.
         """
+        meter = self.meters.begin()
         await self.reader.check_images(images_of("tool_responses", [each.content for each in request.tool_responses]))
         session, turn, noted = await self.open_last(agent_id, session_id, turn_id, deadline)
         async with session.keeper.released_on_error():
             waited = turn.status is RunStatus.awaiting_input
+            meter.earlier = turn.ending.consumption if turn.ending else None
             calls = frozenset[str]() if waited else await self.opener.read_calls(session)
             step = answer_turn(turn, calls, noted, request.tool_responses)
             log = self.make_log(session, turn)

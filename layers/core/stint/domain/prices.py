@@ -1,0 +1,83 @@
+"""Prices of models and of the infrastructure, in US dollars."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+
+from stint.domain.inference import Usage
+from stint.domain.validation import describe_faults
+
+MILLION = 1_000_000
+
+
+class ModelPrice(BaseModel):
+    """The price of a model's tokens, in dollars per million. Cached input costs as much as other input by default."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+
+    input: float = Field(ge=0)
+    output: float = Field(ge=0)
+    cached_input: float | None = Field(default=None, ge=0)
+
+    def cost_of(self, usage: Usage) -> float:
+        """Return the dollars of a model call."""
+        cached = self.input if self.cached_input is None else self.cached_input
+        fresh = max(usage.input_tokens - usage.cached_tokens, 0)
+        return (fresh * self.input + usage.cached_tokens * cached + usage.output_tokens * self.output) / MILLION
+
+
+class InfrastructurePrices(BaseModel):
+    """List prices of AWS in us-east-1, on arm64: dollars per million units or requests, and per GB-second.
+
+    https://aws.amazon.com/dynamodb/pricing/on-demand/ and https://aws.amazon.com/lambda/pricing/
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+
+    write_units: float = Field(default=0.625, ge=0)
+    read_units: float = Field(default=0.125, ge=0)
+    invocations: float = Field(default=0.20, ge=0)
+    gb_seconds: float = Field(default=0.0000133334, ge=0)
+
+    def cost_of(self, write_units: int, read_units: int, milliseconds: int, memory_mb: int) -> float:
+        """Return the dollars of one invocation."""
+        storage = write_units * self.write_units + read_units * self.read_units
+        duration = milliseconds / 1000 * memory_mb / 1024 * self.gb_seconds
+        return (storage + self.invocations) / MILLION + duration
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """The known prices. `models` has them by pattern of the model id; the first pattern that matches applies."""
+
+    models: Mapping[str, ModelPrice] = field(default_factory=dict)
+    infrastructure: InfrastructurePrices = field(default_factory=InfrastructurePrices)
+
+    def find(self, model_id: str) -> ModelPrice | None:
+        """Return the price of a model, by its id with the provider; None if it is not known."""
+        matching = (price for pattern, price in self.models.items() if fnmatchcase(model_id, pattern))
+        return next(matching, None)
+
+
+INFRASTRUCTURE = "infrastructure"
+
+
+def parse_prices(text: str) -> Prices:
+    """Read the setting STINT_PRICES. Raises ValueError, which names the invalid part."""
+    if not text:
+        return Prices()
+    try:
+        entries = json.loads(text)
+    except ValueError:
+        entries = None
+    if not isinstance(entries, dict):
+        raise ValueError("STINT_PRICES is malformed: it must be a JSON object of patterns of models and their prices")
+    try:
+        infrastructure = InfrastructurePrices.model_validate(entries.pop(INFRASTRUCTURE, {}))
+        models = TypeAdapter(dict[str, ModelPrice]).validate_python(entries)
+    except ValidationError as error:
+        raise ValueError(f"STINT_PRICES is malformed: {describe_faults(error)}") from None
+    return Prices(models, infrastructure)

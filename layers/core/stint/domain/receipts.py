@@ -1,0 +1,90 @@
+"""Receipts: what a turn or response consumed, and what it cost."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from stint.domain.inference import Usage
+from stint.domain.schema import Schema
+
+DIGITS = 9
+"""Decimal places of dollars. A write unit costs less than a millionth."""
+
+
+def is_zero(value: object) -> bool:
+    return value == 0
+
+
+Count = Annotated[int, Field(exclude_if=is_zero)]
+"""A count that is not stored while it is 0, because each record pays for its bytes."""
+
+
+class Consumption(Schema):
+    """What a run has consumed, as it is stored with the run's ending.
+
+    Units are those of DynamoDB. `milliseconds` and `memory_mb` are those of the function. `model_dollars` is None if
+    the price of a model is not known.
+    """
+
+    model_calls: Count = 0
+    tool_calls: Count = 0
+    input_tokens: Count = 0
+    cached_tokens: Count = 0
+    output_tokens: Count = 0
+    reasoning_tokens: Count = 0
+    write_units: Count = 0
+    read_units: Count = 0
+    milliseconds: Count = 0
+    memory_mb: Count = 0
+    model_dollars: float | None = None
+    infrastructure_dollars: Annotated[float, Field(exclude_if=is_zero)] = 0.0
+
+    def __add__(self, other: "Consumption") -> "Consumption":
+        known = self.model_dollars is not None and other.model_dollars is not None
+        return Consumption(
+            **{name: getattr(self, name) + getattr(other, name) for name in COUNTS},
+            memory_mb=max(self.memory_mb, other.memory_mb),
+            model_dollars=round((self.model_dollars or 0) + (other.model_dollars or 0), DIGITS) if known else None,
+            infrastructure_dollars=round(self.infrastructure_dollars + other.infrastructure_dollars, DIGITS),
+        )
+
+    def add_usage(self, usage: Usage) -> None:
+        """Add the tokens of a model call."""
+        self.input_tokens += usage.input_tokens
+        self.cached_tokens += usage.cached_tokens
+        self.output_tokens += usage.output_tokens
+        self.reasoning_tokens += usage.reasoning_tokens
+
+
+COUNTS = (
+    *("model_calls", "tool_calls", "input_tokens", "cached_tokens", "output_tokens", "reasoning_tokens"),
+    *("write_units", "read_units", "milliseconds"),
+)
+
+
+class Receipt(Schema):
+    """What a turn or response consumed, and its cost in US dollars at list prices.
+
+    `cached_tokens` are a part of the input, `reasoning_tokens` a part of the output. `tool_calls` are those that the
+    server ran. `model_dollars` and `dollars` are null if the price of a model is not known.
+    """
+
+    model_calls: int
+    tool_calls: int
+    input_tokens: int
+    cached_tokens: int
+    output_tokens: int
+    reasoning_tokens: int
+    write_units: int
+    read_units: int
+    milliseconds: int
+    memory_mb: int
+    model_dollars: float | None
+    infrastructure_dollars: float
+    dollars: float | None
+
+    @classmethod
+    def of(cls, consumption: Consumption) -> "Receipt":
+        known, total = consumption.model_dollars, consumption.infrastructure_dollars
+        dollars = None if known is None else round(known + total, DIGITS)
+        return cls(**{name: getattr(consumption, name) for name in Consumption.model_fields}, dollars=dollars)

@@ -1,0 +1,113 @@
+"""The meter of a run: what a turn, a response or a model call consumes. All tasks of a request share it."""
+
+import time
+from collections.abc import Mapping, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from stint.domain.inference import Usage
+from stint.domain.prices import MILLION, Prices
+from stint.domain.receipts import DIGITS, Consumption
+
+READS = frozenset({"GetItem", "BatchGetItem", "Query"})
+
+
+class Spending(Protocol):
+    """The budgets of a run."""
+
+    async def admit_call(self, tokens: int, dollars: float) -> None:
+        """Reserve what a model call may spend. Raises a StintError if a budget does not allow it."""
+        ...
+
+    async def settle_call(self, tokens: int, dollars: float) -> None:
+        """Replace the reservation of a model call by what it has spent."""
+        ...
+
+
+@dataclass(slots=True)
+class Meter:
+    """What a run has consumed since it began. `earlier` was consumed before the run was resumed.
+
+    `memory_mb` is the memory of the function, 0 outside of Lambda.
+    """
+
+    prices: Prices = field(default_factory=Prices)
+    memory_mb: int = 0
+    spending: Spending | None = None
+    earlier: Consumption | None = None
+    counted: Consumption = field(default_factory=lambda: Consumption(model_dollars=0.0))
+    write_units: float = 0.0
+    read_units: float = 0.0
+    started: float = field(default_factory=time.monotonic)
+
+    def count_call(self, model_id: str, usage: Usage | None) -> float:
+        """Count a model call, and return its dollars. `model_id` has the provider."""
+        counted, price = self.counted, self.prices.find(model_id)
+        counted.model_calls += 1
+        counted.add_usage(usage or Usage())
+        if price is None or usage is None:
+            counted.model_dollars = None
+            return 0.0
+        dollars = price.cost_of(usage)
+        if counted.model_dollars is not None:
+            counted.model_dollars = round(counted.model_dollars + dollars, DIGITS)
+        return dollars
+
+    def read(self, further_writes: int = 0) -> Consumption:
+        """Return what the run has consumed, `earlier` included. `further_writes` are the units that will follow."""
+        now = self.counted.model_copy()
+        now.write_units, now.read_units = round(self.write_units) + further_writes, round(self.read_units)
+        now.milliseconds, now.memory_mb = round((time.monotonic() - self.started) * 1000), self.memory_mb
+        infrastructure = self.prices.infrastructure
+        cost = infrastructure.cost_of(now.write_units, now.read_units, now.milliseconds, now.memory_mb)
+        now.infrastructure_dollars = round(cost, DIGITS)
+        return now if self.earlier is None else self.earlier + now
+
+
+_meter: ContextVar[Meter | None] = ContextVar("meter", default=None)
+
+
+def set_meter(meter: Meter | None) -> None:
+    """Set the meter of the following code in this context, and of the tasks that it starts."""
+    _meter.set(meter)
+
+
+def find_meter() -> Meter | None:
+    """Return the meter of the current run, or None outside of one."""
+    return _meter.get()
+
+
+def read_meter(further_writes: int) -> Consumption | None:
+    """Return what the current run has consumed, with the units of the writes that end it; None outside of one."""
+    meter = _meter.get()
+    return None if meter is None else meter.read(further_writes)
+
+
+def count_writes(consumption: Consumption, units: int) -> None:
+    """Add write units to what the current run has consumed. Do nothing outside of a run."""
+    meter = _meter.get()
+    if meter is not None:
+        dollars = units * meter.prices.infrastructure.write_units / MILLION
+        consumption.write_units += units
+        consumption.infrastructure_dollars = round(consumption.infrastructure_dollars + dollars, DIGITS)
+
+
+def count_tool_calls(calls: int) -> None:
+    """Count calls of tools that the server runs. Do nothing outside of a run."""
+    meter = _meter.get()
+    if meter is not None:
+        meter.counted.tool_calls += calls
+
+
+def count_capacity(operation: str, consumed: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> None:
+    """Count the units of a call of DynamoDB by its `ConsumedCapacity`. Do nothing outside of a run."""
+    meter = _meter.get()
+    if meter is None:
+        return
+    listed = [consumed] if isinstance(consumed, Mapping) else consumed
+    units = sum(each["CapacityUnits"] for each in listed)
+    if operation in READS:
+        meter.read_units += units
+    else:
+        meter.write_units += units

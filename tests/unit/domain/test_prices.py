@@ -1,0 +1,56 @@
+import json
+
+import pytest
+
+from stint.domain.inference import Usage
+from stint.domain.prices import InfrastructurePrices, parse_prices
+
+USAGE = Usage(input_tokens=1_000, output_tokens=100, total_tokens=1_100, cached_tokens=400)
+
+
+def test_cached_input_has_its_own_price() -> None:
+    prices = parse_prices(json.dumps({"openai/*": {"input": 2, "cached_input": 0.5, "output": 8}}))
+
+    price = prices.find("openai/gpt-5")
+
+    assert price is not None
+    assert price.cost_of(USAGE) == pytest.approx((600 * 2 + 400 * 0.5 + 100 * 8) / 1e6)
+
+
+def test_cached_input_costs_as_much_as_other_input_if_no_price_is_given() -> None:
+    price = parse_prices(json.dumps({"*": {"input": 2, "output": 8}})).find("openai/gpt-5")
+
+    assert price is not None
+    assert price.cost_of(USAGE) == pytest.approx((1_000 * 2 + 100 * 8) / 1e6)
+
+
+def test_the_first_pattern_that_matches_applies() -> None:
+    entries = {"openai/gpt-5-mini": {"input": 1, "output": 1}, "openai/*": {"input": 9, "output": 9}}
+    prices = parse_prices(json.dumps(entries))
+
+    found = [prices.find(name) for name in ("openai/gpt-5-mini", "openai/gpt-5", "bedrock/nova")]
+
+    assert [price and price.input for price in found] == [1, 9, None]
+
+
+def test_infrastructure_has_list_prices_unless_the_setting_names_others() -> None:
+    prices = parse_prices(json.dumps({"infrastructure": {"write_units": 0.7}}))
+
+    assert parse_prices("").infrastructure == InfrastructurePrices()
+    assert prices.infrastructure == InfrastructurePrices(write_units=0.7)
+    assert prices.models == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("nonsense", "must be a JSON object"),
+        ("[]", "must be a JSON object"),
+        ('{"openai/*": {"input": 1}}', "output: Field required"),
+        ('{"openai/*": {"input": -1, "output": 1}}', "greater than or equal to 0"),
+        ('{"infrastructure": {"cpu": 1}}', "Extra inputs"),
+    ],
+)
+def test_a_malformed_setting_is_refused_with_its_name(text: str, reason: str) -> None:
+    with pytest.raises(ValueError, match=f"STINT_PRICES is malformed.*{reason}"):
+        parse_prices(text)

@@ -19,6 +19,7 @@ TURN = [
     "status",
     "usage",
     "error",
+    "receipt",
 ]
 ANSWER = ["role", "content", "stop_reason", "tool_calls"]
 DOT = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="

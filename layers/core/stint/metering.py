@@ -27,7 +27,7 @@ class Spending(Protocol):
 
 @dataclass(slots=True)
 class Meter:
-    """What a run has consumed since it began. `earlier` was consumed before the run was resumed.
+    """The consumption of a run since it began. `earlier` was consumed before the run was resumed.
 
     `memory_mb` is the memory of the function, 0 outside of Lambda.
     """

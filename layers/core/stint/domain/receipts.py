@@ -20,7 +20,7 @@ Count = Annotated[int, Field(exclude_if=is_zero)]
 
 
 class Consumption(Schema):
-    """What a run has consumed, as it is stored with the run's ending.
+    """The consumption of a run, as it is stored with the run's ending.
 
     Units are those of DynamoDB. `milliseconds` and `memory_mb` are those of the function. `model_dollars` is None if
     the price of a model is not known.
@@ -63,7 +63,7 @@ COUNTS = (
 
 
 class Receipt(Schema):
-    """What a turn or response consumed, and its cost in US dollars at list prices.
+    """The consumption of a turn or response, and its cost in US dollars at list prices.
 
     `cached_tokens` are a part of the input, `reasoning_tokens` a part of the output. `tool_calls` are those that the
     server ran. `model_dollars` and `dollars` are null if the price of a model is not known.

@@ -228,6 +228,7 @@ def test_the_registry_is_read(client: LlamaStackClient) -> None:
         ("hashed/words-384", "hashed", "embedding"),
         ("demo", "scripted", "llm"),
         ("words-384", "hashed", "embedding"),
+        ("all-MiniLM-L6-v2", "hashed", "embedding"),
     ]
     assert client.models.retrieve("scripted/demo").identifier == "scripted/demo"
     assert [provider.provider_id for provider in providers if provider.api == "inference"] == [

@@ -44,7 +44,21 @@ def test_a_model_is_listed_and_found_with_and_without_its_prefix(server: Served,
         ids = [model.id for model in openai.models.list()]
         found = [openai.models.retrieve(each).id for each in ids]
 
-    assert ids == found == ["scripted/demo", "hashed/words-384", "demo", "words-384"]
+    assert ids == found == ["scripted/demo", "hashed/words-384", "demo", "words-384", "all-MiniLM-L6-v2"]
+
+
+def test_minilm_of_llama_stack_stands_for_the_default_embedding_model_unless_it_is_registered(
+    http: httpx.Client,
+) -> None:
+    name, other = "all-MiniLM-L6-v2", {"provider_id": "openai", "provider_model_id": "mini", "model_type": "embedding"}
+
+    configured = http.get(f"/v1/models/{name}").json()
+    registered = http.post("/v1/models", json={"model_id": name, "metadata": {"embedding_dimension": 8}, **other})
+    listed = [each for each in http.get("/v1/models").json()["data"] if each["identifier"] == name]
+
+    assert (configured["provider_resource_id"], configured["metadata"]) == ("words-384", {"embedding_dimension": 384})
+    assert registered.status_code == 200
+    assert [(each["provider_id"], each["provider_resource_id"]) for each in listed] == [("openai", "mini")]
 
 
 def test_a_model_is_served_by_its_short_id_and_answers_by_it(http: httpx.Client) -> None:

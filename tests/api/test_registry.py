@@ -8,7 +8,7 @@ OPENAI = ["id", "object", "created", "owned_by"]
 def test_a_model_bears_llama_stacks_keys_and_openais(http: httpx.Client) -> None:
     listed, single = http.get("/v1/models").json(), http.get("/v1/models/scripted/demo").json()
 
-    entry, _, short, _ = listed["data"]
+    entry, _, short, *_ = listed["data"]
     assert list(listed) == ["data", "object"]
     assert list(entry) == MODEL + OPENAI
     assert entry["provider_resource_id"] == "demo"

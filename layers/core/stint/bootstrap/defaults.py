@@ -48,6 +48,7 @@ def configured(settings: Settings, router: Router) -> Catalogue:
         {shield.identifier: shield for shield in shields},
         frozenset(builtin) - {group.toolgroup_id for group in given.toolgroups},
         frozenset({DEMO_MODEL} if settings.scripted_models else ()),
+        embedding_aliases(settings, router, known),
     )
 
 
@@ -69,6 +70,14 @@ def describe_model(
     """Return a configured model. Without an explicit provider, its id determines the provider."""
     model = register_request(request, router, known, default_embedding)
     return model.model_copy(update={"owner": None})
+
+
+def embedding_aliases(settings: Settings, router: Router, known: Sequence[Provider]) -> dict[str, Model]:
+    """Return the embedding models that Llama Stack's name stands for, by that name."""
+    from stint.retrieval.dimensions import MINILM, minilm_model  # noqa: PLC0415 - not at the start of a function
+
+    request = ModelRegisterRequest(model_id=minilm_model(settings.embedding_model), model_type="embedding")
+    return {MINILM: describe_model(request, router, known, settings.embedding_model)}
 
 
 def named_servers(settings: Settings) -> Iterator[tuple[str, str, str, dict[str, Any], ProviderHealth]]:

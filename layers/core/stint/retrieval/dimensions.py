@@ -1,15 +1,24 @@
-"""The dimensions of known embedding models."""
+"""The dimensions of known embedding models, and the name of Llama Stack's."""
 
 import re
 from dataclasses import dataclass
 
 from stint.domain.errors import InvalidRequest
 
+MINILM = "all-MiniLM-L6-v2"
+"""The embedding model that Llama Stack's clients, examples and tests name."""
+
+MINILM_DIMENSION = 384
 HASHED = re.compile(r"words-([1-9]\d{0,3})")
 LARGEST_DIMENSION = 4096
 LOCAL = {"wordllama-256": (256, 128, 64)}
 """The dimensions of local models; the default is the first."""
 OPENAI = {"text-embedding-3-small": 1536, "text-embedding-3-large": 3072, "text-embedding-ada-002": 1536}
+
+
+def minilm_model(default_model: str) -> str:
+    """Return the embedding model that MiniLM stands for: the default one, or the `hashed/` one with its dimension."""
+    return f"hashed/words-{MINILM_DIMENSION}" if default_model.startswith("hashed/") else default_model
 
 
 @dataclass(frozen=True, slots=True)

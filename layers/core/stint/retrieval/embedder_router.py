@@ -4,11 +4,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from stint.domain.errors import InvalidRequest
+from stint.retrieval.dimensions import MINILM, minilm_model
 from stint.retrieval.port import Embedder
 
-MINILM = "all-MiniLM-L6-v2"
 SENTENCE_TRANSFORMERS = "sentence-transformers/"
-MINILM_DIMENSION = 384
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +64,7 @@ class EmbedderRouter:
         """Return the provider of a model and its own id. Raises as `resolve` does."""
         default_provider = self.default_model.partition("/")[0]
         if self.is_alias(model_id):
-            model_id = f"hashed/words-{MINILM_DIMENSION}" if default_provider == "hashed" else self.default_model
+            model_id = minilm_model(self.default_model)
         provider, _, provider_model_id = model_id.partition("/")
         if not self.names_provider(model_id):
             provider, provider_model_id = default_provider, model_id

@@ -31,7 +31,7 @@ class Catalogue:
     """All models, toolgroups and shields by identifier.
 
     `builtin` has the configured toolgroups that can be unregistered. `unlisted` has the ids of models that are served
-    but not listed.
+    but not listed. `aliases` has models by the ids of Llama Stack's models for which they stand.
     """
 
     models: Mapping[str, Model] = field(default_factory=dict)
@@ -39,6 +39,7 @@ class Catalogue:
     shields: Mapping[str, RegisteredShield] = field(default_factory=dict)
     builtin: frozenset[str] = frozenset()
     unlisted: frozenset[str] = frozenset()
+    aliases: Mapping[str, Model] = field(default_factory=dict)
 
     def of(self, kind: Kind) -> Mapping[str, Model | ToolGroup | RegisteredShield]:
         """Return the entries of a kind."""
@@ -66,6 +67,7 @@ def merge(configured: Catalogue, stored: Stored) -> Catalogue:
         {**configured.shields, **shields, **configured.shields},
         configured.builtin,
         configured.unlisted,
+        configured.aliases,
     )
 
 

@@ -3,31 +3,39 @@
 from collections.abc import Callable, Mapping
 
 from stint.domain.llama_stack.registry import Model
+from stint.services.registry.catalogue import Catalogue
 
 NamesProvider = Callable[[str], bool]
 """A function that returns whether an id begins with a provider, so that it is the full id of a model."""
 
 
-def find_models(models: Mapping[str, Model], model_id: str, names_provider: NamesProvider) -> list[Model]:
-    """Return the model with an id, or else those with that id after their provider's prefix."""
-    model = models.get(model_id)
-    return [model] if model is not None else short_ids(models, names_provider).get(model_id, [])
+def find_models(catalogue: Catalogue, model_id: str, names_provider: NamesProvider) -> list[Model]:
+    """Return the model with an id, or else those with that short id."""
+    model = catalogue.models.get(model_id)
+    return [model] if model is not None else short_ids(catalogue, names_provider).get(model_id, [])
 
 
-def short_ids(models: Mapping[str, Model], names_provider: NamesProvider) -> Mapping[str, list[Model]]:
-    """Return models by their ids without the provider's prefix, except ids that are full ids of other models."""
+def short_ids(catalogue: Catalogue, names_provider: NamesProvider) -> Mapping[str, list[Model]]:
+    """Return models by their ids without the provider's prefix and, if nothing else has these ids, by their aliases.
+
+    Ids that are full ids of other models are omitted.
+    """
+    models = catalogue.models
     found: dict[str, list[Model]] = {}
     for model in models.values():
         short = model.identifier.removeprefix(f"{model.provider_id}/")
         if short and short not in models and not names_provider(short):
             found.setdefault(short, []).append(model)
+    for alias, model in catalogue.aliases.items():
+        if alias not in models:
+            found.setdefault(alias, [model])
     return found
 
 
-def with_short_ids(models: Mapping[str, Model], names_provider: NamesProvider) -> list[Model]:
+def with_short_ids(catalogue: Catalogue, names_provider: NamesProvider) -> list[Model]:
     """Return the models, followed by those with a short id under that id."""
-    unique = {short: found[0] for short, found in short_ids(models, names_provider).items() if len(found) == 1}
-    return [*models.values(), *(named(model, short) for short, model in unique.items())]
+    unique = {short: found[0] for short, found in short_ids(catalogue, names_provider).items() if len(found) == 1}
+    return [*catalogue.models.values(), *(named(model, short) for short, model in unique.items())]
 
 
 def named(model: Model, identifier: str) -> Model:

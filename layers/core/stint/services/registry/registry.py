@@ -110,7 +110,7 @@ class Registry:
 
     async def find_models(self, model_id: str, *, fresh: bool = True) -> list[Model]:
         """Return the models of an id: several if it is a short id and ambiguous."""
-        return find_models((await self.catalogue(fresh=fresh)).models, model_id, self.router.names_provider)
+        return find_models(await self.catalogue(fresh=fresh), model_id, self.router.names_provider)
 
     def find_unlisted(self, model_id: str) -> str | None:
         """Return the full id of a served but unlisted model by its short id."""
@@ -119,8 +119,7 @@ class Registry:
 
     async def list_models(self) -> list[Model]:
         """List the models, followed by those with a short id under that id."""
-        models = (await self.catalogue(fresh=True)).models
-        shown = with_short_ids(models, self.router.names_provider)
+        shown = with_short_ids(await self.catalogue(fresh=True), self.router.names_provider)
         return await asyncio.to_thread(lambda: [masked_model(model) for model in shown])
 
     async def get_toolgroup(self, identifier: str) -> ToolGroup:

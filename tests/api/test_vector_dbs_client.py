@@ -81,6 +81,26 @@ def test_chunks_may_bring_their_vectors(client: LlamaStackClient, app_fixture: A
     assert found.chunks[0].metadata["source"] == "precomputed"
 
 
+def test_metadata_of_chunks_and_documents_are_attributes_of_openais_search(
+    client: LlamaStackClient, app_fixture: AppFixture
+) -> None:
+    store_id = client.vector_stores.create(name="facts").id
+    llama = {"content": "Llamas spit.", "metadata": {"document_id": "a", "kind": "camelid", "more": {"page": 1}}}
+    engine = {"content": "Engines hum.", "metadata": {"document_id": "e", "kind": "machine"}}
+    puma = RAGDocument(document_id="p", content="Pumas purr.", metadata={"kind": "cat"})
+
+    with ingesting(app_fixture):
+        client.vector_io.insert(vector_db_id=store_id, chunks=[llama, engine])  # type: ignore[list-item]
+        client.tool_runtime.rag_tool.insert(documents=[puma], vector_db_id=store_id, chunk_size_in_tokens=512)
+    found = {
+        kind: client.vector_stores.search(store_id, query="spit", filters={"type": "eq", "key": "kind", "value": kind})
+        for kind in ("camelid", "cat")
+    }
+
+    assert [one.attributes for one in found["camelid"].data] == [{"document_id": "a", "kind": "camelid"}]
+    assert [one.attributes for one in found["cat"].data] == [{"document_id": "p", "kind": "cat"}]
+
+
 def test_documents_are_the_context_of_a_query(client: LlamaStackClient, app_fixture: AppFixture, db: str) -> None:
     insert_documents(client, app_fixture)
 

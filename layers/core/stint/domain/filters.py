@@ -2,7 +2,7 @@
 
 import operator
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, TypeGuard
 
 from pydantic import (
     BeforeValidator,
@@ -24,15 +24,28 @@ MAX_DEPTH, MAX_CONDITIONS, MAX_VALUES = 5, 100, 100
 
 Value = StrictStr | StrictBool | StrictInt | StrictFloat
 Attributes = dict[str, str | bool | int | float]
-Text = Annotated[str, Field(max_length=512)]
+MAX_ATTRIBUTES, MAX_KEY_LENGTH, MAX_TEXT_LENGTH = 16, 64, 512
+Text = Annotated[str, Field(max_length=MAX_TEXT_LENGTH)]
 NewAttributes = Annotated[
     dict[
-        Annotated[str, Field(max_length=64)], Annotated[Text, Field(strict=True)] | StrictBool | StrictInt | StrictFloat
+        Annotated[str, Field(max_length=MAX_KEY_LENGTH)],
+        Annotated[Text, Field(strict=True)] | StrictBool | StrictInt | StrictFloat,
     ],
-    Field(max_length=16),
-    AtMost(16),
+    Field(max_length=MAX_ATTRIBUTES),
+    AtMost(MAX_ATTRIBUTES),
 ]
 """Attributes of a request: 16 keys of up to 64 characters; texts have up to 512."""
+
+
+def attributes_of(metadata: Mapping[str, object]) -> Attributes:
+    """Return the values of metadata that attributes may have: the first 16 that are short enough, and not nested."""
+    found = {key: value for key, value in metadata.items() if len(key) <= MAX_KEY_LENGTH and is_value(value)}
+    return dict(list(found.items())[:MAX_ATTRIBUTES])
+
+
+def is_value(value: object) -> TypeGuard[str | bool | int | float]:
+    """Return whether an attribute may have a value."""
+    return isinstance(value, bool | int | float) or (isinstance(value, str) and len(value) <= MAX_TEXT_LENGTH)
 
 
 def check_size(value: Any) -> Any:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 
 from stint.domain.errors import Conflict, DeadlineExceeded, InvalidRequest, StintError, StoreUnavailable, at_fault
+from stint.domain.filters import Attributes, attributes_of
 from stint.domain.vector_stores import (
     AutoChunking,
     DocumentSettings,
@@ -60,6 +61,7 @@ class Insertions:
             documents[key] = DocumentSettings(
                 document_id=text.document_id,
                 filename=text.filename,
+                attributes=searchable(text.document_id, text.metadata),
                 metadata=dict(text.metadata),
                 chunking=WindowChunking(size=chunk_tokens),
                 content=await self.store.vector_store_contents.put(self.tenant, store_id, key, body),
@@ -83,6 +85,7 @@ class Insertions:
             key, body = document_key(f"{document_id}\0{digest.hexdigest()}"), InsertedChunks(chunks=list(own))
             documents[key] = DocumentSettings(
                 document_id=document_id,
+                attributes=searchable(document_id, shared_metadata(own)),
                 chunking=AutoChunking(),
                 content=await self.store.vector_store_contents.put(
                     self.tenant, store_id, key, body.to_json(), "chunks"
@@ -183,6 +186,18 @@ class Insertions:
                     f"which goes on: {', '.join(waiting[:3])}. Query the store later."
                 )
             await asyncio.sleep(POLL_SECONDS)
+
+
+def searchable(document_id: str, metadata: Mapping[str, object]) -> Attributes:
+    """Return the attributes of a document that was inserted with metadata. Filters compare them."""
+    own = {"document_id": document_id}
+    return attributes_of(own | dict(metadata) | own)
+
+
+def shared_metadata(chunks: Sequence[InsertedChunk]) -> dict[str, object]:
+    """Return the metadata that is equal in all chunks of a document."""
+    first, *others = (chunk.metadata for chunk in chunks)
+    return {key: value for key, value in first.items() if all(key in one and one[key] == value for one in others)}
 
 
 def is_same(found: DocumentSettings, new: DocumentSettings) -> bool:

@@ -60,7 +60,7 @@ def metadata_of(chunk: FoundChunk) -> dict[str, Any]:
     """Return the metadata of a chunk with its document's id, and without token counts."""
     own = {key: value for key, value in chunk.metadata.items() if key not in (TOKEN_COUNT, METADATA_TOKEN_COUNT)}
     named = {"filename": chunk.filename} if chunk.filename else {}
-    return {**chunk.attributes, **own, **named, "document_id": chunk.document_id}
+    return {**own, **chunk.attributes, **own, **named, "document_id": chunk.document_id}
 
 
 def token_counts(chunk: FoundChunk) -> dict[str, int]:

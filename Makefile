@@ -121,9 +121,9 @@ validate: .venv-sam/.installed $(VENV)/.installed ## check the SAM template, and
 	@$(SAM) validate --lint
 	@$(BIN)/python -m infra.scripts.lint_templates
 
-# START=plain|snapstart and SCALE=ondemand|managed (README.md, "Deploy")
-build: .venv-sam/.installed $(VENV)/.installed ## build the functions and layers (RUNTIME=python3.11 ARCHITECTURE=x86_64 START=snapstart SCALE=managed)
-	@template=$$(START="$(START)" SCALE="$(SCALE)" RUNTIME="$(RUNTIME)" $(BIN)/python -m infra.scripts.options) && $(SAM) build --template-file $$template $(if $(strip $(TARGET)),--parameter-overrides "$(strip $(TARGET))")
+# AUTH=authorizer|iam|none, START=plain|snapstart and SCALE=ondemand|managed (README.md, "Deploy")
+build: .venv-sam/.installed $(VENV)/.installed ## build the functions and layers (AUTH=iam RUNTIME=python3.11 ARCHITECTURE=x86_64 START=snapstart SCALE=managed)
+	@template=$$(AUTH="$(AUTH)" START="$(START)" SCALE="$(SCALE)" RUNTIME="$(RUNTIME)" $(BIN)/python -m infra.scripts.options) && $(SAM) build --template-file $$template $(if $(strip $(TARGET)),--parameter-overrides "$(strip $(TARGET))")
 	@$(BIN)/python infra/scripts/bytecode.py
 
 deploy: .venv-sam/.installed $(VENV)/.installed ## deploy the build: make deploy STACK=name (PARAMETERS="Name=value ...")
@@ -137,6 +137,8 @@ UNUSED := attrs cffi click cryptography jsonschema jsonschema-specifications pyc
 # python-pptx imports the first two to write pictures and charts (layers/core/stint/documents/office.py). The next two are for
 # Windows, and the last one is in layers/dependencies. Together they are more than half of the layer.
 UNUSED_BY_WORKER := pillow xlsxwriter colorama dill typing-extensions
+# cffi imports pycparser only to compile declarations; the others are in layers/dependencies.
+UNUSED_BY_AUTHORIZER := pycparser typing-extensions
 # Packages that wordllama, tokenizers and huggingface-hub depend on, and reading weights and a tokenizer does not import.
 UNUSED_BY_EMBEDDINGS := annotated-types anyio certifi charset-normalizer click colorama filelock fsspec h11 hf-xet httpcore2 \
 	httpx2 httpx2-jsfetch huggingface-hub idna numpy packaging pydantic pydantic-core pyyaml requests toml tqdm truststore typing-extensions \
@@ -145,6 +147,7 @@ lock: $(VENV)/.installed ## resolve the dependencies again (the only target that
 	@$(COMPILE) pyproject.toml --group dev -o requirements/dev.txt
 	@$(COMPILE) pyproject.toml -c requirements/dev.txt $(UNUSED:%=--no-emit-package %) -o layers/dependencies/requirements.txt
 	@$(COMPILE) --group pyproject.toml:extraction -c requirements/dev.txt $(UNUSED_BY_WORKER:%=--no-emit-package %) -o layers/extraction/requirements.txt
+	@$(COMPILE) --group pyproject.toml:authorizer -c requirements/dev.txt $(UNUSED_BY_AUTHORIZER:%=--no-emit-package %) -o layers/authorizer/requirements.txt
 	@$(COMPILE:3.11=3.12) --group packed -o layers/packed/requirements.txt
 	@$(COMPILE) --group packed-python311 -o layers/packed/requirements-python3.11.txt
 	@$(COMPILE) requirements/embeddings-local.in -c requirements/dev.txt $(UNUSED_BY_EMBEDDINGS:%=--no-emit-package %) -o requirements/embeddings-local.txt

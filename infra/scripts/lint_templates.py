@@ -14,7 +14,13 @@ CFN_LINT = ROOT / ".venv-sam" / "bin" / "cfn-lint"
 REGION = "us-east-1"
 
 
-VARIANTS = (Options(), Options(start="snapstart"), Options(scale="managed"))
+VARIANTS = (
+    Options(),
+    Options(auth="iam"),
+    Options(auth="none"),
+    Options(start="snapstart"),
+    Options(scale="managed"),
+)
 
 
 def main() -> int:

@@ -1,7 +1,7 @@
-"""The options START and SCALE of `make build`, which choose properties that SAM accepts only as literals.
+"""The options AUTH, START and SCALE of `make build`, which choose properties that SAM accepts only as literals.
 
-`python -m infra.scripts.options` reads START, SCALE and RUNTIME from the environment, and prints the template to build:
-`template.yaml`, or a variant of it that is written beside it, since its paths are relative.
+`python -m infra.scripts.options` reads AUTH, START, SCALE and RUNTIME from the environment, and prints the template to
+build: `template.yaml`, or a variant of it that is written beside it, since its paths are relative.
 """
 
 import json
@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from infra.scripts.auth_options import AUTHS, OPEN, use_auth
 
 Template = dict[str, Any]
 
@@ -71,27 +73,30 @@ class Options:
     start: str = "plain"
     scale: str = "ondemand"
     runtime: str = ""
+    auth: str = "authorizer"
 
     @classmethod
     def of(cls, environment: Mapping[str, str]) -> "Options":
         """Read the options of `make build`. Raises Refused."""
         start, scale = environment.get("START") or "plain", environment.get("SCALE") or "ondemand"
-        for name, value, known in (("START", start, STARTS), ("SCALE", scale, SCALES)):
+        auth = environment.get("AUTH") or "authorizer"
+        for name, value, known in (("AUTH", auth, AUTHS), ("START", start, STARTS), ("SCALE", scale, SCALES)):
             if value not in known:
                 raise Refused(f"{name}={value} is not one of: {', '.join(known)}")
         if start == "snapstart" and scale == "managed":
             raise Refused("START=snapstart and SCALE=managed exclude each other: Managed Instances have no SnapStart")
-        return cls(start, scale, environment.get("RUNTIME", ""))
+        return cls(start, scale, environment.get("RUNTIME", ""), auth)
 
     @property
     def changes_template(self) -> bool:
-        return (self.start, self.scale) != ("plain", "ondemand")
+        return (self.start, self.scale, self.auth) != ("plain", "ondemand", "authorizer")
 
     def apply(self, template: Template) -> None:
         """Change a parsed template. Raises Refused if its runtime is too old."""
         runtime = template["Parameters"]["Runtime"]
         runtime["AllowedValues"] = [each for each in runtime["AllowedValues"] if version(each) >= self.oldest]
         self.check_runtime(self.runtime or runtime["Default"])
+        use_auth(template, self.auth)
         if self.start == "snapstart":
             use_snapstart(template)
         if self.scale == "managed":
@@ -122,6 +127,9 @@ def use_snapstart(template: Template) -> None:
     for function in resources_of(template, "AWS::Serverless::Function").values():
         publish(function)
         function["Properties"] |= {"SnapStart": {"ApplyOn": "PublishedVersions"}, "VersionDeletionPolicy": "Delete"}
+    authorizers = template["Resources"]["Api"]["Properties"].get("Auth", {}).get("Authorizers", {})
+    for authorizer in authorizers.values():
+        authorizer["FunctionArn"] = {"Ref": "Authorizer.Alias"}
     publish_layers(template)
 
 
@@ -195,7 +203,10 @@ def choose_template(options: Options, root: Path = ROOT) -> Path:
 
 def main(environment: Mapping[str, str], root: Path = ROOT) -> int:
     try:
-        print(choose_template(Options.of(environment), root).relative_to(root))
+        options = Options.of(environment)
+        print(choose_template(options, root).relative_to(root))
+        if options.auth == "none":
+            print(f"stint: warning: {OPEN}", file=sys.stderr)
     except Refused as refused:
         print(f"stint: {refused}", file=sys.stderr)
         return 2

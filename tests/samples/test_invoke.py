@@ -1,3 +1,4 @@
+import json
 import os
 import subprocess
 import sys
@@ -48,6 +49,18 @@ def test_a_query_finds_the_document_of_the_samples(tmp_path: Path) -> None:
     query = invoke("knowledge", "events/knowledge/query_context.json", tmp_path)
 
     assert '"document_ids": [\n      "llamas"\n    ]' in query.stdout, query.stderr
+
+
+def test_the_authorizer_refuses_an_unknown_key_and_logs_no_secret(tmp_path: Path) -> None:
+    event = EVENTS / "authorizer" / "unknown_key.json"
+    credential = json.loads(event.read_text())["headers"]["Authorization"].removeprefix("Bearer ")
+
+    answer = invoke("authorizer", event, tmp_path)
+
+    assert answer.returncode == 1
+    assert '"errorMessage": "Unauthorized"' in answer.stderr
+    assert "The API key is unknown, wrong, expired or revoked." in answer.stderr
+    assert credential not in answer.stderr + answer.stdout
 
 
 def test_json_is_printed_to_be_read(tmp_path: Path) -> None:

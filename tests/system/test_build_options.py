@@ -15,7 +15,7 @@ from infra.scripts.lint_templates import lint
 from infra.scripts.options import VARIANT, Options, Refused, choose_template
 from tests.system.test_template import require_cfn_lint
 
-FUNCTIONS = {"Agents", "Turns", "Responses", "Knowledge", "Registry", "Worker"}
+FUNCTIONS = {"Authorizer", "Agents", "Turns", "Responses", "Knowledge", "Registry", "Worker"}
 STREAMING = {"Turns", "Responses", "Knowledge"}
 
 Resources = dict[str, dict[str, Any]]
@@ -85,7 +85,7 @@ def test_with_snapstart_routes_and_event_sources_call_the_alias(snapstart: Resou
     [invoked] = properties(snapstart, "AWS::Lambda::EventInvokeConfig").values()
     permissions = properties(snapstart, "AWS::Lambda::Permission").values()
 
-    assert all(f"${{{name}Aliaslive}}" in api for name in FUNCTIONS - {"Worker"})
+    assert all(f"${{{name}Aliaslive}}" in api for name in FUNCTIONS - {"Worker", "Authorizer"})
     assert not any(f"${{{name}.Arn}}" in api for name in FUNCTIONS)
     assert source["FunctionName"] == {"Ref": "WorkerAliaslive"}
     assert targets == [{"Ref": "WorkerAliaslive"}] * len(rules)

@@ -12,6 +12,7 @@ from tests.system.policies import Statement, UnknownPolicy, allowed, short, stat
 
 from stint.domain.notifications.completion_events import DetailType
 
+KEYS = "Data.Outputs.KeysTableArn"
 TABLE, BUCKET = "Data.Outputs.TableArn", "Data.Outputs.BucketArn"
 INDEXES = "${Data.Outputs.VectorBucketArn}/index/*"
 SEARCH = {"s3vectors:QueryVectors", "s3vectors:GetVectors"}
@@ -49,6 +50,7 @@ MODELS_AND_TOOLS = {
 }
 # Everything that any role may do. A new grant belongs here, and into the tests below that say what it is good for.
 GRANTS = {
+    "AuthorizerRole": {"*": LOGS, KEYS: {"dynamodb:GetItem"}},
     "AgentsRole": {
         "*": LOGS,
         TABLE: READ | WRITE | {"dynamodb:BatchWriteItem"},
@@ -110,6 +112,7 @@ GRANTS = {
     },
     "ApiLogWriter": {"*": {"logs:*"}},
 }
+API = "apigateway.amazonaws.com"
 EVENTS = "events.amazonaws.com"
 REQUESTED = {"Stint Turn Requested", "Stint Response Requested"}
 
@@ -156,12 +159,12 @@ def test_functions_are_invoked_by_the_api_the_rule_and_tools_that_a_parameter_na
     translated: dict[str, Any], statements: list[Statement]
 ) -> None:
     tools = {(role, "ToolFunctionArns") for role in CALLERS}
-    api = {("apigateway.amazonaws.com", name) for name in ("Agents", "Turns", "Responses", "Knowledge", "Registry")}
+    api = {(API, name) for name in ("Agents", "Turns", "Responses", "Knowledge", "Registry")}
 
-    assert allowed(statements, "lambda:InvokeFunction") == tools | api | {(EVENTS, "Worker")}
+    assert allowed(statements, "lambda:InvokeFunction") == tools | api | {(EVENTS, "Worker"), (API, "Authorizer.Arn")}
     assert translated["Parameters"]["ToolFunctionArns"]["Default"] == ""
     by_rule = [each.condition for each in statements if each.holder == EVENTS and each.resource == "Worker"]
-    by_api = [each.condition for each in statements if each.holder == "apigateway.amazonaws.com"]
+    by_api = [each.condition for each in statements if each.holder == API]
     assert sorted(by_rule) == ["WorkerInbox.Arn", "WorkerRequested.Arn"]
     assert all('"__ApiId__": {"Ref": "Api"}' in source for source in by_api)
 
@@ -177,7 +180,7 @@ def test_no_role_that_runs_tools_may_invoke_a_function_of_the_stack(
         if each.effect == "Deny" and each.action == "lambda:InvokeFunction" and not each.condition
     }
 
-    assert len(names) == 6
+    assert len(names) == 7
     assert denied == {(role, f"{arn}{name}{end}") for role in CALLERS for name in names for end in ("", ":*")}
 
 

@@ -32,7 +32,15 @@ ALLOWED = {
 }
 
 # Modules that a cold start loads, at most.
-MODULES = {"agents": 670, "knowledge": 704, "registry": 684, "responses": 745, "turns": 661, "worker": 638}
+MODULES = {
+    "authorizer": 440,
+    "agents": 670,
+    "knowledge": 704,
+    "registry": 684,
+    "responses": 745,
+    "turns": 661,
+    "worker": 638,
+}
 
 # The second import finds every library loaded: what reads the environment then is the package itself.
 SECOND_IMPORT = """

@@ -1,0 +1,63 @@
+"""The option AUTH of `make build`: who checks the callers of the API.
+
+`authorizer` is the function in `template.yaml`. `iam` lets API Gateway check signatures of AWS credentials (SigV4), and
+`none` lets everyone in.
+"""
+
+from typing import Any
+
+Template = dict[str, Any]
+
+AUTHS = ("authorizer", "iam", "none")
+
+OPEN = (
+    "AUTH=none: everyone who knows the URL can use this API, read its data, and spend your money. "
+    "Only build it for a private network or a test."
+)
+
+NOT_SIGNED = "The request is not signed with AWS credentials (SigV4). Sign it for the service execute-api."
+
+PARAMETERS = ("AuthKeys", "AuthorizerCacheSeconds", "AuthorizerReservedConcurrency")
+RULES = ("SomeCredentialIsAccepted", "OidcIsComplete")
+CONDITIONS = ("AcceptsKeys", "ReservesAuthorizer")
+RESOURCES = ("Authorizer", "AuthorizerLayer", "AuthorizerLogs")
+
+
+def use_auth(template: Template, auth: str) -> None:
+    """Replace the authorizer of a parsed template by IAM, or by nothing."""
+    template["Globals"]["Function"]["Environment"]["Variables"]["STINT_AUTH"] = auth
+    if auth != "authorizer":
+        remove_authorizer(template)
+    api = template["Resources"]["Api"]["Properties"]
+    if auth == "iam":
+        api["Auth"] = {
+            "DefaultAuthorizer": "AWS_IAM",
+            "AddDefaultAuthorizerToCorsPreflight": False,
+            "InvokeRole": "NONE",  # otherwise each caller would need the permission to invoke the functions
+        }
+        refuse_unsigned(api["GatewayResponses"])
+    if auth == "none":
+        del api["Auth"], template["Resources"]["Registry"]["Properties"]["Events"]["Health"]["Properties"]["Auth"]
+
+
+def remove_authorizer(template: Template) -> None:
+    """Remove the function with its parameters. The table of keys stays: it is data."""
+    parameters = template["Parameters"]
+    for name in [*PARAMETERS, *(each for each in parameters if each.startswith("Oidc"))]:
+        del parameters[name]
+    for section, names in (("Rules", RULES), ("Conditions", CONDITIONS), ("Resources", RESOURCES)):
+        for name in names:
+            del template[section][name]
+    resources = template["Resources"]
+    del resources["Alarms"]["Properties"]["Parameters"]["AuthorizerName"]
+    roles = resources["NoRequestsOfThisStack"]["Properties"]["Statement"]["Condition"]["ArnEquals"]
+    roles["aws:PrincipalArn"] = [each for each in roles["aws:PrincipalArn"] if "AuthorizerRole" not in str(each)]
+
+
+def refuse_unsigned(responses: Template) -> None:
+    """Answer a request without a signature with 401. Every path exists, so there is no other cause."""
+    missing, unauthorized = responses["MISSING_AUTHENTICATION_TOKEN"], responses["UNAUTHORIZED"]
+    text: str = unauthorized["ResponseTemplates"]["application/json"]
+    message = text.split('"message": "', 1)[1].split('"', 1)[0]
+    missing["StatusCode"] = 401
+    missing["ResponseTemplates"] = {"application/json": text.replace(message, NOT_SIGNED)}

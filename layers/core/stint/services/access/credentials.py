@@ -1,0 +1,64 @@
+"""The caller of a request: an API key, or a token of an OpenID Connect issuer, in the header Authorization."""
+
+import re
+from typing import Protocol
+
+from stint.domain.credentials import AccessRefused, InvalidCredential
+from stint.domain.principals import Principal
+from stint.services.access.api_keys import ApiKeys
+
+LONGEST_HEADER = 8_192
+"""Maximum characters of the header's value. API Gateway allows 10,240 bytes for all headers."""
+
+BEARER = re.compile(r"[Bb][Ee][Aa][Rr][Ee][Rr] +([A-Za-z0-9._~+/=-]+)")
+"""RFC 6750, section 2.1."""
+
+
+class TokenVerifier(Protocol):
+    """The tokens of an issuer."""
+
+    def verify(self, token: str) -> Principal:
+        """Return the principal of a valid token. Raises InvalidCredential and AccessRefused."""
+        ...
+
+
+class Authentication:
+    """Find the principal of a credential. None for `keys` or `tokens` means that the stack does not accept them."""
+
+    def __init__(self, keys: ApiKeys | None, tokens: TokenVerifier | None) -> None:
+        self._keys = keys
+        self._tokens = tokens
+
+    async def authenticate(self, header: str) -> Principal:
+        """Return the principal of a value of the header Authorization.
+
+        Raises:
+            InvalidCredential: the credential is not valid.
+            AccessRefused: the credential is valid, and its owner has no rights.
+            StoreUnavailable: the keys cannot be read.
+        """
+        credential = bearer_of(header)
+        principal = await self._find(credential)
+        if not principal.scopes:
+            raise AccessRefused("The caller has no scope of this API.")
+        return principal
+
+    async def _find(self, credential: str) -> Principal:
+        if credential.startswith("stk_"):
+            principal = await self._keys.verify(credential) if self._keys else None
+            if principal is None:
+                raise InvalidCredential("The API key is unknown, wrong, expired or revoked.")
+            return principal
+        if self._tokens is None:
+            raise InvalidCredential("The credential is not an API key of the form stk_<id>_<secret>.")
+        return self._tokens.verify(credential)
+
+
+def bearer_of(header: str) -> str:
+    """Return the credential of a header. Raises InvalidCredential."""
+    if len(header) > LONGEST_HEADER:
+        raise InvalidCredential(f"The header Authorization has more than {LONGEST_HEADER} characters.")
+    found = BEARER.fullmatch(header)
+    if found is None:
+        raise InvalidCredential("The header Authorization is not of the form: Bearer <key or token>.")
+    return found.group(1)

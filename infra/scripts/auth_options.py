@@ -20,6 +20,7 @@ NOT_SIGNED = "The request is not signed with AWS credentials (SigV4). Sign it fo
 PARAMETERS = ("AuthKeys", "AuthorizerCacheSeconds", "AuthorizerReservedConcurrency")
 RULES = ("SomeCredentialIsAccepted", "OidcIsComplete")
 CONDITIONS = ("AcceptsKeys", "ReservesAuthorizer")
+OUTPUTS = ("AuthorizerCacheSeconds",)
 RESOURCES = ("Authorizer", "AuthorizerLayer", "AuthorizerLogs")
 
 
@@ -45,7 +46,8 @@ def remove_authorizer(template: Template) -> None:
     parameters = template["Parameters"]
     for name in [*PARAMETERS, *(each for each in parameters if each.startswith("Oidc"))]:
         del parameters[name]
-    for section, names in (("Rules", RULES), ("Conditions", CONDITIONS), ("Resources", RESOURCES)):
+    removed = {"Rules": RULES, "Conditions": CONDITIONS, "Resources": RESOURCES, "Outputs": OUTPUTS}
+    for section, names in removed.items():
         for name in names:
             del template[section][name]
     resources = template["Resources"]

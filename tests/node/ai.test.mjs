@@ -5,6 +5,7 @@ import { createOpenResponses } from "@ai-sdk/open-responses";
 import { createOpenAI } from "@ai-sdk/openai";
 import { APICallError, generateObject, generateText, Output, stepCountIs, streamText, tool } from "ai";
 import { z } from "zod";
+import { makeAnimals, question } from "./animals.mjs";
 import { baseURLs, model as name } from "./server.mjs";
 
 const weather = tool({
@@ -124,5 +125,30 @@ for (const baseURL of baseURLs) {
     });
 
     assert.equal(text, "You said: Who am I?");
+  });
+}
+
+for (const baseURL of baseURLs) {
+  test(`files are searched and cited at ${new URL(baseURL).pathname}`, async () => {
+    const { store, ids } = await makeAnimals(baseURL);
+    const openai = createOpenAI({ baseURL, apiKey: "key" });
+    const asked = {
+      model: openai.responses(name),
+      prompt: question,
+      tools: { file_search: openai.tools.fileSearch({ vectorStoreIds: [store], maxNumResults: 1 }) },
+    };
+    const include = { openai: { include: ["file_search_call.results"] } };
+
+    const { text, sources } = await generateText(asked);
+    const { toolResults } = await generateText({ ...asked, providerOptions: include });
+    const streamed = streamText(asked);
+    const pieces = [];
+    for await (const part of streamed.fullStream) if (part.type === "source") pieces.push(part);
+
+    assert.match(text, /Andes/);
+    assert.deepEqual(sources.map((source) => source.providerMetadata.openai.fileId), [ids["llamas.md"]]);
+    assert.deepEqual(sources.map((source) => source.filename), ["llamas.md"]);
+    assert.deepEqual(toolResults[0].output.results.map((result) => result.filename), ["llamas.md"]);
+    assert.deepEqual(pieces.map((source) => source.filename), ["llamas.md"]);
   });
 }

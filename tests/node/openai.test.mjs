@@ -4,6 +4,7 @@ import { describe, test } from "node:test";
 import OpenAI from "openai";
 import { zodTextFormat } from "openai/helpers/zod";
 import { z } from "zod";
+import { makeAnimals, question } from "./animals.mjs";
 import { baseURLs, model } from "./server.mjs";
 
 const weather = {
@@ -154,6 +155,30 @@ for (const baseURL of baseURLs) {
 
       assert.equal(completion.choices[0].message.content, "Hello there");
       assert.equal(await runner.finalContent(), "get_weather answered: rain in Bern");
+    });
+
+    test("files are uploaded, searched and cited", async () => {
+      const { store, ids } = await makeAnimals(baseURL);
+      const tools = [{ type: "file_search", vector_store_ids: [store], max_num_results: 1 }];
+      const include = ["file_search_call.results"];
+
+      const stream = client.responses.stream({ model, input: question, tools, include });
+      const types = [];
+      stream.on("event", (event) => types.push(event.type));
+      const response = await stream.finalResponse();
+      const found = await client.vectorStores.search(store, { query: "Where do penguins live?", max_num_results: 1 });
+
+      const [search, message] = response.output;
+      assert.deepEqual(search.queries, ["Where do llamas live?"]);
+      assert.deepEqual(search.results.map((result) => result.file_id), [ids["llamas.md"]]);
+      const [citation] = message.content[0].annotations;
+      assert.deepEqual([citation.type, citation.file_id], ["file_citation", ids["llamas.md"]]);
+      assert.ok(citation.index <= response.output_text.length);
+      for (const each of ["in_progress", "searching", "completed"]) {
+        assert.ok(types.includes(`response.file_search_call.${each}`));
+      }
+      assert.deepEqual(found.data.map((result) => result.filename), ["penguins.md"]);
+      assert.equal((await client.vectorStores.delete(store)).deleted, true);
     });
 
     test("models are listed", async () => {

@@ -7,9 +7,10 @@ import json
 import logging
 import time
 from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from aws_lambda_powertools.logging import Logger
 from aws_lambda_powertools.metrics import EphemeralMetrics, MetricUnit
@@ -25,6 +26,7 @@ if TYPE_CHECKING:  # they cost a cold start 30 ms, and few functions answer with
     from stint.domain.openai.response_events import ResponseEvent
     from stint.domain.openai.response_resource import Response, ResponseUsage
 
+T = TypeVar("T")
 NAMESPACE = "Stint"
 
 
@@ -120,6 +122,16 @@ class Observation:
     def time_first_event(self) -> None:
         elapsed = self.elapsed_milliseconds()
         self.metrics.add_metric(name="TimeToFirstEvent", unit=MetricUnit.Milliseconds, value=elapsed)
+
+    async def time_events(self, events: AsyncGenerator[T, None]) -> AsyncGenerator[T, None]:
+        """Yield events, and record the time of the first one."""
+        first = True
+        async with aclosing(events):
+            async for event in events:
+                if first:
+                    self.time_first_event()
+                    first = False
+                yield event
 
     async def yield_events(self, events: AsyncIterator[Event], used: Usage | None) -> AsyncGenerator[Event, None]:
         """Yield a turn's events, and record its metrics. `used` is the usage before the turn was resumed."""

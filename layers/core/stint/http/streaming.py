@@ -1,6 +1,7 @@
 """The two forms of a run's response: a stream of server-sent events, or one JSON document that may take long."""
 
 import asyncio
+import json
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -11,8 +12,9 @@ from fastapi.responses import StreamingResponse
 
 from stint.domain.errors import StintError
 from stint.domain.schema import Schema
+from stint.http.errors import late_document_of
 from stint.http.heartbeats import with_heartbeats
-from stint.http.sse import COMMENT
+from stint.http.sse import COMMENT, DONE, encode_frame
 
 T = TypeVar("T")
 SPACE = b" "
@@ -40,6 +42,29 @@ class StreamFormat(Generic[T]):
     encode: Callable[[T], bytes]
     end: tuple[bytes, ...] = ()
     encode_error: Callable[[Exception], Iterable[bytes]] = reraise
+
+
+def encode_schema(event: Schema) -> bytes:
+    return encode_frame(event.to_json())
+
+
+def encode_failure(error: Exception) -> bytes:
+    """Write an error in place of a document whose response has begun."""
+    return json.dumps(late_document_of(error)).encode()
+
+
+def encode_last_frame(error: Exception) -> tuple[bytes, ...]:
+    """Write an error as the last event of a stream."""
+    return (encode_frame(encode_failure(error)),)
+
+
+def encode_last_frames(error: Exception) -> tuple[bytes, ...]:
+    """Write an error in place of the next chunk, and the end of OpenAI's stream."""
+    return (*encode_last_frame(error), DONE)
+
+
+CHUNKS: StreamFormat[Any] = StreamFormat(encode_schema, end=(DONE,), encode_error=encode_last_frames)
+"""The format of the chunks of OpenAI's completions."""
 
 
 async def stream_events(

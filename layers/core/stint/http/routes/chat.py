@@ -15,8 +15,7 @@ from stint.http.deadline import deadline_of
 from stint.http.errors import late_document_of
 from stint.http.openai_dependencies import OpenAIServicesDep
 from stint.http.requests import StrictRoute
-from stint.http.sse import DONE, encode_frame
-from stint.http.streaming import StreamFormat, buffer_document, stream_events
+from stint.http.streaming import CHUNKS, buffer_document, stream_events
 from stint.observability import Observation
 from stint.services.chat.chat import Chat, ChatRun
 
@@ -52,12 +51,8 @@ async def create_chat_completion(
 async def yield_chunks(observation: Observation, chat: Chat, run: ChatRun) -> Chunks:
     """Yield a completion's chunks, and record its metrics."""
     observation.count("ChatCompletions")
-    first = True
-    async with aclosing(chat.run(run)) as chunks:
+    async with aclosing(observation.time_events(chat.run(run))) as chunks:
         async for chunk in chunks:
-            if first:
-                observation.time_first_event()
-                first = False
             yield chunk
     observation.count_tokens(run.completion.usage or Usage(), Usage())
 
@@ -68,19 +63,7 @@ async def read_all(run: ChatRun, chunks: Chunks) -> ChatCompletion:
     return run.completion.whole()
 
 
-def encode_chunk(chunk: ChatCompletionChunk) -> bytes:
-    return encode_frame(chunk.to_json())
-
-
-def encode_chunk_error(error: Exception) -> tuple[bytes, ...]:
-    """Write an error instead of the next chunk, and the end of the stream."""
-    return encode_frame(json.dumps(late_document_of(error)).encode()), DONE
-
-
 def encode_failed(run: ChatRun, error: Exception) -> bytes:
     """Write a failed completion, which has the error and no choices."""
     failed = run.completion.whole().model_copy(update={"choices": []})
     return json.dumps(failed.model_dump(mode="json") | late_document_of(error)).encode()
-
-
-CHUNKS = StreamFormat(encode_chunk, end=(DONE,), encode_error=encode_chunk_error)

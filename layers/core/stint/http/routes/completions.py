@@ -1,6 +1,5 @@
 """The route of OpenAI's text completions, which may stream."""
 
-import json
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any
@@ -10,11 +9,9 @@ from fastapi import APIRouter, Request, Response
 from stint.domain.inference import Usage
 from stint.domain.openai.completions import TextCompletion, TextCompletionRequest
 from stint.http.deadline import deadline_of
-from stint.http.errors import late_document_of
 from stint.http.inference_dependencies import InferenceServicesDep
 from stint.http.requests import StrictRoute
-from stint.http.sse import DONE, encode_frame
-from stint.http.streaming import StreamFormat, buffer_document, stream_events
+from stint.http.streaming import CHUNKS, buffer_document, encode_failure, stream_events
 from stint.observability import Observation
 from stint.services.inference.completions import TextCompletionRun
 from stint.services.inference_api import InferenceServices
@@ -43,7 +40,7 @@ async def create_completion(body: TextCompletionRequest, request: Request, servi
         return run.whole()
 
     return await buffer_document(
-        read_all(), services.heartbeat_seconds, encode_error=encode_failed, cancel_with_client=True
+        read_all(), services.heartbeat_seconds, encode_error=encode_failure, cancel_with_client=True
     )
 
 
@@ -53,27 +50,7 @@ async def observe(
     """Yield the chunks of completions, and record their metrics."""
     observation: Observation = request.scope["stint.observation"]
     observation.count("Completions", len(run.runs))
-    first = True
-    async with aclosing(services.completions.run(run)) as chunks:
+    async with aclosing(observation.time_events(services.completions.run(run))) as chunks:
         async for chunk in chunks:
-            if first:
-                observation.time_first_event()
-                first = False
             yield chunk
     observation.count_tokens(run.usage or Usage(), Usage())
-
-
-def encode_chunk(chunk: TextCompletion) -> bytes:
-    return encode_frame(chunk.to_json())
-
-
-def encode_chunk_error(error: Exception) -> tuple[bytes, ...]:
-    """Write an error instead of the next chunk, and the end of the stream."""
-    return encode_frame(encode_failed(error)), DONE
-
-
-def encode_failed(error: Exception) -> bytes:
-    return json.dumps(late_document_of(error)).encode()
-
-
-CHUNKS = StreamFormat(encode_chunk, end=(DONE,), encode_error=encode_chunk_error)

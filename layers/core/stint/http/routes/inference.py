@@ -1,6 +1,5 @@
 """Routes of Llama Stack's inference, which may stream."""
 
-import json
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import aclosing
 from typing import Any
@@ -20,11 +19,16 @@ from stint.domain.llama_stack.inference import (
 )
 from stint.domain.schema import Schema
 from stint.http.deadline import deadline_of
-from stint.http.errors import late_document_of
 from stint.http.inference_dependencies import InferenceServicesDep
 from stint.http.requests import StrictRoute
-from stint.http.sse import encode_frame
-from stint.http.streaming import StreamFormat, buffer_document, stream_events
+from stint.http.streaming import (
+    StreamFormat,
+    buffer_document,
+    encode_failure,
+    encode_last_frame,
+    encode_schema,
+    stream_events,
+)
 from stint.observability import Observation
 from stint.services.inference.answers import chat_chunks, completion_chunks, to_chat_response, to_completion_response
 from stint.services.inference.runs import InferenceRun, ScoredDelta
@@ -90,12 +94,8 @@ async def observe(
     """Yield an answer's deltas, and record its metrics."""
     observation: Observation = request.scope["stint.observation"]
     observation.count("Inferences")
-    first = True
-    async with aclosing(services.inference.run(run)) as deltas:
+    async with aclosing(observation.time_events(services.inference.run(run))) as deltas:
         async for delta in deltas:
-            if first:
-                observation.time_first_event()
-                first = False
             yield delta
     observation.count_tokens(run.answer.usage or Usage(), Usage())
 
@@ -115,20 +115,7 @@ async def whole(
 
 
 async def buffered(work: Coroutine[Any, Any, Schema], services: InferenceServices) -> Response:
-    return await buffer_document(work, services.heartbeat_seconds, encode_error=encode_failed, cancel_with_client=True)
+    return await buffer_document(work, services.heartbeat_seconds, encode_error=encode_failure, cancel_with_client=True)
 
 
-def encode_event(event: Schema) -> bytes:
-    return encode_frame(event.to_json())
-
-
-def encode_stream_error(error: Exception) -> tuple[bytes]:
-    """Write an error as the last event of a stream."""
-    return (encode_frame(json.dumps(late_document_of(error)).encode()),)
-
-
-def encode_failed(error: Exception) -> bytes:
-    return json.dumps(late_document_of(error)).encode()
-
-
-EVENTS: StreamFormat[Any] = StreamFormat(encode_event, encode_error=encode_stream_error)
+EVENTS: StreamFormat[Any] = StreamFormat(encode_schema, encode_error=encode_last_frame)

@@ -218,6 +218,18 @@ async def test_context_is_retrieved_before_the_inference_if_the_arguments_say_so
     assert stored == retrieval
 
 
+async def test_the_model_may_search_further_after_context_was_retrieved(rag: RAGFixture) -> None:
+    await rag.register("team/a")
+    await rag.insert("team/a", {"doc-1": "Maverick has 128 experts.", "doc-2": "Pumas eat guanacos."})
+    answers = script(called("knowledge_search", arguments='{"query": "pumas"}'), said("Guanacos"))
+
+    turn = await turn_of(rag, answers, search(retrieve="before_inference"), text="How many experts has Maverick?")
+
+    steps = [step.step_type for step in turn.steps]
+    assert steps == ["memory_retrieval", "inference", "tool_execution", "inference"]
+    assert [tool.name for tool in rag.model.requests[0].tools] == ["knowledge_search"]
+
+
 async def test_an_unknown_time_of_retrieval_is_refused(rag: RAGFixture) -> None:
     await rag.fixture.open(toolgroups=[search(retrieve="sometimes")])
 

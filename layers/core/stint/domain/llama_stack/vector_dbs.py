@@ -4,10 +4,21 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
+from stint.domain.fields import invalid
 from stint.domain.llama_stack.registrations import Owner, check_identifier
 from stint.domain.schema import Request, Schema
 
 MAX_IDENTIFIER_BYTES = 1_000
+
+
+def check_segments(name: str) -> str:
+    """Refuse a name with an empty segment, because proxies merge slashes."""
+    if "" in name.split("/"):
+        raise invalid("The name begins with a slash, or has two in a row, so no URL can contain it. Choose another.")
+    return name
+
+
+VectorDBName = Annotated[str, Field(min_length=1), AfterValidator(check_identifier), AfterValidator(check_segments)]
 
 
 class VectorDBEntry(Schema):
@@ -40,7 +51,7 @@ class VectorDBList(Schema):
 class VectorDBRegisterRequest(Request):
     """A vector db to register. The embedding model decides on the dimension, whatever is requested."""
 
-    vector_db_id: Annotated[str, Field(min_length=1, max_length=MAX_IDENTIFIER_BYTES), AfterValidator(check_identifier)]
+    vector_db_id: VectorDBName
     embedding_model: str
     embedding_dimension: int | None = 384
     provider_id: str | None = None

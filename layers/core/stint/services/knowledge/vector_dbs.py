@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from stint.domain.errors import Conflict, InvalidRequest, NotFound, at_fault
 from stint.domain.ids import is_name, new_name
 from stint.domain.llama_stack.registrations import Owner
-from stint.domain.llama_stack.vector_dbs import MAX_IDENTIFIER_BYTES, VectorDB, VectorDBRegisterRequest
+from stint.domain.llama_stack.vector_dbs import VectorDB, VectorDBRegisterRequest
 from stint.domain.vector_stores import EmbeddingChoice, VectorStoreSettings, WindowChunking
 from stint.services.knowledge.embedding_models import EmbeddingModels
 from stint.services.knowledge.index_provider import check_index_provider
@@ -69,10 +69,9 @@ class VectorDBs:
     def check_names(self, request: VectorDBRegisterRequest) -> None:
         """Refuse an identifier or a provider that cannot be used. Raises InvalidRequest."""
         identifier = request.vector_db_id
-        if len(identifier.encode()) > MAX_IDENTIFIER_BYTES or is_name("vs", identifier):
+        if is_name("vs", identifier):
             raise InvalidRequest(
-                f"vector_db_id has more than {MAX_IDENTIFIER_BYTES:,} bytes, or the form of a vector store's id "
-                "(vs_...). Choose another name.",
+                "vector_db_id has the form of a vector store's id (vs_...). Choose another name.",
                 param="vector_db_id",
             )
         check_index_provider(request.provider_id, self.provider_id)

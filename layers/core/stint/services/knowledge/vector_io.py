@@ -1,11 +1,12 @@
 """Queries for chunks of vector dbs."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from stint.domain.content import text_of
 from stint.domain.errors import InvalidRequest
 from stint.domain.llama_stack.vector_io import ChunkQueryRequest, ChunkQueryResponse, FoundVectorChunk
-from stint.domain.retrieval import RRFRanker, SearchRequest
+from stint.domain.retrieval import FoundChunk, RRFRanker, SearchRequest
 from stint.services.knowledge.query_generator import MAX_QUERY_LENGTH
 from stint.services.knowledge.rag import ChunkSearch
 from stint.services.knowledge.rag_context import metadata_of, token_counts
@@ -39,5 +40,11 @@ class VectorIO:
         )
         with named_vector_db(request.vector_db_id):
             found = await self.search.search(search)
-        chunks = [FoundVectorChunk(content=one.text, metadata=metadata_of(one) | token_counts(one)) for one in found]
+        chunks = [FoundVectorChunk(content=one.text, metadata=shown_metadata(one)) for one in found]
         return ChunkQueryResponse(chunks=chunks, scores=[one.score for one in found])
+
+
+def shown_metadata(chunk: FoundChunk) -> dict[str, Any]:
+    """Return the metadata of a chunk, with its tokens unless it was inserted as a chunk, whose metadata has its id."""
+    counts = {} if "document_id" in chunk.metadata else token_counts(chunk)
+    return metadata_of(chunk) | counts

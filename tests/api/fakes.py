@@ -49,14 +49,14 @@ class FakeKnowledge:
     chunks: Sequence[FoundChunk] = ()
     requests: list[SearchRequest] = field(default_factory=list)
 
-    async def open_stores(self, request: SearchRequest) -> list[str]:
+    async def open(self, request: SearchRequest) -> "FakeOpenStores":
         for store_id in request.store_ids:
             if not any(chunk.store_id == store_id for chunk in self.chunks):
                 raise NotFound("Vector store", store_id)
-        return list(request.store_ids)
+        return FakeOpenStores(self, request)
 
     async def search(self, request: SearchRequest) -> list[FoundChunk]:
-        await self.open_stores(request)
+        await self.open(request)
         self.requests.append(request)
         words = {word for query in request.queries for word in query.lower().split()}
         if "outage" in words:
@@ -68,6 +68,17 @@ class FakeKnowledge:
         ]
         matching = [chunk for chunk in found if request.filter is None or request.filter.matches(chunk.attributes)]
         return matching[: request.max_results]
+
+
+@dataclass
+class FakeOpenStores:
+    """Stores of a FakeKnowledge that were read."""
+
+    knowledge: FakeKnowledge
+    request: SearchRequest
+
+    async def search(self, queries: Sequence[str]) -> list[FoundChunk]:
+        return await self.knowledge.search(replace(self.request, queries=queries))
 
 
 @dataclass

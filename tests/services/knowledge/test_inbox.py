@@ -116,14 +116,14 @@ async def test_an_object_that_is_deleted_while_its_event_is_handled_is_not_kept(
     objects: Objects, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     objects.put("Llamas live in Peru.")
-    insert = type(objects.inbox.insertions).insert
+    insert = type(objects.inbox.insertions).insert_one
 
-    async def delete_first(*given: Any, **named: Any) -> list[str]:
+    async def delete_first(*given: Any, **named: Any) -> None:
         objects.delete()
         await objects.inbox.handle(objects.key("a.txt"))  # its event comes before the document
-        return await insert(*given, **named)
+        await insert(*given, **named)
 
-    monkeypatch.setattr(type(objects.inbox.insertions), "insert", delete_first)
+    monkeypatch.setattr(type(objects.inbox.insertions), "insert_one", delete_first)
 
     await objects.notify()
 
@@ -164,6 +164,55 @@ async def test_a_task_of_a_replaced_object_does_not_fail_the_new_one(
     await objects.knowledge.work()
 
     assert await objects.found() == ["Llamas hum."]
+
+
+async def test_attributes_that_are_posted_while_an_object_is_replaced_stay(
+    objects: Objects, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    objects.put("Llamas live in Peru.")
+    await objects.notify(work=False)
+    knowledge, file_id = objects.knowledge, await objects.knowledge.file_of(objects.store_id)
+    objects.put("Llamas hum.")
+    documents = type(knowledge.cloud.store.vector_store_documents)
+    replace = documents.replace
+
+    async def post_first(*given: Any, **named: Any) -> Any:
+        monkeypatch.setattr(documents, "replace", replace)
+        request = UpdateVectorStoreFile.model_validate({"attributes": {"kind": "fact"}})
+        await knowledge.documents.update(objects.store_id, file_id, request)
+        return await replace(*given, **named)
+
+    monkeypatch.setattr(documents, "replace", post_first)
+
+    await objects.notify()
+
+    assert await objects.found() == ["Llamas hum."]
+    assert (await knowledge.documents.get(objects.store_id, file_id)).attributes == {"kind": "fact"}
+
+
+async def test_an_object_that_is_replaced_while_attributes_are_posted_is_found(
+    objects: Objects, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    objects.put("Llamas live in Peru.")
+    await objects.notify(work=False)
+    knowledge, file_id = objects.knowledge, await objects.knowledge.file_of(objects.store_id)
+    documents = type(knowledge.cloud.store.vector_store_documents)
+    replace = documents.replace
+
+    async def put_first(*given: Any, **named: Any) -> Any:
+        monkeypatch.setattr(documents, "replace", replace)
+        objects.put("Llamas hum.")
+        await objects.notify(work=False)
+        return await replace(*given, **named)
+
+    monkeypatch.setattr(documents, "replace", put_first)
+
+    request = UpdateVectorStoreFile.model_validate({"attributes": {"kind": "fact"}})
+    await knowledge.documents.update(objects.store_id, file_id, request)
+    await knowledge.work()
+
+    assert await objects.found() == ["Llamas hum."]
+    assert (await knowledge.documents.get(objects.store_id, file_id)).attributes == {"kind": "fact"}
 
 
 async def test_a_worker_with_the_lease_of_a_replaced_object_loses_it(cloud: Cloud, tenant: str) -> None:

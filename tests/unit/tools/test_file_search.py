@@ -1,11 +1,12 @@
 """The file search as a tool: queries, the text for the model, and its limit."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from stint.domain.content import text_of
-from stint.domain.retrieval import FoundChunk, SearchRequest
+from stint.domain.retrieval import FoundChunk
 from stint.tools.knowledge.file_search import MAX_QUERIES, FileSearch
 from stint.tools.outcomes import size_of
 from stint.tools.port import RESULTS, Invocation, Toolgroup, ToolOutcome
@@ -21,17 +22,14 @@ class Chunks:
         self.chunks = chunks
         self.queries: list[str] = []
 
-    async def open_stores(self, _: SearchRequest, /) -> list[str]:
-        return []
-
-    async def search(self, request: SearchRequest, /) -> list[FoundChunk]:
-        self.queries = list(request.queries)
+    async def search(self, queries: Sequence[str], /) -> list[FoundChunk]:
+        self.queries = list(queries)
         return self.chunks
 
 
 async def call(knowledge: Chunks, result_bytes: int = 10_000, *, cites: bool = True, **arguments: Any) -> ToolOutcome:
     marker_of = (lambda document_id: f"<|{document_id}|>") if cites else None
-    tool = FileSearch(knowledge, SearchRequest(["vs_1"], ()), result_bytes, marker_of)
+    tool = FileSearch(knowledge, result_bytes, marker_of)
     return await tool.invoke(GROUP, Invocation("file_search", arguments, "call_1"))
 
 

@@ -52,9 +52,14 @@ class KnowledgeComposition(AgentsComposition):
 
     def compose_search(self, tenant: str) -> "Search":
         """Make the search of a tenant's vector stores."""
+        from stint.services.knowledge.expired_stores import ExpiredStores  # noqa: PLC0415 - see above
         from stint.services.knowledge.search import Search  # noqa: PLC0415 - see above
 
-        return Search(tenant, self.store, self.get_index(), self.knowledge_parts.embedding_models(tenant))
+        models, expired = (
+            self.knowledge_parts.embedding_models(tenant),
+            ExpiredStores(tenant, self.store, self.queue.send),
+        )
+        return Search(tenant, self.store, self.get_index(), models, expired)
 
     def compose_knowledge_services(self, tenant: str) -> "KnowledgeServices":
         return compose_knowledge(tenant, self.knowledge_parts, self.make_vector_stores(tenant))
@@ -102,11 +107,17 @@ def delete_knowledge_objects(store: Store, make_index: "Callable[[], VectorIndex
 
         return await Removal(store, make_index).delete_document(task, deadline)
 
+    async def delete_contents(task: DeletionTask, deadline: float) -> bool:
+        from stint.services.knowledge.removal import Removal  # noqa: PLC0415 - see above
+
+        return await Removal(store, make_index).delete_contents(task, deadline)
+
     return {
         "file": delete_file,
         "upload": delete_upload,
         "vector_store": delete_store,
         "store_document": delete_document,
+        "store_contents": delete_contents,
     }
 
 

@@ -11,6 +11,7 @@ from stint.domain.tasks import DeletionTask
 from stint.services.deletions import SendTask
 from stint.services.document_reader import DocumentReader
 from stint.services.knowledge.embedding_models import EmbeddingModels
+from stint.services.knowledge.expired_stores import ExpiredStores
 from stint.services.knowledge.insertions import Insertions
 from stint.services.knowledge.query_generator import QueryGenerator
 from stint.services.knowledge.rag import RAG
@@ -44,7 +45,7 @@ def compose_rag(tenant: str, adapters: Adapters, store: Store, send: SendTask) -
     queries = QueryGenerator(adapters.router, get_registry)
     reader = DocumentReader(adapters.fetch, adapters.check_url, adapters.document_limits)
     models, delete_store = EmbeddingModels(adapters.embedders, find_models), delete_later(tenant, store, send)
-    search = Search(tenant, store, adapters.vector_index, models)
+    search = Search(tenant, store, adapters.vector_index, models, ExpiredStores(tenant, store, send))
     insertions = Insertions(tenant, store, IngestionTasks(tenant, send))
     vector_dbs = VectorDBs(tenant, store, models, adapters.settings.vector_index, delete_store)
     return RAGServices(

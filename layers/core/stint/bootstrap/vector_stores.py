@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from stint.services.knowledge.chunk_writer import ChunkWriter
 from stint.services.knowledge.contents import ContentReader
+from stint.services.knowledge.expired_stores import ExpiredStores
 from stint.services.knowledge.file_batches import FileBatches
 from stint.services.knowledge.ingestion import Ingestion
 from stint.services.knowledge.insertions import Insertions
@@ -34,7 +35,8 @@ def compose_vector_stores(tenant: str, parts: "KnowledgeParts") -> VectorStoreSe
     """Make the use cases of a tenant."""
     store, index, deletions = parts.store, parts.make_index(), parts.deletions
     models, tasks = parts.embedding_models(tenant), IngestionTasks(tenant, parts.send)
-    usage, search = UsageCounter(tenant, store, tasks), Search(tenant, store, index, models)
+    usage, expired = UsageCounter(tenant, store, tasks), ExpiredStores(tenant, store, parts.send)
+    search = Search(tenant, store, index, models, expired)
     insertions = Insertions(tenant, store, tasks)
 
     def make_updates() -> "AttributeUpdates":
@@ -42,7 +44,7 @@ def compose_vector_stores(tenant: str, parts: "KnowledgeParts") -> VectorStoreSe
 
         return AttributeUpdates(tenant, store, index, parts.adapters.settings.lease_seconds)
 
-    documents = StoreDocuments(tenant, store, insertions, make_updates, usage, deletions)
+    documents = StoreDocuments(tenant, store, insertions, make_updates, usage, expired, deletions)
     index_id = parts.adapters.settings.vector_index
     stores = VectorStoresOfTenant(tenant, store, models, documents, usage, search, deletions, index_id)
     batches = FileBatches(tenant, store, documents, usage)

@@ -18,6 +18,7 @@ ObjectKind = Literal[
     "upload",
     "vector_store",
     "store_document",
+    "store_contents",
 ]
 """The kinds of objects that a task can delete."""
 
@@ -31,6 +32,7 @@ IDS: dict[ObjectKind, tuple[str, ...]] = {
     "upload": ("upload_id",),
     "vector_store": ("vector_store_id",),
     "store_document": ("vector_store_id", "document"),
+    "store_contents": ("vector_store_id",),
 }
 """The fields of a task that name an object of each kind, its parent's first."""
 
@@ -40,7 +42,7 @@ UPLOAD_DELAY = 900
 
 
 class DeletionTask(Schema):
-    """Finish the deletion of an object that is marked as deleted.
+    """Finish the deletion of an object that is marked as deleted, or delete the contents of an expired vector store.
 
     `kind` and the ids are the format of the queue: during a deployment one version reads the messages of another.
     """
@@ -54,6 +56,7 @@ class DeletionTask(Schema):
         "delete_upload",
         "delete_vector_store",
         "delete_store_document",
+        "delete_store_contents",
     ] = "delete"
     tenant: TenantName
     agent_id: Omitted[str] = None
@@ -112,4 +115,4 @@ class IngestionTask(Schema):
 
 AnyTask = Annotated[DeletionTask | ResponseTask | IngestionTask, Field(discriminator="kind")]
 TASK: TypeAdapter[AnyTask] = TypeAdapter(AnyTask, config=ConfigDict(defer_build=True))
-"""Reads a message. A message alone deletes nothing: the object must also be marked as deleted in the table."""
+"""Reads a message. A message alone deletes nothing: in the table, the object must be marked as deleted, or expired."""

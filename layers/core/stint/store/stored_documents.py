@@ -20,6 +20,7 @@ class StoredDocument:
     milliseconds. `progress` is that of an ingestion which another attempt continues.
     `unindexed`: the index may have other attributes than the settings.
     `expired`: its file has expired, so that the document counts as deleted, and is not marked yet.
+    `deleted_at` is when it was marked, or when its deletion was last sent to the worker.
     """
 
     key: str
@@ -39,6 +40,7 @@ class StoredDocument:
     unindexed: bool = False
     expired: bool = False
     deleted: bool = False
+    deleted_at: int | None = None
 
     @property
     def held(self) -> bool:
@@ -83,4 +85,5 @@ def to_document(item: Item) -> StoredDocument:
         unindexed="unindexed" in item,
         expired=expired and is_live(item),
         deleted=expired or not is_live(item),
+        deleted_at=item.get("deleted_at"),
     )

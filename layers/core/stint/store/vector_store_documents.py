@@ -13,7 +13,7 @@ from stint.store.items import Item
 from stint.store.partitions import delete_partition
 from stint.store.stored_documents import StoredDocument, to_document
 from stint.store.table import Table
-from stint.store.tombstones import mark_deleted
+from stint.store.tombstones import is_live, mark_deleted
 from stint.store.transactions import MAX_WRITES, Put, TransactionCancelled, Transactions, Update
 from stint.store.vector_stores import LIVE, changed
 
@@ -94,19 +94,20 @@ class VectorStoreDocuments:
         key = keys.vector_store_document(tenant, store_id, document)
         await self._table.update(key, {"batch_id": batch_id}, LIVE)
 
-    async def mark_deleted(self, tenant: str, store_id: str, document: str) -> None:
+    async def mark_deleted(self, tenant: str, store_id: str, document: str, *, by_user: bool = True) -> None:
         """Hide a document from all reads at once. It may be repeated. Raises NotFound if it does not exist."""
         key = keys.vector_store_document(tenant, store_id, document)
+        mark = Update(key, {"deleted_at": int(time.time())}, "attribute_exists(pk)")
         try:
-            await self._change(
-                tenant, store_id, [Update(key, {"deleted_at": int(time.time())}, "attribute_exists(pk)")]
-            )
+            await self._change(tenant, store_id, [mark], by_user=by_user)
         except TransactionCancelled:
             raise NotFound("File", document) from None
 
-    async def _change(self, tenant: str, store_id: str, writes: Sequence[Put | Update]) -> None:
+    async def _change(
+        self, tenant: str, store_id: str, writes: Sequence[Put | Update], *, by_user: bool = True
+    ) -> None:
         """Write records of a store that exists, and forget its usage."""
-        store = Update(keys.vector_store(tenant, store_id), changed(), LIVE)
+        store = Update(keys.vector_store(tenant, store_id), changed(by_user=by_user), LIVE)
         try:
             await self._transactions.write([*writes, store])
         except TransactionCancelled as cancelled:
@@ -126,15 +127,22 @@ class VectorStoreDocuments:
         return {document: each for (_, document), each in found.items() if not each.deleted}
 
     async def find_all(
-        self, tenant: str, documents: Sequence[tuple[str, str]]
+        self, tenant: str, documents: Sequence[tuple[str, str]], stores: Sequence[str] = ()
     ) -> dict[tuple[str, str], StoredDocument]:
-        """Read documents of several stores in one call, also marked ones."""
+        """Read documents of several stores in one call, also marked ones.
+
+        Raises NotFound if one of `stores` does not exist, or has been emptied.
+        """
         wanted = {
             keys.vector_store_document(tenant, store_id, one): (store_id, one)
             for store_id, one in dict.fromkeys(documents)
         }
-        found = await self._table.get_many(list(wanted))
-        return {wanted[key]: to_document(item) for key, item in found.items()}
+        checked = {keys.vector_store(tenant, one): one for one in stores}
+        found = await self._table.get_many([*wanted, *checked])
+        for key, store_id in checked.items():
+            if not is_live(item := found.get(key)) or "emptied_at" in item:
+                raise NotFound("Vector store", store_id)
+        return {wanted[key]: to_document(item) for key, item in found.items() if key in wanted}
 
     async def get_marked(self, tenant: str, store_id: str, document: str) -> StoredDocument | None:
         """Read a document, also a marked one; None if there is none."""
@@ -185,6 +193,26 @@ class VectorStoreDocuments:
             return False
         return True
 
+    async def claim_deletion(self, tenant: str, store_id: str, found: StoredDocument) -> None:
+        """Note that the deletion of a marked document was sent again, unless another reader has."""
+        key = keys.vector_store_document(tenant, store_id, found.key)
+        with suppress(ConditionFailed):
+            seen = {":seen": found.deleted_at}
+            await self._table.update(key, {"deleted_at": int(time.time())}, "deleted_at = :seen", seen)
+
+    async def end(self, tenant: str, store_id: str, error: LastError, document: str) -> StoredDocument | None:
+        """Let a document fail if it is in progress, and return it; None if it does not exist.
+
+        Its writer keeps the lease, and cannot complete the document.
+        """
+        key = keys.vector_store_document(tenant, store_id, document)
+        failed = {"doc_status": "failed", "last_error": error.model_dump_json()}
+        try:
+            item: Item | None = await self._table.update(key, failed, OPEN, IN_PROGRESS)
+        except ConditionFailed as refused:
+            item = refused.item
+        return None if item is None else to_document(item)
+
     async def mark_in_deleted_store(self, tenant: str, store_id: str, document: str) -> StoredDocument | None:
         """Hide a document of a store that is being deleted, and return it; None if it does not exist."""
         key = keys.vector_store_document(tenant, store_id, document)
@@ -194,7 +222,7 @@ class VectorStoreDocuments:
     async def mark_detached(self, tenant: str, store_id: str, document: str) -> StoredDocument | None:
         """Hide a document whose file is being deleted, and return it; None if it or its store does not exist."""
         with suppress(NotFound):
-            await self.mark_deleted(tenant, store_id, document)
+            await self.mark_deleted(tenant, store_id, document, by_user=False)
         found = await self.get_marked(tenant, store_id, document)
         return found if found is not None and found.deleted else None
 

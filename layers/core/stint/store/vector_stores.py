@@ -26,7 +26,8 @@ LIVE = "attribute_exists(pk) AND attribute_not_exists(deleted_at)"
 class StoredVectorStore:
     """A vector store. `usage` is None if its documents have changed since it was last computed.
 
-    `change_id` is that of the last change of its documents.
+    `change_id` is that of the last change of its documents. `emptied`: it has expired for ever, and its contents are
+    being deleted.
     """
 
     id: str
@@ -35,6 +36,7 @@ class StoredVectorStore:
     change_id: str
     settings: VectorStoreSettings
     usage: StoreUsage | None = None
+    emptied: bool = False
 
     @property
     def expires_at(self) -> int | None:
@@ -43,16 +45,17 @@ class StoredVectorStore:
 
     @property
     def expired(self) -> bool:
-        return self.expires_at is not None and self.expires_at <= time.time()
+        return self.emptied or (self.expires_at is not None and self.expires_at <= time.time())
 
     @property
     def idle_seconds(self) -> float:
         return time.time() - self.last_active_at
 
 
-def changed() -> Item:
-    """Return the attributes that each change of a store's documents writes."""
-    return {"change_id": secrets.token_hex(6), "doc_usage": None, "last_active_at": int(time.time())}
+def changed(*, by_user: bool = True) -> Item:
+    """Return the attributes that each change of a store's documents writes. Only those of users count as activity."""
+    activity = {"last_active_at": int(time.time())} if by_user else {}
+    return {"change_id": secrets.token_hex(6), "doc_usage": None} | activity
 
 
 class VectorStores:
@@ -145,6 +148,20 @@ class VectorStores:
         except ConditionFailed:
             return
 
+    async def mark_emptied(self, tenant: str, store: StoredVectorStore) -> bool:
+        """Let a store stay expired for ever, and return whether it has not been used since it was read."""
+        key, seen = keys.vector_store(tenant, store.id), {":seen": store.last_active_at}
+        try:
+            await self._table.update(key, {"emptied_at": int(time.time())}, f"{LIVE} AND last_active_at = :seen", seen)
+        except ConditionFailed:
+            return False
+        return True
+
+    async def find_settings(self, tenant: str, store_id: str) -> VectorStoreSettings | None:
+        """Return the settings of a store, also of one that is being deleted; None if there is none."""
+        item = await self._table.get(keys.vector_store(tenant, store_id))
+        return VectorStoreSettings.model_validate_json(item["settings"]) if item and "settings" in item else None
+
     async def mark_deleted(self, tenant: str, store_id: str) -> VectorStoreSettings:
         """Hide a store from all reads at once, and return its settings. It may be repeated.
 
@@ -187,4 +204,12 @@ class VectorStores:
 def _store(item: Item) -> StoredVectorStore:
     usage = StoreUsage.model_validate_json(item["doc_usage"]) if "doc_usage" in item else None
     settings = VectorStoreSettings.model_validate_json(item["settings"])
-    return StoredVectorStore(item["sk"], item["created_at"], item["last_active_at"], item["change_id"], settings, usage)
+    return StoredVectorStore(
+        id=item["sk"],
+        created_at=item["created_at"],
+        last_active_at=item["last_active_at"],
+        change_id=item["change_id"],
+        settings=settings,
+        usage=usage,
+        emptied="emptied_at" in item,
+    )

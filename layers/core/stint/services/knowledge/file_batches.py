@@ -6,9 +6,9 @@ from stint.domain.errors import InvalidRequest
 from stint.domain.ids import new_name
 from stint.domain.openai.vector_stores import CreateFileBatch, FileBatch, VectorStoreFileList
 from stint.domain.vector_stores import DocumentSettings, DocumentStatus
-from stint.services.knowledge.search import refuse_expired
+from stint.services.knowledge.expired_stores import refuse_expired
 from stint.services.knowledge.store_documents import StoreDocuments
-from stint.services.knowledge.usage import UsageCounter, count
+from stint.services.knowledge.usage import UsageCounter
 from stint.store.file_batches import StoredFileBatch
 from stint.store.parallel import map_concurrently
 from stint.store.store import Store
@@ -59,25 +59,20 @@ class FileBatches:
 
     async def get(self, store_id: str, batch_id: str) -> FileBatch:
         """Read a batch, and count its files."""
-        await self.documents.open(store_id)
+        store = await self.documents.open(store_id)
         batch = await self.store.file_batches.get(self.tenant, store_id, batch_id)
-        return await self.to_resource(store_id, batch)
+        return await self.to_resource(store, batch)
 
-    async def to_resource(self, store_id: str, batch: StoredFileBatch) -> FileBatch:
-        found = await self.read(store_id, batch.id)
-        await self.usage.requeue(store_id, found)
-        counts = count(found)
+    async def to_resource(self, store: StoredVectorStore, batch: StoredFileBatch) -> FileBatch:
+        counts = await self.usage.of_batch(store, batch.id)
         status: DocumentStatus = "in_progress" if counts.in_progress else "completed"
         return FileBatch(
             id=batch.id,
             created_at=batch.created_at,
-            vector_store_id=store_id,
+            vector_store_id=store.id,
             status="cancelled" if batch.cancelled else status,
             file_counts=counts,
         )
-
-    async def read(self, store_id: str, batch_id: str) -> list[StoredDocument]:
-        return [each async for each in self.usage.read_live(store_id) if each.batch_id == batch_id]
 
     async def list_files(
         self,
@@ -101,6 +96,8 @@ class FileBatches:
         async def cancel_document(found: StoredDocument) -> bool:
             return await self.store.vector_store_documents.cancel(self.tenant, store_id, found.key)
 
-        waiting = [each for each in await self.read(store_id, batch_id) if each.status == "in_progress"]
+        every = (await self.usage.read(store_id)).live
+        waiting = [each for each in every if each.batch_id == batch_id and each.status == "in_progress"]
         await map_concurrently(cancel_document, waiting)
+        self.usage.recent.forget()
         return await self.get(store_id, batch_id)

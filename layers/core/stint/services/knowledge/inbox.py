@@ -76,8 +76,11 @@ class InboxDocuments:
         found = (await self.store.vector_store_documents.find(self.tenant, store_id, [document])).get(document)
         if found is not None and found.settings.content == seen and found.status == "completed":
             return False
-        settings = found.settings if found else new_settings(name, store, seen)
-        await self.insertions.insert(store_id, {document: settings.model_copy(update={"content": seen})})
+
+        def replace(settings: DocumentSettings | None) -> DocumentSettings:
+            return (settings or new_settings(name, store, seen)).model_copy(update={"content": seen})
+
+        await self.insertions.insert_one(store_id, document, replace)
         return True
 
     def ignore(self, store_id: str, reason: str) -> None:

@@ -12,6 +12,7 @@ from stint.loop.lease_keeper import LeaseKeeper, lease_span
 from stint.services.knowledge.attribute_updates import AttributeUpdates
 from stint.services.knowledge.chunk_writer import ChunkWriter, DocumentKeeper
 from stint.services.knowledge.contents import Content, ContentReader, UnreadableDocument, last_error_of
+from stint.services.knowledge.expired_stores import refuse_expired
 from stint.services.knowledge.ingestion_attempt import IngestionAttempt
 from stint.services.knowledge.tasks import IngestionTasks
 from stint.store.store import Store
@@ -89,6 +90,9 @@ class Ingestion:
 
     async def bring_up_to_date(self, store: StoredVectorStore, found: StoredDocument, deadline: float) -> None:
         """Ingest a document, or write its attributes to the index, or delete what killed attempts left behind."""
+        if store.expired and found.status != "in_progress":
+            return
+        refuse_expired(store)
         if found.status == "in_progress":
             await self.ingest(store, found, deadline)
         elif found.unindexed:

@@ -1,7 +1,7 @@
 """Insertion of documents into vector stores: a record in progress, its content, and a task of the worker."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
@@ -17,7 +17,7 @@ from stint.domain.vector_stores import (
     WindowChunking,
 )
 from stint.retrieval.entries import check_vector
-from stint.services.knowledge.search import refuse_expired
+from stint.services.knowledge.expired_stores import refuse_expired
 from stint.services.knowledge.tasks import IngestionTasks
 from stint.store.failures import ConditionFailed
 from stint.store.items import Item
@@ -130,6 +130,29 @@ class Insertions:
             if isinstance(settings.content, StoredContent) and not used:
                 await self.store.vector_store_contents.delete(settings.content)
 
+    async def insert_one(
+        self, store_id: str, document: str, make: Callable[[DocumentSettings | None], DocumentSettings]
+    ) -> None:
+        """Add a document, or ingest it again, with settings made of those that it has at that moment.
+
+        Raises Conflict if other requests change it all the time.
+        """
+        documents = self.store.vector_store_documents
+        for _ in range(ATTEMPTS):
+            found = (await documents.find(self.tenant, store_id, [document])).get(document)
+            settings = make(None if found is None else found.settings)
+            try:
+                if found is None:
+                    stored = (await documents.add(self.tenant, store_id, {document: settings}))[document]
+                else:
+                    stored = await self.put_again(store_id, found, settings, None)
+            except ConditionFailed:
+                continue
+            if stored.status == "in_progress":
+                await self.tasks.send_documents(store_id, [document])
+            return
+        raise refused(store_id)
+
     async def put(
         self, store_id: str, documents: Mapping[str, DocumentSettings], batch: Item | None = None
     ) -> dict[str, StoredDocument]:
@@ -151,7 +174,7 @@ class Insertions:
             except ConditionFailed:
                 continue
             return {key: found[key] for key in documents}
-        raise Conflict(f"Other requests change the same files of vector store {store_id!r}. Try again.")
+        raise refused(store_id)
 
     async def put_again(
         self, store_id: str, found: StoredDocument, settings: DocumentSettings, batch_id: str | None
@@ -198,6 +221,10 @@ def shared_metadata(chunks: Sequence[InsertedChunk]) -> dict[str, object]:
     """Return the metadata that is equal in all chunks of a document."""
     first, *others = (chunk.metadata for chunk in chunks)
     return {key: value for key, value in first.items() if all(key in one and one[key] == value for one in others)}
+
+
+def refused(store_id: str) -> Conflict:
+    return Conflict(f"Other requests change the same files of vector store {store_id!r}. Try again.")
 
 
 def is_same(found: DocumentSettings, new: DocumentSettings) -> bool:

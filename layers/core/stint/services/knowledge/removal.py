@@ -1,12 +1,14 @@
 """Deletion of vector stores and of their documents: first from the index, then from the bucket, then from the table."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 
 from stint.domain.errors import NotFound, NotMarkedDeleted, StillWritten
 from stint.domain.tasks import DeletionTask
+from stint.domain.vector_stores import LastError
 from stint.retrieval.port import VectorIndex
 from stint.services.knowledge.entries import chunk_keys
 from stint.store.knowledge_keys import vector_index
@@ -18,7 +20,12 @@ from stint.store.table import take
 DELETED_AT_ONCE = 100
 LATER = "The deletion goes on when the writer has stopped."
 
+EXPIRED = LastError(code="invalid_file", message="The vector store has expired. Create another one.")
+
 MakeIndex = Callable[[], VectorIndex]
+
+StopWriter = Callable[[str], Awaitable[StoredDocument | None]]
+"""A function that prevents leases of a document, and returns it as it then is; None if it does not exist."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +77,8 @@ class Removal:
             return True
         if settings.identifier is not None:
             await self.store.vector_db_names.remove(tenant, settings.identifier, store_id)
-        if not await self.stop_writers(tenant, store_id, deadline):
+        mark = partial(self.store.vector_store_documents.mark_in_deleted_store, tenant, store_id)
+        if not await self.stop_writers(tenant, store_id, mark, deadline):
             return False
         await self.make_index().drop(vector_index(tenant, store_id))
         await self.store.vector_store_contents.delete_store(tenant, store_id)
@@ -80,23 +88,40 @@ class Removal:
         await self.store.vector_stores.remove(tenant, store_id)
         return True
 
-    async def stop_writers(self, tenant: str, store_id: str, deadline: float) -> bool:
-        """Mark all documents of a store, and return whether there was time for all.
+    async def delete_contents(self, task: DeletionTask, deadline: float) -> bool:
+        """Delete the chunks and texts of a store that has expired. Its record and those of its documents stay.
 
-        Raises StillWritten if one has a lease.
+        Raises StillWritten if a process may still write chunks.
         """
-        documents = self.store.vector_store_documents
+        tenant, (store_id,) = task.tenant, task.ids
+        try:
+            store = await self.store.vector_stores.get(tenant, store_id)
+        except NotFound:
+            return True
+        if not store.expired:
+            return True
+        if not store.emptied and not await self.store.vector_stores.mark_emptied(tenant, store):
+            return False
+        end = partial(self.store.vector_store_documents.end, tenant, store_id, EXPIRED)
+        if not await self.stop_writers(tenant, store_id, end, deadline):
+            return False
+        await self.make_index().drop(vector_index(tenant, store_id))
+        await self.store.vector_store_contents.delete_store(tenant, store_id)
+        return True
 
-        async def mark(found: StoredDocument) -> StoredDocument | None:
-            return await documents.mark_in_deleted_store(tenant, store_id, found.key)
+    async def stop_writers(self, tenant: str, store_id: str, stop: StopWriter, deadline: float) -> bool:
+        """Call `stop` for the documents of a store that have a writer, or may get one.
 
-        reading, held = documents.read(tenant, store_id), [False]
+        Returns whether there was time for all. Raises StillWritten if one has a lease.
+        """
+        reading, held = self.store.vector_store_documents.read(tenant, store_id), False
         while some := await take(reading, DELETED_AT_ONCE):
-            marked = await map_concurrently(mark, [one for one in some if one.status == "in_progress" or one.held])
-            held += [one is not None and one.held for one in marked]
+            writable = [one.key for one in some if one.status == "in_progress" or one.held]
+            stopped = await map_concurrently(stop, writable)
+            held |= any(one is not None and one.held for one in stopped)
             if time.monotonic() >= deadline:
                 return False
-        if any(held):
+        if held:
             raise StillWritten(f"Files of vector store {store_id} are still being written. {LATER}")
         return True
 

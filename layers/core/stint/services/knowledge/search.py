@@ -2,14 +2,15 @@
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
-from stint.domain.errors import InvalidRequest, NotFound
+from stint.domain.errors import NotFound
 from stint.domain.retrieval import FoundChunk, RRFRanker, SearchRequest
 from stint.domain.vector_stores import EmbeddingChoice
 from stint.retrieval.port import Hit, IndexQuery, Vector, VectorIndex
 from stint.services.knowledge.embedding_models import EmbeddingModels
+from stint.services.knowledge.expired_stores import ExpiredStores, refuse_expired
 from stint.store.knowledge_keys import vector_index
 from stint.store.parallel import map_concurrently
 from stint.store.store import Store
@@ -56,6 +57,7 @@ class Search:
     store: Store
     index: VectorIndex
     models: EmbeddingModels
+    expired: ExpiredStores
 
     async def search(self, request: SearchRequest) -> list[FoundChunk]:
         """Return the best chunks of all stores, sorted by score, store, document and key.
@@ -66,9 +68,18 @@ class Search:
             NotFound: a store does not exist, or belongs to another session.
             InvalidRequest: a store has expired.
         """
-        stores = await self.open_stores(request)
+        return await self.search_in(await self.open_stores(request), request)
+
+    async def open(self, request: SearchRequest) -> "OpenStores":
+        """Read the stores of a search, to search in them later and more than once. Raises as `search`."""
+        return OpenStores(self, await self.open_stores(request), request)
+
+    async def search_in(
+        self, stores: Sequence[StoredVectorStore], request: SearchRequest, *, again: bool = False
+    ) -> list[FoundChunk]:
+        """Return the best chunks of stores that were read. `again`: that was earlier, so that they may be deleted."""
         queries = await self.make_queries(stores, request)
-        chunks = await self.query(queries, request)
+        chunks = await self.query(queries, request, [store.id for store in stores] if again else ())
         await self.note_activity(stores)
         kept = [chunk for chunk in chunks if chunk.score >= request.score_threshold]
         return kept[: request.max_results]
@@ -79,6 +90,7 @@ class Search:
         for store in found.values():
             if store.settings.owner not in (None, request.session):
                 raise NotFound("Vector store", store.id)
+            await self.expired.delete_contents(store)
             refuse_expired(store)
         return list(found.values())
 
@@ -101,12 +113,12 @@ class Search:
             )
         ]
 
-    async def query(self, queries: Sequence[Query], request: SearchRequest) -> list[FoundChunk]:
-        """Query the indexes, with more results if too many hits are outdated."""
+    async def query(self, queries: Sequence[Query], request: SearchRequest, checked: Sequence[str]) -> list[FoundChunk]:
+        """Query the indexes, with more results if too many hits are outdated. See `read_documents`."""
         k = request.max_results + EXTRA_HITS
         while True:
             found = await map_concurrently(partial(self.query_index, request, k), queries)
-            documents = await self.read_documents(found)
+            documents = await self.read_documents(found, checked)
             chunks = merge(found, documents, request)
             if k >= MAX_HITS or len(chunks) >= request.max_results or not any(one.more for one in found):
                 return chunks
@@ -128,16 +140,32 @@ class Search:
             hits = []
         return Found(query, hits, len(hits) >= k)
 
-    async def read_documents(self, found: Sequence[Found]) -> Documents:
-        """Read the records of all documents that were hit in one call."""
+    async def read_documents(self, found: Sequence[Found], checked: Sequence[str]) -> Documents:
+        """Read the records of all documents that were hit in one call.
+
+        Raises NotFound if one of the stores `checked` was deleted or emptied since it was read.
+        """
         wanted = [(one.query.store.id, hit.document) for one in found for hit in one.hits]
-        return await self.store.vector_store_documents.find_all(self.tenant, wanted) if wanted else {}
+        return await self.store.vector_store_documents.find_all(self.tenant, wanted, checked) if wanted else {}
 
     async def note_activity(self, stores: Sequence[StoredVectorStore]) -> None:
         """Note the search in stores that expire, once a minute at most."""
         for store in stores:
             if store.settings.expires_after is not None and store.idle_seconds >= QUIET_SECONDS:
                 await self.store.vector_stores.touch(self.tenant, store.id)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenStores:
+    """A search in stores that were read once. Its request has no queries."""
+
+    knowledge: Search
+    stores: Sequence[StoredVectorStore]
+    request: SearchRequest
+
+    async def search(self, queries: Sequence[str]) -> list[FoundChunk]:
+        """Return the best chunks for queries. Raises NotFound if a store was deleted since it was read."""
+        return await self.knowledge.search_in(self.stores, replace(self.request, queries=queries), again=True)
 
 
 def merge(found: Sequence[Found], documents: Documents, request: SearchRequest) -> list[FoundChunk]:
@@ -195,9 +223,3 @@ def to_score(score: float, request: SearchRequest) -> float:
         case _:
             scaled = score
     return min(max(scaled, 0.0), 1.0)
-
-
-def refuse_expired(store: StoredVectorStore) -> None:
-    """Raise InvalidRequest for a store that has expired."""
-    if store.expired:
-        raise InvalidRequest(f"Vector store {store.id!r} has expired. Create another one.", code="vector_store_expired")

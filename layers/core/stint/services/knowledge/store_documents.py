@@ -28,8 +28,8 @@ from stint.domain.vector_stores import (
     WindowChunking,
 )
 from stint.services.deletions import Deletions
+from stint.services.knowledge.expired_stores import ExpiredStores, refuse_expired
 from stint.services.knowledge.insertions import Insertions
-from stint.services.knowledge.search import refuse_expired
 from stint.services.knowledge.usage import UsageCounter
 from stint.store.store import Store
 from stint.store.stored_documents import StoredDocument
@@ -49,6 +49,7 @@ class StoreDocuments:
     insertions: Insertions
     make_updates: "Callable[[], AttributeUpdates]"
     usage: UsageCounter
+    expired: ExpiredStores
     deletions: Deletions
 
     async def prepare(
@@ -85,10 +86,11 @@ class StoreDocuments:
         return await self.get(store_id, request.file_id)
 
     async def open(self, store_id: str) -> StoredVectorStore:
-        """Read a store. Raises NotFound for that of a session."""
+        """Read a store. If it has expired, its contents are deleted. Raises NotFound for that of a session."""
         stored = await self.store.vector_stores.get(self.tenant, store_id)
         if stored.settings.owner is not None:
             raise NotFound("Vector store", store_id)
+        await self.expired.delete_contents(stored)
         return stored
 
     async def get(self, store_id: str, file_id: str) -> VectorStoreFile:
@@ -132,11 +134,17 @@ class StoreDocuments:
         """
         refuse_expired(await self.open(store_id))
         found = await self.store.vector_store_documents.get(self.tenant, store_id, file_id)
-        settings = found.settings.model_copy(update={"attributes": request.attributes or {}})
+        attributes = {"attributes": request.attributes or {}}
+
+        def change(settings: DocumentSettings | None) -> DocumentSettings:
+            if settings is None:
+                raise NotFound("File", file_id)
+            return settings.model_copy(update=attributes)
+
         if found.status != "completed":
-            await self.insertions.insert(store_id, {found.key: settings})
+            await self.insertions.insert_one(store_id, found.key, change)
         else:
-            await self.update_completed(store_id, found, settings)
+            await self.update_completed(store_id, found, change(found.settings))
         return await self.get(store_id, file_id)
 
     async def update_completed(self, store_id: str, found: StoredDocument, settings: DocumentSettings) -> None:
@@ -153,8 +161,9 @@ class StoreDocuments:
 
         Raises:
             Conflict: it is not ingested yet, or could not be.
+            InvalidRequest: the store has expired.
         """
-        await self.open(store_id)
+        refuse_expired(await self.open(store_id))
         found = await self.store.vector_store_documents.get(self.tenant, store_id, file_id)
         settings, texts = found.settings, [TextContent(text=text) for text in await self.read_texts(found)]
         return FileContentPage(
@@ -172,9 +181,14 @@ class StoreDocuments:
         return [(await contents.get(found.text)).decode()]
 
     async def delete(self, store_id: str, file_id: str) -> DeletedVectorStoreFile:
-        """Remove a file from a store. When this returns, no search finds it. The file itself stays."""
+        """Remove a file from a store. When this returns, no search finds it. The file itself stays.
+
+        A repeated request finishes the deletion of one that failed.
+        """
         await self.open(store_id)
-        await self.store.vector_store_documents.get(self.tenant, store_id, file_id)
+        found = await self.store.vector_store_documents.get_marked(self.tenant, store_id, file_id)
+        if found is None or found.expired:
+            raise NotFound("File", file_id)
         await self.delete_document(store_id, file_id)
         return DeletedVectorStoreFile(id=file_id)
 

@@ -2,14 +2,16 @@
 
 import time
 from collections import Counter
-from collections.abc import AsyncGenerator, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from stint.domain.errors import NotFound
 from stint.domain.tasks import DeletionTask
 from stint.domain.vector_stores import FileCounts, LastError, StoreUsage
+from stint.services.knowledge.recent_counts import RecentCounts
 from stint.services.knowledge.tasks import IngestionTasks
+from stint.store.parallel import map_concurrently
 from stint.store.store import Store
 from stint.store.stored_documents import StoredDocument
 from stint.store.vector_stores import StoredVectorStore
@@ -19,12 +21,29 @@ REQUEUE_SECONDS = 1_200
 
 MAX_REQUEUES = 3
 
-EXPIRED_AT_ONCE = 20
-"""Documents of expired files that one read of a store gives to the worker."""
+DELETED_AT_ONCE = 20
+"""Documents that one read of a store gives to the worker for their deletion."""
 
 LOST = LastError(
     code="server_error", message="The file was sent to the worker several times and never ingested. Add it again."
 )
+
+
+@dataclass(frozen=True, slots=True)
+class CountedDocuments:
+    """The documents of a store that exist, and how many records were read. `deleting`: there are others."""
+
+    live: list[StoredDocument]
+    read: int
+    deleting: bool
+
+    @property
+    def usage(self) -> StoreUsage:
+        return StoreUsage(
+            file_counts=count(self.live),
+            usage_bytes=sum(each.usage_bytes for each in self.live),
+            valid_until=min((end for each in self.live if (end := each.settings.expires_at)), default=None),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,39 +53,52 @@ class UsageCounter:
     tenant: str
     store: Store
     tasks: IngestionTasks
+    recent: RecentCounts = field(default_factory=RecentCounts)
 
     async def of(self, store: StoredVectorStore) -> StoreUsage:
-        """Return the usage of a store. It is kept in the store's record once no document is in progress."""
+        """Return the usage of a store. It is kept in the store's record once no document is changing."""
         if store.usage is not None and not is_outdated(store.usage):
             return store.usage
-        documents = [each async for each in self.read_live(store.id)]
-        usage = StoreUsage(
-            file_counts=count(documents),
-            usage_bytes=sum(each.usage_bytes for each in documents),
-            valid_until=min((end for each in documents if (end := each.settings.expires_at)), default=None),
-        )
-        if not usage.file_counts.in_progress:
+        if recent := self.recent.get(store.id, "", store.change_id):
+            return recent
+        documents = await self.read(store.id)
+        usage = documents.usage
+        if not usage.file_counts.in_progress and not documents.deleting:
             await self.store.vector_stores.put_usage(self.tenant, store, usage)
-        await self.requeue(store.id, documents)
+        else:
+            self.recent.put(store.id, "", store.change_id, usage, documents.read)
+        await self.requeue(store.id, documents.live)
         return usage
 
-    async def read_live(self, store_id: str) -> AsyncGenerator[StoredDocument, None]:
-        """Read the documents of a store. The worker deletes those whose files have expired, some at a time."""
-        expired = 0
-        async for document in self.store.vector_store_documents.read(self.tenant, store_id):
-            if document.expired and expired < EXPIRED_AT_ONCE:
-                expired += 1
-                await self.delete_expired(store_id, document.key)
-            if not document.deleted:
-                yield document
+    async def of_batch(self, store: StoredVectorStore, batch_id: str) -> FileCounts:
+        """Return the numbers of documents of a batch."""
+        if recent := self.recent.get(store.id, batch_id, store.change_id):
+            return recent.file_counts
+        documents = await self.read(store.id)
+        batch = replace(documents, live=[each for each in documents.live if each.batch_id == batch_id])
+        self.recent.put(store.id, batch_id, store.change_id, batch.usage, documents.read)
+        await self.requeue(store.id, batch.live)
+        return batch.usage.file_counts
 
-    async def delete_expired(self, store_id: str, document: str) -> None:
-        task = DeletionTask(
-            kind="delete_store_document", tenant=self.tenant, vector_store_id=store_id, document=document
+    async def read(self, store_id: str) -> CountedDocuments:
+        """Read the documents of a store. The worker deletes those that should have been deleted, some at a time."""
+        every = [each async for each in self.store.vector_store_documents.read(self.tenant, store_id)]
+        deleted = [each for each in every if each.deleted]
+        lost = [each for each in deleted if each.expired or is_deletion_lost(each)]
+        await map_concurrently(lambda document: self.delete_again(store_id, document), lost[:DELETED_AT_ONCE])
+        return CountedDocuments([each for each in every if not each.deleted], len(every), bool(deleted))
+
+    async def delete_again(self, store_id: str, found: StoredDocument) -> None:
+        """Send the deletion of a document that has expired, or that is marked as deleted since long ago."""
+        # The task is sent first: if that fails, the next reader sends it.
+        await self.tasks.send(
+            DeletionTask(kind="delete_store_document", tenant=self.tenant, vector_store_id=store_id, document=found.key)
         )
-        await self.tasks.send(task)
+        if not found.expired:
+            await self.store.vector_store_documents.claim_deletion(self.tenant, store_id, found)
+            return
         with suppress(NotFound):
-            await self.store.vector_store_documents.mark_deleted(self.tenant, store_id, document)
+            await self.store.vector_store_documents.mark_deleted(self.tenant, store_id, found.key, by_user=False)
 
     async def requeue(self, store_id: str, documents: Iterable[StoredDocument]) -> None:
         """Send documents again that should have been ingested long ago. After several times, they fail."""
@@ -90,6 +122,10 @@ def is_outdated(usage: StoreUsage) -> bool:
 def is_lost(document: StoredDocument) -> bool:
     idle = time.time() - document.queued_at >= REQUEUE_SECONDS
     return (document.status == "in_progress" or document.unindexed) and not document.held and idle
+
+
+def is_deletion_lost(document: StoredDocument) -> bool:
+    return document.deleted_at is not None and time.time() - document.deleted_at >= REQUEUE_SECONDS
 
 
 def count(documents: Sequence[StoredDocument]) -> FileCounts:

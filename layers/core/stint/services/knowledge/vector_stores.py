@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from stint.domain.errors import NotFound
 from stint.domain.ids import new_name
 from stint.domain.openai.vector_stores import (
     CreateVectorStore,
@@ -19,6 +20,7 @@ from stint.domain.tasks import DeletionTask
 from stint.domain.vector_stores import AutoChunking, StoreUsage, VectorStoreSettings
 from stint.services.deletions import Deletions
 from stint.services.knowledge.embedding_models import EmbeddingModels
+from stint.services.knowledge.expired_stores import refuse_expired
 from stint.services.knowledge.index_provider import check_index_provider
 from stint.services.knowledge.search import Search
 from stint.services.knowledge.store_documents import StoreDocuments
@@ -78,13 +80,15 @@ class VectorStoresOfTenant:
 
     async def list(self, after: str | None, before: str | None, limit: int, order: Order) -> VectorStoreList:
         page = await self.store.vector_stores.list(self.tenant, after=after, before=before, limit=limit, order=order)
+        await map_concurrently(self.documents.expired.delete_contents, page.data)
         usages = await map_concurrently(self.usage.of, page.data)
         resources = [to_resource(stored, usage) for stored, usage in zip(page.data, usages, strict=True)]
         return VectorStoreList.of(resources, page.has_more)
 
     async def update(self, store_id: str, request: UpdateVectorStore) -> VectorStore:
-        """Change the fields of the request. Null removes one."""
+        """Change the fields of the request. Null removes one. Raises InvalidRequest for a store that has expired."""
         stored = await self.documents.open(store_id)
+        refuse_expired(stored)
         changes = {name: getattr(request, name) for name in request.model_fields_set}
         named = changes | {"name": changes["name"] or ""} if "name" in changes else changes
         merged = named | {"metadata": named["metadata"] or {}} if "metadata" in named else named
@@ -93,8 +97,13 @@ class VectorStoresOfTenant:
         return to_resource(stored, await self.usage.of(stored))
 
     async def delete(self, store_id: str) -> DeletedVectorStore:
-        """Delete a store with its documents. When this returns, no reader can find it. Its files stay."""
-        await self.documents.open(store_id)
+        """Delete a store with its documents. When this returns, no reader can find it. Its files stay.
+
+        A repeated request finishes the deletion of one that failed.
+        """
+        settings = await self.store.vector_stores.find_settings(self.tenant, store_id)
+        if settings is None or settings.owner is not None:
+            raise NotFound("Vector store", store_id)
         await self.delete_store(store_id)
         return DeletedVectorStore(id=store_id)
 
@@ -127,7 +136,7 @@ def to_resource(stored: StoredVectorStore, usage: StoreUsage) -> VectorStore:
         created_at=stored.created_at,
         name=settings.name,
         description=settings.description,
-        usage_bytes=usage.usage_bytes,
+        usage_bytes=0 if stored.emptied else usage.usage_bytes,
         file_counts=usage.file_counts,
         status="expired" if stored.expired else "in_progress" if running else "completed",
         expires_after=settings.expires_after,

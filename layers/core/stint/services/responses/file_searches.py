@@ -19,9 +19,8 @@ async def file_search(
         NotFound: a store does not exist. The message names it.
         InvalidRequest: a store has expired.
     """
-    request = search_of(tool)
-    await knowledge.open_stores(request)
-    provider = FileSearch(knowledge, request, result_bytes, known_marker if is_plain(settings) else None)
+    opened = await knowledge.open(search_of(tool))
+    provider = FileSearch(opened, result_bytes, known_marker if is_plain(settings) else None)
     return ServerTool(SIGNATURE, Toolgroup(FILE_SEARCH, FILE_SEARCH), provider)
 
 

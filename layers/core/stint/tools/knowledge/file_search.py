@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from stint.domain.content import Content, TextContentItem
@@ -40,10 +40,22 @@ MarkerOf = Callable[[str], str | None]
 """A function that returns the marker with which a model cites a document; None if it cannot be cited."""
 
 
+class OpenSearch(Protocol):
+    """A search in vector stores that were read."""
+
+    async def search(self, queries: Sequence[str], /) -> list[FoundChunk]:
+        """Return the chunks that were found, the best first.
+
+        Raises:
+            StintError: a store does not exist any more, or the search failed.
+        """
+        ...
+
+
 class KnowledgeSearch(Protocol):
     """The search of a tenant's vector stores."""
 
-    async def open_stores(self, request: SearchRequest, /) -> Sequence[object]:
+    async def open(self, request: SearchRequest, /) -> OpenSearch:
         """Read the stores of a search.
 
         Raises:
@@ -52,24 +64,15 @@ class KnowledgeSearch(Protocol):
         """
         ...
 
-    async def search(self, request: SearchRequest, /) -> list[FoundChunk]:
-        """Return the chunks that were found, the best first.
-
-        Raises:
-            StintError: a store does not exist, or the search failed.
-        """
-        ...
-
 
 @dataclass(frozen=True, slots=True)
 class FileSearch:
-    """The tool of one response. `request` has all but the queries, which come from the model.
+    """The tool of one response. The queries come from the model.
 
     Results beyond `result_bytes` are dropped whole. With `marker_of`, the model is asked to cite them.
     """
 
-    knowledge: KnowledgeSearch
-    request: SearchRequest
+    opened: OpenSearch
     result_bytes: int
     marker_of: MarkerOf | None = None
 
@@ -91,7 +94,7 @@ class FileSearch:
             return failure(
                 f'The argument "query" must be a string, or "queries" a list of 1 to {MAX_QUERIES} strings, none empty.'
             )
-        found = await self.knowledge.search(replace(self.request, queries=queries))
+        found = await self.opened.search(queries)
         items = [TextContentItem(text=self.write_chunk(place, chunk)) for place, chunk in enumerate(found, 1)]
         note = NOTE.format(query=write_json(" ".join(queries))) + (CITE if self.marker_of and found else "")
         fit = count_fitting(items, self.result_bytes - len(f"{BEGIN}{END}{note}".encode()) - len(str(len(items))))

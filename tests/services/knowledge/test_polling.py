@@ -5,7 +5,7 @@ from tests.clock import CLOCK
 from tests.services.knowledge.knowledge_fixture import KnowledgeFixture
 
 from stint.domain.openai.vector_stores import CreateFileBatch
-from stint.services.knowledge import recent_counts
+from stint.services.knowledge import usage
 
 FILES = 6
 
@@ -13,7 +13,7 @@ FILES = 6
 @pytest.fixture(autouse=True)
 def few_documents_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a count of six documents be kept for three seconds."""
-    monkeypatch.setattr(recent_counts, "DOCUMENTS_PER_SECOND", 2)
+    monkeypatch.setattr(usage, "DOCUMENTS_PER_SECOND", 2)
 
 
 async def with_a_batch(knowledge: KnowledgeFixture) -> tuple[str, str]:
@@ -76,7 +76,7 @@ async def test_a_small_store_is_always_current(knowledge: KnowledgeFixture) -> N
 async def test_counts_of_many_stores_take_no_more_memory(
     knowledge: KnowledgeFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(recent_counts, "MAX_COUNTS", 1)
+    monkeypatch.setattr(usage, "MAX_COUNTS", 1)
     first, second = await knowledge.create(), await knowledge.create()
     for store_id in (first, second):
         await add_batch(knowledge, store_id)

@@ -1,7 +1,7 @@
 """The numbers of a store's documents, counted when they are read."""
 
 import time
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from stint.domain.errors import NotFound
 from stint.domain.tasks import DeletionTask
 from stint.domain.vector_stores import FileCounts, LastError, StoreUsage
-from stint.services.knowledge.recent_counts import RecentCounts
 from stint.services.knowledge.tasks import IngestionTasks
 from stint.store.parallel import map_concurrently
 from stint.store.store import Store
@@ -21,12 +20,45 @@ REQUEUE_SECONDS = 1_200
 
 MAX_REQUEUES = 3
 
+DOCUMENTS_PER_SECOND = 100
+"""A count is kept for a second per so many documents. That of a small store is always current."""
+
+MAX_SECONDS = 10.0
+MAX_COUNTS = 256
+
 DELETED_AT_ONCE = 20
 """Documents that one read of a store gives to the worker for their deletion."""
 
 LOST = LastError(
     code="server_error", message="The file was sent to the worker several times and never ingested. Add it again."
 )
+
+
+@dataclass(slots=True)
+class RecentCounts:
+    """Counts of documents in progress, by store and batch, so that polling does not read all documents each time.
+
+    A change of the store's documents by a request outdates one. Those that the worker completes or fails are counted
+    when the time is over.
+    """
+
+    _counts: "OrderedDict[tuple[str, str], tuple[str, float, StoreUsage]]" = field(default_factory=OrderedDict)
+
+    def get(self, store_id: str, batch_id: str, change_id: str) -> StoreUsage | None:
+        seen, until, usage = self._counts.get((store_id, batch_id), ("", 0.0, None))
+        return usage if seen == change_id and time.monotonic() < until else None
+
+    def put(self, store_id: str, batch_id: str, change_id: str, usage: StoreUsage, documents: int) -> None:
+        """Keep a count for which so many documents were read."""
+        until = time.monotonic() + min(documents // DOCUMENTS_PER_SECOND, MAX_SECONDS)
+        self._counts[store_id, batch_id] = (change_id, until, usage)
+        self._counts.move_to_end((store_id, batch_id))
+        while len(self._counts) > MAX_COUNTS:
+            self._counts.popitem(last=False)
+
+    def forget(self) -> None:
+        """Forget all counts: documents were changed in a way that the store's record does not show."""
+        self._counts.clear()
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +152,12 @@ def is_outdated(usage: StoreUsage) -> bool:
 
 
 def is_lost(document: StoredDocument) -> bool:
-    idle = time.time() - document.queued_at >= REQUEUE_SECONDS
-    return (document.status == "in_progress" or document.unindexed) and not document.held and idle
+    """Return whether a document's task must be sent again: its worker died, or nobody has had it for a long time."""
+    if document.held or not (document.status == "in_progress" or document.unindexed):
+        return False
+    # A worker that lives releases its lease. After the document was sent again, the usual time counts.
+    abandoned = document.lease_until is not None and document.lease_until > document.queued_at * 1000
+    return abandoned or time.time() - document.queued_at >= REQUEUE_SECONDS
 
 
 def is_deletion_lost(document: StoredDocument) -> bool:

@@ -12,6 +12,20 @@ from tests.api.ingesting import ingesting
 NAME = "facts"
 DIMENSION = 384
 QUESTION = "How do alpacas sound?"
+TEXTS = {
+    "doc1": "Python is a high-level programming language that emphasizes code readability. It takes fewer lines than "
+    "C++ or Java.",
+    "doc2": "Machine learning is a subset of artificial intelligence. Systems learn and improve from experience "
+    "without being explicitly programmed.",
+    "doc3": "Data structures are fundamental to computer science because they organize access to data.",
+    "doc4": "Neural networks are inspired by biological neural networks in animal brains.",
+}
+QUERIES = {
+    "What makes Python different from C++ and Java?": "doc1",
+    "How do systems learn without explicit programming?": "doc2",
+    "Why are data structures important in computer science?": "doc3",
+    "What is the biological inspiration for neural networks?": "doc4",
+}
 
 
 @pytest.fixture
@@ -65,6 +79,42 @@ def test_chunks_are_found_by_their_text(client: LlamaStackClient, app_fixture: A
 
     assert found.chunks[0].metadata["document_id"] == "a"
     assert len(found.scores) == len(found.chunks)
+
+
+def test_each_query_finds_its_chunk_first_in_both_searches(client: LlamaStackClient, app_fixture: AppFixture) -> None:
+    store_id = client.vector_stores.create(name="subjects").id
+    chunks: Any = [{"content": text, "metadata": {"document_id": name}} for name, text in TEXTS.items()]
+
+    with ingesting(app_fixture):
+        client.vector_io.insert(vector_db_id=store_id, chunks=chunks)
+    queried = {
+        query: client.vector_io.query(vector_db_id=store_id, query=query).chunks[0].metadata["document_id"]
+        for query in QUERIES
+    }
+    searched = {query: client.vector_stores.search(store_id, query=query).data[0] for query in QUERIES}
+    unrelated = client.vector_io.query(vector_db_id=store_id, query="What is the capital of France?")
+
+    assert queried == QUERIES
+    assert {query: (found.attributes or {})["document_id"] for query, found in searched.items()} == QUERIES
+    assert all(found.score > 0 for found in searched.values())
+    assert len(unrelated.chunks) == len(unrelated.scores) == 3
+
+
+def test_params_limit_the_number_and_the_scores_of_chunks(
+    client: LlamaStackClient, app_fixture: AppFixture, db: str
+) -> None:
+    insert_chunks(
+        client,
+        app_fixture,
+        *({"content": text, "metadata": {"document_id": name}} for name, text in TEXTS.items()),
+    )
+
+    two = client.vector_io.query(vector_db_id=db, query="computer", params={"max_chunks": 2})
+    close = client.vector_io.query(vector_db_id=db, query="computer", params={"score_threshold": 0.01})
+
+    assert len(two.chunks) == 2
+    assert [chunk.metadata["document_id"] for chunk in close.chunks] == ["doc3"]
+    assert all(score >= 0.01 for score in close.scores)
 
 
 def test_chunks_may_bring_their_vectors(client: LlamaStackClient, app_fixture: AppFixture, db: str) -> None:

@@ -184,6 +184,17 @@ def test_every_dependency_of_the_layer_is_imported_by_the_product() -> None:
     assert not re.search(r"^(jsonschema|rpds-py|attrs)==", locked, re.MULTILINE)
 
 
+def test_only_tokens_load_the_packages_of_the_authorizers_layer() -> None:
+    importers = {
+        path.relative_to(ROOT / "layers/core/stint").as_posix()
+        for path in (ROOT / "layers/core/stint").rglob("*.py")
+        if re.search(r"^ *(?:from|import) (?:jwt|cryptography)\b", path.read_text(), re.MULTILINE)
+    }
+
+    assert importers == {"oidc/tokens.py"}
+    assert not {"jwt", "cryptography", "stint.oidc.tokens"} & modules_of("authorizer")
+
+
 def test_every_dependency_of_the_extraction_layer_is_imported_when_it_is_used() -> None:
     groups = tomllib.loads((ROOT / "pyproject.toml").read_text())["dependency-groups"]
     names = {re.split(r"[<>=]", each)[0].removeprefix("python-") for each in groups["extraction"]}

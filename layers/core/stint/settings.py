@@ -26,6 +26,15 @@ OTHER_NAMES = {
 KEY_VARIABLE = re.compile(r'"key_variable"\s*:\s*"(STINT_[A-Z0-9_]+)"')
 
 
+ISSUER = r"^(https://[^\s?#]+|http://(127\.0\.0\.1|localhost|\[::1\])(:[0-9]+)?(/[^\s?#]*)?)?$"
+"""Issuers have https URLs, and http ones on this machine only."""
+
+ALGORITHMS = r"^((RS|PS|ES)(256|384|512)|EdDSA)(,((RS|PS|ES)(256|384|512)|EdDSA))*$"
+"""Algorithms with public keys only. A symmetric one would accept the issuer's public key as a secret."""
+
+TENANT_OR_NONE = r"^([a-z0-9][a-z0-9-]{0,31})?$"
+
+
 class SettingsError(ValueError):
     """An environment variable has an invalid value."""
 
@@ -51,6 +60,22 @@ class Settings(BaseModel):
     )
     iam_roles: str = Field(
         default="", description="Roles that may call with `AUTH=iam`, as JSON; see docs/security.md."
+    )
+
+    oidc_issuer: str = Field(default="", pattern=ISSUER, description="OpenID Connect issuer whose tokens are accepted.")
+    oidc_audience: str = Field(default="", description="Audience of these tokens.")
+    oidc_algorithms: str = Field(
+        default="RS256,ES256", pattern=ALGORITHMS, description="Accepted signature algorithms."
+    )
+    oidc_tenant: str = Field(
+        default="", pattern=TENANT_OR_NONE, description="Tenant of all tokens, without `STINT_OIDC_TENANT_CLAIM`."
+    )
+    oidc_tenant_claim: str = Field(default="", description="Claim with the tenant.")
+    oidc_subject_claim: str = Field(default="sub", description="Claim with the subject.")
+    oidc_scopes_claim: str = Field(default="scope", description="Claim with the scopes.")
+    oidc_scope_prefix: str = Field(default="", description="Beginning of the names of this API's scopes in tokens.")
+    oidc_models_claim: str = Field(
+        default="", description="Claim with the patterns of allowed models; if empty, all models."
     )
 
     default_model: str = Field(

@@ -2,7 +2,8 @@
 
 import io
 import json
-from collections.abc import Coroutine
+import time
+from collections.abc import Coroutine, Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from functions.authorizer import app
 from infra.local.engine import Engine
 from infra.local.invoke import EVENTS
+from tests.servers.issuer import Issuer, jwk_of, rsa_key, sign
 from tests.store.conftest import Cloud
 
 from stint.domain.api_keys import CreateApiKeyRequest
@@ -35,6 +37,23 @@ def keys(own_cloud: Cloud, engine: Engine, monkeypatch: pytest.MonkeyPatch) -> A
     monkeypatch.setitem(vars(app.composition), "api_keys", keys)
     vars(app.composition).pop("authentication", None)
     return keys
+
+
+@pytest.fixture
+def issuer(monkeypatch: pytest.MonkeyPatch) -> Iterator[Issuer]:
+    """Yield an issuer whose tokens the function accepts, and no API keys."""
+    with Issuer() as issuer:
+        issuer.publish(jwk_of(rsa_key(), "rsa"))
+        settings = Settings(oidc_issuer=issuer.url, oidc_audience="stint", oidc_tenant_claim="tenant")
+        monkeypatch.setitem(vars(app.composition), "settings", settings)
+        vars(app.composition).pop("authentication", None)
+        yield issuer
+
+
+def token_of(issuer: Issuer, **changes: object) -> str:
+    claims = {"iss": issuer.url, "aud": "stint", "sub": "ada", "tenant": "acme", "scope": "openid use"}
+    payload = claims | {"exp": time.time() + 60} | changes
+    return sign({"alg": "RS256", "kid": "rsa"}, payload, rsa_key(), "RS256")
 
 
 def create(keys: ApiKeys, tenant: str, **fields: object) -> str:
@@ -141,3 +160,38 @@ def test_a_principal_of_the_largest_key_fits_into_the_answer(keys: ApiKeys, tena
     answer = app.handler(event_with(f"Bearer {key}"), CONTEXT)
 
     assert len(json.dumps(answer)) < 8_000
+
+
+def test_a_token_of_the_issuer_may_call_as_its_principal(issuer: Issuer) -> None:
+    answer = app.handler(event_with(f"Bearer {token_of(issuer)}"), CONTEXT)
+
+    assert answer["policyDocument"]["Statement"][0]["Effect"] == "Allow"
+    assert Principal.from_context(answer["context"]) == Principal("acme", "ada", frozenset({"use"}))
+
+
+@pytest.mark.parametrize("changes", [{"tenant": "ACME"}, {"tenant": 7}, {"scope": "openid"}, {"sub": ""}], ids=repr)
+def test_a_valid_token_without_rights_is_denied_the_whole_stage(issuer: Issuer, changes: dict[str, object]) -> None:
+    answer = app.handler(event_with(f"Bearer {token_of(issuer, **changes)}"), CONTEXT)
+
+    [statement] = answer["policyDocument"]["Statement"]
+    assert (statement["Effect"], statement["Resource"], answer["context"]) == ("Deny", STAGE, {})
+
+
+def test_a_token_of_another_issuer_is_unauthorized_and_its_text_is_not_logged(
+    issuer: Issuer, written: io.StringIO
+) -> None:
+    token = token_of(issuer, iss="https://other.example")
+
+    with pytest.raises(Exception, match=r"^Unauthorized$"):
+        app.handler(event_with(f"Bearer {token}"), CONTEXT)
+
+    [line] = map(json.loads, written.getvalue().splitlines())
+    assert (line["status"], line["reason"]) == (401, "The token is of another issuer.")
+    assert not any(part in written.getvalue() for part in token.split("."))
+
+
+def test_an_issuer_that_is_down_is_neither_401_nor_403(issuer: Issuer) -> None:
+    issuer.status = 500
+
+    with pytest.raises(Exception, match="OpenID Connect issuer cannot be fetched"):
+        app.handler(event_with(f"Bearer {token_of(issuer)}"), CONTEXT)

@@ -1,11 +1,14 @@
 """The caller of a request: an API key, or a token of an OpenID Connect issuer, in the header Authorization."""
 
 import re
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Protocol
 
 from stint.domain.credentials import AccessRefused, InvalidCredential
 from stint.domain.principals import Principal
 from stint.services.access.api_keys import ApiKeys
+from stint.services.access.claims import ClaimNames
 
 LONGEST_HEADER = 8_192
 """Maximum characters of the header's value. API Gateway allows 10,240 bytes for all headers."""
@@ -17,15 +20,23 @@ BEARER = re.compile(r"[Bb][Ee][Aa][Rr][Ee][Rr] +([A-Za-z0-9._~+/=-]+)")
 class TokenVerifier(Protocol):
     """The tokens of an issuer."""
 
-    def verify(self, token: str) -> Principal:
-        """Return the principal of a valid token. Raises InvalidCredential and AccessRefused."""
+    def claims_of(self, token: str) -> Mapping[str, object]:
+        """Return the claims of a valid token. Raises InvalidCredential, or StoreUnavailable."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """The tokens that a stack accepts, and the meaning of their claims."""
+
+    verifier: TokenVerifier
+    names: ClaimNames
 
 
 class Authentication:
     """Find the principal of a credential. None for `keys` or `tokens` means that the stack does not accept them."""
 
-    def __init__(self, keys: ApiKeys | None, tokens: TokenVerifier | None) -> None:
+    def __init__(self, keys: ApiKeys | None, tokens: Tokens | None) -> None:
         self._keys = keys
         self._tokens = tokens
 
@@ -35,7 +46,7 @@ class Authentication:
         Raises:
             InvalidCredential: the credential is not valid.
             AccessRefused: the credential is valid, and its owner has no rights.
-            StoreUnavailable: the keys cannot be read.
+            StoreUnavailable: the keys, or those of the issuer, cannot be read.
         """
         credential = bearer_of(header)
         principal = await self._find(credential)
@@ -51,7 +62,7 @@ class Authentication:
             return principal
         if self._tokens is None:
             raise InvalidCredential("The credential is not an API key of the form stk_<id>_<secret>.")
-        return self._tokens.verify(credential)
+        return self._tokens.names.principal_of(self._tokens.verifier.claims_of(credential))
 
 
 def bearer_of(header: str) -> str:

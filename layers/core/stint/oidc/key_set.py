@@ -1,0 +1,86 @@
+"""The public keys of an issuer: discovered, cached, and fetched again when the issuer has new ones."""
+
+import logging
+import time
+from collections.abc import Callable
+from typing import Any
+
+from stint.domain.errors import StoreUnavailable
+from stint.oidc.fetch import FetchError, is_secure
+from stint.oidc.strict_json import read_object
+
+logger = logging.getLogger(__name__)
+
+DISCOVERY = "/.well-known/openid-configuration"
+FRESH_SECONDS = 3_600
+"""Time after which the keys are fetched again, so that the issuer can withdraw one."""
+
+STALE_SECONDS = 86_400
+"""Time for which keys are used while the issuer does not answer."""
+
+PAUSE_SECONDS = 60
+"""Shortest time between two fetches. Callers can cause one by an unknown key."""
+
+RETRY_SECONDS = 5
+"""Shortest time between two fetches while there are no keys."""
+
+MOST_KEYS = 100
+PUBLIC = frozenset({"RSA", "EC", "OKP"})
+
+Jwk = dict[str, Any]
+
+
+class KeySet:
+    """The keys of one issuer by their ids. `fetch` returns a document, or raises FetchError."""
+
+    def __init__(self, issuer: str, fetch: Callable[[str], bytes], clock: Callable[[], float] = time.monotonic) -> None:
+        self._issuer = issuer
+        self._fetch = fetch
+        self._clock = clock
+        self._keys: dict[str, Jwk] = {}
+        self._fetched = float("-inf")
+        self._next_fetch = float("-inf")
+
+    def find(self, key_id: str) -> Jwk | None:
+        """Return a key, or None if the issuer has none with this id. Raises StoreUnavailable."""
+        age = self._clock() - self._fetched
+        if (age >= FRESH_SECONDS or key_id not in self._keys) and self._clock() >= self._next_fetch:
+            self._refresh()
+            age = self._clock() - self._fetched
+        if age >= STALE_SECONDS:
+            raise StoreUnavailable("The keys of the OpenID Connect issuer cannot be fetched. Try again.")
+        return self._keys.get(key_id)
+
+    def _refresh(self) -> None:
+        """Fetch the keys. Those from before stay in use if that fails."""
+        try:
+            self._keys = self._load()
+        except (FetchError, ValueError) as error:
+            self._next_fetch = self._clock() + (PAUSE_SECONDS if self._keys else RETRY_SECONDS)
+            logger.error("The keys of the OpenID Connect issuer cannot be fetched", extra={"error": str(error)})
+            return
+        self._fetched = self._clock()
+        self._next_fetch = self._fetched + PAUSE_SECONDS
+
+    def _load(self) -> dict[str, Jwk]:
+        configuration = read_object(self._fetch(self._issuer.rstrip("/") + DISCOVERY))
+        url = configuration.get("jwks_uri")
+        if configuration.get("issuer") != self._issuer:
+            raise ValueError(f"The discovery document is of another issuer than {self._issuer}.")
+        if not isinstance(url, str) or not is_secure(url):
+            raise ValueError("The discovery document has no jwks_uri with https.")
+        keys = read_object(self._fetch(url)).get("keys")
+        if not isinstance(keys, list) or len(keys) > MOST_KEYS:
+            raise ValueError(f"{url} is not a set of up to {MOST_KEYS} keys.")
+        return {key["kid"]: key for key in keys if is_usable(key)}
+
+
+def is_usable(key: Any) -> bool:
+    """Return whether an entry is a public key for signatures, with an id. A secret key verifies nothing here."""
+    return (
+        isinstance(key, dict)
+        and isinstance(key.get("kid"), str)
+        and key.get("kty") in PUBLIC
+        and key.get("use", "sig") == "sig"
+        and "d" not in key
+    )

@@ -241,12 +241,13 @@ def batch_id_of(batch: Item | None) -> str | None:
 
 
 def is_waiting(document: StoredDocument | None) -> bool:
-    """Return whether a document is in progress. Raises InvalidRequest if it has failed."""
+    """Return whether a document is in progress. Raises StintError if it failed, InvalidRequest if it is unreadable."""
     if document is None or document.status in ("completed", "cancelled"):
         return False
     if document.status == "failed" and document.last_error is not None:
         name, error = document.settings.document_id, document.last_error
-        raise InvalidRequest(f"Document {name!r} could not be ingested: {error.message}", code=error.code)
+        kind = StintError if error.code == "server_error" else InvalidRequest
+        raise kind(f"Document {name!r} could not be ingested: {error.message}", code=error.code)
     return True
 
 

@@ -22,6 +22,7 @@ from stint.domain.openai.vector_stores import (
 from stint.domain.tasks import DeletionTask, IngestionTask
 from stint.models.routing import Router
 from stint.retrieval.embedder_router import EmbedderRouter
+from stint.retrieval.port import VectorIndex
 from stint.services.deletions import Deletions
 from stint.services.knowledge.files import NewFile
 from stint.settings import Settings
@@ -54,7 +55,7 @@ class KnowledgeFixture:
         self.index: ListIndex = other.index if other else ListIndex()
         self.queue: TaskQueue = other.queue if other else TaskQueue()
         self.embedder = WordsEmbedder()
-        index = self.index if death is None else MortalIndex(self.index, death)
+        index = self.make_index(death)
         settings = Settings(lease_seconds=LEASE_SECONDS, bucket=cloud.bucket)
         adapters = Adapters(settings, router=Router({}, "scripted/demo"), tool_providers={})
         adapters.embedders = EmbedderRouter({"words": lambda: self.embedder}, "words/four")
@@ -65,6 +66,10 @@ class KnowledgeFixture:
         self.insertions, self.batches = services.insertions, services.batches
         self.files = compose_knowledge(tenant, parts, services).files
         self.ingestion = compose_ingestion(tenant, parts)
+
+    def make_index(self, death: Death | None) -> VectorIndex:
+        """Return the index of this process."""
+        return self.index if death is None else MortalIndex(self.index, death)
 
     async def upload(self, text: str, filename: str = "a.txt") -> str:
         return (await self.files.create(NewFile(filename, "assistants"), text.encode())).id

@@ -30,7 +30,7 @@ async def test_a_small_store_is_read_once_and_then_only_its_manifest(cloud: Clou
 
     cloud.forget()
     await writer.delete(name, ["1", "2"])
-    assert cloud.calls == {"GetObject": 2, "PutObject": 4, "DeleteObjects": 1}
+    assert cloud.calls == {"GetObject": 2, "PutObject": 4, "DeleteObjects": 1, "ListObjectsV2": 1}
 
 
 async def test_of_a_large_store_only_the_texts_that_were_found_are_read(cloud: Cloud, name: str) -> None:

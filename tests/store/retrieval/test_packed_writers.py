@@ -4,13 +4,15 @@ import asyncio
 from collections.abc import Sequence
 
 import pytest
+from tests.clock import CLOCK
 from tests.store.conftest import Cloud
 from tests.store.retrieval.entries import entry, keys, near
 
-from stint.domain.errors import NotFound, StoreUnavailable, TooLarge
+from stint.domain.errors import Conflict, NotFound, StoreUnavailable, TooLarge
 from stint.retrieval.objects import ObjectStore
 from stint.retrieval.packed.index import PackedIndex
 from stint.retrieval.packed.manifest import decode_manifest
+from stint.retrieval.packed.unused import UNUSED_SECONDS, WRITE_SECONDS
 from stint.store.objects import BucketObjects
 
 ALL = near((1, 0), 1_000)
@@ -304,3 +306,86 @@ def texts_in(cloud: Cloud, name: str, *texts: str) -> set[str]:
         for each in listed(cloud, name)
     ]
     return {text for text in texts if any(text.encode() in body for body in bodies)}
+
+
+class Killed(BaseException):
+    """The process is dead."""
+
+
+class KilledWriter(LostAnswers):
+    """Objects of a process that is killed before it replaces a manifest, or after `seconds` of sleep goes on."""
+
+    seconds: float | None = None
+
+    async def replace(self, key: str, body: bytes, etag: str) -> str | None:
+        if self.seconds is None:
+            raise Killed
+        CLOCK.move(self.seconds)
+        return await super().replace(key, body, etag)
+
+
+async def killed_while_writing(objects: BucketObjects, name: str) -> None:
+    with pytest.raises(Killed):
+        await process(KilledWriter(objects)).upsert(name, [entry("lost", (1, 0))])
+
+
+async def test_a_block_of_a_killed_writer_is_removed_by_a_later_deletion(
+    cloud: Cloud, objects: BucketObjects, name: str
+) -> None:
+    index = process(objects)
+    await index.create(name, 2)
+    await index.upsert(name, [entry("a", (1, 0)), entry("b", (1, 0))])
+    await killed_while_writing(objects, name)
+    assert len(listed(cloud, name)) == 3
+
+    await index.delete(name, ["a"])
+    assert len(listed(cloud, name)) > len(in_manifest(cloud, name)) + 1  # it might still be written
+    CLOCK.move(UNUSED_SECONDS)
+    await process(objects).delete(name, ["unknown"])
+
+    assert sorted(listed(cloud, name)) == sorted([*in_manifest(cloud, name), "manifest"])
+    assert keys(await index.query(name, ALL)) == ["b"]
+
+
+async def test_blocks_of_killed_writers_are_removed_with_a_merge(
+    cloud: Cloud, objects: BucketObjects, name: str
+) -> None:
+    index = process(objects)
+    await index.create(name, 2)
+    await killed_while_writing(objects, name)
+    CLOCK.move(UNUSED_SECONDS)
+
+    for at in range(8):
+        await index.upsert(name, [entry(f"{at}", (1, 0))])
+
+    assert sorted(listed(cloud, name)) == sorted([*in_manifest(cloud, name), "manifest"])
+    assert len(keys(await index.query(name, ALL))) == 8
+
+
+async def test_a_dropped_index_leaves_no_block_of_a_killed_writer(
+    cloud: Cloud, objects: BucketObjects, name: str
+) -> None:
+    index = process(objects)
+    await index.create(name, 2)
+    await killed_while_writing(objects, name)
+
+    await index.drop(name)
+
+    assert listed(cloud, name) == []
+
+
+async def test_a_writer_that_slept_adds_no_block_that_may_be_deleted_already(
+    cloud: Cloud, objects: BucketObjects, name: str
+) -> None:
+    index, sleeper = process(objects), KilledWriter(objects)
+    await index.create(name, 2)
+    sleeper.seconds = WRITE_SECONDS
+    late = process(sleeper)
+    await late.upsert(name, [entry("a", (1, 0))])  # it slept when nothing could be checked any more
+    await index.upsert(name, [entry("b", (1, 0))])
+
+    with pytest.raises(Conflict, match="took more than"):
+        await late.upsert(name, [entry("c", (1, 0))])  # its manifest is outdated, so it tries again after the sleep
+
+    assert sorted(listed(cloud, name)) == sorted([*in_manifest(cloud, name), "manifest"])
+    assert keys(await index.query(name, ALL)) == ["a", "b"]

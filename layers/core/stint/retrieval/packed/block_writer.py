@@ -1,17 +1,17 @@
 """Writes of blocks, and rewrites of them, so that a store has few, and little that is hidden."""
 
 import asyncio
-import secrets
 from collections.abc import Iterator, Sequence, Set
 
-from stint.domain.errors import NotFound, StoreUnavailable
+from stint.domain.errors import Conflict, NotFound, StoreUnavailable
 from stint.retrieval.objects import ObjectStore
 from stint.retrieval.packed.block import Mask, Row, encode_block, split
 from stint.retrieval.packed.manifest import BlockInfo, Manifest
-from stint.retrieval.packed.manifests import Manifests, block_key
+from stint.retrieval.packed.manifests import PREFIX, Manifests, block_key
 from stint.retrieval.packed.merging import FULL, merged_rows, replaced, small_run, too_many_deleted
 from stint.retrieval.packed.reading import Blocks
 from stint.retrieval.packed.scan import alive_rows, rows_of
+from stint.retrieval.packed.unused import block_name, refuse_late, unused_names
 
 Content = tuple[Sequence[Row], Sequence[str]]
 """Rows and deleted keys of a block to write."""
@@ -31,7 +31,7 @@ class BlockWriter:
         """Write a block that is in no manifest yet."""
         rows, deleted = content
         body, search_size = await asyncio.to_thread(encode_block, rows, deleted, dimension)
-        info = BlockInfo(secrets.token_hex(16), len(rows), len(deleted), len(body), search_size)
+        info = BlockInfo(block_name(), len(rows), len(deleted), len(body), search_size)
         await self._objects.write(block_key(index, info.name), body)
         return info
 
@@ -41,6 +41,14 @@ class BlockWriter:
         if infos:
             await self._objects.delete([block_key(index, info.name) for info in infos])
 
+    async def remove_unused(self, index: str) -> None:
+        """Delete the blocks that killed writers left behind. Raises NotFound if there is no manifest."""
+        prefix = f"{PREFIX}{index}/"
+        names = [key.removeprefix(prefix) for key in await self._objects.keys(prefix)]
+        if old := unused_names(names, ()):
+            left = unused_names(old, (await self._manifests.read(index)).manifest.names)
+            await self._objects.delete([block_key(index, name) for name in left])
+
     async def tidy(self, index: str, manifest: Manifest) -> None:
         """Merge small blocks, and remove hidden rows, if there are enough of them."""
         try:
@@ -48,6 +56,9 @@ class BlockWriter:
                 await self.remove_hidden(index, manifest)
             elif run := small_run(manifest):
                 await self._merge(index, manifest, run)
+            else:
+                return
+            await self.remove_unused(index)
         except NotFound:  # another writer merges them, or the index was dropped
             return
 
@@ -123,9 +134,14 @@ class BlockWriter:
 
         The blocks that are not used are deleted.
         """
+
+        def replace(manifest: Manifest) -> Manifest | None:
+            refuse_late(index, [info for info in by if info not in run])
+            return replaced(manifest, run, by, oldest=oldest)
+
         try:
-            changed = await self._manifests.change(index, lambda current: replaced(current, run, by, oldest=oldest))
-        except NotFound:
+            changed = await self._manifests.change(index, replace)
+        except (Conflict, NotFound):
             changed = None
         unused, used = (run, by) if changed else (by, run)
         await self.remove(index, [info for info in unused if info not in used])

@@ -15,6 +15,7 @@ from stint.retrieval.packed.manifest import BlockInfo, Manifest
 from stint.retrieval.packed.manifests import PREFIX, Manifests, Snapshot
 from stint.retrieval.packed.reading import Blocks
 from stint.retrieval.packed.scan import FoundRow, Scan, alive_rows, rows_of
+from stint.retrieval.packed.unused import refuse_late
 from stint.retrieval.port import Entry, Hit, IndexQuery
 
 STORE_BYTES = 512_000_000
@@ -74,10 +75,13 @@ class PackedIndex:
 
     async def delete(self, index: str, keys: Sequence[str]) -> None:
         manifest = (await self._manifests.read(index)).manifest
-        if manifest.blocks and keys:
+        if not keys:
+            return
+        if manifest.blocks:
             # The first write hides all rows at once. What follows may be stopped, and is finished by a repetition.
             await self._append(index, [((), sorted(set(keys)))], manifest.dimension)
             await self._writer.purge(index, {key.encode() for key in keys})
+        await self._writer.remove_unused(index)
 
     async def _append(self, index: str, contents: Sequence[Content], dimension: int) -> None:
         """Write blocks, add them to the manifest, and merge if there are many."""
@@ -95,6 +99,7 @@ class PackedIndex:
 
     async def _add(self, index: str, written: Sequence[BlockInfo], dimension: int) -> Manifest | None:
         def add(manifest: Manifest) -> Manifest | None:
+            refuse_late(index, written)
             if manifest.dimension != dimension:
                 raise Conflict(f"Vector index {index!r} was created again, with another dimension.")
             longer = manifest.with_blocks([*manifest.blocks, *written])

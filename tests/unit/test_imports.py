@@ -34,12 +34,12 @@ ALLOWED = {
 # Modules that a cold start loads, at most.
 MODULES = {
     "authorizer": 440,
-    "agents": 670,
-    "knowledge": 704,
-    "registry": 684,
-    "responses": 745,
-    "turns": 661,
-    "worker": 638,
+    "agents": 671,
+    "knowledge": 705,
+    "registry": 685,
+    "responses": 746,
+    "turns": 662,
+    "worker": 639,
 }
 
 # The second import finds every library loaded: what reads the environment then is the package itself.

@@ -2,8 +2,8 @@
 
 from contextvars import ContextVar
 
-from stint.domain.errors import Unauthenticated
-from stint.domain.principals import Principal
+from stint.domain.errors import Forbidden, Unauthenticated
+from stint.domain.principals import Principal, Scope
 
 _principal: ContextVar[Principal | None] = ContextVar("principal", default=None)
 
@@ -24,3 +24,15 @@ def require_principal() -> Principal:
     if principal is None:
         raise Unauthenticated("The request has no authenticated caller.")
     return principal
+
+
+def require_scope(scope: Scope) -> None:
+    """Check that the caller of the current request has a scope.
+
+    Raises:
+        Unauthenticated: this is not part of a request.
+        Forbidden: the caller lacks the scope.
+    """
+    if scope not in require_principal().scopes:
+        message = f"The caller does not have the scope {scope!r}, which this needs. Use a key or token that has it."
+        raise Forbidden(message, code="insufficient_scope", scope=scope)

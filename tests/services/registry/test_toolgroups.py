@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -10,10 +10,12 @@ from tests.script_model import said, script
 from tests.services.turn_fixture import TurnFixture
 from tests.store.conftest import Cloud
 
+from stint.caller import set_principal
 from stint.domain.content import URL
-from stint.domain.errors import Conflict, InvalidRequest, NotFound, ToolUnauthorized, ToolUnavailable
+from stint.domain.errors import Conflict, Forbidden, InvalidRequest, NotFound, ToolUnauthorized, ToolUnavailable
 from stint.domain.inference import ToolSignature
 from stint.domain.llama_stack.registrations import ModelRegisterRequest, ToolGroupRegisterRequest
+from stint.domain.principals import ANONYMOUS
 from stint.services.registry.toolgroups import Toolgroups
 from stint.tools.port import Invocation, Toolgroup, ToolOutcome
 
@@ -161,6 +163,7 @@ async def test_a_server_that_hangs_is_named(place: Place, monkeypatch: pytest.Mo
 
 
 async def test_a_registration_stands_in_front_of_a_configured_toolgroup_until_it_is_unregistered(place: Place) -> None:
+    set_principal(ANONYMOUS)
     name = "builtin::websearch"
     before = await place.toolgroups.get(name)
 
@@ -175,6 +178,17 @@ async def test_a_registration_stands_in_front_of_a_configured_toolgroup_until_it
     await place.toolgroups.unregister(name)
     with pytest.raises(NotFound):
         await place.toolgroups.get(name)
+
+
+async def test_only_an_admin_overrides_or_removes_a_configured_toolgroup(place: Place) -> None:
+    set_principal(replace(ANONYMOUS, scopes=frozenset({"use", "registry:write", "users:act"})))
+
+    await place.register("own", "search", provider_id=LOCAL)
+    await place.toolgroups.unregister("own")
+    with pytest.raises(Forbidden, match="'admin'"):
+        await place.register("builtin::websearch", "search", provider_id=LOCAL)
+    with pytest.raises(Forbidden, match="'admin'"):
+        await place.toolgroups.unregister("builtin::websearch")
 
 
 async def test_a_configured_model_is_not_replaced(place: Place) -> None:
@@ -279,6 +293,7 @@ async def test_the_search_in_vector_dbs_runs_outside_of_a_turn(place: Place) -> 
 
 
 async def test_a_registered_search_takes_the_place_of_the_built_in_one(place: Place) -> None:
+    set_principal(ANONYMOUS)
     await place.register("builtin::rag", "knowledge_search", provider_id=LOCAL)
     turn_fixture = await place.turn_fixture.open(toolgroups=["builtin::rag/knowledge_search"])
 

@@ -9,7 +9,8 @@ from fastapi import APIRouter
 from fastapi.testclient import TestClient
 
 from stint.http.app import create_app
-from stint.http.requests import LazyRouter
+from stint.http.requests import LazyRoute, LazyRouter
+from stint.http.scopes import ROUTE_SCOPES
 from stint.services.openai_api import OpenAIServices
 from stint.settings import read_settings
 
@@ -19,7 +20,8 @@ MODULE = "stint.http.routes.inference"
 @pytest.fixture(params=["", "/prod"], ids=["without a stage", "below a stage"])
 def client(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> TestClient:
     monkeypatch.delitem(sys.modules, MODULE, raising=False)
-    eager = APIRouter()
+    eager = APIRouter(route_class=LazyRoute)
+    monkeypatch.setitem(cast("dict[str, None]", ROUTE_SCOPES), "GET /v1/inference", None)
     eager.get("/v1/inference")(lambda: {"eager": True})
     app = create_app(
         "tested",

@@ -53,7 +53,7 @@ def test_what_is_no_id_names_nothing(kind: str, build: Callable[[str], object], 
     assert refused.value.code == f"{kind}_not_found"
 
 
-@pytest.mark.parametrize("tenant", ["", "a#agent", "a/b"])
+@pytest.mark.parametrize("tenant", ["", "a#agent", "a/b", "A", "a.b", "a_b", "-a", "a\n", "é", "a" * 33])
 def test_a_tenant_cannot_reach_into_the_keys_of_another(tenant: str) -> None:
     with pytest.raises(ValueError, match="is not a valid tenant"):
         keys.agents(tenant)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from stint.bootstrap.adapters import Adapters
 from stint.bootstrap.defaults import configured, providers
-from stint.bootstrap.restore import Parts
+from stint.bootstrap.restore import Parts, per_tenant
 from stint.domain.llama_stack.registry import Provider
 from stint.domain.prices import parse_prices
 from stint.domain.redaction import SHORTEST
@@ -48,7 +48,7 @@ class AgentsComposition(Parts):
 
     def __init__(self, read_settings: Callable[[], Settings]) -> None:
         self.read_settings = read_settings
-        self.make_services: Callable[[str], AgentsServices] = cache(self.compose_services)
+        self.make_services: Callable[[str], AgentsServices] = per_tenant(self.compose_services)
 
     @cached_property
     def settings(self) -> Settings:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from stint.bootstrap.agents import AgentsComposition
 from stint.bootstrap.knowledge_parts import KnowledgeParts
+from stint.bootstrap.restore import per_tenant
 from stint.domain.tasks import DeletionTask, ObjectKind
 from stint.services.deletions import DeleteObject
 from stint.settings import Settings
@@ -29,9 +30,9 @@ class KnowledgeComposition(AgentsComposition):
 
     def __init__(self, read_settings: Callable[[], Settings]) -> None:
         super().__init__(read_settings)
-        self.make_knowledge_services: Callable[[str], KnowledgeServices] = cache(self.compose_knowledge_services)
-        self.make_vector_stores: Callable[[str], VectorStoreServices] = cache(self.compose_vector_stores)
-        self.make_ingestion: Callable[[str], Ingestion] = cache(self.compose_ingestion)
+        self.make_knowledge_services: Callable[[str], KnowledgeServices] = per_tenant(self.compose_knowledge_services)
+        self.make_vector_stores: Callable[[str], VectorStoreServices] = per_tenant(self.compose_vector_stores)
+        self.make_ingestion: Callable[[str], Ingestion] = per_tenant(self.compose_ingestion)
 
     @cached_property
     def knowledge_parts(self) -> KnowledgeParts:

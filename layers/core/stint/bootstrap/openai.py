@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from stint.bootstrap.adapters import Adapters
 from stint.bootstrap.knowledge import KnowledgeComposition
+from stint.bootstrap.restore import per_tenant
 from stint.domain.errors import InvalidRequest
 from stint.domain.openai.chat import ChatCompletionRequest
 from stint.domain.openai.chat_output import ChatCompletion
@@ -47,9 +48,9 @@ class OpenAIComposition(KnowledgeComposition):
 
     def __init__(self, read_settings: Callable[[], Settings]) -> None:
         super().__init__(read_settings)
-        self.make_openai_services: Callable[[str], OpenAIServices] = cache(self.compose_openai_services)
-        self.make_worker: Callable[[str], Worker] = cache(self.compose_worker)
-        self.make_event_requests: Callable[[str], EventRequests] = cache(self.compose_event_requests)
+        self.make_openai_services: Callable[[str], OpenAIServices] = per_tenant(self.compose_openai_services)
+        self.make_worker: Callable[[str], Worker] = per_tenant(self.compose_worker)
+        self.make_event_requests: Callable[[str], EventRequests] = per_tenant(self.compose_event_requests)
 
     def deletion_kinds(self) -> dict[ObjectKind, DeleteObject]:
         return super().deletion_kinds() | delete_response_objects(self.store)

@@ -3,7 +3,22 @@
 import importlib
 import random
 from collections.abc import Callable
-from functools import cached_property
+from functools import cached_property, lru_cache
+from typing import TypeVar
+
+T = TypeVar("T")
+
+MOST_TENANTS = 100
+"""Maximum tenants whose services a process keeps."""
+
+
+def per_tenant(make: Callable[[str], T]) -> Callable[[str], T]:
+    """Return a function that makes the services of a tenant once, and keeps those of the tenants last used.
+
+    Requests hold the services that they use, so a stream in flight loses nothing when its tenant's are dropped. What
+    tenants share, such as connections, transcripts and links, is not part of them.
+    """
+    return lru_cache(maxsize=MOST_TENANTS)(make)
 
 
 class Parts:

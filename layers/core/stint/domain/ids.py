@@ -11,9 +11,11 @@ from typing import Annotated
 from pydantic import Field
 
 TENANT = "default"
-"""The owner of stored data. There is one tenant at present."""
+"""The owner of the data of a stack without authentication."""
 
-TenantName = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,64}$")]
+TENANT_PATTERN = re.compile(r"[a-z0-9][a-z0-9-]{0,31}")
+
+TenantName = Annotated[str, Field(pattern=rf"^{TENANT_PATTERN.pattern}$")]
 """A tenant in a message or an event. Its characters cannot form the keys of another tenant."""
 
 PATTERN = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")

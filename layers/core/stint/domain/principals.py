@@ -1,7 +1,6 @@
 """The authenticated caller of a request: whose data it is, what the caller may do, and what it may spend."""
 
 import json
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -9,14 +8,12 @@ from typing import Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from stint.domain.ids import TENANT
+from stint.domain.ids import TENANT, TENANT_PATTERN
 
 Scope = Literal["use", "registry:write", "users:act", "admin"]
 """What a key allows: to use the API, to change what the tenant shares, to act for an end user, to administer."""
 
 SCOPES: tuple[Scope, ...] = get_args(Scope)
-
-TENANT_PATTERN = re.compile(r"[a-z0-9][a-z0-9-]{0,31}")
 
 
 class Budgets(BaseModel):

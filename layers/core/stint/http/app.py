@@ -21,7 +21,7 @@ from stint.http.middleware.bodies import (
 from stint.http.middleware.headers import CORSMiddleware, NoRetryMiddleware, ResponseHeadersMiddleware
 from stint.http.middleware.paths import BasePathMiddleware, OpenAIPrefixMiddleware, TrailingSlashMiddleware
 from stint.http.middleware.request_logging import RequestLoggingMiddleware
-from stint.http.requests import LazyRouter
+from stint.http.requests import LazyRouter, scoped_routes
 from stint.settings import Settings
 
 logger = logging.getLogger(__name__)
@@ -69,7 +69,7 @@ def create_app(
     app.state.read_settings = read_settings
     app.state.list_routers = list_routers
     for router in routers:  # `include_router` would declare each route again, at its first request
-        app.router.routes.extend(router.routes if isinstance(router, APIRouter) else [router])
+        app.router.routes.extend(scoped_routes(router) if isinstance(router, APIRouter) else [router])
     add_error_handlers(app)
     app.add_middleware(RequestSizeMiddleware, read_settings=read_settings)
     app.add_middleware(OpenAIPrefixMiddleware)

@@ -7,7 +7,7 @@ from importlib import import_module
 from json import JSONDecodeError
 from typing import Any
 
-from fastapi import Request, Response
+from fastapi import APIRouter, Request, Response
 from fastapi.routing import APIRoute
 from starlette.convertors import PathConvertor, register_url_convertor
 from starlette.routing import BaseRoute, Match, Router, compile_path
@@ -17,6 +17,7 @@ from stint.domain.errors import UnsupportedMediaType
 from stint.domain.ids import is_id
 from stint.domain.json_text import TOO_DEEP, parse_json
 from stint.http.deferred_models import without_pydantic_v1
+from stint.http.scopes import check_scope
 from stint.log_keys import add_log_keys
 
 JSON = re.compile(r"\s*application/(json|[^;\s]+\+json)\s*(;.*)?", re.IGNORECASE | re.DOTALL)
@@ -67,6 +68,11 @@ class LazyRoute(APIRoute):
         self.methods = set(options["methods"] or ("GET",))
         self._declared = (endpoint, options)
 
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["method"] in (self.methods or ()):  # otherwise the answer is a 405
+            check_scope(self.path, scope)
+        await super().handle(scope, receive, send)
+
     def __getattr__(self, name: str) -> Any:
         declared = self.__dict__.pop("_declared", None)
         if declared is None:
@@ -90,7 +96,7 @@ class LazyRouter(BaseRoute):
     @cached_property
     def router(self) -> Router:
         """Return the router. Raises HTTPException for unknown paths and methods, as the app's own does."""
-        return Router(routes=import_module(self.module).router.routes, redirect_slashes=False)
+        return Router(routes=scoped_routes(import_module(self.module).router), redirect_slashes=False)
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         stage = scope.get("root_path", "")
@@ -99,6 +105,14 @@ class LazyRouter(BaseRoute):
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self.router(scope, receive, send)
+
+
+def scoped_routes(router: APIRouter) -> list[BaseRoute]:
+    """Return the routes of a router. Raises TypeError if one does not check its scope."""
+    for route in router.routes:
+        if not isinstance(route, LazyRoute):
+            raise TypeError(f"{route!r} does not check its scope. Use the route_class LazyRoute or StrictRoute.")
+    return router.routes
 
 
 class StrictRoute(LazyRoute):

@@ -8,7 +8,7 @@ import re
 from typing import NamedTuple
 
 from stint.domain.errors import Conflict, NotFound
-from stint.domain.ids import is_id, is_name
+from stint.domain.ids import TENANT_PATTERN, is_id, is_name
 
 LAST_INDEX = 9_999
 """The highest index in a turn's log, because keys have four digits."""
@@ -279,6 +279,6 @@ def _id(kind: str, value: str) -> str:
 
 def checked_tenant(value: str) -> str:
     """Return a tenant that may be part of a key. Raises ValueError."""
-    if not value or "#" in value or "/" in value:
-        raise ValueError(f"{value!r} is not a valid tenant: it is empty or contains '#' or '/'")
+    if TENANT_PATTERN.fullmatch(value) is None:
+        raise ValueError(f"{value!r} is not a valid tenant: use up to 32 of a-z, 0-9 and '-', not beginning with '-'")
     return value

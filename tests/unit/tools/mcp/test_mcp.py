@@ -3,7 +3,7 @@ import json
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +12,10 @@ from tests.clock import CLOCK
 from tests.servers.mcp_server import PNG, TOKEN
 from tests.servers.scripted_http import Reply, ScriptedHTTPServer
 
+from stint.caller import set_principal
 from stint.domain.content import ImageContentItem, text_of
 from stint.domain.errors import InvalidRequest, ToolUnauthorized, ToolUnavailable, UnresolvableURL
+from stint.domain.principals import ANONYMOUS
 from stint.net.guard import Guard
 from stint.tools.mcp.provider import SLOW_SECONDS, McpTools
 from stint.tools.outcomes import data_url
@@ -393,6 +395,18 @@ async def test_a_list_is_not_shared_between_callers_with_other_credentials(tools
     assert await tools.list_tools(group(url), credentials(url))
     with pytest.raises(ToolUnavailable):
         await tools.list_tools(group(url), {})
+
+
+async def test_a_list_is_not_shared_between_tenants(tools: McpTools, mcp_server: str, seen: Count) -> None:
+    url = f"{mcp_server}/mcp"
+    for tenant in ("acme", "zoo"):
+        set_principal(replace(ANONYMOUS, tenant=tenant))
+        before = seen("POST /mcp")
+        assert tools.known_tools(group(url), {}) is None
+
+        await tools.list_tools(group(url), {})
+        assert seen("POST /mcp") > before
+        assert tools.known_tools(group(url), {}) is not None
 
 
 async def test_credentials_for_one_endpoint_do_not_go_to_another(tools: McpTools, mcp_server: str) -> None:

@@ -9,11 +9,9 @@ from stint.caller import set_principal
 from stint.domain.errors import StintError, Unauthenticated
 from stint.domain.principals import ANONYMOUS, Principal
 from stint.http.errors import respond
+from stint.http.scopes import OPEN_PATHS
 from stint.log_keys import add_log_keys
 from stint.settings import Settings
-
-OPEN_PATHS = frozenset({"/v1/health"})
-"""Paths that need no caller. API Gateway answers preflight requests."""
 
 UNAUTHENTICATED = "The request has no credentials. Send an API key or a token with the header Authorization: Bearer ..."
 
@@ -44,7 +42,7 @@ class AuthenticationMiddleware:
 
 
 def is_open(scope: Scope) -> bool:
-    """Return whether a path needs no caller."""
+    """Return whether a path needs no caller. API Gateway answers preflight requests."""
     return scope["path"].removeprefix(scope.get("root_path", "")) in OPEN_PATHS
 
 

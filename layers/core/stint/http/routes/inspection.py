@@ -151,6 +151,8 @@ def describe_api_at(url: str) -> dict[str, Any]:
 @cache
 def describe_api() -> dict[str, Any]:
     """Make the OpenAPI document. Operations are named after their functions."""
+    from stint.http.api_security import add_security  # noqa: PLC0415 - not at the start of the function
+
     app = FastAPI(
         title="Stint",
         version=LLAMA_STACK_VERSION,
@@ -166,6 +168,7 @@ def describe_api() -> dict[str, Any]:
     for schema in streamed_schemas():
         described["components"]["schemas"] |= schemas_of(schema)
     add_examples(described)
+    add_security(described, list_parts())
     return described
 
 

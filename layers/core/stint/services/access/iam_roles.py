@@ -9,10 +9,11 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from stint.domain.errors import Forbidden, Unauthenticated
-from stint.domain.principals import NO_BUDGETS, TENANT_PATTERN, Budgets, Principal, Scope
+from stint.domain.ids import TenantName
+from stint.domain.principals import NO_BUDGETS, Budgets, Principal, Scope
 from stint.domain.schema import Schema
 from stint.domain.validation import describe_faults
 
@@ -29,7 +30,7 @@ class IamRole(Schema):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    tenant: str = Field(pattern=rf"^{TENANT_PATTERN.pattern}$")
+    tenant: TenantName
     subject: str = ""
     scopes: frozenset[Scope]
     models: tuple[str, ...] = ()

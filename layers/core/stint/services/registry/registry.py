@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import Mapping
 
+from stint.caller import require_scope
 from stint.domain.errors import Conflict, InvalidRequest, NotFound
 from stint.domain.llama_stack.registrations import (
     ModelRegisterRequest,
@@ -184,6 +185,7 @@ class Registry:
         Raises:
             InvalidRequest: its provider is unknown; that of a model is checked by `refuse_unknown_provider`.
             Conflict: the identifier is taken.
+            Forbidden: it overrides a configured toolgroup, and the caller is no admin.
         """
         known = [provider.provider_id for provider in self.providers.data if provider.api == APIS.get(kind)]
         if kind in APIS and document.provider_id not in known:
@@ -196,6 +198,8 @@ class Registry:
             raise Conflict(
                 f"{document.identifier!r} is part of the configuration. Choose another name.", code="identifier_taken"
             )
+        if document.identifier in self.configured.of(kind):
+            require_scope("admin")
         await self.store.create(self.tenant, kind, document.identifier, document)
         self.cached = None
 
@@ -222,7 +226,8 @@ class Registry:
         self.cached = None
 
     async def remove_builtin(self, identifier: str) -> None:
-        """Store that a built-in toolgroup is removed. Raises NotFound if it already is."""
+        """Store that a built-in toolgroup is removed. Raises NotFound if it already is, or Forbidden."""
+        require_scope("admin")
         toolgroup = (await self.catalogue(fresh=True)).toolgroups.get(identifier)
         if toolgroup is None:
             raise NotFound("Toolgroup", identifier)

@@ -7,6 +7,7 @@ import logging
 import time
 from typing import TYPE_CHECKING, Any
 
+from stint.caller import find_principal
 from stint.domain.errors import InvalidRequest, StintError, ToolUnauthorized, ToolUnavailable, UnresolvableURL
 from stint.domain.inference import ToolSignature
 from stint.net.guard import Guard
@@ -44,7 +45,7 @@ class McpTools:
     the caller's credentials in `provider_data["mcp_headers"]`: `{uri: {header: value}}`, or Llama Stack's
     `{uri: ["header: value"]}`.
 
-    A list of tools is fresh for `list_seconds`, for callers with the same headers, or until the server does not know
+    A list of tools is fresh for `list_seconds`, for a tenant and the same headers, or until the server does not know
     one of its tools. If a server does not answer, its stale list is used. `timeout` is in seconds, for one listing or
     call; `max_bytes` limits all responses of one of them. A slow failure is cached for `retry_seconds`.
     """
@@ -205,6 +206,7 @@ def read_endpoint(toolgroup: Toolgroup, provider_data: dict[str, Any]) -> tuple[
 
 
 def key_of(url: str, headers: dict[str, str]) -> str:
-    """Return a cache key of an endpoint and a caller that does not contain credentials."""
+    """Return a cache key of a tenant, an endpoint and its headers that does not contain credentials."""
+    caller = find_principal()
     parts = sorted((name.lower(), value) for name, value in headers.items())
-    return hashlib.sha256(json.dumps([url, parts]).encode()).hexdigest()
+    return hashlib.sha256(json.dumps([caller and caller.tenant, url, parts]).encode()).hexdigest()

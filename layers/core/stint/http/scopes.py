@@ -1,0 +1,142 @@
+"""The scope that each route needs, and its enforcement."""
+
+from collections.abc import Mapping
+
+from starlette.datastructures import Headers
+from starlette.types import Scope as ASGIScope
+
+from stint.caller import require_scope
+from stint.domain.errors import Forbidden
+from stint.domain.principals import Scope
+
+END_USER_HEADER = "x-stint-user"
+"""The header that names the end user for whom a request acts."""
+
+ROUTE_SCOPES: Mapping[str, Scope | None] = {
+    "POST /v1/agents": "use",
+    "GET /v1/agents": "use",
+    "GET /v1/agents/{agent_id}": "use",
+    "DELETE /v1/agents/{agent_id}": "use",
+    "POST /v1/agents/{agent_id}/session": "use",
+    "GET /v1/agents/{agent_id}/sessions": "use",
+    "DELETE /v1/agents/{agent_id}/session/{session_id}": "use",
+    "POST /v1/agents/{agent_id}/session/{session_id}/turn": "use",
+    "POST /v1/agents/{agent_id}/session/{session_id}/turn/{turn_id}/resume": "use",
+    "GET /v1/agents/{agent_id}/session/{session_id}/turn/{turn_id}": "use",
+    "GET /v1/agents/{agent_id}/session/{session_id}/turn/{turn_id}/step/{step_id}": "use",
+    "GET /v1/agents/{agent_id}/session/{session_id}": "use",
+    "POST /v1/responses": "use",
+    "POST /v1/responses/compact": "use",
+    "POST /v1/responses/input_tokens": "use",
+    "GET /v1/responses": "use",
+    "GET /v1/responses/{response_id}": "use",
+    "POST /v1/responses/{response_id}/cancel": "use",
+    "DELETE /v1/responses/{response_id}": "use",
+    "GET /v1/responses/{response_id}/input_items": "use",
+    "POST /v1/conversations": "use",
+    "GET /v1/conversations": "use",
+    "GET /v1/conversations/{conversation_id}": "use",
+    "POST /v1/conversations/{conversation_id}": "use",
+    "DELETE /v1/conversations/{conversation_id}": "use",
+    "POST /v1/conversations/{conversation_id}/items": "use",
+    "GET /v1/conversations/{conversation_id}/items": "use",
+    "GET /v1/conversations/{conversation_id}/items/{item_id}": "use",
+    "DELETE /v1/conversations/{conversation_id}/items/{item_id}": "use",
+    "POST /v1/chat/completions": "use",
+    "GET /v1/chat/completions": "use",
+    "GET /v1/chat/completions/{completion_id}": "use",
+    "POST /v1/chat/completions/{completion_id}": "use",
+    "DELETE /v1/chat/completions/{completion_id}": "use",
+    "GET /v1/chat/completions/{completion_id}/messages": "use",
+    "POST /v1/completions": "use",
+    "POST /v1/inference/chat-completion": "use",
+    "POST /v1/inference/completion": "use",
+    "POST /v1/inference/batch-chat-completion": "use",
+    "POST /v1/inference/batch-completion": "use",
+    "GET /v1/files": "use",
+    "GET /v1/files/{file_id}": "use",
+    "GET /v1/files/{file_id}/content": "use",
+    "DELETE /v1/files/{file_id}": "use",
+    "POST /v1/files": "use",
+    "POST /v1/embeddings": "use",
+    "POST /v1/inference/embeddings": "use",
+    "POST /v1/uploads": "use",
+    "POST /v1/uploads/{upload_id}/complete": "use",
+    "POST /v1/uploads/{upload_id}/cancel": "use",
+    "POST /v1/uploads/{upload_id}/parts": "use",
+    "POST /v1/vector_stores": "registry:write",
+    "GET /v1/vector_stores": "use",
+    "GET /v1/vector_stores/{vector_store_id}": "use",
+    "POST /v1/vector_stores/{vector_store_id}": "registry:write",
+    "DELETE /v1/vector_stores/{vector_store_id}": "registry:write",
+    "POST /v1/vector_stores/{vector_store_id}/search": "use",
+    "POST /v1/vector_stores/{vector_store_id}/files": "registry:write",
+    "GET /v1/vector_stores/{vector_store_id}/files": "use",
+    "GET /v1/vector_stores/{vector_store_id}/files/{file_id}": "use",
+    "POST /v1/vector_stores/{vector_store_id}/files/{file_id}": "registry:write",
+    "DELETE /v1/vector_stores/{vector_store_id}/files/{file_id}": "registry:write",
+    "GET /v1/vector_stores/{vector_store_id}/files/{file_id}/content": "use",
+    "POST /v1/vector_stores/{vector_store_id}/file_batches": "registry:write",
+    "GET /v1/vector_stores/{vector_store_id}/file_batches/{batch_id}": "use",
+    "POST /v1/vector_stores/{vector_store_id}/file_batches/{batch_id}/cancel": "registry:write",
+    "GET /v1/vector_stores/{vector_store_id}/file_batches/{batch_id}/files": "use",
+    "GET /v1/vector-dbs": "use",
+    "POST /v1/vector-dbs": "registry:write",
+    "GET /v1/vector-dbs/{vector_db_id:path}": "use",
+    "DELETE /v1/vector-dbs/{vector_db_id:path}": "registry:write",
+    "POST /v1/vector-io/insert": "registry:write",
+    "POST /v1/vector-io/query": "use",
+    "POST /v1/tool-runtime/rag-tool/insert": "registry:write",
+    "POST /v1/tool-runtime/rag-tool/query": "use",
+    "GET /v1/toolgroups": "use",
+    "POST /v1/toolgroups": "registry:write",
+    "GET /v1/toolgroups/{toolgroup_id:path}": "use",
+    "DELETE /v1/toolgroups/{toolgroup_id:path}": "registry:write",
+    "GET /v1/tools": "use",
+    "GET /v1/tools/{tool_name:path}": "use",
+    "GET /v1/tool-runtime/list-tools": "use",
+    "POST /v1/tool-runtime/invoke": "use",
+    "GET /v1/shields": "use",
+    "POST /v1/shields": "registry:write",
+    "GET /v1/shields/{shield_id:path}": "use",
+    "DELETE /v1/shields/{shield_id:path}": "registry:write",
+    "POST /v1/safety/run-shield": "use",
+    "GET /v1/health": None,
+    "GET /v1/version": "use",
+    "GET /v1/models": "use",
+    "POST /v1/models": "registry:write",
+    "GET /v1/models/{model_id:path}": "use",
+    "DELETE /v1/models/{model_id:path}": "registry:write",
+    "GET /v1/providers": "use",
+    "GET /v1/providers/{provider_id}": "use",
+    "POST /v1/telemetry/spans": "use",
+    "GET /v1/inspect/routes": "use",
+    "GET /v1/openapi.json": "use",
+    "GET /": "use",
+    "HEAD /": "use",
+    "GET /docs": "use",
+    "HEAD /docs": "use",
+    "GET /docs/reference.css": "use",
+    "HEAD /docs/reference.css": "use",
+    "GET /docs/reference.js": "use",
+    "HEAD /docs/reference.js": "use",
+}
+"""The scope of each route, by its method and path. None: the route is open. A route that is not here is closed.
+
+Vector stores and vector dbs are shared by a tenant: their contents get into the answers of all its callers.
+"""
+
+OPEN_PATHS = frozenset(route.partition(" ")[2] for route, scope in ROUTE_SCOPES.items() if scope is None)
+
+
+def check_scope(path: str, scope: ASGIScope) -> None:
+    """Check that the caller may use the route with a path. Raises Unauthenticated, or Forbidden."""
+    route = f"{scope['method']} {path}"
+    if route not in ROUTE_SCOPES:
+        raise Forbidden(f"The route {route} is not in the table of scopes, so nobody may use it.")
+    needed = ROUTE_SCOPES[route]
+    if needed is None:
+        return
+    require_scope(needed)
+    if END_USER_HEADER in Headers(scope=scope):
+        require_scope("users:act")

@@ -13,15 +13,31 @@ from stint.domain.receipts import DIGITS, Consumption
 READS = frozenset({"GetItem", "BatchGetItem", "Query"})
 
 
-class Spending(Protocol):
-    """The budgets of a run."""
+class Reservation(Protocol):
+    """The reservation of a model call."""
 
-    async def admit_call(self, tokens: int, dollars: float) -> None:
-        """Reserve what a model call may spend. Raises a StintError if a budget does not allow it."""
+    async def settle(self, tokens: int, dollars: float) -> None:
+        """Replace the reservation by what the call has spent."""
         ...
 
-    async def settle_call(self, tokens: int, dollars: float) -> None:
-        """Replace the reservation of a model call by what it has spent."""
+
+class Spending(Protocol):
+    """The budgets of a run. `admit` and `admit_call` raise a StintError if a budget does not allow them."""
+
+    async def admit(self) -> None:
+        """Admit the run, before anything of it is announced."""
+        ...
+
+    async def admit_call(self, tokens: int, dollars: float) -> Reservation:
+        """Reserve what a model call may spend."""
+        ...
+
+    async def close(self, dollars: float) -> None:
+        """Settle a run that has spent `dollars` besides its model calls."""
+        ...
+
+    def to_headers(self) -> dict[str, str]:
+        """Return the headers that tell the caller what is left."""
         ...
 
 
@@ -40,6 +56,12 @@ class Meter:
     write_units: float = 0.0
     read_units: float = 0.0
     started: float = field(default_factory=time.monotonic)
+    closed: bool = False
+
+    async def admit(self) -> None:
+        """Admit the run under its budgets. Raises a StintError if one does not allow it."""
+        if self.spending is not None:
+            await self.spending.admit()
 
     def count_call(self, model_id: str, usage: Usage | None) -> float:
         """Count a model call, and return its dollars. `model_id` has the provider."""
@@ -76,6 +98,20 @@ def set_meter(meter: Meter | None) -> None:
 def find_meter() -> Meter | None:
     """Return the meter of the current run, or None outside of one."""
     return _meter.get()
+
+
+def resume_meter(earlier: Consumption | None) -> None:
+    """Continue what a run had consumed before it was resumed. Do nothing outside of a run."""
+    meter = _meter.get()
+    if meter is not None:
+        meter.earlier = earlier
+
+
+async def admit_run() -> None:
+    """Admit the current run under its budgets. Raises a StintError if one does not allow it."""
+    meter = _meter.get()
+    if meter is not None:
+        await meter.admit()
 
 
 def read_meter(further_writes: int) -> Consumption | None:

@@ -138,6 +138,7 @@ class Settings(BaseModel):
     )
 
     prices: str = Field(default="", description="Prices of models, as JSON; see docs/budgets.md.")
+    tenants: str = Field(default="", description="Limits of tenants, as JSON; see docs/budgets.md.")
     memory_mb: int = Field(default=0, ge=0, description="Set by Lambda: memory of the function, in MB.")
 
     lease_seconds: float = Field(

@@ -31,13 +31,23 @@ class Recorded:
     calls: list[tuple[str, int, float]] = field(default_factory=list)
     refuses: bool = False
 
-    async def admit_call(self, tokens: int, dollars: float) -> None:
+    async def admit(self) -> None:
+        pass
+
+    async def admit_call(self, tokens: int, dollars: float) -> "Recorded":
         if self.refuses:
             raise StintError("The budget is spent.")
         self.calls.append(("admit", tokens, dollars))
+        return self
 
-    async def settle_call(self, tokens: int, dollars: float) -> None:
+    async def settle(self, tokens: int, dollars: float) -> None:
         self.calls.append(("settle", tokens, dollars))
+
+    async def close(self, dollars: float) -> None:
+        pass
+
+    def to_headers(self) -> dict[str, str]:
+        return {}
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from stint.domain.llama_stack.registry import Provider
 from stint.domain.prices import parse_prices
 from stint.domain.redaction import SHORTEST
 from stint.domain.tasks import DeletionTask, ObjectKind
+from stint.domain.tenant_limits import limits_of, parse_tenants
 from stint.services.agents.agents import Agents
 from stint.services.agents.sessions import Sessions
 from stint.services.agents_api import AgentsServices
@@ -115,7 +116,8 @@ def compose(
     tools = Tools(registry, providers_of_tenant, settings.tool_result_bytes)
     shields = Shields(registry, adapters.shield_providers, settings.output_shield_window or None)
     planner = Planner(router, registry, tools, shields)
-    meters = Meters(parse_prices(settings.prices), settings.memory_mb)
+    budgets = limits_of(tenant, parse_tenants(settings.tenants)).budgets
+    meters = Meters(tenant, store, parse_prices(settings.prices), budgets, settings.memory_mb)
     return AgentsServices(
         agents=agents,
         sessions=Sessions(tenant, store, agents, deletions, settings.session_expiry_days),

@@ -129,8 +129,8 @@ def compose_responses(
         tail=StreamTail(tenant, store, recovery),
         stored_responses=ResponseReader(tenant, store, recovery, deletions, links),
         conversations=Conversations(tenant, store.conversations, reader, deletions, opaque),
-        chat=Chat(router, services.registry, reader, save),
-        compaction=Compaction(router, services.registry, inputs),
+        chat=Chat(router, services.registry, reader, save, services.meters),
+        compaction=Compaction(router, services.registry, inputs, services.meters),
         token_counts=TokenCounts(planner, inputs, settings.default_model),
         heartbeat_seconds=settings.heartbeat_seconds,
         make_inference=make_inference,
@@ -152,8 +152,8 @@ def compose_inference(
     from stint.services.inference_api import InferenceServices  # noqa: PLC0415
 
     return InferenceServices(
-        inference=ModelInference(adapters.router, services.registry, reader),
-        completions=TextCompletions(adapters.router, services.registry),
+        inference=ModelInference(adapters.router, services.registry, reader, services.meters),
+        completions=TextCompletions(adapters.router, services.registry, services.meters),
         stored_chats=StoredChats(tenant, store, deletions),
         heartbeat_seconds=adapters.settings.heartbeat_seconds,
     )

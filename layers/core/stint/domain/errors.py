@@ -187,6 +187,24 @@ class ToolUnauthorized(ToolUnavailable):
     type = "authentication_error"
 
 
+class RateLimitExceeded(StintError):
+    """The caller's key or tenant has used up its requests or tokens of the minute. `retry_after` is in seconds."""
+
+    code = "rate_limit_exceeded"
+    type = "too_many_requests"
+
+    def __init__(self, message: str, retry_after: int) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class QuotaExceeded(StintError):
+    """The caller's key or tenant has spent its money of the month."""
+
+    code = "insufficient_quota"
+    type = "insufficient_quota"
+
+
 class ShieldFailed(StintError):
     """A shield returned no verdict. The messages count as not checked."""
 

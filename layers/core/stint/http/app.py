@@ -18,7 +18,12 @@ from stint.http.middleware.bodies import (
     ResponseSizeMiddleware,
     ServerErrorMiddleware,
 )
-from stint.http.middleware.headers import CORSMiddleware, NoRetryMiddleware, ResponseHeadersMiddleware
+from stint.http.middleware.headers import (
+    CORSMiddleware,
+    NoRetryMiddleware,
+    RateLimitHeadersMiddleware,
+    ResponseHeadersMiddleware,
+)
 from stint.http.middleware.paths import BasePathMiddleware, OpenAIPrefixMiddleware, TrailingSlashMiddleware
 from stint.http.middleware.request_logging import RequestLoggingMiddleware
 from stint.http.requests import LazyRouter, scoped_routes
@@ -80,6 +85,7 @@ def create_app(
     app.add_middleware(DoneMarkerMiddleware)
     app.add_middleware(ServerErrorMiddleware)
     app.add_middleware(NoRetryMiddleware)
+    app.add_middleware(RateLimitHeadersMiddleware)
     app.add_middleware(TrailingSlashMiddleware)
     app.add_middleware(CORSMiddleware, read_settings=read_settings)
     app.add_middleware(ResponseHeadersMiddleware)

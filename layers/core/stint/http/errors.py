@@ -24,7 +24,9 @@ from stint.domain.errors import (
     ModelUnauthorized,
     NotFound,
     NotSupported,
+    QuotaExceeded,
     RateLimited,
+    RateLimitExceeded,
     ShieldFailed,
     StintError,
     StoreUnavailable,
@@ -47,6 +49,7 @@ STATUS: dict[type[StintError], int] = {
     InvalidRequest: 400,
     ContextLengthExceeded: 400,
     ToolUnauthorized: 401,
+    QuotaExceeded: 402,
     Unauthenticated: 401,
     Forbidden: 403,
     NotFound: 404,
@@ -55,6 +58,7 @@ STATUS: dict[type[StintError], int] = {
     TooLarge: 413,
     UnsupportedMediaType: 415,
     RateLimited: 429,
+    RateLimitExceeded: 429,
     StintError: 500,
     NotSupported: 501,
     ModelError: 502,
@@ -123,7 +127,7 @@ def headers_of(error: StintError) -> dict[str, str]:
         headers["x-should-retry"] = "false"
     if challenge := challenge_of(error):
         headers["www-authenticate"] = challenge
-    if isinstance(error, ModelOverloaded) and error.retry_after is not None:
+    if isinstance(error, ModelOverloaded | RateLimitExceeded) and error.retry_after is not None:
         headers["retry-after"] = str(max(1, ceil(error.retry_after)))
     elif status == 429 or (status == 503 and not begun):
         headers["retry-after"] = str(RETRY_AFTER_SECONDS)
@@ -143,6 +147,8 @@ def stays_wrong(error: StintError) -> bool:
     """Return whether the same request would fail again, however long the caller waits."""
     if isinstance(error, RateLimited):
         return error.code != RateLimited.code
+    if isinstance(error, RateLimitExceeded):
+        return False
     status = status_of(error)
     return status < 500 or status == 501 or isinstance(error, ModelUnauthorized)
 

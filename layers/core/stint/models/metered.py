@@ -13,7 +13,7 @@ from stint.domain.inference import (
     SystemText,
     Usage,
 )
-from stint.metering import Meter, find_meter
+from stint.metering import Meter, Reservation, find_meter
 from stint.models.port import ChatModel
 
 CHARACTERS_PER_TOKEN = 4
@@ -66,12 +66,14 @@ class MeteredCall:
         self.begun = False
         self.settled = False
         self.reserved = Usage()
+        self.reservation: Reservation | None = None
 
     async def admit(self) -> None:
         """Reserve the estimated tokens of the call, and their price."""
         if self.meter.spending is not None:
             self.reserved = estimate(self.request)
-            await self.meter.spending.admit_call(self.reserved.total_tokens, self.price_of(self.reserved))
+            tokens, dollars = self.reserved.total_tokens, self.price_of(self.reserved)
+            self.reservation = await self.meter.spending.admit_call(tokens, dollars)
 
     async def follow(self, chunk: ModelChunk) -> None:
         """Count the call when it has finished."""
@@ -88,8 +90,8 @@ class MeteredCall:
         self.settled = True
         if self.begun:
             self.meter.count_call(self.model_id, counted)
-        if self.meter.spending is not None:
-            await self.meter.spending.settle_call(spent.input_tokens + spent.output_tokens, self.price_of(spent))
+        if self.reservation is not None:
+            await self.reservation.settle(spent.input_tokens + spent.output_tokens, self.price_of(spent))
 
     def price_of(self, usage: Usage) -> float:
         price = self.meter.prices.find(self.model_id)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from stint.aws.dynamodb import DynamoDBClient
     from stint.store.background import BackgroundStore
+    from stint.store.budgets import BudgetStore
     from stint.store.chat_completions import ChatCompletionStore
     from stint.store.conversation_leases import ConversationLeases
     from stint.store.conversations import ConversationStore
@@ -125,6 +126,12 @@ class Store:
         from stint.store.uploads import UploadStore  # noqa: PLC0415 - see above
 
         return UploadStore(self._table, Transactions(self._dynamodb, self._table_name), self._blobs)
+
+    @cached_property
+    def budgets(self) -> "BudgetStore":
+        from stint.store.budgets import BudgetStore  # noqa: PLC0415 - see above
+
+        return BudgetStore(self._dynamodb, self._table_name)
 
     @cached_property
     def idempotency(self) -> "IdempotencyRecords":

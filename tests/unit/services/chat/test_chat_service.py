@@ -11,11 +11,14 @@ from stint.domain.inference import InferenceRequest, ModelChunk, TextChunk
 from stint.domain.llama_stack.registry import ProviderList
 from stint.domain.openai.chat import ChatCompletionRequest
 from stint.domain.openai.chat_output import ChatCompletion
+from stint.domain.prices import Prices
+from stint.domain.principals import NO_BUDGETS
 from stint.models.routing import Router
 from stint.services.chat.chat import Chat
 from stint.services.document_reader import DocumentReader
 from stint.services.registry.catalogue import Catalogue
 from stint.services.registry.registry import Registry
+from stint.services.spending.meters import Meters
 
 
 class Endless:
@@ -59,7 +62,7 @@ def make(model: Endless) -> Chat:
     router = Router({"endless": lambda: model}, "endless/m")
     store: Any = NoRegistrations()
     registry = Registry("t", store, Catalogue({}, {}, {}), ProviderList(data=[]), router, 60)
-    return Chat(router, registry, DocumentReader(fetch, check_url), save)
+    return Chat(router, registry, DocumentReader(fetch, check_url), save, Meters("t", store, Prices(), NO_BUDGETS, 0))
 
 
 async def save(request: ChatCompletionRequest, completion: ChatCompletion) -> None:

@@ -5,7 +5,14 @@ from collections.abc import Callable
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from stint.metering import find_meter
 from stint.settings import Settings
+
+EXPOSED = ", ".join(
+    ["x-request-id", "x-trace-id", "x-should-retry", "retry-after"]
+    + [f"x-ratelimit-{part}-{name}" for part in ("limit", "remaining", "reset") for name in ("requests", "tokens")]
+)
+"""Headers that browsers may read."""
 
 
 class ResponseHeadersMiddleware:
@@ -28,6 +35,22 @@ class ResponseHeadersMiddleware:
         await self.app(scope, receive, send_with_headers)
 
 
+class RateLimitHeadersMiddleware:
+    """Add OpenAI's headers of rate limits to the responses of requests that have budgets."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def send_with_limits(message: Message) -> None:
+            meter = find_meter()
+            if message["type"] == "http.response.start" and meter is not None and meter.spending is not None:
+                MutableHeaders(scope=message).update(meter.spending.to_headers())
+            await send(message)
+
+        await self.app(scope, receive, send_with_limits)
+
+
 class CORSMiddleware:
     """Allow browsers of one origin to read responses (STINT_CORS_ORIGIN). API Gateway answers preflight requests."""
 
@@ -42,7 +65,7 @@ class CORSMiddleware:
             if origin and message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
                 headers["access-control-allow-origin"] = origin
-                headers["access-control-expose-headers"] = "x-request-id, x-trace-id, x-should-retry, retry-after"
+                headers["access-control-expose-headers"] = EXPOSED
                 headers.add_vary_header("origin")
             await send(message)
 

@@ -1,21 +1,25 @@
 """Rebuilding of a response's run from its log, and resuming it at the interruption."""
 
+import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 
 from stint.domain.content import text_of
+from stint.domain.errors import RateLimitExceeded, StintError
+from stint.domain.inference import Usage
 from stint.domain.openai.response_events import ResponseEvent
-from stint.domain.openai.stored_responses import ResponseHeader, ResponseRecord, StoredResponse
+from stint.domain.openai.stored_responses import ResponseHeader, ResponseOutcome, ResponseRecord, StoredResponse
 from stint.domain.steps import InferenceStep, ToolExecutionStep
 from stint.loop.next_step import RunTools, ending_of, what_is_left
 from stint.loop.run import Run
 from stint.loop.structured_output import validate_output
-from stint.metering import find_meter
+from stint.metering import admit_run, read_meter, resume_meter
 from stint.services.background.event_writer import StreamWriter
 from stint.services.background.response_lease import ResponseKeeper
 from stint.services.background.waiting import retry_while_locked
 from stint.services.responses.links import Context
+from stint.services.responses.recovery import failed
 from stint.services.responses.replay import ReplayPosition, emit_missing
 from stint.services.responses.response_run import Prepared, ResponseRun, response_events
 from stint.services.responses.responses import Responses
@@ -38,6 +42,7 @@ class Resumer:
             StintError: something that it needs no longer exists, or the conversation was in use for too long.
         """
         header, settings, deadline = stored.header, stored.header.settings, keeper.deadline
+        await admit_in_time(deadline)
         context = await self.open_context(header, deadline)
         try:
             plan = await self.responses.planner.plan(header.model, settings, settings.tools, NO_PROVIDER_DATA)
@@ -58,6 +63,30 @@ class Resumer:
         )
 
 
+ENDING_UNITS = 2
+"""Write units of a small record with an ending, and of the release of the lease."""
+
+
+async def admit_in_time(deadline: float) -> None:
+    """Admit the current run under its budgets, at the latest in the next minute if the deadline allows it.
+
+    Raises:
+        RateLimitExceeded, QuotaExceeded: a budget is used up.
+    """
+    try:
+        await admit_run()
+    except RateLimitExceeded as refused:
+        if asyncio.get_running_loop().time() + refused.retry_after >= deadline:
+            raise
+        await asyncio.sleep(refused.retry_after)
+        await admit_run()
+
+
+def metered_failure(error: StintError, usage: Usage | None) -> ResponseOutcome:
+    """Return the ending of a response that this worker ran, and that failed."""
+    return failed(error, usage).model_copy(update={"consumption": read_meter(ENDING_UNITS)})
+
+
 def restore_counts(response: ResponseRun, stored: StoredResponse) -> None:
     """Restore the counts of a run from its log."""
     run, steps = response.run, stored.steps
@@ -65,9 +94,7 @@ def restore_counts(response: ResponseRun, stored: StoredResponse) -> None:
     run.iterations = sum(isinstance(step, InferenceStep) for step in steps)
     run.tool_calls = sum(isinstance(step, ToolExecutionStep) for step in steps)
     run.usage = stored.usage
-    meter = find_meter()
-    if meter is not None:
-        meter.earlier = stored.consumption
+    resume_meter(stored.consumption)
 
 
 def continue_stream(response: ResponseRun, stored: StoredResponse, position: ReplayPosition) -> Iterator[ResponseEvent]:

@@ -7,14 +7,12 @@ from dataclasses import dataclass
 from functools import partial
 
 from stint.domain.errors import Conflict, DeadlineExceeded, Interrupted, NotFound, StintError, StoreUnavailable
-from stint.domain.inference import Usage
 from stint.domain.notifications.completion_events import ResponseFinished
-from stint.domain.openai.stored_responses import ResponseOutcome, StoredResponse
-from stint.metering import read_meter
+from stint.domain.openai.stored_responses import StoredResponse
 from stint.services.background.event_writer import StreamWriter
 from stint.services.background.notifications import CompletionEvents
 from stint.services.background.response_lease import ResponseKeeper, keep_response, wait_for_stop
-from stint.services.background.resume import Resumer, continue_stream, resume
+from stint.services.background.resume import Resumer, continue_stream, metered_failure, resume
 from stint.services.responses.recovery import (
     ATTEMPTS_EXHAUSTED,
     EXHAUSTION,
@@ -22,7 +20,6 @@ from stint.services.responses.recovery import (
     Recovery,
     cancelled,
     exhausted,
-    failed,
     has_exhausted_attempts,
 )
 from stint.services.responses.replay import ReplayPosition, read_position
@@ -32,9 +29,6 @@ from stint.store.response_leases import MAX_ATTEMPTS, ResponseLease
 from stint.store.store import Store
 
 logger = logging.getLogger(__name__)
-
-ENDING_UNITS = 2
-"""Write units of a small record with an ending, and of the release of the lease."""
 
 TIME_IS_OVER = (
     "The time limit of the worker was reached before the response ended. Finished steps are stored. Request less, "
@@ -108,6 +102,8 @@ class Worker:
         except Exception:
             await self.release(keeper)
             raise
+        finally:
+            await self.resumer.responses.meters.end()
 
     async def acquire(self, response_id: str, deadline: float) -> ResponseKeeper | None:
         """Step 2: acquire the lease of the response; None if another worker renews its own.
@@ -247,11 +243,6 @@ class Worker:
         with suppress(NotFound):
             return stored and await self.recovery.end_response(stored, ending)
         return None
-
-
-def metered_failure(error: StintError, usage: Usage | None) -> ResponseOutcome:
-    """Return the ending of a response that this worker ran, and that failed."""
-    return failed(error, usage).model_copy(update={"consumption": read_meter(ENDING_UNITS)})
 
 
 def refuse_exhausted(stored: StoredResponse | None) -> None:

@@ -9,11 +9,13 @@ from stint.domain.inference import Finished
 from stint.domain.openai.chat import ChatCompletionRequest
 from stint.domain.openai.chat_output import ChatCompletion, ChatCompletionChunk
 from stint.loop.model_call import Inference
+from stint.metering import admit_run
 from stint.models.routing import Router
 from stint.services.chat.chunks import Completion
 from stint.services.chat.request import read_request
 from stint.services.document_reader import DocumentReader
 from stint.services.registry.registry import Registry
+from stint.services.spending.meters import Meters, metered
 
 TIME_IS_OVER = (
     "The time limit of this request was reached before the answer ended. Request less, or raise StreamTimeoutSeconds "
@@ -43,14 +45,18 @@ class Chat:
     registry: Registry
     reader: DocumentReader
     save: SaveCompletion
+    meters: Meters
 
+    @metered
     async def start(self, request: ChatCompletionRequest, deadline: float) -> ChatRun:
         """Start a completion. When this returns, the model call has started.
 
         Raises:
             InvalidRequest: the request refers to something unknown, contains something unreadable, or needs a feature
                 that the model's provider lacks.
+            RateLimitExceeded, QuotaExceeded: a budget is used up.
         """
+        await admit_run()
         model, model_id = self.router.resolve(await self.registry.route(request.model))
         asked = await read_request(request, model_id, self.reader)
         with words_of_chat():
@@ -83,6 +89,7 @@ class Chat:
                             yield each
         finally:
             await run.inference.close()
+            await self.meters.end()
 
 
 @contextmanager

@@ -13,9 +13,11 @@ from stint.domain.openai.chat_output import CompletionUsage
 from stint.domain.openai.completions import TextChoice, TextCompletion, TextCompletionRequest, TextFinish
 from stint.domain.run_events import TextDelta
 from stint.loop.answer import Answer
+from stint.metering import admit_run
 from stint.models.routing import Router
 from stint.services.inference.runs import InferenceRun, merge_deltas, start_runs
 from stint.services.registry.registry import Registry
+from stint.services.spending.meters import Meters, metered
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,13 +63,17 @@ class TextCompletions:
 
     router: Router
     registry: Registry
+    meters: Meters
 
+    @metered
     async def start(self, request: TextCompletionRequest, deadline: float) -> TextCompletionRun:
         """Start completions. When this returns, the model calls have started.
 
         Raises:
             InvalidRequest: the model is unknown, or its provider lacks a feature.
+            RateLimitExceeded, QuotaExceeded: a budget is used up.
         """
+        await admit_run()
         model, model_id = self.router.resolve(await self.registry.route(request.model))
         decoding = request.to_decoding()
         calls = [InferenceRequest(model_id, (UserInput(text),), decoding=decoding) for text in request.prompts]
@@ -82,15 +88,18 @@ class TextCompletions:
             DeadlineExceeded: the deadline passed before the end.
         """
         begun: set[int] = set()
-        async with aclosing(merge_deltas(run.runs)) as deltas:
-            async for index, delta in deltas:
-                if run.request.echo and index not in begun:
-                    begun.add(index)
-                    yield run.chunk(index, run.request.prompts[index])
-                if delta is not None and isinstance(delta.delta, TextDelta):
-                    yield run.chunk(index, delta.delta.text)
-                elif delta is None:
-                    yield run.chunk(index, "", finish_of(run.runs[index].answer))
+        try:
+            async with aclosing(merge_deltas(run.runs)) as deltas:
+                async for index, delta in deltas:
+                    if run.request.echo and index not in begun:
+                        begun.add(index)
+                        yield run.chunk(index, run.request.prompts[index])
+                    if delta is not None and isinstance(delta.delta, TextDelta):
+                        yield run.chunk(index, delta.delta.text)
+                    elif delta is None:
+                        yield run.chunk(index, "", finish_of(run.runs[index].answer))
+        finally:
+            await self.meters.end()
         options = run.request.stream_options
         if options is not None and options.include_usage and run.usage is not None:
             yield run.completion([], run.usage)

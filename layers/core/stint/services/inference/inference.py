@@ -16,6 +16,7 @@ from stint.domain.llama_stack.inference import (
     InferenceCompletionRequest,
     InferenceOptions,
 )
+from stint.metering import admit_run
 from stint.models.port import ChatModel
 from stint.models.routing import Router
 from stint.services.document_reader import DocumentReader, images_of
@@ -23,6 +24,7 @@ from stint.services.inference.answers import to_chat_response, to_completion_res
 from stint.services.inference.model_request import chat_call, completion_call
 from stint.services.inference.runs import InferenceRun, ScoredDelta, read_answers, read_deltas, start_runs
 from stint.services.registry.registry import Registry
+from stint.services.spending.meters import Meters, metered
 
 FIELDS = {"model": "model_id"}
 """Maps the loop's names of fields to those of inference requests."""
@@ -35,19 +37,23 @@ class ModelInference:
     router: Router
     registry: Registry
     reader: DocumentReader
+    meters: Meters
 
+    @metered
     async def start_chat(self, request: InferenceChatRequest, deadline: float) -> InferenceRun:
         """Start an answer to messages. When this returns, the model call has started.
 
         Raises:
             InvalidRequest: the request refers to something unknown, contains something unreadable, or needs a feature
                 that the model's provider lacks.
+            RateLimitExceeded, QuotaExceeded: a budget is used up.
         """
         await self.check_images("messages", [message.content for message in request.messages])
         model, model_id = await self.resolve(request)
         [run] = start(model, [chat_call(request, request.messages, model_id)], deadline)
         return run
 
+    @metered
     async def start_completion(self, request: InferenceCompletionRequest, deadline: float) -> InferenceRun:
         """Start an answer to a content, which is one user message for the model. Raises as `start_chat` does."""
         await self.check_images("content", [request.content])
@@ -55,6 +61,7 @@ class ModelInference:
         [run] = start(model, [completion_call(request, request.content, model_id)], deadline)
         return run
 
+    @metered
     async def chat_batch(self, request: BatchChatRequest, deadline: float) -> BatchChatCompletionResponse:
         """Answer several chats concurrently. If one fails, all do. Raises as `start_chat` and `run` do."""
         for place, messages in enumerate(request.messages_batch):
@@ -62,14 +69,17 @@ class ModelInference:
         model, model_id = await self.resolve(request)
         calls = [chat_call(request, messages, model_id) for messages in request.messages_batch]
         runs = await read_all(start(model, calls, deadline))
+        await self.meters.end()
         return BatchChatCompletionResponse(batch=[to_chat_response(run) for run in runs])
 
+    @metered
     async def complete_batch(self, request: BatchCompletionRequest, deadline: float) -> BatchCompletionResponse:
         """Complete several contents concurrently. If one fails, all do. Raises as `start_chat` and `run` do."""
         await self.check_images("content_batch", request.content_batch)
         model, model_id = await self.resolve(request)
         calls = [completion_call(request, content, model_id) for content in request.content_batch]
         runs = await read_all(start(model, calls, deadline))
+        await self.meters.end()
         return BatchCompletionResponse(batch=[to_completion_response(run) for run in runs])
 
     async def run(self, run: InferenceRun) -> AsyncGenerator[ScoredDelta, None]:
@@ -80,13 +90,17 @@ class ModelInference:
             InvalidRequest: the model's provider refused the request.
             DeadlineExceeded: the deadline passed before the end.
         """
-        with inference_errors():
-            async with aclosing(read_deltas(run)) as deltas:
-                async for delta in deltas:
-                    yield delta
+        try:
+            with inference_errors():
+                async with aclosing(read_deltas(run)) as deltas:
+                    async for delta in deltas:
+                        yield delta
+        finally:
+            await self.meters.end()
 
     async def resolve(self, options: InferenceOptions) -> tuple[ChatModel, str]:
-        """Return the adapter of the request's model, and its own id. Raises InvalidRequest."""
+        """Admit a request, and return the adapter and the own id of its model. Raises as `start_chat` does."""
+        await admit_run()
         with inference_errors():
             return self.router.resolve(await self.registry.route(options.model_id))
 

@@ -16,11 +16,13 @@ from stint.domain.openai.response_tools import without_credentials
 from stint.domain.openai.stored_responses import ResponseSettings
 from stint.loop.answer import Answer
 from stint.loop.model_call import Inference
+from stint.metering import admit_run
 from stint.models.routing import Router
 from stint.services.registry.registry import Registry
 from stint.services.responses.input_items import require_input
 from stint.services.responses.model_input import InputReader
 from stint.services.responses.planner import ResponsePlanner
+from stint.services.spending.meters import Meters, metered
 from stint.tools.port import NO_PROVIDER_DATA, ProviderData
 
 TASK = (
@@ -37,14 +39,18 @@ class Compaction:
     router: Router
     registry: Registry
     inputs: InputReader
+    meters: Meters
 
+    @metered
     async def compact(self, request: CompactRequest, deadline: float) -> CompactedResponse:
         """Return the item that replaces a conversation, with its system messages and a summary of the rest.
 
         Raises:
             InvalidRequest: the conversation is empty, or the model or the previous response is unknown.
             ModelError: the model failed, or returned no text.
+            RateLimitExceeded, QuotaExceeded: a budget is used up.
         """
+        await admit_run()
         transcript = await self.inputs.read(request.input, request.previous_response_id)
         if not transcript.messages:
             raise InvalidRequest("There is nothing to compact: send input or previous_response_id.", param="input")
@@ -60,6 +66,7 @@ class Compaction:
         context = CompactedContext(summary=summary, instructions=instructions)
         opaque = self.inputs.contexts.opaque
         await opaque.warm()
+        await self.meters.end()
         return CompactedResponse(
             id=new_name("resp"),
             created_at=int(time.time()),

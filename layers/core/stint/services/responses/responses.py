@@ -16,6 +16,7 @@ from stint.domain.openai.response_requests import CreateResponse
 from stint.domain.openai.stored_responses import FIELDS, ResponseHeader, ResponseRecord, StoredResponse
 from stint.domain.run_outcome import ErrorInfo, RunStatus
 from stint.loop.run import Run
+from stint.metering import admit_run
 from stint.services.concurrency import value_of
 from stint.services.conversations.include import ENCRYPTED_REASONING
 from stint.services.document_reader import DocumentReader
@@ -33,7 +34,7 @@ from stint.services.responses.response_log import ResponseLog, ending_of
 from stint.services.responses.response_run import Prepared, ResponseRun, response_events
 from stint.services.responses.search_items import files_in
 from stint.services.responses.unanswered_calls import refuse_unanswered, unanswered_calls
-from stint.services.spending.meters import Meters
+from stint.services.spending.meters import Meters, metered
 from stint.store.store import Store
 from stint.tools.port import NO_PROVIDER_DATA, ProviderData
 
@@ -64,6 +65,7 @@ class Responses:
         self.default_model = default_model
         self.meters = meters
 
+    @metered
     async def start(
         self, request: CreateResponse, deadline: float, provider_data: ProviderData = NO_PROVIDER_DATA
     ) -> ResponseRun:
@@ -76,10 +78,13 @@ class Responses:
             Conflict: another response runs in the conversation, or the previous response still runs.
             InvalidRequest: the request refers to something unknown, or needs a feature that its model's provider lacks.
             ToolUnavailable: an MCP server cannot list its tools.
+            RateLimitExceeded, QuotaExceeded: a budget is used up.
         """
-        self.meters.begin()
-        prepared = await self.prepare(request, deadline, provider_data)
+        preparing = self.prepare(request, deadline, provider_data)
+        made, admitted = await asyncio.gather(preparing, admit_run(), return_exceptions=True)
+        prepared = value_of(made)
         async with released_on_error(prepared.context):
+            value_of(admitted)
             response = self.make_run(prepared, deadline, stored=request.store)
             async with response.run.opened():
                 await response.log.put_header()
@@ -213,6 +218,7 @@ class Responses:
             await self.fail(response, Unexpected())
         finally:
             log.stop()
+            await self.meters.end()
         for event in stream.emit_ending(log.response):
             yield event
 

@@ -1,21 +1,109 @@
-"""The meters of runs."""
+"""The meters of runs, with the budgets of their callers."""
 
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable
+from functools import cached_property, partial, wraps
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, Protocol, TypeVar
 
+from stint.caller import find_principal
+from stint.domain.inference import Usage
 from stint.domain.prices import Prices
+from stint.domain.principals import Budgets
 from stint.domain.receipts import Consumption
-from stint.metering import Meter, set_meter
+from stint.metering import Meter, Spending, find_meter, set_meter
+from stint.store.store import Store
+
+if TYPE_CHECKING:
+    from stint.services.spending.blocks import Blocks
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
 class Meters:
-    """Begins the meters of a tenant's runs. `memory_mb` is that of the function."""
+    """Begins and ends the meters of a tenant's runs.
 
-    prices: Prices
-    memory_mb: int
+    `budgets` are the tenant's own; a caller's key may have others. `memory_mb` is that of the function.
+    """
 
-    def begin(self, earlier: Consumption | None = None) -> Meter:
+    def __init__(self, tenant: str, store: Store, prices: Prices, budgets: Budgets, memory_mb: int) -> None:
+        self.tenant = tenant
+        self.store = store
+        self.prices = prices
+        self.budgets = budgets
+        self.memory_mb = memory_mb
+
+    def begin(self) -> Meter:
         """Begin the meter of a run, which the following code and its tasks share."""
-        meter = Meter(self.prices, self.memory_mb, earlier=earlier)
+        meter = Meter(self.prices, self.memory_mb, self.make_spending())
         set_meter(meter)
         return meter
+
+    async def end(self) -> None:
+        """Settle the budgets of the current run, once."""
+        meter = find_meter()
+        if meter is None or meter.closed:
+            return
+        meter.closed = True
+        if meter.spending is not None:
+            await meter.spending.close(meter.read().infrastructure_dollars - infrastructure_of(meter.earlier))
+
+    def make_spending(self) -> Spending | None:
+        """Return the budgets of the current caller; None if nothing limits it, in which case nothing is loaded."""
+        principal = find_principal()
+        key_id, of_key = (principal.key_id, principal.budgets) if principal else ("", Budgets())
+        if self.budgets.is_unlimited and (of_key.is_unlimited or not key_id):
+            return None
+        from stint.services.spending.blocks import Holder  # noqa: PLC0415 - see above
+        from stint.services.spending.budgets import RunBudgets  # noqa: PLC0415
+        from stint.store import budget_keys  # noqa: PLC0415
+
+        of_tenant = Holder(f"Tenant {self.tenant!r}", partial(budget_keys.tenant_budget, self.tenant), self.budgets)
+        key_of = partial(budget_keys.key_budget, self.tenant, key_id)
+        holders = [of_tenant, Holder(f"API key {key_id!r}", key_of, of_key)] if key_id else [of_tenant]
+        limited = [holder for holder in holders if not holder.budgets.is_unlimited]
+        return RunBudgets(self.blocks, limited, self.call_dollars)
+
+    @cached_property
+    def blocks(self) -> "Blocks":
+        from stint.services.spending.blocks import Blocks  # noqa: PLC0415 - see above
+
+        return Blocks(self.store.budgets)
+
+    @cached_property
+    def call_dollars(self) -> float:
+        """Return the price of a call of the most expensive model, with 1,000 tokens each way."""
+        usage = Usage(input_tokens=1_000, output_tokens=1_000, total_tokens=2_000)
+        return max((price.cost_of(usage) for price in self.prices.models.values()), default=0.0)
+
+
+def infrastructure_of(consumption: Consumption | None) -> float:
+    return consumption.infrastructure_dollars if consumption else 0.0
+
+
+class HasMeters(Protocol):
+    """A use case that begins runs."""
+
+    @property
+    def meters(self) -> Meters:
+        """Return the meters of its tenant."""
+        ...
+
+
+U = TypeVar("U", bound=HasMeters)
+
+
+def metered(
+    start: Callable[Concatenate[U, P], Awaitable[T]],
+) -> Callable[Concatenate[U, P], Awaitable[T]]:
+    """Begin a meter for the run that a method starts, and end it if the method fails."""
+
+    @wraps(start)
+    async def start_metered(self: U, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        self.meters.begin()
+        try:
+            return await start(self, *args, **kwargs)
+        except BaseException:
+            await self.meters.end()
+            raise
+
+    return start_metered

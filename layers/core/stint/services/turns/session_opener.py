@@ -1,4 +1,4 @@
-"""Opening of a session for a turn: the lease and all reads before the model call, in one round trip."""
+"""Opening of a session for a turn: the lease, budgets and all reads before the model call, in one round trip."""
 
 import asyncio
 import logging
@@ -12,6 +12,7 @@ from stint.domain.schema import now
 from stint.log_keys import add_log_keys
 from stint.loop.lease_keeper import LeaseKeeper, lease_span
 from stint.loop.transcript import Transcript
+from stint.metering import admit_run
 from stint.services.agents.agents import Agents
 from stint.services.agents.interrupted import interrupted_ending
 from stint.services.concurrency import value_of
@@ -70,13 +71,15 @@ class SessionOpener:
         Raises:
             NotFound: there is no such agent or session, or it has expired.
             Conflict: another turn runs in the session, or the turn to resume is not its last one.
+            RateLimitExceeded, QuotaExceeded: a budget is used up.
         """
         asked, span = asyncio.get_running_loop().time(), lease_span(self.lease_seconds, deadline)
         known = self.transcripts.get((self.tenant, agent_id, session_id))
-        config, lease, history = await asyncio.gather(
+        config, lease, history, admitted = await asyncio.gather(
             self.agents.config(agent_id),
             self.acquire(agent_id, session_id, turn_id, resume=resume, seconds=span),
             self.read_unless_known(known, agent_id, session_id),
+            admit_run(),
             return_exceptions=True,
         )
         if isinstance(lease, BaseException):
@@ -87,6 +90,7 @@ class SessionOpener:
         keeper = LeaseKeeper(lease, self.lease_seconds, deadline, asked + span)
         async with keeper.released_on_error():
             found = value_of(config)
+            value_of(admitted)
             past = await self.reconcile(lease, known or SessionTranscript.of(value_of(history)))
             return OpenSession(found, keeper, past, self.view(past, resume=resume))
 

@@ -19,12 +19,13 @@ from stint.domain.schema import now
 from stint.domain.steps import Step
 from stint.loop.agent_loop import run_loop
 from stint.loop.run import Run
+from stint.metering import resume_meter
 from stint.services.agents.agents import Agents
 from stint.services.agents.interrupted import mark_interrupted
 from stint.services.agents.masking import refuse_masked_args
 from stint.services.concurrency import value_of
 from stint.services.document_reader import DocumentReader, images_of
-from stint.services.spending.meters import Meters
+from stint.services.spending.meters import Meters, metered
 from stint.services.turns.history import add_input
 from stint.services.turns.planner import Planner
 from stint.services.turns.resume import RESUMABLE, answer_turn, not_waiting, resumed_run
@@ -64,6 +65,7 @@ class Turns:
         self.documents = documents
         self.meters = meters
 
+    @metered
     async def start(
         self,
         agent_id: str,
@@ -83,8 +85,8 @@ class Turns:
             Conflict: another turn runs in the session.
             InvalidRequest: the agent's configuration or the request refers to something unknown.
             DeadlineExceeded: a long document is still being indexed.
+            RateLimitExceeded, QuotaExceeded: a budget is used up.
         """
-        self.meters.begin()
         refuse_masked_args(request.toolgroups, "toolgroups")
         await self.reader.check_images(images_of("messages", [each.content for each in request.messages]))
         documents = await self.reader.read(request.documents)
@@ -131,6 +133,7 @@ class Turns:
         except StintError as error:
             logger.warning("A record of answered calls was not removed", extra={"error": error.message})
 
+    @metered
     async def resume(
         self,
         agent_id: str,
@@ -150,12 +153,11 @@ class Turns:
             Conflict: the turn accepts no responses, a call's id is in use, or another turn runs in the session.
             InvalidRequest: the responses do not match the calls. Nothing is changed.
         """
-        meter = self.meters.begin()
         await self.reader.check_images(images_of("tool_responses", [each.content for each in request.tool_responses]))
         session, turn, noted = await self.open_last(agent_id, session_id, turn_id, deadline)
         async with session.keeper.released_on_error():
             waited = turn.status is RunStatus.awaiting_input
-            meter.earlier = turn.ending.consumption if turn.ending else None
+            resume_meter(turn.ending.consumption if turn.ending else None)
             calls = frozenset[str]() if waited else await self.opener.read_calls(session)
             step = answer_turn(turn, calls, noted, request.tool_responses)
             log = self.make_log(session, turn)
@@ -207,6 +209,7 @@ class Turns:
             yield await self.fail(turn, Unexpected())
         finally:
             turn.log.keeper.stop()
+            await self.meters.end()
 
     async def write_segments(self, turn: TurnRun) -> None:
         """Write what makes the session cheaper to read, after the turn's response was sent. Nothing is raised."""

@@ -1,0 +1,23 @@
+"""The keys of budgets and of sums of usage, beside those in `stint.store.keys`."""
+
+import re
+
+from stint.domain.errors import InvalidRequest
+from stint.store.keys import Key, checked_tenant
+
+KEY_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+SHARDS = 8
+"""Number of shards of a tenant's sums of a day, so that not all of them are written to one partition."""
+
+
+def tenant_budget(tenant: str, month: str) -> Key:
+    """The counters of a tenant in a month."""
+    return Key(f"{checked_tenant(tenant)}#budget:tenant", month)
+
+
+def key_budget(tenant: str, key_id: str, month: str) -> Key:
+    """The counters of an API key in a month."""
+    if not KEY_ID.fullmatch(key_id):
+        raise InvalidRequest("The id of the API key is invalid.")
+    return Key(f"{checked_tenant(tenant)}#budget:key:{key_id}", month)

@@ -1,0 +1,74 @@
+"""Counters of budgets in the table: one record per holder and month, which never passes its limits."""
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from stint.store.capacity import call_counted
+from stint.store.failures import ConditionFailed
+from stint.store.items import Item, decode, encode
+from stint.store.keys import Key
+
+if TYPE_CHECKING:
+    from stint.aws.dynamodb import DynamoDBClient
+
+Amounts = Mapping[str, int]
+"""Amounts by attribute: `microdollars` of the month, and `requests_<minute>` and `tokens_<minute>`."""
+
+
+class BudgetSpent(Exception):
+    """A counter does not allow an addition. `counted` has its amounts."""
+
+    def __init__(self, counted: Item) -> None:
+        super().__init__("the budget is spent")
+        self.counted = counted
+
+
+class BudgetStore:
+    """The counters of budgets.
+
+    A write whose answer is lost may be counted twice, because the client repeats it: callers then spend less, not more.
+    """
+
+    def __init__(self, client: "DynamoDBClient", table: str) -> None:
+        self._client = client
+        self._table_name = table
+
+    async def reserve(
+        self, key: Key, amounts: Amounts, limits: Amounts, expires_at: int, forgotten: Iterable[str] = ()
+    ) -> Item:
+        """Add amounts to a counter, and return it. The amounts without a limit are added, too.
+
+        `forgotten` are attributes of earlier minutes, which are removed. Raises BudgetSpent if an amount would pass its
+        limit; nothing is added then.
+        """
+        left = {name: limits[name] - amount for name, amount in amounts.items() if name in limits}
+        if any(amount < 0 for amount in left.values()):
+            raise BudgetSpent({})
+        conditions = [f"(attribute_not_exists({name}) OR {name} <= :left_{name})" for name in left]
+        values = {f":left_{name}": amount for name, amount in left.items()}
+        try:
+            return await self._add(key, amounts, expires_at, forgotten, " AND ".join(conditions), values)
+        except ConditionFailed as refused:
+            raise BudgetSpent(decode(refused.found)) from refused
+
+    async def add(self, key: Key, amounts: Amounts, expires_at: int) -> Item:
+        """Add amounts, which may be negative, to a counter, whatever its limits are, and return it."""
+        return await self._add(key, amounts, expires_at, (), "", {})
+
+    async def _add(
+        self, key: Key, amounts: Amounts, expires_at: int, forgotten: Iterable[str], condition: str, values: Item
+    ) -> Item:
+        added = ", ".join(f"{name} :{name}" for name in amounts)
+        removed = ", ".join(forgotten)
+        expression = f"ADD {added} SET expires_at = :expires_at" + (f" REMOVE {removed}" if removed else "")
+        named = {f":{name}": amount for name, amount in amounts.items()} | values | {":expires_at": expires_at}
+        request = {
+            "TableName": self._table_name,
+            "Key": encode(key._asdict()),
+            "UpdateExpression": expression,
+            "ExpressionAttributeValues": encode(named),
+            "ReturnValues": "ALL_NEW",
+        }
+        if condition:
+            request |= {"ConditionExpression": condition, "ReturnValuesOnConditionCheckFailure": "ALL_OLD"}
+        return decode((await call_counted(self._client, "UpdateItem", request))["Attributes"])

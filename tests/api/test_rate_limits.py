@@ -1,0 +1,77 @@
+"""Budgets over HTTP: statuses, headers, and what the unmodified clients do."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+from tests.api.api_client import open_session
+from tests.api.app_fixture import AppFixture
+from tests.clock import CLOCK
+
+BUDGETS = {"requests_per_minute": 3, "tokens_per_minute": 10_000, "dollars_per_month": 5}
+LIMITS = ("x-ratelimit-limit-requests", "x-ratelimit-remaining-requests", "x-ratelimit-limit-tokens")
+RESPONSE = {"model": "scripted/demo", "input": "say: Hi"}
+CHAT = {"model": "scripted/demo", "messages": [{"role": "user", "content": "say: Hi"}]}
+
+
+@pytest.fixture
+def limit(app_fixture: AppFixture) -> Iterator[Any]:
+    """Limit the test's tenant, and stop the clock at the start of a minute."""
+    before = app_fixture.settings
+
+    def set_limits(**budgets: float) -> None:
+        tenants = json.dumps({app_fixture.tenant: {"budgets": budgets}})
+        app_fixture.settings = before.model_copy(update={"tenants": tenants})
+        app_fixture.made.pop(app_fixture.tenant, None)
+
+    with CLOCK.stop():
+        yield set_limits
+    app_fixture.settings = before
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize(("path", "body"), [("/v1/responses", RESPONSE), ("/v1/chat/completions", CHAT)])
+def test_responses_have_the_headers_of_rate_limits(
+    http: httpx.Client, limit: Any, path: str, body: dict[str, Any], stream: bool
+) -> None:
+    limit(**BUDGETS)
+
+    answer = http.post(path, json=body | {"stream": stream})
+
+    assert answer.status_code == 200
+    assert [answer.headers[name] for name in LIMITS] == ["3", "2", "10000"]
+    assert 0 < int(answer.headers["x-ratelimit-remaining-tokens"]) < 10_000
+    assert answer.headers["x-ratelimit-reset-requests"].endswith("s")
+
+
+def test_a_request_over_the_limit_is_a_429_that_names_the_wait(http: httpx.Client, limit: Any) -> None:
+    limit(requests_per_minute=1)
+    session = open_session(http)
+    assert http.post(f"{session}/turn", json={"messages": [{"role": "user", "content": "say: a"}]}).status_code == 200
+
+    refused = http.post(f"{session}/turn", json={"messages": [{"role": "user", "content": "say: b"}]})
+
+    assert refused.status_code == 429
+    assert 1 <= int(refused.headers["retry-after"]) <= 60
+    assert "x-should-retry" not in refused.headers
+    assert refused.json()["error"]["code"] == "rate_limit_exceeded"
+    assert refused.headers["x-ratelimit-remaining-requests"] == "0"
+    assert len(http.get(session).json()["turns"]) == 1
+
+
+def test_a_spent_month_is_a_402_that_is_not_retried(http: httpx.Client, limit: Any) -> None:
+    limit(dollars_per_month=0.0000001)
+    first = [http.post("/v1/responses", json=RESPONSE).status_code for _ in range(2)]
+
+    refused = http.post("/v1/responses", json=RESPONSE)
+
+    assert (first[0], refused.status_code, refused.json()["error"]["code"]) == (200, 402, "insufficient_quota")
+    assert refused.headers["x-should-retry"] == "false"
+
+
+def test_without_budgets_there_are_no_such_headers(http: httpx.Client) -> None:
+    answer = http.post("/v1/responses", json=RESPONSE)
+
+    assert [name for name in answer.headers if name.startswith("x-ratelimit")] == []

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import pytest
 from tests.clock import CLOCK
@@ -52,7 +52,7 @@ class Limited:
         self.cloud, self.tenant = cloud, tenant
 
     async def open(
-        self, model: Script, of_key: dict[str, float], of_tenant: dict[str, float] | None = None
+        self, model: Script, of_key: Mapping[str, float], of_tenant: Mapping[str, float] | None = None
     ) -> TurnFixture:
         tenants = json.dumps({self.tenant: {"budgets": of_tenant or {}}})
         fixture = TurnFixture(self.cloud.store, self.tenant, model, prices=PRICES, tenants=tenants)
@@ -219,3 +219,13 @@ async def test_a_caller_without_budgets_writes_no_counter(limited: Limited, clou
     await fixture.turn()
 
     assert [item for item in cloud.items(limited.tenant) if "#budget" in item["pk"]["S"]] == []
+
+
+async def test_a_caller_without_a_key_has_the_budgets_of_its_subject(limited: Limited) -> None:
+    fixture = await limited.open(script(answered(), answered()), {})
+    budgets = Budgets(requests_per_minute=1)
+    set_principal(Principal(limited.tenant, "role/reader of @home", frozenset({"use"}), budgets=budgets))
+    await fixture.turn()
+
+    with pytest.raises(RateLimitExceeded, match="Subject 'role/reader of @home'"):
+        await fixture.start()

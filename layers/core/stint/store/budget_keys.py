@@ -1,6 +1,7 @@
 """The keys of budgets and of sums of usage, beside those in `stint.store.keys`."""
 
 import re
+from hashlib import sha256
 
 from stint.domain.errors import InvalidRequest
 from stint.store.keys import Key, checked_tenant
@@ -21,3 +22,8 @@ def key_budget(tenant: str, key_id: str, month: str) -> Key:
     if not KEY_ID.fullmatch(key_id):
         raise InvalidRequest("The id of the API key is invalid.")
     return Key(f"{checked_tenant(tenant)}#budget:key:{key_id}", month)
+
+
+def subject_budget(tenant: str, subject: str, month: str) -> Key:
+    """The counters of a caller without an API key in a month. A subject may have any characters."""
+    return Key(f"{checked_tenant(tenant)}#budget:subject:{sha256(subject.encode()).hexdigest()[:32]}", month)

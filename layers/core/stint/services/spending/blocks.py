@@ -44,7 +44,7 @@ class Holder:
 
 
 @dataclass(slots=True)
-class Block:
+class ReservedBlock:
     """The reservation of a process. `free` is unused, `left` is left of the counter, and `seen` has its attributes."""
 
     minute: int
@@ -71,24 +71,24 @@ class Block:
         return self.left.get(name, limit) + self.free.get(name, 0)
 
 
-class Blocks:
+class ReservedBlocks:
     """The blocks of a tenant's holders in this process."""
 
     def __init__(self, store: BudgetStore) -> None:
         self._store = store
-        self._blocks: dict[Key, Block] = {}
+        self._blocks: dict[Key, ReservedBlock] = {}
 
-    def block_of(self, holder: Holder) -> Block:
+    def block_of(self, holder: Holder) -> ReservedBlock:
         """Return the block of the current minute. That of an earlier minute has lapsed."""
         key, minute = holder.key_of(month_of(time.time())), int(time.time() // MINUTE)
         block = self._blocks.get(key)
         if block is None or block.minute != minute:
             if len(self._blocks) >= MOST_BLOCKS:
                 self._blocks.clear()
-            block = self._blocks[key] = Block(minute, seen=block.seen if block else set())
+            block = self._blocks[key] = ReservedBlock(minute, seen=block.seen if block else set())
         return block
 
-    async def reserve(self, holder: Holder, need: Need) -> Block:
+    async def reserve(self, holder: Holder, need: Need) -> ReservedBlock:
         """Reserve amounts, and return their block: one write, or none if the block has them.
 
         Amounts without a limit are ignored. What is not used is put back into the block, which may have lapsed.
@@ -109,7 +109,7 @@ class Blocks:
             raise
         return block
 
-    async def _fetch(self, holder: Holder, block: Block, missing: dict[str, int]) -> None:
+    async def _fetch(self, holder: Holder, block: ReservedBlock, missing: dict[str, int]) -> None:
         limits = holder.limits
         parts = {name: limits[name] // PARTS if name != MICRODOLLARS else 0 for name in missing}
         wanted = {name: max(amount, parts[name]) for name, amount in missing.items()}
@@ -126,7 +126,7 @@ class Blocks:
         refuse_known(holder, block, missing)
         raise refusal(holder, REQUESTS)
 
-    async def _write(self, holder: Holder, block: Block, amounts: dict[str, int]) -> Item:
+    async def _write(self, holder: Holder, block: ReservedBlock, amounts: dict[str, int]) -> Item:
         limits = {attribute_of(name, block.minute): limit for name, limit in holder.limits.items()}
         current = set(limits)
         forgotten = sorted(block.seen - current)
@@ -145,14 +145,14 @@ class Blocks:
         note(holder, block, counted)
 
 
-def note(holder: Holder, block: Block, counted: Item) -> None:
+def note(holder: Holder, block: ReservedBlock, counted: Item) -> None:
     """Record what is left of a counter."""
     for name, limit in holder.limits.items():
         block.left[name] = limit - int(counted.get(attribute_of(name, block.minute), 0))
     block.seen |= {name for name in counted if name.startswith((f"{REQUESTS}_", f"{TOKENS}_"))}
 
 
-def refuse_known(holder: Holder, block: Block, missing: Need) -> None:
+def refuse_known(holder: Holder, block: ReservedBlock, missing: Need) -> None:
     """Refuse what the counter is known to lack."""
     for name, amount in missing.items():
         if block.left.get(name, amount) < amount:

@@ -13,9 +13,9 @@ from stint.services.spending.blocks import (
     PARTS,
     REQUESTS,
     TOKENS,
-    Block,
-    Blocks,
     Holder,
+    ReservedBlock,
+    ReservedBlocks,
     seconds_left,
 )
 
@@ -33,7 +33,7 @@ class RunBudgets:
     Money is reserved for the run, and settled when it ends. Tokens are settled with each model call.
     """
 
-    def __init__(self, blocks: Blocks, holders: list[Holder], call_dollars: float) -> None:
+    def __init__(self, blocks: ReservedBlocks, holders: list[Holder], call_dollars: float) -> None:
         self.blocks = blocks
         self.holders = holders
         self.call_microdollars = max(to_micro(call_dollars), 1)
@@ -53,11 +53,11 @@ class RunBudgets:
     def limits_of(self, name: str) -> list[int]:
         return [holder.limits[name] for holder in self.holders if name in holder.limits]
 
-    async def reserve(self, need: dict[str, int], microdollars: int) -> list[Block]:
+    async def reserve(self, need: dict[str, int], microdollars: int) -> list[ReservedBlock]:
         """Reserve amounts under all holders, concurrently. If one refuses, the others get theirs back."""
         tasks = [self.reserve_under(holder, need, microdollars) for holder in self.holders]
         outcomes = await asyncio.gather(*tasks, return_exceptions=True)
-        blocks = [outcome for outcome in outcomes if isinstance(outcome, Block)]
+        blocks = [outcome for outcome in outcomes if isinstance(outcome, ReservedBlock)]
         for outcome in outcomes:
             if isinstance(outcome, BaseException):
                 for block in blocks:
@@ -65,7 +65,7 @@ class RunBudgets:
                 raise outcome
         return blocks
 
-    async def reserve_under(self, holder: Holder, need: dict[str, int], microdollars: int) -> Block:
+    async def reserve_under(self, holder: Holder, need: dict[str, int], microdollars: int) -> ReservedBlock:
         """Reserve amounts, and the money that the run lacks for `microdollars` more than it has spent."""
         lacking = max(ceil(self.spent) + microdollars - self.reserved[holder.name], 0)
         lacking = min(lacking, holder.limits.get(MICRODOLLARS, 0))
@@ -135,7 +135,7 @@ class CallReservation:
     """The reservation of one model call."""
 
     budgets: RunBudgets
-    blocks: list[Block]
+    blocks: list[ReservedBlock]
     tokens: int
     microdollars: int
 

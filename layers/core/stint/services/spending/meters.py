@@ -1,19 +1,19 @@
 """The meters of runs, with the budgets of their callers."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from functools import cached_property, partial, wraps
-from typing import TYPE_CHECKING, Concatenate, ParamSpec, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from stint.caller import find_principal
 from stint.domain.inference import Usage
 from stint.domain.prices import Prices
-from stint.domain.principals import Budgets
+from stint.domain.principals import NO_BUDGETS, Budgets
 from stint.domain.receipts import Consumption
 from stint.metering import Meter, Spending, find_meter, set_meter
 from stint.store.store import Store
 
 if TYPE_CHECKING:
-    from stint.services.spending.blocks import Blocks
+    from stint.services.spending.blocks import ReservedBlocks
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -50,24 +50,28 @@ class Meters:
     def make_spending(self) -> Spending | None:
         """Return the budgets of the current caller; None if nothing limits it, in which case nothing is loaded."""
         principal = find_principal()
-        key_id, of_key = (principal.key_id, principal.budgets) if principal else ("", Budgets())
-        if self.budgets.is_unlimited and (of_key.is_unlimited or not key_id):
+        of_caller = principal.budgets if principal else NO_BUDGETS
+        if self.budgets.is_unlimited and of_caller.is_unlimited:
             return None
         from stint.services.spending.blocks import Holder  # noqa: PLC0415 - see above
         from stint.services.spending.budgets import RunBudgets  # noqa: PLC0415
         from stint.store import budget_keys  # noqa: PLC0415
 
-        of_tenant = Holder(f"Tenant {self.tenant!r}", partial(budget_keys.tenant_budget, self.tenant), self.budgets)
-        key_of = partial(budget_keys.key_budget, self.tenant, key_id)
-        holders = [of_tenant, Holder(f"API key {key_id!r}", key_of, of_key)] if key_id else [of_tenant]
+        holders = [Holder(f"Tenant {self.tenant!r}", partial(budget_keys.tenant_budget, self.tenant), self.budgets)]
+        if principal and principal.key_id:
+            key_of = partial(budget_keys.key_budget, self.tenant, principal.key_id)
+            holders.append(Holder(f"API key {principal.key_id!r}", key_of, of_caller))
+        elif principal:
+            key_of = partial(budget_keys.subject_budget, self.tenant, principal.subject)
+            holders.append(Holder(f"Subject {principal.subject!r}", key_of, of_caller))
         limited = [holder for holder in holders if not holder.budgets.is_unlimited]
         return RunBudgets(self.blocks, limited, self.call_dollars)
 
     @cached_property
-    def blocks(self) -> "Blocks":
-        from stint.services.spending.blocks import Blocks  # noqa: PLC0415 - see above
+    def blocks(self) -> "ReservedBlocks":
+        from stint.services.spending.blocks import ReservedBlocks  # noqa: PLC0415 - see above
 
-        return Blocks(self.store.budgets)
+        return ReservedBlocks(self.store.budgets)
 
     @cached_property
     def call_dollars(self) -> float:
@@ -94,7 +98,7 @@ U = TypeVar("U", bound=HasMeters)
 
 def metered(
     start: Callable[Concatenate[U, P], Awaitable[T]],
-) -> Callable[Concatenate[U, P], Awaitable[T]]:
+) -> Callable[Concatenate[U, P], Coroutine[Any, Any, T]]:
     """Begin a meter for the run that a method starts, and end it if the method fails."""
 
     @wraps(start)

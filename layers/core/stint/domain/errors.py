@@ -193,7 +193,7 @@ class RateLimitExceeded(StintError):
     code = "rate_limit_exceeded"
     type = "too_many_requests"
 
-    def __init__(self, message: str, retry_after: int) -> None:
+    def __init__(self, message: str, *, retry_after: int = 1) -> None:
         super().__init__(message)
         self.retry_after = retry_after
 

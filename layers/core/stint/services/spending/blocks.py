@@ -168,7 +168,8 @@ def refusal(holder: Holder, name: str) -> StintError:
         )
     seconds = seconds_left()
     return RateLimitExceeded(
-        f"{holder.name} has used its {holder.limits[name]} {name} of this minute. Retry in {seconds} s.", seconds
+        f"{holder.name} has used its {holder.limits[name]} {name} of this minute. Retry in {seconds} s.",
+        retry_after=seconds,
     )
 
 

@@ -28,6 +28,12 @@ class Build:
     def architecture(self) -> str:
         return str(self._target["BuildArchitecture"])
 
+    @property
+    def auth(self) -> str:
+        """Return the option AUTH of the build."""
+        function = self.template.get("Globals", {}).get("Function", {})
+        return str(function.get("Environment", {}).get("Variables", {}).get("STINT_AUTH", "authorizer"))
+
     def __str__(self) -> str:
         return f"{self.runtime} on {self.architecture}"
 

@@ -1,7 +1,7 @@
 """`make deploy STACK=name`: deploy the output of `make build` with the SAM CLI.
 
 The options are read from the environment, to which make exports the variables of its command line: STACK, PARAMETERS
-("Name=value ...", quoted as in a shell), RUNTIME and ARCHITECTURE.
+("Name=value ...", quoted as in a shell), AUTH, RUNTIME and ARCHITECTURE.
 """
 
 import os
@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import yaml
+from infra.scripts.auth_options import OPEN
 from infra.scripts.build import Build, read_build
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -49,6 +50,7 @@ def deploy_command(environment: Mapping[str, str], root: Path) -> list[str]:
         problem = f"STACK={stack} is not a valid stack name: use a letter, then up to 53 letters, digits and dashes\n"
         raise Refused(f"{problem if stack else ''}{USAGE}")
     build = current_build(root)
+    check_auth(environment.get("AUTH", ""), build)
     parameters = read_parameters(environment.get("PARAMETERS", ""), build)
     wanted = {"Runtime": environment.get("RUNTIME"), "Architecture": environment.get("ARCHITECTURE")}
     check_target({**wanted, **{name: parameters.pop(name) for name in TARGET if name in parameters}}, build)
@@ -86,6 +88,14 @@ def read_parameters(text: str, build: Build) -> dict[str, str]:
             raise Refused(f"PARAMETERS: {word!r} is not a Name=value of the template. Parameters: {', '.join(known)}")
         parameters[name] = value
     return parameters
+
+
+def check_auth(wanted: str, build: Build) -> None:
+    """Raise Refused if the build has another option AUTH, and print a warning if everyone may call its API."""
+    if wanted not in ("", build.auth):
+        raise Refused(f"the build has AUTH={build.auth}, not AUTH={wanted}: run `make build AUTH={wanted}`")
+    if build.auth == "none":
+        print(f"stint: warning: {OPEN}", file=sys.stderr)
 
 
 def check_target(wanted: Mapping[str, str | None], build: Build) -> None:

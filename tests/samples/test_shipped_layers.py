@@ -1,3 +1,4 @@
+import json
 import os
 import subprocess
 import sys
@@ -6,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from infra.local.engine import ROOT
+from tests.servers.issuer import DISCOVERY, ec_key, jwk_of, rsa_key, sign
 from tests.unit.documents.office_files import make_docx, make_pptx, make_xlsx
 
 pytestmark = pytest.mark.built
@@ -122,3 +124,42 @@ def test_everything_imports_and_both_transports_of_mcp_work_without_what_is_left
 
     assert done.stderr == ""
     assert done.stdout.split() == ["3", "3"]
+
+
+TOKENS = """
+import json, sys
+from stint.oidc.key_set import KeySet
+from stint.oidc.tokens import OidcTokens, TokenRules
+documents = json.loads(sys.stdin.readline())
+keys = KeySet("https://a.example", lambda url: json.dumps(documents[url]).encode())
+tokens = OidcTokens(TokenRules("https://a.example", "stint", ["RS256", "ES256"]), keys)
+for line in sys.stdin:
+    print(tokens.claims_of(line.strip())["sub"])
+"""
+
+
+def test_the_authorizer_verifies_tokens_with_what_is_shipped(build: Path) -> None:
+    layers = (*LAYERS, "AuthorizerLayer")
+    environment = {"PYTHONPATH": os.pathsep.join(str(build / layer / "python") for layer in layers)}
+    issuer = "https://a.example"
+    claims = {"iss": issuer, "aud": "stint", "exp": 10_000_000_000, "sub": "ada"}
+    keys = [jwk_of(rsa_key(), "rsa"), jwk_of(ec_key(), "ec")]
+    documents = {
+        f"{issuer}{DISCOVERY}": {"issuer": issuer, "jwks_uri": f"{issuer}/keys"},
+        f"{issuer}/keys": {"keys": keys},
+    }
+    tokens = [
+        sign({"alg": "RS256", "kid": "rsa"}, claims, rsa_key(), "RS256"),
+        sign({"alg": "ES256", "kid": "ec"}, claims, ec_key(), "ES256"),
+    ]
+
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", TOKENS],
+        input="\n".join([json.dumps(documents), *tokens]),
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert (done.stdout, done.stderr) == ("ada\nada\n", "")

@@ -161,3 +161,26 @@ def test_make_hands_its_variables_over() -> None:
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
 
     assert (done.returncode, "STACK=1shop is not a valid" in done.stderr) == (2, True), done.stderr
+
+
+def build_with(root: Path, auth: str) -> None:
+    """Change the build to one with an option AUTH."""
+    template = {**TEMPLATE, "Globals": {"Function": {"Environment": {"Variables": {"STINT_AUTH": auth}}}}}
+    (root / ".aws-sam/build/template.yaml").write_text(yaml.safe_dump(template))
+
+
+def test_another_auth_than_that_of_the_build_is_refused(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    build_with(root, "iam")
+
+    assert (deploy(root, STACK="shop", AUTH="authorizer"), deploy(root, STACK="shop", AUTH="iam")) == (2, 0)
+    assert "the build has AUTH=iam, not AUTH=authorizer: run `make build AUTH=authorizer`" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("auth", ["authorizer", "iam", "none"])
+def test_only_the_deployment_of_an_open_api_prints_a_warning(
+    root: Path, auth: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    build_with(root, auth)
+
+    assert deploy(root, STACK="shop") == 0
+    assert ("AUTH=none: everyone" in capsys.readouterr().err) == (auth == "none")

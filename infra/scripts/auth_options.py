@@ -57,9 +57,14 @@ def remove_authorizer(template: Template) -> None:
 
 
 def refuse_unsigned(responses: Template) -> None:
-    """Answer a request without a signature with 401. Every path exists, so there is no other cause."""
+    """Answer a request without a signature with 401, whose header names the scheme of signatures.
+
+    Every path exists, so a missing signature is the only cause of MISSING_AUTHENTICATION_TOKEN.
+    """
     missing, unauthorized = responses["MISSING_AUTHENTICATION_TOKEN"], responses["UNAUTHORIZED"]
     text: str = unauthorized["ResponseTemplates"]["application/json"]
     message = text.split('"message": "', 1)[1].split('"', 1)[0]
     missing["StatusCode"] = 401
+    for refusal in (missing, *(each for each in responses.values() if each.get("StatusCode") == 401)):
+        refusal["ResponseParameters"]["Headers"]["WWW-Authenticate"] = "'AWS4-HMAC-SHA256'"
     missing["ResponseTemplates"] = {"application/json": text.replace(message, NOT_SIGNED)}

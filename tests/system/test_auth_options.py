@@ -103,7 +103,8 @@ def test_with_snapstart_the_alias_of_the_authorizer_is_asked(root: Path) -> None
 
 
 def test_refusals_have_the_error_body_and_name_the_scheme(variant: tuple[str, dict[str, Any]]) -> None:
-    _, translated = variant
+    auth, translated = variant
+    scheme = "AWS4-HMAC-SHA256" if auth == "iam" else "Bearer"
     responses = System(ROOT / "template.yaml", translated, outputs=OUTPUTS).gateway_responses
 
     for kind, (status, error_type, code) in REFUSALS.items():
@@ -111,7 +112,7 @@ def test_refusals_have_the_error_body_and_name_the_scheme(variant: tuple[str, di
         document = json.loads(found.template)
         assert (found.status, document["error"]["type"], document["error"]["code"]) == (status, error_type, code)
         assert document["detail"] == document["error"]["message"]
-        assert found.headers.get("WWW-Authenticate") == ("Bearer" if status == 401 else None)
+        assert found.headers.get("WWW-Authenticate") == (scheme if status == 401 else None)
         assert found.headers["Cache-Control"] == "no-store"
         assert found.headers.get("x-should-retry") == (None if kind == "AUTHORIZER_FAILURE" else "false")
 
@@ -125,7 +126,9 @@ def test_without_a_signature_iam_answers_401_and_the_others_have_no_such_route(
     ]
 
     code = json.loads(missing.template)["error"]["code"]
-    assert (missing.status, code) == ((401, "unauthorized") if auth == "iam" else (404, "route_not_found"))
+    scheme = missing.headers.get("WWW-Authenticate")
+    expected = (401, "unauthorized", "AWS4-HMAC-SHA256") if auth == "iam" else (404, "route_not_found", None)
+    assert (missing.status, code, scheme) == expected
 
 
 def test_every_parameter_has_a_default_so_that_a_guided_deployment_needs_no_answer(

@@ -165,7 +165,9 @@ def test_a_payload_that_readers_may_understand_differently_is_refused(verifier: 
     ],
 )
 def test_a_header_with_extensions_or_ambiguities_is_refused(verifier: Verifier, header: str | bytes) -> None:
-    refuse(verifier, sign(header, verifier.claims(), rsa_key(), "RS256"))
+    reason = "extensions" if "b64" in str(header) or "crit" in str(header) else "The"
+
+    refuse(verifier, sign(header, verifier.claims(), rsa_key(), "RS256"), reason)
 
 
 @pytest.mark.parametrize("token", ["", ".", "..", "...", "a", "a.b", "a.b.c", "a.b.c.d.e", "%.%.%", "é.é.é"])

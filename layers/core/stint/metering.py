@@ -57,6 +57,8 @@ class Meter:
     read_units: float = 0.0
     started: float = field(default_factory=time.monotonic)
     closed: bool = False
+    agent_id: str = ""
+    session_id: str = ""
 
     async def admit(self) -> None:
         """Admit the run under its budgets. Raises a StintError if one does not allow it."""
@@ -78,13 +80,18 @@ class Meter:
 
     def read(self, further_writes: int = 0) -> Consumption:
         """Return what the run has consumed, `earlier` included. `further_writes` are the units that will follow."""
+        now = self.read_own(further_writes)
+        return now if self.earlier is None else self.earlier + now
+
+    def read_own(self, further_writes: int = 0) -> Consumption:
+        """Return what the run has consumed since the meter began."""
         now = self.counted.model_copy()
         now.write_units, now.read_units = round(self.write_units) + further_writes, round(self.read_units)
         now.milliseconds, now.memory_mb = round((time.monotonic() - self.started) * 1000), self.memory_mb
         infrastructure = self.prices.infrastructure
         cost = infrastructure.cost_of(now.write_units, now.read_units, now.milliseconds, now.memory_mb)
         now.infrastructure_dollars = round(cost, DIGITS)
-        return now if self.earlier is None else self.earlier + now
+        return now
 
 
 _meter: ContextVar[Meter | None] = ContextVar("meter", default=None)
@@ -98,6 +105,13 @@ def set_meter(meter: Meter | None) -> None:
 def find_meter() -> Meter | None:
     """Return the meter of the current run, or None outside of one."""
     return _meter.get()
+
+
+def name_run(agent_id: str, session_id: str) -> None:
+    """Set the agent and the session, or the conversation, of the current run. Do nothing outside of a run."""
+    meter = _meter.get()
+    if meter is not None:
+        meter.agent_id, meter.session_id = agent_id, session_id
 
 
 def resume_meter(earlier: Consumption | None) -> None:

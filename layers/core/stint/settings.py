@@ -139,6 +139,7 @@ class Settings(BaseModel):
 
     prices: str = Field(default="", description="Prices of models, as JSON; see docs/budgets.md.")
     tenants: str = Field(default="", description="Limits of tenants, as JSON; see docs/budgets.md.")
+    usage_sums: bool = Field(default=False, description="Sum usage for GET /v1/usage.")
     memory_mb: int = Field(default=0, ge=0, description="Set by Lambda: memory of the function, in MB.")
 
     lease_seconds: float = Field(

@@ -117,7 +117,9 @@ def compose(
     shields = Shields(registry, adapters.shield_providers, settings.output_shield_window or None)
     planner = Planner(router, registry, tools, shields)
     budgets = limits_of(tenant, parse_tenants(settings.tenants)).budgets
-    meters = Meters(tenant, store, parse_prices(settings.prices), budgets, settings.memory_mb)
+    meters = Meters(
+        tenant, store, parse_prices(settings.prices), budgets, settings.memory_mb, sums_usage=settings.usage_sums
+    )
     return AgentsServices(
         agents=agents,
         sessions=Sessions(tenant, store, agents, deletions, settings.session_expiry_days),

@@ -108,6 +108,7 @@ ROUTE_SCOPES: Mapping[str, Scope | None] = {
     "GET /v1/models/{model_id:path}": "use",
     "DELETE /v1/models/{model_id:path}": "registry:write",
     "GET /v1/providers": "use",
+    "GET /v1/usage": "use",
     "GET /v1/providers/{provider_id}": "use",
     "POST /v1/telemetry/spans": "use",
     "GET /v1/inspect/routes": "use",

@@ -27,3 +27,13 @@ def key_budget(tenant: str, key_id: str, month: str) -> Key:
 def subject_budget(tenant: str, subject: str, month: str) -> Key:
     """The counters of a caller without an API key in a month. A subject may have any characters."""
     return Key(f"{checked_tenant(tenant)}#budget:subject:{sha256(subject.encode()).hexdigest()[:32]}", month)
+
+
+def usage_shards(tenant: str, day: str) -> list[str]:
+    """The partitions of a tenant's sums of a day (YYYY-MM-DD)."""
+    return [f"{checked_tenant(tenant)}#usage:{day}.{shard}" for shard in range(SHARDS)]
+
+
+def usage(tenant: str, day: str, shard: int, agent_id: str, session_id: str, key_id: str) -> Key:
+    """The sum of a day, an agent, a session and an API key. Each of these ids may be empty."""
+    return Key(usage_shards(tenant, day)[shard], f"{agent_id}:{session_id}:{key_id}")

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from stint.store.responses import ResponseStore
     from stint.store.signing_keys import SigningKeys
     from stint.store.uploads import UploadStore
+    from stint.store.usage import UsageStore
     from stint.store.vector_db_names import VectorDBNames
     from stint.store.vector_store_contents import VectorStoreContents
     from stint.store.vector_store_documents import VectorStoreDocuments
@@ -132,6 +133,12 @@ class Store:
         from stint.store.budgets import BudgetStore  # noqa: PLC0415 - see above
 
         return BudgetStore(self._dynamodb, self._table_name)
+
+    @cached_property
+    def usage(self) -> "UsageStore":
+        from stint.store.usage import UsageStore  # noqa: PLC0415 - see above
+
+        return UsageStore(self._table, self.budgets)
 
     @cached_property
     def idempotency(self) -> "IdempotencyRecords":

@@ -1,10 +1,14 @@
 """Routes of the registry group: models, providers, health, version."""
 
-from fastapi import APIRouter, Response
+from datetime import date
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Response
 
 from stint.domain.errors import NotSupported
 from stint.domain.llama_stack.registrations import ModelRegisterRequest
 from stint.domain.llama_stack.registry import Health, Model, ModelEntry, ModelList, Provider, ProviderList, Version
+from stint.domain.usage import UsageGroup, UsageSource, UsageSums
 from stint.http.dependencies import AgentsServicesDep
 from stint.http.json_responses import document, null
 from stint.http.requests import StrictRoute
@@ -48,6 +52,21 @@ async def unregister_model(model_id: str, services: AgentsServicesDep) -> Respon
     """Unregister a model."""
     await services.registry.unregister("model", model_id)
     return null()
+
+
+@router.get("/usage", response_model=UsageSums)
+async def get_usage(
+    services: AgentsServicesDep,
+    start: date | None = None,
+    end: date | None = None,
+    group_by: Annotated[list[UsageGroup] | None, Query()] = None,
+    key_id: str = "",
+    agent_id: str = "",
+    session_id: str = "",
+) -> Response:
+    """Sum the usage of some days (UTC), by default of today. A key without the scope admin reads its own usage."""
+    source = UsageSource(key_id, agent_id, session_id)
+    return document(await services.meters.usage.read(start, end, group_by or (), source))
 
 
 @router.get("/providers", response_model=ProviderList)

@@ -12,6 +12,7 @@ from stint.domain.openai.items import FunctionCall
 from stint.domain.openai.stored_responses import ResponseHeader, ResponseStatus, StoredResponse
 from stint.loop.lease_keeper import LeaseKeeper, lease_span
 from stint.loop.transcript import Transcript
+from stint.metering import name_run
 from stint.services.conversations.opaque_texts import OpaqueTexts
 from stint.services.responses.input_items import owner_of
 from stint.services.responses.items_to_messages import MessageBuilder
@@ -111,6 +112,7 @@ class Contexts:
             Conflict: `conversation_locked` while another response runs in it, or waits to.
             ContextLengthExceeded: it is too long, and may not be shortened.
         """
+        name_run("", conversation_id)
         asked, span = asyncio.get_running_loop().time(), lease_span(self.lease_seconds, deadline)
         lease = await self.acquire_lease(conversation_id, response_id, span, again=again)
         keeper = LeaseKeeper(lease, self.lease_seconds, deadline, asked + span)

@@ -8,12 +8,12 @@ from stint.caller import find_principal
 from stint.domain.inference import Usage
 from stint.domain.prices import Prices
 from stint.domain.principals import NO_BUDGETS, Budgets
-from stint.domain.receipts import Consumption
 from stint.metering import Meter, Spending, find_meter, set_meter
 from stint.store.store import Store
 
 if TYPE_CHECKING:
     from stint.services.spending.blocks import ReservedBlocks
+    from stint.services.spending.usage import UsageReports
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -23,14 +23,18 @@ class Meters:
     """Begins and ends the meters of a tenant's runs.
 
     `budgets` are the tenant's own; a caller's key may have others. `memory_mb` is that of the function.
+    With `sums_usage`, each run is added to the sums of its day.
     """
 
-    def __init__(self, tenant: str, store: Store, prices: Prices, budgets: Budgets, memory_mb: int) -> None:
+    def __init__(
+        self, tenant: str, store: Store, prices: Prices, budgets: Budgets, memory_mb: int, *, sums_usage: bool = False
+    ) -> None:
         self.tenant = tenant
         self.store = store
         self.prices = prices
         self.budgets = budgets
         self.memory_mb = memory_mb
+        self.sums_usage = sums_usage
 
     def begin(self) -> Meter:
         """Begin the meter of a run, which the following code and its tasks share."""
@@ -38,14 +42,16 @@ class Meters:
         set_meter(meter)
         return meter
 
-    async def end(self) -> None:
-        """Settle the budgets of the current run, once."""
+    async def end(self, *, started: bool = True) -> None:
+        """Settle the budgets of the current run, and add it to the sums of usage, once."""
         meter = find_meter()
         if meter is None or meter.closed:
             return
         meter.closed = True
         if meter.spending is not None:
-            await meter.spending.close(meter.read().infrastructure_dollars - infrastructure_of(meter.earlier))
+            await meter.spending.close(meter.read_own().infrastructure_dollars)
+        if started and self.sums_usage:
+            await self.usage.add(meter.agent_id, meter.session_id, meter.read_own())
 
     def make_spending(self) -> Spending | None:
         """Return the budgets of the current caller; None if nothing limits it, in which case nothing is loaded."""
@@ -74,14 +80,17 @@ class Meters:
         return ReservedBlocks(self.store.budgets)
 
     @cached_property
+    def usage(self) -> "UsageReports":
+        """Return the tenant's sums of usage."""
+        from stint.services.spending.usage import UsageReports  # noqa: PLC0415 - few stacks have them
+
+        return UsageReports(self.tenant, self.store, self.sums_usage)
+
+    @cached_property
     def call_dollars(self) -> float:
         """Return the price of a call of the most expensive model, with 1,000 tokens each way."""
         usage = Usage(input_tokens=1_000, output_tokens=1_000, total_tokens=2_000)
         return max((price.cost_of(usage) for price in self.prices.models.values()), default=0.0)
-
-
-def infrastructure_of(consumption: Consumption | None) -> float:
-    return consumption.infrastructure_dollars if consumption else 0.0
 
 
 class HasMeters(Protocol):
@@ -107,7 +116,7 @@ def metered(
         try:
             return await start(self, *args, **kwargs)
         except BaseException:
-            await self.meters.end()
+            await self.meters.end(started=False)
             raise
 
     return start_metered

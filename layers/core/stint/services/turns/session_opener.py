@@ -12,7 +12,7 @@ from stint.domain.schema import now
 from stint.log_keys import add_log_keys
 from stint.loop.lease_keeper import LeaseKeeper, lease_span
 from stint.loop.transcript import Transcript
-from stint.metering import admit_run
+from stint.metering import admit_run, name_run
 from stint.services.agents.agents import Agents
 from stint.services.agents.interrupted import interrupted_ending
 from stint.services.concurrency import value_of
@@ -91,6 +91,7 @@ class SessionOpener:
         async with keeper.released_on_error():
             found = value_of(config)
             value_of(admitted)
+            name_run(agent_id, session_id)
             past = await self.reconcile(lease, known or SessionTranscript.of(value_of(history)))
             return OpenSession(found, keeper, past, self.view(past, resume=resume))
 

@@ -1,0 +1,50 @@
+"""Sums of usage as the API returns them."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from pydantic import Field
+
+from stint.domain.fields import Omitted
+from stint.domain.schema import Schema
+
+UsageGroup = Literal["day", "key", "agent", "session"]
+
+
+@dataclass(frozen=True, slots=True)
+class UsageSource:
+    """The origin of usage: an API key, an agent and a session or conversation, each empty if there is none."""
+
+    key_id: str = ""
+    agent_id: str = ""
+    session_id: str = ""
+
+
+class UsageSum(Schema):
+    """The usage of a group. It has those of `day`, `key_id`, `agent_id` and `session_id` that the request groups by.
+
+    `dollars` are the known ones: those of models with a price, and of the infrastructure.
+    """
+
+    day: Omitted[str] = None
+    key_id: Omitted[str] = None
+    agent_id: Omitted[str] = None
+    session_id: Omitted[str] = None
+    runs: int = 0
+    model_calls: int = 0
+    tool_calls: int = 0
+    input_tokens: int = 0
+    cached_tokens: int = 0
+    output_tokens: int = 0
+    reasoning_tokens: int = 0
+    write_units: int = 0
+    read_units: int = 0
+    milliseconds: int = 0
+    dollars: float = 0.0
+
+
+class UsageSums(Schema):
+    """The sums of some days."""
+
+    object: Literal["list"] = "list"
+    data: list[UsageSum] = Field(default_factory=list)

@@ -1,0 +1,105 @@
+"""Sums of usage: written when a run ends, and read by group."""
+
+import logging
+import time
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+
+from stint.caller import find_principal
+from stint.domain.errors import Forbidden, InvalidRequest, StintError
+from stint.domain.receipts import COUNTS, Consumption
+from stint.domain.usage import UsageGroup, UsageSource, UsageSum, UsageSums
+from stint.store.store import Store
+
+logger = logging.getLogger(__name__)
+
+MOST_DAYS = 31
+MICRO = 1_000_000
+FIELDS: dict[UsageGroup, str] = {"day": "day", "key": "key_id", "agent": "agent_id", "session": "session_id"}
+
+
+@dataclass(frozen=True, slots=True)
+class UsageReports:
+    """The sums of a tenant. Without `enabled`, none are written."""
+
+    tenant: str
+    store: Store
+    enabled: bool
+
+    async def add(self, agent_id: str, session_id: str, consumption: Consumption) -> None:
+        """Add a run to the sums of today. A failure is only logged."""
+        principal = find_principal()
+        source = UsageSource(principal.key_id if principal else "", agent_id, session_id)
+        amounts = {name: getattr(consumption, name) for name in COUNTS} | {"runs": 1}
+        dollars = (consumption.model_dollars or 0) + consumption.infrastructure_dollars
+        day = datetime.fromtimestamp(time.time(), UTC).date().isoformat()
+        try:
+            await self.store.usage.add(self.tenant, day, source, amounts | {"microdollars": round(dollars * MICRO)})
+        except StintError as error:
+            logger.warning("The usage of a run was not added to the sums", extra={"error": error.message})
+
+    async def read(
+        self, start: date | None, end: date | None, group_by: Collection[UsageGroup], source: UsageSource
+    ) -> UsageSums:
+        """Return the sums from `start` to `end`, both included; by default of today. `source` filters by its ids.
+
+        A caller without the scope `admin` reads the usage of its own key.
+
+        Raises:
+            InvalidRequest: there are no sums, or the range is too long.
+            Forbidden: the caller may not read the usage of another key.
+        """
+        if not self.enabled:
+            raise InvalidRequest(
+                "Usage is not summed. Set STINT_USAGE_SUMS to true (parameter UsageSums).", code="not_enabled"
+            )
+        filtered = restrict(source)
+        groups = [name for name in FIELDS if name in group_by] or ["day"]
+        sums: dict[tuple[str, ...], UsageSum] = {}
+        for day, found, amounts in await self.store.usage.read(self.tenant, days_of(start, end)):
+            if matches(found, filtered):
+                add_to(sums, groups, day, found, amounts)
+        return UsageSums(data=[sums[key] for key in sorted(sums)])
+
+
+def restrict(source: UsageSource) -> UsageSource:
+    """Return the filter that the caller may use."""
+    principal = find_principal()
+    if principal is None or "admin" in principal.scopes:
+        return source
+    if not principal.key_id or source.key_id not in ("", principal.key_id):
+        raise Forbidden("The usage of others needs the scope admin. Use a key with this scope.")
+    return UsageSource(principal.key_id, source.agent_id, source.session_id)
+
+
+def matches(found: UsageSource, wanted: UsageSource) -> bool:
+    """Return whether a source has all ids of a filter."""
+    pairs = [(getattr(wanted, name), getattr(found, name)) for name in ("key_id", "agent_id", "session_id")]
+    return all(asked in ("", has) for asked, has in pairs)
+
+
+def add_to(
+    sums: dict[tuple[str, ...], UsageSum],
+    groups: Sequence[UsageGroup],
+    day: str,
+    found: UsageSource,
+    amounts: dict[str, int],
+) -> None:
+    """Add a sum to that of its group."""
+    values = {"day": day, "key_id": found.key_id, "agent_id": found.agent_id, "session_id": found.session_id}
+    ids = {FIELDS[name]: values[FIELDS[name]] for name in groups}
+    summed = sums.setdefault(tuple(ids.values()), UsageSum(**ids))
+    for name in ("runs", *COUNTS):
+        setattr(summed, name, getattr(summed, name) + amounts.get(name, 0))
+    summed.dollars = round(summed.dollars + amounts.get("microdollars", 0) / MICRO, 6)
+
+
+def days_of(start: date | None, end: date | None) -> list[str]:
+    """Return the days of a range. Raises InvalidRequest."""
+    last = end or datetime.fromtimestamp(time.time(), UTC).date()
+    first = start or last
+    count = (last - first).days + 1
+    if not 1 <= count <= MOST_DAYS:
+        raise InvalidRequest(f"The range from start to end must have 1 to {MOST_DAYS} days.", param="start")
+    return [(first + timedelta(days=number)).isoformat() for number in range(count)]

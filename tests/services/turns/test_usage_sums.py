@@ -1,0 +1,136 @@
+"""Sums of usage: written when a run ends, and read by group."""
+
+from collections.abc import Iterator
+from datetime import date, timedelta
+from typing import Any
+
+import pytest
+from tests.clock import CLOCK
+from tests.script_model import Part, called, script
+from tests.services.turn_fixture import TurnFixture
+from tests.store.conftest import Cloud
+
+from stint.caller import set_principal
+from stint.domain.errors import Forbidden, InvalidRequest
+from stint.domain.inference import Finished, FinishReason, TextChunk, Usage
+from stint.domain.principals import Principal, Scope
+from stint.domain.usage import UsageGroup, UsageSource, UsageSum
+
+USED = Usage(input_tokens=100, output_tokens=20, total_tokens=120)
+EVERYWHERE = UsageSource()
+
+
+def answered() -> list[Part]:
+    return [TextChunk("Hi"), Finished(FinishReason.stop, USED)]
+
+
+def as_key(tenant: str, key_id: str, *scopes: Scope) -> None:
+    set_principal(Principal(tenant, "s", frozenset(scopes or ("use",)), key_id))
+
+
+@pytest.fixture(autouse=True)
+def _no_principal_afterwards() -> Iterator[None]:
+    yield
+    set_principal(None)
+
+
+async def summed(fixture: TurnFixture, *group_by: UsageGroup, source: UsageSource = EVERYWHERE) -> list[UsageSum]:
+    return (await fixture.services.meters.usage.read(None, None, group_by, source)).data
+
+
+def summing(cloud: Cloud, tenant: str, *answers: list[Part], **settings: Any) -> TurnFixture:
+    return TurnFixture(cloud.store, tenant, script(*answers), usage_sums=True, **settings)
+
+
+async def test_a_simple_turn_costs_five_write_units_with_sums(cloud: Cloud, tenant: str) -> None:
+    fixture = await summing(cloud, tenant, answered(), answered()).open()
+    await fixture.turn()
+    cloud.forget()
+
+    await fixture.turn()
+
+    assert sum(cloud.units[name] for name in ("PutItem", "UpdateItem", "DeleteItem")) == 5
+
+
+async def test_usage_is_summed_by_session_agent_key_and_day(cloud: Cloud, tenant: str) -> None:
+    fixture = await summing(cloud, tenant, answered(), answered(), answered()).open()
+    as_key(tenant, "k1", "admin")
+    await fixture.turn()
+    as_key(tenant, "k2", "admin")
+    await fixture.turn()
+    first = fixture.session_id
+    fixture.session_id = await fixture.sessions.create(fixture.agent_id, "other")
+    await fixture.turn()
+
+    by_key = await summed(fixture, "key")
+    by_session = await summed(fixture, "session", "agent")
+    [by_day] = await summed(fixture)
+
+    assert [(each.key_id, each.runs, each.input_tokens) for each in by_key] == [("k1", 1, 100), ("k2", 2, 200)]
+    assert {each.session_id: each.runs for each in by_session} == {first: 2, fixture.session_id: 1}
+    assert {each.agent_id for each in by_session} == {fixture.agent_id}
+    assert (by_day.runs, by_day.model_calls, by_day.output_tokens, by_day.write_units) == (3, 3, 60, 12)
+    assert by_day.dollars > 0
+    assert [each.runs for each in await summed(fixture, source=UsageSource("k1"))] == [1]
+
+
+async def test_a_resumed_turn_is_not_summed_twice(cloud: Cloud, tenant: str) -> None:
+    fixture = await summing(cloud, tenant, called("add"), answered()).open("add")
+    paused = await fixture.turn()
+    turn = await fixture.resumed(paused.turn_id, ("c0", "3"))
+
+    [day] = await summed(fixture)
+
+    assert turn.receipt is not None
+    assert (day.model_calls, day.write_units) == (2, turn.receipt.write_units)
+
+
+async def test_the_sums_of_another_day_are_those_of_that_day(cloud: Cloud, tenant: str) -> None:
+    fixture = await summing(cloud, tenant, answered(), answered()).open()
+    await fixture.turn()
+    [today] = await summed(fixture)
+    CLOCK.move(86_400)
+    await fixture.turn()
+
+    start = date.fromisoformat(str(today.day))
+    both = await fixture.services.meters.usage.read(start, start + timedelta(days=1), ["day"], EVERYWHERE)
+
+    assert [each.runs for each in both.data] == [1, 1]
+    assert both.data[0].day == today.day
+
+
+async def test_a_key_without_admin_reads_its_own_usage_only(cloud: Cloud, tenant: str) -> None:
+    fixture = await summing(cloud, tenant, answered(), answered()).open()
+    for key_id in ("k1", "k2"):
+        as_key(tenant, key_id)
+        await fixture.turn()
+
+    [own] = await summed(fixture, "key")
+
+    assert (own.key_id, own.runs) == ("k2", 1)
+    with pytest.raises(Forbidden, match="needs the scope admin"):
+        await summed(fixture, source=UsageSource("k1"))
+
+
+async def test_usage_of_other_tenants_is_not_read(cloud: Cloud, tenant: str) -> None:
+    fixture = await summing(cloud, tenant, answered()).open()
+    await fixture.turn()
+
+    assert await summed(summing(cloud, f"{tenant}x")) == []
+
+
+async def test_without_the_setting_there_are_no_sums(cloud: Cloud, tenant: str) -> None:
+    fixture = await TurnFixture(cloud.store, tenant, script(answered())).open()
+    await fixture.turn()
+
+    assert [item for item in cloud.items(tenant) if "#usage" in item["pk"]["S"]] == []
+    with pytest.raises(InvalidRequest, match="STINT_USAGE_SUMS"):
+        await summed(fixture)
+
+
+async def test_a_range_of_more_than_31_days_is_refused(cloud: Cloud, tenant: str) -> None:
+    usage = summing(cloud, tenant).services.meters.usage
+
+    for start, end in [(date(2026, 1, 1), date(2026, 2, 1)), (date(2026, 1, 2), date(2026, 1, 1))]:
+        with pytest.raises(InvalidRequest, match="1 to 31 days"):
+            await usage.read(start, end, [], EVERYWHERE)

@@ -35,7 +35,7 @@ ALLOWED = {
 MODULES = {
     "authorizer": 440,
     "agents": 671,
-    "knowledge": 705,
+    "knowledge": 706,
     "registry": 685,
     "responses": 746,
     "turns": 662,

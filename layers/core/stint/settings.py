@@ -78,6 +78,10 @@ class Settings(BaseModel):
         default="", description="Claim with the patterns of allowed models; if empty, all models."
     )
 
+    operator_tenant: str = Field(
+        default="default", description="Tenant whose admins manage the keys of all tenants; see docs/security.md."
+    )
+
     default_model: str = Field(
         default="bedrock/global.amazon.nova-2-lite-v1:0",
         description="Default model, listed first.",

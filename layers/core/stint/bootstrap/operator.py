@@ -1,10 +1,12 @@
-"""Composition of an operator's commands. Each part is made when it is first used."""
+"""Composition of administration: of an operator's commands, and of their routes. Each part is made when first used."""
 
 from collections.abc import Callable
 from functools import cached_property
 
 from stint.bootstrap.restore import Parts
 from stint.services.access.api_keys import ApiKeys
+from stint.services.access.key_administration import KeyAdministration
+from stint.services.admin_api import AdminServices
 from stint.settings import Settings
 from stint.store.api_keys import ApiKeyStore
 from stint.store.clients import make_dynamodb
@@ -24,3 +26,11 @@ class OperatorComposition(Parts):
     @cached_property
     def api_keys(self) -> ApiKeys:
         return ApiKeys(ApiKeyStore(Table(make_dynamodb(), self.settings.keys_table)))
+
+    def make_services(self, _: str) -> AdminServices:
+        """Return the services, which are the same for all tenants."""
+        return self.services
+
+    @cached_property
+    def services(self) -> AdminServices:
+        return AdminServices(KeyAdministration(self.api_keys, self.settings.operator_tenant))

@@ -36,10 +36,9 @@ PlainText = Annotated[
 ModelPattern = Annotated[str, Field(min_length=1, max_length=LONGEST_MODEL, pattern=r"^[\x21-\x7e]+$")]
 
 
-class CreateApiKeyRequest(Request):
+class ApiKeyProperties(Request):
     """The properties of a new key. A key without `expires_at` does not expire."""
 
-    tenant: TenantId
     name: PlainText = ""
     subject: PlainText = Field(default="", description="The key's owner, in logs and usage. Empty: the key's id.")
     scopes: list[Scope] = Field(default=["use"], min_length=1)
@@ -51,6 +50,22 @@ class CreateApiKeyRequest(Request):
     @classmethod
     def drop_repetitions(cls, values: list[str]) -> list[str]:
         return list(dict.fromkeys(values))
+
+
+class CreateApiKeyRequest(ApiKeyProperties):
+    """A new key of a tenant."""
+
+    tenant: TenantId
+
+
+class NewApiKey(ApiKeyProperties):
+    """A new key, by default of the caller's own tenant."""
+
+    tenant: TenantId | None = Field(default=None, description="By default the caller's tenant.")
+
+    def of_tenant(self, tenant: str) -> CreateApiKeyRequest:
+        """Return the request, with this tenant unless it names one."""
+        return CreateApiKeyRequest(**dict(self) | {"tenant": self.tenant or tenant})
 
 
 class RotateApiKeyRequest(Request):

@@ -13,12 +13,13 @@ from stint.services.agents_api import AgentsServices
 from stint.tools.port import NO_PROVIDER_DATA, ProviderData
 
 if TYPE_CHECKING:  # only one function has them, and they slow down a cold start
+    from stint.services.admin_api import AdminServices
     from stint.services.knowledge_api import KnowledgeServices
     from stint.services.openai_api import OpenAIServices
 
 PROVIDER_DATA_HEADER = "x-llamastack-provider-data"
 
-MakeServices = Callable[[str], "AgentsServices | OpenAIServices | KnowledgeServices"]
+MakeServices = Callable[[str], "AgentsServices | OpenAIServices | KnowledgeServices | AdminServices"]
 
 
 def agents_services_of(request: Request) -> AgentsServices:

@@ -41,11 +41,18 @@ class ApiKeyStore:
             raise NotFound("API key", key_id)
         return found
 
-    async def list(self, tenant: str) -> list[StoredApiKey]:
-        """Return the keys of a tenant, also those that ended in the last 30 days."""
-        ids = [item["sk"] async for item in self._table.query(list_entries(tenant), attributes="sk")]
+    async def list_ids(self, tenant: str) -> list[str]:
+        """Return the ids of these keys, in the order of their creation."""
+        return [item["sk"] async for item in self._table.query(list_entries(tenant), attributes="sk")]
+
+    async def get_many(self, ids: list[str]) -> list[StoredApiKey]:
+        """Read keys, in any order. Missing ones are omitted."""
         found = await self._table.get_many([key_record(key_id) for key_id in ids])
         return [to_key(item) for item in found.values()]
+
+    async def list(self, tenant: str) -> list[StoredApiKey]:
+        """Return the keys of a tenant, also those that ended in the last 30 days."""
+        return await self.get_many(await self.list_ids(tenant))
 
     async def rotate(self, key: StoredApiKey, secret_hash: bytes, now: int, overlap: int) -> StoredApiKey:
         """Replace the secret. Raises Conflict if another request has changed the key since it was read."""

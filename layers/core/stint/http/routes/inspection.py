@@ -53,6 +53,7 @@ TAGS = [
     {"name": "Chat", "description": f"{OPENAI_API}: chat completions, at /v1 and at /v1/openai/v1."},
     {"name": "Embeddings", "description": "Embeddings of both APIs; OpenAI's at /v1 and at /v1/openai/v1."},
     {"name": "Files", "description": f"{OPENAI_API}: files, at /v1 and at /v1/openai/v1."},
+    {"name": "Administration", "description": "API keys, for callers with the scope `admin`."},
     {"name": "Vector stores", "description": f"{OPENAI_API}: vector stores, at /v1 and at /v1/openai/v1."},
 ]
 OPENAI = (
@@ -84,6 +85,7 @@ async def get_openapi(request: Request) -> Response:
 def list_parts() -> tuple[APIRouter, ...]:
     """Return the routers of all functions. Those of other functions are loaded when they are needed."""
     from stint.http.routes import (  # noqa: PLC0415
+        admin,
         agents,
         chat,
         completions,
@@ -115,6 +117,7 @@ def list_parts() -> tuple[APIRouter, ...]:
         vector_dbs.router,
         tools.router,
         shields.router,
+        admin.router,
         registry.router,
         router,
         pages.router,

@@ -16,6 +16,7 @@ from stint.domain.api_keys import (
     with_secret,
 )
 from stint.domain.errors import Conflict, InvalidRequest
+from stint.domain.paging import Page
 from stint.domain.principals import Principal
 from stint.store.api_keys import ApiKeyStore
 
@@ -47,6 +48,17 @@ class ApiKeys:
     async def list(self, tenant: str) -> list[ApiKeyObject]:
         """Return the keys of a tenant, the newest first, also those that ended in the last 30 days."""
         return sort_keys(await self._store.list(tenant))
+
+    async def list_page(self, tenant: str, after: str | None, limit: int) -> Page[ApiKeyObject]:
+        """Return up to `limit` of these keys, those that were created before the key `after`."""
+        newest = sorted(await self._store.list_ids(tenant), reverse=True)
+        older = [key_id for key_id in newest if after is None or key_id < after]
+        return Page(sort_keys(await self._store.get_many(older[:limit])), len(older) > limit)
+
+    async def find_live(self, key_id: str) -> ApiKeyObject | None:
+        """Read a key. Returns None if it is missing, revoked or expired."""
+        found = await self._store.find(key_id)
+        return found.resource if found and found.is_live(self._clock()) else None
 
     async def revoke(self, tenant: str | None, key_id: str) -> ApiKeyObject:
         """Make a key invalid for ever. A key that is revoked already is returned as it is."""

@@ -1,0 +1,57 @@
+"""Routes of administration: API keys."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Response
+
+from stint.domain.api_keys import ApiKeyObject, ApiKeyWithSecret, NewApiKey, RotateApiKeyRequest, TenantId
+from stint.domain.openai.lists import ListObject
+from stint.http.admin_dependencies import AdminServicesDep, CallerDep
+from stint.http.json_responses import document
+from stint.http.list_params import Limit
+from stint.http.requests import StrictRoute
+
+KEYS = "/v1/admin/keys"
+KEY = KEYS + "/{key_id}"
+
+router = APIRouter(tags=["Administration"], route_class=StrictRoute)
+
+
+@router.post(KEYS, response_model=ApiKeyWithSecret)
+async def create_key(body: NewApiKey, services: AdminServicesDep, caller: CallerDep) -> Response:
+    """Create an API key. Only this response has the key itself."""
+    return document(await services.keys.create(caller, body))
+
+
+@router.get(KEYS, response_model=ListObject[ApiKeyObject])
+async def list_keys(
+    services: AdminServicesDep,
+    caller: CallerDep,
+    limit: Limit,
+    tenant: Annotated[TenantId | None, Query(description="Tenant of the keys; by default the caller's.")] = None,
+    after: Annotated[str | None, Query(description="Id of the last key of the previous page.")] = None,
+) -> Response:
+    """List API keys without their secrets, the newest first, also those that ended in the last 30 days."""
+    page = await services.keys.list(caller, tenant, after, limit)
+    return document(ListObject[ApiKeyObject].of(page.data, page.has_more))
+
+
+@router.get(KEY, response_model=ApiKeyObject)
+async def get_key(key_id: str, services: AdminServicesDep, caller: CallerDep) -> Response:
+    """Read an API key without its secret."""
+    return document(await services.keys.get(caller, key_id))
+
+
+@router.post(KEY + "/rotate", response_model=ApiKeyWithSecret)
+async def rotate_key(
+    key_id: str, services: AdminServicesDep, caller: CallerDep, body: RotateApiKeyRequest | None = None
+) -> Response:
+    """Replace the secret of an API key. Only this response has the new key."""
+    overlap = body.overlap_seconds if body else 0
+    return document(await services.keys.rotate(caller, key_id, overlap))
+
+
+@router.delete(KEY, response_model=ApiKeyObject)
+async def revoke_key(key_id: str, services: AdminServicesDep, caller: CallerDep) -> Response:
+    """Revoke an API key. Requests with it are refused once the authorizer's cached answer ends, after a minute."""
+    return document(await services.keys.revoke(caller, key_id))

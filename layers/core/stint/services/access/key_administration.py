@@ -1,0 +1,79 @@
+"""API keys as admins manage them: a tenant's admin its own ones, an admin of the operator's tenant all."""
+
+from stint.domain.api_keys import ApiKeyObject, ApiKeyWithSecret, NewApiKey
+from stint.domain.errors import Forbidden, Unauthenticated
+from stint.domain.paging import Page
+from stint.domain.principals import ANONYMOUS, Principal
+from stint.services.access.api_keys import ApiKeys
+from stint.services.access.grants import refuse_excess
+
+NO_CALLERS = (
+    "Keys cannot be managed by this API, because the stack was built with AUTH=none, so that anyone could create them. "
+    "Use the command `python -m stint.cli keys`."
+)
+
+
+class KeyAdministration:
+    """The keys of a stack for an authenticated caller, which needs the scope `admin`.
+
+    An admin of the operator's tenant may do everything. Others manage the keys of their own tenant, and pass on at most
+    the rights that they have. The record of the caller's own key is read each time, since the authorizer's answer may
+    be older than its revocation.
+    """
+
+    def __init__(self, keys: ApiKeys, operator_tenant: str) -> None:
+        self._keys = keys
+        self._operator_tenant = operator_tenant
+
+    async def create(self, caller: Principal, request: NewApiKey) -> ApiKeyWithSecret:
+        """Create a key. Raises Forbidden if it is another tenant's, or has rights that the caller lacks."""
+        own = await self._authenticate(caller)
+        wanted = request.of_tenant(caller.tenant)
+        self._check_tenant(caller, wanted.tenant)
+        if not self._is_operator(caller):
+            refuse_excess(caller, own.expires_at if own else None, wanted)
+        return await self._keys.create(wanted)
+
+    async def get(self, caller: Principal, key_id: str) -> ApiKeyObject:
+        await self._authenticate(caller)
+        return await self._keys.get(self._scope(caller), key_id)
+
+    async def list(self, caller: Principal, tenant: str | None, after: str | None, limit: int) -> Page[ApiKeyObject]:
+        """Return keys of a tenant, the newest first, by default of the caller's. Raises Forbidden."""
+        await self._authenticate(caller)
+        self._check_tenant(caller, tenant or caller.tenant)
+        return await self._keys.list_page(tenant or caller.tenant, after, limit)
+
+    async def revoke(self, caller: Principal, key_id: str) -> ApiKeyObject:
+        await self._authenticate(caller)
+        return await self._keys.revoke(self._scope(caller), key_id)
+
+    async def rotate(self, caller: Principal, key_id: str, overlap_seconds: int) -> ApiKeyWithSecret:
+        """Replace a key's secret. Raises Forbidden if the caller would get the secret of a key with more rights."""
+        own = await self._authenticate(caller)
+        found = await self._keys.get(self._scope(caller), key_id)
+        if not self._is_operator(caller) and found.id != caller.key_id:
+            refuse_excess(caller, own.expires_at if own else None, found)
+        return await self._keys.rotate(self._scope(caller), key_id, overlap_seconds)
+
+    async def _authenticate(self, caller: Principal) -> ApiKeyObject | None:
+        """Return the caller's own key, None if it has a token. Raises Unauthenticated if the key has ended."""
+        if caller == ANONYMOUS:
+            raise Forbidden(NO_CALLERS)
+        if not caller.key_id:
+            return None
+        own = await self._keys.find_live(caller.key_id)
+        if own is None:
+            raise Unauthenticated("The API key of this request is revoked or expired.")
+        return own
+
+    def _is_operator(self, caller: Principal) -> bool:
+        return caller.tenant == self._operator_tenant
+
+    def _scope(self, caller: Principal) -> str | None:
+        """Return the tenant whose keys the caller manages, None for all."""
+        return None if self._is_operator(caller) else caller.tenant
+
+    def _check_tenant(self, caller: Principal, tenant: str) -> None:
+        if tenant != caller.tenant and not self._is_operator(caller):
+            raise Forbidden(f"An admin of the tenant {caller.tenant} cannot manage keys of the tenant {tenant}.")

@@ -44,14 +44,18 @@ from stint.models.routing import Router
 from stint.models.scripted.model import Scripted
 from stint.retrieval.packed.index import PackedIndex
 from stint.retrieval.port import VectorIndex
+from stint.services.access.api_keys import ApiKeys
+from stint.services.access.key_administration import KeyAdministration
 from stint.services.agents_api import AgentsServices
 from stint.services.deletions import Deletions
 from stint.services.knowledge_api import KnowledgeServices
 from stint.services.openai_api import OpenAIServices
 from stint.services.responses.link_cache import LinkCache
 from stint.settings import Settings, read_settings
+from stint.store.api_keys import ApiKeyStore
 from stint.store.objects import BucketObjects
 from stint.store.store import Store
+from stint.store.table import Table
 from stint.tools.port import ToolProvider
 
 LEASE = 300.0
@@ -66,7 +70,14 @@ class AppFixture:
         self, engine: Engine, proxy: DynamoDBProxy | None = None, environment: Mapping[str, str] | None = None
     ) -> None:
         table, bucket = engine.outputs["TableName"], engine.outputs["BucketName"]
-        own = {"table": table, "bucket": bucket, "default_model": "scripted/demo", "scripted_models": True}
+        keys_table = engine.outputs["KeysTableName"]
+        own = {
+            "table": table,
+            "bucket": bucket,
+            "keys_table": keys_table,
+            "default_model": "scripted/demo",
+            "scripted_models": True,
+        }
         self.own = own | {"lease_seconds": LEASE, "heartbeat_seconds": HEARTBEAT, "auth": "none"}
         self.settings = self.read_settings(environment or {})
         config = Config(max_pool_connections=32, retries={"total_max_attempts": 1})
@@ -131,7 +142,9 @@ class AppFixture:
         )
         self.ingestion = compose_ingestion(tenant, parts)
         knowledge = compose_knowledge(tenant, parts, compose_vector_stores(tenant, parts))
-        return vars_of(services) | vars_of(responses) | vars_of(knowledge) | {"worker": worker}
+        keys = ApiKeys(ApiKeyStore(Table(self.client, settings.keys_table)))
+        own = {"worker": worker, "keys": KeyAdministration(keys, settings.operator_tenant)}
+        return vars_of(services) | vars_of(responses) | vars_of(knowledge) | own
 
     def get_index(self) -> VectorIndex:
         return self.index

@@ -15,7 +15,7 @@ from infra.scripts.lint_templates import lint
 from infra.scripts.options import VARIANT, Options, Refused, choose_template
 from tests.system.test_template import require_cfn_lint
 
-FUNCTIONS = {"Authorizer", "Agents", "Turns", "Responses", "Knowledge", "Registry", "Worker"}
+FUNCTIONS = {"Authorizer", "Agents", "Turns", "Responses", "Knowledge", "Registry", "Admin", "Worker"}
 STREAMING = {"Turns", "Responses", "Knowledge"}
 
 Resources = dict[str, dict[str, Any]]
@@ -109,7 +109,7 @@ def test_with_snapstart_all_routes_of_streaming_functions_still_stream(snapstart
         for name in FUNCTIONS
         if f"{name}Alias" in json.dumps(each.get("uri", ""))
     }
-    assert modes == {(name, "STREAM") for name in STREAMING} | {("Agents", None), ("Registry", None)}
+    assert modes == {(name, "STREAM") for name in STREAMING} | {("Agents", None), ("Registry", None), ("Admin", None)}
 
 
 def test_on_managed_instances_the_streaming_functions_use_the_capacity(managed: Resources) -> None:
@@ -132,7 +132,7 @@ def test_on_managed_instances_the_routes_of_these_functions_call_the_alias(manag
     api = json.dumps(properties(managed, "AWS::ApiGateway::RestApi"))
 
     assert {name for name in FUNCTIONS if f"${{{name}Aliaslive}}" in api} == STREAMING
-    assert {name for name in FUNCTIONS if f"${{{name}.Arn}}" in api} == {"Agents", "Registry"}
+    assert {name for name in FUNCTIONS if f"${{{name}.Arn}}" in api} == {"Agents", "Registry", "Admin"}
 
 
 @pytest.mark.parametrize("environment", [{"START": "snapstart"}, {"SCALE": "managed"}], ids=str)

@@ -51,6 +51,10 @@ MODELS_AND_TOOLS = {
 # Everything that any role may do. A new grant belongs here, and into the tests below that say what it is good for.
 GRANTS = {
     "AuthorizerRole": {"*": LOGS, KEYS: {"dynamodb:GetItem"}},
+    "AdminRole": {
+        "*": LOGS,
+        KEYS: READ | {"dynamodb:PutItem", "dynamodb:UpdateItem"},
+    },
     "AgentsRole": {
         "*": LOGS,
         TABLE: READ | WRITE | {"dynamodb:BatchWriteItem"},
@@ -159,7 +163,7 @@ def test_functions_are_invoked_by_the_api_the_rule_and_tools_that_a_parameter_na
     translated: dict[str, Any], statements: list[Statement]
 ) -> None:
     tools = {(role, "ToolFunctionArns") for role in CALLERS}
-    api = {(API, name) for name in ("Agents", "Turns", "Responses", "Knowledge", "Registry")}
+    api = {(API, name) for name in ("Agents", "Turns", "Responses", "Knowledge", "Registry", "Admin")}
 
     assert allowed(statements, "lambda:InvokeFunction") == tools | api | {(EVENTS, "Worker"), (API, "Authorizer.Arn")}
     assert translated["Parameters"]["ToolFunctionArns"]["Default"] == ""
@@ -180,7 +184,7 @@ def test_no_role_that_runs_tools_may_invoke_a_function_of_the_stack(
         if each.effect == "Deny" and each.action == "lambda:InvokeFunction" and not each.condition
     }
 
-    assert len(names) == 7
+    assert len(names) == 8
     assert denied == {(role, f"{arn}{name}{end}") for role in CALLERS for name in names for end in ("", ":*")}
 
 

@@ -189,7 +189,7 @@ def test_invoke_names_the_functions_there_are(tmp_path: Path) -> None:
     done = invoke(tmp_path / "state", "nothing", event)
 
     assert done.returncode == 1
-    assert "agents or authorizer or knowledge or registry or responses or turns or worker" in done.stderr
+    assert "admin or agents or authorizer or knowledge or registry or responses or turns or worker" in done.stderr
     assert "Traceback" not in done.stderr
 
 

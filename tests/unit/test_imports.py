@@ -34,6 +34,7 @@ ALLOWED = {
 # Modules that a cold start loads, at most.
 MODULES = {
     "authorizer": 440,
+    "admin": 685,
     "agents": 671,
     "knowledge": 706,
     "registry": 685,

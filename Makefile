@@ -49,8 +49,8 @@ $(VENV)/.embeddings-local: requirements/embeddings-local.txt $(VENV)/.installed
 
 setup: $(VENV)/.installed .venv-ministack/.installed ## install the dependencies of `make run` and `make test`
 
-run: setup $(if $(EMBEDDINGS),$(VENV)/.embeddings-$(EMBEDDINGS)) ## start Stint on this machine: http://127.0.0.1:8321 (PORT=9000, FRESH=1 to start empty, TOOLS=template.yaml, CONCURRENCY=lambda, EMBEDDINGS=local)
-	@$(if $(EMBEDDINGS),STINT_EMBEDDING_MODEL="$${STINT_EMBEDDING_MODEL:-local/wordllama-256}") exec $(BIN)/python -m infra.local --state $(STATE) --tools $(TOOLS) run --port $(PORT) --concurrency "$(CONCURRENCY)" $(if $(filter-out 0,$(FRESH)),--fresh)
+run: setup $(if $(EMBEDDINGS),$(VENV)/.embeddings-$(EMBEDDINGS)) ## start Stint on this machine: http://127.0.0.1:8321 (PORT=9000, FRESH=1 to start empty, TOOLS=template.yaml, CONCURRENCY=lambda, EMBEDDINGS=local, AUTH=on: callers need a key)
+	@$(if $(EMBEDDINGS),STINT_EMBEDDING_MODEL="$${STINT_EMBEDDING_MODEL:-local/wordllama-256}") exec $(BIN)/python -m infra.local --state $(STATE) --tools $(TOOLS) run --port $(PORT) --concurrency "$(CONCURRENCY)" $(if $(AUTH),--auth "$(AUTH)") $(if $(filter-out 0,$(FRESH)),--fresh)
 
 # CLI: the arguments of the command
 cli: setup ## operate a stack: make cli CLI="keys list --state .stint" (keys create|list|revoke|rotate)

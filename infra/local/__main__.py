@@ -20,7 +20,13 @@ def main() -> int:
 
     visibility = getattr(arguments, "visibility", None)
     shared = getattr(arguments, "concurrency", "lambda") == "shared"
-    plan = Plan(os.environ, tools=(arguments.tools or TOOLS).absolute(), visibility=visibility, shared=shared)
+    plan = Plan(
+        os.environ,
+        tools=(arguments.tools or TOOLS).absolute(),
+        visibility=visibility,
+        shared=shared,
+        authorize=getattr(arguments, "auth", "on") == "on",
+    )
     try:
         if arguments.command == "run":
             asyncio.run(run(plan, arguments.port, arguments.state, fresh=arguments.fresh, began=began))
@@ -54,6 +60,12 @@ def parse_arguments() -> argparse.Namespace:
         choices=("shared", "lambda"),
         default="shared",
         help="one process per streaming function, or a process per invocation and 429 as in Lambda",
+    )
+    run.add_argument(
+        "--auth",
+        choices=("off", "on"),
+        default="off",
+        help="on: callers need a key, which the authorizer checks; off: everyone on this machine may call",
     )
     invoke = commands.add_parser("invoke", help="invoke a function with one event")
     invoke.add_argument("function", nargs="?", help="its folder in functions/, or its logical id")

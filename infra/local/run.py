@@ -9,6 +9,7 @@ import shlex
 import signal
 import socket
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 from urllib.parse import urlsplit
@@ -41,7 +42,8 @@ async def run(plan: Plan, port: int, folder: Path, *, fresh: bool, began: float)
                 serving_front(cloud, listener, logs) as url,
             ):
                 state.publish(url, cloud.engine)
-                say(welcome(cloud, url, folder, time.monotonic() - began))
+                access = await describe_access(plan, cloud, folder)
+                say(welcome(cloud, url, folder, time.monotonic() - began, access))
                 await watch(cloud.engine)
         say(f"Stopped. The state is kept in {folder}.")
 
@@ -87,13 +89,37 @@ def listen_on(port: int) -> socket.socket:
         ) from error
 
 
-def welcome(cloud: Cloud, url: str, folder: Path, seconds: float) -> str:
+@dataclass(frozen=True)
+class Access:
+    """The lines about keys in the welcome, and the header of its example."""
+
+    lines: tuple[str, ...] = ()
+    header: tuple[str, ...] = ()
+
+
+async def describe_access(plan: Plan, cloud: Cloud, folder: Path) -> Access:
+    """Create the first key, if callers need one and there is none."""
+    if not plan.authorize:
+        return Access()
+    from infra.local.first_key import create_first_key  # noqa: PLC0415 - imports the product, only with AUTH=on
+
+    key = await create_first_key(cloud.engine)
+    create = f"make cli CLI='keys create --state {folder} --scope use'"
+    shown = f"{key} (all rights; shown once)" if key else "shown when the first one was created"
+    return Access(
+        (f"  key    {shown}", f"         another one: {create}"), ("-H", f"authorization: Bearer {key or '$KEY'}")
+    )
+
+
+def welcome(cloud: Cloud, url: str, folder: Path, seconds: float, access: Access) -> str:
     agent = {"agent_config": {"model": cloud.model, "instructions": "Answer briefly."}}
     command = ["curl", "-sS", f"{url}/v1/agents", "-H", "content-type: application/json", "-d", json.dumps(agent)]
+    command[3:3] = access.header
     return "\n".join(
         (
             f"Stint serves {url} (ready in {seconds:.1f} s)",
             f"  model  {cloud.model}{model_note(os.environ)}",
+            *access.lines,
             f"  docs   {url}/docs",
             f"  state  {folder} (to start empty: FRESH=1 make run)",
             f"  logs   {folder / 'logs'}",

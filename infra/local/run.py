@@ -107,7 +107,7 @@ async def describe_access(plan: Plan, cloud: Cloud, folder: Path) -> Access:
     create = f"make cli CLI='keys create --state {folder} --scope use'"
     shown = f"{key} (all rights; shown once)" if key else "shown when the first one was created"
     return Access(
-        (f"  key    {shown}", f"         another one: {create}"), ("-H", f"authorization: Bearer {key or '$KEY'}")
+        (f"  key    {shown}", f"         another one: {create}"), ("-H", f"authorization: Bearer {key or 'stk_...'}")
     )
 
 

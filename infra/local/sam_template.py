@@ -40,7 +40,7 @@ def running_environment(state: Path) -> dict[str, str]:
     if engine is None:
         raise LocalCloudError("nothing runs: start `make run` in another terminal; functions will use its data")
     models = {"STINT_DEFAULT_MODEL": OFFLINE_MODEL, "STINT_EMBEDDING_MODEL": OFFLINE_EMBEDDING_MODEL}
-    return engine.variables() | models | {"STINT_SCRIPTED_MODELS": "true", "STINT_AUTH": "none"}
+    return engine.variables() | models | {"STINT_SCRIPTED_MODELS": "true"}
 
 
 def write_template(environment: Mapping[str, str]) -> None:

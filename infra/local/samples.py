@@ -3,8 +3,8 @@
 They are an agent with a client tool, a session, a complete turn and one that waits; a toolgroup, a shield and a model;
 a conversation with a message; a stored chat completion; a response, and two in the background: one that waits for the
 worker, and one that has ended; a file, an upload with a part, a vector store with an object in its inbox, and a vector
-db with a document and a chunk. An agent, a response, a conversation, a file, a vector store, and a chat completion with
-its body in the bucket, are marked as deleted.
+db with a document and a chunk; an API key. An agent, a response, a conversation, a file, a vector store, and a chat
+completion with its body in the bucket, are marked as deleted.
 """
 
 import contextlib
@@ -17,6 +17,7 @@ from infra.local.knowledge_samples import KnowledgeSamples
 from infra.local.sample_bodies import BOILING_POINT, CONFIG, LONG_MESSAGE, MESSAGE, QUESTION
 from infra.local.sample_ids import (
     AGENT,
+    API_KEY,
     AWAITING_STEP,
     AWAITING_TURN,
     BACKGROUND_RESPONSE,
@@ -46,6 +47,7 @@ from stint.bootstrap.adapters import Adapters
 from stint.bootstrap.agents import compose, delete_agent_objects
 from stint.bootstrap.knowledge import delete_knowledge_objects
 from stint.bootstrap.openai import compose_responses, compose_worker
+from stint.domain.api_keys import ApiKeyObject, StoredApiKey, hash_of, new_secret
 from stint.domain.errors import StintError
 from stint.domain.ids import TENANT
 from stint.domain.llama_stack.registrations import (
@@ -57,12 +59,14 @@ from stint.domain.llama_stack.turns import TurnCreateRequest, TurnResumeRequest
 from stint.domain.openai.chat import ChatCompletionRequest
 from stint.domain.openai.conversations import CreateConversation
 from stint.domain.openai.response_requests import CreateResponse
+from stint.domain.principals import NO_BUDGETS
 from stint.retrieval.packed.index import PackedIndex
 from stint.retrieval.port import VectorIndex
 from stint.services.deletions import Deletions
 from stint.services.responses.link_cache import LinkCache
 from stint.services.turns.turn_run import TurnRun
 from stint.settings import Settings
+from stint.store.api_keys import ApiKeyStore, key_record
 from stint.store.objects import BucketObjects
 from stint.store.store import Store
 from stint.store.table import Table
@@ -89,6 +93,8 @@ async def store_samples(environment: Mapping[str, str]) -> None:
             await store.chat_completions.mark_deleted(TENANT, DELETED_CHAT_COMPLETION)
             await store.files.mark_deleted(TENANT, DELETED_FILE)
             await store.vector_stores.mark_deleted(TENANT, DELETED_VECTOR_STORE)
+            if keys_table := environment.get("STINT_KEYS_TABLE"):
+                await store_api_key(Table(dynamodb, keys_table))
         s3.put_object(Bucket=bucket, Key=INBOX_OBJECT, Body=b"Llamas hum.")
 
 
@@ -98,6 +104,22 @@ def reported() -> Iterator[None]:
         yield
     except StintError as error:
         raise LocalCloudError(f"cannot store the records that the event names: {error.message}") from error
+
+
+async def store_api_key(table: Table) -> None:
+    """Store a key whose secret nobody has. Only the function `admin` has the table."""
+    resource = ApiKeyObject(
+        id=API_KEY,
+        tenant=TENANT,
+        name="sample",
+        subject="sample",
+        scopes=["use"],
+        models=[],
+        budgets=NO_BUDGETS,
+        created_at=1756472000,
+    )
+    await table.delete_many([key_record(API_KEY)])
+    await ApiKeyStore(table).create(StoredApiKey(resource, hash_of(new_secret())))
 
 
 class Outbox:

@@ -84,7 +84,7 @@ class Built:
 @contextlib.asynccontextmanager
 async def running(build: Path, interpreter: Path, engine: Engine) -> AsyncIterator[Built]:
     log: dict[str, list[str]] = defaultdict(list)
-    plan = Plan({}, template=build / "template.yaml", python=interpreter)
+    plan = Plan({}, template=build / "template.yaml", python=interpreter, authorize=True)
     async with running_cloud(plan, engine.running, lambda name, line: log[name].append(line)) as cloud:
         yield Built(cloud, log)
 

@@ -14,6 +14,7 @@ from tests.samples.answers import FILES, HTTP_FILES, Operation, operation_of
 from tests.system.data_outputs import OUTPUTS
 
 from stint.domain.ids import is_id
+from stint.domain.principals import Principal
 from stint.http.routes.inspection import describe_api
 
 OPERATIONS = Operation.all(describe_api())
@@ -62,6 +63,8 @@ def test_an_event_is_what_api_gateway_makes_of_its_request(file: Path, system: S
     assert context["path"] == (event["path"] if base_path else f"/{context['stage']}{event['path']}")
     assert context["stage"] == system.stage
     made = make_event(request_of(event), match, system.stage, ())
+    if match.route.authorizer:
+        made["requestContext"]["authorizer"] = Principal.from_context(context["authorizer"])
     assert set(event) == set(made)
     assert set(context) == set(made["requestContext"])
     assert set(context["identity"]) == set(made["requestContext"]["identity"])

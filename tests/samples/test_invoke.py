@@ -76,8 +76,8 @@ def test_a_missing_event_lists_some_of_each_function(tmp_path: Path) -> None:
 
     first, *listed = answer.stderr.splitlines()
     assert first.startswith("stint: cannot read the event events/turns/missing.json")
-    assert len(listed) < 10
-    for folder in ("agents", "turns", "responses", "knowledge", "registry", "worker"):
+    assert len(listed) < 12
+    for folder in ("admin", "agents", "turns", "responses", "knowledge", "registry", "worker"):
         (line,) = [line for line in listed if line.startswith(f"  {folder}/")]
         assert (EVENTS / folder / line.split()[1]).exists()
 

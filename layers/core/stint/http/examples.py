@@ -20,6 +20,15 @@ MESSAGE = {"type": "message", "role": "user", "content": "What is the weather in
 QUESTION = {"role": "user", "content": "What is the weather in Oslo?"}
 
 EXAMPLES: dict[str, dict[str, Any]] = {
+    "create_key": {
+        "A key for an application": {
+            "name": "billing",
+            "scopes": ["use"],
+            "models": ["openai/*"],
+            "budgets": {"requests_per_minute": 60, "dollars_per_month": 50},
+        }
+    },
+    "rotate_key": {"An hour in which both secrets are valid": {"overlap_seconds": 3600}},
     "create_agent": {
         "An agent with a client tool": {
             "agent_config": {"model": MODEL, "instructions": "Answer briefly.", "client_tools": [CLIENT_TOOL]}

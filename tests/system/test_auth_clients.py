@@ -1,0 +1,137 @@
+"""`make run AUTH=on` with the unmodified clients: what a key may do, and how each client says that it may not."""
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import llama_stack_client
+import openai
+import pytest
+from infra.local.engine import ROOT
+from llama_stack_client import LlamaStackClient
+from openai import OpenAI
+from tests.system.run_process import Run, clean_shell, free_port
+
+KEY = re.compile(r"stk_[0-9a-f]{32}_[0-9a-f]{64}")
+MODEL = "scripted/demo"
+
+
+class AuthorizedRun:
+    """A running cloud with AUTH=on. `key` is the one that it printed."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        (self.key,) = {found for line in run.lines for found in KEY.findall(line)}
+
+    def openai(self, key: str) -> OpenAI:
+        http = openai.DefaultHttpxClient(trust_env=False)
+        return OpenAI(base_url=f"{self.run.url}/v1", api_key=key, http_client=http, max_retries=0)
+
+    def llama(self, key: str) -> LlamaStackClient:
+        http = httpx.Client(trust_env=False)
+        return LlamaStackClient(base_url=self.run.url, api_key=key, http_client=http, max_retries=0)
+
+    def create_key(self, **fields: object) -> dict[str, Any]:
+        """Create a key with the first one."""
+        headers = {"authorization": f"Bearer {self.key}"}
+        created = httpx.post(f"{self.run.url}/v1/admin/keys", json=fields, headers=headers, trust_env=False, timeout=60)
+        assert created.status_code == 200, created.text
+        document: dict[str, Any] = created.json()
+        return document
+
+
+@pytest.fixture(scope="module", params=["shared", "lambda"])
+def cloud(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[AuthorizedRun]:
+    shell = {"STINT_SCRIPTED_WORD_SECONDS": "0.005"}
+    options = ("--auth", "on", "--concurrency", request.param)
+    run = Run(tmp_path_factory.mktemp(request.param), free_port(), *options, shell=shell)
+    run.read_until("Ctrl-C stops")
+    yield AuthorizedRun(run)
+    run.stop()
+
+
+def test_openais_client_creates_responses_streams_and_files(cloud: AuthorizedRun) -> None:
+    with cloud.openai(cloud.create_key(scopes=["use"])["key"]) as client:
+        response = client.responses.create(model=MODEL, input="hello")
+        streamed = [event.type for event in client.responses.create(model=MODEL, input="hello", stream=True)]
+        file = client.files.create(file=("a.txt", b"Llamas hum."), purpose="assistants")
+
+        assert response.output_text
+        assert streamed[-1] == "response.completed"
+        assert client.files.content(file.id).read() == b"Llamas hum."
+
+
+def test_llama_stacks_client_runs_turns(cloud: AuthorizedRun) -> None:
+    with cloud.llama(cloud.create_key(scopes=["use"])["key"]) as client:
+        config: Any = {"model": MODEL, "instructions": "Answer briefly."}
+        agent = client.agents.create(agent_config=config).agent_id
+        session = client.agents.session.create(agent, session_name="s").session_id
+        messages: Any = [{"role": "user", "content": "hello"}]
+        turn: Any = client.agents.turn.create(session, agent_id=agent, messages=messages, stream=False)
+        events = list(client.agents.turn.create(session, agent_id=agent, messages=messages, stream=True))
+
+        assert turn.output_message.content
+        assert events[-1].event.payload.event_type == "turn_complete"
+
+
+@pytest.mark.parametrize("key", ["", "stk_wrong", f"stk_{'0' * 32}_{'0' * 64}", "sk-of-somebody-else"])
+def test_a_wrong_key_is_an_authentication_error_in_both_clients(cloud: AuthorizedRun, key: str) -> None:
+    with cloud.openai(key or " ") as client, pytest.raises(openai.AuthenticationError) as refused:
+        client.models.list()
+    with cloud.llama(key or " ") as client, pytest.raises(llama_stack_client.AuthenticationError):
+        client.models.list()
+
+    assert refused.value.code == "unauthorized"
+    assert refused.value.response.headers["www-authenticate"] == "Bearer"
+
+
+def test_a_key_without_the_scope_is_a_permission_error_in_both_clients(cloud: AuthorizedRun) -> None:
+    key = cloud.create_key(scopes=["use"])["key"]
+
+    with cloud.openai(key) as client, pytest.raises(openai.PermissionDeniedError):
+        client.vector_stores.create(name="shared")
+    with cloud.llama(key) as client, pytest.raises(llama_stack_client.PermissionDeniedError):
+        client.toolgroups.register(toolgroup_id="mcp::a", provider_id="model-context-protocol")
+
+
+def test_a_revoked_or_expired_key_that_was_not_used_is_refused_at_once(cloud: AuthorizedRun) -> None:
+    revoked = cloud.create_key()
+    command = [sys.executable, "-m", "stint.cli", "keys", "revoke", revoked["id"], "--state", str(cloud.run.state)]
+    environment = clean_shell() | {"PYTHONPATH": "layers/core"}
+
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True)
+
+    assert "up to 60 seconds" in done.stdout
+    with cloud.openai(revoked["key"]) as client, pytest.raises(openai.AuthenticationError):
+        client.models.list()
+
+
+def test_health_needs_no_key_and_everything_else_does(cloud: AuthorizedRun) -> None:
+    routes = json.loads((ROOT / "docs" / "openapi.json").read_text())["paths"]
+    with httpx.Client(base_url=cloud.run.url, trust_env=False, timeout=60) as client:
+        statuses = {
+            (method, path): client.request(method.upper(), re.sub(r"{[^}]+}", "x", path)).status_code
+            for path, methods in routes.items()
+            for method in methods
+        }
+
+    assert {route for route, status in statuses.items() if status != 401} == {("get", "/v1/health")}
+    assert len(statuses) > 80
+
+
+def test_the_first_key_is_printed_once(tmp_path: Path) -> None:
+    printed = []
+    for _ in range(2):
+        run = Run(tmp_path, free_port(), "--auth", "on")
+        run.read_until("Ctrl-C stops")
+        run.stop()
+        printed.append("".join(run.lines))
+
+    assert KEY.search(printed[0])
+    assert not KEY.search(printed[1])
+    assert f"keys create --state {tmp_path}" in printed[1]

@@ -19,6 +19,7 @@ from tests.system.run_process import Run, clean_shell, free_port
 
 KEY = re.compile(r"stk_[0-9a-f]{32}_[0-9a-f]{64}")
 MODEL = "scripted/demo"
+PATHS = {"PYTHONPATH": "layers/core:."}
 
 
 class AuthorizedRun:
@@ -47,7 +48,7 @@ class AuthorizedRun:
 
 @pytest.fixture(scope="module", params=["shared", "lambda"])
 def cloud(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[AuthorizedRun]:
-    shell = {"STINT_SCRIPTED_WORD_SECONDS": "0.005"}
+    shell = {"STINT_SCRIPTED_WORD_SECONDS": "0.005", **PATHS}
     options = ("--auth", "on", "--concurrency", request.param)
     run = Run(tmp_path_factory.mktemp(request.param), free_port(), *options, shell=shell)
     run.read_until("Ctrl-C stops")
@@ -102,7 +103,7 @@ def test_a_key_without_the_scope_is_a_permission_error_in_both_clients(cloud: Au
 def test_a_revoked_or_expired_key_that_was_not_used_is_refused_at_once(cloud: AuthorizedRun) -> None:
     revoked = cloud.create_key()
     command = [sys.executable, "-m", "stint.cli", "keys", "revoke", revoked["id"], "--state", str(cloud.run.state)]
-    environment = clean_shell() | {"PYTHONPATH": "layers/core"}
+    environment = clean_shell() | PATHS
 
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True)
 
@@ -127,7 +128,7 @@ def test_health_needs_no_key_and_everything_else_does(cloud: AuthorizedRun) -> N
 def test_the_first_key_is_printed_once(tmp_path: Path) -> None:
     printed = []
     for _ in range(2):
-        run = Run(tmp_path, free_port(), "--auth", "on")
+        run = Run(tmp_path, free_port(), "--auth", "on", shell=PATHS)
         run.read_until("Ctrl-C stops")
         run.stop()
         printed.append("".join(run.lines))

@@ -80,24 +80,15 @@ def test_llama_stacks_client_runs_turns(cloud: AuthorizedRun) -> None:
         assert events[-1].event.payload.event_type == "turn_complete"
 
 
-@pytest.mark.parametrize("key", ["", "stk_wrong", f"stk_{'0' * 32}_{'0' * 64}", "sk-of-somebody-else"])
+@pytest.mark.parametrize("key", ["stk_wrong", f"stk_{'0' * 32}_{'0' * 64}", "sk-of-somebody-else"])
 def test_a_wrong_key_is_an_authentication_error_in_both_clients(cloud: AuthorizedRun, key: str) -> None:
-    with cloud.openai(key or " ") as client, pytest.raises(openai.AuthenticationError) as refused:
+    with cloud.openai(key) as client, pytest.raises(openai.AuthenticationError) as refused:
         client.models.list()
-    with cloud.llama(key or " ") as client, pytest.raises(llama_stack_client.AuthenticationError):
+    with cloud.llama(key) as client, pytest.raises(llama_stack_client.AuthenticationError):
         client.models.list()
 
     assert refused.value.code == "unauthorized"
     assert refused.value.response.headers["www-authenticate"] == "Bearer"
-
-
-def test_a_key_without_the_scope_is_a_permission_error_in_both_clients(cloud: AuthorizedRun) -> None:
-    key = cloud.create_key(scopes=["use"])["key"]
-
-    with cloud.openai(key) as client, pytest.raises(openai.PermissionDeniedError):
-        client.vector_stores.create(name="shared")
-    with cloud.llama(key) as client, pytest.raises(llama_stack_client.PermissionDeniedError):
-        client.toolgroups.register(toolgroup_id="mcp::a", provider_id="model-context-protocol")
 
 
 def test_a_revoked_or_expired_key_that_was_not_used_is_refused_at_once(cloud: AuthorizedRun) -> None:

@@ -79,7 +79,7 @@ class Settings(BaseModel):
     )
 
     operator_tenant: str = Field(
-        default="default", description="Tenant whose admins manage the keys of all tenants; see docs/security.md."
+        default="default", description="Tenant whose admins manage all keys; see docs/security.md."
     )
 
     default_model: str = Field(

@@ -91,6 +91,15 @@ def test_a_wrong_key_is_an_authentication_error_in_both_clients(cloud: Authorize
     assert refused.value.response.headers["www-authenticate"] == "Bearer"
 
 
+def test_a_key_without_the_scope_is_a_permission_error_in_both_clients(cloud: AuthorizedRun) -> None:
+    key = cloud.create_key(scopes=["use"])["key"]
+
+    with cloud.openai(key) as client, pytest.raises(openai.PermissionDeniedError):
+        client.vector_stores.create(name="shared")
+    with cloud.llama(key) as client, pytest.raises(llama_stack_client.PermissionDeniedError):
+        client.toolgroups.register(toolgroup_id="mcp::a", provider_id="model-context-protocol")
+
+
 def test_a_revoked_or_expired_key_that_was_not_used_is_refused_at_once(cloud: AuthorizedRun) -> None:
     revoked = cloud.create_key()
     command = [sys.executable, "-m", "stint.cli", "keys", "revoke", revoked["id"], "--state", str(cloud.run.state)]

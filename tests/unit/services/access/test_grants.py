@@ -6,8 +6,8 @@ from stint.domain.principals import SCOPES, Budgets, Principal
 from stint.services.access.grants import covers, refuse_excess
 
 
-def grant(expires_at: int | None = None, **rights: object) -> CreateApiKeyRequest:
-    return CreateApiKeyRequest.model_validate({"tenant": "t", "expires_at": expires_at, **rights})
+def grant(**rights: object) -> CreateApiKeyRequest:
+    return CreateApiKeyRequest.model_validate({"tenant": "t", **rights})
 
 
 def admin(models: tuple[str, ...] = (), **budgets: float) -> Principal:

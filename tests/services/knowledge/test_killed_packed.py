@@ -51,22 +51,15 @@ async def kill_ingestion(cloud: Cloud, tenant: str, moment: int) -> tuple[Packed
 
 
 @pytest.mark.parametrize("moment", MOMENTS)
-async def test_the_next_delivery_finishes_a_killed_ingestion(cloud: Cloud, tenant: str, moment: int) -> None:
+async def test_the_next_delivery_finishes_and_removing_the_file_leaves_no_block(
+    cloud: Cloud, tenant: str, moment: int
+) -> None:
     alive, store_id, file_id = await kill_ingestion(cloud, tenant, moment)
 
     CLOCK.move(UNUSED_SECONDS)
     await alive.work()
-
     assert (await alive.documents.get(store_id, file_id)).status == "completed"
     assert await alive.find(store_id, "llamas", search_mode="keyword") == ["Llamas live in Peru."]
-
-
-@pytest.mark.parametrize("moment", MOMENTS)
-async def test_a_file_that_is_removed_later_leaves_no_block(cloud: Cloud, tenant: str, moment: int) -> None:
-    alive, store_id, file_id = await kill_ingestion(cloud, tenant, moment)
-    CLOCK.move(UNUSED_SECONDS)
-    await alive.work()
-
     await alive.documents.delete(store_id, file_id)
 
     assert await alive.find(store_id, "llamas", search_mode="keyword") == []

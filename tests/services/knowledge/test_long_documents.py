@@ -290,7 +290,7 @@ async def test_a_large_file_without_text_fails_and_is_released(
     assert (found.status, found.held) == ("failed", False)
 
 
-MOMENTS = range(1, 31, 2)
+MOMENTS = range(2, 32, 3)
 
 
 @pytest.mark.parametrize("moment", MOMENTS)

@@ -67,8 +67,9 @@ def calls(*made: tuple[str, str, str], text: tuple[str, ...] = ()) -> Reply:
 
 
 def outline(turn: dict[str, Any]) -> dict[str, Any]:
-    """Return a turn without ids and times."""
+    """Return a turn without ids, times and what they cost."""
     hidden = ("turn_id", "session_id", "step_id", "started_at", "completed_at")
     kept = {key: value for key, value in turn.items() if key not in hidden}
     steps = [{key: value for key, value in step.items() if key not in hidden} for step in turn["steps"]]
-    return kept | {"steps": steps}
+    counted = {key: value for key, value in turn["receipt"].items() if key.endswith(("_calls", "_tokens"))}
+    return kept | {"steps": steps, "receipt": counted}

@@ -36,3 +36,16 @@ def require_scope(scope: Scope) -> None:
     if scope not in require_principal().scopes:
         message = f"The caller does not have the scope {scope!r}, which this needs. Use a key or token that has it."
         raise Forbidden(message, code="insufficient_scope", scope=scope)
+
+
+def may_use_model(model_id: str) -> bool:
+    """Return whether the caller of the current request may use a model, by its full id. Other code may use all."""
+    principal = _principal.get()
+    return principal is None or principal.may_use_model(model_id)
+
+
+def require_model(model_id: str) -> None:
+    """Check that the caller may use a model, by its full id. Raises Forbidden."""
+    if not may_use_model(model_id):
+        message = f"The caller may not use the model {model_id!r}. GET /v1/models lists the models of the caller."
+        raise Forbidden(message, code="model_not_allowed", param="model")

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from stint.caller import require_model
 from stint.domain.errors import InvalidRequest, ModelError
 from stint.domain.llama_stack.registry import Model
 from stint.domain.vector_stores import EmbeddingChoice
@@ -40,11 +41,14 @@ class EmbeddingModels:
 
         Raises:
             InvalidRequest: the model does not exist, or is not an embedding model.
+            Forbidden: the caller names a model that it may not use.
             ModelError: its dimension is not known, and its provider failed.
         """
         chosen = model_id or self.router.default_model
         full_id, stated = await self._find(chosen)
         model = self.router.resolve(full_id)
+        if model_id is not None:  # the default model is the operator's choice
+            require_model(model.model_id)
         dimension = dimensions or stated or model.dimension
         if dimension is None:
             [vector] = (await model.embedder.embed(model.provider_model_id, [PROBE])).vectors

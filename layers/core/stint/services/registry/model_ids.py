@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Mapping
 
+from stint.caller import may_use_model
+from stint.domain.errors import InvalidRequest
 from stint.domain.llama_stack.registry import Model
 from stint.services.registry.catalogue import Catalogue
 
@@ -41,3 +43,27 @@ def with_short_ids(catalogue: Catalogue, names_provider: NamesProvider) -> list[
 def named(model: Model, identifier: str) -> Model:
     """Return a model under another id."""
     return model.model_copy(update={"identifier": identifier, "id": identifier})
+
+
+def full_id_of(model: Model) -> str:
+    """Return the id of a model with its provider, by which callers are limited."""
+    return f"{model.provider_id}/{model.provider_resource_id}"
+
+
+def is_allowed(model: Model) -> bool:
+    """Return whether the caller may use a model."""
+    return may_use_model(full_id_of(model))
+
+
+def is_embedding(model: Model) -> bool:
+    return model.model_type == "embedding"
+
+
+def refuse_embedding(model: Model) -> None:
+    """Raise InvalidRequest for an embedding model, which writes no answers."""
+    if is_embedding(model):
+        raise InvalidRequest(
+            f"Model {model.identifier!r} is an embedding model. Use a model with model_type llm.",
+            code="model_not_supported",
+            param="model",
+        )

@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import Mapping
 
-from stint.caller import require_scope
+from stint.caller import require_model, require_scope
 from stint.domain.errors import Conflict, InvalidRequest, NotFound
 from stint.domain.llama_stack.registrations import (
     ModelRegisterRequest,
@@ -18,7 +18,15 @@ from stint.domain.llama_stack.registry import Model, Provider, ProviderList
 from stint.models.routing import Router, ambiguous_model, unknown_model
 from stint.services.registry.catalogue import Catalogue, merge, shield_of, toolgroup_of
 from stint.services.registry.masking import masked_model, masked_shield
-from stint.services.registry.model_ids import find_models, named, with_short_ids
+from stint.services.registry.model_ids import (
+    find_models,
+    full_id_of,
+    is_allowed,
+    is_embedding,
+    named,
+    refuse_embedding,
+    with_short_ids,
+)
 from stint.services.registry.model_registrations import refuse_unknown_provider, register_request
 from stint.store.registrations import Kind, Registrations
 from stint.tools.masking import refuse_masked
@@ -87,6 +95,15 @@ class Registry:
         return None
 
     async def route(self, model_id: str) -> str:
+        """Return the router's id of a model as `find_route` does. Raises Forbidden if the caller may not use it.
+
+        The limit is on the provider's model, whatever name a registration gives it.
+        """
+        full_id = await self.find_route(model_id)
+        require_model(full_id)
+        return full_id
+
+    async def find_route(self, model_id: str) -> str:
         """Return the router's id of a model. A registered model is another name of a provider's.
 
         The provider's prefix may be omitted if only one model has the id; listed models come first. An unknown id may
@@ -100,7 +117,7 @@ class Registry:
             found = await self.find_models(model_id, fresh=fresh)
             if len(found) == 1:
                 refuse_embedding(found[0])
-                return f"{found[0].provider_id}/{found[0].provider_resource_id}"
+                return full_id_of(found[0])
             if self.router.names_provider(model_id):
                 return model_id
             if not found and (full := self.find_unlisted(model_id)) is not None:
@@ -119,8 +136,9 @@ class Registry:
         return next(full_ids, None)
 
     async def list_models(self) -> list[Model]:
-        """List the models, followed by those with a short id under that id."""
-        shown = with_short_ids(await self.catalogue(fresh=True), self.router.names_provider)
+        """List the models that the caller may use, followed by those with a short id under that id."""
+        models = with_short_ids(await self.catalogue(fresh=True), self.router.names_provider)
+        shown = [model for model in models if is_allowed(model)]
         return await asyncio.to_thread(lambda: [masked_model(model) for model in shown])
 
     async def get_toolgroup(self, identifier: str) -> ToolGroup:
@@ -146,7 +164,7 @@ class Registry:
     async def get_model(self, identifier: str) -> Model:
         """Return a listed model. Agents may also use unlisted models of a configured provider. Raises NotFound."""
         found = await self.find_models(identifier)
-        if len(found) != 1:
+        if len(found) != 1 or not is_allowed(found[0]):
             raise NotFound("Model", identifier)
         return await asyncio.to_thread(masked_model, named(found[0], identifier))
 
@@ -239,17 +257,3 @@ class Registry:
             raise Conflict(
                 f"{identifier!r} is a short id of {model.identifier!r}. Unregister that model.", code="short_id"
             )
-
-
-def is_embedding(model: Model) -> bool:
-    return model.model_type == "embedding"
-
-
-def refuse_embedding(model: Model) -> None:
-    """Raise InvalidRequest for an embedding model, which writes no answers."""
-    if is_embedding(model):
-        raise InvalidRequest(
-            f"Model {model.identifier!r} is an embedding model. Use a model with model_type llm.",
-            code="model_not_supported",
-            param="model",
-        )

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from stint.caller import require_model
 from stint.domain.content import text_of
 from stint.domain.errors import InvalidRequest
 from stint.domain.inference import AssistantAnswer, ModelMessage, SystemText, ToolResult, UserInput
@@ -59,8 +60,8 @@ class Shields:
     async def prepare(self, registered: RegisteredShield, provider: ShieldProvider) -> Shield:
         """Return a registered shield in the form of the port. Raises InvalidRequest if its provider refuses it."""
         shield = as_port(registered)
-        if provider.asks_model:
-            shield = replace(shield, provider_shield_id=await self.registry.route(shield.provider_shield_id))
+        if provider.asks_model:  # whoever registered the shield chose it, so it is no limit of callers
+            shield = replace(shield, provider_shield_id=await self.registry.find_route(shield.provider_shield_id))
         await asyncio.to_thread(provider.validate, shield)
         return shield
 
@@ -70,10 +71,13 @@ class Shields:
         Raises:
             InvalidRequest: its provider is unknown, or refuses its parameters.
             Conflict: the identifier is taken.
+            Forbidden: the caller may not use the shield's model.
         """
         shield = shield_of(request, None)
-        if shield.provider_id in self.providers:
-            await self.prepare(shield, self.providers[shield.provider_id])
+        if (provider := self.providers.get(shield.provider_id)) is not None:
+            prepared = await self.prepare(shield, provider)
+            if provider.asks_model:
+                require_model(prepared.provider_shield_id)
         return await self.registry.register_shield(request)
 
     async def run(self, name: str, messages: Sequence[SafetyMessage]) -> SafetyViolation | None:

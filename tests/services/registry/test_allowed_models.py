@@ -1,0 +1,70 @@
+"""Models that a caller may use."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from tests.script_model import script
+from tests.services.turn_fixture import TurnFixture
+from tests.store.conftest import Cloud
+
+from stint.caller import set_principal
+from stint.domain.errors import Forbidden, NotFound
+from stint.domain.llama_stack.registrations import ModelRegisterRequest, ShieldRegisterRequest
+from stint.domain.principals import ANONYMOUS
+from stint.services.agents_api import AgentsServices
+
+
+@pytest.fixture
+async def services(cloud: Cloud, tenant: str) -> AgentsServices:
+    return TurnFixture(cloud.store, tenant, script()).services
+
+
+def limit(*models: str) -> None:
+    set_principal(replace(ANONYMOUS, models=models))
+
+
+async def test_a_caller_is_limited_to_the_models_of_its_patterns(services: AgentsServices) -> None:
+    limit("openai/gpt-*", "scripted/demo")
+
+    assert await services.registry.route("openai/gpt-9") == "openai/gpt-9"
+    for model in ("openai/o9", "bedrock/gpt-9", "openai/x/openai/gpt-9"):
+        with pytest.raises(Forbidden, match=repr(model)) as refused:
+            await services.registry.route(model)
+        assert (refused.value.code, refused.value.param) == ("model_not_allowed", "model")
+
+
+async def test_another_name_of_a_model_is_limited_as_the_model(services: AgentsServices) -> None:
+    registry = services.registry
+    await registry.register_model(ModelRegisterRequest(model_id="openai/cheap", provider_model_id="scripted/dear"))
+    limit("openai/*")
+
+    with pytest.raises(Forbidden, match="'scripted/dear'"):
+        await registry.route("openai/cheap")
+    with pytest.raises(NotFound):
+        await registry.get_model("openai/cheap")
+
+
+async def test_only_allowed_models_are_listed(services: AgentsServices) -> None:
+    every = [model.identifier for model in await services.registry.list_models()]
+    limit("nothing/*")
+    none: list[Any] = await services.registry.list_models()
+    limit()
+
+    assert every
+    assert none == []
+    assert [model.identifier for model in await services.registry.list_models()] == every
+
+
+async def test_a_shield_runs_for_every_caller_but_is_registered_by_those_who_may_use_its_model(
+    services: AgentsServices,
+) -> None:
+    def request(name: str) -> ShieldRegisterRequest:
+        return ShieldRegisterRequest(shield_id=name, provider_id="llama-guard", provider_shield_id="scripted/guard")
+
+    await services.shields.register(request("guard"))
+    limit("openai/*")
+
+    assert len(await services.shields.find(["guard"], "input_shields")) == 1
+    with pytest.raises(Forbidden, match="'scripted/guard'"):
+        await services.shields.register(request("another"))

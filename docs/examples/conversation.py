@@ -5,6 +5,7 @@ python docs/examples/conversation.py http://127.0.0.1:8321
 """
 
 import logging
+import os
 import sys
 
 from llama_stack_client import Agent, LlamaStackClient
@@ -25,7 +26,7 @@ def get_boiling_point(liquid: str, celsius: bool = True) -> int:
 
 
 def hold_conversation(base_url: str) -> None:
-    client = LlamaStackClient(base_url=base_url)
+    client = LlamaStackClient(base_url=base_url, api_key=os.environ.get("STINT_API_KEY"))
     model = client.models.list()[0].identifier
     agent = Agent(
         client,

@@ -4,6 +4,7 @@ pip install openai
 python docs/examples/file_search.py http://127.0.0.1:8321
 """
 
+import os
 import sys
 
 from openai import OpenAI
@@ -54,7 +55,7 @@ def search(client: OpenAI, store_id: str) -> None:
 
 
 def main() -> None:
-    client = OpenAI(base_url=f"{sys.argv[1]}/v1", api_key="none")
+    client = OpenAI(base_url=f"{sys.argv[1]}/v1", api_key=os.environ.get("STINT_API_KEY", "none"))
     store_id = make_store(client)
     ask(client, store_id)
     search(client, store_id)

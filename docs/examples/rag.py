@@ -5,6 +5,7 @@ python docs/examples/rag.py http://127.0.0.1:8321
 """
 
 import logging
+import os
 import sys
 import uuid
 
@@ -21,7 +22,7 @@ TEMPLATE = "Result {index}\nContent: {chunk.content}\nMetadata: {metadata}\n"
 
 
 def answer_questions(base_url: str) -> None:
-    client = LlamaStackClient(base_url=base_url)
+    client = LlamaStackClient(base_url=base_url, api_key=os.environ.get("STINT_API_KEY"))
     model = next(each.identifier for each in client.models.list() if each.model_type == "llm")
     provider = next(each for each in client.providers.list() if each.api == "vector_io")
     vector_db_id = f"facts-{uuid.uuid4()}"

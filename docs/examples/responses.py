@@ -5,6 +5,7 @@ python docs/examples/responses.py http://127.0.0.1:8321
 """
 
 import json
+import os
 import sys
 import time
 
@@ -55,7 +56,7 @@ def run_in_background(client: OpenAI) -> None:
 
 
 def main() -> None:
-    client = OpenAI(base_url=f"{sys.argv[1]}/v1", api_key="none")
+    client = OpenAI(base_url=f"{sys.argv[1]}/v1", api_key=os.environ.get("STINT_API_KEY", "none"))
     previous = stream(client)
     call_function(client, previous)
     run_in_background(client)

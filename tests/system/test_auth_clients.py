@@ -112,6 +112,20 @@ def test_a_revoked_or_expired_key_that_was_not_used_is_refused_at_once(cloud: Au
         client.models.list()
 
 
+@pytest.mark.parametrize("example", ["conversation", "file_search", "rag", "responses"])
+def test_the_examples_take_the_key_from_the_environment(cloud: AuthorizedRun, example: str) -> None:
+    command = [sys.executable, str(ROOT / "docs" / "examples" / f"{example}.py"), cloud.run.url]
+    environment = clean_shell() | {"NO_PROXY": "*"}
+
+    done = subprocess.run(
+        command, env=environment | {"STINT_API_KEY": cloud.key}, capture_output=True, text=True, timeout=120
+    )
+    refused = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
+
+    assert done.returncode == 0, done.stderr
+    assert refused.returncode == 1
+
+
 def test_health_needs_no_key_and_everything_else_does(cloud: AuthorizedRun) -> None:
     routes = json.loads((ROOT / "docs" / "openapi.json").read_text())["paths"]
     with httpx.Client(base_url=cloud.run.url, trust_env=False, timeout=60) as client:

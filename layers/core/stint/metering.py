@@ -32,8 +32,8 @@ class Spending(Protocol):
         """Reserve what a model call may spend."""
         ...
 
-    async def close(self, dollars: float) -> None:
-        """Settle a run that has spent `dollars` besides its model calls."""
+    async def close(self, dollars: float, *, started: bool) -> None:
+        """Settle a run that has spent `dollars` besides its model calls, or that did not start."""
         ...
 
     def to_headers(self) -> dict[str, str]:

@@ -12,7 +12,7 @@ from tests.services.turn_fixture import TurnFixture
 from tests.store.conftest import Cloud
 
 from stint.caller import set_principal
-from stint.domain.errors import QuotaExceeded, RateLimitExceeded
+from stint.domain.errors import NotFound, QuotaExceeded, RateLimitExceeded
 from stint.domain.inference import Finished, FinishReason, TextChunk, ToolCallChunk, Usage
 from stint.domain.principals import Budgets, Principal
 from stint.store.items import decode
@@ -202,6 +202,17 @@ async def test_a_turn_that_cannot_start_returns_its_money(limited: Limited) -> N
         await fixture.start()
 
     assert limited.counter()["microdollars"] <= 10
+
+
+async def test_a_turn_that_cannot_start_is_not_a_request(limited: Limited) -> None:
+    fixture = await limited.open(script(answered()), {"requests_per_minute": 1})
+    opened, fixture.session_id = fixture.session_id, "0" * 8 + fixture.session_id[8:]
+    with pytest.raises(NotFound):
+        await fixture.start()
+
+    fixture.session_id = opened
+
+    assert (await fixture.turn()).status == "completed"
 
 
 async def test_the_tenants_budget_limits_all_its_keys(limited: Limited) -> None:

@@ -43,7 +43,7 @@ class Recorded:
     async def settle(self, tokens: int, dollars: float) -> None:
         self.calls.append(("settle", tokens, dollars))
 
-    async def close(self, dollars: float) -> None:
+    async def close(self, dollars: float, *, started: bool) -> None:
         pass
 
     def to_headers(self) -> dict[str, str]:

@@ -40,15 +40,15 @@ class RunBudgets:
         self.reserved: Counter[str] = Counter()
         self.spent = 0.0
         self.open = 0
-        self.admitted = False
+        self.admitted: list[ReservedBlock] = []
 
     async def admit(self) -> None:
         """Admit the run, and fetch blocks for its first model call. Raises RateLimitExceeded or QuotaExceeded."""
         limits = self.limits_of(TOKENS)
         tokens = min([CALL_TOKENS, *(max(limit // PARTS, 1) for limit in limits)])
-        for block in await self.reserve({REQUESTS: 1, TOKENS: tokens}, self.call_microdollars):
+        self.admitted = await self.reserve({REQUESTS: 1, TOKENS: tokens}, self.call_microdollars)
+        for block in self.admitted:
             block.put_back({TOKENS: tokens} if limits else {})
-        self.admitted = True
 
     def limits_of(self, name: str) -> list[int]:
         return [holder.limits[name] for holder in self.holders if name in holder.limits]
@@ -100,8 +100,13 @@ class RunBudgets:
                 missing = self.blocks.block_of(holder).take({TOKENS: -unused})
                 await self.spend(holder, TOKENS, missing.get(TOKENS, 0))
 
-    async def close(self, dollars: float) -> None:
-        """Settle the money of the run, which has spent `dollars` besides its model calls."""
+    async def close(self, dollars: float, *, started: bool) -> None:
+        """Settle the money of the run, which has spent `dollars` besides its model calls.
+
+        A run that did not start is no request: a client that waits for a session repeats it.
+        """
+        for block in [] if started else self.admitted:
+            block.put_back({REQUESTS: 1})
         spent = ceil(self.spent + dollars * MICRO) if self.admitted else 0
         settling = (self.spend(each, MICRODOLLARS, spent - self.reserved[each.name]) for each in self.holders)
         await asyncio.gather(*settling)

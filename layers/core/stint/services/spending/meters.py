@@ -49,7 +49,7 @@ class Meters:
             return
         meter.closed = True
         if meter.spending is not None:
-            await meter.spending.close(meter.read_own().infrastructure_dollars)
+            await meter.spending.close(meter.read_own().infrastructure_dollars, started=started)
         if started and self.sums_usage:
             await self.usage.add(meter.agent_id, meter.session_id, meter.read_own())
 

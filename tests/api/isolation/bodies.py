@@ -1,0 +1,188 @@
+"""A body for each operation that takes one. Ids are read from `ids`, so that a test can put those of others there.
+
+Every field of a request that can name an object of a tenant is in one of the bodies.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from tests.api.isolation.belongings import Ids, message
+
+Body = Callable[[Ids], Any]
+
+DEMO = "scripted/demo"
+HELLO = [message("Hello")]
+SPOKEN = [{"role": "user", "content": "Hello"}]
+SEARCH = "builtin::rag/knowledge_search"
+
+
+def constant(body: Any) -> Sequence[Body]:
+    """Return a body without ids."""
+    return [lambda _: body]
+
+
+def config(**fields: Any) -> dict[str, Any]:
+    return {"agent_config": {"model": DEMO, "instructions": "Be brief."} | fields}
+
+
+def turn(**fields: Any) -> dict[str, Any]:
+    return {"messages": SPOKEN} | fields
+
+
+def searching(ids: Ids) -> dict[str, Any]:
+    return {"name": SEARCH, "args": {"vector_db_ids": [ids["vector_db_id"]]}}
+
+
+def respond(**fields: Any) -> dict[str, Any]:
+    return {"model": DEMO, "input": HELLO} | fields
+
+
+def attached(ids: Ids) -> list[dict[str, Any]]:
+    """Return input with a file."""
+    return [{"role": "user", "content": [{"type": "input_file", "file_id": ids["file_id"]}]}]
+
+
+def pictured(ids: Ids) -> list[dict[str, Any]]:
+    return [{"role": "user", "content": [{"type": "input_image", "file_id": ids["image_id"]}]}]
+
+
+def referring(ids: Ids) -> list[dict[str, Any]]:
+    return [{"type": "item_reference", "id": ids["output_item_id"]}, *HELLO]
+
+
+def reasoned(ids: Ids) -> list[dict[str, Any]]:
+    return [{"type": "reasoning", "summary": [], "encrypted_content": ids["encrypted_content"]}, *HELLO]
+
+
+def compacted(ids: Ids) -> list[dict[str, Any]]:
+    return [{"type": "compaction", "encrypted_content": ids["compaction"]}, *HELLO]
+
+
+def file_search(ids: Ids) -> list[dict[str, Any]]:
+    return [{"type": "file_search", "vector_store_ids": [ids["vector_store_id"]]}]
+
+
+def chat(**fields: Any) -> dict[str, Any]:
+    return {"model": DEMO, "messages": SPOKEN} | fields
+
+
+def chat_file(ids: Ids) -> list[dict[str, Any]]:
+    return [{"role": "user", "content": [{"type": "file", "file": {"file_id": ids["file_id"]}}]}]
+
+
+def answered(ids: Ids) -> dict[str, Any]:
+    return {"tool_responses": [{"call_id": ids["call_id"], "tool_name": "get_weather", "content": "Rain"}]}
+
+
+def with_input(ids: Ids, put: Body) -> dict[str, Any]:
+    return respond(input=put(ids))
+
+
+def with_items(ids: Ids, put: Body) -> dict[str, Any]:
+    return {"items": put(ids)}
+
+
+STORABLE: Sequence[Body] = (attached, pictured, reasoned, compacted)
+INPUTS: Sequence[Body] = (referring, *STORABLE)
+
+CONTEXTS: Sequence[Body] = [
+    lambda ids: respond(previous_response_id=ids["response_id"]),
+    lambda ids: respond(conversation=ids["conversation_id"]),
+    lambda ids: respond(model=ids["model_id"]),
+    lambda ids: respond(tools=file_search(ids)),
+    *(partial(with_input, put=put) for put in INPUTS),
+]
+
+ITEMS: Sequence[Body] = [partial(with_items, put=put) for put in STORABLE]
+
+JSON: Mapping[str, Sequence[Body]] = {
+    "POST /v1/agents": [
+        lambda ids: config(toolgroups=[ids["toolgroup_id"]]),
+        lambda ids: config(toolgroups=[searching(ids)]),
+        lambda ids: config(input_shields=[ids["shield_id"]]),
+        lambda ids: config(output_shields=[ids["shield_id"]]),
+        lambda ids: config(model=ids["model_id"]),
+    ],
+    "POST /v1/agents/{agent_id}/session": constant({"session_name": "talk"}),
+    "POST /v1/agents/{agent_id}/session/{session_id}/turn": [
+        lambda ids: turn(toolgroups=[ids["toolgroup_id"]]),
+        lambda ids: turn(toolgroups=[searching(ids)]),
+        lambda ids: turn(input_shields=[ids["shield_id"]]),
+        lambda _: turn(stream=True),
+    ],
+    "POST /v1/agents/{agent_id}/session/{session_id}/turn/{turn_id}/resume": [answered],
+    "POST /v1/responses": [
+        *CONTEXTS,
+        lambda ids: respond(previous_response_id=ids["response_id"], stream=True),
+        lambda ids: respond(previous_response_id=ids["response_id"], background=True),
+        lambda ids: respond(tools=file_search(ids), background=True),
+    ],
+    "POST /v1/responses/compact": [
+        lambda ids: {"model": DEMO, "previous_response_id": ids["response_id"]},
+        lambda ids: {"model": ids["model_id"], "input": HELLO},
+        *(partial(with_input, put=put) for put in INPUTS),
+    ],
+    "POST /v1/responses/input_tokens": CONTEXTS,
+    "POST /v1/conversations": ITEMS,
+    "POST /v1/conversations/{conversation_id}": constant({"metadata": {"topic": "none"}}),
+    "POST /v1/conversations/{conversation_id}/items": ITEMS,
+    "POST /v1/chat/completions": [
+        lambda ids: chat(model=ids["model_id"]),
+        lambda ids: chat(messages=chat_file(ids)),
+    ],
+    "POST /v1/chat/completions/{completion_id}": constant({"metadata": {"topic": "none"}}),
+    "POST /v1/completions": [lambda ids: {"model": ids["model_id"], "prompt": "Hello"}],
+    "POST /v1/inference/chat-completion": [lambda ids: {"model_id": ids["model_id"], "messages": SPOKEN}],
+    "POST /v1/inference/completion": [lambda ids: {"model_id": ids["model_id"], "content": "Hello"}],
+    "POST /v1/inference/batch-chat-completion": [
+        lambda ids: {"model_id": ids["model_id"], "messages_batch": [SPOKEN]},
+    ],
+    "POST /v1/inference/batch-completion": [lambda ids: {"model_id": ids["model_id"], "content_batch": ["Hello"]}],
+    "POST /v1/embeddings": [lambda ids: {"model": ids["embedding_model_id"], "input": "Hello"}],
+    "POST /v1/inference/embeddings": [lambda ids: {"model_id": ids["embedding_model_id"], "contents": ["Hello"]}],
+    "POST /v1/uploads": constant(
+        {"bytes": 5, "filename": "a.txt", "mime_type": "text/plain", "purpose": "assistants"}
+    ),
+    "POST /v1/uploads/{upload_id}/complete": [lambda ids: {"part_ids": [ids["part_id"]]}],
+    "POST /v1/vector_stores": [lambda ids: {"file_ids": [ids["file_id"]]}],
+    "POST /v1/vector_stores/{vector_store_id}": constant({"name": "renamed"}),
+    "POST /v1/vector_stores/{vector_store_id}/search": constant({"query": "contents"}),
+    "POST /v1/vector_stores/{vector_store_id}/files": [lambda ids: {"file_id": ids["file_id"]}],
+    "POST /v1/vector_stores/{vector_store_id}/files/{file_id}": constant({"attributes": {"topic": "none"}}),
+    "POST /v1/vector_stores/{vector_store_id}/file_batches": [
+        lambda ids: {"file_ids": [ids["file_id"]]},
+        lambda ids: {"files": [{"file_id": ids["file_id"]}]},
+    ],
+    "POST /v1/vector-dbs": [lambda ids: {"vector_db_id": "another", "embedding_model": ids["embedding_model_id"]}],
+    "POST /v1/vector-io/insert": [
+        lambda ids: {
+            "vector_db_id": ids["vector_db_id"],
+            "chunks": [{"content": "Hello", "metadata": {"document_id": "d"}}],
+        },
+    ],
+    "POST /v1/vector-io/query": [lambda ids: {"vector_db_id": ids["vector_db_id"], "query": "chunk"}],
+    "POST /v1/tool-runtime/rag-tool/insert": [
+        lambda ids: {"vector_db_id": ids["vector_db_id"], "documents": [{"document_id": "d", "content": "Hello"}]},
+    ],
+    "POST /v1/tool-runtime/rag-tool/query": [
+        lambda ids: {"vector_db_ids": [ids["vector_db_id"]], "content": "chunk"},
+    ],
+    "POST /v1/toolgroups": constant({"toolgroup_id": "builtin::search", "provider_id": "tavily-search"}),
+    "POST /v1/tool-runtime/invoke": [
+        lambda ids: {"tool_name": ids["tool_name"], "kwargs": {"a": 1, "b": 2}},
+        lambda ids: {
+            "tool_name": "knowledge_search",
+            "kwargs": {"query": "chunk", "vector_db_ids": [ids["vector_db_id"]]},
+        },
+    ],
+    "POST /v1/shields": constant({"shield_id": "mine", "provider_id": "deny-list", "params": {"phrases": ["x"]}}),
+    "POST /v1/safety/run-shield": [lambda ids: {"shield_id": ids["shield_id"], "messages": SPOKEN}],
+    "POST /v1/models": constant({"model_id": "mine", "provider_id": "scripted", "provider_model_id": "demo"}),
+}
+
+FORMS: Mapping[str, Mapping[str, Any]] = {
+    "POST /v1/files": {"data": {"purpose": "assistants"}, "files": {"file": ("a.txt", b"Hello", "text/plain")}},
+    "POST /v1/uploads/{upload_id}/parts": {"files": {"data": ("a.txt", b"Hello", "text/plain")}},
+}
+"""Operations whose body is a form, as arguments of httpx."""

@@ -1,0 +1,101 @@
+"""One process with the composition of the functions, which serves several tenants behind a gateway of the tests."""
+
+import asyncio
+import os
+from collections.abc import Mapping
+from types import SimpleNamespace
+
+import httpx
+from infra.local.engine import Engine
+from starlette.types import ASGIApp, Receive, Scope, Send
+from tests.api.app_fixture import Served, vars_of
+
+from stint.bootstrap.openai import OpenAIComposition
+from stint.domain.principals import SCOPES, Principal
+from stint.domain.tasks import AnyTask, DeletionTask, IngestionTask, ResponseTask
+from stint.http.app import create_app
+from stint.http.routes.inspection import list_parts
+from stint.settings import Settings, read_settings
+
+TENANT_HEADER = "x-test-tenant"
+TASK_SECONDS = 60.0
+
+
+class Gateway:
+    """Sets the caller in the request context, as API Gateway does with the authorizer's answer."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = dict(scope.get("headers", ()))
+        if tenant := headers.get(TENANT_HEADER.encode()):
+            caller = Principal(tenant=tenant.decode(), subject="a test", scopes=frozenset(SCOPES), key_id="0" * 16)
+            scope["aws.event"] = {"requestContext": {"authorizer": caller.to_context()}}
+        await self.app(scope, receive, send)
+
+
+class WorkerQueue:
+    """The work queue, whose worker is this process: it handles each task as soon as it is sent, unless it is delayed."""
+
+    def __init__(self, composition: OpenAIComposition) -> None:
+        self.composition = composition
+        self.sent: list[AnyTask] = []
+        self._running: set[asyncio.Task[None]] = set()
+
+    async def send(self, task: AnyTask) -> None:
+        self.sent.append(task)
+        if isinstance(task, DeletionTask) and task.delay_seconds:
+            return
+        running = asyncio.get_running_loop().create_task(run_task(self.composition, task))
+        self._running.add(running)
+        running.add_done_callback(self._running.discard)
+
+
+async def run_task(composition: OpenAIComposition, task: AnyTask) -> None:
+    """Handle a task like the worker."""
+    deadline = asyncio.get_running_loop().time() + TASK_SECONDS
+    if isinstance(task, ResponseTask):
+        await composition.make_worker(task.tenant).handle(task.response_id, deadline)
+    elif isinstance(task, IngestionTask):
+        await composition.make_ingestion(task.tenant).handle_task(task, deadline, last=True)
+    else:
+        await composition.deletions.continue_deletion(task, TASK_SECONDS)
+
+
+class WarmProcess:
+    """Context manager that serves the whole API. The environment must have the engine's variables."""
+
+    def __init__(self, engine: Engine, environment: Mapping[str, str] | None = None) -> None:
+        variables = engine.running.variables() | {
+            "STINT_AUTH": "authorizer",
+            "STINT_EVENT_BUS": "default",
+            "STINT_SCRIPTED_MODELS": "true",
+            "STINT_SCRIPTED_WORD_SECONDS": "0",
+            "STINT_DEFAULT_MODEL": "scripted/demo",
+            "STINT_ALLOWED_HOSTS": "127.0.0.1",
+        }
+        self.settings: Settings = read_settings({**os.environ, **variables, **(environment or {})})
+        self.composition = OpenAIComposition(lambda: self.settings)
+        self.queue = WorkerQueue(self.composition)
+        vars(self.composition)["queue"] = self.queue
+        app = create_app(
+            "all",
+            *list_parts(),
+            make_services=self.make_services,  # type: ignore[arg-type]  # the services of all functions in one
+            read_settings=lambda: self.settings,
+            buffered=False,
+        )
+        app.add_middleware(Gateway)
+        self.served = Served(app)
+
+    def make_services(self, tenant: str) -> SimpleNamespace:
+        """Return one object with the services of all functions."""
+        parts = self.composition
+        agents, openai = vars_of(parts.make_services(tenant)), vars_of(parts.make_openai_services(tenant))
+        return SimpleNamespace(**(agents | openai | vars_of(parts.make_knowledge_services(tenant))))
+
+    def client(self, tenant: str) -> httpx.Client:
+        """Return a client of a tenant."""
+        headers = {TENANT_HEADER: tenant}
+        return httpx.Client(base_url=self.served.url, headers=headers, trust_env=False, timeout=60)

@@ -141,9 +141,7 @@ JSON: Mapping[str, Sequence[Body]] = {
     "POST /v1/inference/batch-completion": [lambda ids: {"model_id": ids["model_id"], "content_batch": ["Hello"]}],
     "POST /v1/embeddings": [lambda ids: {"model": ids["embedding_model_id"], "input": "Hello"}],
     "POST /v1/inference/embeddings": [lambda ids: {"model_id": ids["embedding_model_id"], "contents": ["Hello"]}],
-    "POST /v1/uploads": constant(
-        {"bytes": 5, "filename": "a.txt", "mime_type": "text/plain", "purpose": "assistants"}
-    ),
+    "POST /v1/uploads": constant({"bytes": 5, "filename": "a.txt", "mime_type": "text/plain", "purpose": "assistants"}),
     "POST /v1/uploads/{upload_id}/complete": [lambda ids: {"part_ids": [ids["part_id"]]}],
     "POST /v1/vector_stores": [lambda ids: {"file_ids": [ids["file_id"]]}],
     "POST /v1/vector_stores/{vector_store_id}": constant({"name": "renamed"}),

@@ -120,4 +120,3 @@ def test_events_with_ids_of_another_tenant_find_nothing(warm_process: WarmProces
 
     assert wrong == []
     assert read_all(alice) == before
-

@@ -36,7 +36,7 @@ class Gateway:
 
 
 class WorkerQueue:
-    """The work queue, whose worker is this process: it handles each task as soon as it is sent, unless it is delayed."""
+    """The work queue, whose worker is this process. It handles tasks at once, unless they are delayed."""
 
     def __init__(self, composition: OpenAIComposition) -> None:
         self.composition = composition

@@ -62,12 +62,18 @@ def mask_text(text: str, ids: Mapping[str, str]) -> str:
 def create_belongings(http: httpx.Client, marker: str, mcp_server: str) -> dict[str, str]:
     """Create objects of every kind, all of which contain a marker, and return their ids."""
     return (
-        create_agents(http, marker)
+        create_key(http, marker)
+        | create_agents(http, marker)
         | create_responses(http, marker)
         | create_files(http, marker)
         | create_stores(http, marker)
         | register(http, marker, mcp_server)
     )
+
+
+def create_key(http: httpx.Client, marker: str) -> dict[str, str]:
+    key = post(http, "/v1/admin/keys", {"name": marker})
+    return {"key_id": key["id"], "tenant": key["tenant"]}
 
 
 def create_agents(http: httpx.Client, marker: str) -> dict[str, str]:

@@ -97,6 +97,8 @@ CONTEXTS: Sequence[Body] = [
 ITEMS: Sequence[Body] = [partial(with_items, put=put) for put in STORABLE]
 
 JSON: Mapping[str, Sequence[Body]] = {
+    "POST /v1/admin/keys": [lambda ids: {"name": "another", "tenant": ids["tenant"]}],
+    "POST /v1/admin/keys/{key_id}/rotate": constant({"overlap_seconds": 0}),
     "POST /v1/agents": [
         lambda ids: config(toolgroups=[ids["toolgroup_id"]]),
         lambda ids: config(toolgroups=[searching(ids)]),

@@ -21,7 +21,7 @@ SHARED = frozenset({"provider_id", "call_id"})
 PLAIN_QUERIES = frozenset(
     {
         *("limit", "order", "include", "start_index", "purpose", "filter", "stream", "starting_after"),
-        "mcp_endpoint",
+        *("mcp_endpoint", "start", "end", "group_by"),
     }
 )
 """Query parameters that name no object of a tenant."""
@@ -31,10 +31,15 @@ QUERIES = {
     "toolgroup_id": "toolgroup_id",
     "tool_group_id": "toolgroup_id",
     "turn_ids": "turn_id",
+    "tenant": "tenant",
+    "key_id": "key_id",
+    "agent_id": "agent_id",
+    "session_id": "session_id",
 }
 """Query parameters that name an object, and the name of its id."""
 
 CURSORS = {
+    "/v1/admin/keys": "key_id",
     "/v1/responses": "response_id",
     "/v1/responses/{response_id}/input_items": "input_item_id",
     "/v1/conversations": "conversation_id",

@@ -11,6 +11,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from tests.api.app_fixture import Served, vars_of
 
 from stint.bootstrap.openai import OpenAIComposition
+from stint.bootstrap.operator import OperatorComposition
 from stint.domain.principals import SCOPES, Principal
 from stint.domain.tasks import AnyTask, DeletionTask, IngestionTask, ResponseTask
 from stint.http.app import create_app
@@ -30,7 +31,7 @@ class Gateway:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = dict(scope.get("headers", ()))
         if tenant := headers.get(TENANT_HEADER.encode()):
-            caller = Principal(tenant=tenant.decode(), subject="a test", scopes=frozenset(SCOPES), key_id="0" * 16)
+            caller = Principal(tenant=tenant.decode(), subject="a test", scopes=frozenset(SCOPES))
             scope["aws.event"] = {"requestContext": {"authorizer": caller.to_context()}}
         await self.app(scope, receive, send)
 
@@ -73,10 +74,12 @@ class WarmProcess:
             "STINT_SCRIPTED_MODELS": "true",
             "STINT_SCRIPTED_WORD_SECONDS": "0",
             "STINT_DEFAULT_MODEL": "scripted/demo",
+            "STINT_USAGE_SUMS": "true",
             "STINT_ALLOWED_HOSTS": "127.0.0.1",
         }
         self.settings: Settings = read_settings({**os.environ, **variables, **(environment or {})})
         self.composition = OpenAIComposition(lambda: self.settings)
+        self.operator = OperatorComposition(lambda: self.settings)
         self.queue = WorkerQueue(self.composition)
         vars(self.composition)["queue"] = self.queue
         app = create_app(
@@ -93,7 +96,8 @@ class WarmProcess:
         """Return one object with the services of all functions."""
         parts = self.composition
         agents, openai = vars_of(parts.make_services(tenant)), vars_of(parts.make_openai_services(tenant))
-        return SimpleNamespace(**(agents | openai | vars_of(parts.make_knowledge_services(tenant))))
+        knowledge = vars_of(parts.make_knowledge_services(tenant))
+        return SimpleNamespace(**(agents | openai | knowledge), keys=self.operator.services.keys)
 
     def client(self, tenant: str) -> httpx.Client:
         """Return a client of a tenant."""

@@ -1,4 +1,4 @@
-"""The function of responses, conversations, chat completions and inference.
+"""The function of responses, conversations, chat completions, inference and end users.
 
 It streams, so it runs on the streaming runtime.
 """
@@ -20,6 +20,7 @@ app = create_app(
     LazyRouter("stint.http.routes.stored_chats", "/v1/chat/completions"),
     LazyRouter("stint.http.routes.completions", "/v1/completions"),
     LazyRouter("stint.http.routes.inference", "/v1/inference/"),
+    LazyRouter("stint.http.routes.end_users", "/v1/admin/users/"),
     make_services=composition.make_openai_services,
     read_settings=load_settings,
     buffered=False,

@@ -31,7 +31,7 @@ from stint.bootstrap.agents import compose, delete_agent_objects
 from stint.bootstrap.chat_models import make_named
 from stint.bootstrap.knowledge import compose_knowledge, delete_knowledge_objects
 from stint.bootstrap.knowledge_parts import KnowledgeParts
-from stint.bootstrap.openai import compose_responses, compose_worker
+from stint.bootstrap.openai import compose_responses, compose_worker, delete_response_objects
 from stint.bootstrap.vector_stores import compose_ingestion, compose_vector_stores
 from stint.domain.inference import InferenceRequest
 from stint.domain.tasks import IngestionTask, ResponseTask
@@ -130,10 +130,11 @@ class AppFixture:
         router = Router(models, settings.default_model)
         kinds = delete_agent_objects(store, self.desk.send) | delete_knowledge_objects(store, self.get_index)
         deletions = Deletions(kinds, self.desk.send)
+        all_deletions = Deletions(kinds | delete_response_objects(store), self.desk.send)
         adapters = Adapters(settings, router=router, tool_providers=self.tool_providers, make_index=self.get_index)
         services = compose(tenant, adapters, store, deletions)
         responses = compose_responses(
-            tenant, adapters, self.store, services, self.desk, LinkCache(), lambda: self.knowledge
+            tenant, adapters, self.store, services, self.desk, LinkCache(), lambda: self.knowledge, all_deletions
         )
         worker = compose_worker(tenant, settings, self.store, responses, self.desk)
         registry = services.registry

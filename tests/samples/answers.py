@@ -72,6 +72,8 @@ def documents(media_type: str, body: bytes) -> list[Any]:
         return [json.loads(body)]
     if media_type == "application/octet-stream":
         return [body.decode("latin-1")]
+    if media_type == "application/jsonl":
+        return [body.decode()]
     *events, end = body.decode().split("\n\n")
     assert end == ""
     fields = [[line.partition(": ")[::2] for line in event.split("\n")] for event in events]

@@ -68,7 +68,7 @@ GRANTS = {
         **OBJECTS,
         BUCKET: {"s3:ListBucket"},
         QUEUE: {"sqs:SendMessage"},
-        INDEXES: SEARCH,
+        INDEXES: SEARCH | FORGET,
         **MODELS_AND_TOOLS,
     },
     "ResponsesRole": {

@@ -1,4 +1,4 @@
-"""The principal of the current request. All tasks of a request share it."""
+"""The principal of the current request, and the end user for whom it acts. All tasks of a request share them."""
 
 from contextvars import ContextVar
 
@@ -6,11 +6,27 @@ from stint.domain.errors import Forbidden, Unauthenticated
 from stint.domain.principals import Principal, Scope
 
 _principal: ContextVar[Principal | None] = ContextVar("principal", default=None)
+_end_user: ContextVar[str | None] = ContextVar("end_user", default=None)
 
 
 def set_principal(principal: Principal | None) -> None:
     """Set the principal of the following code in this context, and of the tasks that it starts."""
     _principal.set(principal)
+
+
+def set_end_user(user: str | None) -> None:
+    """Set the end user for whom the following code acts, as `set_principal`."""
+    _end_user.set(user)
+
+
+def find_end_user() -> str | None:
+    """Return the end user that the request's header names."""
+    return _end_user.get()
+
+
+def end_users_of(*named: str | None) -> list[str]:
+    """Return the end users that the request's body and its header name, each once."""
+    return list(dict.fromkeys(filter(None, (*named, find_end_user()))))
 
 
 def find_principal() -> Principal | None:

@@ -39,6 +39,7 @@ from stint.store.messaging import EventBridgeBus
 from stint.store.store import Store
 
 if TYPE_CHECKING:
+    from stint.services.end_users_api import EndUserServices
     from stint.services.inference_api import InferenceServices
     from stint.tools.knowledge.file_search import KnowledgeSearch
 
@@ -62,7 +63,9 @@ class OpenAIComposition(KnowledgeComposition):
     def compose_openai_services(self, tenant: str) -> OpenAIServices:
         services = self.make_services(tenant)
         make_search = partial(self.compose_search, tenant)
-        return compose_responses(tenant, self.adapters, self.store, services, self.queue, self.links, make_search)
+        return compose_responses(
+            tenant, self.adapters, self.store, services, self.queue, self.links, make_search, self.deletions
+        )
 
     def compose_worker(self, tenant: str) -> Worker:
         services, bus = self.make_openai_services(tenant), EventBridgeBus(make_events, self.settings.event_bus)
@@ -103,14 +106,16 @@ def compose_responses(
     queue: WorkQueue,
     links: LinkCache,
     make_knowledge: Callable[[], "KnowledgeSearch"] = no_vector_stores,
+    deletions: Deletions | None = None,
 ) -> OpenAIServices:
     """Make the use cases of a tenant, with the registry and tools of its agents.
 
-    `make_knowledge` is called when a response first searches vector stores.
+    `make_knowledge` is called when a response first searches vector stores. `deletions` delete all kinds of objects, or
+    by default those of this API.
     """
     settings, router = adapters.settings, adapters.router
     opaque = OpaqueTexts(tenant, store.signing_keys, settings.unsigned_content_until)
-    deletions = Deletions(delete_response_objects(store), queue.send)
+    deletions = deletions or Deletions(delete_response_objects(store), queue.send)
     recovery = Recovery(tenant, store, queue, opaque)
     contexts = Contexts(tenant, store, recovery, opaque, settings.lease_seconds, settings.history_bytes, links)
     planner = ResponsePlanner(router, services.registry, services.toolgroups.tools, make_knowledge)
@@ -119,6 +124,11 @@ def compose_responses(
     inputs = InputReader(contexts, reader)
     responses = Responses(tenant, store, contexts, planner, reader, settings.default_model, services.meters)
     make_inference = cache(lambda: compose_inference(tenant, adapters, store, services, deletions, reader))
+    stored_responses = ResponseReader(tenant, store, recovery, deletions, links)
+    conversations = Conversations(tenant, store.conversations, reader, deletions, opaque)
+    make_end_users = cache(
+        lambda: compose_end_users(tenant, store, deletions, services, stored_responses, conversations)
+    )
 
     async def save(request: ChatCompletionRequest, completion: ChatCompletion) -> None:
         await make_inference().stored_chats.save(request, completion)
@@ -127,13 +137,14 @@ def compose_responses(
         responses=responses,
         background=Background(tenant, store, responses, recovery, queue),
         tail=StreamTail(tenant, store, recovery),
-        stored_responses=ResponseReader(tenant, store, recovery, deletions, links),
-        conversations=Conversations(tenant, store.conversations, reader, deletions, opaque),
+        stored_responses=stored_responses,
+        conversations=conversations,
         chat=Chat(router, services.registry, reader, save, services.meters),
         compaction=Compaction(router, services.registry, inputs, services.meters),
         token_counts=TokenCounts(planner, inputs, settings.default_model),
         heartbeat_seconds=settings.heartbeat_seconds,
         make_inference=make_inference,
+        make_end_users=make_end_users,
     )
 
 
@@ -157,6 +168,23 @@ def compose_inference(
         stored_chats=StoredChats(tenant, store, deletions),
         heartbeat_seconds=adapters.settings.heartbeat_seconds,
     )
+
+
+def compose_end_users(
+    tenant: str,
+    store: Store,
+    deletions: Deletions,
+    services: AgentsServices,
+    responses: ResponseReader,
+    conversations: Conversations,
+) -> "EndUserServices":
+    """Make the use cases of end users, whose modules are loaded now."""
+    from stint.services.end_users.end_users import EndUsers  # noqa: PLC0415 - see OpenAIServices
+    from stint.services.end_users.export import EndUserExport  # noqa: PLC0415
+    from stint.services.end_users_api import EndUserServices  # noqa: PLC0415
+
+    users = EndUsers(tenant, store, deletions)
+    return EndUserServices(users, EndUserExport(users, services.sessions, responses, conversations))
 
 
 def compose_worker(tenant: str, settings: Settings, store: Store, services: OpenAIServices, bus: EventBus) -> Worker:

@@ -12,13 +12,13 @@ from pydantic import ValidationError
 from stint.aws.credentials import CredentialsError
 from stint.aws.errors import AwsConfigurationError
 from stint.bootstrap.operator import OperatorComposition
-from stint.cli import keys
+from stint.cli import keys, users
 from stint.cli.group import CommandError
 from stint.domain.errors import StintError
 from stint.domain.validation import describe_faults
 from stint.settings import SettingsError, read_settings
 
-GROUPS = (keys,)
+GROUPS = (keys, users)
 """The modules of the groups of commands. Each has `add_commands`, which sets `run` of each command."""
 
 NO_TABLE = (
@@ -32,9 +32,11 @@ def run(arguments: Sequence[str], environment: Environment) -> int:
     """Run a command, and return its exit code. AWS clients read this environment, which `--state` changes."""
     parsed = make_parser().parse_args(arguments)
     try:
-        select_stack(parsed, environment)
+        needs_table = getattr(parsed, "needs_table", True)
+        if needs_table:
+            select_stack(parsed, environment)
         composition = OperatorComposition(lambda: read_settings(environment))
-        if not composition.settings.keys_table:
+        if needs_table and not composition.settings.keys_table:
             raise CommandError(NO_TABLE)
         asyncio.run(parsed.run(parsed, composition))
     except ValidationError as error:

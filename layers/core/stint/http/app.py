@@ -18,6 +18,7 @@ from stint.http.middleware.bodies import (
     ResponseSizeMiddleware,
     ServerErrorMiddleware,
 )
+from stint.http.middleware.end_user import EndUserMiddleware
 from stint.http.middleware.headers import (
     CORSMiddleware,
     NoRetryMiddleware,
@@ -78,6 +79,7 @@ def create_app(
     add_error_handlers(app)
     app.add_middleware(RequestSizeMiddleware, read_settings=read_settings)
     app.add_middleware(OpenAIPrefixMiddleware)
+    app.add_middleware(EndUserMiddleware)
     app.add_middleware(AuthenticationMiddleware, read_settings=read_settings)
     if buffered:
         app.add_middleware(ResponseSizeMiddleware)

@@ -13,6 +13,7 @@ from stint.services.responses.read import ResponseReader
 from stint.services.responses.responses import Responses
 
 if TYPE_CHECKING:  # most processes make none of them
+    from stint.services.end_users_api import EndUserServices
     from stint.services.inference_api import InferenceServices
 
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:  # most processes make none of them
 class OpenAIServices:
     """The use cases. After `heartbeat_seconds` of silence, a connection gets a heartbeat.
 
-    `make_inference` makes those of inference once, at the first request that needs them.
+    `make_inference` and `make_end_users` make those of inference and of end users once, when first needed.
     """
 
     responses: Responses
@@ -33,3 +34,4 @@ class OpenAIServices:
     token_counts: TokenCounts
     heartbeat_seconds: float
     make_inference: "Callable[[], InferenceServices]"
+    make_end_users: "Callable[[], EndUserServices]"

@@ -13,6 +13,7 @@ from stint.store.chat_keys import KIND, chat_completion, chat_completion_blobs, 
 from stint.store.documents import Documents, fitting, json_size
 from stint.store.failures import ConditionFailed
 from stint.store.items import Item
+from stint.store.owners import add_owners, remove_owners
 from stint.store.partitions import query_shards
 from stint.store.table import Table
 from stint.store.tombstones import is_live, mark_deleted, read_marked
@@ -28,10 +29,11 @@ class ChatCompletionStore:
         self._documents = documents
         self._blobs = blobs
 
-    async def put(self, tenant: str, stored: StoredChatCompletion) -> None:
+    async def put(self, tenant: str, stored: StoredChatCompletion, users: Sequence[str] = ()) -> None:
         """Store a completion under its new id: one record, a unit per KB. The body of a large one is in S3."""
         completion = stored.completion
-        item = chat_completion(tenant, stored.id)._asdict() | {"model": completion.model}
+        owned = await add_owners(self._table, tenant, users, "chat_completion", stored.id)
+        item = chat_completion(tenant, stored.id)._asdict() | {"model": completion.model} | owned
         if completion.metadata:
             item["metadata"] = _metadata(completion.metadata)
         document = stored.model_copy(update={"completion": completion.model_copy(update={"metadata": None})})
@@ -96,6 +98,7 @@ class ChatCompletionStore:
         key = chat_completion(tenant, completion_id)
         if "blob" not in item:
             await self._table.delete(key)
+            await remove_owners(self._table, tenant, item, "chat_completion", completion_id)
             return False
         return await mark_deleted(self._table, key) is not None
 
@@ -106,12 +109,14 @@ class ChatCompletionStore:
         the completion exists without a mark.
         """
         key = chat_completion(tenant, completion_id)
-        if await read_marked(self._table, key, KIND, completion_id) is None:
+        item = await read_marked(self._table, key, KIND, completion_id)
+        if item is None:
             return True
         async for _ in self._blobs.delete_prefix(chat_completion_blobs(tenant, completion_id)):
             if time.monotonic() >= deadline:
                 return False
         await self._table.delete(key)
+        await remove_owners(self._table, tenant, item, "chat_completion", completion_id)
         return True
 
     async def _get_live(self, tenant: str, completion_id: str) -> Item:

@@ -13,6 +13,7 @@ from stint.store import items, keys
 from stint.store.blobs import Blobs
 from stint.store.documents import Documents, fitting, json_size
 from stint.store.failures import ConditionFailed
+from stint.store.owners import add_owners, remove_owners
 from stint.store.parallel import map_concurrently
 from stint.store.partitions import delete_partition, query_shards
 from stint.store.table import Table, take
@@ -41,12 +42,15 @@ class ConversationStore:
         self._documents = documents
         self._blobs = blobs
 
-    async def create(self, tenant: str, conversation: Conversation, first: Sequence[StoredItem] = ()) -> None:
+    async def create(
+        self, tenant: str, conversation: Conversation, first: Sequence[StoredItem] = (), users: Sequence[str] = ()
+    ) -> None:
         """Store a conversation under its new id, with its first items."""
+        owned = await add_owners(self._table, tenant, users, "conversation", conversation.id)
         key, entry = keys.conversation(tenant, conversation.id), keys.conversation_entry(tenant, conversation.id)
         own = {"created_at": conversation.created_at, "metadata": _metadata(conversation.metadata)}
         await self._table.put_many(
-            [*await self._pack(tenant, conversation.id, first), entry._asdict(), key._asdict() | own]
+            [*await self._pack(tenant, conversation.id, first), entry._asdict(), key._asdict() | own | owned]
         )
 
     async def get(self, tenant: str, conversation_id: str) -> Conversation:
@@ -184,7 +188,8 @@ class ConversationStore:
         the conversation exists without a mark.
         """
         key = keys.conversation(tenant, conversation_id)
-        if await read_marked(self._table, key, "Conversation", conversation_id) is None:
+        item = await read_marked(self._table, key, "Conversation", conversation_id)
+        if item is None:
             return True
         await self._table.delete(keys.conversation_entry(tenant, conversation_id))
         async for _ in delete_partition(self._table, key.pk, spare=key.sk):
@@ -194,6 +199,7 @@ class ConversationStore:
             if time.monotonic() >= deadline:
                 return False
         await self._table.delete(key)
+        await remove_owners(self._table, tenant, item, "conversation", conversation_id)
         return True
 
 

@@ -9,6 +9,7 @@ from stint.store.blobs import Blobs
 from stint.store.failures import ConditionFailed
 from stint.store.items import Item
 from stint.store.log import ENDS, turn_log
+from stint.store.owners import remove_owners
 from stint.store.parallel import map_concurrently
 from stint.store.partitions import delete_partition
 from stint.store.sessions import SessionStore
@@ -88,6 +89,7 @@ class Deletion:
             if time.monotonic() >= deadline:
                 return False
         await self._sessions.remove(tenant, agent_id, session_id)
+        await remove_owners(self._table, tenant, session, "session", agent_id, session_id)
         return True
 
     async def _stop(self, tenant: str, agent_id: str, session_id: str, turn_id: str) -> None:

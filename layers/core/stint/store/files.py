@@ -2,7 +2,7 @@
 
 import builtins
 import zlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from heapq import merge
@@ -17,6 +17,7 @@ from stint.store.blobs import Blobs
 from stint.store.failures import BlobMissing, ConditionFailed
 from stint.store.file_parts import StoredPart, unpack_parts
 from stint.store.items import Item, write_units
+from stint.store.owners import add_owners, remove_owners
 from stint.store.parallel import map_concurrently
 from stint.store.partitions import delete_partition
 from stint.store.table import SMALL_PAGE, Table, take
@@ -49,9 +50,10 @@ class FileStore:
         self._table = table
         self._blobs = blobs
 
-    async def create(self, tenant: str, file: FileObject, content: bytes) -> None:
+    async def create(self, tenant: str, file: FileObject, content: bytes, users: Sequence[str] = ()) -> None:
         """Store a file under its new id. One write, and one object if the content is not small."""
-        item: Item = {**keys.file(tenant, file.id)._asdict(), "doc": file.to_json().decode()}
+        owned = await add_owners(self._table, tenant, users, "file", file.id, expires_at=file.expires_at)
+        item: Item = {**keys.file(tenant, file.id)._asdict(), **owned, "doc": file.to_json().decode()}
         if file.expires_at is not None:
             item["expires_at"] = file.expires_at
         inline = pack_content(item, content)
@@ -147,6 +149,9 @@ class FileStore:
         if "upload" in item:
             await self._delete_upload(tenant, item)
         await self._table.delete(key)
+        await remove_owners(self._table, tenant, item, "file", file_id)
+        if "upload" in item:
+            await remove_owners(self._table, tenant, item, "upload", item["upload"])
 
     async def _delete_upload(self, tenant: str, item: Item) -> None:
         """Delete the objects and records of the upload that a file was."""

@@ -13,7 +13,9 @@ from stint.store.blobs import Blobs
 from stint.store.chains import NO_LINKS, Chain, ChainReader, KnownLinks
 from stint.store.documents import Documents, to_json
 from stint.store.failures import ConditionFailed
+from stint.store.items import Item
 from stint.store.log import ENDS, LogItems, response_log
+from stint.store.owners import add_owners, remove_owners
 from stint.store.partitions import delete_partition, query_shards
 from stint.store.response_logs import ROUND, ResponseLogs
 from stint.store.table import Table
@@ -35,12 +37,23 @@ class ResponseStore:
         self._background = background
         self._logs = ResponseLogs(table, documents)
 
-    async def put(self, tenant: str, header: ResponseHeader) -> None:
-        """Store a response under its new id: header and list entry in one call, one unit each if they are small."""
+    async def put(self, tenant: str, header: ResponseHeader, users: Sequence[str] = ()) -> None:
+        """Store a response under its new id: header and list entry in one call, one unit each if they are small.
+
+        Before that, a unit is written for each of its end users, and for each of those of its conversation.
+        """
         key, entry = keys.response(tenant, header.response_id), keys.response_entry(tenant, header.response_id)
-        packed = await self._documents.pack(key._asdict(), header, keys.response_blobs(tenant, header.response_id))
+        owned = await self._add_owners(tenant, header, users)
+        packed = await self._documents.pack(
+            key._asdict() | owned, header, keys.response_blobs(tenant, header.response_id)
+        )
         listed = {"model": header.model, "created_at": header.created_at}
         await self._table.put_many([packed, entry._asdict() | listed])
+
+    async def _add_owners(self, tenant: str, header: ResponseHeader, users: Sequence[str]) -> Item:
+        if users and header.conversation_id is not None:
+            await add_owners(self._table, tenant, users, "conversation", header.conversation_id)
+        return await add_owners(self._table, tenant, users, "response", header.response_id)
 
     async def append(self, tenant: str, response_id: str, index: int, record: ResponseRecord) -> None:
         """Append a record to a response's log.
@@ -162,7 +175,8 @@ class ResponseStore:
         the response exists without a mark.
         """
         key = keys.response(tenant, response_id)
-        if await read_marked(self._table, key, "Response", response_id) is None:
+        header = await read_marked(self._table, key, "Response", response_id)
+        if header is None:
             return True
         await self._table.delete(keys.response_entry(tenant, response_id))
         await self._stop(tenant, response_id)
@@ -173,6 +187,7 @@ class ResponseStore:
             if time.monotonic() >= deadline:
                 return False
         await self._table.delete(key)
+        await remove_owners(self._table, tenant, header, "response", response_id)
         return True
 
     async def _stop(self, tenant: str, response_id: str) -> None:

@@ -2,17 +2,19 @@
 
 from dataclasses import dataclass
 
-from stint.domain.errors import Conflict, NotFound
+from stint.domain.errors import Conflict, Forbidden, NotFound
 from stint.domain.ids import new_id
 from stint.store import keys
 from stint.store.items import Item
 from stint.store.lease import Attempt, Lease, Leases
+from stint.store.owners import add_entries
 from stint.store.sessions import UNKNOWN, LastTurn, last_turn
 from stint.store.table import LIVE, Table
 from stint.store.tombstones import is_live
 
 IS_LAST = "last_turn = :set_lease_turn"
 IS_NEWER = "(attribute_not_exists(last_turn) OR last_turn < :set_lease_turn)"
+IS_OWN = "end_users = :set_end_users"
 
 
 @dataclass(slots=True)
@@ -60,16 +62,27 @@ class SessionLeases:
 
     def __init__(self, table: Table) -> None:
         released = dict.fromkeys(("lease_id", "lease_turn", "lease_until"))
+        self._table = table
         self._leases = Leases(table, "lease_id", "lease_until", LIVE, released, "session_locked", "lease_turn")
 
     async def acquire(
-        self, tenant: str, agent_id: str, session_id: str, turn_id: str, *, resume: bool, seconds: float
+        self,
+        tenant: str,
+        agent_id: str,
+        session_id: str,
+        turn_id: str,
+        *,
+        resume: bool,
+        seconds: float,
+        owner: str = "",
     ) -> SessionLease:
         """Acquire the lease for a new turn, or to resume the last one.
 
         One write if the session is free. A new turn whose id does not sort after the last turn gets another id.
+        `owner` is the hash of the end user for whom the caller acts. A session without one becomes theirs.
 
         Raises:
+            Forbidden: the session belongs to another end user.
             NotFound: the session does not exist, is deleted, or has expired.
             Conflict: `session_locked` while another turn runs; `not_last_turn` if the turn to resume is not the
                 session's last one.
@@ -77,32 +90,53 @@ class SessionLeases:
         leases, key = self._leases, keys.session(tenant, agent_id, session_id)
         keys.turn(tenant, agent_id, session_id, turn_id)  # refuses an invalid id
         condition = f"attribute_exists(pk) AND {IS_LAST if resume else IS_NEWER}"
+        own: Item = {"end_users": owner} if owner else {}
+        claimed = f"{condition} AND (attribute_not_exists(end_users) OR {IS_OWN})" if owner else condition
 
         async def next_attempt(found: Item | None) -> Attempt:
             if not is_live(found):
                 raise NotFound("Session", session_id)
+            if owner:
+                await add_owner(self._table, tenant, agent_id, found, owner)
             if leases.is_held(found):
                 message = f"Session {session_id} is running turn {found['lease_turn']}. "
                 raise Conflict(f"{message}Wait until it ends, or try again later.", code="session_locked")
-            return leases.attempt(found, {"lease_turn": admitted(found, turn_id, resume=resume)}, condition)
+            return leases.attempt(found, {"lease_turn": admitted(found, turn_id, resume=resume)} | own, claimed)
 
-        first = leases.attempt({}, {"lease_turn": turn_id}, condition)
+        first = leases.attempt({}, {"lease_turn": turn_id} | own, f"{condition} AND {IS_OWN}" if owner else condition)
         lease = await leases.acquire(key, f"Session {session_id}", seconds, first, next_attempt)
-        item = lease.item
-        acquired = SessionLease(
-            tenant,
-            agent_id,
-            session_id,
-            turn_id=item["lease_turn"],
-            lease=lease,
-            last=last_turn(item),
-            expires_at=item.get("expires_at"),
-            taken_over_turn=lease.taken_over,
-            vector_db_id=item.get("vector_db_id"),
+        return session_lease(tenant, agent_id, session_id, lease)
+
+
+def session_lease(tenant: str, agent_id: str, session_id: str, lease: Lease) -> SessionLease:
+    """Return the lease of a session, with what its record has."""
+    item = lease.item
+    acquired = SessionLease(
+        tenant,
+        agent_id,
+        session_id,
+        turn_id=item["lease_turn"],
+        lease=lease,
+        last=last_turn(item),
+        expires_at=item.get("expires_at"),
+        taken_over_turn=lease.taken_over,
+        vector_db_id=item.get("vector_db_id"),
+    )
+    if lease.taken_over is not None:
+        acquired.forget_last()
+    return acquired
+
+
+async def add_owner(table: Table, tenant: str, agent_id: str, found: Item, owner: str) -> None:
+    """Write the entry of a session that becomes an end user's. Raises Forbidden if it is another's."""
+    if found.get("end_users", owner) != owner:
+        raise Forbidden(
+            f"Session {found['sk']} belongs to another end user. Use a session of the one that X-Stint-User names.",
+            code="other_end_user",
         )
-        if lease.taken_over is not None:
-            acquired.forget_last()
-        return acquired
+    if "end_users" not in found:
+        expires_at = found.get("expires_at")
+        await add_entries(table, tenant, owner, "session", agent_id, found["sk"], expires_at=expires_at)
 
 
 def admitted(found: Item, turn_id: str, *, resume: bool) -> str:

@@ -12,6 +12,7 @@ from stint.domain.schema import Schema
 from stint.store import keys
 from stint.store.documents import Documents, fitting
 from stint.store.items import Item
+from stint.store.owners import add_owners, remove_owners
 from stint.store.table import Table
 from stint.store.tombstones import is_expired, is_live, mark_deleted
 
@@ -67,7 +68,9 @@ class SessionStore:
         self._table = table
         self._documents = documents
 
-    async def create(self, tenant: str, agent_id: str, session: Session, expires_at: int | None) -> None:
+    async def create(
+        self, tenant: str, agent_id: str, session: Session, expires_at: int | None, users: Sequence[str] = ()
+    ) -> None:
         """Store a session. `expires_at` (seconds of the epoch) is the end of one without persistence.
 
         The agent's existence is checked after the write, so that a later deletion finds the session. Raises NotFound
@@ -75,16 +78,20 @@ class SessionStore:
         """
         key = keys.session(tenant, agent_id, session.session_id)
         expiry = {} if expires_at is None else {"expires_at": expires_at}
+        owned = await add_owners(
+            self._table, tenant, users, "session", agent_id, session.session_id, expires_at=expires_at
+        )
         started = session.model_dump(mode="json", include={"started_at"})
         if len(session.session_name.encode()) <= MAX_INLINE_NAME:
             name: Item = {"name": session.session_name}
         else:
             name = {"name_size": name_bytes(session.session_name)}
             await self._put_name(tenant, agent_id, session, expiry)
-        await self._table.put_new(key._asdict() | started | name | expiry)
+        await self._table.put_new(key._asdict() | started | name | expiry | owned)
         if not is_live(await self._table.get(keys.agent(tenant, agent_id))):
             await self._table.delete(key)
             await self._table.delete(keys.session_name(tenant, agent_id, session.session_id))
+            await remove_owners(self._table, tenant, owned, "session", agent_id, session.session_id)
             raise NotFound("Agent", agent_id)
 
     async def _put_name(self, tenant: str, agent_id: str, session: Session, expiry: Item) -> None:

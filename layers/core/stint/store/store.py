@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from stint.store.conversation_leases import ConversationLeases
     from stint.store.conversations import ConversationStore
     from stint.store.document_leases import DocumentLeases
+    from stint.store.end_users import EndUserIndex
     from stint.store.file_batches import FileBatchStore
     from stint.store.files import FileStore
     from stint.store.idempotency import IdempotencyRecords
@@ -182,6 +183,12 @@ class Store:
         from stint.store.file_batches import FileBatchStore  # noqa: PLC0415 - see above
 
         return FileBatchStore(self._table)
+
+    @cached_property
+    def end_users(self) -> "EndUserIndex":
+        from stint.store.end_users import EndUserIndex  # noqa: PLC0415 - see above
+
+        return EndUserIndex(self._table)
 
     @cached_property
     def inbox(self) -> "Inbox":

@@ -16,7 +16,10 @@ from stint.store.blobs import Blobs
 from stint.store.failures import ConditionFailed
 from stint.store.file_parts import StoredPart, pack_parts, unpack_parts
 from stint.store.items import Item
+from stint.store.keys import Key
+from stint.store.owners import add_entries, add_owners
 from stint.store.parallel import map_concurrently
+from stint.store.partitions import delete_partition
 from stint.store.table import Table
 from stint.store.tombstones import is_live
 from stint.store.transactions import Put, Transactions, Update
@@ -29,7 +32,10 @@ PENDING = "phase = :pending AND expiry > :now"
 
 @dataclass(frozen=True, slots=True)
 class StoredUpload:
-    """An upload as it is stored: its request, its status at present, its file and all of its parts, by their ids."""
+    """An upload as it is stored: its request, its status at present, its file and all of its parts, by their ids.
+
+    `owners` has the hashes of its end users, to whom the file will belong.
+    """
 
     upload_id: str
     request: CreateUpload
@@ -38,6 +44,7 @@ class StoredUpload:
     status: UploadStatus = "pending"
     file_id: str | None = None
     parts: dict[str, StoredPart] = field(default_factory=dict)
+    owners: str = ""
 
     def describe(self, file: FileObject | None = None) -> Upload:
         """Return the upload as the API does."""
@@ -61,8 +68,10 @@ class UploadStore:
         self._transactions = transactions
         self._blobs = blobs
 
-    async def create(self, tenant: str, upload: StoredUpload) -> None:
+    async def create(self, tenant: str, upload: StoredUpload, users: Sequence[str] = ()) -> None:
         """Store an upload under its new id."""
+        end = upload.expires_at + KEPT_SECONDS
+        owned = await add_owners(self._table, tenant, users, "upload", upload.upload_id, expires_at=end)
         await self._table.put(
             {
                 **keys.upload(tenant, upload.upload_id)._asdict(),
@@ -70,7 +79,8 @@ class UploadStore:
                 "created_at": upload.created_at,
                 "expiry": upload.expires_at,
                 "phase": upload.status,
-                "expires_at": upload.expires_at + KEPT_SECONDS,
+                "expires_at": end,
+                **owned,
             }
         )
 
@@ -105,15 +115,23 @@ class UploadStore:
                 "expires_at": upload.expires_at + KEPT_SECONDS,
             }
         )
-        if (await self.get(tenant, upload.upload_id)).status == "pending":
-            return True
+        try:
+            if (await self.get(tenant, upload.upload_id)).status == "pending":
+                return True
+        except NotFound:
+            await self._delete_part(key, blob)
+            raise
+        await self._delete_part(key, blob)
+        return False
+
+    async def _delete_part(self, key: Key, blob: str) -> None:
         await self._table.delete(key)
         await self._blobs.delete(blob)
-        return False
 
     async def complete(self, tenant: str, upload: StoredUpload, file: FileObject, parts: Sequence[StoredPart]) -> bool:
         """Make a file of the parts in one transaction, and return whether the upload was still pending."""
-        item: Item = {**keys.file(tenant, file.id)._asdict(), "doc": file.to_json().decode()}
+        owned = await add_entries(self._table, tenant, upload.owners, "file", file.id, expires_at=file.expires_at)
+        item: Item = {**keys.file(tenant, file.id)._asdict(), **owned, "doc": file.to_json().decode()}
         item |= {"upload": upload.upload_id, "manifest": pack_parts(parts)}
         if file.expires_at is not None:
             item["expires_at"] = file.expires_at
@@ -133,6 +151,20 @@ class UploadStore:
         except ConditionFailed:
             return False
         return True
+
+    async def erase(self, tenant: str, upload_id: str) -> None:
+        """Delete an upload with its record, unless it has become a file, whose deletion does this."""
+        await self.cancel(tenant, upload_id)
+        key = keys.upload(tenant, upload_id)
+        item = await self._table.get(key)
+        if item is None or item["phase"] == "completed":
+            return
+        for expires in (False, True):
+            async for _ in self._blobs.delete_prefix(keys.upload_blobs(tenant, upload_id, expires=expires)):
+                pass
+        async for _ in delete_partition(self._table, key.pk, spare=key.sk):
+            pass
+        await self._table.delete(key)
 
     async def read_part(self, part: StoredPart) -> bytes:
         return await self._blobs.get(part.blob, part.length, part.digest)
@@ -168,4 +200,5 @@ def _upload(upload_id: str, item: Item | None, parts: dict[str, StoredPart]) -> 
         "expired" if expired else item["phase"],
         item.get("file_id"),
         parts,
+        item.get("end_users", ""),
     )

@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Set
 
+from stint.caller import end_users_of
 from stint.domain.errors import TooLarge
 from stint.domain.ids import new_id
 from stint.domain.llama_stack.sessions import Session
@@ -47,7 +48,7 @@ class Sessions:
         expires_at = None
         if not config.enable_session_persistence:
             expires_at = int(time.time() + self.expiry_days * SECONDS_A_DAY)
-        await self.store.sessions.create(self.tenant, agent_id, session, expires_at)
+        await self.store.sessions.create(self.tenant, agent_id, session, expires_at, end_users_of())
         add_log_keys(session_id=session.session_id)
         return session.session_id
 

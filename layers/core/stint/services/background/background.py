@@ -14,6 +14,7 @@ from stint.services.concurrency import value_of
 from stint.services.responses.read import to_resource
 from stint.services.responses.recovery import Recovery, WorkQueue, cancelled
 from stint.services.responses.replay import replay
+from stint.services.responses.response_log import end_users
 from stint.services.responses.responses import Responses, released_on_error
 from stint.store.store import Store
 from stint.tools.port import NO_PROVIDER_DATA, ProviderData
@@ -64,7 +65,7 @@ class Background:
         prepared = await self.responses.prepare(request, deadline, NO_PROVIDER_DATA, response_id)
         async with released_on_error(prepared.context):
             for outcome in await asyncio.gather(
-                self.store.responses.put(self.tenant, prepared.header),
+                self.store.responses.put(self.tenant, prepared.header, end_users(prepared.header)),
                 self.put_beginning(prepared.header),
                 return_exceptions=True,
             ):

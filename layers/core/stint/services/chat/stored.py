@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from stint.caller import end_users_of
 from stint.domain.errors import NotFound, StintError, StoreUnavailable
 from stint.domain.openai.chat import ChatCompletionRequest
 from stint.domain.openai.chat_output import ChatCompletion
@@ -34,9 +35,10 @@ class StoredChats:
         Raises:
             StoreUnavailable: it is not stored.
         """
+        users = end_users_of(request.safety_identifier, request.user)
         stored = StoredChatCompletion(messages=request.messages, completion=completion)
         try:
-            await self.store.chat_completions.put(self.tenant, stored)
+            await self.store.chat_completions.put(self.tenant, stored, users)
         except StintError as error:
             raise StoreUnavailable(
                 f"The completion could not be stored, and does not exist. Send the request again, or without store. "

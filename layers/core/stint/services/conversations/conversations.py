@@ -3,6 +3,7 @@
 import time
 from collections.abc import Collection, Mapping, Sequence
 
+from stint.caller import end_users_of
 from stint.domain.ids import new_name
 from stint.domain.openai.conversations import (
     Conversation,
@@ -48,7 +49,7 @@ class Conversations:
         """
         first = await self.prepare_items(request.items)
         conversation = Conversation(id=new_name("conv"), created_at=int(time.time()), metadata=request.metadata)
-        await self.store.create(self.tenant, conversation, first)
+        await self.store.create(self.tenant, conversation, first, end_users_of())
         return conversation
 
     async def get(self, conversation_id: str) -> Conversation:

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Protocol
 
+from stint.caller import end_users_of
 from stint.domain.errors import InvalidRequest, TooLarge
 from stint.domain.ids import new_name
 from stint.domain.openai.files import (
@@ -75,7 +76,7 @@ class Files:
             filename=request.filename,
             purpose=request.purpose,
         )
-        await self.store.create(self.tenant, file, content)
+        await self.store.create(self.tenant, file, content, end_users_of())
         return file
 
     async def get(self, file_id: str) -> FileObject:

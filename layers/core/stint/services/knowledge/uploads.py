@@ -5,6 +5,7 @@ import time
 from dataclasses import dataclass
 from hashlib import md5
 
+from stint.caller import end_users_of
 from stint.domain.errors import Conflict, InvalidRequest, NotFound, TooLarge
 from stint.domain.ids import new_name
 from stint.domain.openai.files import MAX_FILE_BYTES, FileObject
@@ -34,7 +35,7 @@ class Uploads:
         # The task is sent first, so that no upload stays if this process dies.
         await self.deletions.send(self._task(upload_id))
         stored = StoredUpload(upload_id, request, now, now + UPLOAD_SECONDS)
-        await self.store.create(self.tenant, stored)
+        await self.store.create(self.tenant, stored, end_users_of())
         return stored.describe()
 
     async def add_part(self, upload_id: str, content: bytes) -> UploadPart:

@@ -4,11 +4,13 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from stint.caller import end_users_of
 from stint.domain.content import Content, KeptResult, text_of
 from stint.domain.errors import StoreUnavailable
 from stint.domain.inference import AnswerDetails, Usage
 from stint.domain.openai.stored_responses import (
     ResponseError,
+    ResponseHeader,
     ResponseOutcome,
     ResponseRecord,
     ResponseStatus,
@@ -64,7 +66,7 @@ class ResponseLog:
         if self.store is None:
             return
         try:
-            await self.store.put(self.tenant, self.response.header)
+            await self.store.put(self.tenant, self.response.header, end_users(self.response.header))
         except StoreUnavailable as error:
             if error.unsure:
                 error.response_id = self.response_id
@@ -141,6 +143,11 @@ class ResponseLog:
     def stop(self) -> None:
         for keeper in self.all_keepers:
             keeper.stop()
+
+
+def end_users(header: ResponseHeader) -> list[str]:
+    """Return the end users of a new response."""
+    return end_users_of(header.settings.safety_identifier, header.settings.user)
 
 
 def ending_of(ending: RunOutcome) -> ResponseOutcome:

@@ -5,6 +5,7 @@ import logging
 from collections.abc import Set
 from dataclasses import dataclass
 
+from stint.caller import find_end_user
 from stint.domain.errors import NotFound
 from stint.domain.llama_stack.agents import AgentConfig
 from stint.domain.llama_stack.stored_turns import StoredTurn
@@ -20,6 +21,7 @@ from stint.services.turns.segments import SegmentWriter
 from stint.services.turns.session_recorder import SessionRecorder
 from stint.services.turns.session_transcript import SessionTranscript, calls_of
 from stint.services.turns.transcript_cache import TranscriptCache
+from stint.store.owners import hash_user
 from stint.store.session_leases import SessionLease
 from stint.store.store import Store
 from stint.store.turns import History
@@ -157,6 +159,7 @@ class SessionOpener:
     async def acquire(
         self, agent_id: str, session_id: str, turn_id: str, *, resume: bool, seconds: float
     ) -> SessionLease:
+        user = find_end_user()
         return await self.store.session_leases.acquire(
             self.tenant,
             agent_id,
@@ -164,6 +167,7 @@ class SessionOpener:
             turn_id,
             resume=resume,
             seconds=seconds,
+            owner=hash_user(user) if user else "",
         )
 
     async def read_unless_known(self, known: SessionTranscript | None, agent_id: str, session_id: str) -> History:

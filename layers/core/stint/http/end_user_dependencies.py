@@ -1,0 +1,17 @@
+"""Dependencies of the routes of end users."""
+
+from typing import Annotated
+
+from fastapi import Depends, Request
+
+from stint.caller import require_principal
+from stint.services.end_users_api import EndUserServices
+
+
+def end_user_services_of(request: Request) -> EndUserServices:
+    """Return the services of the caller's tenant. The first request of a process makes them."""
+    services: EndUserServices = request.app.state.make_services(require_principal().tenant).make_end_users()
+    return services
+
+
+EndUserServicesDep = Annotated[EndUserServices, Depends(end_user_services_of)]

@@ -1,0 +1,46 @@
+"""Routes of end users: list, export, erase."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Query, Response
+from fastapi.responses import StreamingResponse
+
+from stint.domain.end_users import EndUserObjects, ErasureReceipt
+from stint.http.end_user_dependencies import EndUserServicesDep
+from stint.http.json_responses import document
+from stint.http.middleware.end_user import MAX_END_USER
+from stint.http.requests import StrictRoute
+
+USER = "/v1/admin/users/{user:path}"
+JSON_LINES = "application/jsonl"
+
+router = APIRouter(tags=["End users"], route_class=StrictRoute)
+
+UserPath = Annotated[str, Path(min_length=1, max_length=MAX_END_USER)]
+
+
+@router.get(
+    USER + "/export",
+    response_class=Response,
+    responses={200: {"content": {JSON_LINES: {"schema": {"type": "string"}}}, "description": "An object per line."}},
+)
+async def export_end_user(user: UserPath, services: EndUserServicesDep) -> Response:
+    """Export everything of an end user as JSON lines. The last line has the kind `end` and the number of objects."""
+    return StreamingResponse(services.export.lines(user), media_type=JSON_LINES)
+
+
+@router.get(USER, response_model=EndUserObjects)
+async def list_end_user_objects(
+    user: UserPath,
+    services: EndUserServicesDep,
+    after: Annotated[str | None, Query(description="`next` of the previous page.")] = None,
+    limit: Annotated[int, Query(ge=1, le=1_000)] = 100,
+) -> Response:
+    """List the objects of an end user."""
+    return document(await services.users.list(user, after, limit))
+
+
+@router.delete(USER, response_model=ErasureReceipt)
+async def erase_end_user(user: UserPath, services: EndUserServicesDep) -> Response:
+    """Erase everything of an end user. Repeat the request until `complete` is true."""
+    return document(await services.users.erase(user))

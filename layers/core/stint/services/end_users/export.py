@@ -1,0 +1,111 @@
+"""The export of an end user's objects, as JSON lines."""
+
+import base64
+import json
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass
+
+from stint.domain.end_users import OwnedKind, OwnedObject
+from stint.domain.errors import NotFound
+from stint.domain.openai.stored_chats import CompletionWithInputMessages
+from stint.domain.schema import Schema
+from stint.services.agents.sessions import Sessions
+from stint.services.conversations.conversations import Conversations
+from stint.services.end_users.end_users import EndUsers
+from stint.services.responses.read import ResponseReader
+
+PAGE = 100
+
+Lines = AsyncIterator[bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class EndUserExport:
+    """Reads the objects of end users. The last line has the number of objects, so that a reader can see that it ended.
+
+    An object is one line, and its turns, items and contents follow, a line each. One that is deleted in the meantime
+    may be incomplete.
+    """
+
+    users: EndUsers
+    sessions: Sessions
+    responses: ResponseReader
+    conversations: Conversations
+
+    async def lines(self, user: str) -> Lines:
+        """Yield the lines of an end user's objects."""
+        count, after = 0, None
+        while True:
+            page = await self.users.list(user, after, PAGE)
+            for owned in page.data:
+                count += 1
+                try:
+                    async for line in self._readers[owned.kind](owned):
+                        yield line
+                except NotFound:
+                    continue
+            after = page.next
+            if after is None:
+                break
+        yield line_of("end", {"user": user, "objects": count})
+
+    @property
+    def _readers(self) -> Mapping[OwnedKind, Callable[[OwnedObject], Lines]]:
+        return {
+            "session": self._session,
+            "response": self._response,
+            "conversation": self._conversation,
+            "chat_completion": self._chat_completion,
+            "file": self._file,
+            "upload": self._upload,
+            "vector_store": self._vector_store,
+        }
+
+    async def _session(self, owned: OwnedObject) -> Lines:
+        session, others = await self.sessions.read_pages(owned.agent_id or "", owned.id)
+        turns, session.turns = session.turns, []
+        yield line_of("session", {"agent_id": owned.agent_id}, session)
+        for turn in turns:
+            yield line_of("turn", {"session_id": owned.id}, turn)
+        if others is not None:
+            async for page in others:
+                for turn in page:
+                    yield line_of("turn", {"session_id": owned.id}, turn)
+
+    async def _response(self, owned: OwnedObject) -> Lines:
+        stored = await self.responses.read(owned.id)
+        yield line_of("response", {}, self.responses.to_resource(stored))
+        for item in stored.header.input:
+            yield line_of("input_item", {"response_id": owned.id}, item)
+
+    async def _conversation(self, owned: OwnedObject) -> Lines:
+        yield line_of("conversation", {}, await self.conversations.get(owned.id))
+        after, more = None, True
+        while more:
+            page = await self.conversations.list_items(owned.id, after, PAGE, "asc")
+            for item in page.data:
+                yield line_of("item", {"conversation_id": owned.id}, item)
+            after, more = page.last_id, page.has_more
+
+    async def _chat_completion(self, owned: OwnedObject) -> Lines:
+        stored = await self.users.store.chat_completions.get(self.users.tenant, owned.id)
+        yield line_of("chat_completion", {}, CompletionWithInputMessages.of(stored))
+
+    async def _file(self, owned: OwnedObject) -> Lines:
+        stored = await self.users.store.files.open(self.users.tenant, owned.id)
+        yield line_of("file", {}, stored.file)
+        async for part in self.users.store.files.read(stored):
+            yield line_of("file_content", {"file_id": owned.id, "base64": base64.b64encode(part).decode()})
+
+    async def _upload(self, owned: OwnedObject) -> Lines:
+        upload = await self.users.store.uploads.get(self.users.tenant, owned.id)
+        yield line_of("upload", {}, upload.describe())
+
+    async def _vector_store(self, owned: OwnedObject) -> Lines:
+        yield line_of("vector_store", {}, owned)
+
+
+def line_of(kind: str, fields: Mapping[str, object], data: Schema | None = None) -> bytes:
+    """Return a line: its kind, the ids of what it belongs to, and the object as the API returns it."""
+    head = json.dumps({"kind": kind, **fields}, ensure_ascii=False).encode()
+    return head + b"\n" if data is None else head[:-1] + b', "data": ' + data.to_json() + b"}\n"

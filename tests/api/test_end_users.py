@@ -1,0 +1,263 @@
+"""End users: their objects are listed, exported and erased. What is left is read from the table and the bucket."""
+
+import base64
+import json
+from typing import Any
+
+import httpx
+import pytest
+from tests.api.api_client import assert_error, create_agent, create_session, turn
+from tests.api.app_fixture import AppFixture
+from tests.clock import CLOCK
+from tests.store.tenant_records import list_blobs, read_records
+
+from stint.domain.principals import ANONYMOUS
+from stint.http.middleware import authentication
+
+ANN, BOB = "ann/müller@example.com", "bob"
+MARK = "plums of ann"
+
+
+def as_user(user: str) -> dict[bytes, bytes]:
+    return {b"x-stint-user": user.encode()}
+
+
+def sent(http: httpx.Client, path: str, body: dict[str, Any], user: str | None = None) -> dict[str, Any]:
+    response = http.post(path, json=body, headers=as_user(user) if user else None)
+    assert response.status_code == 200, response.text
+    answer: dict[str, Any] = response.json()
+    return answer
+
+
+def upload(http: httpx.Client, content: bytes, user: str) -> str:
+    response = http.post(
+        "/v1/files", files={"file": ("notes.txt", content)}, data={"purpose": "assistants"}, headers=as_user(user)
+    )
+    assert response.status_code == 200, response.text
+    return str(response.json()["id"])
+
+
+def use_everything(http: httpx.Client, app_fixture: AppFixture, user: str, mark: str) -> dict[str, str]:
+    """Create an object of each kind for an end user, and return their ids."""
+    ids: dict[str, str] = {}
+    agent = create_agent(http)
+    path = f"/v1/agents/{agent}/session"
+    ids["session"] = sent(http, path, {"session_name": mark}, user)["session_id"]
+    turn(http, f"{path}/{ids['session']}", f"say: {mark}")
+    conversation = sent(http, "/v1/conversations", {})["id"]
+    body = {"model": "scripted/demo", "input": f"say: {mark}", "user": user, "conversation": conversation}
+    ids["response"], ids["conversation"] = sent(http, "/v1/responses", body)["id"], conversation
+    chat = {"model": "scripted/demo", "messages": [{"role": "user", "content": f"say: {mark}"}], "store": True}
+    ids["chat_completion"] = sent(http, "/v1/chat/completions", chat | {"safety_identifier": "s" + user[:40]})["id"]
+    ids["file"] = upload(http, mark.encode() * 1_000, user)
+    return ids
+
+
+def stored_bytes(app_fixture: AppFixture) -> bytes:
+    """Return everything that the tenant has in the table and the bucket."""
+    records = read_records(app_fixture.dynamodb, app_fixture.settings.table, app_fixture.tenant)
+    keys = list_blobs(app_fixture.s3, app_fixture.settings.bucket, app_fixture.tenant)
+    return json.dumps(records, default=str).encode() + b"".join(read_blob(app_fixture, key) for key in keys)
+
+
+def read_blob(app_fixture: AppFixture, key: str) -> bytes:
+    body: bytes = app_fixture.s3.get_object(Bucket=app_fixture.settings.bucket, Key=key)["Body"].read()
+    return key.encode() + body
+
+
+def written(app_fixture: AppFixture) -> float:
+    """Return the write units since the proxy forgot its calls."""
+    return sum(app_fixture.proxy.units[name] for name in ("PutItem", "UpdateItem", "BatchWriteItem", "DeleteItem"))
+
+
+def erase(http: httpx.Client, user: str) -> dict[str, Any]:
+    response = http.delete(f"/v1/admin/users/{user}")
+    assert response.status_code == 200, response.text
+    receipt: dict[str, Any] = response.json()
+    return receipt
+
+
+def listed(http: httpx.Client, user: str) -> list[dict[str, Any]]:
+    response = http.get(f"/v1/admin/users/{user}")
+    assert response.status_code == 200, response.text
+    data: list[dict[str, Any]] = response.json()["data"]
+    return data
+
+
+def test_the_objects_of_an_end_user_are_listed(http: httpx.Client, app_fixture: AppFixture) -> None:
+    ids = use_everything(http, app_fixture, ANN, MARK)
+    use_everything(http, app_fixture, BOB, "pears")
+
+    found = {each["kind"]: each["id"] for each in listed(http, ANN)}
+
+    assert found == {kind: each for kind, each in ids.items() if kind != "chat_completion"}
+    assert listed(http, "s" + ANN[:40]) == [{"kind": "chat_completion", "id": ids["chat_completion"]}]
+
+
+def test_pages_of_objects_are_complete(http: httpx.Client) -> None:
+    made = {sent(http, "/v1/conversations", {}, ANN)["id"] for _ in range(5)}
+
+    found, after = [], None
+    for _ in range(3):
+        page = http.get(f"/v1/admin/users/{ANN}", params={"limit": 2} | ({"after": after} if after else {})).json()
+        found += [each["id"] for each in page["data"]]
+        after = page.get("next")
+
+    assert (set(found), len(found), after) == (made, 5, None)
+
+
+def test_an_erased_end_user_leaves_nothing(http: httpx.Client, app_fixture: AppFixture) -> None:
+    use_everything(http, app_fixture, ANN, MARK)
+    others = use_everything(http, app_fixture, BOB, "pears of bob")
+    assert MARK.encode() in stored_bytes(app_fixture)
+
+    receipts = [erase(http, ANN), erase(http, "s" + ANN[:40])]
+
+    assert [receipt["complete"] for receipt in receipts] == [True, True]
+    assert receipts[0]["deleted"] == {"session": 1, "response": 1, "conversation": 1, "file": 1}
+    left = stored_bytes(app_fixture)
+    assert MARK.encode() not in left
+    assert "müller".encode() not in left
+    assert b"m\\u00fcller" not in left
+    assert b"pears of bob" in left
+    assert {each["id"] for each in listed(http, BOB)} == set(others.values()) - {others["chat_completion"]}
+    assert erase(http, ANN)["deleted"] == {}
+
+
+def test_a_deleted_object_leaves_no_entry(http: httpx.Client, app_fixture: AppFixture) -> None:
+    ids = use_everything(http, app_fixture, ANN, MARK)
+    for path in ("responses", "conversations", "files"):
+        assert http.delete(f"/v1/{path}/{ids[path[:-1]]}").status_code == 200
+    [session] = [each for each in listed(http, ANN) if each["kind"] == "session"]
+    assert http.delete(f"/v1/agents/{session['agent_id']}/session/{session['id']}").status_code == 200
+
+    assert listed(http, ANN) == []
+
+
+def test_chunks_of_an_erased_file_are_removed_from_vector_stores(http: httpx.Client, app_fixture: AppFixture) -> None:
+    store = sent(http, "/v1/vector_stores", {})["id"]
+    file_id = upload(http, MARK.encode(), ANN)
+    sent(http, f"/v1/vector_stores/{store}/files", {"file_id": file_id})
+    app_fixture.ingest()
+    query = {"query": MARK}
+    assert sent(http, f"/v1/vector_stores/{store}/search", query)["data"] != []
+
+    assert erase(http, ANN)["complete"]
+
+    assert sent(http, f"/v1/vector_stores/{store}/search", query)["data"] == []
+    assert MARK.encode() not in stored_bytes(app_fixture)
+
+
+def test_an_upload_in_parts_belongs_to_its_end_user(http: httpx.Client, app_fixture: AppFixture) -> None:
+    request = {"filename": f"{MARK}.txt", "purpose": "assistants", "bytes": len(MARK), "mime_type": "text/plain"}
+    made = [sent(http, "/v1/uploads", request, ANN)["id"] for _ in range(2)]
+    parts = [http.post(f"/v1/uploads/{each}/parts", files={"data": MARK.encode()}).json()["id"] for each in made]
+    sent(http, f"/v1/uploads/{made[0]}/complete", {"part_ids": [parts[0]]})
+
+    assert sorted(each["kind"] for each in listed(http, ANN)) == ["file", "upload", "upload"]
+    assert erase(http, ANN)["complete"]
+    assert MARK.encode() not in stored_bytes(app_fixture)
+
+
+def test_a_turn_for_an_end_user_makes_the_session_theirs(http: httpx.Client) -> None:
+    session = create_session(http, create_agent(http))
+    body = {"messages": [{"role": "user", "content": "say: hi"}]}
+
+    first = http.post(f"{session}/turn", json=body, headers=as_user(ANN))
+    again = http.post(f"{session}/turn", json=body, headers=as_user(ANN))
+    other = http.post(f"{session}/turn", json=body, headers=as_user(BOB))
+    plain = http.post(f"{session}/turn", json=body)
+
+    assert [first.status_code, again.status_code, plain.status_code] == [200, 200, 200]
+    assert_error(other, 403, "other_end_user")
+    assert [each["kind"] for each in listed(http, ANN)] == ["session"]
+    assert listed(http, BOB) == []
+
+
+def test_an_export_has_everything_and_an_end(http: httpx.Client, app_fixture: AppFixture) -> None:
+    ids = use_everything(http, app_fixture, ANN, MARK)
+
+    response = http.get(f"/v1/admin/users/{ANN}/export")
+
+    lines = [json.loads(line) for line in response.text.splitlines()]
+    kinds = [line["kind"] for line in lines]
+    assert kinds == [
+        "conversation", "item", "item", "file", "file_content", "response", "input_item", "session", "turn", "end",
+    ]  # fmt: skip
+    found = {line["kind"]: line for line in lines}
+    assert found["response"]["data"]["id"] == ids["response"]
+    assert base64.b64decode(found["file_content"]["base64"]) == MARK.encode() * 1_000
+    assert found["turn"]["data"]["output_message"]["content"] == MARK
+    assert found["end"]["objects"] == 4
+    assert response.headers["content-type"].startswith("application/jsonl")
+
+
+def test_a_stored_response_costs_one_unit_more_with_an_end_user(http: httpx.Client, app_fixture: AppFixture) -> None:
+    body = {"model": "scripted/demo", "input": "say: hi"}
+    sent(http, "/v1/responses", body)
+
+    units = []
+    for user in ({}, {"user": ANN}, {"user": ANN, "safety_identifier": ANN}):
+        app_fixture.proxy.forget()
+        sent(http, "/v1/responses", body | user)
+        units.append(written(app_fixture))
+
+    assert [each - units[0] for each in units] == [0, 1, 1]
+
+
+def test_a_turn_costs_nothing_more_if_the_session_has_the_end_user(http: httpx.Client, app_fixture: AppFixture) -> None:
+    path = f"/v1/agents/{create_agent(http)}/session"
+    session = f"{path}/{sent(http, path, {'session_name': 's'}, ANN)['session_id']}"
+    body = {"messages": [{"role": "user", "content": "say: hi"}]}
+    sent(http, f"{session}/turn", body)
+
+    units = []
+    for user in (None, ANN):
+        app_fixture.proxy.forget()
+        sent(http, f"{session}/turn", body, user)
+        units.append(written(app_fixture))
+
+    assert units[0] == units[1]
+
+
+def test_an_entry_whose_object_was_never_stored_is_removed_later(
+    http: httpx.Client, app_fixture: AppFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(*_: Any, **__: Any) -> None:
+        raise OSError("died")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(app_fixture.store.chat_completions._documents, "put_new", fail)
+        chat = {"model": "scripted/demo", "messages": [{"role": "user", "content": "hi"}], "store": True, "user": ANN}
+        assert http.post("/v1/chat/completions", json=chat).status_code == 500
+
+    assert listed(http, ANN) == []
+    assert erase(http, ANN)["remaining"] == 1
+    CLOCK.move(61)
+    assert erase(http, ANN)["remaining"] == 0
+    assert b"#user:" not in stored_bytes(app_fixture)
+
+
+@pytest.mark.parametrize("scope", ["use", "users:act"])
+def test_only_administrators_reach_end_users(http: httpx.Client, monkeypatch: pytest.MonkeyPatch, scope: Any) -> None:
+    caller = ANONYMOUS.__class__(tenant="default", subject="s", scopes=frozenset([scope]))
+    monkeypatch.setattr(authentication, "ANONYMOUS", caller)
+
+    for response in (
+        http.get(f"/v1/admin/users/{ANN}"),
+        http.get(f"/v1/admin/users/{ANN}/export"),
+        http.delete(f"/v1/admin/users/{ANN}"),
+    ):
+        assert_error(response, 403, "forbidden")
+
+
+def test_acting_for_an_end_user_needs_a_scope(http: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    caller = ANONYMOUS.__class__(tenant="default", subject="s", scopes=frozenset(["use"]))
+    monkeypatch.setattr(authentication, "ANONYMOUS", caller)
+
+    assert_error(http.post("/v1/conversations", json={}, headers=as_user(ANN)), 403, "forbidden")
+
+
+@pytest.mark.parametrize("value", [b"", b"x" * 513, b"\xff\xfe"])
+def test_an_invalid_end_user_is_refused(http: httpx.Client, value: bytes) -> None:
+    assert_error(http.post("/v1/conversations", json={}, headers={b"x-stint-user": value}), 400, "invalid_request")

@@ -110,8 +110,7 @@ def compose_responses(
 ) -> OpenAIServices:
     """Make the use cases of a tenant, with the registry and tools of its agents.
 
-    `make_knowledge` is called when a response first searches vector stores. `deletions` delete all kinds of objects, or
-    by default those of this API.
+    `make_knowledge` is called when a response first searches vector stores.
     """
     settings, router = adapters.settings, adapters.router
     opaque = OpaqueTexts(tenant, store.signing_keys, settings.unsigned_content_until)
@@ -124,11 +123,9 @@ def compose_responses(
     inputs = InputReader(contexts, reader)
     responses = Responses(tenant, store, contexts, planner, reader, settings.default_model, services.meters)
     make_inference = cache(lambda: compose_inference(tenant, adapters, store, services, deletions, reader))
-    stored_responses = ResponseReader(tenant, store, recovery, deletions, links)
+    stored = ResponseReader(tenant, store, recovery, deletions, links)
     conversations = Conversations(tenant, store.conversations, reader, deletions, opaque)
-    make_end_users = cache(
-        lambda: compose_end_users(tenant, store, deletions, services, stored_responses, conversations)
-    )
+    make_end_users = cache(partial(compose_end_users, tenant, store, deletions, services, stored, conversations))
 
     async def save(request: ChatCompletionRequest, completion: ChatCompletion) -> None:
         await make_inference().stored_chats.save(request, completion)
@@ -137,7 +134,7 @@ def compose_responses(
         responses=responses,
         background=Background(tenant, store, responses, recovery, queue),
         tail=StreamTail(tenant, store, recovery),
-        stored_responses=stored_responses,
+        stored_responses=stored,
         conversations=conversations,
         chat=Chat(router, services.registry, reader, save, services.meters),
         compaction=Compaction(router, services.registry, inputs, services.meters),

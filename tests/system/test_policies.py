@@ -68,7 +68,7 @@ GRANTS = {
         **OBJECTS,
         BUCKET: {"s3:ListBucket"},
         QUEUE: {"sqs:SendMessage"},
-        INDEXES: SEARCH | FORGET,
+        INDEXES: SEARCH,
         **MODELS_AND_TOOLS,
     },
     "ResponsesRole": {
@@ -77,7 +77,7 @@ GRANTS = {
         **OBJECTS,
         BUCKET: {"s3:ListBucket"},
         QUEUE: {"sqs:SendMessage"},
-        INDEXES: SEARCH,
+        INDEXES: SEARCH | FORGET,
         **MODELS_AND_TOOLS,
     },
     "KnowledgeRole": {

@@ -13,7 +13,7 @@ from stint.aws.credentials import CredentialsError
 from stint.aws.errors import AwsConfigurationError
 from stint.bootstrap.operator import OperatorComposition
 from stint.cli import keys, users
-from stint.cli.group import CommandError
+from stint.cli.group import KEY_VARIABLE, CommandError
 from stint.domain.errors import StintError
 from stint.domain.validation import describe_faults
 from stint.settings import SettingsError, read_settings
@@ -31,6 +31,7 @@ Environment = MutableMapping[str, str]
 def run(arguments: Sequence[str], environment: Environment) -> int:
     """Run a command, and return its exit code. AWS clients read this environment, which `--state` changes."""
     parsed = make_parser().parse_args(arguments)
+    parsed.api_key = environment.get(KEY_VARIABLE, "")
     try:
         needs_table = getattr(parsed, "needs_table", True)
         if needs_table:

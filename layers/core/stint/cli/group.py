@@ -10,6 +10,10 @@ if TYPE_CHECKING:
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
 
 
+KEY_VARIABLE = "STINT_API_KEY"
+"""The environment variable with the API key for commands that call the API."""
+
+
 class CommandError(Exception):
     """A command cannot run. The message says why, and what to do."""
 

@@ -3,7 +3,6 @@
 import argparse
 import http.client
 import json
-import os
 import sys
 import urllib.error
 import urllib.request
@@ -14,7 +13,7 @@ from typing import IO, TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
 from stint.bootstrap.operator import OperatorComposition
-from stint.cli.group import CommandError
+from stint.cli.group import KEY_VARIABLE, CommandError
 from stint.cli.output import show_table
 
 if TYPE_CHECKING:
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
 SECONDS = 900
 """Timeout of a request, the longest time that a function runs."""
 
-KEY_VARIABLE = "STINT_API_KEY"
 CHUNK = 65_536
 
 
@@ -111,7 +109,7 @@ def opened(arguments: argparse.Namespace, method: str, suffix: str) -> Iterator[
     url = f"{arguments.url.rstrip('/')}/v1/admin/users/{quote(arguments.user, safe='')}{suffix}"
     if not url.startswith(("http://", "https://")):
         raise CommandError(f"{arguments.url!r} is not a URL. Use one such as https://api.example.com.")
-    headers = {"Authorization": f"Bearer {os.environ.get(KEY_VARIABLE) or 'none'}"}
+    headers = {"Authorization": f"Bearer {arguments.api_key or 'none'}"}
     request = urllib.request.Request(url, method=method, headers=headers)  # noqa: S310 - checked above
     try:
         with urllib.request.urlopen(request, timeout=SECONDS) as answer:  # noqa: S310

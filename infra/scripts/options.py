@@ -141,6 +141,7 @@ def use_managed_instances(template: Template) -> None:
     template["Parameters"] |= MANAGED_PARAMETERS
     del template["Parameters"]["StreamMemorySize"], template["Rules"]["SmallRequestsInSmallMemory"]
     del template["Conditions"]["PackedInSmallMemory"]
+    template["Resources"]["OperatorDashboard"]["Properties"]["Parameters"]["StreamMemorySize"] = "0"
     template["Resources"]["Capacity"] = {
         "Type": "AWS::Serverless::CapacityProvider",
         "Properties": {

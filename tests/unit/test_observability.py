@@ -65,6 +65,15 @@ def test_the_figures_of_a_turn_name_whose_it_was(capsys: pytest.CaptureFixture[s
     assert log_keys() == {}
 
 
+@pytest.mark.parametrize(("variable", "namespace"), [("Stint/shop", "Stint/shop"), ("", "Stint")])
+def test_the_metrics_of_each_stack_have_a_namespace(
+    monkeypatch: pytest.MonkeyPatch, variable: str, namespace: str
+) -> None:
+    monkeypatch.setenv("POWERTOOLS_METRICS_NAMESPACE", variable)
+
+    assert Observation("r", "turns").metrics.namespace == namespace
+
+
 async def test_log_lines_hold_none_of_the_credentials_of_their_request(caplog: pytest.LogCaptureFixture) -> None:
     Observation("r", "turns")
     remember(['sk-"quoted"-key'])

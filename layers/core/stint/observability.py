@@ -28,6 +28,7 @@ if TYPE_CHECKING:  # they cost a cold start 30 ms, and few functions answer with
 
 T = TypeVar("T")
 NAMESPACE = "Stint"
+"""Namespace of metrics without POWERTOOLS_METRICS_NAMESPACE, which each stack sets to one of its own."""
 
 
 @cache
@@ -83,7 +84,8 @@ class Observation:
     def __post_init__(self) -> None:
         begin_request()
         set_meter(None)
-        self.metrics = EphemeralMetrics(namespace=NAMESPACE, service=self.function)
+        self.metrics = EphemeralMetrics(service=self.function)
+        self.metrics.namespace = self.metrics.namespace or NAMESPACE
         cold_start = process_started.cache_info().currsize == 0
         process_started()
         make_logger()

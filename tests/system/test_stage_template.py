@@ -9,8 +9,8 @@ from infra.local.translation import translate
 from samtranslator.yaml_helper import yaml_parse
 
 NESTED = sorted((ROOT / "infra" / "aws").glob("*.yaml"))
-NAMES = ("FunctionName", "LayerName", "LogGroupName", "DashboardName", "AlarmName", "TableName", "BucketName")
-NAMES += ("QueueName", "RoleName", "ManagedPolicyName", "PolicyName", "VectorBucketName", "RuleName", "Name")
+NAMES = ["FunctionName", "LayerName", "LogGroupName", "DashboardName", "AlarmName", "TableName", "BucketName"]
+NAMES += ["QueueName", "RoleName", "ManagedPolicyName", "PolicyName", "VectorBucketName", "RuleName", "Name"]
 """Properties that name a resource in its account and region."""
 
 NAMED = {

@@ -12,7 +12,7 @@ export PYTHONPATH := layers/core:layers/runtime/python:.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run cli invoke sam-local test test-api test-adversarial test-local test-node test-clients bench lint types arch validate build deploy openapi lock clean
+.PHONY: help setup run cli invoke sam-local test test-api test-adversarial test-security test-local test-node test-clients bench lint types arch validate build deploy openapi lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -69,11 +69,14 @@ PROCESSES := tests/runtime tests/system tests/samples
 # Tests of the cost of hostile requests. Each test sends several, and takes up to ten seconds of CPU time.
 HOSTILE := tests/adversarial
 
+# Attacks on the API behind its authorizer.
+ATTACKS := tests/security
+
 # Tests of every route over HTTP, and of the table and the bucket, with generated faults.
 INTERFACES := tests/api tests/store
 
 test: setup ## run the tests of modules and use cases (two minutes)
-	@$(BIN)/pytest -q -n auto --dist loadfile $(PROCESSES:%=--ignore %) $(HOSTILE:%=--ignore %) $(INTERFACES:%=--ignore %) --ignore tests/clients $(ARGS)
+	@$(BIN)/pytest -q -n auto --dist loadfile $(PROCESSES:%=--ignore %) $(HOSTILE:%=--ignore %) $(ATTACKS:%=--ignore %) $(INTERFACES:%=--ignore %) --ignore tests/clients $(ARGS)
 
 test-api: setup ## run the tests of the HTTP API, of the table and of the bucket (two minutes)
 	@$(BIN)/pytest -q -n auto --dist loadfile $(INTERFACES) $(ARGS)
@@ -81,6 +84,9 @@ test-api: setup ## run the tests of the HTTP API, of the table and of the bucket
 # MEMORY=128: with the settings that a streaming function of 128 MB needs (docs/memory.md)
 test-adversarial: setup ## measure CPU time and memory of hostile requests and files (six minutes)
 	@$(if $(filter 128,$(MEMORY)),STINT_MAX_REQUEST_BYTES=1000000 STINT_MAX_FETCHED_BYTES=1000000) $(BIN)/pytest -q -n 0 $(HOSTILE) $(ARGS)
+
+test-security: setup ## attack every route: callers without rights, URLs that lead inside (two minutes)
+	@$(BIN)/pytest -q -n auto --dist loadfile $(ATTACKS) $(ARGS)
 
 test-local: setup ## run the tests of function processes: the runtime, `make run` with the real Python clients, every event
 	@$(BIN)/pytest -q -n auto --dist loadfile $(PROCESSES) $(ARGS)

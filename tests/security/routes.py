@@ -1,0 +1,54 @@
+"""The routes of the OpenAPI document and of the translated template."""
+
+import json
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+from infra.local.system import ANY, Mock, Route, System
+
+DOCUMENT = Path(__file__).parents[2] / "docs" / "openapi.json"
+METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
+UNKNOWN = "00000000-0000-4000-8000-000000000000"
+OPEN = frozenset({"/v1/health"})
+
+
+class Target(NamedTuple):
+    """A method of a path. `template` is the path with its variables."""
+
+    method: str
+    template: str
+
+    @property
+    def path(self) -> str:
+        """The path with an unknown id in place of each variable."""
+        parts = self.template.split("/")
+        return "/".join(UNKNOWN if part.startswith("{") else part for part in parts)
+
+    @property
+    def name(self) -> str:
+        return f"{self.method} {self.template}"
+
+
+@cache
+def documented() -> tuple[Target, ...]:
+    """Return the operations of the OpenAPI document."""
+    paths = json.loads(DOCUMENT.read_text())["paths"]
+    return tuple(Target(method.upper(), path) for path, item in paths.items() for method in item)
+
+
+def deployed(system: System) -> Iterator[Target]:
+    """Yield the routes of the template that run a function. A route for any method is one for each."""
+    for route in system.routes:
+        if not isinstance(route.integration, Mock):
+            yield from methods_of(route)
+
+
+def methods_of(route: Route) -> Iterator[Target]:
+    yield from (Target(method, route.path) for method in (METHODS if route.method == ANY else (route.method,)))
+
+
+def closed_targets(system: System) -> list[Target]:
+    """Return all targets that need a credential."""
+    return sorted(each for each in {*documented(), *deployed(system)} if each.path not in OPEN)

@@ -1,0 +1,52 @@
+"""Every route of the document and of the template, called by each kind of caller."""
+
+import pytest
+from tests.security.attacks import Attacks, Record
+from tests.security.callers import STRANGERS, TENANT
+from tests.security.routes import closed_targets, documented
+from tests.security.stack import Stack
+
+from stint.domain.principals import SCOPES, Scope
+from stint.http.scopes import ROUTE_SCOPES
+
+TABLE = {route.replace(":path", ""): scope for route, scope in ROUTE_SCOPES.items()}
+
+
+@pytest.mark.parametrize("kind", STRANGERS)
+def test_every_route_is_closed_for(stack: Stack, kind: str, record_property: Record) -> None:
+    attacks, headers = Attacks(), dict(STRANGERS[kind](stack))
+    with stack.client() as http:
+        for target in closed_targets(stack.system):
+            with attacks.attack(target.name):
+                answer = http.request(target.method, target.path, json={}, headers=headers)
+            if answer.status_code != 401 or "www-authenticate" not in answer.headers:
+                attacks.got_in.append(f"{target.name}: {answer.status_code} {answer.text[:200]}")
+
+    attacks.record(record_property)
+
+
+@pytest.mark.parametrize("scope", SCOPES)
+def test_one_scope_opens_its_own_routes_only(stack: Stack, scope: Scope, record_property: Record) -> None:
+    attacks = Attacks()
+    with stack.client(stack.create_key(TENANT, scopes=[scope]).key) as http:
+        for target in documented():
+            with attacks.attack(target.name):
+                answer = http.request(target.method, target.path, json={})
+            is_refused = "insufficient_scope" in answer.headers.get("www-authenticate", "")
+            is_closed = TABLE[target.name] not in (None, scope)
+            if is_refused != is_closed or answer.status_code in (401, 500, 502, 503, 504):
+                attacks.got_in.append(f"{target.name}: {answer.status_code} {answer.text[:200]}")
+
+    attacks.record(record_property)
+
+
+def test_no_route_of_the_template_is_outside_of_the_table_of_scopes(stack: Stack, record_property: Record) -> None:
+    attacks = Attacks()
+    with stack.client(stack.create_key(TENANT, scopes=["users:act"]).key) as http:
+        for target in closed_targets(stack.system):
+            with attacks.attack(target.name):
+                answer = http.request(target.method, target.path, json={})
+            if answer.status_code not in (403, 404, 405):
+                attacks.got_in.append(f"{target.name}: {answer.status_code}")
+
+    attacks.record(record_property)

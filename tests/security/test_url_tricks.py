@@ -1,0 +1,125 @@
+"""No place that takes a URL leads inside, in whatever notation."""
+
+import socket
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+from tests.api.test_hostile_urls import IMAGES, PLACES, Send
+from tests.security.attacks import Attacks, Record
+from tests.security.stack import Stack
+from tests.security.tricks import NAMES, tricks
+from tests.servers.scripted_http import Received, Reply, ScriptedHTTPServer
+
+SECRET = "contents-of-the-inner-server"
+REFUSED = ("url_not_allowed", "url_unavailable", "unsupported_document", "invalid_request")
+NOT_FOLLOWED = "tool_unavailable"
+"""The code of an MCP server that answers with a redirect."""
+
+real_getaddrinfo = socket.getaddrinfo
+
+
+def rag_insert(http: httpx.Client, url: str) -> httpx.Response:
+    document = {"document_id": "d", "content": {"uri": url}, "mime_type": "text/plain", "metadata": {}}
+    http.post("/v1/vector-dbs", json={"vector_db_id": "urls", "embedding_model": "hashed/words-384"})
+    body = {"documents": [document], "vector_db_id": "urls", "chunk_size_in_tokens": 128}
+    return http.post("/v1/tool-runtime/rag-tool/insert", json=body)
+
+
+REGISTRATIONS = ("other_toolgroup", "http_tool", "mcp_toolgroup")
+"""Places that only check a URL. It is called later."""
+
+WHERE: dict[str, Send] = {place.__name__: place for place in (*PLACES, rag_insert)}
+
+
+@pytest.fixture(autouse=True)
+def _names(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Resolve the names of the attacker's zone."""
+
+    def look_up(host: Any, port: Any, *args: Any, **options: Any) -> Any:
+        name = str(host).rstrip(".")
+        if name not in NAMES:
+            return real_getaddrinfo(host, port, *args, **options)
+        families = {True: socket.AF_INET6, False: socket.AF_INET}
+        return [(families[":" in each], socket.SOCK_STREAM, 6, "", (each, port)) for each in NAMES[name]]
+
+    monkeypatch.setattr(socket, "getaddrinfo", look_up)
+
+
+@pytest.fixture(scope="module")
+def inner() -> Iterator[ScriptedHTTPServer]:
+    """Yield a server on loopback that no caller may reach."""
+    with ScriptedHTTPServer(lambda _: Reply((SECRET.encode(),), headers={"content-type": "text/plain"})) as server:
+        yield server
+
+
+@pytest.fixture
+def http(stack: Stack) -> Iterator[httpx.Client]:
+    with stack.client(stack.create_key("urls").key) as http:
+        yield http
+
+
+def port_of(server: ScriptedHTTPServer) -> int:
+    return int(server.url.rsplit(":", 1)[1])
+
+
+def judge(attacks: Attacks, what: str, answer: httpx.Response) -> None:
+    """Note an answer that is not a refusal of the URL."""
+    code = answer.json().get("error", {}).get("code")
+    if not ((answer.status_code == 400 and code in REFUSED) or code == NOT_FOLLOWED) or SECRET in answer.text:
+        attacks.got_in.append(f"{what}: {answer.status_code} {answer.text[:300]}")
+
+
+@pytest.mark.parametrize("place", WHERE)
+def test_a_url_that_leads_inside_is_refused_in(
+    http: httpx.Client, inner: ScriptedHTTPServer, place: str, record_property: Record
+) -> None:
+    attacks = Attacks()
+    inner.requests.clear()
+    for url in tricks(port_of(inner)):
+        with attacks.attack(place):
+            answer = WHERE[place](http, url)
+        judge(attacks, f"{place} {url!r}", answer)
+
+    attacks.record(record_property)
+    assert inner.requests == []
+
+
+@pytest.mark.parametrize("place", IMAGES, ids=[place.__name__ for place in IMAGES])
+def test_an_image_is_never_fetched_from_inside(
+    http: httpx.Client, inner: ScriptedHTTPServer, place: Send, record_property: Record
+) -> None:
+    attacks = Attacks()
+    inner.requests.clear()
+    for url in tricks(port_of(inner)):
+        with attacks.attack(place.__name__):
+            answer = place(http, url)
+        if SECRET in answer.text or answer.status_code >= 500:
+            attacks.got_in.append(f"{url!r}: {answer.status_code} {answer.text[:300]}")
+
+    attacks.record(record_property)
+    assert inner.requests == []
+
+
+@pytest.mark.parametrize("status", [302, 307])
+@pytest.mark.parametrize("place", [name for name in WHERE if name not in REGISTRATIONS])
+def test_a_redirect_does_not_lead_inside(
+    http: httpx.Client, inner: ScriptedHTTPServer, place: str, status: int, record_property: Record
+) -> None:
+    attacks = Attacks()
+    inner.requests.clear()
+    locations = tricks(port_of(inner))[::7]
+    headers = iter(locations)
+
+    def redirect(_: Received) -> Reply:
+        return Reply(status=status, headers={"Location": next(headers, locations[0])})
+
+    with ScriptedHTTPServer(redirect) as outer:
+        for _ in locations:
+            with attacks.attack(place):
+                answer = WHERE[place](http, f"http://public.example:{port_of(outer)}/")
+            judge(attacks, f"{place} {status}", answer)
+
+    attacks.record(record_property)
+    assert inner.requests == []

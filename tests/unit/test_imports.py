@@ -35,12 +35,12 @@ ALLOWED = {
 MODULES = {
     "authorizer": 440,
     "admin": 686,
-    "agents": 673,
-    "knowledge": 709,
-    "registry": 687,
-    "responses": 748,
-    "turns": 664,
-    "worker": 640,
+    "agents": 676,
+    "knowledge": 712,
+    "registry": 690,
+    "responses": 751,
+    "turns": 667,
+    "worker": 643,
 }
 
 # The second import finds every library loaded: what reads the environment then is the package itself.

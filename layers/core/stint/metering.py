@@ -4,6 +4,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from math import ceil
 from typing import Any, Protocol
 
 from stint.domain.inference import Usage
@@ -55,7 +56,7 @@ class Meter:
     counted: Consumption = field(default_factory=lambda: Consumption(model_dollars=0.0))
     write_units: float = 0.0
     read_units: float = 0.0
-    started: float = field(default_factory=time.monotonic)
+    started: float = field(default_factory=lambda: time.monotonic())
     closed: bool = False
     agent_id: str = ""
     session_id: str = ""
@@ -86,10 +87,10 @@ class Meter:
     def read_own(self, further_writes: int = 0) -> Consumption:
         """Return what the run has consumed since the meter began."""
         now = self.counted.model_copy()
-        now.write_units, now.read_units = round(self.write_units) + further_writes, round(self.read_units)
+        now.write_units, now.read_units = round(self.write_units) + further_writes, ceil(self.read_units)
         now.milliseconds, now.memory_mb = round((time.monotonic() - self.started) * 1000), self.memory_mb
         infrastructure = self.prices.infrastructure
-        cost = infrastructure.cost_of(now.write_units, now.read_units, now.milliseconds, now.memory_mb)
+        cost = infrastructure.cost_of(now.write_units, self.read_units, now.milliseconds, now.memory_mb)
         now.infrastructure_dollars = round(cost, DIGITS)
         return now
 

@@ -167,7 +167,7 @@ async def test_a_response_that_fails_lets_its_conversation_go(
     assert not await is_locked(worker_fixture, conversation)
 
 
-async def test_nothing_is_read_to_take_a_conversation_whose_response_has_failed(
+async def test_only_stops_are_read_to_take_a_conversation_whose_response_has_failed(
     make_worker_fixture: MakeWorkerFixture,
 ) -> None:
     worker_fixture = make_worker_fixture(script([ModelError("Busy.")]))
@@ -177,7 +177,7 @@ async def test_nothing_is_read_to_take_a_conversation_whose_response_has_failed(
 
     await worker_fixture.create(conversation=conversation)
 
-    assert worker_fixture.cloud.calls == {"UpdateItem": 2, "Query": 1, "BatchWriteItem": 1}
+    assert worker_fixture.cloud.calls == {"UpdateItem": 2, "Query": 1, "BatchWriteItem": 1, "GetItem": 1}
 
 
 async def test_a_response_in_the_background_takes_its_conversation_with_one_write(
@@ -193,7 +193,7 @@ async def test_a_response_in_the_background_takes_its_conversation_with_one_writ
     worker_fixture.cloud.forget()
     await worker_fixture.run(response_id)
 
-    assert created == {"UpdateItem": 2, "Query": 1, "BatchWriteItem": 1}
+    assert created == {"UpdateItem": 2, "Query": 1, "BatchWriteItem": 1, "GetItem": 1}
     # Its own lease, the conversation's lock and release; its items, and the conversation asked for after them.
     writes = ("UpdateItem", "BatchWriteItem", "PutItem")
     assert [worker_fixture.cloud.calls[name] for name in writes] == [3, 1, 1]

@@ -48,8 +48,8 @@ async def test_a_search_of_a_response_costs_two_steps_and_two_reads_more(knowled
     await responder.respond(**tools)
 
     searched = count(knowledge)
-    assert plain == {"written": 3, "read": 0, "objects": 0, "index": 0}
-    assert searched == {"written": 5, "read": 0, "objects": 0, "index": 1}
+    assert plain == {"written": 3, "read": 0.5, "objects": 0, "index": 0}
+    assert searched == {"written": 5, "read": 0.5, "objects": 0, "index": 1}
     assert Counter(knowledge.cloud.calls) - calls == {"BatchGetItem": 2, "PutItem": 2}
 
 

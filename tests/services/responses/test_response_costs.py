@@ -12,6 +12,9 @@ from tests.store.response_samples import Responder as StoreResponder
 
 WRITES = ("PutItem", "UpdateItem", "DeleteItem", "BatchWriteItem")
 
+STOPS_READ = {"GetItem": 1}
+"""The call with which each run begins: half a read unit."""
+
 
 def write_units(cloud: Cloud) -> float:
     return sum(cloud.units[name] for name in WRITES)
@@ -25,12 +28,13 @@ async def warm(make_worker_fixture: MakeWorkerFixture) -> Responder:
     return responder
 
 
-async def test_a_plain_response_costs_three_write_units_in_two_calls_and_reads_nothing(warm: Responder) -> None:
+async def test_a_plain_response_costs_three_write_units_in_two_calls_and_reads_only_the_stops(warm: Responder) -> None:
     warm.cloud.forget()
 
     await warm.respond()
 
-    assert warm.cloud.calls == {"BatchWriteItem": 1, "PutItem": 1}
+    assert warm.cloud.calls == STOPS_READ | {"BatchWriteItem": 1, "PutItem": 1}
+    assert warm.cloud.units["GetItem"] == 0.5
     assert write_units(warm.cloud) == 3
 
 
@@ -39,15 +43,15 @@ async def test_a_streamed_response_costs_the_same(warm: Responder) -> None:
 
     await warm.respond(stream=True)
 
-    assert warm.cloud.calls == {"BatchWriteItem": 1, "PutItem": 1}
+    assert warm.cloud.calls == STOPS_READ | {"BatchWriteItem": 1, "PutItem": 1}
 
 
-async def test_a_response_that_is_not_stored_costs_nothing(warm: Responder) -> None:
+async def test_a_response_that_is_not_stored_costs_only_the_read_of_the_stops(warm: Responder) -> None:
     warm.cloud.forget()
 
     await warm.respond(store=False)
 
-    assert warm.cloud.calls == {}
+    assert warm.cloud.calls == STOPS_READ
 
 
 async def test_a_step_more_costs_a_unit_more(make_worker_fixture: MakeWorkerFixture) -> None:
@@ -57,7 +61,7 @@ async def test_a_step_more_costs_a_unit_more(make_worker_fixture: MakeWorkerFixt
 
     await responder.respond(tools=[MCP_TOOL])
 
-    assert responder.cloud.calls == {"BatchWriteItem": 1, "PutItem": 3}
+    assert responder.cloud.calls == STOPS_READ | {"BatchWriteItem": 1, "PutItem": 3}
     assert write_units(responder.cloud) == 5
 
 
@@ -67,7 +71,7 @@ async def test_a_link_costs_one_round_of_reads_more(warm: Responder) -> None:
 
     await warm.respond(previous_response_id=first)
 
-    assert warm.cloud.calls == {"Query": 1, "BatchWriteItem": 1, "PutItem": 1}
+    assert warm.cloud.calls == STOPS_READ | {"Query": 1, "BatchWriteItem": 1, "PutItem": 1}
     assert write_units(warm.cloud) == 3
 
 
@@ -76,10 +80,10 @@ async def test_references_cost_a_query_for_each_response_that_they_lead_to(warm:
     told = [{"type": "item_reference", "id": item} for item in (*items, items[0])]
     warm.cloud.forget()
 
-    with warm.cloud.proxy.held_in_rounds(["Query"] * 2, ["BatchWriteItem"]):
+    with warm.cloud.proxy.held_in_rounds(["GetItem", *["Query"] * 2], ["BatchWriteItem"]):
         run = await warm.start([*told, {"role": "user", "content": "go"}])
 
-    assert warm.cloud.calls == {"Query": 2, "BatchWriteItem": 1}
+    assert warm.cloud.calls == STOPS_READ | {"Query": 2, "BatchWriteItem": 1}
     await warm.play(run)
 
 
@@ -89,7 +93,7 @@ async def test_a_response_in_a_conversation_costs_its_items_and_its_lock(warm: R
 
     await warm.respond(conversation=conversation)
 
-    assert warm.cloud.calls == {"UpdateItem": 2, "Query": 1, "BatchWriteItem": 2, "PutItem": 1, "GetItem": 1}
+    assert warm.cloud.calls == {"UpdateItem": 2, "Query": 1, "BatchWriteItem": 2, "PutItem": 1, "GetItem": 2}
     assert write_units(warm.cloud) == 7  # 3 as ever, 2 for the lock, 2 for the items
 
 
@@ -103,7 +107,7 @@ async def test_another_process_reads_a_chain_in_a_round_after_its_last_link_and_
     await cold.respond(store=False)
     warm.cloud.forget()
 
-    rounds = [["Query"] * links for links in (1, 19)]
+    rounds = [["GetItem", "Query"], ["Query"] * 19]
     with warm.cloud.proxy.held_in_rounds(*rounds, ["BatchWriteItem"]) as seen:
         run = await cold.start("end", previous_response_id=last)
 
@@ -121,7 +125,7 @@ async def test_a_warm_process_checks_the_links_that_it_knows_in_the_round_that_r
     last = await chain(warm, 20)
     warm.cloud.forget()
 
-    with warm.cloud.proxy.held_in_rounds(["Query", "BatchGetItem"], ["BatchWriteItem"]):
+    with warm.cloud.proxy.held_in_rounds(["GetItem", "Query", "BatchGetItem"], ["BatchWriteItem"]):
         run = await warm.start("end", previous_response_id=last)
 
     assert warm.cloud.units["Query"] == 1
@@ -136,7 +140,7 @@ async def test_a_response_that_is_continued_again_costs_one_call_for_its_whole_c
     with read_keys(warm.cloud) as keys:
         await warm.respond(previous_response_id=last)
 
-    assert warm.cloud.calls == {"BatchGetItem": 1, "BatchWriteItem": 1, "PutItem": 1}
+    assert warm.cloud.calls == STOPS_READ | {"BatchGetItem": 1, "BatchWriteItem": 1, "PutItem": 1}
     assert [len(names) for names in keys] == [10]
     assert {sk for names in keys for _, sk in names} == {"meta"}  # a header, which is one read unit up to 4 KB
 
@@ -150,7 +154,7 @@ async def test_a_check_of_more_than_100_links_is_a_call_for_100_of_them(warm: Re
     with read_keys(warm.cloud) as keys:
         await warm.respond(previous_response_id=links[-1].response_id)
 
-    assert warm.cloud.calls == {"BatchGetItem": 2, "BatchWriteItem": 1, "PutItem": 1}
+    assert warm.cloud.calls == STOPS_READ | {"BatchGetItem": 2, "BatchWriteItem": 1, "PutItem": 1}
     assert sorted(len(names) for names in keys) == [50, 100]
 
 

@@ -244,9 +244,9 @@ async def test_each_resume_of_a_complete_turn_costs_four_write_units_and_one_sto
     await turn_fixture.resumed(first.turn_id, ("a", "3"))
     own_cloud.forget()
 
-    with own_cloud.proxy.held_together("UpdateItem", "GetItem", "GetItem"):
+    with own_cloud.proxy.held_together("UpdateItem", "GetItem", "GetItem", "GetItem"):
         turn = await turn_fixture.resume(first.turn_id, ("b", "3"))
     await collect(turn_fixture.turns.run(turn))
 
-    assert own_cloud.calls == {"UpdateItem": 2, "GetItem": 2, "PutItem": 2}
+    assert own_cloud.calls == {"UpdateItem": 2, "GetItem": 3, "PutItem": 2}
     assert own_cloud.units["UpdateItem"] + own_cloud.units["PutItem"] == 4

@@ -44,12 +44,15 @@ async def test_the_receipt_of_a_turn_counts_its_tokens_calls_units_and_time(clou
         turn = (await turn_fixture.play(run))[-1].turn  # type: ignore[union-attr]  # the terminal event
 
     receipt = receipt_of(turn)
-    assert (receipt.write_units, receipt.read_units) == (write_units(cloud), cloud.units["GetItem"]) == (4, 1)
+    assert (receipt.write_units, write_units(cloud)) == (4, 4)
+    of_process = 0.5  # the second read of the stops
+    assert (receipt.read_units, cloud.units["GetItem"]) == (2, 1.5 + of_process)
     assert (receipt.model_calls, receipt.tool_calls, receipt.input_tokens, receipt.cached_tokens) == (1, 0, 100, 40)
     assert (receipt.output_tokens, receipt.reasoning_tokens) == (20, 5)
     assert (receipt.milliseconds, receipt.memory_mb) == (2000, 256)
     assert receipt.model_dollars == pytest.approx((60 * 2 + 40 * 1 + 20 * 10) / 1e6)
-    assert receipt.infrastructure_dollars == pytest.approx((2.5 + 0.125 + 0.2) / 1e6 + 2 / 4 * 0.0000133334, abs=1e-9)
+    infrastructure = (4 * 0.625 + 1.5 * 0.125 + 0.2) / 1e6 + 2 / 4 * 0.0000133334
+    assert receipt.infrastructure_dollars == pytest.approx(infrastructure, abs=1e-9)
     assert receipt.dollars == pytest.approx((receipt.model_dollars or 0) + receipt.infrastructure_dollars)
 
 

@@ -101,7 +101,7 @@ async def test_the_budgets_are_reserved_in_the_same_round_trip_as_the_lease(own_
     await fixture.agents.config(fixture.agent_id)
     await fixture.turns.planner.prepare()
 
-    with own_cloud.proxy.held_together("UpdateItem", "UpdateItem", "UpdateItem", "GetItem", "Query") as seen:
+    with own_cloud.proxy.held_together("UpdateItem", "UpdateItem", "UpdateItem", "GetItem", "GetItem", "Query") as seen:
         turn = await fixture.start()
 
     assert seen["UpdateItem"] == 3

@@ -56,7 +56,7 @@ async def test_a_segment_is_written_once_by_the_process_that_ends_its_turns(own_
     await messages_of_next_turn(warm)
 
     assert len(segments) == 1
-    assert own_cloud.calls == {"UpdateItem": 2, "PutItem": 2, "GetItem": 1}
+    assert own_cloud.calls == {"UpdateItem": 2, "PutItem": 2, "GetItem": 2}
 
 
 async def test_a_cold_process_continues_the_segments_of_another(own_cloud: Cloud, tenant: str) -> None:

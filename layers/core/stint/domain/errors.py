@@ -72,6 +72,12 @@ class Forbidden(StintError):
         self.scope = scope
 
 
+class Stopped(Forbidden):
+    """An admin has stopped the session, the caller's API key or the tenant."""
+
+    code = "stopped"
+
+
 class NotFound(StintError):
     """An object does not exist, was deleted, or has expired."""
 

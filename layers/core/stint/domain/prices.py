@@ -42,7 +42,7 @@ class InfrastructurePrices(BaseModel):
     invocations: float = Field(default=0.20, ge=0)
     gb_seconds: float = Field(default=0.0000133334, ge=0)
 
-    def cost_of(self, write_units: int, read_units: int, milliseconds: int, memory_mb: int) -> float:
+    def cost_of(self, write_units: int, read_units: float, milliseconds: int, memory_mb: int) -> float:
         """Return the dollars of one invocation."""
         storage = write_units * self.write_units + read_units * self.read_units
         duration = milliseconds / 1000 * memory_mb / 1024 * self.gb_seconds

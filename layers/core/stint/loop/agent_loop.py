@@ -9,7 +9,7 @@ from contextlib import aclosing
 from dataclasses import replace
 from datetime import datetime
 
-from stint.domain.errors import ContextLengthExceeded, DeadlineExceeded, ModelError
+from stint.domain.errors import ContextLengthExceeded, DeadlineExceeded, ModelError, Stopped
 from stint.domain.ids import new_id
 from stint.domain.inference import AnswerDetails
 from stint.domain.run_events import (
@@ -37,6 +37,7 @@ from stint.loop.screening import Screening, screen
 from stint.loop.structured_output import validate_output
 from stint.metering import count_tool_calls
 from stint.net.large_answers import large_answers_one_at_a_time
+from stint.run_stop import raise_if_stopped
 from stint.shields.port import Touchpoint
 
 CALLS_AT_ONCE = 4
@@ -184,10 +185,11 @@ def shield_start(step_id: str, touchpoint: Touchpoint) -> StepStart:
 async def answer_calls(run: Run, next_step: RunTools) -> AsyncGenerator[StepEvent, None]:
     """Run calls, some concurrently, with a step each in the model's order. The last step has the ending of the run.
 
-    When time runs out, the finished calls are stored, too, because their effects cannot be undone.
+    When time runs out or the run is stopped, the finished calls are stored, too: their effects cannot be undone.
     """
     if next_step.calls:
         run.log.check()
+        raise_if_stopped()
     run.tool_calls += len(next_step.calls)
     count_tool_calls(len(next_step.calls))
     started_at = now()
@@ -205,7 +207,7 @@ async def answer_calls(run: Run, next_step: RunTools) -> AsyncGenerator[StepEven
             left.pop(0)
             step = tool_step(run, step_id, started_at, call, response)
             yield await store(run, step, None if left else ending_of(run, next_step.then))
-    except DeadlineExceeded:
+    except (DeadlineExceeded, Stopped):
         for call, task in left:
             if task.done() and not task.cancelled():
                 await store(run, tool_step(run, new_id(), started_at, call, task.result()), None)

@@ -9,6 +9,7 @@ from stint.domain.inference import Accepted, Finished, InferenceRequest, ModelCh
 from stint.domain.known_secrets import redactor_of_models_text
 from stint.loop.redacted_chunks import ChunkRedactor
 from stint.models.port import ChatModel
+from stint.run_stop import expiring_on_stop, raise_if_stopped
 
 T = TypeVar("T")
 
@@ -54,6 +55,7 @@ class Inference:
         Raises:
             ModelError: the model failed, or its answer has no end.
             DeadlineExceeded: the deadline passed first.
+        Stopped: an admin stopped the run.
         """
         clock = asyncio.get_running_loop().time
         chunk = await with_deadline(deadline, self.first)
@@ -64,6 +66,7 @@ class Inference:
                 yield each
             if isinstance(chunk, Finished):
                 return
+            raise_if_stopped()
             if clock() >= deadline:  # a timeout alone never occurs while chunks are already available
                 raise DeadlineExceeded(TIME_IS_OVER)
             chunk = await with_deadline(deadline, self.read_one())
@@ -83,12 +86,15 @@ async def with_deadline(deadline: float, awaitable: Awaitable[T]) -> T:
 
     Raises:
         DeadlineExceeded: the deadline passed first.
+        Stopped: an admin stopped the run.
     """
     limit = asyncio.timeout_at(deadline)
     try:
         async with limit:
-            return await awaitable
+            with expiring_on_stop(limit):
+                return await awaitable
     except TimeoutError:
         if not limit.expired():  # a timeout inside the awaited object
             raise
+        raise_if_stopped()
         raise DeadlineExceeded(TIME_IS_OVER) from None

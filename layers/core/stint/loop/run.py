@@ -115,7 +115,8 @@ class Run:
             return
         left = self.deadline - asyncio.get_running_loop().time()
         try:
-            await self.inference.wait_until_accepted(min(ACCEPTANCE_SECONDS, left))
+            accepting = self.inference.wait_until_accepted(min(ACCEPTANCE_SECONDS, left))
+            await with_deadline(self.deadline + ACCEPTANCE_SECONDS, accepting)
         except BaseException as error:
             if isinstance(error, ContextLengthExceeded) and self.plan.shortens:
                 return

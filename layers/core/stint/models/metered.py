@@ -15,6 +15,7 @@ from stint.domain.inference import (
 )
 from stint.metering import Meter, Reservation, find_meter
 from stint.models.port import ChatModel
+from stint.run_stop import admit_model_call, refuse_stopped
 
 CHARACTERS_PER_TOKEN = 4
 ANSWER_TOKENS = 1_000
@@ -40,13 +41,17 @@ class MeteredModel:
         """Start a model call once the budgets of the run admit it; see the port."""
         meter = find_meter()
         call = meter and MeteredCall(meter, f"{self._provider}/{request.model}", request)
+        await admit_model_call()
         if call:
             await call.admit()
-        chunks = self._model.stream(request)
+        chunks, begun = self._model.stream(request), False
         try:
             async for chunk in chunks:
                 if call:
                     await call.follow(chunk)
+                if not begun:
+                    await refuse_stopped()
+                    begun = True
                 yield chunk
         finally:
             if call:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from stint.store.response_leases import ResponseLeases
     from stint.store.responses import ResponseStore
     from stint.store.signing_keys import SigningKeys
+    from stint.store.stops import StopStore
     from stint.store.uploads import UploadStore
     from stint.store.usage import UsageStore
     from stint.store.vector_db_names import VectorDBNames
@@ -140,6 +141,12 @@ class Store:
         from stint.store.usage import UsageStore  # noqa: PLC0415 - see above
 
         return UsageStore(self._table, self.budgets)
+
+    @cached_property
+    def stops(self) -> "StopStore":
+        from stint.store.stops import StopStore  # noqa: PLC0415 - see above
+
+        return StopStore(self._dynamodb, self._table_name)
 
     @cached_property
     def idempotency(self) -> "IdempotencyRecords":

@@ -49,6 +49,10 @@ class NoRegistrations:
     async def read(self, tenant: str) -> dict[Any, Any]:
         return {}
 
+    @property
+    def stops(self) -> "NoRegistrations":
+        return self
+
 
 async def fetch(url: str) -> Raw:
     raise AssertionError(url)

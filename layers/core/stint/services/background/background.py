@@ -10,12 +10,14 @@ from stint.domain.openai.response_requests import CreateResponse
 from stint.domain.openai.response_resource import Response
 from stint.domain.openai.stored_responses import ResponseHeader, StoredResponse
 from stint.domain.tasks import ResponseTask
+from stint.run_stop import refuse_stopped
 from stint.services.concurrency import value_of
+from stint.services.responses.links import released_on_error
 from stint.services.responses.read import to_resource
 from stint.services.responses.recovery import Recovery, WorkQueue, cancelled
 from stint.services.responses.replay import replay
 from stint.services.responses.response_log import end_users
-from stint.services.responses.responses import Responses, released_on_error
+from stint.services.responses.responses import Responses
 from stint.store.store import Store
 from stint.tools.port import NO_PROVIDER_DATA, ProviderData
 
@@ -61,9 +63,17 @@ class Background:
 
         Its conversation must be free. From here on the response keeps the conversation by its record until it has
         ended, although the lease is not renewed while no worker runs it.
+
+        Raises:
+            StintError: as `Responses.start`.
         """
+        with self.responses.meters.stops.watched():
+            return await self.put_watched(request, deadline, response_id)
+
+    async def put_watched(self, request: CreateResponse, deadline: float, response_id: str | None) -> StoredResponse:
         prepared = await self.responses.prepare(request, deadline, NO_PROVIDER_DATA, response_id)
         async with released_on_error(prepared.context):
+            await refuse_stopped()
             for outcome in await asyncio.gather(
                 self.store.responses.put(self.tenant, prepared.header, end_users(prepared.header)),
                 self.put_beginning(prepared.header),

@@ -11,10 +11,12 @@ from stint.domain.inference import Usage
 from stint.domain.openai.response_events import ResponseEvent
 from stint.domain.openai.stored_responses import ResponseHeader, ResponseOutcome, ResponseRecord, StoredResponse
 from stint.domain.steps import InferenceStep, ToolExecutionStep
+from stint.loop.model_call import with_deadline
 from stint.loop.next_step import RunTools, ending_of, what_is_left
 from stint.loop.run import Run
 from stint.loop.structured_output import validate_output
 from stint.metering import admit_run, read_meter, resume_meter
+from stint.run_stop import refuse_stopped
 from stint.services.background.event_writer import StreamWriter
 from stint.services.background.response_lease import ResponseKeeper
 from stint.services.background.waiting import retry_while_locked
@@ -39,9 +41,11 @@ class Resumer:
         The run uses the lease of `keeper` until its deadline. The conversation's lease is renewed from here on.
 
         Raises:
-            StintError: something that it needs no longer exists, or the conversation was in use for too long.
+            StintError: something that it needs no longer exists, the conversation was in use for too long, or an admin
+                stopped the caller's key or the tenant.
         """
         header, settings, deadline = stored.header, stored.header.settings, keeper.deadline
+        await refuse_stopped()
         await admit_in_time(deadline)
         context = await self.open_context(header, deadline)
         try:
@@ -78,7 +82,7 @@ async def admit_in_time(deadline: float) -> None:
     except RateLimitExceeded as refused:
         if asyncio.get_running_loop().time() + refused.retry_after >= deadline:
             raise
-        await asyncio.sleep(refused.retry_after)
+        await with_deadline(deadline, asyncio.sleep(refused.retry_after))
         await admit_run()
 
 

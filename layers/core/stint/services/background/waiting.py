@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from stint.domain.errors import Conflict, Interrupted
+from stint.loop.model_call import with_deadline
 
 T = TypeVar("T")
 
@@ -56,4 +57,4 @@ async def retry_while_locked(begin: Callable[[], Awaitable[T]], lock_wait_second
         except Conflict as conflict:
             if conflict.code not in LOCKED or clock() + PAUSE_SECONDS >= until:
                 raise
-        await asyncio.sleep(PAUSE_SECONDS)
+        await with_deadline(deadline, asyncio.sleep(PAUSE_SECONDS))

@@ -1,6 +1,7 @@
 """The context of a response, and the links of a chain that are added to it."""
 
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from itertools import zip_longest
 
@@ -116,3 +117,13 @@ def add_records(reader: MessageBuilder, output: OutputItems, records: Iterable[R
 
 def is_answer(step: ToolExecutionStep, transcript: Transcript) -> bool:
     return any(call.call_id in transcript.open for call in step.tool_calls)
+
+
+@asynccontextmanager
+async def released_on_error(context: Context) -> AsyncIterator[None]:
+    """Release the conversation's lease if the body fails."""
+    if context.keeper is None:
+        yield
+        return
+    async with context.keeper.released_on_error():
+        yield

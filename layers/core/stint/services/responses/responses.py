@@ -6,8 +6,8 @@
 import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
-from contextlib import aclosing, asynccontextmanager
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
 
 from stint.domain.errors import InvalidRequest, StintError, Unexpected, at_fault, rename_param
 from stint.domain.ids import new_name
@@ -17,6 +17,7 @@ from stint.domain.openai.stored_responses import FIELDS, ResponseHeader, Respons
 from stint.domain.run_outcome import ErrorInfo, RunStatus
 from stint.loop.run import Run
 from stint.metering import admit_run
+from stint.run_stop import refuse_stopped
 from stint.services.concurrency import value_of
 from stint.services.conversations.include import ENCRYPTED_REASONING
 from stint.services.document_reader import DocumentReader
@@ -26,7 +27,7 @@ from stint.services.responses.conversation_writer import ConversationWriter
 from stint.services.responses.event_stream import ResponseStream
 from stint.services.responses.hosted_tools import is_plain
 from stint.services.responses.input_items import InputResolver, refuse_nothing, refuse_too_many_approvals, require_input
-from stint.services.responses.links import Context, add_records
+from stint.services.responses.links import Context, add_records, released_on_error
 from stint.services.responses.masking import masked_settings
 from stint.services.responses.output_items import OutputItems
 from stint.services.responses.planner import ResponsePlanner
@@ -79,6 +80,7 @@ class Responses:
             InvalidRequest: the request refers to something unknown, or needs a feature that its model's provider lacks.
             ToolUnavailable: an MCP server cannot list its tools.
             RateLimitExceeded, QuotaExceeded: a budget is used up.
+            Stopped: the caller's key or the tenant was stopped.
         """
         preparing = self.prepare(request, deadline, provider_data)
         made, admitted = await asyncio.gather(preparing, admit_run(), return_exceptions=True)
@@ -87,6 +89,7 @@ class Responses:
             value_of(admitted)
             response = self.make_run(prepared, deadline, stored=request.store)
             async with response.run.opened():
+                await refuse_stopped()
                 await response.log.put_header()
         if request.store:
             self.contexts.note_previous(prepared.header)
@@ -248,13 +251,3 @@ class Responses:
             logger.warning("The outcome of a failed response was not stored", exc_info=True)
             response.log.response.records.append(record)
             await response.log.release()
-
-
-@asynccontextmanager
-async def released_on_error(context: Context) -> AsyncIterator[None]:
-    """Release the conversation's lease if the body fails."""
-    if context.keeper is None:
-        yield
-        return
-    async with context.keeper.released_on_error():
-        yield

@@ -9,6 +9,7 @@ from stint.domain.inference import Usage
 from stint.domain.prices import Prices
 from stint.domain.principals import NO_BUDGETS, Budgets
 from stint.metering import Meter, Spending, find_meter, set_meter
+from stint.services.spending.stop_monitor import StopMonitor
 from stint.store.store import Store
 
 if TYPE_CHECKING:
@@ -35,15 +36,18 @@ class Meters:
         self.budgets = budgets
         self.memory_mb = memory_mb
         self.sums_usage = sums_usage
+        self.stops = StopMonitor(tenant, store)
 
     def begin(self) -> Meter:
-        """Begin the meter of a run, which the following code and its tasks share."""
+        """Begin the meter of a run, which the following code and its tasks share, and watch whether it is stopped."""
         meter = Meter(self.prices, self.memory_mb, self.make_spending())
         set_meter(meter)
+        self.stops.begin()
         return meter
 
     async def end(self, *, started: bool = True) -> None:
         """Settle the budgets of the current run, and add it to the sums of usage, once."""
+        self.stops.end()
         meter = find_meter()
         if meter is None or meter.closed:
             return

@@ -10,10 +10,12 @@ from stint.domain.errors import NotFound
 from stint.domain.llama_stack.agents import AgentConfig
 from stint.domain.llama_stack.stored_turns import StoredTurn
 from stint.domain.schema import now
+from stint.domain.stops import stop_name
 from stint.log_keys import add_log_keys
 from stint.loop.lease_keeper import LeaseKeeper, lease_span
 from stint.loop.transcript import Transcript
 from stint.metering import admit_run, name_run
+from stint.run_stop import refuse_stopped
 from stint.services.agents.agents import Agents
 from stint.services.agents.interrupted import interrupted_ending
 from stint.services.concurrency import value_of
@@ -74,14 +76,16 @@ class SessionOpener:
             NotFound: there is no such agent or session, or it has expired.
             Conflict: another turn runs in the session, or the turn to resume is not its last one.
             RateLimitExceeded, QuotaExceeded: a budget is used up.
+            Stopped: the session, the caller's key or the tenant was stopped.
         """
         asked, span = asyncio.get_running_loop().time(), lease_span(self.lease_seconds, deadline)
         known = self.transcripts.get((self.tenant, agent_id, session_id))
-        config, lease, history, admitted = await asyncio.gather(
+        config, lease, history, admitted, allowed = await asyncio.gather(
             self.agents.config(agent_id),
             self.acquire(agent_id, session_id, turn_id, resume=resume, seconds=span),
             self.read_unless_known(known, agent_id, session_id),
             admit_run(),
+            refuse_stopped(stop_name("session", session_id)),
             return_exceptions=True,
         )
         if isinstance(lease, BaseException):
@@ -92,6 +96,7 @@ class SessionOpener:
         keeper = LeaseKeeper(lease, self.lease_seconds, deadline, asked + span)
         async with keeper.released_on_error():
             found = value_of(config)
+            value_of(allowed)
             value_of(admitted)
             name_run(agent_id, session_id)
             past = await self.reconcile(lease, known or SessionTranscript.of(value_of(history)))

@@ -1,0 +1,111 @@
+"""The stop of a run by an admin. All tasks of a request share it."""
+
+import asyncio
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+from stint.domain.errors import Stopped
+from stint.domain.stops import describe_stop
+
+MESSAGE = "{} was stopped by an admin. Finished steps are stored. Ask an admin of the tenant to lift the stop."
+
+
+class RunStop:
+    """Whether a run was stopped. `names` are those of the stops that end it.
+
+    `check` reads the stops when the run begins, beside whatever else is read. With `suspected`, a stop was known before
+    that, so that no model is called until the check has ended.
+    """
+
+    __slots__ = ("__weakref__", "check", "error", "limits", "names", "suspected")
+
+    def __init__(self, names: Collection[str]) -> None:
+        self.names = set(names)
+        self.suspected = False
+        self.check: asyncio.Task[Collection[str]] | None = None
+        self.error: Stopped | None = None
+        self.limits: set[asyncio.Timeout] = set()
+
+    def apply(self, stops: Collection[str]) -> None:
+        """Stop the run if a stop names it: whatever it awaits ends at once."""
+        named = sorted(self.names.intersection(stops))
+        if not named or self.error is not None:
+            return
+        self.error = Stopped(MESSAGE.format(describe_stop(named[0])))
+        for limit in self.limits:
+            expire(limit)
+
+    async def confirm(self) -> None:
+        """Wait for the check of the beginning. Raises Stopped, or StoreUnavailable."""
+        if self.check is not None:
+            await asyncio.wait({self.check})
+            self.apply(self.check.result())
+        self.raise_error()
+
+    def raise_error(self) -> None:
+        if self.error is not None:
+            raise self.error
+
+
+def expire(limit: asyncio.Timeout) -> None:
+    """Let a timeout expire now."""
+    if not limit.expired():
+        limit.reschedule(asyncio.get_running_loop().time())
+
+
+_run_stop: ContextVar[RunStop | None] = ContextVar("run_stop", default=None)
+
+
+def set_run_stop(stop: RunStop | None) -> None:
+    """Set the stop of the run of the following code in this context, and of the tasks that it starts."""
+    _run_stop.set(stop)
+
+
+def find_run_stop() -> RunStop | None:
+    """Return the stop of the current run, or None outside of one."""
+    return _run_stop.get()
+
+
+async def refuse_stopped(name: str | None = None) -> None:
+    """Wait until it is known whether the current run may begin; `name` is that of one more stop that would end it.
+
+    Raises:
+        Stopped: the session, the caller's key or the tenant was stopped.
+        StoreUnavailable: the stops cannot be read.
+    """
+    stop = _run_stop.get()
+    if stop is not None:
+        stop.names |= {name} if name else set()
+        await stop.confirm()
+
+
+async def admit_model_call() -> None:
+    """Refuse a model call of a run that was stopped. Raises as `refuse_stopped`."""
+    stop = _run_stop.get()
+    if stop is not None and stop.suspected:
+        await stop.confirm()
+    raise_if_stopped()
+
+
+def raise_if_stopped() -> None:
+    """Raise Stopped if the current run was stopped."""
+    stop = _run_stop.get()
+    if stop is not None:
+        stop.raise_error()
+
+
+@contextmanager
+def expiring_on_stop(limit: asyncio.Timeout) -> Iterator[None]:
+    """Let a timeout expire when the current run is stopped while the body runs."""
+    stop = _run_stop.get()
+    if stop is None:
+        yield
+        return
+    if stop.error is not None:
+        expire(limit)
+    stop.limits.add(limit)
+    try:
+        yield
+    finally:
+        stop.limits.discard(limit)

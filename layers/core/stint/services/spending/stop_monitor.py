@@ -1,0 +1,88 @@
+"""Watching of stops while a tenant's runs run: one read a second for all runs of a process."""
+
+import asyncio
+import logging
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from weakref import WeakSet
+
+from stint.caller import find_principal
+from stint.domain.errors import StoreUnavailable
+from stint.domain.stops import WHOLE_TENANT, stop_name
+from stint.metering import set_meter
+from stint.run_stop import RunStop, find_run_stop, set_run_stop
+from stint.store.store import Store
+
+logger = logging.getLogger(__name__)
+
+WATCH_SECONDS = 1.0
+"""Seconds between two reads of the stops: the longest time until a stop ends running work, but for that of a read."""
+
+
+class StopMonitor:
+    """Ends a tenant's runs that an admin stops. While none runs, nothing is read."""
+
+    def __init__(self, tenant: str, store: Store) -> None:
+        self.tenant = tenant
+        self.store = store
+        self.known: Collection[str] = ()
+        self.runs: WeakSet[RunStop] = WeakSet()
+        self.watching: asyncio.Task[None] | None = None
+
+    def begin(self) -> None:
+        """Begin to watch the run that begins here, and to check whether it may."""
+        principal = find_principal()
+        stop = RunStop({WHOLE_TENANT})
+        if principal is not None and principal.key_id:
+            stop.names.add(stop_name("key", principal.key_id))
+        stop.suspected = bool(self.known)
+        stop.check = asyncio.create_task(self.read())
+        stop.check.add_done_callback(note_result)
+        self.runs.add(stop)
+        set_run_stop(stop)
+        if self.watching is None or self.watching.done():
+            self.watching = asyncio.create_task(self.watch())
+
+    def end(self) -> None:
+        """Stop watching the current run."""
+        stop = find_run_stop()
+        if stop is not None:
+            self.runs.discard(stop)
+        if not self.runs and self.watching is not None:
+            self.watching.cancel()
+            self.watching = None
+
+    @contextmanager
+    def watched(self) -> Iterator[None]:
+        """Watch the body as a run."""
+        self.begin()
+        try:
+            yield
+        finally:
+            self.end()
+
+    async def read(self) -> Collection[str]:
+        """Read the stops, and end the runs that they name. Raises StoreUnavailable."""
+        self.known = await self.store.stops.read(self.tenant)
+        for stop in list(self.runs):
+            stop.apply(self.known)
+        return self.known
+
+    async def watch(self) -> None:
+        """Read the stops once a second, until no run is left. Its units are in the receipt of no run."""
+        set_meter(None)
+        set_run_stop(None)
+        while True:
+            await asyncio.sleep(WATCH_SECONDS)
+            if not self.runs:
+                return
+            try:
+                await self.read()
+            except StoreUnavailable as error:
+                logger.warning("The stops were not read; trying again", extra={"error": error.message})
+
+
+def note_result(check: asyncio.Task[Collection[str]]) -> None:
+    """Take the error of a check that nobody waits for, because the run failed before."""
+    if not check.cancelled():
+        check.exception()

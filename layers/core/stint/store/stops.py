@@ -1,0 +1,79 @@
+"""The stops of a tenant: one small record, with an attribute for each stop and the number of stops."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from stint.domain.errors import Conflict, NotFound
+from stint.domain.stops import MAX_STOPS, WHOLE_TENANT, describe_stop
+from stint.store.capacity import call_counted
+from stint.store.failures import ConditionFailed
+from stint.store.items import Item, decode, encode
+from stint.store.keys import Key, checked_tenant
+
+if TYPE_CHECKING:
+    from stint.aws.dynamodb import DynamoDBClient
+
+OTHERS = frozenset({"pk", "sk", "stops"})
+"""The attributes that are not stops."""
+
+TOO_MANY = "The tenant has {} stops, which is the maximum. Lift one of them, or stop the whole tenant."
+
+
+def stop_record(tenant: str) -> Key:
+    return Key(f"{checked_tenant(tenant)}#stop", "all")
+
+
+class StopStore:
+    """The stops of all tenants. The value of a stop is its time, in seconds of the epoch."""
+
+    def __init__(self, client: "DynamoDBClient", table: str) -> None:
+        self._client = client
+        self._table_name = table
+
+    async def read(self, tenant: str, *, consistent: bool = False) -> Mapping[str, int]:
+        """Read the stops of a tenant: half a read unit, or one if `consistent`."""
+        request = {"TableName": self._table_name, "Key": encode(stop_record(tenant)._asdict())}
+        answer = await call_counted(self._client, "GetItem", request | {"ConsistentRead": consistent})
+        return stops_of(decode(answer["Item"])) if "Item" in answer else {}
+
+    async def add(self, tenant: str, name: str, now: int) -> int:
+        """Add a stop, and return its time, which is earlier if it exists. Raises Conflict if there are too many."""
+        counted = "" if name == WHOLE_TENANT else " AND (attribute_not_exists(stops) OR stops < :most)"
+        condition = f"attribute_not_exists(#stop){counted}"
+        values = {":now": now, ":one": 1} | ({":most": MAX_STOPS} if counted else {})
+        try:
+            await self._update(tenant, name, "SET #stop = :now ADD stops :one", condition, values)
+        except ConditionFailed as refused:
+            found = stops_of(decode(refused.found))
+            if name not in found:
+                raise Conflict(TOO_MANY.format(len(found)), code="too_many_stops") from refused
+            return found[name]
+        return now
+
+    async def remove(self, tenant: str, name: str) -> int:
+        """Remove a stop, and return its time. Raises NotFound."""
+        try:
+            before = await self._update(
+                tenant, name, "REMOVE #stop ADD stops :minus", "attribute_exists(#stop)", {":minus": -1}
+            )
+        except ConditionFailed:
+            raise NotFound("Stop", describe_stop(name)) from None
+        return stops_of(before)[name]
+
+    async def _update(self, tenant: str, name: str, expression: str, condition: str, values: Item) -> Item:
+        """Change the record, and return it as it was before. Raises ConditionFailed."""
+        request = {
+            "TableName": self._table_name,
+            "Key": encode(stop_record(tenant)._asdict()),
+            "UpdateExpression": expression,
+            "ConditionExpression": condition,
+            "ExpressionAttributeNames": {"#stop": name},
+            "ExpressionAttributeValues": encode(values),
+            "ReturnValues": "ALL_OLD",
+            "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
+        }
+        return decode((await call_counted(self._client, "UpdateItem", request)).get("Attributes", {}))
+
+
+def stops_of(item: Item) -> Mapping[str, int]:
+    return {name: int(value) for name, value in item.items() if name not in OTHERS}

@@ -27,7 +27,7 @@ def pseudo_parameters(region: str) -> dict[str, Any]:
 
 
 class Resolver:
-    """Evaluation of Ref, Fn::GetAtt, Fn::Sub, Fn::Join, Fn::If, and what conditions consist of.
+    """Evaluation of Ref, Fn::GetAtt, Fn::Sub, Fn::Join, Fn::Split, Fn::Select, Fn::If, and what conditions consist of.
 
     `references` are the values of Ref, `attributes` those of Fn::GetAtt as "Resource.Attribute". Raises
     LocalCloudError, with the name and the place, for a function or a reference that is unknown.
@@ -44,6 +44,8 @@ class Resolver:
             "Fn::GetAtt": self._get_att,
             "Fn::Sub": self._sub,
             "Fn::Join": self._join,
+            "Fn::Split": self._split,
+            "Fn::Select": self._select,
             "Fn::If": self._if,
             "Fn::Equals": self._equals,
             "Fn::Not": self._not,
@@ -101,7 +103,15 @@ class Resolver:
 
     def _join(self, argument: Any, where: str) -> str:
         delimiter, values = argument
-        return str(delimiter).join(self.text(value, where) for value in values)
+        return str(delimiter).join(self.text(value, where) for value in self.resolve(values, where))
+
+    def _split(self, argument: Any, where: str) -> list[str]:
+        delimiter, text = argument
+        return self.text(text, where).split(delimiter)
+
+    def _select(self, argument: Any, where: str) -> Any:
+        index, values = argument
+        return self.resolve(values, where)[int(index)]
 
     def _if(self, argument: Any, where: str) -> Any:
         condition, then, otherwise = argument

@@ -158,7 +158,8 @@ class System:
     def _resolver(self) -> Resolver:
         references = pseudo_parameters(self.region)
         for name, parameter in self.translated.get("Parameters", {}).items():
-            references[name] = self._parameters.get(name, parameter.get("Default"))
+            value = self._parameters.get(name, parameter.get("Default"))
+            references[name] = value.split(",") if parameter.get("Type") == "CommaDelimitedList" else value
         for name in self._of_type("AWS::Lambda::LayerVersion"):
             references[name] = str(source_folder(self.template, self._resources[name]["Properties"]["Content"]))
         names = Resolver(references, {}, self.translated.get("Conditions", {}))

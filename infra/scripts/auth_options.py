@@ -17,6 +17,12 @@ OPEN = (
 
 NOT_SIGNED = "The request is not signed with AWS credentials (SigV4). Sign it for the service execute-api."
 
+IAM_ROLES = {
+    "Type": "String",
+    "Default": "",
+    "Description": "Roles that may call the API, as JSON (docs/security.md). Empty - none.",
+}
+
 PARAMETERS = ("AuthKeys", "AuthorizerCacheSeconds", "AuthorizerReservedConcurrency")
 RULES = ("SomeCredentialIsAccepted", "OidcIsComplete")
 CONDITIONS = ("AcceptsKeys", "ReservesAuthorizer")
@@ -26,7 +32,8 @@ RESOURCES = ("Authorizer", "AuthorizerLayer", "AuthorizerLogs")
 
 def use_auth(template: Template, auth: str) -> None:
     """Replace the authorizer of a parsed template by IAM, or by nothing."""
-    template["Globals"]["Function"]["Environment"]["Variables"]["STINT_AUTH"] = auth
+    variables = template["Globals"]["Function"]["Environment"]["Variables"]
+    variables["STINT_AUTH"] = auth
     if auth != "authorizer":
         remove_authorizer(template)
     api = template["Resources"]["Api"]["Properties"]
@@ -37,6 +44,8 @@ def use_auth(template: Template, auth: str) -> None:
             "InvokeRole": "NONE",  # otherwise each caller would need the permission to invoke the functions
         }
         refuse_unsigned(api["GatewayResponses"])
+        template["Parameters"]["IamRoles"] = IAM_ROLES
+        variables["STINT_IAM_ROLES"] = {"Ref": "IamRoles"}
     if auth == "none":
         del api["Auth"], template["Resources"]["Registry"]["Properties"]["Events"]["Health"]["Properties"]["Auth"]
 

@@ -83,6 +83,19 @@ def test_functions_know_who_checks_their_callers(variant: tuple[str, dict[str, A
     assert bool([name for name in translated["Parameters"] if name.startswith("Oidc")]) == (auth == "authorizer")
 
 
+def test_roles_of_callers_are_a_parameter_of_a_stack_that_checks_signatures(
+    variant: tuple[str, dict[str, Any]],
+) -> None:
+    auth, translated = variant
+    roles = '{"deployer": {"tenant": "acme", "scopes": ["use"]}}'
+
+    system = System(ROOT / "template.yaml", translated, outputs=OUTPUTS, parameters={"IamRoles": roles})
+
+    found = {function.environment.get("STINT_IAM_ROLES") for function in system.functions}
+    assert found == ({roles} if auth == "iam" else {None})
+    assert translated["Parameters"].get("IamRoles", {}).get("Default") == ("" if auth == "iam" else None)
+
+
 def test_the_authorizer_is_asked_about_the_header_and_its_answer_is_cached(root: Path) -> None:
     translated = translate(choose_template(Options(), root), "us-east-1")
     scheme = body_of(translated)["components"]["securitySchemes"]["Authorizer"]["x-amazon-apigateway-authorizer"]

@@ -6,9 +6,11 @@ from typing import Any, get_args
 
 import pytest
 from infra.local.engine import ROOT
+from infra.local.system import System
 from infra.local.translation import translate
 from samtranslator.yaml_helper import yaml_parse
-from tests.system.policies import Statement, UnknownPolicy, allowed, short, statements_of
+from tests.system.data_outputs import OUTPUTS
+from tests.system.policies import Statement, UnknownPolicy, allowed, as_list, short, statements_of
 
 from stint.domain.notifications.completion_events import DetailType
 
@@ -30,19 +32,23 @@ POLLING = {"sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes", 
 # The functions that run tools, and shields that ask a model.
 CALLERS = {"TurnsRole", "ResponsesRole", "KnowledgeRole", "RegistryRole", "WorkerRole"}
 BEDROCK = "arn:${AWS::Partition}:bedrock:"
+INVOKE_MODEL = {"bedrock:InvokeModel", "bedrock:InvokeModelWithResponseStream"}
+
+
+def arn_of_model(text: str, parameter: str) -> dict[str, Any]:
+    """Return the ARN of a parameter's model, whose id follows the name of its provider."""
+    model_id = {"Fn::Select": [1, {"Fn::Split": ["/", {"Fn::Sub": f"${{{parameter}}}/"}]}]}
+    return {"Fn::Sub": [f"{BEDROCK}{text}/${{{parameter}Id}}", {f"{parameter}Id": model_id}]}
+
+
+PROFILE = arn_of_model("*:${AWS::AccountId}:inference-profile", "DefaultModel")
 MODELS_AND_TOOLS = {
-    f"{BEDROCK}*::foundation-model/*": {
-        "bedrock:InvokeModel",
-        "bedrock:InvokeModelWithResponseStream",
-        "bedrock:CountTokens",
-    },
-    f"{BEDROCK}*:${{AWS::AccountId}}:*": {
-        "bedrock:InvokeModel",
-        "bedrock:InvokeModelWithResponseStream",
-        "bedrock:CountTokens",
-    },
-    f"{BEDROCK}${{AWS::Region}}:${{AWS::AccountId}}:guardrail/*": {"bedrock:ApplyGuardrail"},
-    f"{BEDROCK}${{AWS::Region}}:${{AWS::AccountId}}:guardrail-profile/*": {"bedrock:ApplyGuardrail"},
+    short(arn_of_model("*::foundation-model", "DefaultModel")): INVOKE_MODEL,
+    short(arn_of_model("*::foundation-model", "EmbeddingModel")): INVOKE_MODEL,
+    short(PROFILE): INVOKE_MODEL,
+    f"{BEDROCK}*::foundation-model/*": {*INVOKE_MODEL, "bedrock:CountTokens"},  # invoked by allowed profiles alone
+    "ModelArns": INVOKE_MODEL,
+    "GuardrailArns": {"bedrock:ApplyGuardrail"},
     "OpenAiSecretArn": {"secretsmanager:GetSecretValue"},
     "ProviderSecretArns": {"secretsmanager:GetSecretValue"},
     "ToolsSecretArn": {"secretsmanager:GetSecretValue"},
@@ -171,6 +177,60 @@ def test_functions_are_invoked_by_the_api_the_rule_and_tools_that_a_parameter_na
     by_api = [each.condition for each in statements if each.holder == API]
     assert sorted(by_rule) == ["WorkerInbox.Arn", "WorkerRequested.Arn"]
     assert all('"__ApiId__": {"Ref": "Api"}' in source for source in by_api)
+
+
+def test_all_models_may_be_invoked_by_an_allowed_inference_profile_alone(statements: list[Statement]) -> None:
+    every = {each for each in statements if each.resource == f"{BEDROCK}*::foundation-model/*"}
+    profiles = [PROFILE, {"Ref": "ModelArns"}]
+    conditions = [{"StringLike": {"bedrock:InferenceProfileArn": profile}} for profile in profiles]
+
+    assert {each.condition for each in every if each.action != "bedrock:CountTokens"} == {*map(short, conditions)}
+    assert {each.condition for each in statements if each.resource in (short(PROFILE), "ModelArns")} == {""}
+
+
+def bedrock_grants(translated: dict[str, Any], **parameters: str) -> dict[str, set[str]]:
+    """Return what may be invoked or applied with some parameters, by the condition's profile, or an empty text."""
+    system = System(ROOT / "template.yaml", translated, outputs=OUTPUTS, parameters=parameters)
+    found: dict[str, set[str]] = {}
+    for each in system.resolved("AWS::IAM::ManagedPolicy")["ModelsAndTools"]["PolicyDocument"]["Statement"]:
+        if set(as_list(each["Action"])) & {"bedrock:InvokeModel", "bedrock:ApplyGuardrail"}:
+            profiles = each.get("Condition", {}).get("StringLike", {}).get("bedrock:InferenceProfileArn", "")
+            for profile in as_list(profiles):
+                found.setdefault(profile, set()).update(as_list(each["Resource"]))
+    return found
+
+
+def test_without_parameters_the_default_models_may_be_used_and_no_guardrails(translated: dict[str, Any]) -> None:
+    profile = "arn:aws:bedrock:*:000000000000:inference-profile/global.amazon.nova-2-lite-v1:0"
+
+    assert bedrock_grants(translated) == {
+        "": {
+            profile,
+            "arn:aws:bedrock:*::foundation-model/global.amazon.nova-2-lite-v1:0",
+            "arn:aws:bedrock:*::foundation-model/amazon.titan-embed-text-v2:0",
+        },
+        profile: {"arn:aws:bedrock:*::foundation-model/*"},
+    }
+
+
+@pytest.mark.parametrize(
+    ("model", "model_id"), [("bedrock/a.b-v1:0", "a.b-v1:0"), ("openai/gpt-9", "gpt-9"), ("typo", "")]
+)
+def test_the_default_model_may_be_invoked_whatever_it_is(translated: dict[str, Any], model: str, model_id: str) -> None:
+    granted = bedrock_grants(translated, DefaultModel=model)[""]
+
+    assert f"arn:aws:bedrock:*::foundation-model/{model_id}" in granted
+    assert not any("*" in arn.rpartition("/")[2] for arn in granted)
+
+
+def test_parameters_name_further_models_and_guardrails(translated: dict[str, Any]) -> None:
+    arns = ["arn:aws:bedrock:*::foundation-model/x.*", "arn:aws:bedrock:*:000000000000:inference-profile/us.x.*"]
+    guardrail = "arn:aws:bedrock:us-east-1:000000000000:guardrail/g1"
+
+    granted = bedrock_grants(translated, ModelArns=",".join(arns), GuardrailArns=guardrail)
+
+    assert {*arns, guardrail} < granted[""]
+    assert granted[arns[1]] == {"arn:aws:bedrock:*::foundation-model/*"}
 
 
 def test_no_role_that_runs_tools_may_invoke_a_function_of_the_stack(

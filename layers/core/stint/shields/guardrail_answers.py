@@ -26,7 +26,9 @@ POLICIES = {
     "contextualGroundingPolicy": ("filters",),
 }
 HINTS = {
-    "AccessDeniedException": "allow bedrock:ApplyGuardrail on this guardrail",
+    "AccessDeniedException": (
+        "allow bedrock:ApplyGuardrail on this guardrail (in a deployed stack: the parameter GuardrailArns)"
+    ),
     "ResourceNotFoundException": "check the guardrail's id, its version and the region",
     "ThrottlingException": "try again later, or raise the quota of text units per second",
     "ServiceQuotaExceededException": "try again later, or raise the quota",

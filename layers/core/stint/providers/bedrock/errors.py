@@ -39,8 +39,8 @@ ACCESS_DENIED = "accessdeniedexception"
 CREDENTIALS = "check the AWS credentials"
 HINTS = {
     ACCESS_DENIED: (
-        "allow bedrock:InvokeModel, bedrock:InvokeModelWithResponseStream and bedrock:CountTokens on this model, and "
-        "enable it in the region"
+        "allow bedrock:InvokeModel, bedrock:InvokeModelWithResponseStream and bedrock:CountTokens on this model (in a "
+        "deployed stack: the parameter ModelArns), and enable it in the region"
     ),
     NOT_FOUND: "check the model id and the region",
     "expiredtokenexception": CREDENTIALS,

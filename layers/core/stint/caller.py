@@ -1,9 +1,10 @@
 """The principal of the current request, and the end user for whom it acts. All tasks of a request share them."""
 
 from contextvars import ContextVar
+from dataclasses import dataclass
 
 from stint.domain.errors import Forbidden, Unauthenticated
-from stint.domain.principals import Principal, Scope
+from stint.domain.principals import Principal, Scope, matches_model
 
 _principal: ContextVar[Principal | None] = ContextVar("principal", default=None)
 _end_user: ContextVar[str | None] = ContextVar("end_user", default=None)
@@ -54,14 +55,23 @@ def require_scope(scope: Scope) -> None:
         raise Forbidden(message, code="insufficient_scope", scope=scope)
 
 
-def may_use_model(model_id: str) -> bool:
-    """Return whether the caller of the current request may use a model, by its full id. Other code may use all."""
-    principal = _principal.get()
-    return principal is None or principal.may_use_model(model_id)
+@dataclass(frozen=True, slots=True)
+class ModelAccess:
+    """The models that a tenant may use, and its current caller. `patterns` are the tenant's own; empty: all."""
+
+    patterns: tuple[str, ...] = ()
+
+    def allows(self, model_id: str) -> bool:
+        """Return whether tenant and caller may use a model, by its full id. Without a caller, the tenant decides."""
+        principal = _principal.get()
+        of_caller = principal is None or principal.may_use_model(model_id)
+        return of_caller and matches_model(self.patterns, model_id)
+
+    def require(self, model_id: str) -> None:
+        """Check that tenant and caller may use a model, by its full id. Raises Forbidden."""
+        if not self.allows(model_id):
+            message = f"The caller may not use the model {model_id!r}. GET /v1/models lists the models of the caller."
+            raise Forbidden(message, code="model_not_allowed", param="model")
 
 
-def require_model(model_id: str) -> None:
-    """Check that the caller may use a model, by its full id. Raises Forbidden."""
-    if not may_use_model(model_id):
-        message = f"The caller may not use the model {model_id!r}. GET /v1/models lists the models of the caller."
-        raise Forbidden(message, code="model_not_allowed", param="model")
+ALL_MODELS = ModelAccess()

@@ -8,7 +8,7 @@ from tests.script_model import script
 from tests.services.turn_fixture import TurnFixture
 from tests.store.conftest import Cloud
 
-from stint.caller import set_principal
+from stint.caller import ModelAccess, set_principal
 from stint.domain.errors import Forbidden, NotFound
 from stint.domain.llama_stack.registrations import ModelRegisterRequest, ShieldRegisterRequest
 from stint.domain.principals import ANONYMOUS
@@ -54,6 +54,24 @@ async def test_only_allowed_models_are_listed(services: AgentsServices) -> None:
     assert every
     assert none == []
     assert [model.identifier for model in await services.registry.list_models()] == every
+
+
+async def test_tenant_and_caller_must_both_allow_a_model(services: AgentsServices) -> None:
+    registry = services.registry
+    registry.access = ModelAccess(("openai/*", "bedrock/*"))
+    limit("openai/*", "scripted/*")
+
+    assert await registry.route("openai/gpt-9") == "openai/gpt-9"
+    for model in ("scripted/demo", "bedrock/nova"):
+        with pytest.raises(Forbidden):
+            await registry.route(model)
+
+
+async def test_a_tenant_is_limited_without_a_caller_as_when_an_event_asks(services: AgentsServices) -> None:
+    services.registry.access = ModelAccess(("openai/*",))
+
+    with pytest.raises(Forbidden):
+        await services.registry.route("scripted/demo")
 
 
 async def test_a_shield_runs_for_every_caller_but_is_registered_by_those_who_may_use_its_model(

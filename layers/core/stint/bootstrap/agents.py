@@ -6,7 +6,7 @@ from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING
 
 from stint.bootstrap.adapters import Adapters
-from stint.bootstrap.defaults import configured, providers
+from stint.bootstrap.defaults import make_registry
 from stint.bootstrap.restore import Parts, per_tenant
 from stint.domain.llama_stack.registry import Provider
 from stint.domain.prices import parse_prices
@@ -19,7 +19,6 @@ from stint.services.agents_api import AgentsServices
 from stint.services.deletions import DeleteObject, Deletions, SendTask
 from stint.services.document_reader import DocumentReader
 from stint.services.registry.catalogue import Catalogue
-from stint.services.registry.registry import Registry
 from stint.services.registry.shields import Shields
 from stint.services.registry.toolgroups import Toolgroups
 from stint.services.registry.tools import Tools
@@ -104,9 +103,8 @@ def compose(
 ) -> AgentsServices:
     """Make the use cases of a tenant. `transcripts` is the cache that all tenants of a process share."""
     settings, router, check_url = adapters.settings, adapters.router, adapters.check_url
-    known = configured(settings, router)
-    warn_of_short_keys(settings, known, adapters.model_servers)
-    registry = Registry(tenant, store.registrations, known, providers(settings), router, settings.agent_cache_seconds)
+    registry = make_registry(tenant, adapters, store)
+    warn_of_short_keys(settings, registry.configured, adapters.model_servers)
     agents = Agents(tenant, store.agents, deletions, settings.agent_cache_seconds)
     transcripts = transcripts or TranscriptCache(settings.transcript_cache_bytes)
     opener = SessionOpener(tenant, store, agents, transcripts, settings.lease_seconds, settings.history_bytes)

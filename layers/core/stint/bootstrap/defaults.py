@@ -6,8 +6,10 @@ from typing import Any
 from pydantic import ValidationError
 
 from stint.bootstrap.adapters import Adapters
+from stint.caller import ModelAccess
 from stint.domain.llama_stack.registrations import Configured, ModelRegisterRequest, ToolGroupRegisterRequest
 from stint.domain.llama_stack.registry import Model, Provider, ProviderHealth, ProviderList
+from stint.domain.tenant_limits import limits_of, parse_tenants
 from stint.domain.validation import describe_faults
 from stint.models.routing import DEMO_MODEL, Router
 from stint.services.registry.catalogue import Catalogue, shield_of, toolgroup_of
@@ -130,4 +132,17 @@ def make_registry(tenant: str, adapters: Adapters, store: Store) -> Registry:
     """Return the registry of a tenant, with the configured entries."""
     settings, router = adapters.settings, adapters.router
     known = configured(settings, router)
-    return Registry(tenant, store.registrations, known, providers(settings), router, settings.agent_cache_seconds)
+    return Registry(
+        tenant,
+        store.registrations,
+        known,
+        providers(settings),
+        router,
+        settings.agent_cache_seconds,
+        model_access(tenant, settings),
+    )
+
+
+def model_access(tenant: str, settings: Settings) -> ModelAccess:
+    """Return the models that a tenant may use."""
+    return ModelAccess(limits_of(tenant, parse_tenants(settings.tenants)).models)

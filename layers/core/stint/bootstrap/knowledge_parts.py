@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stint.bootstrap.adapters import Adapters
+from stint.bootstrap.defaults import model_access
 from stint.services.deletions import Deletions, SendTask
 from stint.store.store import Store
 
@@ -31,4 +32,5 @@ class KnowledgeParts:
         """Return the embedding models of a tenant: those of the settings, and those that it registered."""
         from stint.services.knowledge.embedding_models import EmbeddingModels  # noqa: PLC0415 - not at the start
 
-        return EmbeddingModels(self.adapters.embedders, self.find_models and self.find_models(tenant))
+        find_models = self.find_models and self.find_models(tenant)
+        return EmbeddingModels(self.adapters.embedders, find_models, model_access(tenant, self.adapters.settings))

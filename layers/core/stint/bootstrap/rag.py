@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from stint.bootstrap.adapters import Adapters
-from stint.bootstrap.defaults import make_registry
+from stint.bootstrap.defaults import make_registry, model_access
 from stint.domain.llama_stack.registry import Model
 from stint.domain.tasks import DeletionTask
 from stint.services.deletions import SendTask
@@ -44,7 +44,8 @@ def compose_rag(tenant: str, adapters: Adapters, store: Store, send: SendTask) -
 
     queries = QueryGenerator(adapters.router, get_registry)
     reader = DocumentReader(adapters.fetch, adapters.check_url, adapters.document_limits)
-    models, delete_store = EmbeddingModels(adapters.embedders, find_models), delete_later(tenant, store, send)
+    models = EmbeddingModels(adapters.embedders, find_models, model_access(tenant, adapters.settings))
+    delete_store = delete_later(tenant, store, send)
     search = Search(tenant, store, adapters.vector_index, models, ExpiredStores(tenant, store, send))
     insertions = Insertions(tenant, store, IngestionTasks(tenant, send))
     vector_dbs = VectorDBs(tenant, store, models, adapters.settings.vector_index, delete_store)

@@ -48,7 +48,7 @@ class Principal:
     budgets: Budgets = NO_BUDGETS
 
     def may_use_model(self, model_id: str) -> bool:
-        return not self.models or any(fnmatchcase(model_id, pattern) for pattern in self.models)
+        return matches_model(self.models, model_id)
 
     def to_context(self) -> dict[str, str]:
         """Return the authorizer's context, whose values can only be strings, numbers and booleans.
@@ -79,6 +79,11 @@ class Principal:
             models=_list_of_texts(texts["models"]),
             budgets=Budgets.model_validate_json(texts["budgets"]),
         )
+
+
+def matches_model(patterns: tuple[str, ...], model_id: str) -> bool:
+    """Return whether patterns allow a model, by its full id. No patterns allow all."""
+    return not patterns or any(fnmatchcase(model_id, pattern) for pattern in patterns)
 
 
 ANONYMOUS = Principal(tenant=TENANT, subject="anonymous", scopes=frozenset(SCOPES))

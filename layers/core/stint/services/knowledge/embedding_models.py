@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from stint.caller import require_model
+from stint.caller import ALL_MODELS, ModelAccess
 from stint.domain.errors import InvalidRequest, ModelError
 from stint.domain.llama_stack.registry import Model
 from stint.domain.vector_stores import EmbeddingChoice
@@ -35,6 +35,7 @@ class EmbeddingModels:
 
     router: EmbedderRouter
     find_models: FindModels | None = None
+    access: ModelAccess = ALL_MODELS
 
     async def choose(self, model_id: str | None = None, dimensions: int | None = None) -> EmbeddingChoice:
         """Return a model, the default one without an id, with its dimension or the requested one.
@@ -48,7 +49,7 @@ class EmbeddingModels:
         full_id, stated = await self._find(chosen)
         model = self.router.resolve(full_id)
         if model_id is not None:  # the default model is the operator's choice
-            require_model(model.model_id)
+            self.access.require(model.model_id)
         dimension = dimensions or stated or model.dimension
         if dimension is None:
             [vector] = (await model.embedder.embed(model.provider_model_id, [PROBE])).vectors

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping
 
-from stint.caller import may_use_model
 from stint.domain.errors import InvalidRequest
 from stint.domain.llama_stack.registry import Model
 from stint.services.registry.catalogue import Catalogue
@@ -46,13 +45,8 @@ def named(model: Model, identifier: str) -> Model:
 
 
 def full_id_of(model: Model) -> str:
-    """Return the id of a model with its provider, by which callers are limited."""
+    """Return the id of a model with its provider, by which callers and tenants are limited."""
     return f"{model.provider_id}/{model.provider_resource_id}"
-
-
-def is_allowed(model: Model) -> bool:
-    """Return whether the caller may use a model."""
-    return may_use_model(full_id_of(model))
 
 
 def is_embedding(model: Model) -> bool:

@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import Mapping
 
-from stint.caller import require_model, require_scope
+from stint.caller import ALL_MODELS, ModelAccess, require_scope
 from stint.domain.errors import Conflict, InvalidRequest, NotFound
 from stint.domain.llama_stack.registrations import (
     ModelRegisterRequest,
@@ -21,7 +21,6 @@ from stint.services.registry.masking import masked_model, masked_shield
 from stint.services.registry.model_ids import (
     find_models,
     full_id_of,
-    is_allowed,
     is_embedding,
     named,
     refuse_embedding,
@@ -49,6 +48,7 @@ class Registry:
         providers: ProviderList,
         router: Router,
         cache_seconds: float,
+        access: ModelAccess = ALL_MODELS,
     ) -> None:
         self.tenant = tenant
         self.store = store
@@ -56,6 +56,7 @@ class Registry:
         self.providers = providers
         self.router = router
         self.cache_seconds = cache_seconds
+        self.access = access
         self.cached: tuple[float, Catalogue] | None = None
 
     async def catalogue(self, *, fresh: bool = False) -> Catalogue:
@@ -100,7 +101,7 @@ class Registry:
         The limit is on the provider's model, whatever name a registration gives it.
         """
         full_id = await self.find_route(model_id)
-        require_model(full_id)
+        self.access.require(full_id)
         return full_id
 
     async def find_route(self, model_id: str) -> str:
@@ -138,7 +139,7 @@ class Registry:
     async def list_models(self) -> list[Model]:
         """List the models that the caller may use, followed by those with a short id under that id."""
         models = with_short_ids(await self.catalogue(fresh=True), self.router.names_provider)
-        shown = [model for model in models if is_allowed(model)]
+        shown = [model for model in models if self.access.allows(full_id_of(model))]
         return await asyncio.to_thread(lambda: [masked_model(model) for model in shown])
 
     async def get_toolgroup(self, identifier: str) -> ToolGroup:
@@ -164,7 +165,7 @@ class Registry:
     async def get_model(self, identifier: str) -> Model:
         """Return a listed model. Agents may also use unlisted models of a configured provider. Raises NotFound."""
         found = await self.find_models(identifier)
-        if len(found) != 1 or not is_allowed(found[0]):
+        if len(found) != 1 or not self.access.allows(full_id_of(found[0])):
             raise NotFound("Model", identifier)
         return await asyncio.to_thread(masked_model, named(found[0], identifier))
 

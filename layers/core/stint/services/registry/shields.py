@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from stint.caller import require_model
 from stint.domain.content import text_of
 from stint.domain.errors import InvalidRequest
 from stint.domain.inference import AssistantAnswer, ModelMessage, SystemText, ToolResult, UserInput
@@ -77,7 +76,7 @@ class Shields:
         if (provider := self.providers.get(shield.provider_id)) is not None:
             prepared = await self.prepare(shield, provider)
             if provider.asks_model:
-                require_model(prepared.provider_shield_id)
+                self.registry.access.require(prepared.provider_shield_id)
         return await self.registry.register_shield(request)
 
     async def run(self, name: str, messages: Sequence[SafetyMessage]) -> SafetyViolation | None:

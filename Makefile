@@ -127,9 +127,9 @@ validate: .venv-sam/.installed $(VENV)/.installed ## check the SAM template, and
 	@$(SAM) validate --lint
 	@$(BIN)/python -m infra.scripts.lint_templates
 
-# AUTH=authorizer|iam|none, START=plain|snapstart and SCALE=ondemand|managed (README.md, "Deploy")
-build: .venv-sam/.installed $(VENV)/.installed ## build the functions and layers (AUTH=iam RUNTIME=python3.11 ARCHITECTURE=x86_64 START=snapstart SCALE=managed)
-	@template=$$(AUTH="$(AUTH)" START="$(START)" SCALE="$(SCALE)" RUNTIME="$(RUNTIME)" $(BIN)/python -m infra.scripts.options) && $(SAM) build --template-file $$template $(if $(strip $(TARGET)),--parameter-overrides "$(strip $(TARGET))")
+# AUTH=authorizer|iam|none, START=plain|snapstart, SCALE=ondemand|managed and ROLLOUT=all|canary (README.md, "Deploy")
+build: .venv-sam/.installed $(VENV)/.installed ## build the functions and layers (AUTH=iam RUNTIME=python3.11 ARCHITECTURE=x86_64 START=snapstart SCALE=managed ROLLOUT=canary)
+	@template=$$(AUTH="$(AUTH)" START="$(START)" SCALE="$(SCALE)" ROLLOUT="$(ROLLOUT)" RUNTIME="$(RUNTIME)" $(BIN)/python -m infra.scripts.options) && $(SAM) build --template-file $$template $(if $(strip $(TARGET)),--parameter-overrides "$(strip $(TARGET))")
 	@$(BIN)/python infra/scripts/bytecode.py
 
 deploy: .venv-sam/.installed $(VENV)/.installed ## deploy the build: make deploy STACK=name (PARAMETERS="Name=value ...")

@@ -20,6 +20,7 @@ VARIANTS = (
     Options(auth="none"),
     Options(start="snapstart"),
     Options(scale="managed"),
+    Options(rollout="canary"),
 )
 
 

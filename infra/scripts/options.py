@@ -1,6 +1,6 @@
-"""The options AUTH, START and SCALE of `make build`, which choose properties that SAM accepts only as literals.
+"""The options AUTH, START, SCALE and ROLLOUT of `make build`, for properties that SAM accepts only as literals.
 
-`python -m infra.scripts.options` reads AUTH, START, SCALE and RUNTIME from the environment, and prints the template to
+`python -m infra.scripts.options` reads them and RUNTIME from the environment, and prints the template to
 build: `template.yaml`, or a variant of it that is written beside it, since its paths are relative.
 """
 
@@ -10,11 +10,10 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from infra.scripts.auth_options import AUTHS, OPEN, use_auth
-
-Template = dict[str, Any]
+from infra.scripts.published_versions import Template, publish, publish_functions, publish_layers, resources_of
+from infra.scripts.rollout_options import ROLLOUTS, use_rollout
 
 ROOT = Path(__file__).resolve().parents[2]
 VARIANT = ".template.json"
@@ -22,7 +21,6 @@ STARTS = {"plain": (3, 11), "snapstart": (3, 12)}
 SCALES = {"ondemand": (3, 11), "managed": (3, 13)}
 """The values of each option, with the first version of Python that Lambda supports for it."""
 
-ALIAS = "live"
 MANAGED_MEMORY = 2048
 """Lambda Managed Instances have at least 2 GB, and a vCPU for every 2, 4 or 8 GB."""
 
@@ -74,22 +72,33 @@ class Options:
     scale: str = "ondemand"
     runtime: str = ""
     auth: str = "authorizer"
+    rollout: str = "all"
 
     @classmethod
     def of(cls, environment: Mapping[str, str]) -> "Options":
         """Read the options of `make build`. Raises Refused."""
         start, scale = environment.get("START") or "plain", environment.get("SCALE") or "ondemand"
-        auth = environment.get("AUTH") or "authorizer"
-        for name, value, known in (("AUTH", auth, AUTHS), ("START", start, STARTS), ("SCALE", scale, SCALES)):
+        auth, rollout = environment.get("AUTH") or "authorizer", environment.get("ROLLOUT") or "all"
+        chosen = (
+            ("AUTH", auth, AUTHS),
+            ("START", start, STARTS),
+            ("SCALE", scale, SCALES),
+            ("ROLLOUT", rollout, ROLLOUTS),
+        )
+        for name, value, known in chosen:
             if value not in known:
                 raise Refused(f"{name}={value} is not one of: {', '.join(known)}")
+        if rollout == "canary" and scale == "managed":
+            raise Refused(
+                "ROLLOUT=canary and SCALE=managed exclude each other: instances run one version of a function"
+            )
         if start == "snapstart" and scale == "managed":
             raise Refused("START=snapstart and SCALE=managed exclude each other: Managed Instances have no SnapStart")
-        return cls(start, scale, environment.get("RUNTIME", ""), auth)
+        return cls(start, scale, environment.get("RUNTIME", ""), auth, rollout)
 
     @property
     def changes_template(self) -> bool:
-        return (self.start, self.scale, self.auth) != ("plain", "ondemand", "authorizer")
+        return (self.start, self.scale, self.auth, self.rollout) != ("plain", "ondemand", "authorizer", "all")
 
     def apply(self, template: Template) -> None:
         """Change a parsed template. Raises Refused if its runtime is too old."""
@@ -97,6 +106,7 @@ class Options:
         runtime["AllowedValues"] = [each for each in runtime["AllowedValues"] if version(each) >= self.oldest]
         self.check_runtime(self.runtime or runtime["Default"])
         use_auth(template, self.auth)
+        use_rollout(template, self.rollout)
         if self.start == "snapstart":
             use_snapstart(template)
         if self.scale == "managed":
@@ -124,13 +134,9 @@ def use_snapstart(template: Template) -> None:
 
     Old versions are deleted, because Lambda charges for each stored snapshot.
     """
+    publish_functions(template)
     for function in resources_of(template, "AWS::Serverless::Function").values():
-        publish(function)
         function["Properties"] |= {"SnapStart": {"ApplyOn": "PublishedVersions"}, "VersionDeletionPolicy": "Delete"}
-    authorizers = template["Resources"]["Api"]["Properties"].get("Auth", {}).get("Authorizers", {})
-    for authorizer in authorizers.values():
-        authorizer["FunctionArn"] = {"Ref": "Authorizer.Alias"}
-    publish_layers(template)
 
 
 def use_managed_instances(template: Template) -> None:
@@ -164,16 +170,6 @@ def use_managed_instances(template: Template) -> None:
     publish_layers(template)
 
 
-def publish(function: Template) -> None:
-    function["Properties"] |= {"AutoPublishAlias": ALIAS, "AutoPublishAliasAllProperties": True}
-
-
-def publish_layers(template: Template) -> None:
-    """Make a new version of a layer publish the functions again."""
-    for layer in resources_of(template, "AWS::Serverless::LayerVersion").values():
-        layer["Properties"]["PublishLambdaVersion"] = True
-
-
 def streaming_functions(template: Template) -> dict[str, Template]:
     """Return the functions on the streaming runtime, by name."""
     functions = resources_of(template, "AWS::Serverless::Function")
@@ -182,10 +178,6 @@ def streaming_functions(template: Template) -> dict[str, Template]:
         for name, function in functions.items()
         if "AWS_LAMBDA_EXEC_WRAPPER" in function["Properties"].get("Environment", {}).get("Variables", {})
     }
-
-
-def resources_of(template: Template, kind: str) -> dict[str, Template]:
-    return {name: resource for name, resource in template["Resources"].items() if resource["Type"] == kind}
 
 
 def choose_template(options: Options, root: Path = ROOT) -> Path:

@@ -1,0 +1,31 @@
+"""Versions of the functions of a parsed template, and the alias by which routes and event sources call them."""
+
+from typing import Any
+
+Template = dict[str, Any]
+
+ALIAS = "live"
+
+
+def publish_functions(template: Template) -> None:
+    """Publish each function, and make routes, event sources and API Gateway's authorizer call its alias."""
+    for function in resources_of(template, "AWS::Serverless::Function").values():
+        publish(function)
+    authorizers = template["Resources"]["Api"]["Properties"].get("Auth", {}).get("Authorizers", {})
+    for authorizer in authorizers.values():
+        authorizer["FunctionArn"] = {"Ref": "Authorizer.Alias"}
+    publish_layers(template)
+
+
+def publish(function: Template) -> None:
+    function["Properties"] |= {"AutoPublishAlias": ALIAS, "AutoPublishAliasAllProperties": True}
+
+
+def publish_layers(template: Template) -> None:
+    """Make a new version of a layer publish the functions again."""
+    for layer in resources_of(template, "AWS::Serverless::LayerVersion").values():
+        layer["Properties"]["PublishLambdaVersion"] = True
+
+
+def resources_of(template: Template, kind: str) -> dict[str, Template]:
+    return {name: resource for name, resource in template["Resources"].items() if resource["Type"] == kind}

@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Annotated, Literal
@@ -91,7 +92,9 @@ class DenyList:
         texts = [text for message in spoken(messages) for text in strings(message)]
         refuse_long(shield, sum(map(len, texts)), touchpoint)
         try:
-            entry = await asyncio.get_running_loop().run_in_executor(self._thread, find_first, rules, texts)
+            entry = await asyncio.get_running_loop().run_in_executor(
+                self._thread, copy_context().run, find_first, rules, texts
+            )
         except OutOfSteps:
             raise ShieldFailed(
                 f"Shield {shield.shield_id!r} could not check the text within its step limit. Simplify its patterns."

@@ -5,6 +5,7 @@ import json
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -51,7 +52,9 @@ class BedrockEmbeddings:
         check_request(family, model_id, texts, dimensions)
         bodies = list(write_bodies(family, texts, kind, dimensions))
         loop = asyncio.get_running_loop()
-        calls = [loop.run_in_executor(self._threads, self._invoke, model_id, body) for body in bodies]
+        calls = [
+            loop.run_in_executor(self._threads, copy_context().run, self._invoke, model_id, body) for body in bodies
+        ]
         try:
             answers = await asyncio.gather(*calls)
         finally:

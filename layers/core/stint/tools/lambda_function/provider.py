@@ -7,6 +7,7 @@ import json
 import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from typing import TYPE_CHECKING, Any
 
 import boto3
@@ -100,7 +101,7 @@ class LambdaFunctions:
             "toolgroup_id": toolgroup.toolgroup_id,
         }
         call = functools.partial(self._call, tool, json.dumps(invocation.arguments).encode(), custom)
-        return await asyncio.get_running_loop().run_in_executor(self._threads, call)
+        return await asyncio.get_running_loop().run_in_executor(self._threads, copy_context().run, call)
 
     def _refuse_own(self, toolgroup: Toolgroup, tool: FunctionDefinition) -> None:
         """Raise InvalidRequest for a function of this stack, which would act for every caller, by name or ARN.

@@ -1,5 +1,7 @@
 """The principal of the current request, and the end user for whom it acts. All tasks of a request share them."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 
@@ -13,6 +15,16 @@ _end_user: ContextVar[str | None] = ContextVar("end_user", default=None)
 def set_principal(principal: Principal | None) -> None:
     """Set the principal of the following code in this context, and of the tasks that it starts."""
     _principal.set(principal)
+
+
+@contextmanager
+def acting_as(principal: Principal | None) -> Iterator[None]:
+    """Run the body, and the tasks that it starts, for another principal than the current one."""
+    current = _principal.set(principal)
+    try:
+        yield
+    finally:
+        _principal.reset(current)
 
 
 def set_end_user(user: str | None) -> None:

@@ -13,6 +13,7 @@ from stint.domain.openai.items import Item, OutputItem
 from stint.domain.openai.mcp_items import McpListTools
 from stint.domain.openai.response_options import Include, ReasoningSettings, TextOptions
 from stint.domain.openai.response_tools import ResponseTool, ResponseToolChoice
+from stint.domain.principals import Principal
 from stint.domain.receipts import Consumption
 from stint.domain.schema import Schema
 from stint.domain.steps import Step
@@ -102,7 +103,8 @@ class ResponseHeader(Schema):
     `ancestors` has their ids, 22 characters each, back to and including the last one whose depth is a multiple of 100.
     `until` (seconds since 1970): after it, a foreground response without an ending is dead. `listed` has the tools of
     MCP servers as they were listed at the start. `texts` has the texts of the input's files, in order, for the model.
-    The events of a `streamed` background response are stored, too.
+    The events of a `streamed` background response are stored, too. `creator` is the principal of a background response,
+    as in the context of a request, without a credential.
     """
 
     response_id: str
@@ -116,6 +118,7 @@ class ResponseHeader(Schema):
     depth: int = 0
     background: bool = False
     streamed: Annotated[bool, Field(exclude_if=is_false)] = False
+    creator: Omitted[dict[str, str]] = None
     until: float = 0.0
     listed: list[McpListTools] = Field(default_factory=list)
     texts: list[str] = Field(default_factory=list)
@@ -172,6 +175,12 @@ class StoredResponse:
     records: list[ResponseRecord] = field(default_factory=list)
     size: int = 0
     taken_up: bool = False
+
+    @property
+    def creator(self) -> Principal | None:
+        """Return the principal for which a background response runs; None if an event created it."""
+        context = self.header.creator
+        return None if context is None else Principal.from_context(context)
 
     @property
     def ending(self) -> ResponseOutcome | None:

@@ -4,6 +4,7 @@ import asyncio
 from contextlib import suppress
 from dataclasses import dataclass
 
+from stint.caller import find_principal
 from stint.domain.errors import InvalidRequest, StintError, StoreUnavailable
 from stint.domain.ids import new_name
 from stint.domain.openai.response_requests import CreateResponse
@@ -72,6 +73,8 @@ class Background:
 
     async def put_watched(self, request: CreateResponse, deadline: float, response_id: str | None) -> StoredResponse:
         prepared = await self.responses.prepare(request, deadline, NO_PROVIDER_DATA, response_id)
+        principal = find_principal()
+        prepared.header.creator = principal.to_context() if principal is not None else None
         async with released_on_error(prepared.context):
             await refuse_stopped()
             for outcome in await asyncio.gather(

@@ -6,6 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
+from stint.caller import acting_as
 from stint.domain.errors import Conflict, DeadlineExceeded, Interrupted, NotFound, StintError, StoreUnavailable
 from stint.domain.notifications.completion_events import ResponseFinished
 from stint.domain.openai.stored_responses import StoredResponse
@@ -69,7 +70,8 @@ class Worker:
         try:
             stored = await self.load(response_id)
             if stored is not None and stored.ending is None:
-                stored = await self.attempt(stored, deadline)
+                with acting_as(stored.creator):  # whoever has queued it
+                    stored = await self.attempt(stored, deadline)
             refuse_exhausted(stored)
         except Exception as error:
             if not isinstance(error, AttemptsExhausted):

@@ -158,6 +158,12 @@ class Settings(BaseModel):
     session_expiry_days: float = Field(
         default=30, gt=0, description="Lifetime of a session without persistence, in days."
     )
+    retention_days: float = Field(
+        default=0,
+        ge=0,
+        le=30,
+        description="Lifetime of sessions, responses, conversations and chat completions, in days; 0: no end.",
+    )
     unsigned_content_until: date | None = Field(
         default=None,
         description="Last day (UTC, YYYY-MM-DD) to accept unsigned `encrypted_content`.",

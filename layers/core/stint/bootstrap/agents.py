@@ -120,7 +120,7 @@ def compose(
     )
     return AgentsServices(
         agents=agents,
-        sessions=Sessions(tenant, store, agents, deletions, settings.session_expiry_days),
+        sessions=Sessions(tenant, store, agents, deletions, settings.session_expiry_days, settings.retention_days),
         turns=Turns(
             tenant,
             store,

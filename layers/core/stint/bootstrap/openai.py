@@ -112,7 +112,7 @@ def compose_responses(
 
     `make_knowledge` is called when a response first searches vector stores.
     """
-    settings, router = adapters.settings, adapters.router
+    settings, router, days = adapters.settings, adapters.router, adapters.settings.retention_days
     opaque = OpaqueTexts(tenant, store.signing_keys, settings.unsigned_content_until)
     deletions = deletions or Deletions(delete_response_objects(store), queue.send)
     recovery = Recovery(tenant, store, queue, opaque)
@@ -121,10 +121,10 @@ def compose_responses(
     limits, read_file = adapters.document_limits, partial(read_stored_file, tenant, store)
     reader = DocumentReader(adapters.fetch, adapters.check_url, limits, read_file)
     inputs = InputReader(contexts, reader)
-    responses = Responses(tenant, store, contexts, planner, reader, settings.default_model, services.meters)
+    responses = Responses(tenant, store, contexts, planner, reader, settings.default_model, services.meters, days)
     make_inference = cache(lambda: compose_inference(tenant, adapters, store, services, deletions, reader))
     stored = ResponseReader(tenant, store, recovery, deletions, links)
-    conversations = Conversations(tenant, store.conversations, reader, deletions, opaque)
+    conversations = Conversations(tenant, store.conversations, reader, deletions, opaque, days)
     make_end_users = cache(partial(compose_end_users, tenant, store, deletions, services, stored, conversations))
 
     async def save(request: ChatCompletionRequest, completion: ChatCompletion) -> None:
@@ -162,7 +162,7 @@ def compose_inference(
     return InferenceServices(
         inference=ModelInference(adapters.router, services.registry, reader, services.meters),
         completions=TextCompletions(adapters.router, services.registry, services.meters),
-        stored_chats=StoredChats(tenant, store, deletions),
+        stored_chats=StoredChats(tenant, store, deletions, adapters.settings.retention_days),
         heartbeat_seconds=adapters.settings.heartbeat_seconds,
     )
 

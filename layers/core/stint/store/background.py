@@ -11,7 +11,7 @@ from stint.store.documents import Documents
 from stint.store.failures import ConditionFailed
 from stint.store.items import Item
 from stint.store.table import NEW, Table
-from stint.store.tombstones import new_seal
+from stint.store.tombstones import expiry, new_seal
 
 UNWRITTEN = f"{NEW} OR attribute_exists(frozen_at)"
 UNWRITTEN_OR_OWN = f"{NEW} OR frozen_by = :lease_id"
@@ -34,15 +34,21 @@ class BackgroundStore:
         self._documents = documents
 
     async def put_events(
-        self, tenant: str, response_id: str, first_seq: int, events: list[str], lease_id: str = ""
+        self,
+        tenant: str,
+        response_id: str,
+        first_seq: int,
+        events: list[str],
+        lease_id: str = "",
+        expires_at: int | None = None,
     ) -> None:
-        """Store a batch of events, whose first number follows the last batch.
+        """Store a batch of events, whose first number follows the last batch. `expires_at` is that of the response.
 
         Raises Interrupted if another worker's batch starts with that number, the stream is frozen there for another
         lease, or the response was deleted.
         """
-        item = keys.response_events(tenant, response_id, first_seq)._asdict() | {"event_count": len(events)}
-        blobs, owner = keys.response_blobs(tenant, response_id), {":lease_id": lease_id}
+        item = _batch(tenant, response_id, first_seq, events, expires_at)
+        blobs, owner = keys.response_blobs(tenant, response_id, expires=expires_at is not None), {":lease_id": lease_id}
         try:
             await self._documents.put_new(
                 item, EventBatch(events=events), blobs, condition=UNWRITTEN_OR_OWN, values=owner
@@ -66,10 +72,12 @@ class BackgroundStore:
         except ConditionFailed:
             raise _lost(response_id) from None
 
-    async def end_events(self, tenant: str, response_id: str, first_seq: int, events: list[str]) -> None:
+    async def end_events(
+        self, tenant: str, response_id: str, first_seq: int, events: list[str], expires_at: int | None = None
+    ) -> None:
         """Store the last events, whether or not the stream is frozen there. Raises Interrupted as `put_events`."""
-        item = keys.response_events(tenant, response_id, first_seq)._asdict() | {"event_count": len(events)}
-        blobs = keys.response_blobs(tenant, response_id)
+        item = _batch(tenant, response_id, first_seq, events, expires_at)
+        blobs = keys.response_blobs(tenant, response_id, expires=expires_at is not None)
         try:
             await self._documents.put_new(item, EventBatch(events=events), blobs, condition=UNWRITTEN)
         except ConditionFailed:
@@ -123,6 +131,11 @@ class BackgroundStore:
                 item = keys.response_events(tenant, response_id, place)._asdict() | seal
                 await self._table.put_new(item, condition=UNWRITTEN)
                 return
+
+
+def _batch(tenant: str, response_id: str, first_seq: int, events: list[str], expires_at: int | None) -> Item:
+    key = keys.response_events(tenant, response_id, first_seq)
+    return key._asdict() | {"event_count": len(events)} | expiry(expires_at)
 
 
 def _lost(response_id: str) -> Interrupted:

@@ -15,8 +15,8 @@ from stint.store.failures import ConditionFailed
 from stint.store.items import Item
 from stint.store.owners import add_owners, remove_owners
 from stint.store.partitions import query_shards
-from stint.store.table import Table
-from stint.store.tombstones import is_live, mark_deleted, read_marked
+from stint.store.table import LIVE, Table
+from stint.store.tombstones import expiry, is_live, mark_deleted, read_marked
 
 Order = Literal["asc", "desc"]
 
@@ -29,15 +29,19 @@ class ChatCompletionStore:
         self._documents = documents
         self._blobs = blobs
 
-    async def put(self, tenant: str, stored: StoredChatCompletion, users: Sequence[str] = ()) -> None:
+    async def put(
+        self, tenant: str, stored: StoredChatCompletion, users: Sequence[str] = (), expires_at: int | None = None
+    ) -> None:
         """Store a completion under its new id: one record, a unit per KB. The body of a large one is in S3."""
         completion = stored.completion
-        owned = await add_owners(self._table, tenant, users, "chat_completion", stored.id)
-        item = chat_completion(tenant, stored.id)._asdict() | {"model": completion.model} | owned
+        owned = await add_owners(self._table, tenant, users, "chat_completion", stored.id, expires_at=expires_at)
+        item = chat_completion(tenant, stored.id)._asdict() | {"model": completion.model} | owned | expiry(expires_at)
         if completion.metadata:
             item["metadata"] = _metadata(completion.metadata)
         document = stored.model_copy(update={"completion": completion.model_copy(update={"metadata": None})})
-        await self._documents.put_new(item, document, chat_completion_blobs(tenant, stored.id))
+        await self._documents.put_new(
+            item, document, chat_completion_blobs(tenant, stored.id, expires=expires_at is not None)
+        )
 
     async def get(self, tenant: str, completion_id: str) -> StoredChatCompletion:
         [stored] = await self._read([await self._get_live(tenant, completion_id)])
@@ -47,7 +51,9 @@ class ChatCompletionStore:
         """Replace all metadata."""
         key, changed = chat_completion(tenant, completion_id), {"metadata": _metadata(metadata)}
         try:
-            item = await self._table.update(key, changed, "attribute_exists(pk) AND attribute_not_exists(deleted_at)")
+            item = await self._table.update(
+                key, changed, f"attribute_exists(pk) AND {LIVE}", {":now": int(time.time())}
+            )
         except ConditionFailed:
             raise NotFound(KIND, completion_id) from None
         [stored] = await self._read([item])
@@ -80,7 +86,7 @@ class ChatCompletionStore:
             limit=limit,
             newest_first=order == "desc",
             model=model,
-            attributes="sk, metadata, deleted_at",
+            attributes="sk, metadata, deleted_at, expires_at",
             accepts=is_listed,
         )
         wanted = [chat_completion(tenant, each) for each in ids]
@@ -112,7 +118,8 @@ class ChatCompletionStore:
         item = await read_marked(self._table, key, KIND, completion_id)
         if item is None:
             return True
-        async for _ in self._blobs.delete_prefix(chat_completion_blobs(tenant, completion_id)):
+        blobs = chat_completion_blobs(tenant, completion_id, expires="expires_at" in item)
+        async for _ in self._blobs.delete_prefix(blobs):
             if time.monotonic() >= deadline:
                 return False
         await self._table.delete(key)

@@ -16,8 +16,8 @@ def chat_completion(tenant: str, completion_id: str) -> Key:
     return Key(chat_completions(tenant)[shard_of(_checked(completion_id))], completion_id)
 
 
-def chat_completion_blobs(tenant: str, completion_id: str) -> str:
-    return f"kept/{checked_tenant(tenant)}/chat_completions/{_checked(completion_id)}/"
+def chat_completion_blobs(tenant: str, completion_id: str, *, expires: bool = False) -> str:
+    return f"{'expiring' if expires else 'kept'}/{checked_tenant(tenant)}/chat_completions/{_checked(completion_id)}/"
 
 
 def _checked(completion_id: str) -> str:

@@ -16,8 +16,8 @@ from stint.store.failures import ConditionFailed
 from stint.store.owners import add_owners, remove_owners
 from stint.store.parallel import map_concurrently
 from stint.store.partitions import delete_partition, query_shards
-from stint.store.table import Table, take
-from stint.store.tombstones import is_live, mark_deleted, read_marked
+from stint.store.table import LIVE, Table, take
+from stint.store.tombstones import expiry, is_expired, is_live, mark_deleted, read_marked
 
 Order = Literal["asc", "desc"]
 Items = list[StoredItem]
@@ -46,11 +46,18 @@ class ConversationStore:
         self, tenant: str, conversation: Conversation, first: Sequence[StoredItem] = (), users: Sequence[str] = ()
     ) -> None:
         """Store a conversation under its new id, with its first items."""
-        owned = await add_owners(self._table, tenant, users, "conversation", conversation.id)
+        end = expiry(conversation.expires_at)
+        owned = await add_owners(
+            self._table, tenant, users, "conversation", conversation.id, expires_at=conversation.expires_at
+        )
         key, entry = keys.conversation(tenant, conversation.id), keys.conversation_entry(tenant, conversation.id)
         own = {"created_at": conversation.created_at, "metadata": _metadata(conversation.metadata)}
         await self._table.put_many(
-            [*await self._pack(tenant, conversation.id, first), entry._asdict(), key._asdict() | own | owned]
+            [
+                *await self._pack(tenant, conversation.id, first, conversation.expires_at),
+                entry._asdict() | end,
+                key._asdict() | own | owned | end,
+            ]
         )
 
     async def get(self, tenant: str, conversation_id: str) -> Conversation:
@@ -63,7 +70,9 @@ class ConversationStore:
         """Replace all metadata."""
         key, changed = keys.conversation(tenant, conversation_id), {"metadata": _metadata(metadata)}
         try:
-            item = await self._table.update(key, changed, "attribute_exists(pk) AND attribute_not_exists(deleted_at)")
+            item = await self._table.update(
+                key, changed, f"attribute_exists(pk) AND {LIVE}", {":now": int(time.time())}
+            )
         except ConditionFailed:
             raise NotFound("Conversation", conversation_id) from None
         return _conversation(conversation_id, item)
@@ -85,13 +94,17 @@ class ConversationStore:
                 return Page(live, more)
             after = ids[-1]
 
-    async def add_items(self, tenant: str, conversation_id: str, added: Sequence[StoredItem]) -> None:
+    async def add_items(
+        self, tenant: str, conversation_id: str, added: Sequence[StoredItem], expires_at: int | None = None
+    ) -> None:
         """Add any number of items: 25 per call, a unit for each small one, and one read.
+
+        `expires_at` is that of the conversation.
 
         The conversation's existence is checked after the write, so that a later deletion finds the items. Raises
         NotFound after an earlier deletion, and removes the items.
         """
-        packed = await self._pack(tenant, conversation_id, added)
+        packed = await self._pack(tenant, conversation_id, added, expires_at)
         await self._table.put_many(packed)
         if is_live(await self._table.get(keys.conversation(tenant, conversation_id))):
             return
@@ -100,9 +113,14 @@ class ConversationStore:
             await self._documents.delete_blob(item)
         raise NotFound("Conversation", conversation_id)
 
-    async def _pack(self, tenant: str, conversation_id: str, added: Sequence[StoredItem]) -> Sequence[items.Item]:
-        blobs = keys.conversation_blobs(tenant, conversation_id)
-        places = [keys.conversation_item(tenant, conversation_id, one.item.id)._asdict() for one in added]
+    async def _pack(
+        self, tenant: str, conversation_id: str, added: Sequence[StoredItem], expires_at: int | None
+    ) -> Sequence[items.Item]:
+        blobs, end = (
+            keys.conversation_blobs(tenant, conversation_id, expires=expires_at is not None),
+            expiry(expires_at),
+        )
+        places = [keys.conversation_item(tenant, conversation_id, one.item.id)._asdict() | end for one in added]
         return await map_concurrently(
             lambda one: self._documents.pack(one[0], one[1], blobs), list(zip(places, added, strict=True))
         )
@@ -178,7 +196,8 @@ class ConversationStore:
 
         It may be repeated. Raises NotFound if the conversation does not exist.
         """
-        if await mark_deleted(self._table, keys.conversation(tenant, conversation_id)) is None:
+        item = await mark_deleted(self._table, keys.conversation(tenant, conversation_id))
+        if item is None or is_expired(item):
             raise NotFound("Conversation", conversation_id)
 
     async def delete(self, tenant: str, conversation_id: str, deadline: float = float("inf")) -> bool:
@@ -195,7 +214,8 @@ class ConversationStore:
         async for _ in delete_partition(self._table, key.pk, spare=key.sk):
             if time.monotonic() >= deadline:
                 return False
-        async for _ in self._blobs.delete_prefix(keys.conversation_blobs(tenant, conversation_id)):
+        blobs = keys.conversation_blobs(tenant, conversation_id, expires="expires_at" in item)
+        async for _ in self._blobs.delete_prefix(blobs):
             if time.monotonic() >= deadline:
                 return False
         await self._table.delete(key)
@@ -208,4 +228,9 @@ def _metadata(metadata: Mapping[str, str]) -> str:
 
 
 def _conversation(conversation_id: str, item: items.Item) -> Conversation:
-    return Conversation(id=conversation_id, created_at=item["created_at"], metadata=json.loads(item["metadata"]))
+    return Conversation(
+        id=conversation_id,
+        created_at=item["created_at"],
+        metadata=json.loads(item["metadata"]),
+        expires_at=item.get("expires_at"),
+    )

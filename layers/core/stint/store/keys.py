@@ -210,8 +210,8 @@ def first_event(sk: str) -> int | None:
     return int(sk.removeprefix(EVENTS)) if sk.startswith(EVENTS) else None
 
 
-def response_blobs(tenant: str, response_id: str) -> str:
-    return f"kept/{checked_tenant(tenant)}/responses/{_response(response_id)}/"
+def response_blobs(tenant: str, response_id: str, *, expires: bool = False) -> str:
+    return f"{'expiring' if expires else 'kept'}/{checked_tenant(tenant)}/responses/{_response(response_id)}/"
 
 
 def conversations(tenant: str) -> list[str]:
@@ -242,8 +242,10 @@ def conversation_item(tenant: str, conversation_id: str, item_id: str) -> Key:
     return Key(conversation_items(tenant, conversation_id), f"{ITEMS}{made}{place.zfill(4) if place else ''}")
 
 
-def conversation_blobs(tenant: str, conversation_id: str) -> str:
-    return f"kept/{checked_tenant(tenant)}/conversations/{_conversation(conversation_id)}/"
+def conversation_blobs(tenant: str, conversation_id: str, *, expires: bool = False) -> str:
+    return (
+        f"{'expiring' if expires else 'kept'}/{checked_tenant(tenant)}/conversations/{_conversation(conversation_id)}/"
+    )
 
 
 def event(tenant: str, event_id: str) -> Key:

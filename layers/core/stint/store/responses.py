@@ -19,7 +19,7 @@ from stint.store.owners import add_owners, remove_owners
 from stint.store.partitions import delete_partition, query_shards
 from stint.store.response_logs import ROUND, ResponseLogs
 from stint.store.table import Table
-from stint.store.tombstones import mark_deleted, new_seal, read_marked
+from stint.store.tombstones import expiry, is_expired, mark_deleted, new_seal, read_marked
 
 Order = Literal["asc", "desc"]
 
@@ -43,20 +43,25 @@ class ResponseStore:
         Before that, a unit is written for each of its end users, and for each of those of its conversation.
         """
         key, entry = keys.response(tenant, header.response_id), keys.response_entry(tenant, header.response_id)
-        owned = await self._add_owners(tenant, header, users)
+        end = expiry(header.expires_at)
+        owned = end | await self._add_owners(tenant, header, users)
         packed = await self._documents.pack(
-            key._asdict() | owned, header, keys.response_blobs(tenant, header.response_id)
+            key._asdict() | owned, header, keys.response_blobs(tenant, header.response_id, expires=bool(end))
         )
         listed = {"model": header.model, "created_at": header.created_at}
-        await self._table.put_many([packed, entry._asdict() | listed])
+        await self._table.put_many([packed, entry._asdict() | listed | end])
 
     async def _add_owners(self, tenant: str, header: ResponseHeader, users: Sequence[str]) -> Item:
         if users and header.conversation_id is not None:
             await add_owners(self._table, tenant, users, "conversation", header.conversation_id)
-        return await add_owners(self._table, tenant, users, "response", header.response_id)
+        return await add_owners(
+            self._table, tenant, users, "response", header.response_id, expires_at=header.expires_at
+        )
 
-    async def append(self, tenant: str, response_id: str, index: int, record: ResponseRecord) -> None:
-        """Append a record to a response's log.
+    async def append(
+        self, tenant: str, response_id: str, index: int, record: ResponseRecord, expires_at: int | None = None
+    ) -> None:
+        """Append a record to a response's log. `expires_at` is that of the response.
 
         Raises Interrupted if its index has another record, because the response was sealed or deleted. Raises Conflict
         if only the index of the ending is left.
@@ -67,15 +72,17 @@ class ResponseStore:
                 code="response_full",
             )
         try:
-            await self._write(tenant, response_id, index, record)
+            await self._write(tenant, response_id, index, record, expires_at)
         except ConditionFailed:
             raise Interrupted(f"Response {response_id} was ended by another request, or deleted.") from None
 
-    async def _write(self, tenant: str, response_id: str, index: int, record: ResponseRecord) -> None:
-        item = keys.response_record(tenant, response_id, index)._asdict()
+    async def _write(
+        self, tenant: str, response_id: str, index: int, record: ResponseRecord, expires_at: int | None
+    ) -> None:
+        item = keys.response_record(tenant, response_id, index)._asdict() | expiry(expires_at)
         if record.ending is not None:
             item["ended_as"] = record.ending.status.value
-        prefix, ending = keys.response_blobs(tenant, response_id), record.ending
+        prefix, ending = keys.response_blobs(tenant, response_id, expires=expires_at is not None), record.ending
         await self._documents.put_new(item, record, prefix, consumption=ending.consumption if ending else None)
 
     async def seal(
@@ -92,7 +99,7 @@ class ResponseStore:
                 return stored
             record = record_of(stored)
             try:
-                await self._write(tenant, response_id, len(stored.records), record)
+                await self._write(tenant, response_id, len(stored.records), record, stored.header.expires_at)
             except ConditionFailed:
                 continue
             size = stored.size + len(to_json(record))
@@ -159,13 +166,14 @@ class ResponseStore:
                 chosen.append(log)
         return chosen, False
 
-    async def put_body(self, tenant: str, response_id: str, body: bytes) -> str:
+    async def put_body(self, tenant: str, response_id: str, body: bytes, *, expires: bool = False) -> str:
         """Store a body without a record among a response's blobs, and return its key."""
-        return await self._documents.put_body(keys.response_blobs(tenant, response_id), body)
+        return await self._documents.put_body(keys.response_blobs(tenant, response_id, expires=expires), body)
 
     async def mark_deleted(self, tenant: str, response_id: str) -> None:
         """Hide a response from all reads at once. It may be repeated. Raises NotFound."""
-        if await mark_deleted(self._table, keys.response(tenant, response_id)) is None:
+        item = await mark_deleted(self._table, keys.response(tenant, response_id))
+        if item is None or is_expired(item):
             raise NotFound("Response", response_id)
 
     async def delete(self, tenant: str, response_id: str, deadline: float = float("inf")) -> bool:
@@ -183,7 +191,8 @@ class ResponseStore:
         async for _ in delete_partition(self._table, key.pk, spare=key.sk):
             if time.monotonic() >= deadline:
                 return False
-        async for _ in self._blobs.delete_prefix(keys.response_blobs(tenant, response_id)):
+        blobs = keys.response_blobs(tenant, response_id, expires="expires_at" in header)
+        async for _ in self._blobs.delete_prefix(blobs):
             if time.monotonic() >= deadline:
                 return False
         await self._table.delete(key)

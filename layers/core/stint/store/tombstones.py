@@ -21,6 +21,11 @@ def is_expired(item: Item) -> bool:
     return "expires_at" in item and int(item["expires_at"]) <= time.time()
 
 
+def expiry(expires_at: int | None) -> Item:
+    """Return the attribute of a record that expires, by which DynamoDB removes it some time after."""
+    return {} if expires_at is None else {"expires_at": expires_at}
+
+
 async def mark_deleted(table: Table, key: Key) -> Item | None:
     """Hide a record from all reads at once, and return it; None if there is none."""
     try:

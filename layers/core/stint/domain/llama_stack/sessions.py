@@ -2,6 +2,7 @@
 
 from pydantic import Field
 
+from stint.domain.expiry import ExpiresAfter
 from stint.domain.fields import Omitted
 from stint.domain.llama_stack.turns import Turn
 from stint.domain.schema import Request, Schema, Timestamp
@@ -18,6 +19,7 @@ class Session(Schema):
     turns: list[Turn] = Field(default_factory=list)
     started_at: Timestamp
     vector_db_id: Omitted[str] = None
+    expires_at: Omitted[int] = None
 
 
 class SessionList(Schema):
@@ -30,6 +32,7 @@ class SessionList(Schema):
 
 class SessionCreateRequest(Request):
     session_name: str
+    expires_after: Omitted[ExpiresAfter] = None
 
 
 class SessionCreateResponse(Schema):

@@ -4,7 +4,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field, field_validator
 
-from stint.domain.fields import Metadata, refusal
+from stint.domain.expiry import ExpiresAfter
+from stint.domain.fields import Metadata, Omitted, refusal
 from stint.domain.limits import PartLimit
 from stint.domain.openai.input_items import InputItem
 from stint.domain.openai.items import Item, ItemReference
@@ -16,12 +17,13 @@ MAX_ITEMS = 20
 
 
 class Conversation(Schema):
-    """A conversation as the API returns it. `created_at` is in seconds since 1970."""
+    """A conversation as the API returns it. `created_at` and `expires_at` are in seconds since 1970."""
 
     id: str
     object: Literal["conversation"] = "conversation"
     created_at: int
     metadata: dict[str, str] = Field(default_factory=dict)
+    expires_at: Omitted[int] = None
 
 
 def is_empty(value: list[str]) -> bool:
@@ -46,6 +48,7 @@ def check_references(items: list[InputItem]) -> list[InputItem]:
 class CreateConversation(Request):
     items: Annotated[list[InputItem], Field(max_length=MAX_ITEMS), PartLimit] = Field(default_factory=list)
     metadata: Metadata = Field(default_factory=dict)
+    expires_after: Omitted[ExpiresAfter] = None
 
     _check_items = field_validator("items")(check_references)
 

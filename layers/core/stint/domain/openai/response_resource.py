@@ -93,6 +93,7 @@ class Response(Schema):
     prompt: None = None
     user: str | None = None
     receipt: Omitted[Receipt] = None
+    expires_at: Omitted[int] = None
 
 
 SHOWN = frozenset(Response.model_fields)
@@ -115,6 +116,7 @@ def make_response(
         previous_response_id=header.previous_response_id,
         conversation=ConversationReference(id=header.conversation_id) if header.conversation_id else None,
         output=list(output),
+        expires_at=header.expires_at,
         **(outcome_of(ending) if ending else {"status": status}),
         **{name: value for name, value in given.items() if name in SHOWN},
     )

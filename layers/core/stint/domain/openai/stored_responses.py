@@ -105,6 +105,7 @@ class ResponseHeader(Schema):
     MCP servers as they were listed at the start. `texts` has the texts of the input's files, in order, for the model.
     The events of a `streamed` background response are stored, too. `creator` is the principal of a background response,
     as in the context of a request, without a credential.
+    After `expires_at` (seconds since 1970), the response does not exist.
     """
 
     response_id: str
@@ -120,6 +121,7 @@ class ResponseHeader(Schema):
     streamed: Annotated[bool, Field(exclude_if=is_false)] = False
     creator: Omitted[dict[str, str]] = None
     until: float = 0.0
+    expires_at: Omitted[int] = None
     listed: list[McpListTools] = Field(default_factory=list)
     texts: list[str] = Field(default_factory=list)
 

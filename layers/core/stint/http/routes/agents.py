@@ -41,7 +41,11 @@ async def delete_agent(agent_id: str, services: AgentsServicesDep) -> Response:
 @router.post("/{agent_id}/session", response_model=SessionCreateResponse, tags=["Sessions"])
 async def create_session(agent_id: str, body: SessionCreateRequest, services: AgentsServicesDep) -> Response:
     """Create a session."""
-    return document(SessionCreateResponse(session_id=await services.sessions.create(agent_id, body.session_name)))
+    return document(
+        SessionCreateResponse(
+            session_id=await services.sessions.create(agent_id, body.session_name, body.expires_after)
+        )
+    )
 
 
 @router.get("/{agent_id}/sessions", response_model=SessionList, tags=["Sessions"])

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Set
 
 from stint.caller import end_users_of
 from stint.domain.errors import TooLarge
+from stint.domain.expiry import DAY_SECONDS, ExpiresAfter, find_end
 from stint.domain.ids import new_id
 from stint.domain.llama_stack.sessions import Session
 from stint.domain.llama_stack.stored_turns import StoredTurn
@@ -20,20 +21,30 @@ from stint.services.concurrency import value_of
 from stint.services.deletions import Deletions
 from stint.store.store import Store
 
-SECONDS_A_DAY = 86_400
-
 
 class Sessions:
-    """The sessions of a tenant. Sessions of an agent without persistence expire `expiry_days` after their creation."""
+    """The sessions of a tenant. Sessions of an agent without persistence expire `expiry_days` after their creation.
 
-    def __init__(self, tenant: str, store: Store, agents: Agents, deletions: Deletions, expiry_days: float) -> None:
+    Others expire after `retention_days`, unless that is 0. No session that expires lives longer than `expiry_days`.
+    """
+
+    def __init__(
+        self,
+        tenant: str,
+        store: Store,
+        agents: Agents,
+        deletions: Deletions,
+        expiry_days: float,
+        retention_days: float = 0,
+    ) -> None:
         self.tenant = tenant
         self.store = store
         self.agents = agents
         self.deletions = deletions
         self.expiry_days = expiry_days
+        self.retention_days = retention_days
 
-    async def create(self, agent_id: str, session_name: str) -> str:
+    async def create(self, agent_id: str, session_name: str, expires_after: ExpiresAfter | None = None) -> str:
         """Store a session, and return its id.
 
         Raises:
@@ -45,9 +56,10 @@ class Sessions:
             raise TooLarge(f"The session_name has {size} bytes; at most {MAX_BYTES} are allowed.", param="session_name")
         config = await self.agents.config(agent_id)
         session = Session(session_id=new_id(), session_name=session_name, started_at=now())
-        expires_at = None
-        if not config.enable_session_persistence:
-            expires_at = int(time.time() + self.expiry_days * SECONDS_A_DAY)
+        expires_at = find_end(time.time(), expires_after, self.retention_days)
+        latest = int(time.time() + self.expiry_days * DAY_SECONDS)
+        if expires_at is not None or not config.enable_session_persistence:
+            expires_at = min(expires_at or latest, latest)
         await self.store.sessions.create(self.tenant, agent_id, session, expires_at, end_users_of())
         add_log_keys(session_id=session.session_id)
         return session.session_id
@@ -97,6 +109,7 @@ class Sessions:
             turns=turns,
             started_at=record.started_at,
             vector_db_id=record.vector_db_id,
+            expires_at=record.expires_at,
         )
         return session, others() if more else None
 

@@ -90,7 +90,9 @@ class Background:
     async def put_beginning(self, header: ResponseHeader) -> None:
         if header.streamed:
             events = [event.model_dump_json() for event in replay(StoredResponse(header), self.recovery.opaque.encode)]
-            await self.store.background.put_events(self.tenant, header.response_id, 0, events)
+            await self.store.background.put_events(
+                self.tenant, header.response_id, 0, events, expires_at=header.expires_at
+            )
 
     async def cancel(self, response_id: str) -> Response:
         """Cancel a response, wherever it runs. One that has ended is unchanged.

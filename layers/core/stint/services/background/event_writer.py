@@ -29,13 +29,20 @@ class StreamWriter:
     """
 
     def __init__(
-        self, background: BackgroundStore | None, tenant: str, response_id: str, first: int, lease_id: str = ""
+        self,
+        background: BackgroundStore | None,
+        tenant: str,
+        response_id: str,
+        first: int,
+        lease_id: str = "",
+        expires_at: int | None = None,
     ) -> None:
         self.background = background
         self.tenant = tenant
         self.response_id = response_id
         self.next = first
         self.lease_id = lease_id
+        self.expires_at = expires_at
         self.pending: list[ResponseEvent] = []
         self.closing = asyncio.Event()
         self.error: StintError | None = None
@@ -97,7 +104,9 @@ class StreamWriter:
         for number, event in enumerate(events, self.next):
             event.sequence_number = number
         texts = [event.model_dump_json() for event in events]
-        await self.background.put_events(self.tenant, self.response_id, self.next, texts, self.lease_id)
+        await self.background.put_events(
+            self.tenant, self.response_id, self.next, texts, self.lease_id, self.expires_at
+        )
         self.next += len(events)
 
 

@@ -170,7 +170,8 @@ class Worker:
         elif stored.header.streamed:
             position = read_position(await self.recovery.read_stream(response.response_id))
         background = self.store.background if stored.header.streamed else None
-        writer = StreamWriter(background, self.tenant, response.response_id, position.events, lease.lease_id)
+        end = stored.header.expires_at
+        writer = StreamWriter(background, self.tenant, response.response_id, position.events, lease.lease_id, end)
         try:
             async with writer.flushing():
                 writer.add_events(continue_stream(response, stored, position))

@@ -1,10 +1,12 @@
 """Stored chat completions: save, read, list, update, delete."""
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from stint.caller import end_users_of
 from stint.domain.errors import NotFound, StintError, StoreUnavailable
+from stint.domain.expiry import find_end
 from stint.domain.openai.chat import ChatCompletionRequest
 from stint.domain.openai.chat_output import ChatCompletion
 from stint.domain.openai.stored_chats import (
@@ -28,6 +30,7 @@ class StoredChats:
     tenant: str
     store: Store
     deletions: Deletions
+    retention_days: float = 0
 
     async def save(self, request: ChatCompletionRequest, completion: ChatCompletion) -> None:
         """Store a completion with the messages of its request.
@@ -38,7 +41,9 @@ class StoredChats:
         users = end_users_of(request.safety_identifier, request.user)
         stored = StoredChatCompletion(messages=request.messages, completion=completion)
         try:
-            await self.store.chat_completions.put(self.tenant, stored, users)
+            await self.store.chat_completions.put(
+                self.tenant, stored, users, find_end(time.time(), None, self.retention_days)
+            )
         except StintError as error:
             raise StoreUnavailable(
                 f"The completion could not be stored, and does not exist. Send the request again, or without store. "

@@ -4,6 +4,7 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 
 from stint.caller import end_users_of
+from stint.domain.expiry import find_end
 from stint.domain.ids import new_name
 from stint.domain.openai.conversations import (
     Conversation,
@@ -33,13 +34,20 @@ class Conversations:
     """
 
     def __init__(
-        self, tenant: str, store: ConversationStore, reader: DocumentReader, deletions: Deletions, opaque: OpaqueTexts
+        self,
+        tenant: str,
+        store: ConversationStore,
+        reader: DocumentReader,
+        deletions: Deletions,
+        opaque: OpaqueTexts,
+        retention_days: float = 0,
     ) -> None:
         self.tenant = tenant
         self.store = store
         self.reader = reader
         self.deletions = deletions
         self.opaque = opaque
+        self.retention_days = retention_days
 
     async def create(self, request: CreateConversation) -> Conversation:
         """Store a conversation with its first items.
@@ -48,7 +56,13 @@ class Conversations:
             InvalidRequest: a file or an image among them cannot be read. The message names its location.
         """
         first = await self.prepare_items(request.items)
-        conversation = Conversation(id=new_name("conv"), created_at=int(time.time()), metadata=request.metadata)
+        now = int(time.time())
+        conversation = Conversation(
+            id=new_name("conv"),
+            created_at=now,
+            metadata=request.metadata,
+            expires_at=find_end(now, request.expires_after, self.retention_days),
+        )
         await self.store.create(self.tenant, conversation, first, end_users_of())
         return conversation
 
@@ -83,7 +97,8 @@ class Conversations:
             InvalidRequest: a file or an image among them cannot be read. The message names its location.
         """
         added = await self.prepare_items(items)
-        await self.store.add_items(self.tenant, conversation_id, added)
+        conversation = await self.store.get(self.tenant, conversation_id)
+        await self.store.add_items(self.tenant, conversation_id, added, conversation.expires_at)
         return ItemList.of([include_fields(stored.item, include) for stored in added], has_more=False)
 
     async def list_items(

@@ -18,6 +18,7 @@ class ConversationWriter:
     store: ConversationStore
     conversation_id: str
     opaque: OpaqueTexts
+    expires_at: int | None = None
 
     async def add_items(self, response: StoredResponse, last: ResponseRecord) -> None:
         """Add the input and the output of a response that ends with this record. A failed one adds nothing.
@@ -35,4 +36,4 @@ class ConversationWriter:
         await self.opaque.warm_for(ended.records)
         items = output_of(ended, self.opaque.encode, whole(header.settings)).items
         answered = [StoredItem(item=item) for item in items]
-        await self.store.add_items(self.tenant, self.conversation_id, [*said, *answered])
+        await self.store.add_items(self.tenant, self.conversation_id, [*said, *answered], self.expires_at)

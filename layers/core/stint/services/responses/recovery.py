@@ -162,7 +162,7 @@ class Recovery:
                 return
             rest = [event.model_dump_json() for event in replay_rest(stored, position, self.opaque.encode)]
             try:
-                await background.end_events(self.tenant, response_id, position.events, rest)
+                await background.end_events(self.tenant, response_id, position.events, rest, stored.header.expires_at)
             except Interrupted:
                 continue
             return

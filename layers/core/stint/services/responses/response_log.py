@@ -108,7 +108,8 @@ class ResponseLog:
             record.ending.consumption = read_meter(len(self.all_keepers) + (self.store is not None))
         if self.store is not None:
             place = len(self.response.records)
-            await self.store.append(self.tenant, self.response_id, place, record)
+            expires_at = self.response.header.expires_at
+            await self.store.append(self.tenant, self.response_id, place, record, expires_at)
         self.response.records.append(record)
         self.skipped = None
         if record.ending is not None:
@@ -124,7 +125,8 @@ class ResponseLog:
         if self.store is None:
             return ""
         body = content.encode() if isinstance(content, str) else KeptResult(content=content).to_json()
-        return await self.store.put_body(self.tenant, self.response_id, body)
+        expires = self.response.header.expires_at is not None
+        return await self.store.put_body(self.tenant, self.response_id, body, expires=expires)
 
     @property
     def all_keepers(self) -> list[LeaseKeeper[Renewable]]:

@@ -10,6 +10,7 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 
 from stint.domain.errors import InvalidRequest, StintError, Unexpected, at_fault, rename_param
+from stint.domain.expiry import find_end
 from stint.domain.ids import new_name
 from stint.domain.openai.response_events import ResponseEvent
 from stint.domain.openai.response_requests import CreateResponse
@@ -57,6 +58,7 @@ class Responses:
         reader: DocumentReader,
         default_model: str,
         meters: Meters,
+        retention_days: float = 0,
     ) -> None:
         self.tenant = tenant
         self.store = store
@@ -65,6 +67,7 @@ class Responses:
         self.reader = reader
         self.default_model = default_model
         self.meters = meters
+        self.retention_days = retention_days
 
     @metered
     async def start(
@@ -141,6 +144,7 @@ class Responses:
             previous_response_id=request.previous_response_id,
             conversation_id=request.conversation_id,
             background=request.background,
+            expires_at=find_end(now, request.expires_after, self.retention_days) if request.store else None,
             streamed=request.background and request.stream,
             until=round(now + deadline - asyncio.get_running_loop().time() + GRACE_SECONDS),
         )
@@ -172,8 +176,9 @@ class Responses:
         header, context = prepared.header, prepared.context
         conversation = None
         if header.conversation_id is not None:
+            end = context.keeper.lease.item.get("expires_at") if context.keeper is not None else None
             conversation = ConversationWriter(
-                self.tenant, self.store.conversations, header.conversation_id, self.contexts.opaque
+                self.tenant, self.store.conversations, header.conversation_id, self.contexts.opaque, end
             )
         log = ResponseLog(
             self.tenant,

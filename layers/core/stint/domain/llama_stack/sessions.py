@@ -2,7 +2,7 @@
 
 from pydantic import Field
 
-from stint.domain.expiry import ExpiresAfter
+from stint.domain.expiry import Expiry
 from stint.domain.fields import Omitted
 from stint.domain.llama_stack.turns import Turn
 from stint.domain.schema import Request, Schema, Timestamp
@@ -32,7 +32,7 @@ class SessionList(Schema):
 
 class SessionCreateRequest(Request):
     session_name: str
-    expires_after: Omitted[ExpiresAfter] = None
+    expires_after: Omitted[Expiry] = None
 
 
 class SessionCreateResponse(Schema):

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, field_validator
 
-from stint.domain.expiry import ExpiresAfter
+from stint.domain.expiry import Expiry
 from stint.domain.fields import Metadata, Omitted, refusal
 from stint.domain.limits import PartLimit
 from stint.domain.openai.input_items import InputItem
@@ -48,7 +48,7 @@ def check_references(items: list[InputItem]) -> list[InputItem]:
 class CreateConversation(Request):
     items: Annotated[list[InputItem], Field(max_length=MAX_ITEMS), PartLimit] = Field(default_factory=list)
     metadata: Metadata = Field(default_factory=dict)
-    expires_after: Omitted[ExpiresAfter] = None
+    expires_after: Omitted[Expiry] = None
 
     _check_items = field_validator("items")(check_references)
 

@@ -14,7 +14,7 @@ from pydantic import (
     field_validator,
 )
 
-from stint.domain.expiry import ExpiresAfter
+from stint.domain.expiry import Expiry
 from stint.domain.fields import Metadata, Nothing, Omitted, Only, Refused, invalid
 from stint.domain.limits import MAX_HEADERS, MAX_INFER_ITERS, ToolLimit, too_long
 from stint.domain.openai.input_items import Input
@@ -148,7 +148,7 @@ class CreateResponse(ContextRequest):
     stream: StrictBool = False
     stream_options: Omitted[StreamOptions] = None
     store: StrictBool = True
-    expires_after: Omitted[ExpiresAfter] = None
+    expires_after: Omitted[Expiry] = None
     background: StrictBool = False
     service_tier: Omitted[ServiceTier] = None
     safety_identifier: Omitted[Annotated[str, Field(max_length=64)]] = None

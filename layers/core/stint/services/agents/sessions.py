@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Set
 
 from stint.caller import end_users_of
 from stint.domain.errors import TooLarge
-from stint.domain.expiry import DAY_SECONDS, ExpiresAfter, find_end
+from stint.domain.expiry import DAY_SECONDS, Expiry, find_end
 from stint.domain.ids import new_id
 from stint.domain.llama_stack.sessions import Session
 from stint.domain.llama_stack.stored_turns import StoredTurn
@@ -44,7 +44,7 @@ class Sessions:
         self.expiry_days = expiry_days
         self.retention_days = retention_days
 
-    async def create(self, agent_id: str, session_name: str, expires_after: ExpiresAfter | None = None) -> str:
+    async def create(self, agent_id: str, session_name: str, expires_after: Expiry | None = None) -> str:
         """Store a session, and return its id.
 
         Raises:

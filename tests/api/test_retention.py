@@ -1,7 +1,6 @@
 """Expiry of sessions, responses, conversations and chat completions: at once in reads, later in the store."""
 
 import json
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -100,7 +99,6 @@ def test_a_session_does_not_exist_after_its_end(http: httpx.Client, app_fixture:
     path = f"/v1/agents/{create_agent(http)}/session"
     session = f"{path}/{sent(http, path, {'session_name': 's', 'expires_after': HOUR})['session_id']}"
     turn(http, session, "say: hi")
-    assert http.get(session).json()["expires_at"] > time.time()
     assert [key for key in endless_records(app_fixture) if "#session" in key] == []
 
     CLOCK.move(3_601)

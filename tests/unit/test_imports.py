@@ -37,10 +37,10 @@ MODULES = {
     "admin": 686,
     "agents": 676,
     "knowledge": 712,
-    "registry": 690,
+    "registry": 691,
     "responses": 751,
     "turns": 667,
-    "worker": 643,
+    "worker": 644,
 }
 
 # The second import finds every library loaded: what reads the environment then is the package itself.

@@ -162,7 +162,7 @@ class Settings(BaseModel):
         default=0,
         ge=0,
         le=30,
-        description="Default lifetime of sessions, responses and conversations, in days; 0: no end.",
+        description="Default lifetime of stored objects, in days; 0: no end.",
     )
     unsigned_content_until: date | None = Field(
         default=None,

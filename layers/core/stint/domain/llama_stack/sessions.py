@@ -19,7 +19,6 @@ class Session(Schema):
     turns: list[Turn] = Field(default_factory=list)
     started_at: Timestamp
     vector_db_id: Omitted[str] = None
-    expires_at: Omitted[int] = None
 
 
 class SessionList(Schema):

@@ -109,7 +109,6 @@ class Sessions:
             turns=turns,
             started_at=record.started_at,
             vector_db_id=record.vector_db_id,
-            expires_at=record.expires_at,
         )
         return session, others() if more else None
 

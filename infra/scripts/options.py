@@ -89,9 +89,7 @@ class Options:
             if value not in known:
                 raise Refused(f"{name}={value} is not one of: {', '.join(known)}")
         if rollout == "canary" and scale == "managed":
-            raise Refused(
-                "ROLLOUT=canary and SCALE=managed exclude each other: instances run one version of a function"
-            )
+            raise Refused("ROLLOUT=canary and SCALE=managed exclude each other: canaries are not verified on instances")
         if start == "snapstart" and scale == "managed":
             raise Refused("START=snapstart and SCALE=managed exclude each other: Managed Instances have no SnapStart")
         return cls(start, scale, environment.get("RUNTIME", ""), auth, rollout)

@@ -12,9 +12,11 @@ from pydantic import ValidationError
 
 from stint.bootstrap.openai import OpenAIComposition
 from stint.bootstrap.restore import forget_after_restore
+from stint.caller import acting_as
 from stint.domain.errors import NotFound, NotMarkedDeleted, StillWritten, StintError
 from stint.domain.notifications.completion_events import CompletionEvent, ResponseFinished
 from stint.domain.notifications.request_events import REQUEST_EVENT
+from stint.domain.principals import Principal
 from stint.domain.tasks import TASK, DeletionTask, IngestionTask, ResponseTask
 from stint.log_keys import add_log_keys
 from stint.observability import Observation, make_logger
@@ -67,7 +69,8 @@ def answer_event(event: Any, context: Any, seconds: float) -> Any:
 
         async def handle() -> CompletionEvent | None:
             deadline = asyncio.get_running_loop().time() + seconds
-            return await composition.make_event_requests(request.tenant).handle(request, event_id, deadline)
+            with acting_as(Principal(request.tenant, "event", frozenset({"use"}))):
+                return await composition.make_event_requests(request.tenant).handle(request, event_id, deadline)
 
         finished = run_async(handle())
         answer.append(finished)

@@ -13,6 +13,7 @@ from tests.services.turn_fixture import TurnFixture
 from tests.services.worker_fixture import WorkerFixture
 from tests.store.conftest import Cloud
 
+from stint.caller import require_principal
 from stint.domain.errors import ModelError, StoreUnavailable
 from stint.domain.ids import TENANT, new_id
 from stint.domain.llama_stack.agents import AgentConfig
@@ -411,10 +412,10 @@ async def test_the_tenant_of_an_event_is_what_the_rule_says_and_no_detail(
     make_worker_fixture: MakeWorkerFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     worker_fixture = make_worker_fixture(script(said("one"), said("two")))
-    asked: list[str] = []
+    asked: list[tuple[str, str]] = []
 
     def make_event_requests(tenant: str) -> EventRequests:
-        asked.append(tenant)
+        asked.append((tenant, require_principal().tenant))
         return worker_fixture.event_requests
 
     monkeypatch.setattr(app.composition, "make_event_requests", make_event_requests)
@@ -424,4 +425,4 @@ async def test_the_tenant_of_an_event_is_what_the_rule_says_and_no_detail(
     await handle(event | {"tenant": "shop"})
     await handle(event)
 
-    assert asked == ["shop", TENANT]
+    assert asked == [("shop", "shop"), (TENANT, TENANT)]

@@ -51,6 +51,7 @@ MODELS_AND_TOOLS = {
     "GuardrailArns": {"bedrock:ApplyGuardrail"},
     "OpenAiSecretArn": {"secretsmanager:GetSecretValue"},
     "ProviderSecretArns": {"secretsmanager:GetSecretValue"},
+    "ToolgroupSecretArns": {"secretsmanager:GetSecretValue"},
     "ToolsSecretArn": {"secretsmanager:GetSecretValue"},
     "ToolFunctionArns": {"lambda:InvokeFunction"},
 }

@@ -34,6 +34,7 @@ from stint.store.messaging import SqsQueue
 from stint.store.store import Store
 from stint.tools.port import RAG_RUNTIME, ToolProvider
 from stint.tools.redaction import NEVER_REPLACED, RedactedProviders, warn_of_short_secrets
+from stint.tools.secret_references import ResolvedProviders, SecretReferences
 
 if TYPE_CHECKING:
     from stint.bootstrap.model_servers import ModelServer
@@ -110,7 +111,8 @@ def compose(
     opener = SessionOpener(tenant, store, agents, transcripts, settings.lease_seconds, settings.history_bytes)
     reader = DocumentReader(adapters.fetch, check_url, adapters.document_limits)
     make_rag = cache(lambda: compose_rag(tenant, adapters, store, deletions.send))
-    providers_of_tenant = RedactedProviders(with_knowledge(adapters.tool_providers, make_rag))
+    redacted = RedactedProviders(with_knowledge(adapters.tool_providers, make_rag))
+    providers_of_tenant = ResolvedProviders(redacted, SecretReferences(tenant, read_secret_of_toolgroup))
     tools = Tools(registry, providers_of_tenant, settings.tool_result_bytes)
     shields = Shields(registry, adapters.shield_providers, settings.output_shield_window or None)
     planner = Planner(router, registry, tools, shields)
@@ -145,6 +147,13 @@ def compose_rag(tenant: str, adapters: Adapters, store: Store, send: SendTask) -
     from stint.bootstrap import rag  # noqa: PLC0415
 
     return rag.compose_rag(tenant, adapters, store, send)
+
+
+async def read_secret_of_toolgroup(arn: str, name: str) -> str:
+    """Read a secret that a registration names. Raises ToolUnavailable."""
+    from stint.bootstrap.registered_secrets import read_registered_secret  # noqa: PLC0415 - few toolgroups name one
+
+    return await read_registered_secret(arn, name)
 
 
 def with_knowledge(

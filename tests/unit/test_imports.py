@@ -35,12 +35,12 @@ ALLOWED = {
 MODULES = {
     "authorizer": 440,
     "admin": 686,
-    "agents": 676,
-    "knowledge": 712,
-    "registry": 691,
-    "responses": 751,
-    "turns": 667,
-    "worker": 644,
+    "agents": 677,
+    "knowledge": 713,
+    "registry": 692,
+    "responses": 752,
+    "turns": 668,
+    "worker": 645,
 }
 
 # The second import finds every library loaded: what reads the environment then is the package itself.

@@ -12,7 +12,7 @@ export PYTHONPATH := layers/core:layers/runtime/python:.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run cli invoke sam-local test test-api test-adversarial test-security test-local test-node test-clients bench lint types arch validate build deploy openapi lock clean
+.PHONY: help setup run cli invoke sam-local test test-api test-adversarial test-security test-mutations test-local test-node test-clients bench lint types arch validate build deploy openapi lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -87,6 +87,9 @@ test-adversarial: setup ## measure CPU time and memory of hostile requests and f
 
 test-security: setup ## attack every route: callers without rights, URLs that lead inside (two minutes)
 	@$(BIN)/pytest -q -n auto --dist loadfile $(ATTACKS) $(ARGS)
+
+test-mutations: setup ## remove one protection at a time, and check that a test of `make test-security` fails (ten minutes)
+	@exec $(BIN)/python -m tests.security.mutations $(ARGS)
 
 test-local: setup ## run the tests of function processes: the runtime, `make run` with the real Python clients, every event
 	@$(BIN)/pytest -q -n auto --dist loadfile $(PROCESSES) $(ARGS)

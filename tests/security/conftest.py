@@ -1,21 +1,21 @@
+import socket
 from collections.abc import Iterator
 
 import pytest
 from infra.local.engine import Engine
 from tests.security.stack import Stack
 from tests.security.summary import pytest_unconfigure  # noqa: F401 - a hook
-
-PUBLIC = "public.example"
-"""A host that callers' URLs may name although it is on loopback. The servers of attackers have it."""
+from tests.security.tricks import PUBLIC, look_up
 
 
 @pytest.fixture(scope="session")
-def stack(engine: Engine) -> Iterator[Stack]:
+def stack(engine: Engine, mcp_server: str) -> Iterator[Stack]:
     """Yield the API behind its authorizer."""
     with pytest.MonkeyPatch.context() as patch:
         for name, value in engine.environment().items():
             patch.setenv(name, value)
-        with Stack(engine, {"STINT_ALLOWED_HOSTS": PUBLIC}) as stack:
+        patch.setattr(socket, "getaddrinfo", look_up)
+        with Stack(engine, {"STINT_ALLOWED_HOSTS": f"{PUBLIC},{mcp_server.removeprefix('http://')}"}) as stack:
             with stack.client(stack.create_key("warm").key) as http:
                 http.get("/v1/openapi.json")
             yield stack

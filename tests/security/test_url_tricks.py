@@ -1,23 +1,19 @@
 """No place that takes a URL leads inside, in whatever notation."""
 
-import socket
 from collections.abc import Iterator
-from typing import Any
 
 import httpx
 import pytest
 from tests.api.test_hostile_urls import IMAGES, PLACES, Send
 from tests.security.attacks import Attacks, Record
 from tests.security.stack import Stack
-from tests.security.tricks import NAMES, tricks
+from tests.security.tricks import PUBLIC, tricks
 from tests.servers.scripted_http import Received, Reply, ScriptedHTTPServer
 
 SECRET = "contents-of-the-inner-server"
 REFUSED = ("url_not_allowed", "url_unavailable", "unsupported_document", "invalid_request")
 NOT_FOLLOWED = "tool_unavailable"
 """The code of an MCP server that answers with a redirect."""
-
-real_getaddrinfo = socket.getaddrinfo
 
 
 def rag_insert(http: httpx.Client, url: str) -> httpx.Response:
@@ -31,20 +27,6 @@ REGISTRATIONS = ("other_toolgroup", "http_tool", "mcp_toolgroup")
 """Places that only check a URL. It is called later."""
 
 WHERE: dict[str, Send] = {place.__name__: place for place in (*PLACES, rag_insert)}
-
-
-@pytest.fixture(autouse=True)
-def _names(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Resolve the names of the attacker's zone."""
-
-    def look_up(host: Any, port: Any, *args: Any, **options: Any) -> Any:
-        name = str(host).rstrip(".")
-        if name not in NAMES:
-            return real_getaddrinfo(host, port, *args, **options)
-        families = {True: socket.AF_INET6, False: socket.AF_INET}
-        return [(families[":" in each], socket.SOCK_STREAM, 6, "", (each, port)) for each in NAMES[name]]
-
-    monkeypatch.setattr(socket, "getaddrinfo", look_up)
 
 
 @pytest.fixture(scope="module")
@@ -118,8 +100,9 @@ def test_a_redirect_does_not_lead_inside(
     with ScriptedHTTPServer(redirect) as outer:
         for _ in locations:
             with attacks.attack(place):
-                answer = WHERE[place](http, f"http://public.example:{port_of(outer)}/")
+                answer = WHERE[place](http, f"http://{PUBLIC}:{port_of(outer)}/")
             judge(attacks, f"{place} {status}", answer)
+        assert len(outer.requests) >= len(locations)
 
     attacks.record(record_property)
     assert inner.requests == []

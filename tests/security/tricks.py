@@ -1,6 +1,11 @@
 """URLs that lead to an address inside, in every notation, and the places that take a URL."""
 
+import socket
 from collections.abc import Mapping
+from typing import Any
+
+PUBLIC = "public.example"
+"""A host that URLs may name although it is on loopback: the servers of the attackers have it."""
 
 INSIDE = "inside.example"
 """A name that resolves to loopback."""
@@ -12,7 +17,7 @@ NAMES: Mapping[str, list[str]] = {
     "mixed.example": ["93.184.215.14", "127.0.0.1"],
     "mapped.example": ["::ffff:127.0.0.1"],
     "local.example": ["fd00:ec2::254"],
-    "public.example": ["127.0.0.1"],
+    PUBLIC: ["127.0.0.1"],
 }
 """Names of an attacker's zone, and their addresses."""
 
@@ -50,3 +55,15 @@ def tricks(port: int) -> list[str]:
         "http://127.0.0.1:9001/2018-06-01/runtime/invocation/next",
         "http://127.0.0.1:80\r\nHost: public.example/",
     ]
+
+
+real_getaddrinfo = socket.getaddrinfo
+
+
+def look_up(host: Any, port: Any, *args: Any, **options: Any) -> Any:
+    """Resolve the names of the attacker's zone, and others as usual, in place of `socket.getaddrinfo`."""
+    name = (host.decode() if isinstance(host, bytes) else str(host)).rstrip(".")
+    if name not in NAMES:
+        return real_getaddrinfo(host, port, *args, **options)
+    families = {True: socket.AF_INET6, False: socket.AF_INET}
+    return [(families[":" in each], socket.SOCK_STREAM, 6, "", (each, port)) for each in NAMES[name]]

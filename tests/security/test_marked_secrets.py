@@ -1,0 +1,205 @@
+"""A marker in every field and header that may carry a credential, and a search for all of them afterwards."""
+
+import io
+import json
+import logging
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import httpx
+import pytest
+from infra.local.engine import Engine
+from tests.api.api_client import create_agent, create_session, say
+from tests.api.leaks import leaks, text_of
+from tests.security.attacks import Attacks, Record
+from tests.security.stack import Stack
+from tests.security.tricks import PUBLIC
+from tests.servers import echo
+from tests.servers.scripted_http import ScriptedHTTPServer
+
+from stint.observability import make_logger
+
+MARKS = {
+    name: f"mk{number:02d}/unlikely+{name}-Zq7{number:02d}"
+    for number, name in enumerate(
+        (
+            *("header", "basic", "argument", "agent_argument", "turn_argument", "provider_data", "mcp_header"),
+            *("authorization", "server_header", "metadata", "shield", "userinfo", "image", "cookie", "api_key_header"),
+            *("token", "wrong_key", "idempotency"),
+        )
+    )
+}
+STORED = ("#registry", "#agent:")
+"""Partitions that keep the credentials of registrations and of agents, which runs need."""
+
+KEPT = frozenset({("turn_argument", "table")})
+"""The args of a turn are in its record, because the turn may be resumed."""
+
+CALLED = frozenset(
+    {"header", "basic", "agent_argument", "turn_argument", "authorization", "server_header", "mcp_header"}
+)
+"""Markers that the servers of the tools need."""
+
+HTTP, MCP = "remote-execution", "model-context-protocol"
+
+
+ANSWERS = {True: echo.mcp, False: echo.endpoint}
+
+
+class Search:
+    """All that a caller, an operator or a thief of the table could read."""
+
+    def __init__(self, stack: Stack, engine: Engine) -> None:
+        self.stack, self.engine = stack, engine
+        self.answers: list[str] = []
+        self.lines = io.StringIO()
+        self.handler = logging.StreamHandler(self.lines)
+        self.handler.setFormatter(make_logger().registered_formatter)
+
+    def __call__(self, answer: httpx.Response) -> httpx.Response:
+        """Note an answer, and return it."""
+        self.answers.append(f"{answer.headers}\n{answer.text}")
+        return answer
+
+    def records(self) -> Iterator[str]:
+        client = self.engine.running.client("dynamodb")
+        for table in (self.engine.outputs["TableName"], self.engine.outputs["KeysTableName"]):
+            for page in client.get_paginator("scan").paginate(TableName=table):
+                for item in page["Items"]:
+                    if not any(part in item["pk"]["S"] for part in STORED):
+                        yield "\n".join(text_of(next(iter(typed.values()))) for typed in item.values())
+
+    def objects(self) -> Iterator[str]:
+        client, bucket = self.engine.running.client("s3"), self.engine.outputs["BucketName"]
+        for page in client.get_paginator("list_objects_v2").paginate(Bucket=bucket):
+            for each in page.get("Contents", ()):
+                if "/registry/" not in each["Key"]:
+                    yield each["Key"] + text_of(client.get_object(Bucket=bucket, Key=each["Key"])["Body"].read())
+
+    def places(self) -> Mapping[str, str]:
+        """Return the texts in which no marker may be."""
+        self.stack.served.settle()
+        return {
+            "answers": "\n".join(self.answers),
+            "logs": self.lines.getvalue(),
+            "table": "\n".join(self.records()),
+            "bucket": "\n".join(self.objects()),
+        }
+
+
+@pytest.fixture
+def search(stack: Stack, engine: Engine) -> Iterator[Search]:
+    search = Search(stack, engine)
+    logging.getLogger("stint").addHandler(search.handler)
+    yield search
+    logging.getLogger("stint").removeHandler(search.handler)
+
+
+@pytest.fixture
+def tools() -> Iterator[ScriptedHTTPServer]:
+    """Yield a server whose tools repeat all that they get, in several encodings. Below /mcp it is an MCP server."""
+    with ScriptedHTTPServer(lambda received: ANSWERS["/mcp" in received.path](received)) as server:
+        yield server
+
+
+def send_registrations(http: httpx.Client, search: Search, endpoint: str, mcp_endpoint: str) -> None:
+    schema = {"type": "object", "properties": {"q": {"type": "string"}}}
+    headers = {"X-Api-Key": MARKS["header"], "Authorization": f"Basic {MARKS['basic']}"}
+    tool = {"name": "echo", "parameters": schema, "url": f"{endpoint}/", "headers": headers}
+    args = {"tools": [tool], "api_key": MARKS["argument"]}
+    search(http.post("/v1/toolgroups", json={"toolgroup_id": "peer", "provider_id": HTTP, "args": args}))
+    body = {"toolgroup_id": "mcp::peer", "provider_id": MCP, "mcp_endpoint": {"uri": mcp_endpoint}}
+    search(http.post("/v1/toolgroups", json=body))
+    metadata = {"api_key": MARKS["metadata"]}
+    search(
+        http.post("/v1/models", json={"model_id": "own", "provider_model_id": "scripted/demo", "metadata": metadata})
+    )
+    params = {"api_key": MARKS["shield"], "phrases": ["x"]}
+    search(http.post("/v1/shields", json={"shield_id": "own", "provider_id": "deny-list", "params": params}))
+
+
+def send_turns(http: httpx.Client, search: Search) -> str:
+    """Run turns whose tool repeats its request, and return the agent's id."""
+    group = {"name": "peer", "args": {"api_key": MARKS["agent_argument"]}}
+    agent = create_agent(http, toolgroups=[group])
+    session = create_session(http, agent)
+    for stream in (True, False):
+        search(say(http, session, 'call: echo {"q": "tea"}', stream=stream))
+    overrides = [{"name": "peer", "args": {"api_key": MARKS["turn_argument"]}}]
+    search(say(http, session, 'call: echo {"q": "tea"}', toolgroups=overrides))
+    document = {"content": {"uri": f"http://ann:{MARKS['userinfo']}@{PUBLIC}/"}, "mime_type": "text/plain"}
+    search(say(http, session, "Hello", documents=[document]))
+    image = {"type": "image", "image": {"url": {"uri": f"http://ann:{MARKS['image']}@{PUBLIC}/"}}}
+    search(say(http, session, image))
+    search(http.get(session))
+    return agent
+
+
+def send_responses(http: httpx.Client, search: Search, mcp_endpoint: str) -> None:
+    """Create responses whose MCP server repeats its requests."""
+    for fields in ({"authorization": MARKS["authorization"]}, {"headers": {"X-Api-Key": MARKS["server_header"]}}):
+        tool = {"type": "mcp", "server_label": "p", "server_url": mcp_endpoint, "require_approval": "never", **fields}
+        body: dict[str, Any] = {"model": "scripted/demo", "input": 'call: echo {"q": "tea"}', "tools": [tool]}
+        for stream in (False, True):
+            search(http.post("/v1/responses", json=body | {"stream": stream}))
+    data = {
+        "mcp_headers": {mcp_endpoint: {"X-Key": MARKS["mcp_header"]}},
+        "brave_search_api_key": MARKS["provider_data"],
+    }
+    headers = {"x-llamastack-provider-data": json.dumps(data)}
+    for query in ("tea", "fail"):
+        call = {"tool_name": "mcp::peer/echo", "kwargs": {"q": query}}
+        search(http.post("/v1/tool-runtime/invoke", json=call, headers=headers))
+    headers |= {"cookie": MARKS["cookie"], "x-api-key": MARKS["api_key_header"]}
+    headers |= {"idempotency-key": MARKS["idempotency"]}
+    search(http.post("/v1/responses", json={"model": "scripted/demo", "input": "Hello"}, headers=headers))
+
+
+def send_wrong_credentials(http: httpx.Client, search: Search) -> None:
+    for name, header in (("token", "Bearer {}"), ("wrong_key", "Bearer stk_{}")):
+        search(http.get("/v1/agents", headers={"authorization": header.format(MARKS[name])}))
+
+
+def read_everything(http: httpx.Client, search: Search, agent: str) -> None:
+    lists = ("agents", "toolgroups", "tools", "models", "shields", "responses", "providers", "conversations", "usage")
+    ones = (f"agents/{agent}", "toolgroups/peer", "models/own", "shields/own", "tools/echo", "admin/keys")
+    for path in (*lists, *ones):
+        search(http.get(f"/v1/{path}"))
+
+
+def test_no_marked_secret_is_found_afterwards(
+    stack: Stack, search: Search, tools: ScriptedHTTPServer, record_property: Record
+) -> None:
+    endpoint = tools.url.replace("127.0.0.1", PUBLIC)
+    mcp_endpoint = f"{endpoint}/mcp"
+    key = stack.create_key("marked")
+    with stack.client(key.key) as http:
+        made = search(http.post("/v1/admin/keys", json={})).json()
+        send_registrations(http, search, endpoint, mcp_endpoint)
+        agent = send_turns(http, search)
+        send_responses(http, search, mcp_endpoint)
+        send_wrong_credentials(http, search)
+        rotated = http.post(f"/v1/admin/keys/{made['id']}/rotate", json={}).json()
+        search.answers[0] = search.answers[0].replace(made["key"], "", 1)
+        read_everything(http, search, agent)
+
+    look_for({**MARKS, "key": key.key[-64:], "made": made["key"][-64:], "new": rotated["key"][-64:]}, search).record(
+        record_property
+    )
+    assert len(search.answers) > 25
+    sent = {name for name, mark in MARKS.items() if any(leaks(echo.repeat(each), mark) for each in tools.requests)}
+    assert sent >= CALLED
+
+
+def look_for(marks: Mapping[str, str], search: Search) -> Attacks:
+    """Search all places for each marker."""
+    attacks, texts = Attacks(), search.places()
+    assert '"message":"Request"' in texts["logs"]
+    for name, mark in marks.items():
+        for place, text in texts.items():
+            with attacks.attack(f"{name} in {place}"):
+                is_found = leaks(text, mark)
+            if is_found and (name, place) not in KEPT:
+                at = text.find(mark)
+                attacks.got_in.append(f"{name} is in the {place}: {text[max(at - 200, 0) : at + 100]}")
+    return attacks

@@ -8,6 +8,7 @@ import httpx
 import pytest
 from tests.api.api_client import assert_error, create_agent, create_session, turn
 from tests.api.app_fixture import AppFixture
+from tests.api.ingesting import ingesting
 from tests.clock import CLOCK
 from tests.store.tenant_records import list_blobs, read_records
 
@@ -145,6 +146,19 @@ def test_chunks_of_an_erased_file_are_removed_from_vector_stores(http: httpx.Cli
     assert erase(http, ANN)["complete"]
 
     assert sent(http, f"/v1/vector_stores/{store}/search", query)["data"] == []
+    assert MARK.encode() not in stored_bytes(app_fixture)
+
+
+def test_the_vector_db_of_an_erased_session_is_deleted(http: httpx.Client, app_fixture: AppFixture) -> None:
+    path = f"/v1/agents/{create_agent(http, toolgroups=['builtin::rag'])}/session"
+    session = f"{path}/{sent(http, path, {'session_name': 's'}, ANN)['session_id']}"
+    with ingesting(app_fixture):
+        turn(http, session, "say: hi", documents=[{"content": f"{MARK}. " * 20_000, "mime_type": "text/plain"}])
+    assert "vector_db_id" in http.get(session).json()
+
+    receipt = erase(http, ANN)
+
+    assert (receipt["complete"], receipt["deleted"]) == (True, {"session": 1, "vector_store": 1})
     assert MARK.encode() not in stored_bytes(app_fixture)
 
 

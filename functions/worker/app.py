@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from stint.bootstrap.openai import OpenAIComposition
 from stint.bootstrap.restore import forget_after_restore
-from stint.caller import acting_as
+from stint.caller import acting_as, set_tenant
 from stint.domain.errors import NotFound, NotMarkedDeleted, StillWritten, StintError
 from stint.domain.notifications.completion_events import CompletionEvent, ResponseFinished
 from stint.domain.notifications.request_events import REQUEST_EVENT
@@ -45,6 +45,7 @@ def handler(event: Any, context: Any) -> Any:
     are logged and dropped. Any other failure is raised, or reported for a message, so that it is retried: twice, and
     then it is moved to a queue of failures.
     """
+    set_tenant("")
     seconds = context.get_remaining_time_in_millis() / 1000 - RESERVE_SECONDS
     if isinstance(event, dict) and "Records" in event:
         processor = BatchProcessor(event_type=EventType.SQS, raise_on_entire_batch_failure=False)
@@ -64,6 +65,7 @@ def answer_event(event: Any, context: Any, seconds: float) -> Any:
             request = REQUEST_EVENT.validate_python(event)
         except ValidationError as error:
             return drop(error)
+        set_tenant(request.tenant)
         event_id = request.id or context.aws_request_id
         add_log_keys(event_id=event_id)
 
@@ -90,6 +92,7 @@ def follow_object(event: Any, _: Observation) -> int:
         changed = ObjectEvent.model_validate(event)
     except ValidationError as error:
         return drop(error)
+    set_tenant(changed.tenant)
     run_async(composition.compose_inbox(changed.tenant).handle(changed.detail.object.key))
     return 200
 
@@ -111,6 +114,7 @@ def take_message(record: SQSRecord, context: Any, seconds: float) -> None:
     except ValidationError as error:
         observed("message", context, partial(drop, error))
         return
+    set_tenant(task.tenant)
     try:
         if isinstance(task, ResponseTask):
             observed("response", context, partial(run_response, record, task, seconds))

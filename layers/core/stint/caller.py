@@ -1,4 +1,7 @@
-"""The principal of the current request, and the end user for whom it acts. All tasks of a request share them."""
+"""The caller of the current request, and the end user for whom it acts, or the tenant of the worker's task.
+
+All tasks of a request share them.
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,6 +13,7 @@ from stint.domain.principals import Principal, Scope, matches_model
 
 _principal: ContextVar[Principal | None] = ContextVar("principal", default=None)
 _end_user: ContextVar[str | None] = ContextVar("end_user", default=None)
+_tenant: ContextVar[str] = ContextVar("tenant", default="")
 
 
 def set_principal(principal: Principal | None) -> None:
@@ -53,6 +57,20 @@ def require_principal() -> Principal:
     if principal is None:
         raise Unauthenticated("The request has no authenticated caller.")
     return principal
+
+
+def set_tenant(tenant: str) -> None:
+    """Set the tenant of the following code in this context, which has no caller. Empty: none."""
+    _tenant.set(tenant)
+
+
+def require_tenant() -> str:
+    """Return the tenant whose data the current code may use: the caller's, or else that of the worker's task."""
+    principal = _principal.get()
+    tenant = principal.tenant if principal is not None else _tenant.get()
+    if not tenant:
+        raise RuntimeError("Code that has neither a caller nor a task uses the data of tenants.")
+    return tenant
 
 
 def require_scope(scope: Scope) -> None:

@@ -58,6 +58,9 @@ class Settings(BaseModel):
     auth: Literal["authorizer", "iam", "none"] = Field(
         default="authorizer", description="Source of callers' identities; `make build AUTH=...` sets it."
     )
+    data_role_arn: str = Field(
+        default="", description="Role assumed for each tenant's data; if empty, the function's own is used."
+    )
     iam_roles: str = Field(
         default="", description="Roles that may call with `AUTH=iam`, as JSON; see docs/security.md."
     )

@@ -63,6 +63,7 @@ def create_belongings(http: httpx.Client, marker: str, mcp_server: str) -> dict[
     """Create objects of every kind, all of which contain a marker, and return their ids."""
     return (
         create_key(http, marker)
+        | create_end_user(http, marker)
         | create_agents(http, marker)
         | create_responses(http, marker)
         | create_files(http, marker)
@@ -74,6 +75,15 @@ def create_belongings(http: httpx.Client, marker: str, mcp_server: str) -> dict[
 def create_key(http: httpx.Client, marker: str) -> dict[str, str]:
     key = post(http, "/v1/admin/keys", {"name": marker})
     return {"key_id": key["id"], "tenant": key["tenant"]}
+
+
+def create_end_user(http: httpx.Client, marker: str) -> dict[str, str]:
+    """Create an end user with two responses."""
+    body = {"model": "scripted/demo", "input": marker, "user": f"user-{marker}"}
+    for _ in range(2):
+        post(http, "/v1/responses", body)
+    page = http.get(f"/v1/admin/users/user-{marker}", params={"limit": 1}).json()
+    return {"user": f"user-{marker}", "user_cursor": page["next"]}
 
 
 def create_agents(http: httpx.Client, marker: str) -> dict[str, str]:

@@ -18,6 +18,9 @@ DOCUMENT = Path(__file__).parents[3] / "docs" / "openapi.json"
 SHARED = frozenset({"provider_id", "call_id"})
 """Names of ids that are not a tenant's: those of the stack, and those that models choose."""
 
+CHOSEN = frozenset({"user"})
+"""Names of ids that callers choose. An unknown one has nothing, but is no error."""
+
 PLAIN_QUERIES = frozenset(
     {
         *("limit", "order", "include", "start_index", "purpose", "filter", "stream", "starting_after"),
@@ -39,6 +42,7 @@ QUERIES = {
 """Query parameters that name an object, and the name of its id."""
 
 CURSORS = {
+    "/v1/admin/users/{user}": "user_cursor",
     "/v1/admin/keys": "key_id",
     "/v1/responses": "response_id",
     "/v1/responses/{response_id}/input_items": "input_item_id",
@@ -137,3 +141,8 @@ def read_operation(method: str, path: str, entry: Mapping[str, Any]) -> Operatio
     media = next(iter(entry.get("requestBody", {}).get("content", {})), "")
     queries = tuple(each["name"] for each in entry.get("parameters", ()) if each["in"] == "query")
     return Operation(method.upper(), path, media, queries)
+
+
+def deletions_last(template: RequestTemplate) -> tuple[bool, int]:
+    """Sort objects before those that contain them."""
+    return template.operation.method == "DELETE", -template.operation.path.count("/")

@@ -12,6 +12,7 @@ from tests.api.app_fixture import Served, vars_of
 
 from stint.bootstrap.openai import OpenAIComposition
 from stint.bootstrap.operator import OperatorComposition
+from stint.caller import set_principal, set_tenant
 from stint.domain.principals import SCOPES, Principal
 from stint.domain.tasks import AnyTask, DeletionTask, IngestionTask, ResponseTask
 from stint.http.app import create_app
@@ -54,7 +55,9 @@ class WorkerQueue:
 
 
 async def run_task(composition: OpenAIComposition, task: AnyTask) -> None:
-    """Handle a task like the worker."""
+    """Handle a task like the worker, which has no caller."""
+    set_principal(None)
+    set_tenant(task.tenant)
     deadline = asyncio.get_running_loop().time() + TASK_SECONDS
     if isinstance(task, ResponseTask):
         await composition.make_worker(task.tenant).handle(task.response_id, deadline)

@@ -48,6 +48,22 @@ class CredentialsProvider(Protocol):
         ...
 
 
+class CredentialsSource(Protocol):
+    """The credentials of calls."""
+
+    async def get(self) -> Credentials:
+        """Return valid credentials. Raises CredentialsError."""
+        ...
+
+    async def renew(self, refused: Credentials) -> bool:
+        """Replace credentials that AWS refused. Return whether there are others."""
+        ...
+
+    def forget(self) -> None:
+        """Load the credentials again for the next call."""
+        ...
+
+
 class StaticCredentials:
     """Credentials that never change."""
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from stint.aws.connector import Connector
-from stint.aws.credentials import Credentials, CredentialsError, RefreshedCredentials
+from stint.aws.credentials import Credentials, CredentialsError, CredentialsSource, RefreshedCredentials
 from stint.aws.credentials_chain import choose_provider
 from stint.aws.documents import decode_response, encode_request
 from stint.aws.endpoints import dynamodb_endpoint
@@ -51,13 +51,14 @@ class Call:
 class DynamoDBClient:
     """Client for any number of event loops and threads. Each event loop has its own connections.
 
-    `now` is the time of signatures, and `clock` measures timeouts.
+    `credentials` replace those of the environment. `now` is the time of signatures, and `clock` measures timeouts.
     """
 
     def __init__(
         self,
         environment: AwsEnvironment,
         *,
+        credentials: CredentialsSource | None = None,
         retries: Retries | None = None,
         connect_timeout: float = 2.0,
         read_timeout: float = 5.0,
@@ -71,7 +72,7 @@ class DynamoDBClient:
         bundle = environment.get("AWS_CA_BUNDLE")
         connector = Connector(endpoint, proxy, ca_bundle=bundle, timeout=connect_timeout, clock=clock)
         self._pools = ConnectionPools(connector.connect, size=connections, clock=clock)
-        self._credentials = RefreshedCredentials(choose_provider(environment, sleep), now)
+        self._credentials = credentials or RefreshedCredentials(choose_provider(environment, sleep), now)
         self._region, self._host = environment.region, endpoint.authority
         self._start = f"POST {connector.target} HTTP/1.1\r\n{connector.headers}user-agent: {USER_AGENT}\r\n"
         self._retries = retries or Retries()

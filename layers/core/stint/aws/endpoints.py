@@ -66,8 +66,19 @@ def dynamodb_endpoint(environment: AwsEnvironment) -> Endpoint:
             name = "AWS_USE_FIPS_ENDPOINT" if fips else "AWS_USE_DUALSTACK_ENDPOINT"
             raise AwsConfigurationError(f"{name} has no effect on a configured endpoint URL. Unset one of them.")
         return parse_endpoint(configured)
-    region = environment.region
-    suffixes = next((found for regions, found in PARTITIONS.items() if regions.fullmatch(region)), COMMERCIAL)
     # In GovCloud, the ordinary endpoint is the one that has FIPS.
-    name = "dynamodb-fips" if fips and (dual or not region.startswith("us-gov-")) else "dynamodb"
+    fips_name = "dynamodb-fips" if dual or not environment.region.startswith("us-gov-") else "dynamodb"
+    return _regional_endpoint(fips_name if fips else "dynamodb", environment.region, dual=dual)
+
+
+def sts_endpoint(environment: AwsEnvironment) -> Endpoint:
+    """Return the endpoint of the Security Token Service in the region of the environment."""
+    if configured := environment.endpoint("STS"):
+        return parse_endpoint(configured)
+    fips = environment.is_true("AWS_USE_FIPS_ENDPOINT") and not environment.region.startswith("us-gov-")
+    return _regional_endpoint("sts-fips" if fips else "sts", environment.region, dual=False)
+
+
+def _regional_endpoint(name: str, region: str, *, dual: bool) -> Endpoint:
+    suffixes = next((found for regions, found in PARTITIONS.items() if regions.fullmatch(region)), COMMERCIAL)
     return Endpoint("https", f"{name}.{region}.{suffixes[dual]}", 443)

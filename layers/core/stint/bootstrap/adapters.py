@@ -10,6 +10,7 @@ from stint.models.routing import Router
 from stint.settings import Settings
 
 if TYPE_CHECKING:
+    from stint.aws.credentials import CredentialsSource
     from stint.bootstrap.model_servers import ModelServer
     from stint.net.guard import Guard
     from stint.retrieval.embedder_router import EmbedderRouter
@@ -83,7 +84,16 @@ class Adapters:
     def vector_index(self) -> "VectorIndex":
         from stint.bootstrap.retrieval import make_vector_index  # noqa: PLC0415
 
-        return make_vector_index(self.settings) if self.make_index is None else self.make_index()
+        return make_vector_index(self.settings, self.data_credentials) if self.make_index is None else self.make_index()
+
+    @cached_property
+    def data_credentials(self) -> "CredentialsSource | None":
+        """Return the credentials of tenants' data; None if they are the function's own."""
+        if not self.settings.data_role_arn:
+            return None
+        from stint.bootstrap.tenant_isolation import make_data_credentials  # noqa: PLC0415
+
+        return make_data_credentials(self.settings.data_role_arn)
 
     @property
     def document_limits(self) -> Limits:

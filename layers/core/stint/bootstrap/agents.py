@@ -61,7 +61,9 @@ class AgentsComposition(Parts):
 
     @cached_property
     def store(self) -> Store:
-        return Store(make_dynamodb(), self.settings.table, make_s3, self.settings.bucket)
+        credentials = self.adapters.data_credentials
+        connect_s3 = partial(make_s3, credentials)
+        return Store(make_dynamodb(credentials), self.settings.table, connect_s3, self.settings.bucket)
 
     @cached_property
     def transcripts(self) -> TranscriptCache:

@@ -1,19 +1,22 @@
 """Composition of the vector index. Only the functions that search or write vector stores load this module."""
 
+from functools import partial
+
+from stint.aws.credentials import CredentialsSource
 from stint.retrieval.port import VectorIndex
 from stint.settings import Settings
 from stint.store.clients import make_s3
 from stint.store.objects import BucketObjects
 
 
-def make_vector_index(settings: Settings) -> VectorIndex:
+def make_vector_index(settings: Settings, credentials: CredentialsSource | None = None) -> VectorIndex:
     """Return the vector index that the settings name. A process needs one, since it has the memory for its blocks."""
-    objects = BucketObjects(make_s3, settings.bucket)
+    objects = BucketObjects(partial(make_s3, credentials), settings.bucket)
     if settings.vector_index == "s3-vectors":
-        from stint.retrieval.s3_vectors.client import VectorBucket  # noqa: PLC0415 - one of the two is used
+        from stint.retrieval.s3_vectors.client import VectorBucket, connect  # noqa: PLC0415 - one of the two is used
         from stint.retrieval.s3_vectors.index import S3VectorsIndex  # noqa: PLC0415 - see above
 
-        return S3VectorsIndex(VectorBucket(settings.vector_bucket), objects)
+        return S3VectorsIndex(VectorBucket(settings.vector_bucket, partial(connect, credentials)), objects)
     # Only the packed index needs numpy.
     from stint.retrieval.packed.index import PackedIndex  # noqa: PLC0415
 

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, cast
 
+from stint.aws.credentials import CredentialsSource
 from stint.aws.dynamodb import DynamoDBClient
 from stint.aws.environment import read_environment
 
@@ -15,12 +16,19 @@ ATTEMPTS = 3
 POOL = 16
 
 
-def make_dynamodb() -> DynamoDBClient:
-    return DynamoDBClient(read_environment())
+def make_dynamodb(credentials: CredentialsSource | None = None) -> DynamoDBClient:
+    """Make a client, with other credentials than those of the environment if they are given."""
+    return DynamoDBClient(read_environment(), credentials=credentials)
 
 
-def make_s3() -> "S3Client":
-    return cast("S3Client", _make("s3", read_timeout=20))
+def make_s3(credentials: CredentialsSource | None = None) -> "S3Client":
+    """Make a client, likewise."""
+    client = _make("s3", read_timeout=20)
+    if credentials is not None:
+        from stint.aws.botocore_credentials import sign_with  # noqa: PLC0415 - for TenantIsolation iam only
+
+        sign_with(client, credentials)
+    return cast("S3Client", client)
 
 
 def make_sqs() -> "SQSClient":

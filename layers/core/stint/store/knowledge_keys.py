@@ -19,7 +19,12 @@ SHARDS = 8
 def vector_index(tenant: str, store_id: str) -> str:
     """Return the name of the index of a vector store: 3 to 63 characters of a-z, 0-9 and - (S3 Vectors, "Indexes")."""
     digits = _digits("Vector store", "vs_", store_id)
-    return f"vs-{digits}-{sha256(_tenant(tenant).encode()).hexdigest()[:16]}"
+    return f"vs-{digits}-{index_owner(tenant)}"
+
+
+def index_owner(tenant: str) -> str:
+    """Return the part of a tenant in the names of its indexes. A policy of IAM compares it."""
+    return sha256(_tenant(tenant).encode()).hexdigest()[:16]
 
 
 def vector_store_blobs(tenant: str, store_id: str) -> str:

@@ -5,6 +5,7 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol, cast
 
+from stint.aws.credentials import CredentialsSource
 from stint.domain.errors import Conflict, InvalidRequest, NotFound, StintError, StoreUnavailable
 
 TRY_AGAIN = frozenset(
@@ -31,14 +32,22 @@ class VectorsClient(Protocol):
     def query_vectors(self, **parameters: Any) -> Mapping[str, Any]: ...
 
 
-def connect() -> VectorsClient:
-    """Make a client. Another endpoint is in AWS_ENDPOINT_URL_S3VECTORS."""
+def connect(credentials: CredentialsSource | None = None) -> VectorsClient:
+    """Make a client, with other credentials than those of the environment if they are given.
+
+    Another endpoint is in AWS_ENDPOINT_URL_S3VECTORS.
+    """
     from botocore.config import Config  # noqa: PLC0415 - loaded by the first call
     from botocore.session import get_session  # noqa: PLC0415 - loaded by the first call
 
     retries = {"mode": "standard", "total_max_attempts": ATTEMPTS}
     config = Config(connect_timeout=2, read_timeout=30, max_pool_connections=16, retries=retries)  # type: ignore[arg-type]  # the stubs want their own class
-    return cast("VectorsClient", get_session().create_client("s3vectors", config=config))
+    client = get_session().create_client("s3vectors", config=config)
+    if credentials is not None:
+        from stint.aws.botocore_credentials import sign_with  # noqa: PLC0415 - for TenantIsolation iam only
+
+        sign_with(client, credentials)
+    return cast("VectorsClient", client)
 
 
 class VectorBucket:

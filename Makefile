@@ -12,7 +12,7 @@ export PYTHONPATH := layers/core:layers/runtime/python:.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run cli invoke sam-local test test-api test-adversarial test-security test-mutations test-local test-node test-clients bench lint types arch validate build deploy openapi lock clean
+.PHONY: help setup run cli invoke sam-local test test-api test-adversarial test-security test-mutations fuzz test-local test-node test-clients bench lint types arch validate build deploy openapi lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -85,8 +85,11 @@ test-api: setup ## run the tests of the HTTP API, of the table and of the bucket
 test-adversarial: setup ## measure CPU time and memory of hostile requests and files (six minutes)
 	@$(if $(filter 128,$(MEMORY)),STINT_MAX_REQUEST_BYTES=1000000 STINT_MAX_FETCHED_BYTES=1000000) $(BIN)/pytest -q -n 0 $(HOSTILE) $(ARGS)
 
-test-security: setup ## attack every route: callers without rights, URLs that lead inside (two minutes)
+test-security: setup .venv-fuzz/.installed ## attack every route: callers without rights, marked secrets, URLs that lead inside (two minutes)
 	@$(BIN)/pytest -q -n auto --dist loadfile $(ATTACKS) $(ARGS)
+
+fuzz: setup .venv-fuzz/.installed ## send generated requests to every operation (ARGS: options of schemathesis, such as "--max-time 600")
+	@exec $(BIN)/python -m tests.security.fuzz $(ARGS)
 
 test-mutations: setup ## remove one protection at a time, and check that a test of `make test-security` fails (ten minutes)
 	@exec $(BIN)/python -m tests.security.mutations $(ARGS)
@@ -162,10 +165,11 @@ lock: $(VENV)/.installed ## resolve the dependencies again (the only target that
 	@$(COMPILE) requirements/embeddings-local.in -c requirements/dev.txt $(UNUSED_BY_EMBEDDINGS:%=--no-emit-package %) -o requirements/embeddings-local.txt
 	@$(COMPILE) requirements/ministack.in -o requirements/ministack.txt
 	@$(COMPILE) requirements/sam.in -o requirements/sam.txt
+	@$(COMPILE) requirements/fuzz.in -o requirements/fuzz.txt
 	@$(foreach clients,$(CLIENTS),$(COMPILE:3.11=$(if $(filter %-llama-stack,$(clients)),3.12,3.11)) --upgrade requirements/$(clients).in -o requirements/$(clients).txt &&) true
 
 openapi: $(VENV)/.installed ## write docs/openapi.json
 	@$(BIN)/python -m infra.scripts.openapi
 
 clean: ## remove every environment, build and stored state
-	@rm -rf .venv .venv-ministack .venv-sam .venv-clients-* .aws-sam .stint .mypy_cache .ruff_cache tests/node/node_modules
+	@rm -rf .venv .venv-ministack .venv-sam .venv-fuzz .venv-clients-* .aws-sam .stint .mypy_cache .ruff_cache tests/node/node_modules

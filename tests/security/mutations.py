@@ -101,8 +101,8 @@ MUTATIONS = [
     Mutation(
         "a key is limited to its models",
         f"{CORE}/domain/principals.py",
-        "return not self.models or",
-        "return True or",
+        "return matches_model(self.models, model_id)",
+        "return True",
         "test_rights.py -k model",
     ),
     Mutation(

@@ -1,4 +1,4 @@
-"""The function of administration: API keys."""
+"""The function of administration: API keys, and stops of running work."""
 
 from mangum import Mangum
 

@@ -25,6 +25,7 @@ from infra.local.sample_ids import (
     MODEL,
     RESPONSES,
     SHIELD,
+    STOPPED_SESSION,
     TOOLGROUP,
     UPLOADS,
     VECTOR_DB,
@@ -76,7 +77,7 @@ async def invoke_on(engine: Path | RunningEngine, plan: Plan, name: str, payload
 async def prepare(payload: bytes, environment: Mapping[str, str]) -> None:
     """Store the samples if the event names one of them; a tool is found only once its toolgroup is stored."""
     objects = (AGENT, CHAT_COMPLETION, CONVERSATION, *DELETED, FILE, MODEL, *RESPONSES, SHIELD, TOOLGROUP, *UPLOADS)
-    names = (*objects, *VECTOR_STORES, VECTOR_DB, *ASKING_EVENTS, API_KEY, "get_boiling_point")
+    names = (*objects, *VECTOR_STORES, VECTOR_DB, *ASKING_EVENTS, API_KEY, STOPPED_SESSION, "get_boiling_point")
     if any(name.encode() in payload for name in names):
         from infra.local.samples import store_samples  # noqa: PLC0415 - imports the product, which other events do not need
 

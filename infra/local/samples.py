@@ -3,8 +3,8 @@
 They are an agent with a client tool, a session, a complete turn and one that waits; a toolgroup, a shield and a model;
 a conversation with a message; a stored chat completion; a response, and two in the background: one that waits for the
 worker, and one that has ended; a file, an upload with a part, a vector store with an object in its inbox, and a vector
-db with a document and a chunk; an API key. An agent, a response, a conversation, a file, a vector store, and a chat
-completion with its body in the bucket, are marked as deleted.
+db with a document and a chunk; an API key; a stop. An agent, a response, a conversation, a file, a vector store, and
+a chat completion with its body in the bucket, are marked as deleted.
 """
 
 import contextlib
@@ -39,6 +39,7 @@ from infra.local.sample_ids import (
     RESPONSE,
     SESSION,
     SHIELD,
+    STOPPED_SESSION,
     TOOLGROUP,
 )
 from infra.local.sample_store import clients, remove_samples
@@ -60,6 +61,7 @@ from stint.domain.openai.chat import ChatCompletionRequest
 from stint.domain.openai.conversations import CreateConversation
 from stint.domain.openai.response_requests import CreateResponse
 from stint.domain.principals import NO_BUDGETS
+from stint.domain.stops import stop_name
 from stint.retrieval.packed.index import PackedIndex
 from stint.retrieval.port import VectorIndex
 from stint.services.deletions import Deletions
@@ -95,6 +97,7 @@ async def store_samples(environment: Mapping[str, str]) -> None:
             await store.vector_stores.mark_deleted(TENANT, DELETED_VECTOR_STORE)
             if keys_table := environment.get("STINT_KEYS_TABLE"):
                 await store_api_key(Table(dynamodb, keys_table))
+            await store.stops.add(TENANT, stop_name("session", STOPPED_SESSION), 1756472000)
         s3.put_object(Bucket=bucket, Key=INBOX_OBJECT, Body=b"Llamas hum.")
 
 

@@ -46,6 +46,7 @@ from stint.retrieval.packed.index import PackedIndex
 from stint.retrieval.port import VectorIndex
 from stint.services.access.api_keys import ApiKeys
 from stint.services.access.key_administration import KeyAdministration
+from stint.services.access.stop_administration import StopAdministration, Stops
 from stint.services.agents_api import AgentsServices
 from stint.services.deletions import Deletions
 from stint.services.knowledge_api import KnowledgeServices
@@ -144,7 +145,9 @@ class AppFixture:
         self.ingestion = compose_ingestion(tenant, parts)
         knowledge = compose_knowledge(tenant, parts, compose_vector_stores(tenant, parts))
         keys = ApiKeys(ApiKeyStore(Table(self.client, settings.keys_table)))
-        own = {"worker": worker, "keys": KeyAdministration(keys, settings.operator_tenant)}
+        administration = KeyAdministration(keys, settings.operator_tenant)
+        stops = StopAdministration(Stops(self.store.stops, keys), administration)
+        own = {"worker": worker, "keys": administration, "stops": stops}
         return vars_of(services) | vars_of(responses) | vars_of(knowledge) | own
 
     def get_index(self) -> VectorIndex:

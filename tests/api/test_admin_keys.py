@@ -22,7 +22,8 @@ class AdminApi:
     """The app of the function `admin` for callers whom an authorizer has let in."""
 
     def __init__(self, engine: Engine) -> None:
-        settings = read_settings({"STINT_KEYS_TABLE": engine.outputs["KeysTableName"], "STINT_OPERATOR_TENANT": "ops"})
+        tables = {"STINT_KEYS_TABLE": engine.outputs["KeysTableName"], "STINT_TABLE": engine.outputs["TableName"]}
+        settings = read_settings(tables | {"STINT_OPERATOR_TENANT": "ops"})
         composition = OperatorComposition(lambda: settings)
         self.app = create_app(
             "admin",
@@ -146,7 +147,7 @@ def test_the_operator_manages_keys_of_all_tenants(api: AdminApi) -> None:
         ({"expires_at": 1}, 400, "expires_at is in the past"),
         ({"budgets": {"requests_per_minute": 0}}, 400, "requests_per_minute"),
         ({"scopes": ["users:act"]}, 403, "the scope users:act"),
-        ({"tenant": "another"}, 403, "cannot manage keys of the tenant another"),
+        ({"tenant": "another"}, 403, "cannot manage the tenant another"),
     ],
 )
 def test_a_key_that_cannot_be_created_is_refused(

@@ -61,6 +61,7 @@ GRANTS = {
     "AdminRole": {
         "*": LOGS,
         KEYS: READ | {"dynamodb:PutItem", "dynamodb:UpdateItem"},
+        TABLE: {"dynamodb:GetItem", "dynamodb:UpdateItem"},
     },
     "AgentsRole": {
         "*": LOGS,

@@ -34,7 +34,7 @@ ALLOWED = {
 # Modules that a cold start loads, at most.
 MODULES = {
     "authorizer": 440,
-    "admin": 686,
+    "admin": 690,
     "agents": 677,
     "knowledge": 713,
     "registry": 692,

@@ -9,6 +9,8 @@ from urllib.parse import quote
 import httpx
 from tests.servers.mcp_server import PNG
 
+from stint.domain.ids import new_id
+
 DIGITS = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}|[0-9a-f]{32}")
 VARYING = re.compile(
     r"\d{4}-\d\d-\d\d[T ][\d:.+Z-]+|(?<=_at\":)\d+|(?<=\"created\":)\d+"
@@ -74,7 +76,8 @@ def create_belongings(http: httpx.Client, marker: str, mcp_server: str) -> dict[
 
 def create_key(http: httpx.Client, marker: str) -> dict[str, str]:
     key = post(http, "/v1/admin/keys", {"name": marker})
-    return {"key_id": key["id"], "tenant": key["tenant"]}
+    stop = post(http, "/v1/admin/stop", {"kind": "session", "id": new_id()})  # of no session
+    return {"key_id": key["id"], "tenant": key["tenant"], "kind": stop["kind"], "stop_id": stop["id"]}
 
 
 def create_end_user(http: httpx.Client, marker: str) -> dict[str, str]:

@@ -98,6 +98,7 @@ ITEMS: Sequence[Body] = [partial(with_items, put=put) for put in STORABLE]
 
 JSON: Mapping[str, Sequence[Body]] = {
     "POST /v1/admin/keys": [lambda ids: {"name": "another", "tenant": ids["tenant"]}],
+    "POST /v1/admin/stop": [lambda ids: {"kind": "key", "id": ids["key_id"]}],
     "POST /v1/admin/keys/{key_id}/rotate": constant({"overlap_seconds": 0}),
     "POST /v1/agents": [
         lambda ids: config(toolgroups=[ids["toolgroup_id"]]),

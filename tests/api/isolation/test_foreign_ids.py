@@ -84,7 +84,9 @@ def test_the_owner_finds_the_same_objects(carol: Tenant) -> None:
         list_templates(), key=lambda each: (each.operation.method == "DELETE", -each.operation.path.count("/"))
     )
     answers = {
-        each.label: each.send(carol.http, carol.ids_for(each, {})) for each in templates if each.names(carol.ids)
+        each.label: each.send(carol.http, carol.ids_for(each, {}))
+        for each in templates
+        if each.names(carol.ids) and not (each.operation.method == "DELETE" and each.query)  # its object is gone
     }
 
     assert len(answers) > 100

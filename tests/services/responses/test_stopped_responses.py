@@ -103,14 +103,18 @@ async def test_a_caller_who_was_stopped_before_reaches_no_model(make_worker_fixt
     assert len(model.requests) == called_before
 
 
-async def test_a_running_background_response_fails_and_its_worker_ends(make_worker_fixture: MakeWorkerFixture) -> None:
+@pytest.mark.parametrize("name", ["key:k1", "tenant"])
+async def test_a_running_background_response_fails_and_its_worker_ends(
+    make_worker_fixture: MakeWorkerFixture, name: str
+) -> None:
     model = script(called("buy"), blocked())
     worker_fixture = make_worker_fixture(model)
     response_id = await worker_fixture.create(tools=[MCP_TOOL], stream=True)
+    set_principal(None)  # a worker has no caller
     working = asyncio.create_task(worker_fixture.run(response_id))
     await until(lambda: len(model.requests) == 2)
 
-    await stop(worker_fixture, "tenant")
+    await stop(worker_fixture, name)
     CLOCK.move(WATCH_SECONDS)
     await asyncio.wait_for(working, 30)
 
@@ -121,13 +125,15 @@ async def test_a_running_background_response_fails_and_its_worker_ends(make_work
     assert (await worker_fixture.follow(response_id))[-1]["type"] == "response.failed"
 
 
-async def test_a_queued_response_of_a_stopped_tenant_fails_without_a_model_call(
-    make_worker_fixture: MakeWorkerFixture,
+@pytest.mark.parametrize("name", ["key:k1", "tenant"])
+async def test_a_queued_response_that_was_stopped_fails_without_a_model_call(
+    make_worker_fixture: MakeWorkerFixture, name: str
 ) -> None:
     model = script(said())
     worker_fixture = make_worker_fixture(model)
     response_id = await worker_fixture.create()
-    await stop(worker_fixture, "tenant")
+    set_principal(None)  # a worker has no caller
+    await stop(worker_fixture, name)
 
     await worker_fixture.run(response_id)
 

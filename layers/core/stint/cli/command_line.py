@@ -12,13 +12,13 @@ from pydantic import ValidationError
 from stint.aws.credentials import CredentialsError
 from stint.aws.errors import AwsConfigurationError
 from stint.bootstrap.operator import OperatorComposition
-from stint.cli import keys, users
+from stint.cli import keys, stop, users
 from stint.cli.group import KEY_VARIABLE, CommandError
 from stint.domain.errors import StintError
 from stint.domain.validation import describe_faults
 from stint.settings import SettingsError, read_settings
 
-GROUPS = (keys, users)
+GROUPS = (keys, stop, users)
 """The modules of the groups of commands. Each has `add_commands`, which sets `run` of each command."""
 
 NO_TABLE = (
@@ -59,6 +59,8 @@ def select_stack(parsed: argparse.Namespace, environment: Environment) -> None:
     """Set the variables that name the stack. Raises CommandError."""
     if parsed.table:
         environment["STINT_KEYS_TABLE"] = parsed.table
+    if getattr(parsed, "data_table", None):  # an option of some groups
+        environment["STINT_TABLE"] = parsed.data_table
     if parsed.state:
         environment.update(local_environment(parsed.state))
 

@@ -2,10 +2,6 @@
 
 from typing import Literal
 
-from pydantic import Field
-
-from stint.domain.schema import Schema
-
 StopKind = Literal["session", "key", "tenant"]
 
 MAX_STOPS = 50
@@ -26,18 +22,8 @@ def describe_stop(name: str) -> str:
     return {"session": f"Session {identifier}", "key": f"The API key {identifier}"}.get(kind, "This tenant")
 
 
-class StopObject(Schema):
-    """A stop. `id` is that of the session or key, or the tenant."""
-
-    object: Literal["stop"] = "stop"
-    kind: StopKind
-    id: str
-    tenant: str
-    stopped_at: int = Field(description="Time in seconds of the epoch.")
-
-
-def read_stop(tenant: str, name: str, stopped_at: int) -> StopObject:
-    """Return a stored stop."""
+def parse_stop_name(name: str) -> tuple[StopKind, str]:
+    """Return the kind of a stop, and the id of what it stops; it is empty for the whole tenant."""
     kind, _, identifier = name.partition(":")
     kinds: dict[str, StopKind] = {"session": "session", "key": "key"}
-    return StopObject(kind=kinds.get(kind, "tenant"), id=identifier or tenant, tenant=tenant, stopped_at=stopped_at)
+    return kinds.get(kind, "tenant"), identifier

@@ -28,6 +28,10 @@ EXAMPLES: dict[str, dict[str, Any]] = {
             "budgets": {"requests_per_minute": 60, "dollars_per_month": 50},
         }
     },
+    "stop_work": {
+        "A session": {"kind": "session", "id": "01990000-0001-7000-8000-00000000000b"},
+        "A whole tenant": {"kind": "tenant"},
+    },
     "rotate_key": {"An hour in which both secrets are valid": {"overlap_seconds": 3600}},
     "create_agent": {
         "An agent with a client tool": {

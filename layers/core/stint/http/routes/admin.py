@@ -1,4 +1,4 @@
-"""Routes of administration: API keys."""
+"""Routes of administration: API keys, and stops."""
 
 from typing import Annotated
 
@@ -6,6 +6,8 @@ from fastapi import APIRouter, Query, Response
 
 from stint.domain.api_keys import ApiKeyObject, ApiKeyWithSecret, NewApiKey, RotateApiKeyRequest, TenantId
 from stint.domain.openai.lists import ListObject
+from stint.domain.stop_requests import StopObject, StopRequest
+from stint.domain.stops import StopKind
 from stint.http.admin_dependencies import AdminServicesDep, CallerDep
 from stint.http.json_responses import document
 from stint.http.list_params import Limit
@@ -13,6 +15,9 @@ from stint.http.requests import StrictRoute
 
 KEYS = "/v1/admin/keys"
 KEY = KEYS + "/{key_id}"
+STOP = "/v1/admin/stop"
+
+TenantParam = Annotated[TenantId | None, Query(description="Tenant of the stops; by default the caller's.")]
 
 router = APIRouter(tags=["Administration"], route_class=StrictRoute)
 
@@ -55,3 +60,23 @@ async def rotate_key(
 async def revoke_key(key_id: str, services: AdminServicesDep, caller: CallerDep) -> Response:
     """Revoke an API key. Requests with it are refused once the authorizer's cached answer ends, after a minute."""
     return document(await services.keys.revoke(caller, key_id))
+
+
+@router.post(STOP, response_model=StopObject)
+async def stop_work(body: StopRequest, services: AdminServicesDep, caller: CallerDep) -> Response:
+    """Stop a session, an API key or a tenant: new work is 403, and running work ends within two seconds."""
+    return document(await services.stops.add(caller, body))
+
+
+@router.get(STOP, response_model=ListObject[StopObject])
+async def list_stops(services: AdminServicesDep, caller: CallerDep, tenant: TenantParam = None) -> Response:
+    """List the stops of a tenant, the newest first."""
+    return document(ListObject[StopObject].of(await services.stops.list(caller, tenant), has_more=False))
+
+
+@router.delete(STOP + "/{kind}/{stop_id}", response_model=StopObject)
+async def lift_stop(
+    kind: StopKind, stop_id: str, services: AdminServicesDep, caller: CallerDep, tenant: TenantParam = None
+) -> Response:
+    """Lift a stop. The id of a stop of a whole tenant is the tenant."""
+    return document(await services.stops.lift(caller, kind, stop_id, tenant))

@@ -53,7 +53,7 @@ TAGS = [
     {"name": "Chat", "description": f"{OPENAI_API}: chat completions, at /v1 and at /v1/openai/v1."},
     {"name": "Embeddings", "description": "Embeddings of both APIs; OpenAI's at /v1 and at /v1/openai/v1."},
     {"name": "Files", "description": f"{OPENAI_API}: files, at /v1 and at /v1/openai/v1."},
-    {"name": "Administration", "description": "API keys, for callers with the scope `admin`."},
+    {"name": "Administration", "description": "API keys and stops, for callers with the scope `admin`."},
     {"name": "End users", "description": "What belongs to end users, for callers with the scope `admin`."},
     {"name": "Vector stores", "description": f"{OPENAI_API}: vector stores, at /v1 and at /v1/openai/v1."},
 ]

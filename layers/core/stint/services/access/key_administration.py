@@ -8,8 +8,8 @@ from stint.services.access.api_keys import ApiKeys
 from stint.services.access.grants import refuse_excess
 
 NO_CALLERS = (
-    "Keys cannot be managed by this API, because the stack was built with AUTH=none, so that anyone could create them. "
-    "Use the command `python -m stint.cli keys`."
+    "Keys and stops cannot be managed by this API, because the stack was built with AUTH=none, so that anyone could. "
+    "Use the commands `python -m stint.cli keys` and `python -m stint.cli stop`."
 )
 
 
@@ -27,36 +27,36 @@ class KeyAdministration:
 
     async def create(self, caller: Principal, request: NewApiKey) -> ApiKeyWithSecret:
         """Create a key. Raises Forbidden if it is another tenant's, or has rights that the caller lacks."""
-        own = await self._authenticate(caller)
+        own = await self.authenticate(caller)
         wanted = request.of_tenant(caller.tenant)
-        self._check_tenant(caller, wanted.tenant)
+        self.check_tenant(caller, wanted.tenant)
         if not self._is_operator(caller):
             refuse_excess(caller, own.expires_at if own else None, wanted)
         return await self._keys.create(wanted)
 
     async def get(self, caller: Principal, key_id: str) -> ApiKeyObject:
-        await self._authenticate(caller)
+        await self.authenticate(caller)
         return await self._keys.get(self._scope(caller), key_id)
 
     async def list(self, caller: Principal, tenant: str | None, after: str | None, limit: int) -> Page[ApiKeyObject]:
         """Return keys of a tenant, the newest first, by default of the caller's. Raises Forbidden."""
-        await self._authenticate(caller)
-        self._check_tenant(caller, tenant or caller.tenant)
+        await self.authenticate(caller)
+        self.check_tenant(caller, tenant or caller.tenant)
         return await self._keys.list_page(tenant or caller.tenant, after, limit)
 
     async def revoke(self, caller: Principal, key_id: str) -> ApiKeyObject:
-        await self._authenticate(caller)
+        await self.authenticate(caller)
         return await self._keys.revoke(self._scope(caller), key_id)
 
     async def rotate(self, caller: Principal, key_id: str, overlap_seconds: int) -> ApiKeyWithSecret:
         """Replace a key's secret. Raises Forbidden if the caller would get the secret of a key with more rights."""
-        own = await self._authenticate(caller)
+        own = await self.authenticate(caller)
         found = await self._keys.get(self._scope(caller), key_id)
         if not self._is_operator(caller) and found.id != caller.key_id:
             refuse_excess(caller, own.expires_at if own else None, found)
         return await self._keys.rotate(self._scope(caller), key_id, overlap_seconds)
 
-    async def _authenticate(self, caller: Principal) -> ApiKeyObject | None:
+    async def authenticate(self, caller: Principal) -> ApiKeyObject | None:
         """Return the caller's own key, None if it has a token. Raises Unauthenticated if the key has ended."""
         if caller == ANONYMOUS:
             raise Forbidden(NO_CALLERS)
@@ -74,6 +74,10 @@ class KeyAdministration:
         """Return the tenant whose keys the caller manages, None for all."""
         return None if self._is_operator(caller) else caller.tenant
 
-    def _check_tenant(self, caller: Principal, tenant: str) -> None:
-        if tenant != caller.tenant and not self._is_operator(caller):
-            raise Forbidden(f"An admin of the tenant {caller.tenant} cannot manage keys of the tenant {tenant}.")
+    def may_manage(self, caller: Principal, tenant: str) -> bool:
+        return tenant == caller.tenant or self._is_operator(caller)
+
+    def check_tenant(self, caller: Principal, tenant: str) -> None:
+        """Raise Forbidden if the caller may not manage a tenant."""
+        if not self.may_manage(caller, tenant):
+            raise Forbidden(f"An admin of the tenant {caller.tenant} cannot manage the tenant {tenant}.")

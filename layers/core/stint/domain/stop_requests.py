@@ -1,0 +1,43 @@
+"""Requests of admins to stop the work of a session, an API key or a tenant, and what they return."""
+
+from typing import Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from stint.domain.api_keys import TenantId
+from stint.domain.schema import Schema
+from stint.domain.stops import StopKind, parse_stop_name
+
+
+class StopRequest(BaseModel):
+    """Stop a session or an API key by its id, or a whole tenant."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    kind: StopKind
+    id: str | None = Field(default=None, min_length=1, max_length=64, description="Id of the session or key.")
+    tenant: TenantId | None = Field(default=None, description="By default the caller's tenant.")
+
+    @model_validator(mode="after")
+    def require_id(self) -> Self:
+        if self.kind != "tenant" and self.id is None:
+            raise ValueError(f"A stop of a {self.kind} needs its id.")
+        if self.kind == "tenant" and self.id is not None:
+            raise ValueError("A stop of a tenant has no id. Name another tenant than your own with 'tenant'.")
+        return self
+
+
+class StopObject(Schema):
+    """A stop. `id` is that of the session or key; a stop of a whole tenant has the tenant there."""
+
+    object: Literal["stop"] = "stop"
+    kind: StopKind
+    id: str
+    tenant: str
+    stopped_at: int = Field(description="Time in seconds since 1970.")
+
+    @classmethod
+    def of(cls, tenant: str, name: str, stopped_at: int) -> "StopObject":
+        """Return a stored stop."""
+        kind, identifier = parse_stop_name(name)
+        return cls(kind=kind, id=identifier or tenant, tenant=tenant, stopped_at=stopped_at)

@@ -1,0 +1,85 @@
+"""Stops as admins manage them: a tenant's admin those of its tenant, an admin of the operator's tenant all."""
+
+import logging
+import time
+from collections.abc import Callable
+
+from stint.domain.errors import InvalidRequest, NotFound
+from stint.domain.ids import is_id
+from stint.domain.principals import Principal
+from stint.domain.stop_requests import StopObject, StopRequest
+from stint.domain.stops import StopKind, describe_stop, stop_name
+from stint.services.access.api_keys import ApiKeys
+from stint.services.access.key_administration import KeyAdministration
+from stint.store.stops import StopStore
+
+logger = logging.getLogger(__name__)
+
+
+class Stops:
+    """The stops of a stack, for its operator."""
+
+    def __init__(self, store: StopStore, keys: ApiKeys, clock: Callable[[], float] = time.time) -> None:
+        self._store = store
+        self._keys = keys
+        self._clock = clock
+
+    async def add(self, tenant: str, kind: StopKind, identifier: str = "") -> StopObject:
+        """Stop the work of a session, a key or a tenant. A stop that exists keeps its time.
+
+        Raises:
+            NotFound: the tenant has no such key.
+            InvalidRequest: this is no id of a session.
+            Conflict: the tenant has too many stops.
+        """
+        if kind == "key":
+            await self._keys.get(tenant, identifier)
+        if kind == "session" and not is_id(identifier):
+            raise InvalidRequest(f"{identifier!r} is not the id of a session, which is a UUID.", param="id")
+        name = stop_name(kind, identifier)
+        stopped_at = await self._store.add(tenant, name, int(self._clock()))
+        logger.warning("Work was stopped", extra={"stopped_tenant": tenant, "stop": name})
+        return StopObject.of(tenant, name, stopped_at)
+
+    async def list(self, tenant: str) -> list[StopObject]:
+        """Return the stops of a tenant, the newest first."""
+        found = (await self._store.read(tenant, consistent=True)).items()
+        return [StopObject.of(tenant, name, at) for name, at in sorted(found, key=lambda each: (-each[1], each[0]))]
+
+    async def lift(self, tenant: str, kind: StopKind, identifier: str = "") -> StopObject:
+        """Lift a stop, and return it. Raises NotFound."""
+        name = stop_name(kind, identifier)
+        lifted = StopObject.of(tenant, name, await self._store.remove(tenant, name))
+        logger.warning("A stop was lifted", extra={"stopped_tenant": tenant, "stop": name})
+        return lifted
+
+
+class StopAdministration:
+    """The stops of a stack for an authenticated caller, which needs the scope `admin`."""
+
+    def __init__(self, stops: Stops, keys: KeyAdministration) -> None:
+        self._stops = stops
+        self._keys = keys
+
+    async def add(self, caller: Principal, request: StopRequest) -> StopObject:
+        """Stop work. Raises Forbidden if it is another tenant's, and as `Stops.add`."""
+        tenant = await self._admit(caller, request.tenant)
+        return await self._stops.add(tenant, request.kind, request.id or "")
+
+    async def list(self, caller: Principal, tenant: str | None) -> list[StopObject]:
+        """Return the stops of a tenant, by default of the caller's. Raises Forbidden."""
+        return await self._stops.list(await self._admit(caller, tenant))
+
+    async def lift(self, caller: Principal, kind: StopKind, identifier: str, tenant: str | None) -> StopObject:
+        """Lift a stop. Raises NotFound, also for a stop of a tenant that the caller may not manage."""
+        await self._keys.authenticate(caller)
+        chosen = tenant or (identifier if kind == "tenant" else caller.tenant)
+        if not self._keys.may_manage(caller, chosen) or (kind == "tenant" and identifier != chosen):
+            raise NotFound("Stop", describe_stop(stop_name(kind, identifier)))
+        return await self._stops.lift(chosen, kind, identifier)
+
+    async def _admit(self, caller: Principal, tenant: str | None) -> str:
+        """Return the tenant of a request. Raises Forbidden if the caller may not manage it."""
+        await self._keys.authenticate(caller)
+        self._keys.check_tenant(caller, tenant or caller.tenant)
+        return tenant or caller.tenant

@@ -29,6 +29,7 @@ from infra.local.server import listen
 
 MACHINE = f"{os.cpu_count()} processors, Python {sys.version.split()[0]}. Absolute figures are of this machine."
 SETTINGS = {
+    "STINT_AUTH": "none",
     "STINT_SCRIPTED_WORD_SECONDS": "0",
     "AWS_REGION": "us-east-1",
     "AWS_ACCESS_KEY_ID": "local",

@@ -32,7 +32,7 @@ class Refused(Exception):
 
 
 NO_ROUTE = Refusal("MISSING_AUTHENTICATION_TOKEN", 403, "Missing Authentication Token")
-FORBIDDEN = Refusal("ACCESS_DENIED", 403, "Forbidden")
+FORBIDDEN = Refusal("WAF_FILTERED", 403, "Forbidden")
 UNAUTHORIZED = Refusal("UNAUTHORIZED", 401, "Unauthorized")
 DENIED = Refusal("ACCESS_DENIED", 403, "User is not authorized to access this resource")
 EXPLICITLY_DENIED = Refusal("ACCESS_DENIED", 403, f"{DENIED.message} with an explicit deny")

@@ -110,6 +110,7 @@ async def test_a_restored_function_has_new_connections_credentials_and_random_nu
         "AWS_ENDPOINT_URL": address,
         "AWS_REGION": "eu-west-1",
         "AWS_DEFAULT_REGION": "eu-west-1",
+        "STINT_AUTH": "none",
         "STINT_TABLE": "table",
         "STINT_BUCKET": "bucket",
         "PYTHONPATH": os.pathsep.join((str(ROOT / "layers" / "core"), str(ROOT))),

@@ -32,7 +32,7 @@ OPERATIONS = Operation.all(OPENAPI)
 IMPORTED = re.compile(r"import '([\w.]+)' #")
 LOADED = re.compile(r"# code object from '?([^']+)'?$")
 MANAGED = re.compile(r"/stint-functions-[^/]+/runtime/")
-TIME = re.compile(r"\d{4}-\d{2}-\d{2}T[\d:.]+Z")
+TIME = re.compile(r"\d{4}-\d{2}-\d{2}T[\d:.]+Z|\"(milliseconds|\w*dollars)\":[^,}]+")
 STDLIB = sysconfig.get_path("stdlib")
 NOT_IN_LAMBDA = {"openai", "uvicorn", "moto", "pytest", "llama_stack_client", "infra", "tests"}
 PROVIDERS = {"stint.models.bedrock.model", "stint.models.openai.model"}
@@ -84,7 +84,7 @@ class Built:
 @contextlib.asynccontextmanager
 async def running(build: Path, interpreter: Path, engine: Engine) -> AsyncIterator[Built]:
     log: dict[str, list[str]] = defaultdict(list)
-    plan = Plan({}, template=build / "template.yaml", python=interpreter, authorize=True)
+    plan = Plan({"STINT_USAGE_SUMS": "true"}, template=build / "template.yaml", python=interpreter, authorize=True)
     async with running_cloud(plan, engine.running, lambda name, line: log[name].append(line)) as cloud:
         yield Built(cloud, log)
 

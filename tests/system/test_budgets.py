@@ -64,6 +64,7 @@ def modules_after_a_turn(model: str, engine: Engine, **environment: str) -> set[
         "STINT_TABLE": engine.outputs["TableName"],
         "STINT_BUCKET": engine.outputs["BucketName"],
         "STINT_SCRIPTED_MODELS": "true",
+        "STINT_AUTH": "none",
     }
     path = {"PYTHONPATH": str(ROOT / "layers" / "core"), "PATH": os.defpath}
     done = subprocess.run(

@@ -15,6 +15,8 @@ from infra.local.engine import ROOT
 from infra.local.server import listen
 from tests.system.run_process import Run, all_end, clean_shell, free_port
 
+from stint.domain.principals import ANONYMOUS
+
 Start = Callable[..., Run]
 
 
@@ -216,6 +218,7 @@ def invoke(state: Path, function: str, event: Path) -> subprocess.CompletedProce
 
 def proxy_event(method: str, path: str, resource: str) -> dict[str, object]:
     context = {"stage": "prod", "requestId": "r", "path": path, "identity": {"sourceIp": "127.0.0.1"}}
+    caller = {"authorizer": ANONYMOUS.to_context()}
     return {
         "resource": resource,
         "path": path,
@@ -226,7 +229,7 @@ def proxy_event(method: str, path: str, resource: str) -> dict[str, object]:
         "multiValueQueryStringParameters": None,
         "pathParameters": None,
         "stageVariables": None,
-        "requestContext": context | {"httpMethod": method, "resourcePath": resource},
+        "requestContext": context | caller | {"httpMethod": method, "resourcePath": resource},
         "body": None,
         "isBase64Encoded": False,
     }

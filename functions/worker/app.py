@@ -71,6 +71,7 @@ def answer_event(event: Any, context: Any, seconds: float) -> Any:
 
         async def handle() -> CompletionEvent | None:
             deadline = asyncio.get_running_loop().time() + seconds
+            # Caches of tool lists and usage sums are those of a caller's tenant.
             with acting_as(Principal(request.tenant, "event", frozenset({"use"}))):
                 return await composition.make_event_requests(request.tenant).handle(request, event_id, deadline)
 

@@ -30,7 +30,7 @@ from infra.local.server import listen_apart, serving
 from infra.local.sources import retries
 from infra.local.system import Function, System
 from infra.local.tool_functions import TOOLS, tool_functions
-from infra.local.translation import remove_authorizer, translate
+from infra.local.translation import open_routes, translate
 
 TEMPLATE = ROOT / "template.yaml"
 # Processes of one function at a time. As in Lambda, one more request waits, and further requests get 429.
@@ -121,7 +121,7 @@ async def running_cloud(plan: Plan, engine: Path | RunningEngine | None, log: Lo
 
 def translate_all(plan: Plan, region: str) -> list[dict[str, Any]]:
     """Translate the templates of the system and of the tools."""
-    change = None if plan.authorize else remove_authorizer
+    change = None if plan.authorize else open_routes
     return [translate(plan.template, region, change=change), translate(plan.tools, region)]
 
 

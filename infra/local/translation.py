@@ -48,7 +48,7 @@ def source_folder(template: Path, content: dict[str, str]) -> Path:
     return (template.parent / content["S3Key"]).resolve()
 
 
-def remove_authorizer(document: dict[str, Any]) -> None:
+def open_routes(document: dict[str, Any]) -> None:
     """Open all routes of a parsed template, as `make build AUTH=none` does."""
     for resource in document["Resources"].values():
         resource.get("Properties", {}).pop("Auth", None)

@@ -125,7 +125,7 @@ async def test_a_session_is_read_behind_a_stage_and_behind_a_base_path(built: Bu
     _, behind_stage = await built.answer(EVENTS / "turns" / "get_session.json")
     _, behind_base_path = await built.answer(EVENTS / "turns" / "get_session_custom_domain.json")
 
-    # The samples are made again for each event, so the times differ.
+    # The samples are made again for each event, so the times and receipts differ.
     session, other = (TIME.sub("", body.decode()) for body in (behind_stage, behind_base_path))
     assert [turn["status"] for turn in json.loads(behind_stage)["turns"]] == ["completed", "awaiting_input"]
     assert session == other

@@ -1,6 +1,6 @@
 """Composition of API keys and authentication. Nothing is made before the first request."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -19,13 +19,6 @@ if TYPE_CHECKING:
 
 class AccessComposition(Parts):
     """The parts of one process, each made when first used."""
-
-    def __init__(self, read_settings: Callable[[], Settings]) -> None:
-        self.read_settings = read_settings
-
-    @cached_property
-    def settings(self) -> Settings:
-        return self.read_settings()
 
     @cached_property
     def api_keys(self) -> ApiKeys:

@@ -45,15 +45,11 @@ logger = logging.getLogger(__name__)
 
 
 class AgentsComposition(Parts):
-    """The parts of one process, each made when first used. `read_settings` is called when the first part is made."""
+    """The parts of one process, each made when first used."""
 
     def __init__(self, read_settings: Callable[[], Settings]) -> None:
-        self.read_settings = read_settings
+        super().__init__(read_settings)
         self.make_services: Callable[[str], AgentsServices] = per_tenant(self.compose_services)
-
-    @cached_property
-    def settings(self) -> Settings:
-        return self.read_settings()
 
     @cached_property
     def adapters(self) -> Adapters:

@@ -1,6 +1,5 @@
 """Composition of administration: of an operator's commands, and of their routes. Each part is made when first used."""
 
-from collections.abc import Callable
 from functools import cached_property
 
 from stint.aws.dynamodb import DynamoDBClient
@@ -9,7 +8,6 @@ from stint.services.access.api_keys import ApiKeys
 from stint.services.access.key_administration import KeyAdministration
 from stint.services.access.stop_administration import StopAdministration, Stops
 from stint.services.admin_api import AdminServices
-from stint.settings import Settings
 from stint.store.api_keys import ApiKeyStore
 from stint.store.clients import make_dynamodb
 from stint.store.stops import StopStore
@@ -18,13 +16,6 @@ from stint.store.table import Table
 
 class OperatorComposition(Parts):
     """The parts of one process."""
-
-    def __init__(self, read_settings: Callable[[], Settings]) -> None:
-        self.read_settings = read_settings
-
-    @cached_property
-    def settings(self) -> Settings:
-        return self.read_settings()
 
     @cached_property
     def api_keys(self) -> ApiKeys:

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from functools import cached_property, lru_cache
 from typing import TypeVar
 
+from stint.settings import Settings
+
 T = TypeVar("T")
 
 MOST_TENANTS = 100
@@ -22,7 +24,17 @@ def per_tenant(make: Callable[[str], T]) -> Callable[[str], T]:
 
 
 class Parts:
-    """A composition's parts, in cached properties and cached functions."""
+    """A composition's parts, in cached properties and cached functions.
+
+    `read_settings` is called when the first part is made.
+    """
+
+    def __init__(self, read_settings: Callable[[], Settings]) -> None:
+        self.read_settings = read_settings
+
+    @cached_property
+    def settings(self) -> Settings:
+        return self.read_settings()
 
     def forget(self) -> None:
         """Drop all parts, so that the next request makes new ones.

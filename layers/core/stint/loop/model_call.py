@@ -8,7 +8,7 @@ from stint.domain.errors import DeadlineExceeded, ModelError
 from stint.domain.inference import Accepted, Finished, InferenceRequest, ModelChunk
 from stint.domain.known_secrets import redactor_of_models_text
 from stint.loop.redacted_chunks import ChunkRedactor
-from stint.models.port import ChatModel
+from stint.models.port import ChatModel, close_chunks
 from stint.run_stop import expiring_on_stop, raise_if_stopped
 
 T = TypeVar("T")
@@ -76,9 +76,7 @@ class Inference:
         """End the call, whether or not all of it was read."""
         self.first.cancel()
         await asyncio.gather(self.first, return_exceptions=True)
-        aclose = getattr(self.chunks, "aclose", None)
-        if aclose is not None:
-            await aclose()
+        await close_chunks(self.chunks)
 
 
 async def with_deadline(deadline: float, awaitable: Awaitable[T]) -> T:

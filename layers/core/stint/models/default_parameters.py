@@ -5,7 +5,7 @@ from dataclasses import asdict, replace
 
 from stint.domain.errors import InvalidRequest, ModelError
 from stint.domain.inference import Decoding, InferenceRequest, ModelChunk
-from stint.models.port import ChatModel
+from stint.models.port import ChatModel, close_chunks
 
 SAMPLING = ("temperature", "top_p", "top_k")
 
@@ -35,9 +35,7 @@ class DefaultParameters:
             async for chunk in chunks:
                 yield chunk
         finally:
-            aclose = getattr(chunks, "aclose", None)
-            if aclose is not None:
-                await aclose()
+            await close_chunks(chunks)
 
     async def count_tokens(self, request: InferenceRequest) -> int:
         """Count tokens; see the port."""

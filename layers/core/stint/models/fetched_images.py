@@ -12,7 +12,7 @@ from stint.domain.content import ContentItem, ImageContentItem, TextContentItem,
 from stint.domain.errors import InvalidRequest, at_fault
 from stint.domain.inference import InferenceRequest, ModelChunk, ModelMessage, ToolResult, UserInput
 from stint.domain.limits import MAX_IMAGE_URLS
-from stint.models.port import ChatModel
+from stint.models.port import ChatModel, close_chunks
 
 
 class Image(Protocol):
@@ -52,9 +52,7 @@ class FetchedImages:
             async for chunk in chunks:
                 yield chunk
         finally:
-            aclose = getattr(chunks, "aclose", None)
-            if aclose is not None:
-                await aclose()
+            await close_chunks(chunks)
 
     async def count_tokens(self, request: InferenceRequest) -> int:
         """Count tokens, including those of the images; see the port."""

@@ -14,7 +14,7 @@ from stint.domain.inference import (
     Usage,
 )
 from stint.metering import Meter, Reservation, find_meter
-from stint.models.port import ChatModel
+from stint.models.port import ChatModel, close_chunks
 from stint.run_stop import admit_model_call, refuse_stopped
 
 CHARACTERS_PER_TOKEN = 4
@@ -56,9 +56,7 @@ class MeteredModel:
         finally:
             if call:
                 await call.close()
-            aclose = getattr(chunks, "aclose", None)
-            if aclose is not None:
-                await aclose()
+            await close_chunks(chunks)
 
 
 class MeteredCall:

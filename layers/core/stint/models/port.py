@@ -40,3 +40,10 @@ class ChatModel(Protocol):
             InvalidRequest, ModelError: as `stream`.
         """
         ...
+
+
+async def close_chunks(chunks: AsyncIterator[ModelChunk]) -> None:
+    """End a model's answer. An iterator without `aclose` ends by itself."""
+    aclose = getattr(chunks, "aclose", None)
+    if aclose is not None:
+        await aclose()

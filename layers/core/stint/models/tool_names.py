@@ -16,7 +16,7 @@ from stint.domain.inference import (
     ToolSignature,
 )
 from stint.domain.tools import LONGEST_TOOL_NAME, ToolChoice
-from stint.models.port import ChatModel
+from stint.models.port import ChatModel, close_chunks
 
 _REFUSED = re.compile(r"[^a-zA-Z0-9_-]")
 _DIGITS = 8
@@ -46,9 +46,7 @@ class PlainToolNames:
                     chunk = replace(chunk, name=names.get(chunk.name, chunk.name))
                 yield chunk
         finally:
-            aclose = getattr(chunks, "aclose", None)
-            if aclose is not None:
-                await aclose()
+            await close_chunks(chunks)
 
     async def count_tokens(self, request: InferenceRequest) -> int:
         """Count tokens; see the port."""

@@ -75,11 +75,14 @@ ATTACKS := tests/security
 # Tests of every route over HTTP, and of the table and the bucket, with generated faults.
 INTERFACES := tests/api tests/store
 
+# Tests that wait for the engine leave a processor idle, so there are three workers for two processors.
+WORKERS ?= $(shell echo $$(( ($$(getconf _NPROCESSORS_ONLN) * 3 + 1) / 2 )))
+
 test: setup ## run the tests of modules and use cases (two minutes)
-	@$(BIN)/pytest -q -n auto --dist loadfile $(PROCESSES:%=--ignore %) $(HOSTILE:%=--ignore %) $(ATTACKS:%=--ignore %) $(INTERFACES:%=--ignore %) --ignore tests/clients $(ARGS)
+	@$(BIN)/pytest -q -n $(WORKERS) --dist loadfile $(PROCESSES:%=--ignore %) $(HOSTILE:%=--ignore %) $(ATTACKS:%=--ignore %) $(INTERFACES:%=--ignore %) --ignore tests/clients $(ARGS)
 
 test-api: setup ## run the tests of the HTTP API, of the table and of the bucket (two minutes)
-	@$(BIN)/pytest -q -n auto --dist loadfile $(INTERFACES) $(ARGS)
+	@$(BIN)/pytest -q -n $(WORKERS) --dist loadfile $(INTERFACES) $(ARGS)
 
 # MEMORY=128: with the settings that a streaming function of 128 MB needs (docs/memory.md)
 test-adversarial: setup ## measure CPU time and memory of hostile requests and files (six minutes)
@@ -95,7 +98,7 @@ test-mutations: setup ## remove one protection at a time, and check that a test 
 	@exec $(BIN)/python -m tests.security.mutations $(ARGS)
 
 test-local: setup ## run the tests of function processes: the runtime, `make run` with the real Python clients, every event
-	@$(BIN)/pytest -q -n auto --dist loadfile $(PROCESSES) $(ARGS)
+	@$(BIN)/pytest -q -n $(WORKERS) --dist loadfile $(PROCESSES) $(ARGS)
 
 # `npm ci` installs only the versions in package-lock.json.
 tests/node/node_modules/.installed: tests/node/package-lock.json

@@ -3,18 +3,22 @@
 import asyncio
 import random
 import secrets
+import time
 
 import pytest
+from tests.clock import CLOCK
 from tests.store.conftest import Cloud
 from tests.store.record_samples import Conversation, ending, header, record
 
 from stint.domain.errors import Conflict, Interrupted, NotFound
 from stint.domain.llama_stack.stored_turns import TurnRecord
 from stint.domain.run_outcome import RunStatus
+from stint.store import keys
 from stint.store.keys import LAST_INDEX
 from stint.store.session_leases import SessionLease
 from stint.store.sessions import LastTurn
 from stint.store.store import Store
+from stint.store.tombstones import SEAL_SECONDS
 
 
 @pytest.fixture
@@ -140,6 +144,37 @@ async def test_a_turn_sealed_before_it_began_never_begins(talk: Conversation, st
     with pytest.raises(NotFound):
         await store.turns.get(*talk.ids, dead.turn_id)
     assert (await store.turns.history(*talk.ids)).last == LastTurn(first, 1)
+
+
+async def test_the_seal_of_a_turn_that_never_began_expires_without_its_session(
+    cloud: Cloud, tenant: str, talk: Conversation
+) -> None:
+    first = await talk.turn()
+    dead = await talk.acquire(seconds=-0.001)
+    before = int(time.time())
+
+    await cloud.store.turns.seal(await talk.acquire(), dead.turn_id, ending(RunStatus.failed))
+
+    [seal] = [item for item in cloud.items(tenant) if "sealed_at" in item]
+    assert before + SEAL_SECONDS <= int(seal["expires_at"]["N"]) <= time.time() + SEAL_SECONDS
+    CLOCK.move(SEAL_SECONDS + 1)
+    assert [turn.header.turn_id for turn in await talk.turns()] == [first]
+    [(turns, _)] = [page async for page in cloud.store.turns.pages(*talk.ids)]
+    assert [turn.header.turn_id for turn in turns] == [first]
+
+
+async def test_a_seal_without_an_expiry_is_deleted_with_its_session(
+    cloud: Cloud, tenant: str, talk: Conversation
+) -> None:
+    dead = await talk.acquire(seconds=-0.001)
+    lease = await talk.acquire()
+    await lease.release()
+    cloud.write([keys.turn(*talk.ids, dead.turn_id)._asdict() | {"sealed_at": int(time.time())}])
+
+    await cloud.store.sessions.mark_deleted(*talk.ids)
+    assert await cloud.store.deletion.delete_session(*talk.ids, float("inf"))
+
+    assert [item for item in cloud.items(tenant) if "sealed_at" in item] == []
 
 
 async def test_the_last_place_of_a_log_is_for_the_ending(talk: Conversation, store: Store) -> None:

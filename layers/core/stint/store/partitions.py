@@ -38,12 +38,12 @@ async def query_shards(
 
 
 async def delete_partition(table: Table, pk: str, *, spare: str = "") -> AsyncGenerator[None, None]:
-    """Delete the records of a partition, except seals and the record `spare`; yield after each batch."""
+    """Delete the records of a partition, except seals that expire and the record `spare`; yield after each batch."""
 
     def is_doomed(item: Item) -> bool:
-        return "sealed_at" not in item and item["sk"] != spare
+        return not ("sealed_at" in item and "expires_at" in item) and item["sk"] != spare
 
-    items = table.query(pk, attributes="sk, sealed_at")
+    items = table.query(pk, attributes="sk, sealed_at, expires_at")
     doomed = (keys.Key(pk, item["sk"]) async for item in items if is_doomed(item))
     while batch := await take(doomed, WRITE_BATCH):
         await table.delete_many(batch)

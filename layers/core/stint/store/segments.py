@@ -222,9 +222,9 @@ def size_of(turns: Sequence[TranscribedTurn]) -> int:
 
 
 async def unexpired(items: AsyncIterable[Item], session_id: str) -> AsyncGenerator[Item, None]:
-    """Yield the items of a session. Raises NotFound if it has expired."""
+    """Yield the items of a session. Raises NotFound if it has expired. Seals expire on their own."""
     async for item in items:
-        if is_expired(item):
+        if is_expired(item) and "sealed_at" not in item:
             raise NotFound("Session", session_id)
         yield item
 

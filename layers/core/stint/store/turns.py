@@ -1,6 +1,5 @@
 """Turns in the table: a header, and an append-only log whose indexes are written once."""
 
-import time
 from collections.abc import AsyncGenerator, Sequence, Set
 from dataclasses import dataclass, field
 
@@ -18,7 +17,7 @@ from stint.store.segments import NewestTurns, SegmentStore, unexpired
 from stint.store.session_leases import SessionLease
 from stint.store.sessions import LastTurn
 from stint.store.table import Table
-from stint.store.tombstones import is_expired
+from stint.store.tombstones import is_expired, new_seal
 from stint.store.turn_documents import TurnDocuments
 
 
@@ -85,8 +84,8 @@ class TurnStore:
 
         Records that the writer stores in the meantime are kept, and its next one is refused. A failed or cancelled turn
         is unchanged, and so is one that awaits input, unless the ending is `cancelled`. A completed turn stays
-        completed: a fence occupies the next index of a writer that resumed it. A turn without a header can no longer
-        start.
+        completed: a fence occupies the next index of a writer that resumed it. A turn without a header cannot
+        start for an hour, longer than its writer can run.
         """
         header = keys.turn(lease.tenant, lease.agent_id, lease.session_id, turn_id)
         items = [item async for item in self._table.query(header.pk, prefix=turn_id, attributes=ENDS)]
@@ -97,7 +96,7 @@ class TurnStore:
                 return len(log.records)
             try:
                 if log.header is None:
-                    await self._table.put_new(_item(lease, header) | {"sealed_at": int(time.time())})
+                    await self._table.put_new(header._asdict() | new_seal())
                     return 0
                 complete = log.ended_as == RunStatus.completed
                 await self._write(lease, turn_id, len(log.records), TurnRecord(ending=None if complete else ending))

@@ -219,3 +219,19 @@ async def test_a_fault_after_the_end_was_stored_adds_nothing_to_the_log(
     assert shape(events)[-1].startswith("failed ")
     [stored] = (await turn_fixture.store.turns.history(*turn_fixture.ids)).turns
     assert (stored.status, len(stored.records)) == (RunStatus.completed, 1)
+
+
+@pytest.mark.parametrize("failure", ["storage", "deadline", "overloaded"])
+async def test_the_next_turn_has_the_input_of_one_that_failed_after_its_start_was_announced(
+    failure: str, own_cloud: Cloud, tenant: str
+) -> None:
+    answers = {"storage": said(), "deadline": [asyncio.Event()], "overloaded": [ModelOverloaded("busy")]}
+    model = script(answers[failure], said())
+    turn_fixture = await TurnFixture(own_cloud.store, tenant, model).open()
+    turn = await turn_fixture.start("my name is Marta", seconds=1 if failure == "deadline" else 30)
+
+    with own_cloud.proxy.failing("PutItem", ENDING, times=1 if failure == "storage" else 0):
+        assert ended(await turn_fixture.play(turn)).status is TurnStatus.failed
+    await turn_fixture.turn("what is my name?")
+
+    assert [words_of(message) for message in model.requests[1].messages] == ["my name is Marta", "what is my name?"]

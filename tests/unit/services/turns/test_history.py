@@ -11,7 +11,11 @@ from stint.domain.errors import (
     InvalidRequest,
     ModelError,
     ModelOverloaded,
+    RateLimited,
+    ShieldFailed,
     StintError,
+    StoreUnavailable,
+    Unexpected,
 )
 from stint.domain.inference import AssistantAnswer, ModelMessage, ToolResult, UserInput
 from stint.domain.llama_stack.stored_turns import StoredTurn, TurnHeader, TurnRecord
@@ -111,37 +115,55 @@ def test_cancelled_turns_stay_with_their_input_and_steps() -> None:
     ]
 
 
-FAILURES = {
+REFUSED: dict[str, StintError] = {
     "context_length": ContextLengthExceeded("too long"),
-    "model": ModelError("cannot fetch the image", upstream_status=400),
     "image": InvalidRequest("no such image", code="url_unavailable"),
-    "overloaded": ModelOverloaded("busy"),
-    "deadline": DeadlineExceeded("over"),
 }
+FAILED: dict[str, StintError] = {
+    "model": ModelError("the connection was closed"),
+    "overloaded": ModelOverloaded("busy"),
+    "rate_limit": RateLimited("too fast"),
+    "deadline": DeadlineExceeded("over"),
+    "storage": StoreUnavailable("throttled"),
+    "unexpected": Unexpected(),
+}
+UNCHECKED = REFUSED | {"shield": ShieldFailed("no verdict")}
 
 
-@pytest.mark.parametrize("failure", FAILURES)
+@pytest.mark.parametrize("failure", UNCHECKED)
 @pytest.mark.parametrize("screened", [False, True])
-def test_input_that_only_failed_is_not_said_again_as_it_might_fail_every_later_turn(
+def test_input_that_was_refused_is_not_said_again_as_it_would_fail_every_later_turn(
     failure: str, screened: bool
 ) -> None:
     steps: list[Step] = [ShieldCallStep(**COMMON)] if screened else []
-    lost = failed("two", error=FAILURES[failure], steps=steps, documents=[DOCUMENT])
+    lost = failed("two", error=UNCHECKED[failure], steps=steps, documents=[DOCUMENT])
 
     messages = messages_of(turn("one", steps=[answer("fine")]), lost, turn("three"))
 
     assert messages == [UserInput("one"), AssistantAnswer("fine"), UserInput("three")]
 
 
+@pytest.mark.parametrize("failure", FAILED)
+@pytest.mark.parametrize("screened", [False, True])
+def test_input_that_the_model_did_not_refuse_stays(failure: str, screened: bool) -> None:
+    steps: list[Step] = [ShieldCallStep(**COMMON)] if screened else []
+    lost = failed("two", error=FAILED[failure], steps=steps, documents=[DOCUMENT])
+
+    messages = messages_of(turn("one", steps=[answer("fine")]), lost, turn("three"))
+
+    document = UserInput(mark_document("worse", "text/plain"))
+    assert messages[2:] == [document, UserInput("two"), UserInput("three")]
+
+
 def test_input_of_a_turn_whose_process_died_stays_as_nobody_has_refused_it() -> None:
     assert messages_of(failed("one", error=Interrupted("died"))) == [UserInput("one")]
 
 
-@pytest.mark.parametrize("failure", ["context_length", "model", "image"])
+@pytest.mark.parametrize("failure", REFUSED)
 def test_results_that_the_model_did_not_take_are_left_out_of_a_turn_that_did_something(failure: str) -> None:
     steps: list[Step] = [answer("", "a"), execution("a"), answer("", "b", "c"), execution("b"), execution("c")]
 
-    messages = messages_of(failed("one", error=FAILURES[failure], steps=steps), turn("two"))
+    messages = messages_of(failed("one", error=REFUSED[failure], steps=steps), turn("two"))
 
     assert messages == [
         UserInput("one"),
@@ -154,15 +176,15 @@ def test_results_that_the_model_did_not_take_are_left_out_of_a_turn_that_did_som
     ]
 
 
-@pytest.mark.parametrize("failure", ["overloaded", "deadline"])
+@pytest.mark.parametrize("failure", FAILED)
 def test_results_stay_when_it_was_not_for_them_that_the_turn_failed(failure: str) -> None:
-    messages = messages_of(failed("one", error=FAILURES[failure], steps=[answer("", "a"), execution("a")]))
+    messages = messages_of(failed("one", error=FAILED[failure], steps=[answer("", "a"), execution("a")]))
 
     assert messages[-1] == ToolResult("a", "add", "result a")
 
 
 def test_an_answer_of_the_wrong_form_stays_with_what_was_asked() -> None:
-    messages = messages_of(failed("one", error=FAILURES["model"], steps=[answer("{")]))
+    messages = messages_of(failed("one", error=FAILED["model"], steps=[answer("{")]))
 
     assert messages == [UserInput("one"), AssistantAnswer("{")]
 
@@ -318,4 +340,4 @@ def test_results_of_read_calls_that_an_input_shield_blocked_stay_bound_to_them()
 def test_results_of_read_calls_that_the_model_did_not_take_are_left_out() -> None:
     steps: list[Step] = [answer("CALL add"), parsed_execution("a")]
 
-    assert messages_of(failed("one", error=FAILURES["image"], steps=steps))[-1] == ToolResult("a", "add", NOT_TAKEN)
+    assert messages_of(failed("one", error=REFUSED["image"], steps=steps))[-1] == ToolResult("a", "add", NOT_TAKEN)

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from stint.documents.marker import mark_document
 from stint.domain.content import TextContentItem, items_of
-from stint.domain.errors import Interrupted, InvalidRequest, ModelError, ModelOverloaded
+from stint.domain.errors import InvalidRequest, ShieldFailed
 from stint.domain.inference import ModelMessage, ToolResult, UserInput
 from stint.domain.llama_stack.stored_turns import StoredTurn, TurnHeader
 from stint.domain.run_outcome import RunStatus
@@ -12,16 +12,11 @@ from stint.domain.steps import MemoryRetrievalStep, ShieldCallStep, ToolExecutio
 from stint.domain.tools import ToolResponseMessage
 from stint.loop.transcript import Transcript
 
-REFUSALS = (InvalidRequest.type, ModelError.type)
-"""Types of errors for messages that a model, or the code that writes its request, refuses."""
-
-
 def transcribe(turns: Iterable[StoredTurn]) -> Transcript:
     """Add stored turns to the model's messages.
 
-    Messages that made a turn fail are omitted, because they would make every later turn fail, too: all of a turn that
-    failed before the model's first answer, and results that the model refused. The user's messages of a turn whose
-    process died are kept.
+    Messages that a model refused are omitted, because they would make every later turn fail, too: the input of a turn
+    that failed before the model's first answer, and results of tools. What failed for another reason is kept.
     """
     transcript = Transcript()
     for turn in turns:
@@ -30,8 +25,8 @@ def transcribe(turns: Iterable[StoredTurn]) -> Transcript:
 
 
 def add_turn(transcript: Transcript, turn: StoredTurn) -> None:
-    """Append the messages of a stored turn, except those that made it fail."""
-    if failed_before_answer(turn):
+    """Append the messages of a stored turn, except those that the model refused."""
+    if has_refused_input(turn):
         return
     add_input(transcript, turn.header)
     for step in turn.steps:
@@ -58,15 +53,18 @@ def add_input(transcript: Transcript, header: TurnHeader) -> None:
         transcript.append_message(other)
 
 
-def failed_before_answer(turn: StoredTurn) -> bool:
-    """Return whether a turn failed before the model's first answer, and its caller got the error."""
+def has_refused_input(turn: StoredTurn) -> bool:
+    """Return whether a turn failed before the model's first answer because of its input.
+
+    Input without a verdict of the shields counts as refused: it was not checked, and the same may happen again.
+    """
     error = turn.ending.error if turn.ending else None
-    told = turn.status is RunStatus.failed and error is not None and error.code != Interrupted.code
-    return told and all(isinstance(step, ShieldCallStep | MemoryRetrievalStep) for step in turn.steps)
+    refused = error is not None and (error.type == InvalidRequest.type or error.code == ShieldFailed.code)
+    return refused and all(isinstance(step, ShieldCallStep | MemoryRetrievalStep) for step in turn.steps)
 
 
 def was_refused(turn: StoredTurn) -> bool:
-    """Return whether a turn probably failed because the model refused the results of its tools."""
+    """Return whether a turn failed because the model refused the results of its tools."""
     error = turn.ending.error if turn.ending else None
-    refused = error is not None and error.type in REFUSALS and error.code != ModelOverloaded.code
+    refused = error is not None and error.type == InvalidRequest.type
     return refused and isinstance(turn.steps[-1], ToolExecutionStep)

@@ -3,7 +3,7 @@ import time
 
 import pytest
 from tests.clock import CLOCK
-from tests.script_model import said, script, shape, until
+from tests.script_model import called, said, script, shape, until
 from tests.services.conftest import MakeTurnFixture
 from tests.services.turn_fixture import TurnFixture, die, ended, run_out
 from tests.store.conftest import Cloud
@@ -110,3 +110,26 @@ async def test_a_release_that_fails_does_not_spoil_the_turn(own_cloud: Cloud, te
 
     assert done.status is TurnStatus.completed
     assert [each.status for each in await turn_fixture.stored()] == [TurnStatus.completed] * 2
+
+
+@pytest.mark.parametrize("resumed", [False, True])
+async def test_a_turn_that_ended_without_a_release_leaves_its_session_free(
+    own_cloud: Cloud, tenant: str, resumed: bool
+) -> None:
+    model = script(called("look"), said("found"), said("next"))
+    turn_fixture = await TurnFixture(own_cloud.store, tenant, model, lease=LEASE).open("look")
+    turn = await turn_fixture.start("one")
+    if resumed:
+        turn_id = ended(await turn_fixture.play(turn)).turn_id
+        turn = await turn_fixture.resume(turn_id, ("c0", "here"))
+
+    with own_cloud.proxy.failing("UpdateItem", "last_records"):
+        first = ended(await turn_fixture.play(turn))
+    assert await turn_fixture.lease_turn() == first.turn_id
+
+    following = await turn_fixture.resumed(first.turn_id, ("c0", "here")) if not resumed else None
+    last = await turn_fixture.beside(script(said("next"))).turn("two")
+
+    assert following is None or following.status is TurnStatus.completed
+    assert last.status is TurnStatus.completed
+    assert [each.status.value for each in await turn_fixture.stored()] == ["completed", "completed"]

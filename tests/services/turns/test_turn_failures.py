@@ -3,7 +3,7 @@ import threading
 from typing import Any
 
 import pytest
-from tests.script_model import called, said, script, shape, words_of
+from tests.script_model import Part, called, said, script, shape, words_of
 from tests.services.conftest import MakeTurnFixture
 from tests.services.turn_fixture import TurnFixture, ended, tool
 from tests.store.conftest import Cloud
@@ -225,7 +225,11 @@ async def test_a_fault_after_the_end_was_stored_adds_nothing_to_the_log(
 async def test_the_next_turn_has_the_input_of_one_that_failed_after_its_start_was_announced(
     failure: str, own_cloud: Cloud, tenant: str
 ) -> None:
-    answers = {"storage": said(), "deadline": [asyncio.Event()], "overloaded": [ModelOverloaded("busy")]}
+    answers: dict[str, list[Part]] = {
+        "storage": said(),
+        "deadline": [asyncio.Event()],
+        "overloaded": [ModelOverloaded("busy")],
+    }
     model = script(answers[failure], said())
     turn_fixture = await TurnFixture(own_cloud.store, tenant, model).open()
     turn = await turn_fixture.start("my name is Marta", seconds=1 if failure == "deadline" else 30)

@@ -126,6 +126,12 @@ def session_of(pk: str) -> str:
     return pk.rpartition(":")[2]
 
 
+def index_of(sk: str) -> int | None:
+    """Return the index of a record in its turn's log; None for a header."""
+    index = sk.partition(":")[2]
+    return int(index) if index else None
+
+
 def is_header(sk: str) -> bool:
     return ":" not in sk
 

@@ -7,9 +7,10 @@ from stint.domain.ids import new_id
 from stint.store import keys
 from stint.store.items import Item
 from stint.store.lease import Attempt, Lease, Leases
+from stint.store.log import ENDS
 from stint.store.owners import add_entries
 from stint.store.sessions import UNKNOWN, LastTurn, last_turn
-from stint.store.table import LIVE, Table
+from stint.store.table import LIVE, Table, take
 from stint.store.tombstones import is_live
 
 IS_LAST = "last_turn = :set_lease_turn"
@@ -61,7 +62,7 @@ class SessionLeases:
     """Acquires the leases of sessions."""
 
     def __init__(self, table: Table) -> None:
-        released = dict.fromkeys(("lease_id", "lease_turn", "lease_until"))
+        released = dict.fromkeys(("lease_id", "lease_turn", "lease_until", "lease_records"))
         self._table = table
         self._leases = Leases(table, "lease_id", "lease_until", LIVE, released, "session_locked", "lease_turn")
 
@@ -78,8 +79,9 @@ class SessionLeases:
     ) -> SessionLease:
         """Acquire the lease for a new turn, or to resume the last one.
 
-        One write if the session is free. A new turn whose id does not sort after the last turn gets another id.
-        `owner` is the hash of the end user for whom the caller acts. A session without one becomes theirs.
+        One write if the session is free. A new turn whose id does not sort after the last turn gets another id. A
+        lease whose turn has ended is free, although its release failed. `owner` is the hash of the end user for whom
+        the caller acts. A session without one becomes theirs.
 
         Raises:
             Forbidden: the session belongs to another end user.
@@ -98,14 +100,44 @@ class SessionLeases:
                 raise NotFound("Session", session_id)
             if owner:
                 await add_owner(self._table, tenant, agent_id, found, owner)
-            if leases.is_held(found):
-                message = f"Session {session_id} is running turn {found['lease_turn']}. "
-                raise Conflict(f"{message}Wait until it ends, or try again later.", code="session_locked")
-            return leases.attempt(found, {"lease_turn": admitted(found, turn_id, resume=resume)} | own, claimed)
+            records = await self._count_if_free(keys.turns(tenant, agent_id, session_id), found)
+            turn = {"lease_turn": admitted(found, turn_id, resume=resume), "lease_records": records if resume else None}
+            return leases.attempt(found, turn | own, claimed)
 
         first = leases.attempt({}, {"lease_turn": turn_id} | own, f"{condition} AND {IS_OWN}" if owner else condition)
         lease = await leases.acquire(key, f"Session {session_id}", seconds, first, next_attempt)
         return session_lease(tenant, agent_id, session_id, lease)
+
+    async def _count_if_free(self, turns: str, found: Item) -> int | None:
+        """Return what to store as the number of records with a lease that replaces the one of a record.
+
+        It is None for a record without a lease, and UNKNOWN for a lease that has lapsed. A lease that has not lapsed is
+        free if the newest record of its turn is an ending, and was written under it; its release has failed. A resumed
+        turn has two more records before its next ending: the client's results, and a fence if it was complete.
+
+        Raises:
+            Conflict: the lease is held.
+        """
+        if "lease_id" not in found:
+            return None
+        if not self._leases.is_held(found):
+            return UNKNOWN
+        turn_id, before = found["lease_turn"], records_at_lease(found)
+        newest = await take(self._table.query(turns, prefix=turn_id, newest_first=True, attributes=ENDS, page=1), 1)
+        index = keys.index_of(newest[0]["sk"]) if newest and "ended_as" in newest[0] else None
+        if index is None or before == UNKNOWN or index < before:
+            raise Conflict(
+                f"Session {found['sk']} is running turn {turn_id}. Wait until it ends, or try again later.",
+                code="session_locked",
+            )
+        return index + 2
+
+
+def records_at_lease(found: Item) -> int:
+    """Return the number of records that a turn had when the lease in a session's record was acquired; or UNKNOWN."""
+    if "lease_records" in found:
+        return int(found["lease_records"])
+    return int(found["last_records"]) if found["lease_turn"] == found.get("last_turn") else 0
 
 
 def session_lease(tenant: str, agent_id: str, session_id: str, lease: Lease) -> SessionLease:

@@ -7,10 +7,10 @@ from stint.domain.content import TextContentItem, items_of
 from stint.domain.errors import InvalidRequest, ShieldFailed
 from stint.domain.inference import ModelMessage, ToolResult, UserInput
 from stint.domain.llama_stack.stored_turns import StoredTurn, TurnHeader
-from stint.domain.run_outcome import RunStatus
 from stint.domain.steps import MemoryRetrievalStep, ShieldCallStep, ToolExecutionStep
 from stint.domain.tools import ToolResponseMessage
 from stint.loop.transcript import Transcript
+
 
 def transcribe(turns: Iterable[StoredTurn]) -> Transcript:
     """Add stored turns to the model's messages.

@@ -30,6 +30,7 @@ AFTER_RECORDS = "n"
 LONGEST_PK, LONGEST_SK = 2048, 1024
 """Maximum bytes of a key (DynamoDB, "Quotas": partition keys and sort keys)."""
 
+LEASE = "lease"
 EVENTS = "stream:"
 ITEMS = "item:"
 
@@ -203,7 +204,11 @@ def is_response_record(sk: str) -> bool:
 
 
 def response_lease(tenant: str, response_id: str) -> Key:
-    return Key(response_records(tenant, response_id), "lease")
+    return Key(response_records(tenant, response_id), LEASE)
+
+
+def is_response_lease(sk: str) -> bool:
+    return sk == LEASE
 
 
 def response_events(tenant: str, response_id: str, first: int) -> Key:

@@ -16,11 +16,15 @@ CLOSING = (RunStatus.failed, RunStatus.cancelled)
 
 
 class LogItems(NamedTuple):
-    """The items of a log. `header` is None if it never began. `ended` means that no record may follow."""
+    """The items of a log. `header` is None if it never began. `ended` means that no record may follow.
+
+    `lease` is the lease record of a response, if there is one.
+    """
 
     header: Item | None
     records: list[Item]
     ended: bool
+    lease: Item | None = None
 
     @property
     def ended_as(self) -> str | None:
@@ -63,7 +67,8 @@ def response_log(items: Iterable[Item]) -> LogItems:
     """Make a log of a response's items, whatever their order; any ending closes it."""
     found = list(items)
     header = next((item for item in found if keys.is_response_header(item["sk"])), None)
-    return _cut(header, [item for item in found if keys.is_response_record(item["sk"])])
+    log = _cut(header, [item for item in found if keys.is_response_record(item["sk"])])
+    return log._replace(lease=next((item for item in found if keys.is_response_lease(item["sk"])), None))
 
 
 def _cut(header: Item | None, records: list[Item], closing: tuple[str, ...] | None = None) -> LogItems:

@@ -1,17 +1,20 @@
-"""The leases of background responses: which worker runs one, its attempts, and its cancellation."""
+"""The leases of responses: which worker runs one in the background, its attempts, and its cancellation."""
 
 import time
 from dataclasses import dataclass
 
-from stint.domain.errors import Conflict, NotFound
+from stint.domain.errors import Conflict, Interrupted, NotFound
 from stint.store import keys
 from stint.store.failures import ConditionFailed
 from stint.store.items import Item
-from stint.store.lease import Attempt, Lease, Leases
+from stint.store.lease import Attempt, Lease, Leases, end_of
 from stint.store.table import NEW, Table
 
 MAX_ATTEMPTS = 3
 """Maximum attempts to run a response, as many as the queue's deliveries of a message."""
+
+RECORD_SECONDS = 86_400
+"""Seconds after its last renewal for which the lease record of a foreground response stays."""
 
 UNCANCELLED = "attribute_not_exists(sealed_at) AND attribute_not_exists(cancelled_at)"
 UNCLAIMED = (
@@ -74,6 +77,22 @@ class ResponseLease:
         """Do nothing. The response has ended, so no worker needs its lease."""
 
 
+@dataclass(frozen=True, slots=True)
+class ForegroundLease:
+    """The right of a request to run its own response. Its record is written when it is first renewed."""
+
+    leases: "ResponseLeases"
+    tenant: str
+    response_id: str
+
+    async def renew(self, seconds: float) -> None:
+        """Extend the lease. Raises Interrupted if the response was cancelled or deleted."""
+        await self.leases.extend(self.tenant, self.response_id, seconds)
+
+    async def release(self) -> None:
+        """Do nothing. The response has ended, so its lease does not matter."""
+
+
 class ResponseLeases:
     """The lease records of responses, in the responses' partitions.
 
@@ -104,6 +123,15 @@ class ResponseLeases:
         key, first = keys.response_lease(tenant, response_id), Attempt(NEW, {"attempts": 1})
         lease = await leases.acquire(key, f"Response {response_id}", seconds, first, next_attempt)
         return ResponseLease(tenant, response_id, lease.item["attempts"], lease)
+
+    async def extend(self, tenant: str, response_id: str, seconds: float) -> None:
+        """Write the end of a foreground response's lease, for one unit. Raises Interrupted as `ForegroundLease`."""
+        key, end = keys.response_lease(tenant, response_id), end_of(seconds)
+        try:
+            changed = {"lease_until": end, "expires_at": end // 1000 + RECORD_SECONDS}
+            await self._table.update(key, changed, UNCANCELLED)
+        except ConditionFailed:
+            raise Interrupted(f"Response {response_id} was cancelled or deleted.") from None
 
     async def get_state(self, tenant: str, response_id: str) -> LeaseState:
         """Read the lease record, for one unit."""

@@ -64,6 +64,7 @@ class ResponseLogs:
                 header=ResponseHeader.model_validate_json(next(documents)),
                 records=[ResponseRecord.model_validate_json(next(documents)) for _ in log.records],
                 size=log.size,
+                lease_until=log.lease.get("lease_until") if log.lease else None,
             )
             for log in found
         ]

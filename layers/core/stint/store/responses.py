@@ -201,9 +201,9 @@ class ResponseStore:
 
     async def _stop(self, tenant: str, response_id: str) -> None:
         """Seal the next writes of a response's writer, for an hour, unless there can be none."""
-        pk, lease = keys.response_lease(tenant, response_id)
+        pk = keys.response_records(tenant, response_id)
         items = [item async for item in self._table.query(pk, before=keys.AFTER_RECORDS, attributes=ENDS)]
-        running = not response_log(items).ended or any(item["sk"] == lease for item in items)
+        running = not (found := response_log(items)).ended or found.lease is not None
         while not (log := response_log(items)).ended:
             place = keys.response_record(tenant, response_id, len(log.records))._asdict()
             try:

@@ -1,5 +1,6 @@
 """Stored responses: a header with the request, and an append-only log of records."""
 
+import time
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Annotated, Literal
@@ -101,10 +102,10 @@ class ResponseHeader(Schema):
 
     `input` has the request's own items, not those of the previous responses. `depth` is the number of these;
     `ancestors` has their ids, 22 characters each, back to and including the last one whose depth is a multiple of 100.
-    `until` (seconds since 1970): after it, a foreground response without an ending is dead. `listed` has the tools of
-    MCP servers as they were listed at the start. `texts` has the texts of the input's files, in order, for the model.
-    The events of a `streamed` background response are stored, too. `creator` is the principal of a background response,
-    as in the context of a request, without a credential.
+    `until` (seconds since 1970) is the end of a foreground response's first lease; the lease record has the end of a
+    renewed one. `listed` has the tools of MCP servers as they were listed at the start. `texts` has the texts of the
+    input's files, in order, for the model. The events of a `streamed` background response are stored, too. `creator` is
+    the principal of a background response, as in the context of a request, without a credential.
     After `expires_at` (seconds since 1970), the response does not exist.
     """
 
@@ -170,13 +171,15 @@ class ResponseRecord(Schema):
 class StoredResponse:
     """A response as it is stored. `records` ends with the first ending; `size` is in bytes of JSON.
 
-    `taken_up`: a worker has started to run it in the background, which the log alone does not show.
+    `taken_up`: a worker has started to run it in the background, which the log alone does not show. `lease_until` is
+    the end of its renewed lease, in milliseconds.
     """
 
     header: ResponseHeader
     records: list[ResponseRecord] = field(default_factory=list)
     size: int = 0
     taken_up: bool = False
+    lease_until: int | None = None
 
     @property
     def creator(self) -> Principal | None:
@@ -187,6 +190,12 @@ class StoredResponse:
     @property
     def ending(self) -> ResponseOutcome | None:
         return self.records[-1].ending if self.records else None
+
+    @property
+    def has_lapsed(self) -> bool:
+        """Return whether this is a foreground response without an ending whose lease has lapsed."""
+        ends = max(self.header.until, (self.lease_until or 0) / 1000)
+        return not self.header.background and self.ending is None and time.time() > ends
 
     @property
     def status(self) -> ResponseStatus:

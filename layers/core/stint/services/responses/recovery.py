@@ -174,18 +174,13 @@ class Recovery:
         return [text async for batch in batches for text in batch]
 
 
-def has_outlived_process(stored: StoredResponse) -> bool:
-    """Return whether a foreground response is past its time, so that its process is dead."""
-    return not stored.header.background and stored.ending is None and time.time() > stored.header.until
-
-
 async def mark_interrupted(store: Store, tenant: str, stored: StoredResponse) -> StoredResponse:
-    """End a foreground response whose process died. Return this or any other response.
+    """End a foreground response whose lease lapsed, so that its process is dead. Return this or any other response.
 
     Raises:
         NotFound: it was deleted in the meantime.
     """
-    if not has_outlived_process(stored):
+    if not stored.has_lapsed:
         return stored
     return await store.responses.seal(tenant, stored.header.response_id, interrupted_record)
 

@@ -1,5 +1,7 @@
 """The log of a running response, in the store or only in memory."""
 
+import asyncio
+import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -18,7 +20,7 @@ from stint.domain.openai.stored_responses import (
 )
 from stint.domain.run_outcome import RunOutcome, RunStatus
 from stint.domain.steps import InferenceStep, Step
-from stint.loop.lease_keeper import LeaseKeeper, Renewable
+from stint.loop.lease_keeper import LeaseKeeper, Renewable, lease_span
 from stint.metering import read_meter
 from stint.services.responses.conversation_writer import ConversationWriter
 from stint.store.responses import ResponseStore
@@ -36,6 +38,7 @@ class ResponseLog:
     """Writes a response under its leases, and keeps the stored state in `response`.
 
     `keepers` renew the leases of its conversation and event; `lease` is the worker's lease of a background response.
+    `renewal` renews the lease of a foreground response for readers. Whether this process may write, the log decides.
 
     Without `store`, nothing is written. Items are added to a `conversation` before the response ends. `used` returns
     the usage so far, and `skipped` the output indexes of interrupted items. The next record has both, for the process
@@ -48,6 +51,7 @@ class ResponseLog:
     conversation: ConversationWriter | None = None
     keepers: list[LeaseKeeper[Renewable]] = field(default_factory=list)
     lease: LeaseKeeper[Renewable] | None = None
+    renewal: LeaseKeeper[Renewable] | None = None
     used: Callable[[], Usage | None] = lambda: None
     skipped: int | None = None
     sources: Mapping[str, str] = field(default_factory=dict)
@@ -61,16 +65,22 @@ class ResponseLog:
         """Return the details in the last record."""
         return self.response.records[-1].details if self.response.records else None
 
-    async def put_header(self) -> None:
-        """Write the first record of a new response."""
+    async def put_header(self, lease: Renewable, seconds: float, deadline: float) -> None:
+        """Write the first record of a new response, and renew its lease of `seconds` until the deadline.
+
+        The header has the end of the first lease, so that a short response needs no record of its lease.
+        """
         if self.store is None:
             return
+        asked, span = asyncio.get_running_loop().time(), lease_span(seconds, deadline)
+        self.response.header.until = math.ceil(time.time() + span)
         try:
             await self.store.put(self.tenant, self.response.header, end_users(self.response.header))
         except StoreUnavailable as error:
             if error.unsure:
                 error.response_id = self.response_id
             raise
+        self.renewal = LeaseKeeper(lease, seconds, deadline, asked + span)
 
     async def append(
         self, step: Step | None, ending: RunOutcome | None = None, details: AnswerDetails | None = None, /
@@ -133,7 +143,9 @@ class ResponseLog:
         return [*self.keepers, *([self.lease] if self.lease is not None else [])]
 
     async def release(self) -> None:
-        """Release all leases, because the response has ended."""
+        """Release all leases, because the response has ended. The lease of a foreground response needs no release."""
+        if self.renewal is not None:
+            self.renewal.stop()
         for keeper in self.all_keepers:
             await keeper.release()
 
@@ -143,7 +155,7 @@ class ResponseLog:
             await keeper.lapse()
 
     def stop(self) -> None:
-        for keeper in self.all_keepers:
+        for keeper in [*self.all_keepers, *([self.renewal] if self.renewal is not None else [])]:
             keeper.stop()
 
 

@@ -37,13 +37,11 @@ from stint.services.responses.response_run import Prepared, ResponseRun, respons
 from stint.services.responses.search_items import files_in
 from stint.services.responses.unanswered_calls import refuse_unanswered, unanswered_calls
 from stint.services.spending.meters import Meters, metered
+from stint.store.response_leases import ForegroundLease
 from stint.store.store import Store
 from stint.tools.port import NO_PROVIDER_DATA, ProviderData
 
 logger = logging.getLogger(__name__)
-
-GRACE_SECONDS = 10.0
-"""Seconds after its deadline at which a response without an ending counts as dead."""
 
 
 class Responses:
@@ -93,7 +91,8 @@ class Responses:
             response = self.make_run(prepared, deadline, stored=request.store)
             async with response.run.opened():
                 await refuse_stopped()
-                await response.log.put_header()
+                lease = ForegroundLease(self.store.response_leases, self.tenant, response.response_id)
+                await response.log.put_header(lease, self.contexts.lease_seconds, deadline)
         if request.store:
             self.contexts.note_previous(prepared.header)
         return response
@@ -108,7 +107,7 @@ class Responses:
         """Check a request, and read its context, concurrently where possible. Raises as `start` does."""
         self.refuse_unstored(request)
         require_input(request)
-        header = self.new_header(request, response_id or new_name("resp"), deadline)
+        header = self.new_header(request, response_id or new_name("resp"))
         resolver = InputResolver(request.input, header.response_id, renew=request.conversation is not None)
         opened, read, planned, _ = await asyncio.gather(
             self.open_context(header, deadline),
@@ -133,7 +132,7 @@ class Responses:
         header.ancestors, header.depth, header.listed = context.ancestors, context.depth, plan.listed
         return Prepared(header, context, plan)
 
-    def new_header(self, request: CreateResponse, response_id: str, deadline: float) -> ResponseHeader:
+    def new_header(self, request: CreateResponse, response_id: str) -> ResponseHeader:
         """Return the header of a request. Only the worker needs the servers' full URLs again."""
         now, settings = time.time(), request.to_settings()
         return ResponseHeader(
@@ -146,7 +145,6 @@ class Responses:
             background=request.background,
             expires_at=find_end(now, request.expires_after, self.retention_days) if request.store else None,
             streamed=request.background and request.stream,
-            until=round(now + deadline - asyncio.get_running_loop().time() + GRACE_SECONDS),
         )
 
     def refuse_unstored(self, request: CreateResponse) -> None:

@@ -35,14 +35,14 @@ class AdminApi:
         self.tenant = f"t{new_id()[-12:]}"
 
     def send(
-        self, method: str, path: str, body: object = None, *, tenant: str = "", scopes: str = "use admin"
+        self, method: str, path: str, body: object = None, *, tenant: str = "", scopes: str = "use admin", key: str = ""
     ) -> httpx.Response:
         caller = Principal(tenant or self.tenant, "ann", scopes_of(scopes.split()))
 
         async def send() -> httpx.Response:
             transport = httpx.ASGITransport(with_caller(self.app, caller))
             async with httpx.AsyncClient(transport=transport, base_url="http://api") as client:
-                return await client.request(method, path, json=body)
+                return await client.request(method, path, json=body, headers={"idempotency-key": key} if key else {})
 
         return asyncio.run(send())
 
@@ -68,6 +68,23 @@ def api(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> AdminApi:
     for name, value in engine.environment().items():
         monkeypatch.setenv(name, value)
     return AdminApi(engine)
+
+
+def test_an_idempotency_key_creates_one_api_key_and_stores_no_secret(api: AdminApi) -> None:
+    first, again = [api.send("POST", KEYS, {"name": "ci"}, key="k") for _ in range(2)]
+    another = api.send("POST", KEYS, {"name": "ci"}, key="k", tenant=f"{api.tenant}-b")
+
+    assert first.status_code == 200, first.text
+    assert (again.status_code, again.json()["error"]["code"]) == (409, "secret_returned")
+    assert again.headers["x-should-retry"] == "false"
+    assert len(api.send("GET", KEYS).json()["data"]) == 1
+    assert another.json()["id"] != first.json()["id"]
+
+
+def test_a_caller_without_the_scope_gets_no_stored_answer(api: AdminApi) -> None:
+    api.send("POST", KEYS, {"name": "ci"}, key="k")
+
+    assert api.send("POST", KEYS, {"name": "ci"}, key="k", scopes="use").status_code == 403
 
 
 def test_a_key_is_returned_once(api: AdminApi) -> None:

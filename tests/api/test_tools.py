@@ -232,6 +232,15 @@ def test_a_tool_runs_outside_a_turn(http: httpx.Client, tools: Bench, client: Ll
     assert "code_interpreter" in http.post("/v1/tool-runtime/invoke", json=body).json()["error"]["message"]
 
 
+def test_a_tool_runs_once_for_an_idempotency_key(http: httpx.Client, tools: Bench) -> None:
+    body = {"tool_name": "count", "kwargs": {"n": 2}}
+
+    answers = [http.post("/v1/tool-runtime/invoke", json=body, headers={"idempotency-key": "k"}) for _ in range(3)]
+
+    assert [each.json()["content"] for each in answers] == ["count {'n': 2}"] * 3
+    assert len(tools.invocations) == 1
+
+
 def test_metadata_of_a_clients_result_never_makes_a_turn_unreadable(http: httpx.Client) -> None:
     session = open_session(http, client_tools=[WEATHER])
     paused = turn(http, session, "get_weather in Ulm")

@@ -61,7 +61,7 @@ GRANTS = {
     "AdminRole": {
         "*": LOGS,
         KEYS: READ | {"dynamodb:PutItem", "dynamodb:UpdateItem"},
-        TABLE: {"dynamodb:GetItem", "dynamodb:UpdateItem"},
+        TABLE: {"dynamodb:DeleteItem", "dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem"},
     },
     "AgentsRole": {
         "*": LOGS,
@@ -99,13 +99,7 @@ GRANTS = {
     },
     "RegistryRole": {
         "*": LOGS,
-        TABLE: {
-            "dynamodb:BatchGetItem",
-            "dynamodb:DeleteItem",
-            "dynamodb:PutItem",
-            "dynamodb:Query",
-            "dynamodb:UpdateItem",
-        },
+        TABLE: READ | WRITE,
         **OBJECTS,
         INDEXES: SEARCH,
         **MODELS_AND_TOOLS,

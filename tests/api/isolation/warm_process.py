@@ -100,7 +100,7 @@ class WarmProcess:
         parts = self.composition
         agents, openai = vars_of(parts.make_services(tenant)), vars_of(parts.make_openai_services(tenant))
         knowledge = vars_of(parts.make_knowledge_services(tenant))
-        admin = self.operator.services
+        admin = self.operator.make_services(tenant)
         return SimpleNamespace(**(agents | openai | knowledge), keys=admin.keys, stops=admin.stops)
 
     def client(self, tenant: str) -> httpx.Client:

@@ -13,6 +13,7 @@ from stint.domain.errors import (
     NotSupported,
     RateLimited,
     RateLimitExceeded,
+    RequestRunning,
     StintError,
     StoreUnavailable,
     rename_param,
@@ -57,7 +58,7 @@ def test_what_has_begun_a_turn_or_is_the_callers_fault_is_not_to_be_repeated(err
     error.turn_id = None
 
     hopeless = status_of(error) < 500 or isinstance(error, NotSupported | ModelUnauthorized)
-    hopeless = hopeless and not isinstance(error, RateLimited | RateLimitExceeded)
+    hopeless = hopeless and not isinstance(error, RateLimited | RateLimitExceeded | RequestRunning)
     assert (before.get("x-should-retry") == "false") is hopeless
     assert after["x-should-retry"] == "false"
 

@@ -39,6 +39,7 @@ from stint.tools.secret_references import ResolvedProviders, SecretReferences
 if TYPE_CHECKING:
     from stint.bootstrap.model_servers import ModelServer
     from stint.bootstrap.rag import RAGServices
+    from stint.services.idempotency.requests import IdempotentRequests
     from stint.services.registry.provider_health import ProviderHealthChecks
 
 logger = logging.getLogger(__name__)
@@ -137,7 +138,20 @@ def compose(
         meters=meters,
         heartbeat_seconds=settings.heartbeat_seconds,
         check_providers=make_check(adapters),
+        make_idempotent_requests=defer_idempotency(tenant, store, settings.lease_seconds),
     )
+
+
+def defer_idempotency(tenant: str, store: Store, lease_seconds: float) -> "Callable[[], IdempotentRequests]":
+    """Return a function that makes a tenant's use cases of idempotency keys once, whose modules it then loads."""
+
+    @cache
+    def make() -> "IdempotentRequests":
+        from stint.services.idempotency.requests import IdempotentRequests  # noqa: PLC0415
+
+        return IdempotentRequests(tenant, store.requests, lease_seconds)
+
+    return make
 
 
 def compose_rag(tenant: str, adapters: Adapters, store: Store, send: SendTask) -> "RAGServices":

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
-from stint.bootstrap.agents import AgentsComposition
+from stint.bootstrap.agents import AgentsComposition, defer_idempotency
 from stint.bootstrap.knowledge_parts import KnowledgeParts
 from stint.bootstrap.restore import per_tenant
 from stint.domain.tasks import DeletionTask, ObjectKind
@@ -149,4 +149,5 @@ def compose_knowledge(tenant: str, parts: KnowledgeParts, vector_stores: "Vector
         rag_insertion=rag.rag_insertion,
         heartbeat_seconds=parts.adapters.settings.heartbeat_seconds,
         make_embeddings=make_embeddings,
+        make_idempotent_requests=defer_idempotency(tenant, parts.store, parts.adapters.settings.lease_seconds),
     )

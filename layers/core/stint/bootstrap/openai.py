@@ -108,10 +108,7 @@ def compose_responses(
     make_knowledge: Callable[[], "KnowledgeSearch"] = no_vector_stores,
     deletions: Deletions | None = None,
 ) -> OpenAIServices:
-    """Make the use cases of a tenant, with the registry and tools of its agents.
-
-    `make_knowledge` is called when a response first searches vector stores.
-    """
+    """Make the use cases of a tenant. `make_knowledge` is called when a response first searches vector stores."""
     settings, router, days = adapters.settings, adapters.router, adapters.settings.retention_days
     opaque = OpaqueTexts(tenant, store.signing_keys, settings.unsigned_content_until)
     deletions = deletions or Deletions(delete_response_objects(store), queue.send)
@@ -142,6 +139,7 @@ def compose_responses(
         heartbeat_seconds=settings.heartbeat_seconds,
         make_inference=make_inference,
         make_end_users=make_end_users,
+        make_idempotent_requests=services.make_idempotent_requests,
     )
 
 

@@ -1,6 +1,7 @@
 """Composition of administration: of an operator's commands, and of their routes. Each part is made when first used."""
 
-from functools import cached_property
+from functools import cached_property, partial
+from typing import TYPE_CHECKING
 
 from stint.aws.dynamodb import DynamoDBClient
 from stint.bootstrap.restore import Parts
@@ -9,9 +10,12 @@ from stint.services.access.key_administration import KeyAdministration
 from stint.services.access.stop_administration import StopAdministration, Stops
 from stint.services.admin_api import AdminServices
 from stint.store.api_keys import ApiKeyStore
-from stint.store.clients import make_dynamodb
+from stint.store.clients import make_dynamodb, make_s3
 from stint.store.stops import StopStore
 from stint.store.table import Table
+
+if TYPE_CHECKING:  # loaded by the first request with a key
+    from stint.services.idempotency.requests import IdempotentRequests
 
 
 class OperatorComposition(Parts):
@@ -29,11 +33,22 @@ class OperatorComposition(Parts):
     def dynamodb(self) -> DynamoDBClient:
         return make_dynamodb()
 
-    def make_services(self, _: str) -> AdminServices:
-        """Return the services, which are the same for all tenants."""
-        return self.services
+    def make_services(self, tenant: str) -> AdminServices:
+        """Return the services of a caller's tenant. Only its idempotency keys are its own."""
+        keys = self.key_administration
+        return AdminServices(keys, StopAdministration(self.stops, keys), partial(self.compose_requests, tenant))
 
     @cached_property
-    def services(self) -> AdminServices:
-        keys = KeyAdministration(self.api_keys, self.settings.operator_tenant)
-        return AdminServices(keys, StopAdministration(self.stops, keys))
+    def key_administration(self) -> KeyAdministration:
+        return KeyAdministration(self.api_keys, self.settings.operator_tenant)
+
+    def compose_requests(self, tenant: str) -> "IdempotentRequests":
+        """Make the use cases of requests with an idempotency key. Their answers fit into an item."""
+        from stint.services.idempotency.requests import IdempotentRequests  # noqa: PLC0415 - see above
+        from stint.store.blobs import Blobs  # noqa: PLC0415
+        from stint.store.documents import Documents  # noqa: PLC0415
+        from stint.store.idempotent_requests import RequestRecords  # noqa: PLC0415
+
+        table = Table(self.dynamodb, self.settings.table)
+        documents = Documents(table, Blobs(make_s3, self.settings.bucket))
+        return IdempotentRequests(tenant, RequestRecords(table, documents), self.settings.lease_seconds)

@@ -95,6 +95,19 @@ class Conflict(StintError):
     type = "conflict"
 
 
+class RequestRunning(Conflict):
+    """A request with the same idempotency key still runs. The same request may be sent again later."""
+
+    code = "idempotency_key_in_use"
+
+
+class IdempotencyKeyReused(StintError):
+    """An idempotency key was sent before with another body."""
+
+    code = "idempotency_key_reused"
+    type = "invalid_request_error"
+
+
 class NotMarkedDeleted(Conflict):
     """A deletion cannot be finished, because the object is not marked as deleted."""
 

@@ -17,6 +17,7 @@ from stint.domain.errors import (
     ContextLengthExceeded,
     DeadlineExceeded,
     Forbidden,
+    IdempotencyKeyReused,
     Interrupted,
     InvalidRequest,
     ModelError,
@@ -27,6 +28,7 @@ from stint.domain.errors import (
     QuotaExceeded,
     RateLimited,
     RateLimitExceeded,
+    RequestRunning,
     ShieldFailed,
     StintError,
     StoreUnavailable,
@@ -57,6 +59,7 @@ STATUS: dict[type[StintError], int] = {
     Interrupted: 409,
     TooLarge: 413,
     UnsupportedMediaType: 415,
+    IdempotencyKeyReused: 422,
     RateLimited: 429,
     RateLimitExceeded: 429,
     StintError: 500,
@@ -129,7 +132,7 @@ def headers_of(error: StintError) -> dict[str, str]:
         headers["www-authenticate"] = challenge
     if isinstance(error, ModelOverloaded | RateLimitExceeded) and error.retry_after is not None:
         headers["retry-after"] = str(max(1, ceil(error.retry_after)))
-    elif status == 429 or (status == 503 and not begun):
+    elif status == 429 or (status == 503 and not begun) or isinstance(error, RequestRunning):
         headers["retry-after"] = str(RETRY_AFTER_SECONDS)
     return headers
 
@@ -147,7 +150,7 @@ def stays_wrong(error: StintError) -> bool:
     """Return whether the same request would fail again, however long the caller waits."""
     if isinstance(error, RateLimited):
         return error.code != RateLimited.code
-    if isinstance(error, RateLimitExceeded):
+    if isinstance(error, RateLimitExceeded | RequestRunning):
         return False
     status = status_of(error)
     return status < 500 or status == 501 or isinstance(error, ModelUnauthorized)

@@ -10,6 +10,7 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 from fastapi.routing import APIRoute
 from starlette.convertors import PathConvertor, register_url_convertor
+from starlette.datastructures import Headers
 from starlette.routing import BaseRoute, Match, Router, compile_path
 from starlette.types import Receive, Scope, Send
 
@@ -71,7 +72,12 @@ class LazyRoute(APIRoute):
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["method"] in (self.methods or ()):  # otherwise the answer is a 405
             check_scope(self.path, scope)
-        await super().handle(scope, receive, send)
+        if scope["method"] == "POST" and "idempotency-key" in Headers(scope=scope):
+            from stint.http.idempotency import handle_once  # noqa: PLC0415 - few requests have a key
+
+            await handle_once(super().handle, self.path, scope, receive, send)
+        else:
+            await super().handle(scope, receive, send)
 
     def __getattr__(self, name: str) -> Any:
         declared = self.__dict__.pop("_declared", None)

@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from stint.domain.llama_stack.registry import Provider
 from stint.services.agents.agents import Agents
@@ -12,12 +13,16 @@ from stint.services.registry.toolgroups import Toolgroups
 from stint.services.spending.meters import Meters
 from stint.services.turns.turns import Turns
 
+if TYPE_CHECKING:  # loaded by the first request with a key
+    from stint.services.idempotency.requests import IdempotentRequests
+
 
 @dataclass(frozen=True, slots=True)
 class AgentsServices:
     """The use cases. After `heartbeat_seconds` of silence, a connection gets a heartbeat.
 
-    `check_providers` returns providers with their health, which it looks at.
+    `check_providers` returns providers with their health, which it looks at. `make_idempotent_requests` makes the use
+    cases of requests with an idempotency key once, when first needed.
     """
 
     agents: Agents
@@ -29,3 +34,4 @@ class AgentsServices:
     meters: Meters
     heartbeat_seconds: float
     check_providers: Callable[[Sequence[Provider]], Awaitable[list[Provider]]]
+    make_idempotent_requests: "Callable[[], IdempotentRequests]"

@@ -11,6 +11,7 @@ from stint.services.knowledge.uploads import Uploads
 from stint.services.knowledge.vector_stores import VectorStoresOfTenant
 
 if TYPE_CHECKING:  # loaded by the composition
+    from stint.services.idempotency.requests import IdempotentRequests
     from stint.services.knowledge.embeddings import TextEmbeddings
     from stint.services.knowledge.rag import RAG
     from stint.services.knowledge.rag_insertion import RAGInsertion
@@ -22,7 +23,8 @@ if TYPE_CHECKING:  # loaded by the composition
 class KnowledgeServices:
     """The use cases. After `heartbeat_seconds` of silence, a connection gets a heartbeat.
 
-    `make_embeddings` makes those of embeddings once, at the first request that needs them.
+    `make_embeddings` and `make_idempotent_requests` make those of embeddings and of idempotency keys once, at the first
+    request that needs them.
     """
 
     files: Files
@@ -36,3 +38,4 @@ class KnowledgeServices:
     rag_insertion: "RAGInsertion"
     heartbeat_seconds: float
     make_embeddings: "Callable[[], TextEmbeddings]"
+    make_idempotent_requests: "Callable[[], IdempotentRequests]"

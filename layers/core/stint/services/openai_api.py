@@ -14,6 +14,7 @@ from stint.services.responses.responses import Responses
 
 if TYPE_CHECKING:  # most processes make none of them
     from stint.services.end_users_api import EndUserServices
+    from stint.services.idempotency.requests import IdempotentRequests
     from stint.services.inference_api import InferenceServices
 
 
@@ -21,7 +22,8 @@ if TYPE_CHECKING:  # most processes make none of them
 class OpenAIServices:
     """The use cases. After `heartbeat_seconds` of silence, a connection gets a heartbeat.
 
-    `make_inference` and `make_end_users` make those of inference and of end users once, when first needed.
+    `make_inference`, `make_end_users` and
+    `make_idempotent_requests` make those of inference, of end users and of idempotency keys once, when first needed.
     """
 
     responses: Responses
@@ -35,3 +37,4 @@ class OpenAIServices:
     heartbeat_seconds: float
     make_inference: "Callable[[], InferenceServices]"
     make_end_users: "Callable[[], EndUserServices]"
+    make_idempotent_requests: "Callable[[], IdempotentRequests]"

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from stint.store.file_batches import FileBatchStore
     from stint.store.files import FileStore
     from stint.store.idempotency import IdempotencyRecords
+    from stint.store.idempotent_requests import RequestRecords
     from stint.store.inbox import Inbox
     from stint.store.response_leases import ResponseLeases
     from stint.store.responses import ResponseStore
@@ -153,6 +154,12 @@ class Store:
         from stint.store.idempotency import IdempotencyRecords  # noqa: PLC0415 - see above
 
         return IdempotencyRecords(self._table)
+
+    @cached_property
+    def requests(self) -> "RequestRecords":
+        from stint.store.idempotent_requests import RequestRecords  # noqa: PLC0415 - see above
+
+        return RequestRecords(self._table, self._documents)
 
     @cached_property
     def vector_db_names(self) -> "VectorDBNames":

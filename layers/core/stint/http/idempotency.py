@@ -1,0 +1,163 @@
+"""Requests with the header Idempotency-Key: they run once, and repetitions get the first one's answer."""
+
+import json
+import re
+from hashlib import sha256
+
+from starlette.datastructures import Headers
+from starlette.requests import Request
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from stint.caller import find_end_user, require_principal
+from stint.domain.errors import Conflict, InvalidRequest
+from stint.domain.idempotency import StoredAnswer
+from stint.http.deadline import deadline_of
+from stint.http.errors import document_of, headers_of, status_of
+from stint.http.sse import COMMENT, DONE
+from stint.services.idempotency.requests import IdempotentRequests, OpenRequest
+
+IDEMPOTENCY_KEY = "idempotency-key"
+REPLAYED = (b"idempotent-replayed", b"true")
+KEY = re.compile(r"[\x20-\x7e]{1,255}")
+BOUNDARY = re.compile(r'multipart/[^;]+;.*?boundary="?([^";]{1,70})', re.IGNORECASE)
+KEPT_HEADERS = ("content-type", "x-accel-buffering")
+
+
+SECRET_ROUTES = frozenset({"/v1/admin/keys", "/v1/admin/keys/{key_id}/rotate"})
+"""Routes whose answers have a secret, which is not stored."""
+
+RETURNED_ONCE = (
+    "A request with this Idempotency-Key created an API key, whose secret was returned once and is not stored. "
+    "POST /v1/admin/keys/{key_id}/rotate returns a new secret of a key; GET /v1/admin/keys lists the keys."
+)
+
+
+async def handle_once(handle: ASGIApp, path: str, scope: Scope, receive: Receive, send: Send) -> None:
+    """Run a request unless it was run before; otherwise send the answer of the first one. `path` is its route's.
+
+    Raises:
+        InvalidRequest: the key is not valid.
+        IdempotencyKeyReused: the key was sent with another body.
+        RequestRunning: the first request runs longer than this one may.
+    """
+    key = key_of(Headers(scope=scope))
+    body, messages = await read_body(receive)
+    requests: IdempotentRequests = (
+        scope["app"].state.make_services(require_principal().tenant).make_idempotent_requests()
+    )
+    deadline = deadline_of(Request(scope))
+    request = await requests.acquire(digest_of(scope, key), hash_body(Headers(scope=scope), body), deadline)
+    if isinstance(request, StoredAnswer):
+        return await replay(request, send)
+
+    async def receive_again() -> Message:
+        return messages.pop(0) if messages else await receive()
+
+    recorder = AnswerRecorder(send, request, has_secret=path in SECRET_ROUTES)
+    try:
+        await handle(scope, receive_again, recorder.send)
+    except Exception:
+        await request.forget()
+        raise
+    finally:
+        request.leave()
+
+
+def key_of(headers: Headers) -> str:
+    """Return the key of a request. Raises InvalidRequest."""
+    keys = headers.getlist(IDEMPOTENCY_KEY)
+    if len(keys) != 1 or KEY.fullmatch(keys[0]) is None:
+        message = "Idempotency-Key must be sent once, with 1 to 255 printable ASCII characters, such as a UUID."
+        raise InvalidRequest(message, param=IDEMPOTENCY_KEY)
+    return keys[0]
+
+
+async def read_body(receive: Receive) -> tuple[bytes, list[Message]]:
+    """Return the body of a request, and the messages with it. Its size was checked before."""
+    messages = [await receive()]
+    while messages[-1].get("more_body", False):
+        messages.append(await receive())
+    return b"".join(message.get("body", b"") for message in messages), messages
+
+
+def digest_of(scope: Scope, key: str) -> str:
+    """Return the SHA-256 of a key with its caller, its end user and its route. The tenant leads the record's key."""
+    caller = require_principal()
+    query = scope["query_string"].decode("latin-1")
+    route = [scope["method"], scope["path"].removeprefix(scope.get("root_path", "")), query]
+    place = [caller.key_id, caller.subject, find_end_user(), *route, bool(scope.get("stint.llama_stack")), key]
+    return sha256(json.dumps(place).encode()).hexdigest()
+
+
+def hash_body(headers: Headers, body: bytes) -> str:
+    """Return the SHA-256 of a body. The boundary of a form is left out, because clients make a new one each time."""
+    found = BOUNDARY.match(headers.get("content-type", ""))
+    stable = body.replace(found.group(1).encode("latin-1"), b"") if found else body
+    return sha256(stable).hexdigest()
+
+
+async def replay(answer: StoredAnswer, send: Send) -> None:
+    """Send a stored answer. The end marker of a stream is a write of its own, as in the first answer."""
+    headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in answer.headers.items()]
+    body = answer.body.encode()
+    await send({"type": "http.response.start", "status": answer.status, "headers": [*headers, REPLAYED]})
+    if body.endswith(DONE):
+        await send({"type": "http.response.body", "body": body.removesuffix(DONE), "more_body": True})
+        body = DONE
+    await send({"type": "http.response.body", "body": body})
+
+
+class AnswerRecorder:
+    """Stores the answer of a request before its last part is sent.
+
+    An answer in JSON is sent as a whole at its end, except for the blanks that keep a connection open. Nothing is kept
+    of a request that failed.
+    """
+
+    def __init__(self, send: Send, request: OpenRequest, *, has_secret: bool) -> None:
+        self._send = send
+        self._request = request
+        self._has_secret = has_secret
+        self._status = 0
+        self._headers = Headers()
+        self._parts: list[bytes] = []
+
+    async def send(self, message: Message) -> None:
+        """Send a message of the answer."""
+        if message["type"] == "http.response.start":
+            self._status, self._headers = message["status"], Headers(raw=message["headers"])
+            await self._send(message)
+        elif message["type"] != "http.response.body":
+            await self._send(message)
+        else:
+            await self._send_part(message)
+
+    async def _send_part(self, message: Message) -> None:
+        part = message.get("body", b"")
+        self._parts += [part] if part.strip() and part != COMMENT else []
+        if not message.get("more_body", False):
+            await self._finish()
+            part = b"".join(self._parts) if self._is_json else part
+        elif self._is_json and part.strip():
+            return
+        await self._send({**message, "body": part})
+
+    @property
+    def _is_json(self) -> bool:
+        return self._headers.get("content-type", "").startswith("application/json")
+
+    async def _finish(self) -> None:
+        body = b"".join(self._parts)
+        if self._status >= 400 or (self._is_json and body.startswith(b'{"error":')):
+            await self._request.forget()
+            return
+        headers = {name: self._headers[name] for name in KEPT_HEADERS if name in self._headers}
+        answer = StoredAnswer(status=self._status, headers=headers, body=body.decode())
+        await self._request.finish(refusal_of_secret() if self._has_secret else answer)
+
+
+def refusal_of_secret() -> StoredAnswer:
+    """Return the answer of a repetition whose first answer had a secret."""
+    error = Conflict(RETURNED_ONCE, code="secret_returned")
+    headers = {"content-type": "application/json"} | headers_of(error)
+    return StoredAnswer(status=status_of(error), headers=headers, body=json.dumps(document_of(error)))

@@ -1,0 +1,91 @@
+"""Requests with an idempotency key: each runs once, and its repetitions get its answer."""
+
+import asyncio
+import logging
+from dataclasses import dataclass
+
+from stint.domain.errors import RequestRunning, StintError
+from stint.domain.idempotency import StoredAnswer
+from stint.domain.ids import new_id
+from stint.loop.lease_keeper import LeaseKeeper, lease_span
+from stint.store.idempotent_requests import RequestRecord, RequestRecords
+
+logger = logging.getLogger(__name__)
+
+FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.05, 1.0
+"""Pauses between two looks at a request that another process runs. Each is twice as long as the one before."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenRequest:
+    """A request that this process runs, under a lease that is renewed until `finish` or `forget`."""
+
+    tenant: str
+    digest: str
+    records: RequestRecords
+    keeper: LeaseKeeper[RequestRecord]
+
+    async def finish(self, answer: StoredAnswer) -> None:
+        """Store the answer. A failure is only logged: once the lease has lapsed, a repetition runs the request."""
+        await self._stop()
+        try:
+            await self.records.put_answer(self.tenant, self.digest, self.keeper.lease, answer)
+        except StintError as error:
+            logger.warning("The answer of an idempotency key was not stored", extra={"error": error.message})
+
+    async def forget(self) -> None:
+        """Remove the record of a request that stored nothing, so that a repetition runs it. Failures are logged."""
+        await self._stop()
+        try:
+            await self.records.delete(self.keeper.lease)
+        except StintError as error:
+            logger.warning("The record of an idempotency key was not removed", extra={"error": error.message})
+
+    def leave(self) -> None:
+        """Stop the renewal, so that the lease lapses: what the request did is not known."""
+        self.keeper.stop()
+
+    async def _stop(self) -> None:
+        self.keeper.stop()
+        await asyncio.gather(self.keeper.renewal, return_exceptions=True)
+
+
+@dataclass(frozen=True, slots=True)
+class IdempotentRequests:
+    """The requests of a tenant with an idempotency key."""
+
+    tenant: str
+    records: RequestRecords
+    lease_seconds: float
+
+    async def acquire(self, digest: str, body_hash: str, deadline: float) -> OpenRequest | StoredAnswer:
+        """Return the answer of a request that was answered before; otherwise a request to run.
+
+        While another process runs it, wait for its end. `digest` is the SHA-256 of the key and its scope. `deadline` is
+        a time of the event loop's clock.
+
+        Raises:
+            IdempotencyKeyReused: the key was sent with another body.
+            RequestRunning: the request still runs at the deadline.
+        """
+        clock, object_id = asyncio.get_running_loop().time, new_id()
+        while True:
+            asked, span = clock(), lease_span(self.lease_seconds, deadline)
+            record = await self.records.acquire(self.tenant, digest, body_hash, object_id, span)
+            if record.is_own:
+                keeper = LeaseKeeper(record, self.lease_seconds, deadline, asked + span)
+                return OpenRequest(self.tenant, digest, self.records, keeper)
+            if record.answered:
+                return await self.records.read_answer(record)
+            await self.wait(digest, deadline)
+
+    async def wait(self, digest: str, deadline: float) -> None:
+        """Wait until no process runs a request. Raises RequestRunning."""
+        clock, pause = asyncio.get_running_loop().time, FIRST_PAUSE_SECONDS
+        while await self.records.is_running(self.tenant, digest):
+            if clock() + pause >= deadline:
+                raise RequestRunning(
+                    "A request with this Idempotency-Key still runs. Send the same request again later."
+                )
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, LONGEST_PAUSE_SECONDS)

@@ -1,0 +1,119 @@
+"""Records of requests with an idempotency key. One process at a time has a request's lease; others get its answer."""
+
+import time
+from dataclasses import dataclass
+
+from stint.domain.errors import IdempotencyKeyReused
+from stint.domain.idempotency import StoredAnswer
+from stint.store import request_keys
+from stint.store.documents import Documents
+from stint.store.failures import ConditionFailed
+from stint.store.items import Item
+from stint.store.lease import Attempt, Lease, Leases
+from stint.store.table import NEW, Table
+
+KEPT_SECONDS = 86_400
+"""Seconds for which a request is known."""
+
+IN_USE = "idempotency_key_in_use"
+
+
+@dataclass(frozen=True, slots=True)
+class RequestRecord:
+    """The record of a request. `is_own`: the caller has its lease. `answered`: it has an answer, and no lease.
+
+    `object_id` is the id of the object that the request creates, if it creates one that can be followed. A lease that
+    was `taken_over` had a holder whose process may have created it.
+    """
+
+    lease: Lease
+
+    @property
+    def is_own(self) -> bool:
+        return bool(self.lease.lease_id)
+
+    @property
+    def answered(self) -> bool:
+        return "answered" in self.lease.item
+
+    @property
+    def object_id(self) -> str:
+        return str(self.lease.item["object_id"])
+
+    @property
+    def taken_over(self) -> bool:
+        return self.lease.taken_over is not None
+
+    async def renew(self, seconds: float) -> None:
+        """Extend the lease. Raises Interrupted if it is lost."""
+        await self.lease.renew(seconds)
+
+    async def release(self) -> None:
+        """Release the lease, so that a repetition takes over at once; do nothing if it is lost."""
+        await self.lease.release()
+
+    async def put_object_id(self, object_id: str) -> None:
+        """Store another id for the object, before it is created. Raises Interrupted if the lease is lost."""
+        await self.lease.update({"object_id": object_id})
+
+
+class RequestRecords:
+    """The records of a tenant's requests. Each expires after KEPT_SECONDS."""
+
+    def __init__(self, table: Table, documents: Documents) -> None:
+        self._table = table
+        self._documents = documents
+        unanswered = "attribute_not_exists(answered)"
+        self._leases = Leases(table, "lock_id", "lock_until", unanswered, {"lock_until": 0}, IN_USE, "object_id")
+
+    async def acquire(self, tenant: str, digest: str, body_hash: str, object_id: str, seconds: float) -> RequestRecord:
+        """Acquire the lease of a request: one write of one unit if it is new.
+
+        Return the record without a lease if another process has it, or if the request was answered.
+
+        Raises:
+            IdempotencyKeyReused: the key was sent with another body.
+        """
+        leases, key, now = self._leases, request_keys.idempotency(tenant, digest), int(time.time())
+        new = {"body_hash": body_hash, "object_id": object_id, "expires_at": now + KEPT_SECONDS}
+
+        async def next_attempt(found: Item | None) -> Attempt | Lease:
+            if found is not None and found["expires_at"] <= now:
+                await self._table.delete(key, condition="expires_at = :end", values={":end": found["expires_at"]})
+                found = None
+            if found is None:
+                return Attempt(NEW, new)
+            if found["body_hash"] != body_hash:
+                raise IdempotencyKeyReused(
+                    "The Idempotency-Key was sent before with another body. Send a new key with a new request."
+                )
+            if "answered" in found or leases.is_held(found):
+                return Lease(leases, key, "The request", "", found)
+            return leases.attempt(found, {"object_id": found["object_id"]})
+
+        return RequestRecord(await leases.acquire(key, "The request", seconds, Attempt(NEW, new), next_attempt))
+
+    async def is_running(self, tenant: str, digest: str) -> bool:
+        """Return whether a process has the lease of a request that has no answer yet."""
+        item = await self._table.get(request_keys.idempotency(tenant, digest))
+        return item is not None and "answered" not in item and self._leases.is_held(item)
+
+    async def put_answer(self, tenant: str, digest: str, record: RequestRecord, answer: StoredAnswer) -> None:
+        """Store the answer of a request in place of its lease; do nothing if the lease is lost."""
+        names = ("pk", "sk", "body_hash", "object_id", "expires_at")
+        item = {name: record.lease.item[name] for name in names} | {"answered": 1}
+        prefix, held = request_keys.idempotency_blobs(tenant, digest), {":held": record.lease.lease_id}
+        try:
+            await self._documents.put_new(item, answer, prefix, condition="lock_id = :held", values=held)
+        except ConditionFailed:
+            return
+
+    async def read_answer(self, record: RequestRecord) -> StoredAnswer:
+        """Return the answer of a request. Raises NotFound if the bucket has removed it."""
+        [raw] = await self._documents.read([record.lease.item])
+        return StoredAnswer.model_validate_json(raw)
+
+    async def delete(self, record: RequestRecord) -> None:
+        """Forget a request that stored nothing; do nothing if the lease is lost."""
+        held = {":held": record.lease.lease_id}
+        await self._table.delete(record.lease.key, condition="lock_id = :held", values=held)

@@ -35,12 +35,12 @@ ALLOWED = {
 MODULES = {
     "authorizer": 440,
     "admin": 690,
-    "agents": 677,
-    "knowledge": 713,
-    "registry": 692,
-    "responses": 752,
-    "turns": 668,
-    "worker": 645,
+    "agents": 678,
+    "knowledge": 714,
+    "registry": 693,
+    "responses": 753,
+    "turns": 670,
+    "worker": 646,
 }
 
 # The second import finds every library loaded: what reads the environment then is the package itself.

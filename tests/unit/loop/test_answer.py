@@ -92,7 +92,8 @@ def test_reasoning_is_told_piece_by_piece_and_kept_whole_beside_the_step() -> No
     )
 
     assert [delta.text for delta in deltas if isinstance(delta, ReasoningProgress)] == ["Let me ", "see."]
-    assert answer.details() == AnswerDetails(reasoning=Reasoning(text="Let me see.", signature="s1"))
+    reasoning = Reasoning(text="Let me see.", signature="s1")
+    assert answer.details() == AnswerDetails(reasoning=reasoning, reasoning_lengths="74")
     assert deltas[2] == ReasoningEnded(answer.step_id, Reasoning(text="Let me see.", signature="s1"))
     assert answer.to_step().model_response.content == "42"
 

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from stint.bootstrap.rag import RAGServices
     from stint.services.idempotency.requests import IdempotentRequests
     from stint.services.registry.provider_health import ProviderHealthChecks
+    from stint.services.turns.turn_tail import TurnTail
 
 logger = logging.getLogger(__name__)
 
@@ -137,6 +138,7 @@ def compose(
         shields=shields,
         meters=meters,
         heartbeat_seconds=settings.heartbeat_seconds,
+        make_turn_tail=lambda: make_turn_tail(tenant, store, agents),
         check_providers=make_check(adapters),
         make_idempotent_requests=defer_idempotency(tenant, store, settings.lease_seconds),
     )
@@ -152,6 +154,13 @@ def defer_idempotency(tenant: str, store: Store, lease_seconds: float) -> "Calla
         return IdempotentRequests(tenant, store.requests, lease_seconds)
 
     return make
+
+
+def make_turn_tail(tenant: str, store: Store, agents: Agents) -> "TurnTail":
+    """Make the reader of a tenant's turns, whose modules are loaded now."""
+    from stint.services.turns.turn_tail import TurnTail  # noqa: PLC0415 - few clients rejoin a stream
+
+    return TurnTail(tenant, store, agents)
 
 
 def compose_rag(tenant: str, adapters: Adapters, store: Store, send: SendTask) -> "RAGServices":

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from stint.domain.content import Content
+from stint.domain.fields import Omitted
 from stint.domain.schema import Request, Schema
 from stint.domain.tools import ToolCall, ToolChoice
 
@@ -119,11 +120,16 @@ class Reasoning(Schema):
 
 
 class AnswerDetails(Schema):
-    """Details of an answer that are not in its inference step. `filtered`: the provider's content filter ended it."""
+    """Details of an answer that are not in its inference step. `filtered`: the provider's content filter ended it.
+
+    `text_lengths` and `reasoning_lengths` are those of the streamed pieces; see `stint.domain.text_lengths`.
+    """
 
     reasoning: Reasoning | None = None
     refusal: bool = False
     filtered: bool = False
+    text_lengths: Omitted[str] = None
+    reasoning_lengths: Omitted[str] = None
 
 
 # Messages have weak references, because adapters keep what they wrote of one as long as it exists.

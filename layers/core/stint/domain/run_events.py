@@ -29,6 +29,13 @@ class ToolCallDelta(Schema):
     parse_status: Literal["started", "in_progress", "succeeded", "failed"]
 
 
+def call_delta(call: ToolCall) -> ToolCallDelta:
+    """Return the delta of a call that is complete."""
+    if isinstance(call.arguments, str):
+        return ToolCallDelta(tool_call=call.arguments, parse_status="failed")
+    return ToolCallDelta(tool_call=call, parse_status="succeeded")
+
+
 Delta = Annotated[TextDelta | ToolCallDelta, Field(discriminator="type")]
 
 

@@ -31,6 +31,12 @@ class ErrorInfo(Schema):
     def of(cls, error: StintError) -> "ErrorInfo":
         return cls(message=error.message, type=error.type, code=error.code, param=error.param or "")
 
+    def to_error(self) -> StintError:
+        """Return the error again, with a code and type of its own."""
+        error = StintError(self.message, code=self.code, param=self.param or None)
+        error.type = self.type
+        return error
+
 
 IncompleteReason = Literal["max_output_tokens", "max_tool_calls", "max_infer_iters", "content_filter"]
 

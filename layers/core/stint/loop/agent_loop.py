@@ -132,7 +132,7 @@ async def infer(run: Run, answer: Answer, guard: OutputGuard) -> AsyncGenerator[
     await run.close_inference()
     run.count(answer.usage)
     for passed in await guard.finish(answer.calls):
-        yield StepProgress(step_type="inference", step_id=answer.step_id, delta=passed)
+        yield answer.progress(passed)
 
 
 async def read_answer(run: Run, answer: Answer, guard: OutputGuard) -> AsyncGenerator[LoopEvent, None]:
@@ -144,7 +144,7 @@ async def read_answer(run: Run, answer: Answer, guard: OutputGuard) -> AsyncGene
                     yield delta
                     continue
                 for passed in await guard.add_delta(delta):
-                    yield StepProgress(step_type="inference", step_id=answer.step_id, delta=passed)
+                    yield answer.progress(passed)
             if guard.blocked:
                 return
 

@@ -19,9 +19,19 @@ from stint.domain.inference import (
     Usage,
 )
 from stint.domain.json_text import parse_json
-from stint.domain.run_events import Delta, ReasoningEnded, ReasoningProgress, RefusalDelta, TextDelta, ToolCallDelta
+from stint.domain.run_events import (
+    Delta,
+    ReasoningEnded,
+    ReasoningProgress,
+    RefusalDelta,
+    StepProgress,
+    TextDelta,
+    ToolCallDelta,
+    call_delta,
+)
 from stint.domain.schema import now
 from stint.domain.steps import CompletionMessage, InferenceStep, StopReason
+from stint.domain.text_lengths import encode_lengths
 from stint.domain.tools import ToolCall
 
 
@@ -36,7 +46,7 @@ class PartialCall:
 class Answer:
     """An answer so far. `usage` is None if the provider counts nothing.
 
-    Only the first `max_calls` calls count.
+    Only the first `max_calls` calls count. `streamed` has the lengths of the pieces of text that were released.
     """
 
     run_id: str
@@ -52,6 +62,7 @@ class Answer:
     thoughts: list[ReasoningChunk] = field(default_factory=list)
     thought: bool = False
     refusal: bool = False
+    streamed: list[int] = field(default_factory=list)
 
     @property
     def begun(self) -> bool:
@@ -99,9 +110,7 @@ class Answer:
         call = parse_call(partial, self.call_ids)
         self.calls.append(call)
         self.call_ids.add(call.call_id)
-        if isinstance(call.arguments, str):
-            return ToolCallDelta(tool_call=call.arguments, parse_status="failed")
-        return ToolCallDelta(tool_call=call, parse_status="succeeded")
+        return call_delta(call)
 
     def reasoning(self) -> Reasoning | None:
         """Return the reasoning; None if there is none."""
@@ -116,8 +125,20 @@ class Answer:
     def details(self) -> AnswerDetails | None:
         """Return the details of the answer that a step lacks; None if there are none."""
         filtered = self.finish is FinishReason.content_filter
-        details = AnswerDetails(reasoning=self.reasoning(), refusal=self.refusal, filtered=filtered)
+        details = AnswerDetails(
+            reasoning=self.reasoning(),
+            refusal=self.refusal,
+            filtered=filtered,
+            text_lengths=encode_lengths(self.streamed),
+            reasoning_lengths=encode_lengths(len(chunk.text) for chunk in self.thoughts if chunk.text),
+        )
         return details if details != AnswerDetails() else None
+
+    def progress(self, delta: Delta) -> StepProgress:
+        """Return the event of a released delta."""
+        if isinstance(delta, TextDelta):
+            self.streamed.append(len(delta.text))
+        return StepProgress(step_type="inference", step_id=self.step_id, delta=delta)
 
     def to_step(self) -> InferenceStep:
         """Return the whole answer as a step."""

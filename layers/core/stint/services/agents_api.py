@@ -13,8 +13,9 @@ from stint.services.registry.toolgroups import Toolgroups
 from stint.services.spending.meters import Meters
 from stint.services.turns.turns import Turns
 
-if TYPE_CHECKING:  # loaded by the first request with a key
+if TYPE_CHECKING:  # loaded by the first request that needs them
     from stint.services.idempotency.requests import IdempotentRequests
+    from stint.services.turns.turn_tail import TurnTail
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +23,8 @@ class AgentsServices:
     """The use cases. After `heartbeat_seconds` of silence, a connection gets a heartbeat.
 
     `check_providers` returns providers with their health, which it looks at. `make_idempotent_requests` makes the use
-    cases of requests with an idempotency key once, when first needed.
+    cases of requests with an idempotency key once, when first needed. `make_turn_tail` makes the reader of streams that
+    are rejoined.
     """
 
     agents: Agents
@@ -33,5 +35,6 @@ class AgentsServices:
     shields: Shields
     meters: Meters
     heartbeat_seconds: float
+    make_turn_tail: "Callable[[], TurnTail]"
     check_providers: Callable[[Sequence[Provider]], Awaitable[list[Provider]]]
     make_idempotent_requests: "Callable[[], IdempotentRequests]"

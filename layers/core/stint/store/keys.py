@@ -85,6 +85,12 @@ def record(tenant: str, agent_id: str, session_id: str, turn_id: str, index: int
     return Key(pk, f"{sk}:{index:04d}")
 
 
+def after_records(tenant: str, agent_id: str, session_id: str, turn_id: str) -> Key:
+    """Sorts after the log of a turn. No record has this key."""
+    pk, sk = turn(tenant, agent_id, session_id, turn_id)
+    return Key(pk, f"{sk}:a")
+
+
 def segment(tenant: str, agent_id: str, session_id: str, first_turn: str) -> Key:
     """The segment of a session's history that begins with a turn."""
     return Key(turns(tenant, agent_id, session_id), f"{SEGMENTS}{_id('Turn', first_turn)}")

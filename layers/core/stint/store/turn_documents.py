@@ -69,6 +69,11 @@ class TurnDocuments:
             for log in found
         ]
 
+    async def read_records(self, items: Sequence[Item]) -> list[TurnRecord]:
+        """Read records of one turn's log."""
+        documents = zip(items, await self._documents.read(items), strict=True)
+        return [TurnRecord.model_validate(restored(item, raw)) for item, raw in documents]
+
     async def read_pending(self, item: Item) -> PendingCalls:
         """Read the calls that a turn waits for."""
         [raw] = await self._documents.read([item])

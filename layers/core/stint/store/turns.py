@@ -187,6 +187,19 @@ class TurnStore:
             raise NotFound("Turn", turn_id)
         return (await self._documents.read([log]))[0]
 
+    async def read_rest(
+        self, tenant: str, agent_id: str, session_id: str, turn_id: str, start: int
+    ) -> list[TurnRecord]:
+        """Read the records of a turn's log from an index on. Raises NotFound if the turn was deleted."""
+        if start > keys.LAST_INDEX:
+            return []
+        pk, first = keys.record(tenant, agent_id, session_id, turn_id, start)
+        end = keys.after_records(tenant, agent_id, session_id, turn_id).sk
+        log = turn_log([item async for item in unexpired(self._table.query(pk, since=first, before=end), session_id)])
+        if log.ended and not log.records:
+            raise NotFound("Turn", turn_id)
+        return await self._documents.read_records(log.records)
+
     async def put_body(self, lease: SessionLease, body: bytes) -> str:
         """Store a body among the blobs of the lease's turn, and return its key."""
         return await self._blobs.put_body(_blobs(lease, lease.turn_id), body)

@@ -31,11 +31,12 @@ class TurnRecord(Schema):
     """One entry of a turn's log: a step, an ending, or the last step with the ending.
 
     A record without any of them is a fence. It changes nothing, and occupies the key of the next record of a writer
-    that lost the session.
+    that lost the session. `text_lengths` are those of the streamed pieces of the step's text.
     """
 
     step: Step | None = None
     ending: RunOutcome | None = None
+    text_lengths: str | None = None
 
     @property
     def fence(self) -> bool:

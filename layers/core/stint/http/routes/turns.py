@@ -1,13 +1,15 @@
 """Routes of the turns group, whose responses can be large or take long."""
 
 import json
+import logging
 from collections.abc import AsyncIterator
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import StreamingResponse
 from starlette.background import BackgroundTask
 
+from stint.domain.errors import DeadlineExceeded, StoreUnavailable
 from stint.domain.llama_stack.events import Event, Payload, TurnAwaitingInput, TurnComplete, TurnFailed
 from stint.domain.llama_stack.sessions import Session
 from stint.domain.llama_stack.turns import Turn, TurnCreateRequest, TurnResumeRequest
@@ -18,10 +20,21 @@ from stint.http.dependencies import AgentRoute, AgentsServicesDep, ProviderDataD
 from stint.http.errors import body_of
 from stint.http.json_responses import document
 from stint.http.sse import encode_frame
-from stint.http.streaming import StreamFormat, buffer_document, stream_events
+from stint.http.stream_position import LastEvent
+from stint.http.streaming import (
+    StreamFormat,
+    buffer_document,
+    encode_events,
+    encode_last_frame,
+    stream_events,
+    stream_frames,
+)
 from stint.observability import Observation
 from stint.services.agents_api import AgentsServices
 from stint.services.turns.turn_run import TurnRun
+
+if TYPE_CHECKING:
+    from stint.services.turns.turn_replay import NumberedEvent
 
 SESSION = "/v1/agents/{agent_id}/session/{session_id}"
 TURN = SESSION + "/turn/{turn_id}"
@@ -31,6 +44,11 @@ STREAM_SCHEMA = {"anyOf": [{"$ref": "#/components/schemas/StreamChunk"}, {"$ref"
 STREAMS: dict[int | str, dict[str, Any]] = {
     200: {"content": {"text/event-stream": {"schema": STREAM_SCHEMA}}, "description": "The turn, or its events."}
 }
+EVENTS: dict[int | str, dict[str, Any]] = {
+    200: {"content": {"text/event-stream": {"schema": STREAM_SCHEMA}}, "description": "The events of the turn."}
+}
+
+logger = logging.getLogger(__name__)
 
 
 class StreamEvent(Schema):
@@ -63,6 +81,19 @@ def encode_event(event: Event) -> bytes:
     if isinstance(event, TurnFailed):
         return encode_frame(json.dumps({"error": body_of(event.error)}, ensure_ascii=False).encode())
     return encode_frame(b'{"event":{"payload":%b}}' % event.to_json())
+
+
+def encode_numbered_event(numbered: "NumberedEvent") -> bytes:
+    """Write one event with its number in an `id:` line."""
+    return b"id: %d\n%b" % (numbered.number, encode_event(numbered.event))
+
+
+def end_tail(error: Exception) -> tuple[bytes, ...]:
+    """Write the error of a turn that no longer exists, and nothing otherwise, so that the client reconnects."""
+    if isinstance(error, DeadlineExceeded | StoreUnavailable):
+        logger.info("A stream was closed before its end", extra={"error_code": error.code})
+        return ()
+    return encode_last_frame(error)
 
 
 async def last_turn(events: AsyncIterator[Event]) -> Turn:
@@ -103,6 +134,18 @@ async def resume_turn(
     """
     turn = await services.turns.resume(agent_id, session_id, turn_id, body, deadline_of(request), keys)
     return await answer(request, services, turn, stream=body.stream)
+
+
+@router.get(TURN + "/events", response_class=StreamingResponse, responses=EVENTS)
+async def follow_turn(
+    agent_id: str, session_id: str, turn_id: str, request: Request, services: AgentsServicesDep, last: LastEvent = None
+) -> Response:
+    """Stream the events of a turn after the last one that the client has, until the turn ends or waits."""
+    after = -1 if last is None else last
+    tail = services.make_turn_tail()
+    events = await tail.follow(agent_id, session_id, turn_id, after, deadline_of(request))
+    form = StreamFormat(encode_numbered_event, encode_error=end_tail)
+    return stream_frames(encode_events(events, form), services.heartbeat_seconds)
 
 
 @router.get(TURN, response_model=Turn)

@@ -47,7 +47,7 @@ class TurnLog:
         self.mark_last()
 
     async def append(
-        self, step: Step | None, ending: RunOutcome | None = None, _details: AnswerDetails | None = None, /
+        self, step: Step | None, ending: RunOutcome | None = None, details: AnswerDetails | None = None, /
     ) -> None:
         """Store a record; with an ending the session is free again when this returns.
 
@@ -55,7 +55,7 @@ class TurnLog:
             Interrupted: the session was lost, or another process ended the turn.
         """
         self.keeper.check()
-        record = TurnRecord(step=step, ending=ending)
+        record = TurnRecord(step=step, ending=ending, text_lengths=details.text_lengths if details else None)
         if ending is not None and ending.status is RunStatus.awaiting_input:
             await self.put_pending(step, ending)
         if ending is not None:

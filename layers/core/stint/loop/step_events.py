@@ -1,0 +1,67 @@
+"""The events of stored steps, as the loop emitted them while the steps ran."""
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any
+
+from stint.domain.content import text_of
+from stint.domain.inference import AnswerDetails
+from stint.domain.run_events import (
+    LoopEvent,
+    ReasoningEnded,
+    ReasoningProgress,
+    RefusalDelta,
+    StepComplete,
+    StepProgress,
+    StepStart,
+    TextDelta,
+    ToolCallDelta,
+    call_delta,
+)
+from stint.domain.steps import InferenceStep, ShieldCallStep, Step, ToolExecutionStep
+from stint.domain.text_lengths import cut_text
+
+
+class StepReplay:
+    """Makes the events of a run's steps, one step after the other."""
+
+    def __init__(self) -> None:
+        self.emitted = 0
+        self.after_answer = False
+
+    def emit_step(self, step: Step, details: AnswerDetails | None = None) -> Iterator[LoopEvent]:
+        """Yield the events of a step that is complete, without those that `emit_running` has yielded of it."""
+        yield from islice(self.step_events(step, details), self.emitted, None)
+        yield StepComplete(step_type=step.step_type, step_id=step.step_id, step_details=step)
+        self.emitted, self.after_answer = 0, isinstance(step, InferenceStep)
+
+    def emit_running(self, step: Step, details: AnswerDetails | None = None) -> Iterator[LoopEvent]:
+        """Yield the events of a step so far that have not been yielded yet."""
+        for event in islice(self.step_events(step, details), self.emitted, None):
+            self.emitted += 1
+            yield event
+
+    def step_events(self, step: Step, details: AnswerDetails | None) -> Iterator[LoopEvent]:
+        metadata: dict[str, Any] = {}
+        if isinstance(step, ShieldCallStep):
+            metadata = {"touchpoint": "assistant-output" if self.after_answer else "user-input"}
+        yield StepStart(step_type=step.step_type, step_id=step.step_id, metadata=metadata)
+        if isinstance(step, InferenceStep):
+            yield from answer_events(step, details or AnswerDetails())
+        elif isinstance(step, ToolExecutionStep):
+            for call in step.tool_calls:
+                delta = ToolCallDelta(tool_call=call, parse_status="in_progress")
+                yield StepProgress(step_type=step.step_type, step_id=step.step_id, delta=delta)
+
+
+def answer_events(step: InferenceStep, details: AnswerDetails) -> Iterator[LoopEvent]:
+    """Yield the events of an answer: reasoning, text and calls, cut as they were streamed."""
+    if details.reasoning is not None:
+        for piece in cut_text(details.reasoning.text, details.reasoning_lengths):
+            yield ReasoningProgress(step.step_id, piece)
+        yield ReasoningEnded(step.step_id, details.reasoning)
+    answer, delta_of = step.model_response, RefusalDelta if details.refusal else TextDelta
+    for piece in cut_text(text_of(answer.content), details.text_lengths):
+        yield StepProgress(step_type="inference", step_id=step.step_id, delta=delta_of(text=piece))
+    for call in answer.tool_calls:
+        yield StepProgress(step_type="inference", step_id=step.step_id, delta=call_delta(call))

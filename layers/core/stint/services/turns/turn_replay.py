@@ -1,0 +1,90 @@
+"""The events of a turn from its log, with the numbers of its first stream."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from stint.domain.inference import AnswerDetails
+from stint.domain.llama_stack.events import (
+    Event,
+    TerminalEvent,
+    TurnAwaitingInput,
+    TurnComplete,
+    TurnFailed,
+    TurnStart,
+)
+from stint.domain.llama_stack.stored_turns import StoredTurn, TurnHeader, TurnRecord
+from stint.domain.run_events import LoopEvent, ReasoningEnded, ReasoningProgress, RunEnded, StepComplete, StepEvent
+from stint.domain.run_outcome import RunOutcome, RunStatus
+from stint.loop.step_events import StepReplay
+
+
+@dataclass(frozen=True, slots=True)
+class NumberedEvent:
+    """An event of a turn. The turn's start event has the number 0."""
+
+    number: int
+    event: Event
+
+
+class TurnReplay:
+    """Makes the events of a turn, record by record. `turn` has the records so far, and `count` is that of its events.
+
+    A resumed turn continues its numbers.
+    """
+
+    def __init__(self, header: TurnHeader) -> None:
+        self.turn = StoredTurn(header)
+        self.count = 0
+        self._steps = StepReplay()
+
+    def emit_start(self) -> Iterator[NumberedEvent]:
+        yield from self._number([TurnStart(turn_id=self.turn.header.turn_id)])
+
+    def emit_records(self, records: Iterable[TurnRecord]) -> Iterator[NumberedEvent]:
+        """Add records of the log, and yield their events."""
+        for record in records:
+            yield from self._number(self._record_events(record))
+
+    def _record_events(self, record: TurnRecord) -> Iterator[Event]:
+        resumes = self.turn.ending is not None
+        self.turn.records.append(record)
+        if record.step is not None and resumes:  # the client's results, which are announced as a whole
+            yield StepComplete(step_type=record.step.step_type, step_id=record.step.step_id, step_details=record.step)
+        elif record.step is not None:
+            details = AnswerDetails(text_lengths=record.text_lengths)
+            yield from shown(self._steps.emit_step(record.step, details))
+        if record.ending is not None:
+            yield terminal_event(self.turn, record.ending)
+
+    def _number(self, events: Iterable[Event]) -> Iterator[NumberedEvent]:
+        for event in events:
+            self.count += 1
+            yield NumberedEvent(self.count - 1, event)
+
+
+def shown(events: Iterable[LoopEvent]) -> Iterator[StepEvent]:
+    """Yield the events of the loop that the Agents API has."""
+    for event in events:
+        if not isinstance(event, ReasoningProgress | ReasoningEnded | RunEnded):
+            yield event
+
+
+def terminal_event(turn: StoredTurn, ending: RunOutcome) -> TerminalEvent:
+    """Return the event of an ending, which is the turn's last record."""
+    if ending.status is RunStatus.awaiting_input:
+        return TurnAwaitingInput(turn=turn.to_turn())
+    if ending.status is RunStatus.failed and ending.error is not None:
+        error = ending.error.to_error()
+        error.turn_id = turn.header.turn_id
+        return TurnFailed(error, turn.to_turn())
+    return TurnComplete(turn=turn.to_turn())
+
+
+def count_events(turn: StoredTurn) -> int:
+    """Return the number of a turn's events so far, that of its next event."""
+    replay = TurnReplay(turn.header)
+    for _ in replay.emit_start():
+        pass
+    for _ in replay.emit_records(turn.records):
+        pass
+    return replay.count

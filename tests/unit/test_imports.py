@@ -35,12 +35,12 @@ ALLOWED = {
 MODULES = {
     "authorizer": 440,
     "admin": 690,
-    "agents": 678,
-    "knowledge": 714,
-    "registry": 693,
-    "responses": 753,
-    "turns": 670,
-    "worker": 646,
+    "agents": 679,
+    "knowledge": 715,
+    "registry": 694,
+    "responses": 754,
+    "turns": 671,
+    "worker": 647,
 }
 
 # The second import finds every library loaded: what reads the environment then is the package itself.

@@ -182,7 +182,11 @@ async def test_a_record_whose_answer_was_lost_elsewhere_is_seen(
 ) -> None:
     [turn] = await warm.stored()
     other = warm.beside(script(said("two")))
-    with own_cloud.proxy.failing("PutItem", marker, lost=True), pytest.raises(StoreUnavailable):
+    with (
+        own_cloud.proxy.failing("PutItem", marker, lost=True),
+        own_cloud.proxy.failing("GetItem", f"{turn.turn_id}:"),
+        pytest.raises(StoreUnavailable),
+    ):
         await (other.start("second") if marker == "input_messages" else other.resume(turn.turn_id, ("call_1", "3")))
     answer(warm, said("three"))
 

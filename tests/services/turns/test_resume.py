@@ -181,7 +181,7 @@ async def test_iterations_and_usage_are_counted_across_resumes(make_turn_fixture
     assert (turn.output_message.stop_reason, turn.output_message.tool_calls) == ("end_of_turn", [])
 
 
-async def test_a_turn_whose_resumption_died_has_failed_with_the_answers_kept(
+async def test_a_turn_whose_resumption_died_takes_no_other_answers_and_keeps_those_it_has(
     make_turn_fixture: MakeTurnFixture,
 ) -> None:
     turn_fixture = await make_turn_fixture(script(called("add"), [asyncio.Event()])).open("add")
@@ -189,7 +189,7 @@ async def test_a_turn_whose_resumption_died_has_failed_with_the_answers_kept(
     await die(await turn_fixture.resume(paused.turn_id, ("c0", "3")))
 
     with pytest.raises(Conflict, match="status is failed"):
-        await turn_fixture.resume(paused.turn_id, ("c0", "3"))
+        await turn_fixture.resume(paused.turn_id, ("c0", "4"))
 
     turn = await turn_fixture.get(paused.turn_id)
     assert [step.step_type for step in turn.steps] == ["inference", "tool_execution"]

@@ -91,18 +91,6 @@ async def test_an_end_that_cannot_be_stored_frees_the_session_and_the_next_turn_
     assert following.status is TurnStatus.completed
 
 
-async def test_an_end_whose_answer_was_lost_is_not_ended_twice(own_cloud: Cloud, tenant: str) -> None:
-    turn_fixture = await TurnFixture(own_cloud.store, tenant, script(said(), said("next"))).open()
-    turn = await turn_fixture.start()
-
-    with own_cloud.proxy.failing("PutItem", ENDING, lost=True, times=1):
-        told = ended(await turn_fixture.play(turn))
-    await turn_fixture.turn("go on")
-
-    assert told.status is TurnStatus.failed
-    assert [each.status for each in await turn_fixture.stored()] == [TurnStatus.completed] * 2
-
-
 @pytest.mark.parametrize(
     ("config", "request_", "code"),
     [
@@ -216,7 +204,7 @@ async def test_a_fault_after_the_end_was_stored_adds_nothing_to_the_log(
         faults.setattr(SessionLease, "release", fault)
         events = await turn_fixture.play(turn)
 
-    assert shape(events)[-1].startswith("failed ")
+    assert shape(events)[-1] == "turn_complete"
     [stored] = (await turn_fixture.store.turns.history(*turn_fixture.ids)).turns
     assert (stored.status, len(stored.records)) == (RunStatus.completed, 1)
 

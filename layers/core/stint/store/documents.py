@@ -1,6 +1,7 @@
 """Documents in items: compact JSON, compressed if that saves a unit, in S3 if it is large."""
 
 import asyncio
+import secrets
 import zlib
 from bisect import bisect_right
 from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -8,7 +9,7 @@ from hashlib import sha256
 from itertools import accumulate
 from typing import TypeVar
 
-from stint.domain.errors import NotFound
+from stint.domain.errors import NotFound, StoreUnavailable
 from stint.domain.paging import MAX_BYTES
 from stint.domain.receipts import Consumption
 from stint.domain.schema import Schema
@@ -16,6 +17,7 @@ from stint.metering import count_writes
 from stint.store.blobs import Blobs
 from stint.store.failures import BlobMissing, ConditionFailed
 from stint.store.items import Item, size, write_units
+from stint.store.keys import Key
 from stint.store.parallel import map_concurrently
 from stint.store.table import NEW, Table
 
@@ -23,6 +25,9 @@ D = TypeVar("D", bound=Schema)
 
 MAX_ITEM = 300_000
 """Bytes of an item above which its document is stored in S3. DynamoDB refuses items of more than 400 KB."""
+
+CHECK_SECONDS = 2.0
+"""Maximum seconds of the read that shows whether a write without an answer took effect."""
 
 IN_THREAD = 64_000
 """Bytes from which documents are compressed in a thread: 1 MB takes 40 ms, in which other streams would wait."""
@@ -47,16 +52,28 @@ class Documents:
         *,
         condition: str = NEW,
         values: Item | None = None,
-        consumption: Consumption | None = None,
     ) -> None:
         """Write a record with a document if there is none, or if a condition holds. `prefix` is that of its blob.
 
-        The record's own units are added to the `consumption` in it. Raises ConditionFailed with the existing record,
-        and then deletes the blob.
+        Raises ConditionFailed with the existing record, and then deletes the blob.
+        """
+        packed = await self.pack(item, document, prefix)
+        try:
+            await self._table.put_new(packed, condition=condition, values=values)
+        except ConditionFailed:
+            await self.delete_blob(packed)
+            raise
+
+    async def put_record(
+        self, item: Item, document: Schema, prefix: str, consumption: Consumption | None = None
+    ) -> None:
+        """Write a record of a log if there is none.
+
+        The record's own units are added to the `consumption` in it. Raises ConditionFailed as `put_new`.
         """
         packed = await pack_counted(lambda: self.pack(item, document, prefix), consumption)
         try:
-            await self._table.put_new(packed, condition=condition, values=values)
+            await put_checked(self._table, packed)
         except ConditionFailed:
             await self.delete_blob(packed)
             raise
@@ -148,3 +165,34 @@ def fitting(sizes: Iterable[int]) -> int:
     """Return how many leading documents fit into one response. The first one always does."""
     totals = list(accumulate(sizes))
     return max(bisect_right(totals, MAX_BYTES), min(1, len(totals)))
+
+
+async def put_checked(table: Table, item: Item) -> None:
+    """Write a record if there is none. If no answer comes, read whose record is there.
+
+    Raises:
+        ConditionFailed: another writer's record is there.
+        StoreUnavailable: the record was not written, or cannot be read soon.
+    """
+    sent = item | {"nonce": secrets.token_bytes(6)}
+    try:
+        await table.put_new(sent)
+    except StoreUnavailable as error:
+        if not error.unsure or not await is_written(table, sent):
+            raise
+
+
+async def is_written(table: Table, sent: Item) -> bool:
+    """Return whether a record is as it was sent; False if there is none, or it cannot be read soon.
+
+    Raises:
+        ConditionFailed: another writer's record is there.
+    """
+    try:
+        async with asyncio.timeout(CHECK_SECONDS):
+            found = await table.get(Key(sent["pk"], sent["sk"]))
+    except (StoreUnavailable, TimeoutError):
+        return False
+    if found is not None and found != sent:
+        raise ConditionFailed(found)
+    return found is not None

@@ -83,7 +83,8 @@ class ResponseStore:
         if record.ending is not None:
             item["ended_as"] = record.ending.status.value
         prefix, ending = keys.response_blobs(tenant, response_id, expires=expires_at is not None), record.ending
-        await self._documents.put_new(item, record, prefix, consumption=ending.consumption if ending else None)
+        counted = ending.consumption if ending else None
+        await self._documents.put_record(item, record, prefix, counted)
 
     async def seal(
         self, tenant: str, response_id: str, record_of: Callable[[StoredResponse], ResponseRecord]

@@ -166,9 +166,9 @@ class Table:
         Raises ConditionFailed with the existing record.
 
         The client retries a write whose answer was lost. The retry then finds its own record, which a random `nonce`
-        distinguishes from an equal record of another writer.
+        distinguishes from an equal record of another writer. An item may have its own.
         """
-        sent = item | {"nonce": secrets.token_bytes(6)}
+        sent = {"nonce": secrets.token_bytes(6)} | item
         bound: Any = {"ExpressionAttributeValues": encode(values)} if values else {}
         try:
             await self._call(

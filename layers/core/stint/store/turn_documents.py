@@ -1,6 +1,7 @@
 """Documents of turns in the table: without empty fields, and without the ids that are in the record's key."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any
 
 from pydantic_core import from_json
@@ -11,7 +12,7 @@ from stint.domain.receipts import Consumption
 from stint.domain.schema import Schema
 from stint.domain.steps import CompletionMessage, InferenceStep
 from stint.store import keys
-from stint.store.documents import MAX_ITEM, Documents, json_size, pack_counted
+from stint.store.documents import MAX_ITEM, Documents, json_size, pack_counted, put_checked
 from stint.store.failures import ConditionFailed
 from stint.store.items import Item
 from stint.store.log import LogItems
@@ -32,17 +33,24 @@ class TurnDocuments:
         self._table = table
         self._documents = documents
 
-    async def put_new(
-        self, item: Item, document: TurnDocument, prefix: str, consumption: Consumption | None = None
+    async def put_header(self, item: Item, header: TurnHeader, prefix: str) -> int:
+        """Write a header if there is none, and return its size. Raises ConditionFailed as `put_record`."""
+        return await self._put(await self.pack(item, header, prefix), self._table.put_new)
+
+    async def put_record(
+        self, item: Item, record: TurnRecord, prefix: str, consumption: Consumption | None = None
     ) -> int:
-        """Write a record if there is none, and return the size of its document.
+        """Write a record of a log if there is none, and return the size of its document.
 
         The record's own units are added to the `consumption` in it. Raises ConditionFailed with the existing record,
         and deletes the blob.
         """
-        packed = await pack_counted(lambda: self.pack(item, document, prefix), consumption)
+        packed = await pack_counted(lambda: self.pack(item, record, prefix), consumption)
+        return await self._put(packed, partial(put_checked, self._table))
+
+    async def _put(self, packed: Item, put: Callable[[Item], Awaitable[None]]) -> int:
         try:
-            await self._table.put_new(packed)
+            await put(packed)
         except ConditionFailed:
             await self._documents.delete_blob(packed)
             raise

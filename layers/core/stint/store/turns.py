@@ -50,7 +50,7 @@ class TurnStore:
         """Store a turn's header, and return its size. Raises Interrupted if the turn was sealed before it started."""
         key = keys.turn(lease.tenant, lease.agent_id, lease.session_id, header.turn_id)
         try:
-            return await self._documents.put_new(_item(lease, key), header, _blobs(lease, header.turn_id))
+            return await self._documents.put_header(_item(lease, key), header, _blobs(lease, header.turn_id))
         except ConditionFailed:
             raise _interrupted(header.turn_id) from None
 
@@ -77,7 +77,7 @@ class TurnStore:
         if record.ending is not None:
             item["ended_as"] = record.ending.status.value
         consumption = record.ending.consumption if record.ending else None
-        return await self._documents.put_new(item, record, _blobs(lease, turn_id), consumption)
+        return await self._documents.put_record(item, record, _blobs(lease, turn_id), consumption)
 
     async def seal(self, lease: SessionLease, turn_id: str, ending: RunOutcome) -> int:
         """End another turn of the lease's session, whose writer may be dead, and return the number of its records.

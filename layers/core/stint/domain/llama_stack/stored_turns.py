@@ -9,7 +9,7 @@ from stint.domain.content import DocumentText
 from stint.domain.inference import Usage
 from stint.domain.llama_stack.turns import Attachment, Turn, TurnOverrides, TurnStatus
 from stint.domain.messages import InputMessage
-from stint.domain.receipts import Receipt
+from stint.domain.receipts import Consumption, Receipt
 from stint.domain.run_outcome import RunOutcome, RunStatus
 from stint.domain.schema import Schema, Timestamp
 from stint.domain.steps import CompletionMessage, InferenceStep, ShieldCallStep, Step, ToolExecutionStep
@@ -86,6 +86,12 @@ class StoredTurn:
         """Return the usage of the last ending that has one. A resumed turn has none until it ends again."""
         endings = (record.ending for record in reversed(self.records) if record.ending is not None)
         return next((ending.usage for ending in endings if ending.usage is not None), None)
+
+    @property
+    def consumption(self) -> Consumption | None:
+        """Return what the turn has consumed, as in the last ending."""
+        endings = (record.ending for record in reversed(self.records) if record.ending is not None)
+        return next((ending.consumption for ending in endings), None)
 
     @property
     def output_message(self) -> CompletionMessage:

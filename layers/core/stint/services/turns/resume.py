@@ -1,6 +1,6 @@
 """Resuming of a session's last turn, which waits for its client or is complete."""
 
-from collections.abc import Set
+from collections.abc import Sequence, Set
 
 from stint.domain.errors import Conflict
 from stint.domain.ids import new_id
@@ -26,6 +26,29 @@ def not_waiting(turn: Turn) -> Conflict:
         "of a session can be resumed, while its status is awaiting_input or completed. Start a new turn.",
         code="turn_not_awaiting_input",
     )
+
+
+def is_resumable(turn: StoredTurn, responses: Sequence[ToolResponse]) -> bool:
+    """Return whether a turn can be resumed with some responses, for the first time or again."""
+    return turn.status in RESUMABLE or stored_answer(turn, responses) is not None
+
+
+def stored_answer(turn: StoredTurn, responses: Sequence[ToolResponse]) -> ToolExecutionStep | None:
+    """Return the step with which a turn was resumed; None if its last record is not that step with these responses."""
+    records = [record for record in turn.records if not record.fence]
+    ended, last = records[-2:] if len(records) > 1 else (None, None)
+    if ended is None or ended.ending is None or ended.ending.status not in RESUMABLE:
+        return None
+    step = last.step if last is not None and last.ending is None else None
+    if isinstance(step, ToolExecutionStep) and by_call(step.tool_responses) == by_call(responses):
+        return step
+    return None
+
+
+def by_call(responses: Sequence[ToolResponse]) -> list[ToolResponse]:
+    """Return responses in the order of their calls, without the tools' names, which are stored as in the calls."""
+    unnamed = [response.model_copy(update={"tool_name": ""}) for response in responses]
+    return sorted(unnamed, key=lambda response: response.call_id)
 
 
 def answer_turn(
@@ -81,5 +104,4 @@ def answered_step(pending: PendingCalls, responses: list[ToolResponse]) -> ToolE
 def resumed_run(turn: StoredTurn, plan: Plan, transcript: Transcript, log: Log, deadline: float) -> Run:
     """Continue a paused turn with its usage so far."""
     iterations = sum(isinstance(step, InferenceStep) for step in turn.steps)
-    usage = turn.ending.usage if turn.ending else None
-    return Run(turn.header.turn_id, plan, transcript, log, deadline, iterations=iterations, usage=usage)
+    return Run(turn.header.turn_id, plan, transcript, log, deadline, iterations=iterations, usage=turn.usage)

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Set
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 
 from stint.caller import find_end_user
@@ -11,6 +11,7 @@ from stint.domain.llama_stack.agents import AgentConfig
 from stint.domain.llama_stack.stored_turns import StoredTurn
 from stint.domain.schema import now
 from stint.domain.stops import stop_name
+from stint.domain.tools import ToolResponse
 from stint.log_keys import add_log_keys
 from stint.loop.lease_keeper import LeaseKeeper, lease_span
 from stint.loop.transcript import Transcript
@@ -19,6 +20,7 @@ from stint.run_stop import refuse_stopped
 from stint.services.agents.agents import Agents
 from stint.services.agents.interrupted import interrupted_ending
 from stint.services.concurrency import value_of
+from stint.services.turns.resume import stored_answer
 from stint.services.turns.segments import SegmentWriter
 from stint.services.turns.session_recorder import SessionRecorder
 from stint.services.turns.session_transcript import SessionTranscript, calls_of
@@ -68,9 +70,16 @@ class SessionOpener:
     history_bytes: int
 
     async def open_session(
-        self, agent_id: str, session_id: str, turn_id: str, deadline: float, *, resume: bool
+        self,
+        agent_id: str,
+        session_id: str,
+        turn_id: str,
+        deadline: float,
+        responses: Sequence[ToolResponse] | None = None,
     ) -> OpenSession:
         """Acquire the lease, and concurrently read the agent, and the history unless this process remembers it.
+
+        With `responses`, the turn is to be resumed with these.
 
         Raises:
             NotFound: there is no such agent or session, or it has expired.
@@ -78,6 +87,7 @@ class SessionOpener:
             RateLimitExceeded, QuotaExceeded: a budget is used up.
             Stopped: the session, the caller's key or the tenant was stopped.
         """
+        resume = responses is not None
         asked, span = asyncio.get_running_loop().time(), lease_span(self.lease_seconds, deadline)
         known = self.transcripts.get((self.tenant, agent_id, session_id))
         config, lease, history, admitted, allowed = await asyncio.gather(
@@ -99,23 +109,28 @@ class SessionOpener:
             value_of(allowed)
             value_of(admitted)
             name_run(agent_id, session_id)
-            past = await self.reconcile(lease, known or SessionTranscript.of(value_of(history)))
+            past = await self.reconcile(lease, known or SessionTranscript.of(value_of(history)), responses)
             return OpenSession(found, keeper, past, self.view(past, resume=resume))
 
-    async def reconcile(self, lease: SessionLease, known: SessionTranscript) -> SessionTranscript:
-        """Make the transcript complete, and seal turns whose process died.
+    async def reconcile(
+        self, lease: SessionLease, known: SessionTranscript, responses: Sequence[ToolResponse] | None = None
+    ) -> SessionTranscript:
+        """Make the transcript complete, and seal turns whose process died, except one that `responses` resume again.
 
         It is current if it ends with the turn in a lease that its holder has released. Otherwise the turns from its
         last one on are read. With the lease acquired no other turn can run, so a turn that looks running has lost its
         process.
         """
-        if lease.taken_over_turn is not None:
-            await self.seal(lease, lease.taken_over_turn)
+        over = lease.taken_over_turn
+        resumed = responses is not None and over == lease.turn_id
+        if over is not None and not resumed:
+            await self.seal(lease, over)
         past = known
-        if lease.taken_over_turn is not None or known.end != lease.last:
+        if over is not None or known.end != lease.last:
             past = await self.catch_up(lease, known)
-        if past.is_running:
-            await self.seal(lease, past.turn_id)
+        again = past.last is not None and stored_answer(past.last, responses or ()) is not None
+        if not again and (resumed or past.is_running):
+            await self.seal(lease, lease.turn_id if resumed else past.turn_id)
             past = await self.catch_up(lease, known)
         lease.last = past.end
         fitted = past.fitted(self.history_bytes)

@@ -66,9 +66,13 @@ class TurnLog:
         self.turn.size += size
         self.mark_last()
         if ending is not None:
-            await self.keeper.release()
-            if self.recorder is not None:
-                self.recorder.record_end(self.turn)
+            await self.end()
+
+    async def end(self) -> None:
+        """Release the lease of a turn whose ending is stored, and remember the turn for the next one."""
+        await self.keeper.release()
+        if self.recorder is not None:
+            self.recorder.record_end(self.turn)
 
     @contextmanager
     def writing(self) -> Iterator[None]:
@@ -83,6 +87,21 @@ class TurnLog:
             if error.unsure:
                 error.turn_id = self.turn.header.turn_id
             raise
+
+    async def read_again(self) -> bool:
+        """Read the turn after a write failed, and return whether it has records that this log did not know of.
+
+        An ending among them frees the session, as in `append`.
+        """
+        lease = self.keeper.lease
+        stored = await self.store.get(lease.tenant, lease.agent_id, lease.session_id, lease.turn_id)
+        if len(stored.records) <= len(self.turn.records):
+            return False
+        self.turn.records[:], self.turn.size = stored.records, stored.size
+        self.mark_last()
+        if stored.ending is not None:
+            await self.end()
+        return True
 
     def check(self) -> None:
         """Check that the lease is still valid. Raises Interrupted."""

@@ -5,18 +5,19 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 
-from stint.domain.errors import Conflict, NotFound, StintError, Unexpected, rename_param
+from stint.domain.errors import Conflict, NotFound, StintError, Unexpected
 from stint.domain.ids import new_id
-from stint.domain.llama_stack.events import Event, TurnFailed, TurnStart
-from stint.domain.llama_stack.stored_turns import PendingCalls, StoredTurn, TurnRecord
+from stint.domain.llama_stack.events import Event, TurnStart
+from stint.domain.llama_stack.stored_turns import PendingCalls, StoredTurn
 from stint.domain.llama_stack.turns import Turn, TurnCreateRequest, TurnOverrides, TurnResumeRequest
 from stint.domain.run_events import ReasoningEnded, ReasoningProgress, RunEnded, StepComplete
-from stint.domain.run_outcome import ErrorInfo, RunStatus
+from stint.domain.run_outcome import RunStatus
 from stint.domain.schema import now
 from stint.domain.steps import Step
+from stint.domain.tools import ToolResponse
 from stint.loop.agent_loop import run_loop
 from stint.loop.run import Run
 from stint.metering import resume_meter
@@ -28,11 +29,12 @@ from stint.services.document_reader import DocumentReader, images_of
 from stint.services.spending.meters import Meters, metered
 from stint.services.turns.history import add_input
 from stint.services.turns.planner import Planner
-from stint.services.turns.resume import RESUMABLE, answer_turn, not_waiting, resumed_run
+from stint.services.turns.resume import answer_turn, is_resumable, not_waiting, resumed_run, stored_answer
 from stint.services.turns.session_documents import SessionDocuments
 from stint.services.turns.session_opener import OpenSession, SessionOpener
+from stint.services.turns.turn_failures import fail_turn
 from stint.services.turns.turn_log import TurnLog
-from stint.services.turns.turn_run import FIELDS, TurnRun, make_header, terminal_event
+from stint.services.turns.turn_run import TurnRun, make_header, terminal_event
 from stint.store.session_leases import SessionLease
 from stint.store.store import Store
 from stint.tools.port import NO_PROVIDER_DATA, ProviderData
@@ -91,7 +93,7 @@ class Turns:
         await self.reader.check_images(images_of("messages", [each.content for each in request.messages]))
         documents = await self.reader.read(request.documents)
         opened, _ = await asyncio.gather(
-            self.opener.open_session(agent_id, session_id, new_id(), deadline, resume=False),
+            self.opener.open_session(agent_id, session_id, new_id(), deadline),
             self.planner.prepare(),
             return_exceptions=True,
         )
@@ -146,7 +148,8 @@ class Turns:
         """Store tool responses. When this returns, they are stored and the model call has started.
 
         A waiting turn accepts the responses to its calls. A completed one accepts responses to calls that the client
-        parsed from its output message, with new ids.
+        parsed from its output message, with new ids. A turn that stopped right after it had stored the same responses
+        continues from there.
 
         Raises:
             NotFound: there is no such agent, session or turn.
@@ -154,29 +157,33 @@ class Turns:
             InvalidRequest: the responses do not match the calls. Nothing is changed.
         """
         await self.reader.check_images(images_of("tool_responses", [each.content for each in request.tool_responses]))
-        session, turn, noted = await self.open_last(agent_id, session_id, turn_id, deadline)
+        responses = request.tool_responses
+        session, turn, noted = await self.open_last(agent_id, session_id, turn_id, responses, deadline)
         async with session.keeper.released_on_error():
-            waited = turn.status is RunStatus.awaiting_input
-            resume_meter(turn.ending.consumption if turn.ending else None)
-            calls = frozenset[str]() if waited else await self.opener.read_calls(session)
-            step = answer_turn(turn, calls, noted, request.tool_responses)
+            stored = stored_answer(turn, responses)
+            completed = turn.status is RunStatus.completed
+            resume_meter(turn.consumption)
+            calls = await self.opener.read_calls(session) if completed else frozenset[str]()
+            step = stored or answer_turn(turn, calls, noted, responses)
             log = self.make_log(session, turn)
             plan = await self.planner.plan(session.config, turn.header.overrides, provider_data, session.caller)
-            session.transcript.add_step(step)
+            if stored is None:
+                session.transcript.add_step(step)
             run = resumed_run(turn, plan, session.transcript, log, deadline)
             async with run.opened():
-                await log.append(step)
-        if waited:
+                if stored is None:
+                    await log.append(step)
+        if not completed:
             await self.forget_calls(log.keeper.lease, turn_id)
         announcement = StepComplete(step_type=step.step_type, step_id=step.step_id, step_details=step)
         return TurnRun(run, log, announcement, used=run.usage)
 
     async def open_last(
-        self, agent_id: str, session_id: str, turn_id: str, deadline: float
+        self, agent_id: str, session_id: str, turn_id: str, responses: Sequence[ToolResponse], deadline: float
     ) -> tuple[OpenSession, StoredTurn, PendingCalls | None]:
         """Open a session for its last, resumable turn, and return it with the turn's waiting calls."""
         opened, noted, _ = await asyncio.gather(
-            self.opener.open_session(agent_id, session_id, turn_id, deadline, resume=True),
+            self.opener.open_session(agent_id, session_id, turn_id, deadline, responses),
             self.store.turns.get_pending(self.tenant, agent_id, session_id, turn_id),
             self.planner.prepare(),
             return_exceptions=True,
@@ -186,7 +193,7 @@ class Turns:
         session = value_of(opened)
         async with session.keeper.released_on_error():
             last = session.last
-            if last is None or last.header.turn_id != turn_id or last.status not in RESUMABLE:
+            if last is None or last.header.turn_id != turn_id or not is_resumable(last, responses):
                 raise not_waiting(await self.get(agent_id, session_id, turn_id))
             return session, StoredTurn(last.header, [*last.records], last.size), value_of(noted)
 
@@ -203,10 +210,10 @@ class Turns:
                     if not isinstance(event, ReasoningProgress | ReasoningEnded):
                         yield terminal_event(turn, event) if isinstance(event, RunEnded) else event
         except StintError as error:
-            yield await self.fail(turn, error)
+            yield await fail_turn(turn, error)
         except Exception:
             logger.exception("Unexpected error in a turn")
-            yield await self.fail(turn, Unexpected())
+            yield await fail_turn(turn, Unexpected())
         finally:
             turn.log.keeper.stop()
             await self.meters.end()
@@ -215,21 +222,6 @@ class Turns:
         """Write what makes the session cheaper to read, after the turn's response was sent. Nothing is raised."""
         if turn.log.recorder is not None:
             await turn.log.recorder.write_segments()
-
-    async def fail(self, turn: TurnRun, error: StintError) -> TurnFailed:
-        """Store that a turn failed. If this fails, too, the next turn seals this one."""
-        logger.warning("The turn failed", extra={"error_code": error.code, "error": error.message})
-        error.turn_id = turn.turn_id
-        error.param = rename_param(error.param, FIELDS)
-        turn.error = error
-        ending = turn.run.make_outcome(RunStatus.failed, ErrorInfo.of(error))
-        try:
-            await turn.log.append(None, ending)
-        except Exception:  # nothing may be raised here, whatever is wrong with the store
-            logger.warning("The outcome of a failed turn was not stored", exc_info=True)
-            turn.log.turn.records.append(TurnRecord(ending=ending))
-            await turn.log.keeper.release()
-        return TurnFailed(error, turn.log.turn.to_turn())
 
     async def get(self, agent_id: str, session_id: str, turn_id: str) -> Turn:
         """Return a turn.

@@ -12,7 +12,7 @@ export PYTHONPATH := layers/core:layers/runtime/python:.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run cli invoke sam-local test test-api test-adversarial test-security test-mutations fuzz test-local test-node test-clients bench lint types arch validate build deploy openapi lock clean
+.PHONY: help setup run cli invoke sam-local test test-api test-adversarial test-security test-mutations test-faults fuzz test-local test-node test-clients bench lint types arch validate build deploy openapi lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -75,11 +75,14 @@ ATTACKS := tests/security
 # Tests of every route over HTTP, and of the table and the bucket, with generated faults.
 INTERFACES := tests/api tests/store
 
+# Deaths of processes and failures of AWS at every call.
+DURABILITY := tests/faults
+
 # Tests that wait for the engine leave a processor idle, so there are three workers for two processors.
 WORKERS ?= $(shell echo $$(( ($$(getconf _NPROCESSORS_ONLN) * 3 + 1) / 2 )))
 
 test: setup ## run the tests of modules and use cases (two minutes)
-	@$(BIN)/pytest -q -n $(WORKERS) --dist loadfile $(PROCESSES:%=--ignore %) $(HOSTILE:%=--ignore %) $(ATTACKS:%=--ignore %) $(INTERFACES:%=--ignore %) --ignore tests/clients $(ARGS)
+	@$(BIN)/pytest -q -n $(WORKERS) --dist loadfile $(PROCESSES:%=--ignore %) $(HOSTILE:%=--ignore %) $(ATTACKS:%=--ignore %) $(INTERFACES:%=--ignore %) $(DURABILITY:%=--ignore %) --ignore tests/clients $(ARGS)
 
 test-api: setup ## run the tests of the HTTP API, of the table and of the bucket (two minutes)
 	@$(BIN)/pytest -q -n $(WORKERS) --dist loadfile $(INTERFACES) $(ARGS)
@@ -96,6 +99,10 @@ fuzz: setup .venv-fuzz/.installed ## send generated requests to every operation 
 
 test-mutations: setup ## remove one protection at a time, and check that a test of `make test-security` fails (ten minutes)
 	@exec $(BIN)/python -m tests.security.mutations $(ARGS)
+
+# POINT=7: only the call with this number. FAULTS=all: every kind of fault for each call, not three of them.
+test-faults: setup ## kill processes and fail calls of AWS at every point of each scenario (seven minutes)
+	@$(BIN)/pytest -q -n $(WORKERS) --dist worksteal $(DURABILITY) $(ARGS)
 
 test-local: setup ## run the tests of function processes: the runtime, `make run` with the real Python clients, every event
 	@$(BIN)/pytest -q -n $(WORKERS) --dist loadfile $(PROCESSES) $(ARGS)

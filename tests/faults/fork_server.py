@@ -1,0 +1,225 @@
+"""Program that imports the product once and forks processes of it: `python -m tests.faults.fork_server LOG`.
+
+It reads commands as lines of JSON, and answers each with a line. A forked process has imported every module, but made
+no client, like a process that Lambda starts from a snapshot.
+
+- `{"run": "serve", "environment": {...}, "ahead": seconds}` serves the API: `{"pid": ..., "port": ...}`
+- `{"run": "work", "event": {...}, ...}` handles an event of the queue: `{"pid": ...}`
+- `{"run": "warm", "environment": {...}}` does both in this process, until SIGTERM. Schemas and routes that requests
+  build are then there for all forked processes; clients and caches are dropped.
+- `{"run": "wait", "pid": ...}` waits for the end of a process: `{"status": ..., "answer": ...}`
+"""
+
+import gc
+import importlib
+import json
+import logging
+import os
+import pkgutil
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from types import SimpleNamespace
+from typing import Any, NoReturn
+
+from tests.clock import CLOCK
+
+CLOCK.install()  # before the product is imported, which refers to the clocks
+
+import botocore.retries.standard  # noqa: E402
+import botocore.session  # noqa: E402
+import uvicorn  # noqa: E402
+from fastapi import FastAPI  # noqa: E402
+from functions.worker import app as worker  # noqa: E402
+
+import stint  # noqa: E402
+from stint.aws import retries  # noqa: E402
+from stint.aws.dynamodb import DynamoDBClient  # noqa: E402
+from stint.bootstrap.operator import OperatorComposition  # noqa: E402
+from stint.http.app import create_app, list_routers  # noqa: E402
+from stint.settings import load_settings  # noqa: E402
+from stint.store import clients  # noqa: E402
+
+TIMEOUT_SECONDS = 1.0
+"""Timeout of AWS clients, and with the next ones the only difference to the product: tests do not wait for more."""
+BACKOFF_SECONDS = 0.02
+UNUSED = ("stint.cli", "stint.bootstrap.embedders.local")
+
+
+class AnyServices:
+    """The services of all functions for one tenant, from the composition that has each."""
+
+    def __init__(self, tenant: str) -> None:
+        self._tenant = tenant
+
+    def __getattr__(self, name: str) -> Any:
+        composition = worker.composition
+        for make in (composition.make_openai_services, composition.make_knowledge_services, composition.make_services):
+            services = make(self._tenant)
+            if hasattr(services, name):
+                return getattr(services, name)
+        return getattr(OPERATOR.make_services(self._tenant), name)
+
+
+OPERATOR = OperatorComposition(load_settings)
+CONTEXT = SimpleNamespace(get_remaining_time_in_millis=lambda: 120_000, aws_request_id="forked")
+
+
+def make_app() -> FastAPI:
+    make_services: Any = AnyServices
+    return create_app("all", *list_routers(), make_services=make_services, read_settings=load_settings, buffered=False)
+
+
+def shorten_waits() -> None:
+    """Shorten timeouts and backoffs of AWS clients."""
+    defaults: Any = DynamoDBClient.__init__.__kwdefaults__
+    defaults["read_timeout"] = TIMEOUT_SECONDS
+    vars(retries)["BASE_SECONDS"] = vars(retries)["THROTTLED_BASE_SECONDS"] = BACKOFF_SECONDS
+    make: Any = vars(clients)["_make"]
+    vars(clients)["_make"] = lambda service, read_timeout: make(service, min(read_timeout, TIMEOUT_SECONDS))
+    backoff: Any = botocore.retries.standard.ExponentialBackoff
+    backoff.delay_amount = lambda *_: BACKOFF_SECONDS
+    botocore.session.create_loader = cache(botocore.session.create_loader)
+
+
+def import_all() -> None:
+    """Import the modules that a request would import."""
+    for found in pkgutil.walk_packages(stint.__path__, "stint."):
+        if not found.name.startswith(UNUSED):
+            importlib.import_module(found.name)
+
+
+def warm_clients() -> None:
+    """Load the definitions of AWS services, which the clients of all forked processes share."""
+    session = botocore.session.get_session()
+    for service in ("s3", "sqs", "events"):
+        session.create_client(
+            service, region_name="us-east-1", aws_access_key_id="-", aws_secret_access_key="-"
+        ).close()
+
+
+def serve(app: FastAPI, listener: socket.socket) -> None:
+    """Serve the API until SIGTERM, and end the requests that are then running."""
+    uvicorn.run(app, fd=listener.fileno(), log_level="warning", lifespan="off", access_log=False)
+
+
+def work(event: Any, answer: int) -> None:
+    """Handle an event like Lambda, and write the answer to a pipe."""
+    os.write(answer, json.dumps(worker.handler(event, CONTEXT)).encode())
+
+
+@contextmanager
+def environment_of(command: dict[str, Any]) -> Iterator[None]:
+    """Set the environment of a command for a while, and drop what was made with it."""
+    before = dict(os.environ)
+    os.environ.update(command["environment"])
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+        load_settings.cache_clear()
+        for composition in (worker.composition, OPERATOR):
+            composition.forget()
+        gc.collect()
+        gc.freeze()  # collections in forked processes would copy the memory
+
+
+class ForkServer:
+    """The state of the program: its app, and the pipes with the answers of processes."""
+
+    def __init__(self) -> None:
+        self.app = make_app()
+        self.answers: dict[int, int] = {}
+
+    def answer(self, command: dict[str, Any]) -> dict[str, Any]:
+        if command["run"] == "wait":
+            return self._wait(command["pid"])
+        if command["run"] == "work-here":
+            return self._work_here(command)
+        assert threading.active_count() == 1, threading.enumerate()
+        listener = socket.create_server(("127.0.0.1", 0))
+        receive, send = os.pipe()
+        pid = os.fork()
+        if not pid:
+            self._run(command, listener, send)
+        os.close(send)
+        port = listener.getsockname()[1]
+        listener.close()
+        self.answers[pid] = receive
+        return {"pid": pid, "port": port}
+
+    def _wait(self, pid: int) -> dict[str, Any]:
+        _, status = os.waitpid(pid, 0)
+        with os.fdopen(self.answers.pop(pid), "rb") as answer:
+            return {"status": os.waitstatus_to_exitcode(status), "answer": answer.read().decode()}
+
+    def warm(self, command: dict[str, Any], announce: Callable[[dict[str, Any]], None]) -> None:
+        """Serve the API in this process until SIGTERM."""
+        listener = socket.create_server(("127.0.0.1", 0))
+        announce({"pid": os.getpid(), "port": listener.getsockname()[1]})
+        with environment_of(command):
+            serve(self.app, listener)
+        listener.close()
+
+    def _work_here(self, command: dict[str, Any]) -> dict[str, Any]:
+        """Handle an event of the queue in this process."""
+        with environment_of(command):
+            worker.handler(command["event"], CONTEXT)
+            worker.make_runner().close()
+            worker.make_runner.cache_clear()
+        return {}
+
+    def _run(self, command: dict[str, Any], listener: socket.socket, send: int) -> NoReturn:
+        """Run a command in a process that was just forked, and end it."""
+        status = 1
+        try:
+            os.close(0)
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            os.environ.update(command["environment"])
+            CLOCK.move(command["ahead"])
+            if command["run"] == "serve":
+                serve(self.app, listener)
+            else:
+                work(command["event"], send)
+            status = 0
+        except SystemExit:
+            status = 0
+        except BaseException:
+            logging.getLogger(__name__).exception("The forked process failed")
+        finally:
+            logging.shutdown()
+            os._exit(status)
+
+
+def main(log: str) -> None:
+    answers = os.fdopen(os.dup(1), "w")
+    descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    for number in (1, 2):
+        os.dup2(descriptor, number)
+    shorten_waits()
+    import_all()
+    warm_clients()
+    signal.signal(signal.SIGTERM, lambda *_: None)  # uvicorn raises the signal that ended it again
+    server = ForkServer()
+
+    def announce(answer: dict[str, Any]) -> None:
+        print(json.dumps(answer), file=answers, flush=True)
+
+    announce({})
+    for line in sys.stdin:
+        command = json.loads(line)
+        if command["run"] == "warm":
+            server.warm(command, announce)
+            announce({})
+        else:
+            announce(server.answer(command))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,78 @@
+"""The points of a scenario: each of its calls, with each kind of fault."""
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tests.faults.aws_calls import BATCHES
+from tests.faults.cloud import FaultyCloud
+from tests.faults.fault_proxy import DEATHS, ERRORS, Fault, FaultKind
+from tests.faults.scenario import Finding, Outcome, Scenario, run_scenario
+
+PROPERTY = "points of failure"
+KINDS_PER_CALL = 3
+"""Kinds of errors that each call has, in turns, unless FAULTS=all."""
+
+
+@dataclass(frozen=True)
+class TriedPoint:
+    """A point that a fault hit, and what its check found."""
+
+    scenario: str
+    call: str
+    fault: Fault
+    findings: tuple[Finding, ...]
+
+    def to_property(self) -> dict[str, Any]:
+        """Return the value that a test reports."""
+        return {"kind": self.fault.kind.value, "findings": [finding.kind for finding in self.findings]}
+
+    def __str__(self) -> str:
+        found = "; ".join(f"{finding.kind}: {finding.text}" for finding in self.findings)
+        return f"{self.scenario}, call {self.fault.number} ({self.call}), {self.fault.kind.value}: {found}"
+
+
+def faults_of(calls: Sequence[str], kinds: Sequence[FaultKind]) -> Iterator[Fault]:
+    """Yield faults for the calls of a run. POINT=7 selects one call, FAULTS=all every kind."""
+    chosen = os.environ.get("POINT")
+    for number, name in enumerate(calls):
+        if chosen is None or number == int(chosen):
+            fitting = [kind for kind in kinds if kind is not FaultKind.partial or name in BATCHES]
+            count = len(fitting) if os.environ.get("FAULTS") == "all" else KINDS_PER_CALL
+            first = number * count
+            turned = [fitting[(first + place) % len(fitting)] for place in range(min(count, len(fitting)))]
+            yield from (Fault(kind, number) for kind in turned)
+
+
+def try_points(kind: type[Scenario], cloud: FaultyCloud, kinds: Sequence[FaultKind]) -> list[TriedPoint]:
+    """Run a scenario without a fault, and then once for each of its faults."""
+    undisturbed = run_scenario(kind, cloud)
+    assert not undisturbed.findings, f"{kind.name}, without a fault: {undisturbed.findings}"
+    outcomes = [(fault, run_scenario(kind, cloud, fault)) for fault in faults_of(undisturbed.calls, kinds)]
+    return [point_of(kind, fault, outcome) for fault, outcome in outcomes if outcome.injected]
+
+
+def point_of(kind: type[Scenario], fault: Fault, outcome: Outcome) -> TriedPoint:
+    return TriedPoint(kind.name, outcome.calls[fault.number], fault, tuple(outcome.findings))
+
+
+def report(points: Sequence[TriedPoint], broken: Sequence[TriedPoint]) -> str:
+    """Return the broken promises, and the command that repeats the first one."""
+    first = broken[0]
+    test = "deaths" if first.fault.kind in DEATHS else "errors"
+    command = f"POINT={first.fault.number} FAULTS=all make test-faults ARGS=\"-k '{test} and {first.scenario}]'\""
+    return "\n".join([f"{len(broken)} of {len(points)} points:", *map(str, broken), command])
+
+
+def summarize(tried: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """Yield a line for each kind of fault, and the sums."""
+    for kind in (*DEATHS, *ERRORS):
+        those = [point for point in tried if point["kind"] == kind.value]
+        if those:
+            broken = sum(bool(point["findings"]) for point in those)
+            yield f"{kind.value}: {len(those)} tried, {broken} broke a promise"
+    deaths = sum(point["kind"] in DEATHS for point in tried)
+    yield f"deaths: {deaths} tried; errors of AWS: {len(tried) - deaths} tried"
+    found = {name: sum(name in point["findings"] for point in tried) for name in ("lost", "stuck", "doubled")}
+    yield f"faults: {len(tried)} tried, " + ", ".join(f"{count} {name}" for name, count in found.items())

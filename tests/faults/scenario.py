@@ -1,0 +1,78 @@
+"""Scenarios, in which each call of AWS is a point of failure, and what their checks find."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from tests.faults.api import Api
+from tests.faults.cloud import LEASE, FaultyCloud
+from tests.faults.fault_proxy import Fault
+
+LATER = LEASE + 1.0
+"""Seconds after which no lease of a dead process is left."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A broken promise."""
+
+    kind: Literal["lost", "stuck", "doubled"]
+    text: str
+
+
+Findings = Iterator[Finding]
+
+
+class Scenario:
+    """Something that callers do. An instance runs once.
+
+    `prepare` runs without faults, `act` with one. `check` runs in another process when all leases have ended.
+    """
+
+    name: ClassVar[str]
+
+    def __init__(self, cloud: FaultyCloud) -> None:
+        self.cloud = cloud
+
+    def prepare(self, api: Api) -> None:
+        """Make what the scenario needs."""
+
+    def act(self, api: Api) -> None:
+        """Do what the scenario is about. It fails if a fault is injected."""
+        raise NotImplementedError
+
+    def work(self) -> None:
+        """Run the worker while calls are counted, after the process of `act` has ended."""
+
+    def check(self, api: Api) -> Findings:
+        """Yield what is lost, stuck or doubled."""
+        raise NotImplementedError
+
+
+@dataclass
+class Outcome:
+    """The result of a scenario with one fault. `call` is the one that it hit; empty if there was none."""
+
+    fault: Fault | None
+    calls: list[str]
+    injected: bool
+    findings: list[Finding]
+
+
+def run_scenario(kind: type[Scenario], cloud: FaultyCloud, fault: Fault | None = None) -> Outcome:
+    """Run a scenario with a fault, and check it after the lease time."""
+    cloud.purge()
+    scenario = kind(cloud)
+    scenario.prepare(cloud.api())
+    cloud.work_off()
+    observed = cloud.proxy.begin(fault)
+    try:
+        with cloud.serve() as api:
+            scenario.act(api)
+        scenario.work()
+    finally:
+        cloud.proxy.end()
+    cloud.work_off(LATER)
+    findings = list(scenario.check(cloud.api(LATER)))
+    findings += [Finding("doubled", f"the effect of {effect!r}") for effect in cloud.tools.repeated]
+    return Outcome(fault, observed.calls, bool(observed.injected), findings)

@@ -1,0 +1,137 @@
+"""The proxy counts each call once, and injects each kind of fault."""
+
+import asyncio
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from infra.local.engine import Engine
+from tests.faults.fault_proxy import Fault, FaultKind, FaultProxy, ProxyPort
+
+from stint.aws.dynamodb import DynamoDBClient, DynamoDBError, NoAnswer
+from stint.aws.environment import AwsEnvironment
+
+Item = dict[str, Any]
+KEY: Item = {"pk": {"S": "proxy#test"}, "sk": {"S": "one"}}
+OTHER: Item = {"pk": {"S": "proxy#test"}, "sk": {"S": "two"}}
+
+
+async def at_once(_: float) -> None:
+    """Do not wait before a retry."""
+
+
+class Caller:
+    """A client behind the proxy, and the process that would be killed."""
+
+    def __init__(self, engine: Engine, proxy: FaultProxy) -> None:
+        self.proxy, self.kills = proxy, 0
+        self.table = engine.outputs["TableName"]
+        self.port: ProxyPort = proxy.open_port(self.count_kill, observed=True)
+        environment = engine.environment() | {"AWS_ENDPOINT_URL_DYNAMODB": self.port.url}
+        self.client = DynamoDBClient(AwsEnvironment(environment), read_timeout=0.2, sleep=at_once)
+
+    def count_kill(self) -> None:
+        self.kills += 1
+
+    def call(self, operation: str, **request: Any) -> Any:
+        async def call_and_close() -> Any:
+            try:
+                return await self.client.call(operation, request)
+            finally:
+                await self.client.close()
+
+        return asyncio.run(call_and_close())
+
+    def put(self, item: Item = KEY) -> Any:
+        return self.call("PutItem", TableName=self.table, Item=item)
+
+    def has(self, item: Item = KEY) -> bool:
+        return "Item" in self.call("GetItem", TableName=self.table, Key=item, ConsistentRead=True)
+
+
+@pytest.fixture
+def caller(engine: Engine) -> Iterator[Caller]:
+    with FaultProxy(engine.endpoint) as proxy:
+        caller = Caller(engine, proxy)
+        for item in (KEY, OTHER):
+            caller.call("DeleteItem", TableName=caller.table, Key=item)
+        yield caller
+        proxy.end()
+        proxy.close_port(caller.port)
+
+
+def test_a_call_and_its_retries_count_as_one(caller: Caller) -> None:
+    observed = caller.proxy.begin(Fault(FaultKind.server_error, 0))
+
+    with pytest.raises(DynamoDBError):
+        caller.put()
+    caller.has()
+
+    assert observed.calls == ["dynamodb.PutItem", "dynamodb.GetItem"]
+    assert observed.injected == 3
+
+
+@pytest.mark.parametrize(
+    "kind", [FaultKind.throttled, FaultKind.server_error, FaultKind.timeout, FaultKind.reset, FaultKind.death_before]
+)
+def test_these_faults_have_no_effect(caller: Caller, kind: FaultKind) -> None:
+    caller.proxy.begin(Fault(kind, 0))
+
+    with pytest.raises((DynamoDBError, NoAnswer)):
+        caller.put()
+
+    assert not caller.has()
+
+
+@pytest.mark.parametrize("kind", [FaultKind.lost, FaultKind.death_after])
+def test_these_faults_come_after_the_effect(caller: Caller, kind: FaultKind) -> None:
+    caller.proxy.begin(Fault(kind, 0))
+
+    with pytest.raises(NoAnswer):
+        caller.put()
+
+    assert caller.has()
+
+
+@pytest.mark.parametrize("kind", [FaultKind.death_before, FaultKind.death_after])
+def test_a_death_kills_the_process(caller: Caller, kind: FaultKind) -> None:
+    caller.proxy.begin(Fault(kind, 1))
+
+    caller.put()
+    with pytest.raises(NoAnswer):
+        caller.has()
+
+    assert caller.kills == 3, "once for each attempt of a client that is still there"
+
+
+def test_a_lost_answer_is_followed_by_the_answer_to_the_retry(caller: Caller) -> None:
+    observed = caller.proxy.begin(Fault(FaultKind.lost_once, 0))
+
+    caller.put()
+
+    assert observed.injected == 1
+    assert caller.has()
+
+
+def test_a_half_of_a_batch_is_left_out(caller: Caller) -> None:
+    caller.proxy.begin(Fault(FaultKind.partial, 0))
+    requests = [{"PutRequest": {"Item": item}} for item in (KEY, OTHER)]
+
+    answer = caller.call("BatchWriteItem", RequestItems={caller.table: requests})
+
+    assert caller.has(KEY)
+    assert not caller.has(OTHER)
+    assert json.dumps(answer["UnprocessedItems"]) == json.dumps({caller.table: requests[1:]})
+
+
+def test_calls_of_other_processes_are_not_counted(engine: Engine, caller: Caller) -> None:
+    port = caller.proxy.open_port(caller.count_kill, observed=False)
+    environment = engine.environment() | {"AWS_ENDPOINT_URL_DYNAMODB": port.url}
+    caller.client = DynamoDBClient(AwsEnvironment(environment))
+    observed = caller.proxy.begin(Fault(FaultKind.reset, 0))
+
+    caller.put()
+
+    assert observed.calls == []
+    caller.proxy.close_port(port)

@@ -1,0 +1,115 @@
+"""Server on loopback with tools as HTTP endpoints and as an MCP server. It records each call that has an effect."""
+
+import json
+import threading
+from collections import Counter
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, ClassVar, Self
+
+TOOLS = ("book_room", "send_letter")
+SCHEMA = {"type": "object", "properties": {"label": {"type": "string"}}, "required": ["label"]}
+PROTOCOL = "2025-03-26"
+
+
+class RecordingToolServer:
+    """Context manager. `effects` counts the calls by tool and label."""
+
+    def __init__(self) -> None:
+        self.effects: Counter[str] = Counter()
+        recorder = self
+
+        class Handler(ToolHandler):
+            effects = recorder.effects
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._server.server_address[1]}"
+
+    @property
+    def repeated(self) -> list[str]:
+        """Return the effects that happened more than once."""
+        return [effect for effect, count in self.effects.items() if count > 1]
+
+    @property
+    def mcp_tool(self) -> dict[str, Any]:
+        """Return the tool of a response that leads here."""
+        return {"type": "mcp", "server_label": "desk", "server_url": f"{self.url}/mcp", "require_approval": "never"}
+
+    def registry(self) -> str:
+        """Return STINT_REGISTRY with the endpoints as the toolgroup `desk`."""
+        tools = [
+            {
+                "name": name,
+                "description": "Have an effect.",
+                "url": f"{self.url}/{name}",
+                "method": "POST",
+                "parameters": SCHEMA,
+            }
+            for name in TOOLS
+        ]
+        group = {"toolgroup_id": "desk", "provider_id": "remote-execution", "args": {"tools": tools}}
+        return json.dumps({"toolgroups": [group]})
+
+
+class ToolHandler(BaseHTTPRequestHandler):
+    """Answers a call of a tool, or a message of MCP."""
+
+    effects: ClassVar[Counter[str]]
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        if self.path == "/mcp":
+            answer = self._answer_mcp(body)
+            self._send(200 if answer else 202, json.dumps(answer).encode() if answer else b"")
+        else:
+            self._send(200, self._run(self.path[1:], body).encode())
+
+    def do_GET(self) -> None:
+        self._send(405, b"")
+
+    def do_DELETE(self) -> None:
+        self._send(200, b"")
+
+    def log_message(self, *_: Any) -> None:
+        """Write no log."""
+
+    def _run(self, tool: str, arguments: dict[str, Any]) -> str:
+        effect = f"{tool} {arguments.get('label')}"
+        self.effects[effect] += 1
+        return f"{effect} is done"
+
+    def _answer_mcp(self, message: dict[str, Any]) -> dict[str, Any] | None:
+        result: dict[str, Any]
+        match message["method"]:
+            case "initialize":
+                server = {"name": "desk", "version": "1"}
+                result = {"protocolVersion": PROTOCOL, "capabilities": {"tools": {}}, "serverInfo": server}
+            case "tools/list":
+                result = {"tools": [{"name": name, "description": "", "inputSchema": SCHEMA} for name in TOOLS]}
+            case "tools/call":
+                text = self._run(message["params"]["name"], message["params"]["arguments"])
+                result = {"content": [{"type": "text", "text": text}], "isError": False}
+            case _:
+                return None
+        return {"jsonrpc": "2.0", "id": message["id"], "result": result}
+
+    def _send(self, status: int, body: bytes) -> None:
+        self.send_response(status)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)

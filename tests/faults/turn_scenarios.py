@@ -1,0 +1,136 @@
+"""Turns of a session, with tools of the server and of the client."""
+
+from typing import ClassVar
+
+from tests.faults.api import Api, Body, Reply
+from tests.faults.scenario import Finding, Findings, Scenario
+
+CLIENT_TOOL = {"name": "ask_user", "description": "Ask the user.", "parameters": []}
+SERVER_CALLS = 'call: book_room {"label": "a"}\ncall: send_letter {"label": "b"}'
+CALLS = f"{SERVER_CALLS}\ncall: ask_user {{}}"
+ANSWERED = "turn_complete", "turn_awaiting_input"
+
+
+def payloads(reply: Reply) -> list[Body]:
+    """Return the payloads of a turn's events."""
+    return [event["event"]["payload"] for event in reply.events if "event" in event]
+
+
+def user(text: str) -> list[Body]:
+    return [{"role": "user", "content": text}]
+
+
+class TurnScenario(Scenario):
+    """A turn in a new session."""
+
+    text: ClassVar[str] = "say: one two"
+    stream: ClassVar[bool] = True
+    turns: ClassVar[int] = 1
+    """Turns of the session after the scenario."""
+
+    def prepare(self, api: Api) -> None:
+        config = {"model": "scripted/demo", "instructions": "", "toolgroups": ["desk"], "client_tools": [CLIENT_TOOL]}
+        agent = api.make("/v1/agents", {"agent_config": config})["agent_id"]
+        session = api.make(f"/v1/agents/{agent}/session", {"session_name": "s"})["session_id"]
+        self.session = f"/v1/agents/{agent}/session/{session}"
+
+    def act(self, api: Api) -> None:
+        self.reply = api.post(f"{self.session}/turn", {"messages": user(self.text), "stream": self.stream})
+
+    def check(self, api: Api) -> Findings:
+        stored = {turn["turn_id"]: turn for turn in api.read(self.session)["turns"]}
+        for payload in payloads(self.reply):
+            yield from self._check_event(payload, stored)
+        yield from self._check_failure(stored)
+        if len(stored) > self.turns:
+            yield Finding("doubled", f"{len(stored)} turns")
+        yield from self._check_next(api)
+
+    def _check_event(self, event: Body, stored: dict[str, Body]) -> Findings:
+        kind = event["event_type"]
+        turn = event.get("turn") or stored.get(event.get("turn_id") or event.get("step_details", {}).get("turn_id"))
+        if kind == "turn_start" and event["turn_id"] not in stored:
+            yield Finding("lost", "an announced turn")
+        if kind == "step_complete":
+            step = event["step_details"]
+            found = [each for each in (turn or {}).get("steps", []) if each["step_id"] == step["step_id"]]
+            if len(found) > 1:
+                yield Finding("doubled", f"a step of type {step['step_type']}")
+            if step not in found:
+                yield Finding("lost", f"an announced step of type {step['step_type']}")
+        if kind in ANSWERED and stored.get(event["turn"]["turn_id"]) != event["turn"]:
+            yield Finding("lost", f"an announced {kind}")
+
+    def _check_failure(self, stored: dict[str, Body]) -> Findings:
+        """A stream that ended with an error leaves no turn that succeeded."""
+        failed = any("error" in event for event in self.reply.events)
+        ended = [turn for turn in list(stored.values())[self.turns - 1 :] if turn["output_message"]["content"]]
+        if failed and ended and not self._announced_end():
+            yield Finding("lost", "the success of a turn that was announced as failed")
+
+    def _announced_end(self) -> bool:
+        return any(event["event_type"] in ANSWERED for event in payloads(self.reply))
+
+    def _check_next(self, api: Api) -> Findings:
+        """The session takes another turn."""
+        reply = api.post(f"{self.session}/turn", {"messages": user("say: again"), "stream": False})
+        if not reply.ok or reply.body["output_message"]["content"] != "again":
+            yield Finding("stuck", f"the session: {reply.status} {reply.text[:200]}")
+
+
+class SimpleTurn(TurnScenario):
+    name = "turn"
+
+
+class UnstreamedTurn(TurnScenario):
+    name = "turn-unstreamed"
+    stream = False
+
+    def check(self, api: Api) -> Findings:
+        stored = {turn["turn_id"]: turn for turn in api.read(self.session)["turns"]}
+        answer = self.reply.body
+        if "turn_id" in answer and stored.get(answer["turn_id"]) != answer:
+            yield Finding("lost", "the answer of a turn")
+        yield from super().check(api)
+
+
+class TurnWithTools(TurnScenario):
+    """Two tools of the server run; the turn then waits for its client."""
+
+    name = "turn-with-tools"
+    text = CALLS
+
+
+class TurnWithServerTools(TurnScenario):
+    """The model answers after two tools of the server."""
+
+    name = "turn-with-server-tools"
+    text = SERVER_CALLS
+
+
+class ResumedTurn(TurnScenario):
+    """The client answers a call, and the turn ends."""
+
+    name = "resume"
+
+    def prepare(self, api: Api) -> None:
+        super().prepare(api)
+        body = {"messages": user(CALLS), "stream": False}
+        self.waiting = api.make(f"{self.session}/turn", body)
+
+    def act(self, api: Api) -> None:
+        calls = self.waiting["output_message"]["tool_calls"]
+        answers = [{"call_id": call["call_id"], "tool_name": call["tool_name"], "content": "yes"} for call in calls]
+        path = f"{self.session}/turn/{self.waiting['turn_id']}/resume"
+        self.reply = api.post(path, {"tool_responses": answers, "stream": True})
+
+    def check(self, api: Api) -> Findings:
+        stored = {turn["turn_id"]: turn for turn in api.read(self.session)["turns"]}
+        kept = stored.get(self.waiting["turn_id"], {"steps": []})["steps"]
+        missing = [step for step in self.waiting["steps"] if step not in kept]
+        for step in missing:
+            yield Finding("lost", f"an earlier step of type {step['step_type']}")
+        yield from super().check(api)
+
+
+TURNS: list[type[Scenario]] = [SimpleTurn, UnstreamedTurn, TurnWithTools, TurnWithServerTools, ResumedTurn]
